@@ -30,7 +30,7 @@ __all__ = (
     "fork_reasons",
     "process_classes",
     "project_group",
-    "proportional_bytes",
+    "shared_between_bytes",
 )
 
 _Member = tuple[Snapshot, Audit]
@@ -112,13 +112,14 @@ class _Unit(NamedTuple):
 
 
 def process_classes(
-    members: Sequence[_Member], channels: Dict[int, Sequence[Channel]] = NO_CHANNELS
+    members: Sequence[_Member], channels: Dict[int, Sequence[Channel]] = NO_CHANNELS, *, is_partial: bool = False
 ) -> tuple[ProcessClass, ...]:
     """Find the processes of a group that are alike; the most numerous first, of those the ones with a parent.
 
     Args:
         members: The processes, parents before their children.
         channels: The sockets and pipes that each process pays for and others have as well.
+        is_partial: Whether others of the group could not be read.
     """
     by_pid = {snapshot.pid: (snapshot, audit) for snapshot, audit in members if snapshot.pid is not None}
     parents = {pid: _parent_pid(member[0], by_pid) for pid, member in by_pid.items()}
@@ -137,6 +138,7 @@ def process_classes(
             [_unit(pid, by_pid, parents, children) for pid in pids],
             tuple(dict.fromkeys(parent for pid in pids if (parent := parents[pid]) is not None)),
             channels,
+            is_partial=is_partial,
         )
         for pids in alike.values()
         if all(by_pid[pid][1].totals.per_process.bytes is not None for pid in pids)
@@ -194,7 +196,22 @@ def cow_shared_bytes(audit: Audit) -> int:
     return max(0, (audit.totals.cow_shared.bytes or 0) - audit.totals.of_which.ksm_bytes)
 
 
-def proportional_bytes(member: _Member) -> int | None:
+def shared_between_bytes(members: Sequence[_Member], *, is_partial: bool) -> int | None:
+    """Compute the anonymous memory that processes share since a fork, each page once; None where it is unknown.
+
+    Args:
+        members: The processes.
+        is_partial: Whether others that share it could not be read: all together have at least what one of them has.
+    """
+    shares = [_proportional_bytes(member) for member in members]
+    known = [share for share in shares if share is not None]
+    if len(known) < len(shares):
+        return None
+    least_bytes = max((cow_shared_bytes(audit) for _, audit in members), default=0) if is_partial else 0
+    return max(sum(known), least_bytes)
+
+
+def _proportional_bytes(member: _Member) -> int | None:
     """Compute the process's share of the anonymous memory that it shares since a fork; None where it is unknown."""
     snapshot, audit = member
     shared_bytes = audit.totals.cow_shared.bytes
@@ -207,22 +224,24 @@ def proportional_bytes(member: _Member) -> int | None:
     return max(0, min(all_bytes - own_bytes, shared_bytes))
 
 
-def _costs(unit: _Unit) -> dict[str, int]:
+def _costs(unit: _Unit, *, is_partial: bool) -> dict[str, int]:
     """Return what one more unit costs, in parts."""
     totals = [audit.totals for _, audit in unit.members]
     # Memory that a forked process shares is mostly its parent's. What a started one shares is shared with its children.
-    between = [] if unit.reasons else [proportional_bytes(member) or 0 for member in unit.members]
+    between_bytes = 0 if unit.reasons else shared_between_bytes(unit.members, is_partial=is_partial)
     return {
         "private memory": sum(one.private.bytes or 0 for one in totals),
-        "shared with its descendants": sum(between),
+        "shared with its descendants": between_bytes or 0,
         "shared memory of its own": sum(one.of_which.own_shared_bytes for one in totals),
         "kernel memory": sum(one.kernel.bytes or 0 for one in totals),
     }
 
 
-def _class_of(units: Sequence[_Unit], parents: Sequence[int], channels: Dict[int, Sequence[Channel]]) -> ProcessClass:
+def _class_of(
+    units: Sequence[_Unit], parents: Sequence[int], channels: Dict[int, Sequence[Channel]], *, is_partial: bool
+) -> ProcessClass:
     channel_bytes = _channel_bytes(units, parents, channels) if units[-1].reasons else 0
-    costs = [_costs(unit) for unit in units]
+    costs = [_costs(unit, is_partial=is_partial) for unit in units]
     evidence = weakest(audit.totals.per_process.evidence for unit in units for _, audit in unit.members)
     for cost in costs:
         cost["sockets and pipes of its parent for it"] = channel_bytes

@@ -4,7 +4,7 @@ from collections.abc import Mapping as Dict
 from collections.abc import Sequence
 
 from footprint.attribution.accounts import merge
-from footprint.attribution.families import NO_CHANNELS, Channel, process_classes, project_group, proportional_bytes
+from footprint.attribution.families import NO_CHANNELS, Channel, process_classes, project_group, shared_between_bytes
 from footprint.attribution.group_findings import group_findings, group_objects, group_rules
 from footprint.attribution.shared_memory import Backing, backing_of, own_shared_bytes_of_group
 from footprint.errors import Note
@@ -18,6 +18,8 @@ from footprint.process.mapped_files import FileKey, file_key
 
 __all__ = ("group_up",)
 
+_LEFT_OUT = frozenset({"process-not-read", "members-changed"})
+
 
 def group_up(
     members: Sequence[tuple[Snapshot, Audit]],
@@ -30,7 +32,8 @@ def group_up(
 
     COW-shared memory and the shared memory that they made are counted by proportional shares (`Pss`). This is exact
     where all holders of a page are members. Another group makes both for itself. Of each mapping of a file, the largest
-    count of any member is taken. Counters do not say which pages are the same, so this is a lower bound.
+    count of any member is taken. Counters do not say which pages are the same, so this is a lower bound. Where members
+    could not be read, their shares are missing: what one member shares is then the least that all share.
 
     Args:
         members: The processes.
@@ -42,13 +45,16 @@ def group_up(
     audits = tuple(audit for _, audit in members)
     private = _sum([audit.totals.private for audit in audits])
     kernel = _sum([audit.totals.kernel for audit in audits])
-    shared_between = _shared_between(members)
+    is_partial = any(note.slug in _LEFT_OUT for note in notes)
+    derived = Evidence.ESTIMATED if is_partial else Evidence.DERIVED
+    between_bytes = shared_between_bytes(members, is_partial=is_partial)
+    shared_between = Total(between_bytes, Evidence.ESTIMATED if between_bytes is None else derived)
     mappings = [snapshot.memory.mappings for snapshot, _ in members]
     allocated_bytes = {key: size for snapshot, _ in members for key, size in snapshot.allocated_bytes.items()}
-    own_shared = Total(own_shared_bytes_of_group(mappings, allocated_bytes), Evidence.DERIVED)
+    own_shared = Total(own_shared_bytes_of_group(mappings, allocated_bytes, is_partial=is_partial), derived)
     per_group = _sum([private, kernel, shared_between, own_shared])
     shared_once = Total(_shared_once(mappings), Evidence.ESTIMATED)
-    classes = process_classes(members, channels)
+    classes = process_classes(members, channels, is_partial=is_partial)
     task_count = _task_count(members)
     return Group(
         target=target or " ".join(audit.target for audit in audits),
@@ -95,12 +101,6 @@ def _sum(totals: Sequence[Total]) -> Total:
     evidence = weakest(total.evidence for total in totals)
     known = [total.bytes for total in totals if total.bytes is not None]
     return Total(sum(known) if len(known) == len(totals) else None, evidence)
-
-
-def _shared_between(members: Sequence[tuple[Snapshot, Audit]]) -> Total:
-    shares = [proportional_bytes(member) for member in members]
-    known = [share for share in shares if share is not None]
-    return Total(sum(known), Evidence.DERIVED) if len(known) == len(shares) else Total(None, Evidence.ESTIMATED)
 
 
 def _shared_once(members: Sequence[Sequence[Mapping]]) -> int:

@@ -64,7 +64,10 @@ def own_shared_bytes(mappings: Iterable[Mapping]) -> int:
 
 
 def own_shared_bytes_of_group(
-    members: Sequence[Sequence[Mapping]], allocated_bytes: Dict[ObjectIdentity, int] | None = None
+    members: Sequence[Sequence[Mapping]],
+    allocated_bytes: Dict[ObjectIdentity, int] | None = None,
+    *,
+    is_partial: bool = False,
 ) -> int:
     """Add up the shared memory that only some processes have mapped, each page once.
 
@@ -75,6 +78,7 @@ def own_shared_bytes_of_group(
     Args:
         members: The mappings of each process.
         allocated_bytes: What each shared memory holds in all, where that is known.
+        is_partial: Whether others that map it could not be read: it has at least what one member has of it.
     """
     shares: Counter[ObjectIdentity] = Counter()
     most_shares: Counter[ObjectIdentity] = Counter()
@@ -96,7 +100,10 @@ def own_shared_bytes_of_group(
         # The shares of all who map some memory are never less than what one of them has.
         if identity in several and most_shares[identity] >= largest[identity]
     }
-    return sum(max(share_bytes, whole.get(identity, 0)) for identity, share_bytes in shares.items())
+    least = largest if is_partial else {}
+    return sum(
+        max(share_bytes, whole.get(identity, 0), least.get(identity, 0)) for identity, share_bytes in shares.items()
+    )
 
 
 def shared_memory_notes(mappings: Sequence[Mapping], source: str) -> list[Note]:

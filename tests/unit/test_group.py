@@ -249,6 +249,24 @@ def test_the_notes_of_the_group_come_before_those_of_its_members() -> None:
     assert [note.slug for note in group.notes] == ["process-not-read", "odd"]
 
 
+LEFT_OUT = [Note("process-not-read", "pid 2", "no such process; it is left out")]
+
+
+def test_where_members_could_not_be_read_the_others_still_share_what_one_of_them_does() -> None:
+    # Of ten workers that share 90 KiB with their master nine have ended: the shares of the others are 8 KiB each.
+    master, worker = member(1, heap(10, 90), pss_anon=18), member(2, heap(5, 90), pss_anon=13, parent=1)
+    group = group_up([master, worker], LEFT_OUT)
+    assert group.shared_between == Total(90 * KIB, Evidence.ESTIMATED)
+    assert group.per_group.bytes == 105 * KIB + kernel_bytes(master, worker)
+    assert [one.each_bytes for one in group.classes if not one.parent_pids] == [group.per_group.bytes]
+    assert group_up([master, worker]).shared_between == Total(16 * KIB, Evidence.DERIVED)
+
+
+def test_where_members_could_not_be_read_a_segment_has_what_one_of_the_others_has_of_it() -> None:
+    here = block(SEGMENT, Rss=512, Pss=64, Shared_Dirty=512)
+    assert group_up([member(1, here)], LEFT_OUT).own_shared == Total(512 * KIB, Evidence.ESTIMATED)
+
+
 # --- which processes --------------------------------------------------------------------------------------------------
 
 
@@ -396,6 +414,12 @@ def test_a_process_that_has_ended_is_left_out_with_a_note(processes: dict[int, b
 def test_where_all_have_ended_there_is_no_answer() -> None:
     with pytest.raises(AccessError, match=r"^7, 8: no such process$"):
         audit_group([7, 8])
+
+
+@pytest.mark.usefixtures("processes")
+def test_where_many_have_ended_the_error_names_the_first_ones() -> None:
+    with pytest.raises(AccessError, match=r"^7, 8, 9, 10, 11, 1,993 more: no such process$"):
+        audit_group(range(7, 2005))
 
 
 def test_a_group_of_nobody_is_refused() -> None:

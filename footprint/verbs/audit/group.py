@@ -38,6 +38,7 @@ __all__ = ("audit_group", "audit_group_target", "audit_processes", "group_of")
 
 # Members are started copies or forks, as each shows; the group has the projection.
 _EACH: Final = Question()
+_MOST_NAMED: Final = 5
 
 
 def audit_group(  # noqa: PLR0913 # all but the first are named
@@ -139,7 +140,7 @@ def audit_processes(
             causes[str(pid)] = error.detail
             notes.append(Note("process-not-read", f"pid {pid}", f"{error.detail}; it is left out"))
     if not snapshots:
-        raise AccessError(", ".join(causes), "; ".join(dict.fromkeys(causes.values())))
+        raise AccessError(_first_of(list(causes), ", "), _first_of(list(dict.fromkeys(causes.values())), "; "))
     notes.extend(_changes(target))
     group = group_of(snapshots, notes=notes, debug=debug, question=question, target=target.name, search=search)
     if target.control_group is None:
@@ -149,6 +150,12 @@ def audit_processes(
         absent = Note("cgroup-not-counted", path, "the memory controller is not enabled for it: there are no counters")
         return replace(group, notes=(*group.notes, absent))
     return replace(group, cgroup=compare_with_cgroup(group, charges, path, version))
+
+
+def _first_of(words: Sequence[str], separator: str) -> str:
+    """Join the first words of many, and say how many more there are."""
+    more_count = len(words) - _MOST_NAMED
+    return separator.join([*words[:_MOST_NAMED], *([f"{more_count:,} more"] if more_count > 0 else [])])
 
 
 def _changes(target: Processes) -> list[Note]:
@@ -165,7 +172,7 @@ def _changes(target: Processes) -> list[Note]:
     if not came and not gone:
         return []
     detail = f"while they were read, {len(came):,} processes came and {len(gone):,} ended: those that came are left out"
-    return [Note("members-changed", target.name, f"{detail}, with their share of the memory that others share")]
+    return [Note("members-changed", target.name, f"{detail}, and what all share is estimated")]
 
 
 def group_of(
