@@ -26,7 +26,7 @@ class Audited(Protocol):
     Attributes:
         target: What was audited, as the user named it.
         pid: The process; None where it is not known, and of a group.
-        command: The command line or name; of a group that of its first process.
+        command: The command line or name; of a group that of the parent of its workers, else of its first process.
         source: What was read: `smaps`, `prediction`, ...
         is_live: Whether it was read from what runs.
         mapping_count: The number of mappings.

@@ -214,8 +214,10 @@ class Group:
 
     @property
     def command(self) -> str:
-        """The command line or name of the first process."""
-        return self.members[0].command if self.members else ""
+        """The command line or name of the parent of the workers, else of the first process."""
+        parents = self.classes[0].parent_pids if self.classes else ()
+        first = [*(one for one in self.members if one.pid in parents), *self.members][:1]
+        return first[0].command if first else ""
 
     @property
     def source(self) -> str:

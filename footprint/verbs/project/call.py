@@ -1,18 +1,35 @@
 """`footprint.project` and `footprint.project_group`: what N cost, or how many fit."""
 
+import os
+import re
 from collections.abc import Sequence
+from typing import Final
 
 from footprint.errors import UsageError
 from footprint.files import StrPath
 from footprint.model.audit import Audit
 from footprint.model.group import Group, GroupQuestion
-from footprint.sources.target import Named, Process, ProcessChoice, Processes, resolve, resolve_processes
-from footprint.verbs.audit.call import audit_target
+from footprint.sources.target import (
+    AuditFile,
+    Capture,
+    Named,
+    Process,
+    ProcessChoice,
+    Processes,
+    SingleTarget,
+    filled_snapshots,
+    resolve,
+    resolve_processes,
+)
+from footprint.verbs.audit.call import audit_any, audit_target
 from footprint.verbs.audit.group import audit_processes
 from footprint.verbs.audit.request import AuditRequest, question_of
 from footprint.verbs.project.limits import fit_limits
 
-__all__ = ("bits_of", "project", "project_group", "project_processes")
+__all__ = ("bits_of", "project", "project_group", "project_processes", "stored_group")
+
+# Within a text of JSON, quotes are escaped: only a key looks like this.
+_GROUP_KEY: Final = re.compile(rb'"group"\s*:')
 
 
 def project(
@@ -92,21 +109,47 @@ def project_group(  # noqa: PLR0913 # all but the first are named
     return project_processes(target, count, workers, memory_bytes, reserve_bytes, limit)
 
 
+def stored_group(target: SingleTarget, pid: int | None, root: StrPath | None) -> Group | None:
+    """Return the group that a capture or a saved audit holds; None where it is one process, or one is chosen.
+
+    Raises:
+        InputError: If it is damaged.
+    """
+    is_group = pid is None and (
+        (isinstance(target, Capture) and len(filled_snapshots(target)) > 1)
+        or (isinstance(target, AuditFile) and _GROUP_KEY.search(target.data) is not None)
+    )
+    if not is_group:
+        return None
+    is_capture = isinstance(target, Capture)
+    asked = AuditRequest(root=None if root is None or not is_capture else os.fspath(root), debug=None)
+    found = audit_any(target, asked).audit
+    return found if isinstance(found, Group) else None
+
+
 def project_processes(
-    target: Processes,
+    target: Processes | Group,
     count: int | None,
     workers: int | None,
     memory_bytes: int | None,
     reserve_bytes: int,
     limit: str | None,
 ) -> Group:
-    """Audit the processes of a target for their projection; the arguments are those of `project_group`."""
+    """Audit the processes of a target for their projection; the arguments are those of `project_group`.
+
+    A group that was audited already is projected anew.
+    """
     if count is not None or workers is None or memory_bytes is not None or limit is not None:
         _check(count, memory_bytes, reserve_bytes, limit)
     question = GroupQuestion(count or 1, workers, memory_bytes, reserve_bytes)
     if memory_bytes is not None or limit is not None:
-        limits = fit_limits(target.pids, limit, reserve_bytes, own_group=target.control_group)
+        pids, own_group = ((), None) if isinstance(target, Group) else (target.pids, target.control_group)
+        limits = fit_limits(pids, limit, reserve_bytes, own_group=own_group)
         question = question._replace(limits=limits)
+    if isinstance(target, Group):
+        from footprint.formats.saved_group import regrouped  # noqa: PLC0415 # few are of groups
+
+        return regrouped(target, question)
     return audit_processes(target, question, debug=None)
 
 

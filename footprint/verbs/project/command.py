@@ -9,12 +9,10 @@ from footprint.verbs.lazy import lazy_modules
 from footprint.verbs.output import Answer, check_formats, write
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from footprint.formats import group_json
     from footprint.model.audit import Audit
     from footprint.model.group import Group
-    from footprint.sources.target import ProcessChoice
+    from footprint.sources.target import ProcessChoice, Processes
     from footprint.verbs.audit import group_text, metrics
     from footprint.verbs.audit import text as audit_text
     from footprint.verbs.output import Answer
@@ -66,7 +64,7 @@ def project(
     footprint project ./server32 ./server64 -n 10000
     """
     from footprint.errors import UsageError
-    from footprint.sources.target import NO_CHOICE
+    from footprint.sources.target import NO_CHOICE, resolve, resolve_processes
     from footprint.units import parse_bytes
 
     memory_bytes = None if memory is None else parse_bytes(memory)
@@ -75,9 +73,16 @@ def project(
     if choice != NO_CHOICE:
         if model is not None or pid is not None or root is not None:
             raise UsageError(f"--model, --pid and --root go with one target, not with {choice.words[0]}")
-        return _project_group(named, choice, (count, workers, memory_bytes, reserve_bytes, limit), output)
+        return _project_group(
+            resolve_processes(named, choice), (count, workers, memory_bytes, reserve_bytes, limit), output
+        )
     if not named:
         raise UsageError("name a process or a program; `footprint project -h` shows what can be projected")
+    stored = call.stored_group(resolve(named[0], root=root), pid, root) if len(named) == 1 else None
+    if stored is not None:
+        if model is not None:
+            raise UsageError(f"--model goes with one process; {named[0]} holds several")
+        return _project_group(stored, (count, workers, memory_bytes, reserve_bytes, limit), output)
     if workers is not None:
         raise UsageError("--workers goes with a group: --tree, --name, --cgroup, --unit or --container")
     single, several = _answers()
@@ -124,12 +129,10 @@ def _answers() -> "tuple[Answer[Audit], Answer[list[tuple[Audit, int | None]]]]"
 
 
 def _project_group(
-    targets: "Sequence[str]",
-    choice: "ProcessChoice",
+    target: "Processes | Group",
     asked: tuple[int | None, int | None, int | None, int, str | None],
     output: options.OutputOptions,
 ) -> int:
-    from footprint.sources.target import resolve_processes
     from footprint.verbs.output import Answer
 
     answer: Answer[Group] = Answer(
@@ -140,6 +143,5 @@ def _project_group(
         figures=metrics.audit_metrics,
     )
     check_formats(answer, output)
-    target = resolve_processes(targets, choice)
     found = call.project_processes(target, *asked)
-    return write(answer, found, f"project {target.name}", output, found.notes)
+    return write(answer, found, f"project {found.target}", output, found.notes)
