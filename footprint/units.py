@@ -6,7 +6,7 @@ from typing import Final
 
 from footprint.errors import UsageError
 
-__all__ = ("counted", "first_of", "format_bytes", "parse_bytes")
+__all__ = ("counted", "first_of", "format_bytes", "parse_bytes", "plural")
 
 _BINARY_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _FACTORS: Final[dict[str, int]] = {"": 1, "b": 1} | {
@@ -44,11 +44,12 @@ def format_bytes(size_bytes: int) -> str:
 
 def counted(count: int, noun: str) -> str:
     """Write a number of things: `1 process`, `30,024 mappings`, `2 copies`."""
-    if count == 1:
-        return f"1 {noun}"
-    return (
-        f"{count:,} {noun[:-1]}ies" if noun.endswith("y") else f"{count:,} {noun}{'es' if noun.endswith('s') else 's'}"
-    )
+    return f"1 {noun}" if count == 1 else f"{count:,} {plural(noun)}"
+
+
+def plural(noun: str) -> str:
+    """Write the plural of a noun: `processes`, `mappings`, `copies`."""
+    return f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}{'es' if noun.endswith('s') else 's'}"
 
 
 def first_of(names: Sequence[str], most: int) -> str:

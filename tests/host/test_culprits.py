@@ -106,7 +106,9 @@ def test_a_check_names_the_root_and_the_line_in_every_format(
     assert [one["name"] for one in answer["roots"]] == ["libnet.so"]
     lines = {one["name"]: one["location"] for one in answer["grown_variables"]}
     assert lines == {"agent::histogram": {"file": f"{Path.cwd()}/src/cache.hpp", "line": 3}}
-    assert "::warning file=src/cache.hpp,line=3,title=A variable is new or grew%3A agent%3A%3Ahistogram::" in told("github")
+    assert "::warning file=src/cache.hpp,line=3,title=A variable is new or grew%3A agent%3A%3Ahistogram::" in told(
+        "github"
+    )
     entries = {one["check_name"]: one["location"] for one in json.loads(told("gitlab"))}
     assert entries["grown-variable"] == {"path": "src/cache.hpp", "lines": {"begin": 3}}
     assert entries["new-library"] == {"path": "agentd", "lines": {"begin": 1}}

@@ -6,8 +6,10 @@ from footprint.attribution.families import Channel, fork_parent, fork_reasons
 from footprint.attribution.group import group_up
 from footprint.attribution.kernel import BUILT_IN
 from footprint.errors import UsageError
+from footprint.formats.document import Facts
 from footprint.model.group import Group, GroupProjection, GroupQuestion
 from footprint.model.projection import FitLimit, LimitUnit, Model
+from footprint.verbs.audit.family_text import family_blocks, family_verdict
 from tests.groupmembers import KIB, SEGMENT, TEXT, Member, block, file, heap, member
 
 MIB = 1 << 20
@@ -194,6 +196,24 @@ def test_the_first_limit_that_is_hit_decides() -> None:
     assert (found.count, [limit.name for limit in found.limits]) == (25, ["pid_max", "memory"])
     # One master and 99 workers.
     assert found.worker_limits[0] == tasks._replace(each=1, count=99)
+
+
+@pytest.mark.parametrize(
+    ("memory_kib", "count_text"), [(1024, "1 group of 1 process fits, "), (10240, "15 groups of 1 process fit, ")]
+)
+def test_processes_without_a_parent_fit_in_words_of_their_number(memory_kib: int, count_text: str) -> None:
+    found = group_up([member(1, heap(600))], question=GroupQuestion(memory_bytes=memory_kib * KIB))
+    assert family_verdict(found).startswith(count_text)
+    (facts,) = [block for block in family_blocks(found) if isinstance(block, Facts) and block.rows[0][0] == "groups"]
+    assert facts.rows[1][0] == "or processes in one group"
+
+
+@pytest.mark.parametrize(
+    ("pids", "expected"),
+    [((1,), "1 process costs 532.3 KiB together, "), ((1, 2), "2 processes cost 1.04 MiB together, ")],
+)
+def test_one_process_costs_and_two_cost(pids: tuple[int, ...], expected: str) -> None:
+    assert family_verdict(group_up([member(pid, heap(500), page_tables=0) for pid in pids])).startswith(expected)
 
 
 # --- one worker and its parent ----------------------------------------------------------------------------------------

@@ -418,7 +418,7 @@ def test_where_all_have_ended_there_is_no_answer() -> None:
 
 @pytest.mark.usefixtures("processes")
 def test_where_many_have_ended_the_error_names_the_first_ones() -> None:
-    with pytest.raises(AccessError, match=r"^7, 8, 9, 10, 11, 1,993 more: no such process$"):
+    with pytest.raises(AccessError, match=r"^7, 8, 9, 10, 11 and 1993 more: no such process$"):
         audit_group(range(7, 2005))
 
 

@@ -7,7 +7,7 @@ from footprint.formats.document import Block, Facts, Fold, Heading, Paragraph, T
 from footprint.formats.sections.limits import limit_blocks
 from footprint.model.group import CgroupComparison, Group, GroupProjection, ProcessClass
 from footprint.model.projection import Model
-from footprint.units import counted, format_bytes
+from footprint.units import counted, format_bytes, plural
 
 __all__ = ("cgroup_blocks", "family_blocks", "family_verdict")
 
@@ -78,7 +78,7 @@ def cgroup_blocks(cgroup: CgroupComparison | None) -> list[Block]:
 def _how(workers: ProcessClass) -> str:
     """Write how the workers start, and what shows it."""
     if workers.reasons:
-        return f"A {workers.noun} is forked: of {workers.pids[-1]}, {', and '.join(workers.reasons)}."
+        return f"A {workers.noun} is forked, as {workers.pids[-1]} shows: {', and '.join(workers.reasons)}."
     cause = "none shares memory with a parent since a fork" if workers.parent_pids else "their parent is not among them"
     return f"A {workers.noun} is a started copy: {cause}."
 
@@ -115,7 +115,7 @@ def _many(projection: GroupProjection, workers: ProcessClass) -> list[Block]:
     )
     if not projection.limits:
         is_asked = projection.count > 1 or projection.worker_count != len(workers.pids)
-        return [Heading(f"{groups} cost"), Facts((whole,))] if is_asked else []
+        return [Heading(f"{groups} {_verb('cost', projection.count)}"), Facts((whole,))] if is_asked else []
     first, worker_first = projection.limits[0], projection.worker_limits[0]
     facts = (
         (
@@ -123,7 +123,7 @@ def _many(projection: GroupProjection, workers: ProcessClass) -> list[Block]:
             f"{first.count:,}",
             f"each with {counted(projection.worker_count, workers.noun)}; first hit: {first.name}",
         ),
-        (f"or {workers.noun}s in one group", f"{worker_first.count:,}", f"first hit: {worker_first.name}"),
+        (f"or {plural(workers.noun)} in one group", f"{worker_first.count:,}", f"first hit: {worker_first.name}"),
         ("cost of the groups", whole[1], whole[2]),
         ("  page cache", format_bytes(projection.shared_once_bytes), "files that they map, paid once"),
     )
@@ -135,7 +135,7 @@ def family_verdict(group: Group) -> str:
     many = counted(len(group.members), "process")
     if group.per_group.bytes is None:
         return f"{many}; what they cost together is not known from this input."
-    together = f"{many} cost {format_bytes(group.per_group.bytes)} together"
+    together = f"{many} {_verb('cost', len(group.members))} {format_bytes(group.per_group.bytes)} together"
     projection = group.projection
     if projection is None:
         return f"{together} ({group.per_group.evidence.value})."
@@ -143,7 +143,14 @@ def family_verdict(group: Group) -> str:
     worker = f"one more {workers.noun} {format_bytes(projection.per_worker_bytes)}"
     groups = f"{counted(projection.count, 'group')} of {counted(projection.worker_count, workers.noun)}"
     if projection.limits:
-        return f"{groups} fit, and then {projection.limits[0].name} is hit ({projection.evidence.value})."
+        hit = f"and then {projection.limits[0].name} is hit ({projection.evidence.value})"
+        return f"{groups} {_verb('fit', projection.count)}, {hit}."
     if projection.count > 1 or projection.worker_count != len(workers.pids):
-        return f"{groups} cost {format_bytes(projection.total_bytes)}, {worker} ({projection.evidence.value})."
+        total = format_bytes(projection.total_bytes)
+        return f"{groups} {_verb('cost', projection.count)} {total}, {worker} ({projection.evidence.value})."
     return f"{together}, {worker} ({group.per_group.evidence.value})."
+
+
+def _verb(verb: str, count: int) -> str:
+    """Write what so many do: 1 group costs, 2 groups cost."""
+    return f"{verb}s" if count == 1 else verb

@@ -30,6 +30,7 @@ from footprint.sources.target import (
     resolve,
     resolve_processes,
 )
+from footprint.units import first_of
 from footprint.verbs.audit.process import audit_of
 from footprint.verbs.audit.request import AuditRequest, all_doubtful_rules, question_of
 from footprint.verbs.audit.saved import read_saved
@@ -140,7 +141,9 @@ def audit_processes(
             causes[str(pid)] = error.detail
             notes.append(Note("process-not-read", f"pid {pid}", f"{error.detail}; it is left out"))
     if not snapshots:
-        raise AccessError(_first_of(list(causes), ", "), _first_of(list(dict.fromkeys(causes.values())), "; "))
+        raise AccessError(
+            first_of(list(causes), _MOST_NAMED), first_of(list(dict.fromkeys(causes.values())), _MOST_NAMED)
+        )
     notes.extend(_changes(target))
     group = group_of(snapshots, notes=notes, debug=debug, question=question, target=target.name, search=search)
     if target.control_group is None:
@@ -150,12 +153,6 @@ def audit_processes(
         absent = Note("cgroup-not-counted", path, "the memory controller is not enabled for it: there are no counters")
         return replace(group, notes=(*group.notes, absent))
     return replace(group, cgroup=compare_with_cgroup(group, charges, path, version))
-
-
-def _first_of(words: Sequence[str], separator: str) -> str:
-    """Join the first words of many, and say how many more there are."""
-    more_count = len(words) - _MOST_NAMED
-    return separator.join([*words[:_MOST_NAMED], *([f"{more_count:,} more"] if more_count > 0 else [])])
 
 
 def _changes(target: Processes) -> list[Note]:

@@ -280,9 +280,8 @@ def _verdict(audit: Audit) -> str:
     if projection.limits:
         first = projection.limits[0]
         is_memory = first.unit is LimitUnit.BYTES and projection.memory_bytes == first.most
-        fit = f"{projection.count:,} {noun} fit " + (
-            f"into {format_bytes(first.most)}" if is_memory else f"before {first.name} is hit"
-        )
+        fits = f"1 {projection.model.nouns[0]} fits" if projection.count == 1 else f"{projection.count:,} {noun} fit"
+        fit = f"{fits} " + (f"into {format_bytes(first.most)}" if is_memory else f"before {first.name} is hit")
         return f"{fit}, at {one} each{basis} ({projection.evidence.value})."
     if projection.count == 1:
         return f"{_subject(projection)} costs {one}{basis} ({projection.evidence.value})."
