@@ -31,9 +31,9 @@ _footprint() {
             values='audit run whatif symbols libraries duplicates maps heap project diff check init record trend capture explain doctor'
             ;;
         audit)
-            options='-n --count --all --findings --heap --heap-at --alloc-fn --binary --by --top --pid --root --page-size --tree --name --cgroup --unit --container --debug-dir --debuginfod --no-debug-files --reproducible --html -o --output --format --table --json --color -q --quiet -v --verbose --strict -h --help'
+            options='-n --count --all --findings --heap --heap-at --alloc-fn --binary --by --top --fail-on --pid --root --page-size --tree --name --cgroup --unit --container --debug-dir --debuginfod --no-debug-files --reproducible --html -o --output --format --table --json --color -q --quiet -v --verbose --strict -h --help'
             case $prev in
-                -n | --count | --heap-at | --alloc-fn | --top | --pid | --page-size | --tree | --name | --cgroup | --unit | --container | --table) kind=none ;;
+                -n | --count | --heap-at | --alloc-fn | --top | --fail-on | --pid | --page-size | --tree | --name | --cgroup | --unit | --container | --table) kind=none ;;
                 --heap | --binary | --html | -o | --output) kind=file ;;
                 --by) kind=none values='owner kind section symbol' ;;
                 --root | --debug-dir) kind=folder ;;
@@ -74,9 +74,9 @@ _footprint() {
             esac
             ;;
         libraries)
-            options='--tree --why -n --count --root --page-size --top -o --output --format --table --json --color -q --quiet -v --verbose --strict -h --help'
+            options='--tree --why -n --count --root --page-size --top --fail-on -o --output --format --table --json --color -q --quiet -v --verbose --strict -h --help'
             case $prev in
-                --why | -n | --count | --page-size | --top | --table) kind=none ;;
+                --why | -n | --count | --page-size | --top | --fail-on | --table) kind=none ;;
                 --root) kind=folder ;;
                 -o | --output) kind=file ;;
                 --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof html' ;;
@@ -84,9 +84,9 @@ _footprint() {
             esac
             ;;
         duplicates)
-            options='-n --count --top --debug-dir --debuginfod --no-debug-files -o --output --format --table --json --color -q --quiet -v --verbose --strict -h --help'
+            options='-n --count --top --fail-on --debug-dir --debuginfod --no-debug-files -o --output --format --table --json --color -q --quiet -v --verbose --strict -h --help'
             case $prev in
-                -n | --count | --top | --table) kind=none ;;
+                -n | --count | --top | --fail-on | --table) kind=none ;;
                 --debug-dir) kind=folder ;;
                 -o | --output) kind=file ;;
                 --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof html' ;;
@@ -104,9 +104,9 @@ _footprint() {
             esac
             ;;
         heap)
-            options='--at --by --threshold --alloc-fn --binary --root --top --debug-dir --debuginfod --no-debug-files --html -o --output --format --table --json --color -q --quiet -v --verbose --strict -h --help'
+            options='--at --by --threshold --alloc-fn --binary --root --top --fail-on --debug-dir --debuginfod --no-debug-files --html -o --output --format --table --json --color -q --quiet -v --verbose --strict -h --help'
             case $prev in
-                --at | --threshold | --alloc-fn | --top | --table) kind=none ;;
+                --at | --threshold | --alloc-fn | --top | --fail-on | --table) kind=none ;;
                 --by) kind=none values='owner function tree callers' ;;
                 --binary | --html | -o | --output) kind=file ;;
                 --root | --debug-dir) kind=folder ;;

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple, get_arg
 from footprint.elf import shown_name
 from footprint.errors import Note
 from footprint.formats.codec import encode, like
-from footprint.formats.finding_rows import FindingRow, finding_rows
+from footprint.formats.finding_rows import FailedFinding, FindingRow, finding_rows
 from footprint.formats.heap_account_json import HeapAccountMembers, heap_account_members
 from footprint.formats.json import Envelope, Json, Tool, write
 from footprint.formats.page_maps_json import PageMapRow, page_map_rows
@@ -132,6 +132,7 @@ class AuditJson(Envelope):
         page_maps: The pages of objects one by one, for the report of a saved audit. The member is absent where no file
             of an object could be read, in what `run` saves, and in baselines.
         notes: What the reader of the figures must know.
+        failed: The findings that fail the answer; the member is absent without `--fail-on`.
     """
 
     verb: Annotated[Literal["audit"], Later("audit")] = "audit"
@@ -146,6 +147,7 @@ class AuditJson(Envelope):
     heap_account: Annotated[HeapAccountMembers | None, LATER]
     page_maps: tuple[PageMapRow, ...] | Absent = ABSENT
     notes: tuple[Note, ...]
+    failed: tuple[FailedFinding, ...] | Absent = ABSENT
 
 
 def audit_json(audit: Audit, version: str) -> str:

@@ -7,7 +7,7 @@ from footprint.formats.codec import like
 from footprint.members import LATER, Later, Pattern
 from footprint.model.finding import Confidence, Finding, SourceLocation
 
-__all__ = ("FindingRow", "finding_of", "finding_rows")
+__all__ = ("FailedFinding", "FindingRow", "finding_of", "finding_rows")
 
 
 class FindingRow(NamedTuple):
@@ -49,6 +49,20 @@ class FindingRow(NamedTuple):
     object: Annotated[str | None, LATER]
     location: SourceLocation | None
     member_count: Annotated[int | None, LATER]
+
+
+class FailedFinding(NamedTuple):
+    """A finding that fails the answer, as `--fail-on` asks.
+
+    Attributes:
+        rule: The rule that found it.
+        subject: The object, variable or function that it is about.
+        confidence: How sure it is.
+    """
+
+    rule: str
+    subject: str
+    confidence: Confidence
 
 
 def finding_rows(findings: Iterable[Finding], count: int) -> tuple[FindingRow, ...]:

@@ -13,8 +13,9 @@ from footprint.formats.audit_json import (
     shown_rows,
 )
 from footprint.formats.codec import encode, like
-from footprint.formats.finding_rows import FindingRow, finding_rows
+from footprint.formats.finding_rows import FailedFinding, FindingRow, finding_rows
 from footprint.formats.json import Envelope, Json, Tool
+from footprint.members import ABSENT, Absent
 from footprint.model.evidence import Evidence
 from footprint.model.finding import SearchedRule
 from footprint.model.group import CgroupComparison, Group, GroupProjection, ProcessClass
@@ -123,6 +124,7 @@ class GroupJson(Envelope):
             without findings.
         debug_files: The files that the names of stripped owners are from.
         notes: What the reader of the figures must know.
+        failed: The findings that fail the answer; the member is absent without `--fail-on`.
     """
 
     verb: Literal["audit"] = "audit"
@@ -138,6 +140,7 @@ class GroupJson(Envelope):
     objects: tuple[ObjectCost, ...]
     debug_files: tuple[DebugFile, ...]
     notes: tuple[Note, ...]
+    failed: tuple[FailedFinding, ...] | Absent = ABSENT
 
 
 @dataclass(frozen=True, kw_only=True)

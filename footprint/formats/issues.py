@@ -19,7 +19,7 @@ class Level(StrEnum):
     """How much an issue matters, in the words of SARIF."""
 
     ERROR = "error"
-    """A budget is exceeded."""
+    """A budget is exceeded, or a finding fails the answer."""
     WARNING = "warning"
     """A sure finding with a saving."""
     NOTE = "note"
@@ -41,6 +41,7 @@ class Issue(NamedTuple):
         binary: The file to build differently, or else the file that was audited; "" for none.
         fails: Whether it fails a check.
         waiver: The reason of the waiver that lets it pass; None without a waiver.
+        about_bytes: The saving of a finding, or the size that it is about.
     """
 
     rule: str
@@ -54,6 +55,7 @@ class Issue(NamedTuple):
     binary: str
     fails: bool
     waiver: str | None = None
+    about_bytes: int = 0
 
 
 class Issues(NamedTuple):
@@ -168,6 +170,7 @@ def finding_issue(finding: Finding, binary: str, count: int, *, fails: bool) -> 
         finding.location,
         finding.object_path or binary,
         fails,
+        about_bytes=finding.about_bytes,
     )
 
 

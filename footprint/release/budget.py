@@ -10,7 +10,7 @@ from footprint.errors import UsageError
 from footprint.findings.registry import Fact, fact_of
 from footprint.members import Positive, Signed, json_members
 from footprint.model.figures import FIGURES, FigureUnit
-from footprint.model.finding import CONFIDENCES, Finding
+from footprint.model.finding import Finding
 from footprint.model.object_cost import ObjectCost, holders_of
 from footprint.model.owner import file_name, is_file
 from footprint.model.row import OF_OBJECTS, MemoryKind, Row
@@ -23,7 +23,6 @@ from footprint.release.budget_file import (
     matches,
     nearest_of,
     parse_budgets,
-    usually_counted,
 )
 from footprint.release.compare import Comparison, RowChange, compare, covers, covers_files
 from footprint.release.matching import named_owners, owner_names, soname_of
@@ -42,6 +41,7 @@ __all__ = (
     "Limit",
     "Waiver",
     "check_audit",
+    "check_counted",
     "figure_of",
     "nearest_of",
     "parse_budgets",
@@ -343,20 +343,23 @@ def _is_limited(one: Row | RowChange, budget: Budget) -> bool:
 
 
 def _counted_findings(budget: Budget, findings: Iterable[Finding]) -> list[Finding]:
-    counted = budget.counted or usually_counted(budget.name)
-    weakest = CONFIDENCES.index(counted.least_confidence)
-    return [
-        one
-        for one in findings
-        if one.rule == budget.name
-        and CONFIDENCES.index(one.confidence) <= weakest
-        and one.about_bytes >= counted.least_bytes
-    ]
+    return [one for one in findings if budget.counts(one)]
 
 
 def _has_all_counted(budget: Budget, audit: "Audited") -> bool:
     """Return whether an audit has all findings that a budget counts: the rule was run, and none of them is left out."""
     return covers(audit, budget.name) and not (budget.counts_doubtful and _leaves_out(budget.name, audit))
+
+
+def check_counted(conditions: Iterable[Budget], audit: "Audited") -> None:
+    """Check that an audit has all findings that budgets count.
+
+    Raises:
+        UsageError: If it was not searched for some of them, or leaves them out.
+    """
+    for one in conditions:
+        if not _has_all_counted(one, audit):
+            raise UsageError(f"{one.key}: {_not_searched(one, audit)}")
 
 
 def _leaves_out(rule: str, audit: "Audited") -> bool:

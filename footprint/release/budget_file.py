@@ -14,7 +14,7 @@ from footprint.errors import UsageError
 from footprint.findings.registry import rule_names
 from footprint.members import Pattern, json_members
 from footprint.model.figures import BUDGETED, FIGURES
-from footprint.model.finding import CONFIDENCES, Confidence
+from footprint.model.finding import CONFIDENCES, Confidence, Finding
 from footprint.model.row import MemoryKind
 from footprint.units import parse_bytes
 
@@ -116,6 +116,16 @@ class Budget(NamedTuple):
     counted: CountedFindings | None = None
     line: int | None = None
     owners: frozenset[str] = frozenset()
+
+    def counts(self, finding: Finding) -> bool:
+        """Return whether it counts a finding."""
+        return finding.rule == self.name and self.counts_as(finding.confidence, finding.about_bytes)
+
+    def counts_as(self, confidence: Confidence, about_bytes: int) -> bool:
+        """Return whether it counts findings of its rule of this confidence and size."""
+        counted = self.counted or usually_counted(self.name)
+        is_sure = CONFIDENCES.index(confidence) <= CONFIDENCES.index(counted.least_confidence)
+        return is_sure and about_bytes >= counted.least_bytes
 
     @property
     def counts_doubtful(self) -> bool:

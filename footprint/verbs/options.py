@@ -217,6 +217,14 @@ Binaries = Annotated[
         metavar="FILE",
     ),
 ]
+FailOn = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--fail-on",
+        help="Exit with 1 if a finding of this rule is found, such as unused-library:high; repeatable.",
+        metavar="RULE[:CONFIDENCE]",
+    ),
+]
 Top = Annotated[int, typer.Option("--top", min=0, help="Rows a table; 0 is all.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Exit with 4 if notes say that the answer is partial.")]
 Pid = Annotated[int | None, typer.Option("--pid", help="Which process of a text or capture that holds several.")]

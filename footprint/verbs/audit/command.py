@@ -7,12 +7,14 @@ import typer
 
 from footprint.errors import UsageError
 from footprint.verbs import options
+from footprint.verbs.fail_on import write_judged
 from footprint.verbs.lazy import lazy_modules
 from footprint.verbs.output import Answer, check_formats, part_name, write
 
 if TYPE_CHECKING:
     from footprint.formats import stacks
     from footprint.model.audited import Audited
+    from footprint.release.budget_file import Budget
     from footprint.sources.debug_files import DebugSearch
     from footprint.sources.target import ProcessChoice
     from footprint.verbs.audit import call, either, html, issues, metrics
@@ -49,6 +51,7 @@ def audit(
     binaries: options.Binaries = None,
     by: Annotated[options.By, typer.Option("--by", help="The grouping of the ledger.")] = options.By.OWNER,
     top: options.Top = 20,
+    fail_on: options.FailOn = None,
     pid: options.Pid = None,
     root: options.Root = None,
     page_size: options.PageSize = None,
@@ -91,7 +94,10 @@ def audit(
         doubtful_rules=all_doubtful_rules(is_wanted=findings),
     )
     named = targets or []
+    conditions = _conditions(fail_on or ())
     if all_:
+        if conditions:
+            raise UsageError("--all searches for no findings: --fail-on goes with one program or process")
         if choice != NO_CHOICE:
             raise UsageError(f"--all goes with folders of programs; {choice.words[0]} chooses processes")
         return _audit_folders(named, asked, top, output)
@@ -116,11 +122,27 @@ def audit(
     check_options(target, asked.options)
     # What runs is searched for findings only if the user or the format asks for them.
     has_findings = isinstance(target, Process | Processes) and (
-        part_name(output.format) == "issues" or output.has_report
+        part_name(output.format) == "issues" or output.has_report or bool(conditions)
     )
-    asked = asked._replace(has_findings=asked.has_findings or has_findings, has_page_maps=output.has_page_maps)
+    asked = asked._replace(
+        has_findings=asked.has_findings or has_findings,
+        has_page_maps=output.has_page_maps,
+        doubtful_rules=asked.doubtful_rules.union(one.name for one in conditions if one.counts_doubtful),
+    )
     found = call.audit_any(target, asked).audit
-    return write(answer, found, f"audit {lasting_name(found)}", output, found.notes)
+    if conditions:
+        from footprint.release.budget import check_counted
+
+        check_counted(conditions, found)
+    return write_judged(answer, found, found.findings, conditions, f"audit {lasting_name(found)}", output, found.notes)
+
+
+def _conditions(fail_on: Sequence[str]) -> "tuple[Budget, ...]":
+    if not fail_on:
+        return ()
+    from footprint.release.fail_on import parse_fail_on
+
+    return parse_fail_on(fail_on)
 
 
 def _audit_folders(folders: Sequence[str], asked: "AuditRequest", top: int, output: options.OutputOptions) -> int:

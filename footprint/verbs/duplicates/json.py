@@ -7,9 +7,9 @@ from footprint.errors import Note
 from footprint.findings.copies import CopiedVariable, SearchedFile
 from footprint.findings.linked_twice import LinkedTwice
 from footprint.formats.codec import encode
-from footprint.formats.finding_rows import FindingRow, finding_rows
+from footprint.formats.finding_rows import FailedFinding, FindingRow, finding_rows
 from footprint.formats.json import Envelope, Json, Tool
-from footprint.members import Positive
+from footprint.members import ABSENT, Absent, Positive
 from footprint.verbs.duplicates.call import Duplicates
 
 __all__ = ("DuplicatesJson", "duplicates_members")
@@ -39,6 +39,7 @@ class DuplicatesJson(Envelope):
         count: The number of processes that savings are multiplied by.
         findings: What the files could do without.
         notes: What the reader of the figures must know.
+        failed: The findings that fail the answer; the member is absent without `--fail-on`.
     """
 
     verb: Literal["duplicates"] = "duplicates"
@@ -49,6 +50,7 @@ class DuplicatesJson(Envelope):
     count: Positive
     findings: tuple[FindingRow, ...]
     notes: tuple[Note, ...]
+    failed: tuple[FailedFinding, ...] | Absent = ABSENT
 
 
 def duplicates_members(found: Duplicates, version: str, count: int) -> Json:

@@ -8,12 +8,12 @@ from footprint.attribution.heap_usage import HeapUsage
 from footprint.elf import shown_name
 from footprint.errors import Note
 from footprint.formats.codec import encode, like
-from footprint.formats.finding_rows import FindingRow, finding_rows
+from footprint.formats.finding_rows import FailedFinding, FindingRow, finding_rows
 from footprint.formats.heap_account_json import heap_share
 from footprint.formats.json import Envelope, Json, Tool
 from footprint.heap import CallTree, Counted, Profile
 from footprint.heap.attribution import callees, callers
-from footprint.members import Positive, Signed
+from footprint.members import ABSENT, Absent, Positive, Signed
 from footprint.model.evidence import Evidence
 from footprint.model.finding import Finding
 from footprint.model.heap_account import Share
@@ -192,6 +192,7 @@ class HeapJson(Envelope):
         tallies: What was counted over the whole run.
         findings: What the heap could do without.
         notes: What the reader of the figures must know.
+        failed: The findings that fail the answer; the member is absent without `--fail-on`.
     """
 
     verb: Literal["heap"] = "heap"
@@ -204,6 +205,7 @@ class HeapJson(Envelope):
     tallies: tuple[TallyRow, ...]
     findings: tuple[FindingRow, ...]
     notes: tuple[Note, ...]
+    failed: tuple[FailedFinding, ...] | Absent = ABSENT
 
 
 def heap_members(

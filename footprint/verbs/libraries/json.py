@@ -8,10 +8,10 @@ from footprint.attribution.object_prediction import count_pages
 from footprint.attribution.startup_writes import WriteCause
 from footprint.errors import Note
 from footprint.formats.codec import encode
-from footprint.formats.finding_rows import FindingRow, finding_rows
+from footprint.formats.finding_rows import FailedFinding, FindingRow, finding_rows
 from footprint.formats.json import Envelope, Json, Tool
 from footprint.loader import FoundBy, Libc, MissingLibrary
-from footprint.members import NOT_EMPTY, Positive
+from footprint.members import ABSENT, NOT_EMPTY, Absent, Positive
 from footprint.model.evidence import Evidence
 from footprint.verbs.libraries.call import Libraries
 
@@ -103,6 +103,7 @@ class LibrariesJson(Envelope):
         count: The number of processes that savings are multiplied by.
         findings: What the program could do without.
         notes: What the reader of the figures must know.
+        failed: The findings that fail the answer; the member is absent without `--fail-on`.
     """
 
     verb: Literal["libraries"] = "libraries"
@@ -112,6 +113,7 @@ class LibrariesJson(Envelope):
     count: Positive
     findings: tuple[FindingRow, ...]
     notes: tuple[Note, ...]
+    failed: tuple[FailedFinding, ...] | Absent = ABSENT
 
 
 def libraries_members(found: Libraries, version: str) -> Json:

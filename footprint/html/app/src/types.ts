@@ -49,6 +49,8 @@ export interface AuditAnswer {
   page_maps?: Rows<PageMapRow>;
   /** What the reader of the figures must know. */
   notes: Rows<Note>;
+  /** The findings that fail the answer; the member is absent without `--fail-on`. */
+  failed?: Rows<FailedFinding>;
 }
 
 /** One limit of the budget file. */
@@ -215,6 +217,16 @@ export interface DiffTarget {
   new: ProcessTarget;
 }
 
+/** A finding that fails the answer, as `--fail-on` asks. */
+export interface FailedFinding {
+  /** The rule that found it. */
+  rule: string;
+  /** The object, variable or function that it is about. */
+  subject: string;
+  /** How sure it is. */
+  confidence: Confidence;
+}
+
 /** One figure of the whole, before and now. */
 export interface FigureChange {
   /** The figure, as `totals` of an audit or `group` of a group has it; `per_worker_bytes` of a group. */
@@ -347,6 +359,8 @@ export interface GroupAnswer {
   debug_files: Rows<DebugFile>;
   /** What the reader of the figures must know. */
   notes: Rows<Note>;
+  /** The findings that fail the answer; the member is absent without `--fail-on`. */
+  failed?: Rows<FailedFinding>;
 }
 
 /** One process of the group. */
@@ -487,6 +501,8 @@ export interface HeapAnswer {
   findings: Rows<FindingRow>;
   /** What the reader of the figures must know. */
   notes: Rows<Note>;
+  /** The findings that fail the answer; the member is absent without `--fail-on`. */
+  failed?: Rows<FailedFinding>;
 }
 
 /** The live bytes that one function asked for. */
