@@ -216,6 +216,18 @@ def test_one_process_costs_and_two_cost(pids: tuple[int, ...], expected: str) ->
     assert family_verdict(group_up([member(pid, heap(500), page_tables=0) for pid in pids])).startswith(expected)
 
 
+@pytest.mark.parametrize(
+    ("others", "told"),
+    [((), "with 3 workers"), (("cache", "log"), "with 3 workers among its 6 processes")],
+    ids=["a master", "a master and other processes"],
+)
+def test_a_group_of_more_than_a_master_and_its_workers_says_how_many_it_has(others: tuple[str, ...], told: str) -> None:
+    beside = [member(50 + n, PROGRAM, heap(10), parent=0, command=name) for n, name in enumerate(others)]
+    blocks = family_blocks(group_up([*family(40, 50, 60), *beside]))
+    (row,) = [row for block in blocks if isinstance(block, Facts) for row in block.rows if row[0] == "one more group"]
+    assert row[2] == f"estimated: {told}"
+
+
 # --- one worker and its parent ----------------------------------------------------------------------------------------
 
 

@@ -23,6 +23,10 @@ def family_blocks(group: Group) -> list[Block]:
     if projection is None:
         return cgroup_blocks(group.cgroup)
     workers = group.classes[0]
+    others_count = len(group.members) - len(workers.pids)
+    # A family is a master and its workers. Other groups have more, such as a second master with workers of its own.
+    has_more = others_count > bool(workers.parent_pids) and projection.worker_count == len(workers.pids)
+    among = f" among its {len(group.members):,} processes" if has_more else ""
     rows = [
         (
             f"one more {workers.noun}",
@@ -33,7 +37,7 @@ def family_blocks(group: Group) -> list[Block]:
         (
             "one more group",
             format_bytes(projection.per_group_bytes),
-            f"{projection.evidence.value}: with {counted(projection.worker_count, workers.noun)}",
+            f"{projection.evidence.value}: with {counted(projection.worker_count, workers.noun)}{among}",
         ),
     ]
     return [
