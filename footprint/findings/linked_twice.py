@@ -19,12 +19,13 @@ from footprint.findings.copies import (
     CopiedVariable,
     CopyOrigin,
     Cost,
+    Lines,
     cost_of,
 )
 from footprint.members import NOT_EMPTY, Bounds, json_members
 from footprint.model.finding import Confidence
 
-__all__ = ("LinkedTwice", "linked_twice")
+__all__ = ("LinkedTwice", "linked_twice", "zeros_of_one_name")
 
 _LEAST_TOGETHER_BYTES: Final = 256
 # The vtable and type of a class: each library has its own copy of what a header defines, which is no mistake.
@@ -73,9 +74,20 @@ class LinkedTwice(NamedTuple):
         return (self.copy_count - 1) * self.size_bytes
 
 
-def linked_twice(files: Sequence[Statics], copies: Sequence[Sequence[CopiedVariable]]) -> tuple[LinkedTwice, ...]:
-    """Find what is linked in several times, the largest first, from the variables and the copies of each file."""
-    found = [*_across(files), *(one for s, c in zip(files, copies, strict=True) for one in _within(s, c))]
+def linked_twice(
+    files: Sequence[Statics], copies: Sequence[Sequence[CopiedVariable]], lines: Sequence[Lines] = ()
+) -> tuple[LinkedTwice, ...]:
+    """Find what is linked in several times, the largest first.
+
+    Args:
+        files: The variables of each file.
+        copies: The copies in each file.
+        lines: The lines that declare the variables of each file, as far as they are known.
+    """
+    found = [
+        *_across(files, lines or [{}] * len(files)),
+        *(one for s, c in zip(files, copies, strict=True) for one in _within(s, c)),
+    ]
     return tuple(sorted(found, key=lambda one: (-one.waste_bytes, one.files, one.names)))
 
 
@@ -111,7 +123,20 @@ def _unit_numbers(copies: CopiedVariable) -> frozenset[int | None]:
 _Held = list[tuple[int, Symbol]]
 
 
-def _across(files: Sequence[Statics]) -> Iterable[LinkedTwice]:
+def zeros_of_one_name(files: Sequence[Statics]) -> list[list[Symbol]]:
+    """Return for each file its local variables without contents whose name and size another file has, too.
+
+    Only the lines that declare them show whether they are copies.
+    """
+    found: list[list[Symbol]] = [[] for _ in files]
+    for held in _of_one_name(files):
+        for number, static in held:
+            if static.is_local and not files[number].image.sections[static.section_index].has_file_bytes:
+                found[number].append(static)
+    return found
+
+
+def _across(files: Sequence[Statics], lines: Sequence[Lines]) -> Iterable[LinkedTwice]:
     """Find the variables that several files hold with the same contents; those of the same files are one result."""
     together: dict[tuple[int, ...], list[_One]] = {}
     blank: dict[tuple[int, ...], list[_One]] = {}
@@ -119,7 +144,7 @@ def _across(files: Sequence[Statics]) -> Iterable[LinkedTwice]:
     initials = {number: Initials(files[number]) for number in {number for held in several for number, _ in held}}
     for number, one in initials.items():
         one.prepare([static for held in several for at, static in held if at == number])
-    for held, is_blank in _same(initials, several):
+    for held, is_blank in _same(initials, several, lines):
         by_number = dict(reversed(held))
         numbers = tuple(sorted(by_number))
         own_units = {None if static.unit is None else files[number].units[static.unit] for number, static in held}
@@ -154,11 +179,16 @@ def _of_one_name(files: Sequence[Statics]) -> list[_Held]:
                 and not _OF_CLASS.match(static.name)
             ):
                 holders.setdefault((normalised(static.name), static.size_bytes), []).append((number, static))
-    return [held for held in holders.values() if len({number for number, _ in held}) > 1]
+    return [held for held in holders.values() if _is_of_several(held)]
 
 
-def _same(initials: Mapping[int, Initials], several: Sequence[_Held]) -> Iterable[tuple[_Held, bool]]:
-    """Return those that begin with the same contents, and whether these are only zeros."""
+def _same(
+    initials: Mapping[int, Initials], several: Sequence[_Held], lines: Sequence[Lines]
+) -> Iterable[tuple[_Held, bool]]:
+    """Return those that begin with the same contents, and whether only zeros speak for it.
+
+    Zeros that one line declares are the same variable.
+    """
     for held in several:
         by_contents: dict[Initial | None, _Held] = {}
         for number, static in held:
@@ -167,8 +197,24 @@ def _same(initials: Mapping[int, Initials], several: Sequence[_Held]) -> Iterabl
                 # Zeros in .bss equal zeros in the file.
                 by_contents.setdefault(None if initial.is_blank else initial, []).append((number, static))
         for initial, same in by_contents.items():
-            if len({number for number, _ in same}) > 1:
+            of_line = [] if initial is not None else _of_one_line(same, lines)
+            for proven in of_line:
+                yield proven, False
+            if not of_line and _is_of_several(same):
                 yield same, initial is None
+
+
+def _of_one_line(held: _Held, lines: Sequence[Lines]) -> list[_Held]:
+    """Return the local variables of several files that one line declares, for each such line."""
+    by_line: dict[tuple[str, int | None], _Held] = {}
+    for number, static in held:
+        if static.is_local and (at := lines[number].get((static.is_tls, static.vaddr))) is not None:
+            by_line.setdefault((at.file, at.line), []).append((number, static))
+    return [one for one in by_line.values() if _is_of_several(one)]
+
+
+def _is_of_several(held: _Held) -> bool:
+    return len({number for number, _ in held}) > 1
 
 
 # The copy that stays is the most expensive one, so the saving is a lower bound.

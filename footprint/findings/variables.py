@@ -53,7 +53,10 @@ class Variables:
     @cached_property
     def linked_twice(self) -> tuple[LinkedTwice, ...]:
         """What several of the files hold, or one file several times; the largest waste first."""
-        return linked_twice([one.statics for one in self.files], [one.copies for one in self.files])
+        files = self.files
+        return linked_twice(
+            [one.statics for one in files], [one.copies for one in files], [one.declared for one in files]
+        )
 
 
 def file_variables(statics: Statics, declared: Lines, private_of: PrivateOf | None = None) -> FileVariables:

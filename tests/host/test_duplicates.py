@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import footprint
-from footprint.findings.copies import CopiedVariable, CopyOrigin
+from footprint.findings.copies import CopiedVariable, CopyOrigin, Cost
 from footprint.model.finding import Confidence
 from footprint.verbs.duplicates.call import Duplicates
 
@@ -338,3 +338,25 @@ def nm_sizes(name: str) -> Sequence[tuple[str, int]]:
     done = subprocess.run(["nm", "-S", str(shutil.which("node"))], capture_output=True, text=True, check=True)
     rows = [line.split() for line in done.stdout.splitlines() if name in line]
     return [(row[0], int(row[1], 16)) for row in rows if len(row) == 4 and row[3].partition(".")[0] == name]
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="no compiler is installed")
+def test_zeros_of_a_header_that_two_libraries_include_are_there_twice(tmp_path: Path) -> None:
+    """Zeros prove nothing by themselves; the line that declares them does."""
+    header = "static char scratch[8192];\nnamespace ns { static long counters[512]; }\n"
+    (tmp_path / "shared.hpp").write_text(header)
+    for name in ("first", "second"):
+        own = f"static char own_{name}[4096]; static char other[2048];\n"
+        uses = f"char *use_{name}(int i) {{ ns::counters[i]++; own_{name}[i]++; other[i]++; return scratch + i; }}\n"
+        (tmp_path / f"{name}.cpp").write_text(f'#include "shared.hpp"\n{own}{uses}')
+        words = ["g++", "-g", "-shared", "-fPIC", f"{name}.cpp", "-o", f"lib{name}.so"]
+        subprocess.run(words, cwd=tmp_path, check=True)
+    paths = [str(tmp_path / "libfirst.so"), str(tmp_path / "libsecond.so")]
+    (found,) = footprint.duplicates(*paths).linked_twice
+    # `other` has the same name and size, but two lines.
+    assert (found.files, found.names) == (tuple(paths), ("_ZL7scratch", "_ZN2nsL8countersE"))
+    assert (found.size_bytes, found.waste_bytes) == (8192 + 4096, 8192 + 4096)
+    assert found.waste == {Cost.WHEN_TOUCHED: 12288}
+    for path in paths:
+        subprocess.run(["strip", "--strip-debug", path], check=True)
+    assert footprint.duplicates(*paths).linked_twice == ()

@@ -9,11 +9,12 @@ from footprint.dwarf import VariablePlace
 from footprint.dwarf.declared_variables import declaration_of
 from footprint.elf import Image, read_image
 from footprint.elf.statics import Statics, read_statics
+from footprint.elf.symbols import Symbol
 from footprint.errors import AccessError, FootprintError, InputError, Note, UsageError
 from footprint.files import open_input
 from footprint.findings.copies import Declared, Lines, SearchedFile, candidates
 from footprint.findings.declared_by_name import declared_by_name, source_name
-from footprint.findings.linked_twice import LinkedTwice
+from footprint.findings.linked_twice import LinkedTwice, zeros_of_one_name
 from footprint.findings.registry import Fact, find_all
 from footprint.findings.variable_rules.large_static import large_ones
 from footprint.findings.variables import FileVariables, Variables, file_variables
@@ -105,8 +106,8 @@ def _variables_of(
     private = None if process is None else process.private_bytes([one.image for one in files])
     reached = _reached(process)
     found: list[FileVariables] = []
-    for one in files:
-        declared = _declared(one, debug_files, reached(one.image.file), notes)
+    for one, zeros in zip(files, zeros_of_one_name(files), strict=True):
+        declared = _declared(one, zeros, debug_files, reached(one.image.file), notes)
         private_of = None if private is None else partial(private.of, one.image)
         try:
             found.append(file_variables(one, declared, private_of))
@@ -167,10 +168,12 @@ def _statics(image: Image, debug_files: DebugFiles, path: str) -> tuple[Statics,
     return statics, odd
 
 
-def _declared(statics: Statics, debug_files: DebugFiles, path: str, notes: list[Note]) -> Lines:
-    """Look up where the variables are declared that may be copies or are large."""
+def _declared(
+    statics: Statics, zeros: Sequence[Symbol], debug_files: DebugFiles, path: str, notes: list[Note]
+) -> Lines:
+    """Look up where the variables are declared that may be copies, also of the `zeros` of other files, or are large."""
     several = candidates(statics)
-    wanted = {(one.is_tls, one.vaddr): one for one in (*several, *large_ones(statics))}
+    wanted = {(one.is_tls, one.vaddr): one for one in (*several, *zeros, *large_ones(statics))}
     if not wanted:
         return {}
     image = statics.image
