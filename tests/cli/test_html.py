@@ -14,7 +14,6 @@ BASE = str(ROOT / "sample_binaries" / "condor_shadow" / "base")
 MASSIF = str(ROOT / "sample_binaries" / "heap_by_function" / "massif.out")
 SANS_CRYPT = str(ROOT / "sample_binaries" / "condor_shadow" / "sans_crypt")
 # A name that at least one process has.
-OWN_NAME = Path("/proc/self/comm").read_text().strip()
 
 Captured = pytest.CaptureFixture[bytes]
 
@@ -87,13 +86,11 @@ def test_a_check_has_the_report_of_its_audit_and_its_exit_code(capfdbinary: Capt
 @pytest.mark.parametrize(
     "words",
     [
-        ["audit", "1", "2", "--html", "report.html"],
-        ["audit", "--name", OWN_NAME, "--html", "report.html"],
         ["audit", "--all", "/usr/bin", "--html", "report.html"],
         ["audit", SMAPS, "--html", "report.html", "-o", "./report.html"],
     ],
 )
-def test_several_processes_and_one_file_for_two_answers_are_refused(
+def test_folders_of_programs_and_one_file_for_two_answers_are_refused(
     capfdbinary: Captured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)

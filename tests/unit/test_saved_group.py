@@ -23,7 +23,13 @@ from footprint.release.budget import check_audit, figure_of, parse_budgets, part
 from footprint.release.compare import compare
 from footprint.release.history import recording_of
 from footprint.release.member_changes import MemberStatus
+from footprint.verbs.audit.html import audit_html
+from footprint.verbs.audit.issues import issues_of_audit
+from footprint.verbs.audit.metrics import audit_metrics
+from footprint.verbs.check.html import check_html
+from footprint.verbs.diff.html import diff_html
 from tests.groupmembers import KIB, TEXT, Member, file, heap, member
+from tests.unit.test_html_report import answers_of
 
 
 def family(*private_kib: int, first_pid: int = 1) -> Group:
@@ -236,3 +242,38 @@ def test_what_one_process_has_twice_is_told_twice() -> None:
     twice = Finding("unused-library", "unused", "libz.so.1", "nobody uses it", 1, Confidence.HIGH, ("why",), "drop it")
     group = group_up([searched(1, 4096, twice), searched(2, 4096)])
     assert [(one.saving_bytes, one.member_count) for one in group.findings] == [(8192, 2), (1, 1)]
+
+
+# --- formats ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_report_of_a_group_holds_the_answer_that_json_gives_and_stands_without_a_script() -> None:
+    group = family(60, 25)
+    report = audit_html(group, "1.2.3")
+    answers = answers_of(report)
+    assert answers["kind"] == "group"
+    assert answers["audit"] == group_members(group, "1.2.3")
+    assert "Together they cost" in report
+
+
+def test_the_report_of_two_groups_and_that_of_a_check_hold_both_groups() -> None:
+    before, now = family(60, 25), family(60, 45)
+    answers = answers_of(diff_html(compare(before, now, 10), "1.2.3"))
+    assert answers["old"] == group_members(before, "1.2.3")
+    assert answers["audit"] == group_members(now, "1.2.3")
+    assert [one["status"] for one in answers["diff"]["members"]] == ["changed", "same"]
+    budgets = parse_budgets({"budgets": {"per_group_bytes": 1}}, "footprint.toml")
+    answers = answers_of(check_html(check_audit(now, budgets, None, date(2026, 1, 1)), "1.2.3"))
+    assert (answers["kind"], answers["check"]["checks_failed"]) == ("group", 1)
+
+
+def test_issues_of_a_group_name_the_processes_that_have_a_finding() -> None:
+    (issue,) = issues_of_audit(group_up([searched(1, 4096), searched(2, 8192)])).issues
+    assert "It saves 12 KiB a group, in 2 processes of it." in issue.message
+
+
+def test_metrics_of_a_group_have_its_figures_its_processes_and_what_many_cost() -> None:
+    values = {one.name: one.samples[0].value for one in audit_metrics(family(60, 25)) if one.samples}
+    assert values["processes"] == 2
+    assert values["private"] == 85 * KIB
+    assert values["projected_groups"] == 1
