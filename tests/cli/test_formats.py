@@ -139,15 +139,15 @@ def test_an_ending_that_the_verb_does_not_give_is_refused_and_no_file_made(
 @pytest.mark.parametrize(
     "words",
     [
-        ["project", "--name", "no such process", "-n", "2"],
-        ["project", "1", "-n", "2"],
-        ["audit", "--all", "/no/such/folder"],
+        ["project", "--name", "no such process", "-n", "2", "--format", "html"],
+        ["project", "1", "-n", "2", "--format", "html"],
+        ["audit", "--all", "/no/such/folder", "--html", "-"],
     ],
 )
 def test_a_format_that_is_not_offered_is_refused_before_anything_is_looked_for(
     words: list[str], capfdbinary: Captured
 ) -> None:
-    error = ask(capfdbinary, *words, "--html", "-", code=2)
+    error = ask(capfdbinary, *words, code=2)
     assert b" does not write html: it writes text, json, markdown, csv, tsv, openmetrics" in error
 
 
