@@ -4,6 +4,7 @@ import { atCount, type Count, countControl } from "./count";
 import { table, type Figures } from "./data";
 import { choice, el, evidenceMark, fill, plainTable } from "./dom";
 import { weakest } from "./evidence";
+import { printable } from "./names";
 import type { DiffAnswer, FigureChange } from "./types";
 import { formatBytes, formatChange, grouped } from "./units";
 
@@ -36,7 +37,24 @@ export function changeSection(diff: DiffAnswer, count: Count, figures: Figures):
       change(deltaAt(one, many)), evidenceMark(weakest([one.old_evidence, one.new_evidence]))]), "Figures before and after"));
   });
   return el("section", { class: "answer", "aria-labelledby": "answer-title" },
-    el("h2", { id: "answer-title" }, "What changed"), verdict, view, countControl(count, nouns));
+    el("h2", { id: "answer-title" }, "What changed"), verdict, view, ...rootDetails(diff), countControl(count, nouns));
+}
+
+const fileName = (path: string) => path.slice(path.lastIndexOf("/") + 1);
+
+/** Make a line for each library that is new because an object needs it now; what it brought folds under it. */
+function rootDetails(diff: DiffAnswer): HTMLElement[] {
+  const owners = table(diff.owner_changes).rows();
+  return table(diff.roots).rows().map((root) => {
+    const brought = owners.filter((one) => one.came_with === root.owner);
+    const users = root.needed_by.map((path) => printable(fileName(path)));
+    const why = users.length ? `which ${users.join(" and ")} now need${users.length > 1 ? "" : "s"}` : "which is opened at run time";
+    const libraries = root.library_count === 1 ? "1 library" : `${grouped(root.library_count)} libraries`;
+    return el("details", { class: "root" },
+      el("summary", {}, `New: ${printable(root.name)}, ${why}: ${libraries}, ${formatBytes(root.retained_bytes)} retained`),
+      plainTable(["library", "change"], brought.map((one) => [printable(fileName(one.owner)), formatChange(one.delta_bytes)]),
+        `What came with ${printable(root.name)}`));
+  });
 }
 
 /** Make the switch between the views of a comparison. */
