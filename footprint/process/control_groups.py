@@ -34,6 +34,7 @@ UNIFIED: Final = ""
 
 _OCTAL: Final = re.compile(r"\\([0-7]{3})")
 _CONTAINER: Final = re.compile(r"[0-9a-f]{12,64}")
+_UNIT_TYPES: Final = (".service", ".scope", ".slice", ".socket", ".mount", ".swap")
 # Version 1 prints the largest number of pages where there is no limit.
 _UNLIMITED_BYTES: Final = 1 << 62
 # The parts of `kernel` in memory.stat, for Linux before 5.18, which does not print the sum.
@@ -188,7 +189,8 @@ def find_unit(unit: str, root: str = "/") -> ControlGroup:
     Raises:
         AccessError: If no process is in such a group.
     """
-    name = unit if "." in unit else f"{unit}.service"
+    # As systemctl: a name may have dots (php8.2-fpm), only the types of units that hold processes end it.
+    name = unit if unit.endswith(_UNIT_TYPES) else f"{unit}.service"
     return _found_by(lambda part: part == name, unit, "no process is in a control group of this unit", root)
 
 

@@ -121,6 +121,17 @@ def test_a_unit_is_found_by_its_name_wherever_it_is(unified: str, name: str) -> 
     assert find_unit(name, unified).path == SERVICE
 
 
+@pytest.mark.parametrize("name", ["php8.2-fpm", "php8.2-fpm.service"])
+def test_the_name_of_a_unit_may_have_dots(tmp_path: Path, name: str) -> None:
+    path = "/system.slice/php8.2-fpm.service"
+    files = {
+        "/proc/self/mountinfo": V2_MOUNTS,
+        "/proc/9/cgroup": f"0::{path}\n",
+        f"/sys/fs/cgroup{path}/cgroup.procs": "9\n",
+    }
+    assert find_unit(name, tree(tmp_path, files)).path == path
+
+
 @pytest.mark.parametrize("digits", [12, 64])
 def test_a_container_is_found_by_the_beginning_of_its_id(mixed: str, digits: int) -> None:
     found = find_container(CONTAINER[:digits].upper(), mixed)
