@@ -9,6 +9,7 @@ A capture is a zip file without comment. `footprint-capture.json` names the form
                members  the names of its members in the zip file: PID/NAME
                notes    problems while reading: slug, subject, detail
                open_files  the open file descriptions that it pays for, as `OpenFile` describes them
+               allocated  what each memory that is mapped shared holds in all: device, inode, size_bytes
                files    each mapped file once: path, inode, device, size_bytes and build_id or null
 
 Members of a process:
@@ -212,6 +213,10 @@ class _Writer:
                 "members": list(members),
                 "notes": [{"slug": one.slug, "subject": one.subject, "detail": one.detail} for one in recording.notes],
                 "files": files,
+                "allocated": [
+                    {"device": device, "inode": inode, "size_bytes": size_bytes}
+                    for (device, inode), size_bytes in snapshot.allocated_bytes.items()
+                ],
                 "open_files": [one._asdict() for one in open_files],
             }
         )
@@ -340,6 +345,10 @@ def _snapshot(
                 one.optional_number("size_bytes", _MOST_ADDR), one.optional_text("build_id")
             )
             for one in process.each("files")
+        },
+        allocated_bytes={
+            (one.text("device"), one.number("inode", _MOST_ADDR)): one.number("size_bytes", _MOST_CONTENT_BYTES)
+            for one in process.each("allocated", is_optional=True)
         },
         open_files=tuple(_open_file(one, source) for one in process.each("open_files", is_optional=True)),
     )

@@ -92,6 +92,19 @@ files() {
     done <"/proc/$1/maps"
 }
 
+# allocated PID: says how many blocks of 512 bytes each shared memory holds, also those that nobody has mapped.
+allocated() {
+    seen=
+    while read -r range permissions _ device inode path; do
+        case $permissions in *s) ;; *) continue ;; esac
+        case $path in /dev/zero* | /dev/shm/* | /memfd:* | /SYSV*) ;; *) continue ;; esac
+        case $seen in *"<$device $inode>"*) continue ;; esac
+        seen="$seen<$device $inode>"
+        blocks=$(stat -L -c %b "/proc/$1/map_files/$range" 2>/dev/null) || continue
+        begin "$1 allocated $device $inode $blocks"
+    done <"/proc/$1/maps"
+}
+
 # descriptors PID: says what each descriptor refers to.
 descriptors() {
     for link in /proc/"$1"/fd/*; do
@@ -132,6 +145,7 @@ for pid in $pids; do
         has_sockets=1
     fi
     files "$pid"
+    allocated "$pid"
 done
 # Without this line the text was cut.
 begin end

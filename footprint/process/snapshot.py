@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from footprint.process.descriptions import OpenFile
 
 __all__ = (
+    "BLOCK_BYTES",
     "SHARED_ANONYMOUS",
     "TEXT_CAPTURE_START",
     "FileFacts",
@@ -45,7 +46,7 @@ TEXT_CAPTURE_START = b"footprint-text-capture/"
 SHARED_ANONYMOUS = "/dev/zero (deleted)"
 """The kernel's name for shared anonymous memory: the file that it made for it."""
 _MEMORY = ("/dev/zero", "/dev/shm/", "/memfd:", "/SYSV")  # noqa: S108 # only compared
-_BLOCK_BYTES = 512  # st_blocks, whatever the file system
+BLOCK_BYTES = 512  # st_blocks, whatever the file system
 _CHUNK_BYTES = 1 << 20
 _DEFAULT_PAGE_BYTES = 4096
 _MOST_COMMAND_BYTES = 4096
@@ -427,7 +428,7 @@ def _allocated_bytes(folder: int, memory: MemoryMap) -> dict[ObjectIdentity, int
         if mapping.is_shared and mapping.name.startswith(_MEMORY) and identity not in found:
             with suppress(OSError):
                 path = f"map_files/{mapping.start_addr:x}-{mapping.end_addr:x}"
-                found[identity] = os.stat(path, dir_fd=folder).st_blocks * _BLOCK_BYTES
+                found[identity] = os.stat(path, dir_fd=folder).st_blocks * BLOCK_BYTES
     return found
 
 

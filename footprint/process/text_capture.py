@@ -8,9 +8,13 @@
     ...
 
 An empty line and a line that begins with the token separate the texts. The token is random, so that no text of a
-process holds it. Each text is named by the process and a file of /proc/PID; besides these there are `fd N`, the target
-of a descriptor and its fdinfo, and `file DEVICE INODE SIZE PATH`, the first bytes of a mapped file in hexadecimal
-digits. The last text is named `end`. Lines may end with CR LF, as those of `kubectl exec -t` do.
+process holds it. Each text is named by the process and a file of /proc/PID. Besides these there are:
+
+    fd N                            the target of a descriptor, and its fdinfo
+    file DEVICE INODE SIZE PATH     the first bytes of a mapped file in hexadecimal digits
+    allocated DEVICE INODE BLOCKS   no text: what a shared memory holds, in blocks of 512 bytes
+
+The last text is named `end`. Lines may end with CR LF, as those of `kubectl exec -t` do.
 """
 
 import re
@@ -28,7 +32,7 @@ from footprint.process.descriptions import (
     watches_of_fdinfo,
 )
 from footprint.process.maps_text import parse_maps, parse_rollup
-from footprint.process.snapshot import FileFacts, FileIdentity, Snapshot
+from footprint.process.snapshot import BLOCK_BYTES, FileFacts, FileIdentity, Snapshot
 from footprint.process.status import parse_status
 
 __all__ = ("read_text_capture",)
@@ -36,6 +40,7 @@ __all__ = ("read_text_capture",)
 _FIRST_LINE: Final = re.compile(rb"footprint-text-capture/(\d{1,9}) ([0-9A-Za-z-]{3,64})")
 _NAME: Final = re.compile(rb"(\d{1,10}) (\S.*)")
 _FILE: Final = re.compile(rb"file (\S+) (\d{1,20}) (\d{1,20}|\?) (.*)")
+_ALLOCATED: Final = re.compile(rb"allocated (\S+) (\d{1,20}) (\d{1,12})")
 _DESCRIPTOR: Final = re.compile(rb"fd (\d{1,9})")
 _LINK_INODE: Final = re.compile(rb"^[a-z]+:\[(\d{1,19})\]")
 _INFO_INODE: Final = re.compile(rb"\nino:\s*(\d{1,19})")
@@ -134,6 +139,11 @@ def _snapshot(pid: int, texts: Texts, source: str, host: dict[str, str], build_i
         host=host,
         notes=(*memory.notes, note),
         files=_files(texts, build_id_of_start),
+        allocated_bytes={
+            (told[1].decode("ascii", "replace"), int(told[2])): int(told[3]) * BLOCK_BYTES
+            for name in texts
+            if (told := _ALLOCATED.fullmatch(name))
+        },
     )
 
 

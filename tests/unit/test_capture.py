@@ -83,6 +83,7 @@ DEMO = Snapshot(
     host={"kernel": "6.18.0", "machine": "x86_64"},
     notes=(Note("changed-while-read", "pid 4711", "its memory changed"),),
     files={("fe:00", 77, "/usr/bin/demo"): FileFacts(123456, "0123abcd")},
+    allocated_bytes={("00:01", 2048): 8 << 20},
     open_files=(OpenFile(5, OpenFileKind.PIPE, 14, 4321, is_write_only=True, content_bytes=4096, holder_count=3),),
 )
 
@@ -110,6 +111,7 @@ def manifest() -> dict[str, Any]:
                         "build_id": "0123abcd",
                     }
                 ],
+                "allocated": [{"device": "00:01", "inode": 2048, "size_bytes": 8 << 20}],
                 "open_files": [
                     {
                         "descriptor": 5,
@@ -166,10 +168,11 @@ def test_a_capture_has_the_facts_of_the_process() -> None:
     assert read(capture()) == DEMO
 
 
-def test_a_capture_of_an_earlier_version_has_no_open_files() -> None:
+def test_a_capture_of_an_earlier_version_has_no_open_files_and_no_allocated_memory() -> None:
     told = manifest()
     del told["processes"][0]["open_files"]
-    assert read(capture(told)) == DEMO._replace(open_files=())
+    del told["processes"][0]["allocated"]
+    assert read(capture(told)) == DEMO._replace(open_files=(), allocated_bytes={})
 
 
 def test_a_view_of_a_file_has_the_same_facts() -> None:

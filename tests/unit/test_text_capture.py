@@ -74,6 +74,12 @@ def test_a_process_has_its_mappings_counters_status_and_files() -> None:
     assert found.files == {("fe:00", 77, "/usr/bin/demo"): FileFacts(5120, "7f454c460201")}
 
 
+def test_shared_memory_has_what_is_allocated_in_blocks() -> None:
+    told = TEXT.replace(b"\n0b12-77 end", b"\n0b12-77 4711 allocated 00:01 2048 16384\n\n0b12-77 end")
+    assert read(told).allocated_bytes == {("00:01", 2048): 8 << 20}
+    assert read(told)._replace(allocated_bytes={}) == read(TEXT)._replace(allocated_bytes={})
+
+
 def test_the_stack_pointer_of_a_thread_is_the_last_but_one_word_and_a_running_thread_has_none() -> None:
     assert read(TEXT).thread_stack_addrs == (0x7F00DEADB000,)
 
@@ -160,6 +166,29 @@ def test_what_the_script_reads_is_audited_as_the_live_process_is(
     captured, live = footprint.audit(path), footprint.audit(family.pid)
     assert captured.totals.private.bytes == live.totals.private.bytes
     assert {row.owner for row in captured.ledger} == {row.owner for row in live.ledger}
+
+
+ALLOCATED = """
+import mmap, os, time
+file = os.memfd_create("x")
+os.write(file, bytes(1 << 20))
+memory = mmap.mmap(file, 1 << 20)
+print("ready", flush=True)
+time.sleep(1000)
+"""
+
+
+def test_the_script_reads_what_shared_memory_holds_that_nobody_has_touched() -> None:
+    with subprocess.Popen([sys.executable, "-ISc", ALLOCATED], stdout=subprocess.PIPE) as started:
+        assert started.stdout is not None
+        started.stdout.readline()
+        live = footprint.process.read_process(started.pid)
+        (captured,) = read_text_capture(run_script(str(started.pid)).stdout, "demo.capture", no_build_id)
+        started.kill()
+    if not live.allocated_bytes:
+        pytest.skip("the kernel or its sandbox shows no map_files")
+    assert list(live.allocated_bytes.values()) == [1 << 20]
+    assert captured.allocated_bytes == live.allocated_bytes
 
 
 def test_a_tree_has_the_processes_that_descend_from_it_and_not_the_script(
