@@ -55,7 +55,7 @@ def register(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Regist
         (tmp_path / "docs" / "findings" / "toy-rule.md").write_text(
             "# toy-rule\n\n**What it is.** A ball on the floor.\n"
         )
-        monkeypatch.setattr(words, "_FOLDERS", (tmp_path / "docs",))
+        monkeypatch.setattr(words, "_folder", lambda: tmp_path / "docs")
 
     rule_text.cache_clear()
     yield register

@@ -73,6 +73,7 @@ def project(
     if choice != NO_CHOICE:
         if model is not None or pid is not None or root is not None:
             raise UsageError(f"--model, --pid and --root go with one target, not with {choice.words[0]}")
+        check_formats(_group_answer(), output)
         return _project_group(
             resolve_processes(named, choice), (count, workers, memory_bytes, reserve_bytes, limit), output
         )
@@ -128,20 +129,24 @@ def _answers() -> "tuple[Answer[Audit], Answer[list[tuple[Audit, int | None]]]]"
     )
 
 
-def _project_group(
-    target: "Processes | Group",
-    asked: tuple[int | None, int | None, int | None, int, str | None],
-    output: options.OutputOptions,
-) -> int:
+def _group_answer() -> "Answer[Group]":
     from footprint.verbs.output import Answer
 
-    answer: Answer[Group] = Answer(
+    return Answer(
         "project of a group",
         "projection",
         document=group_text.group_projection_document,
         members=group_json.group_projection_members,
         figures=metrics.audit_metrics,
     )
+
+
+def _project_group(
+    target: "Processes | Group",
+    asked: tuple[int | None, int | None, int | None, int, str | None],
+    output: options.OutputOptions,
+) -> int:
+    answer = _group_answer()
     check_formats(answer, output)
     found = call.project_processes(target, *asked)
     return write(answer, found, f"project {found.target}", output, found.notes)
