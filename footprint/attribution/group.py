@@ -45,7 +45,8 @@ def group_up(
     audits = tuple(audit for _, audit in members)
     private = _sum([audit.totals.private for audit in audits])
     kernel = _sum([audit.totals.kernel for audit in audits])
-    is_partial = any(note.slug in _LEFT_OUT for note in notes)
+    all_notes = (*notes, *(note for audit in audits for note in audit.notes))
+    is_partial = any(note.slug in _LEFT_OUT for note in all_notes)
     derived = Evidence.ESTIMATED if is_partial else Evidence.DERIVED
     between_bytes = shared_between_bytes(members, is_partial=is_partial)
     shared_between = Total(between_bytes, Evidence.ESTIMATED if between_bytes is None else derived)
@@ -66,7 +67,7 @@ def group_up(
         per_group=per_group,
         shared_once=shared_once,
         ledger=merge(row for audit in audits for row in audit.ledger),
-        notes=(*notes, *(note for audit in audits for note in audit.notes)),
+        notes=all_notes,
         classes=classes,
         projection=project_group(classes, per_group, shared_once, task_count, question),
         host=next((audit.host for audit in audits if audit.host), {}),

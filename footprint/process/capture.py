@@ -7,7 +7,8 @@ A capture is a zip file without comment. `footprint-capture.json` names the form
                thp (the text of /sys/kernel/mm/transparent_hugepage/enabled, or null)
     processes  for each one: pid, command, start_ticks (since boot), thread_stack_addrs, is_frozen,
                members  the names of its members in the zip file: PID/NAME
-               notes    problems while reading: slug, subject, detail
+               notes    problems while reading: slug, subject, detail; the first process also has those that were
+                        not readable
                open_files  the open file descriptions that it pays for, as `OpenFile` describes them
                allocated  what each memory that is mapped shared holds in all: device, inode, size_bytes
                files    each mapped file once: path, inode, device, size_bytes and build_id or null
@@ -123,6 +124,7 @@ def capture_processes(
                 notes += recording.notes
         if not writer.entries:
             raise AccessError(notes[0].subject, f"no process could be read: {notes[0].detail}")
+        writer.entries[0]["notes"] += _told([one for one in notes if one.slug == "process-not-read"])
         writer.finish(version)
     written = tuple(entry["pid"] for entry in writer.entries)
     return Captured(written, writer.mapping_count, file.tell(), tuple(notes))
@@ -211,7 +213,7 @@ class _Writer:
                 "thread_stack_addrs": list(snapshot.thread_stack_addrs),
                 "is_frozen": recording.is_frozen,
                 "members": list(members),
-                "notes": [{"slug": one.slug, "subject": one.subject, "detail": one.detail} for one in recording.notes],
+                "notes": _told(recording.notes),
                 "files": files,
                 "allocated": [
                     {"device": device, "inode": inode, "size_bytes": size_bytes}
@@ -237,6 +239,10 @@ class _Writer:
         member.compress_type = zipfile.ZIP_DEFLATED
         member.external_attr = 0o600 << 16
         self._archive.writestr(member, text)
+
+
+def _told(notes: Sequence[Note]) -> list[dict[str, str]]:
+    return [{"slug": one.slug, "subject": one.subject, "detail": one.detail} for one in notes]
 
 
 def _file_entries(snapshot: Snapshot, build_id_of: BuildIdOf) -> list[dict[str, Any]]:

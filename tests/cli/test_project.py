@@ -53,7 +53,7 @@ def test_a_reserve_leaves_room_for_fewer() -> None:
     ("words", "cause"),
     [
         ((SLEEP,), "say how many processes (-n), or how much memory they may take (--memory)"),
-        ((SLEEP, "-n", "2", "--memory", "1GiB"), "say how many processes (-n), or how much memory they may take"),
+        ((SLEEP, "-n", "2", "--memory", "1GiB"), "how much memory they may take (--memory), not both"),
         ((SLEEP, "-n", "2", "--reserve", "1GiB"), "--reserve is left of a memory"),
         ((SLEEP, "-n", "2", "--workers", "3"), "--workers goes with a group"),
         ((SLEEP, "--limit", "own"), "only a live process has a control group of its own"),

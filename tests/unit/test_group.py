@@ -260,6 +260,9 @@ def test_where_members_could_not_be_read_the_others_still_share_what_one_of_them
     assert group.per_group.bytes == 105 * KIB + kernel_bytes(master, worker)
     assert [one.each_bytes for one in group.classes if not one.parent_pids] == [group.per_group.bytes]
     assert group_up([master, worker]).shared_between == Total(16 * KIB, Evidence.DERIVED)
+    # Of a capture the first process has the note.
+    noted = master[0], replace(master[1], notes=tuple(LEFT_OUT))
+    assert group_up([noted, worker]).shared_between == group.shared_between
 
 
 def test_where_members_could_not_be_read_a_segment_has_what_one_of_the_others_has_of_it() -> None:

@@ -167,6 +167,7 @@ def bits_of(audit: Audit) -> int | None:
 def _check(count: int | None, memory_bytes: int | None, reserve_bytes: int, limit: str | None) -> None:
     is_fit = memory_bytes is not None or limit is not None
     if (count is None) != is_fit:
-        raise UsageError("say how many processes (-n), or how much memory they may take (--memory)")
+        only = ", not both" if is_fit else ""
+        raise UsageError(f"say how many processes (-n), or how much memory they may take (--memory){only}")
     if reserve_bytes and not is_fit:
         raise UsageError("--reserve is left of a memory: say how much there is (--memory or --limit)")
