@@ -126,6 +126,7 @@ has_sockets=
 for pid in $pids; do
     if ! read -r _ 2>/dev/null <"/proc/$pid/maps"; then
         echo "capture.sh: process $pid: it does not exist, has no memory of its own, or we may not read it" >&2
+        begin "$pid absent"
         failed=1
         continue
     fi

@@ -14,7 +14,8 @@ process holds it. Each text is named by the process and a file of /proc/PID. Bes
     file DEVICE INODE SIZE PATH     the first bytes of a mapped file in hexadecimal digits
     allocated DEVICE INODE BLOCKS   no text: what a shared memory holds, in blocks of 512 bytes
 
-The last text is named `end`. Lines may end with CR LF, as those of `kubectl exec -t` do.
+A process without maps ended before it was read. The last text is named `end`. Lines may end with CR LF, as those of
+`kubectl exec -t` do.
 """
 
 import re
@@ -55,6 +56,7 @@ _NET_TEXTS: Final = {
 _NET_ROW: Final = re.compile(
     rb"\s*\d+: \S+ \S+ \S+ ([0-9A-Fa-f]{1,8}):([0-9A-Fa-f]{1,8}) \S+ \S+\s+\d+\s+\d+ (\d{1,19}) "
 )
+_MEMORY_NAMES: Final = (b"smaps", b"maps")
 _DEFAULT_PAGE_BYTES: Final = 4096
 
 Texts = dict[bytes, bytes]
@@ -98,16 +100,27 @@ def read_text_capture(text: bytes, source: str, build_id_of_start: BuildIdOfStar
         texts[name[2]] = body
     sockets = {inode: socket for texts in by_pid.values() for inode, socket in _sockets(texts)}
     open_files = own_open_files({pid: _open_files(texts, sockets) for pid, texts in by_pid.items()})
-    return tuple(
+    ended = [pid for pid, texts in by_pid.items() if not _has_memory(texts)]
+    # Where none has maps, the first one is an error with its cause.
+    left_out = {pid for pid in ended if len(ended) < len(by_pid) or b"absent" in by_pid[pid]}
+    found = [
         _snapshot(pid, texts, source, host, build_id_of_start)._replace(open_files=open_files[pid])
         for pid, texts in by_pid.items()
-    )
+        if pid not in left_out
+    ]
+    detail = "it ended while it was captured, or could not be read; it is left out"
+    notes = [Note("process-not-read", f"pid {pid}", detail) for pid in ended if pid in left_out]
+    return (found[0]._replace(notes=(*found[0].notes, *notes)), *found[1:]) if found else ()
+
+
+def _has_memory(texts: Texts) -> bool:
+    return any(texts.get(name, b"").strip() for name in _MEMORY_NAMES)
 
 
 def _snapshot(pid: int, texts: Texts, source: str, host: dict[str, str], build_id_of_start: BuildIdOfStart) -> Snapshot:
     """Read the texts of one process with the readers of a live one."""
     process = f"pid {pid}"
-    memory_name = next((name for name in (b"smaps", b"maps") if name in texts), None)
+    memory_name = next((name for name in _MEMORY_NAMES if name in texts), None)
     if memory_name is None:
         raise InputError(source, f"{process}: neither smaps nor maps is in the capture")
     try:

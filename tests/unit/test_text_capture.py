@@ -80,6 +80,13 @@ def test_shared_memory_has_what_is_allocated_in_blocks() -> None:
     assert read(told)._replace(allocated_bytes={}) == read(TEXT)._replace(allocated_bytes={})
 
 
+@pytest.mark.parametrize("left", [b"stat\n4712 (demo) S\n", b"absent\n", b"smaps\n"])
+def test_a_process_that_ended_while_it_was_captured_is_a_note_and_the_others_are_read(left: bytes) -> None:
+    found = read(TEXT.replace(b"\n0b12-77 end", b"\n0b12-77 4712 " + left + b"\n0b12-77 end"))
+    assert found.pid == 4711
+    assert [note.subject for note in found.notes if note.slug == "process-not-read"] == ["pid 4712"]
+
+
 def test_the_stack_pointer_of_a_thread_is_the_last_but_one_word_and_a_running_thread_has_none() -> None:
     assert read(TEXT).thread_stack_addrs == (0x7F00DEADB000,)
 
