@@ -310,8 +310,8 @@ def figure_of(name: str, audit: "Audited", count: int = 1) -> int | None:
     if name == "tls_bytes":
         return sum(one.tls_bytes for one in audit.objects) if audit.objects else None
     if name == "total_at_count_bytes":
-        each_bytes, once = audit.cost.bytes, audit.figures["shared_once_bytes"]
-        return None if each_bytes is None else each_bytes * count + (once.bytes or 0)
+        each_bytes = audit.cost.bytes
+        return None if each_bytes is None else each_bytes * count + audit.paid_once_bytes
     figure = audit.figures.get(name)
     return audit.counts.get(name) if figure is None else figure.bytes
 

@@ -285,6 +285,23 @@ def test_what_is_surely_written_at_start_is_no_part_of_what_was_measured() -> No
     assert only(checked("[budgets]\nfloor_bytes = 0", measured)).contributors == ()
 
 
+@pytest.mark.parametrize("own", ["0", "4096"])
+def test_the_total_at_n_is_that_of_the_projection(tmp_path: Path, own: str) -> None:
+    # Shared memory without a name that only it maps: each copy makes its own.
+    told = f"Size: {own} kB\nKernelPageSize: 4 kB\nRss: {own} kB\nPss: {own} kB\nShared_Clean: 0 kB\n"
+    told += f"Shared_Dirty: 0 kB\nPrivate_Clean: 0 kB\nPrivate_Dirty: {own} kB\nAnonymous: 0 kB\n"
+    text = (Path(__file__).parents[1] / "corpus" / "smaps-sleep.txt").read_text()
+    size = int(own) * 1024
+    segment = f"7f0000000000-{0x7F0000000000 + size:x} rw-s 00000000 00:01 77 /dev/zero (deleted)\n{told}"
+    capture = "footprint-text-capture/1 abc\nkernel 6.1.0\nmachine x86_64\n\nabc 9 status\nName:\tx\nVmSize:\t9 kB\n"
+    capture += f"VmPTE:\t44 kB\nThreads:\t1\n\nabc 9 smaps\n{segment if size else ''}{text}\nabc end\n"
+    path = tmp_path / "capture"
+    path.write_text(capture)
+    audit = footprint.audit(path, count=100)
+    assert audit.totals.of_which.own_shared_bytes == size
+    assert figure_of("total_at_count_bytes", audit, 100) == audit.projection.total_bytes
+
+
 def test_at_n_processes_what_is_responsible_is_responsible_n_times() -> None:
     text = "at_processes = 10\n[budgets]\ntotal_at_count_bytes = {}"
     one = only(checked("[budgets]\nper_process_bytes = 0"))
