@@ -5,7 +5,7 @@ import { pageChangeSection, pageMapSection } from "./cells";
 import { changeSection, sideSwitch, type Side } from "./change";
 import { costSection } from "./cost";
 import { Count } from "./count";
-import { readData, table, written, type AuditData, type DiffData, type Figures, type GroupData, type HeapData } from "./data";
+import { readData, table, written, type AuditData, type DiffData, type Figures, type GroupData, type HeapData, type LedgerAnswer } from "./data";
 import { choice, el, fill, save } from "./dom";
 import { findingsSection, notesSection, originsSection } from "./findings";
 import { heapAccountSection, profileSections, profilesTable } from "./heap";
@@ -27,19 +27,19 @@ function header(title: string, lead: string, answer: AuditAnswer | CheckAnswer |
     el("button", { type: "button", id: "download", onclick: () => save(written(answer), `${file}.json`, "application/json") }, "Save as JSON"));
 }
 
-function titleOf({ target }: AuditAnswer): [title: string, command: string] {
+function titleOf({ target }: LedgerAnswer): [title: string, command: string] {
   const what = target.pid === null ? printable(target.name) : `process ${target.pid}`;
   return [what.length > 120 ? `${what.slice(0, 120)}…` : what, target.command.slice(0, 2000)];
 }
 
-function ledgerSection(audit: AuditAnswer): HTMLElement {
+function ledgerSection(audit: LedgerAnswer): HTMLElement {
   const tree = ledgerTree(audit);
   const title = isVirtual(audit) ? "Where the mapped writable memory is" : "Where the memory is";
   return el("section", { class: "section", id: "ledger" }, el("h2", {}, title),
     table(audit.ledger).size ? treeView(tree, title, kindLegend(tree)) : el("p", { class: "empty" }, "The ledger is empty: no memory is known of it."));
 }
 
-function librariesSection(audit: AuditAnswer): HTMLElement | null {
+function librariesSection(audit: LedgerAnswer): HTMLElement | null {
   const objects = table(audit.objects);
   if (!objects.size) return null;
   const view = el("div");
@@ -56,7 +56,7 @@ function librariesSection(audit: AuditAnswer): HTMLElement | null {
     view);
 }
 
-function auditFindings(audit: AuditAnswer, count: Count, figures: Figures): HTMLElement {
+function auditFindings(audit: LedgerAnswer, count: Count, figures: Figures): HTMLElement {
   return findingsSection("Findings", table(audit.findings), count, figures, table(audit.objects).size
     ? "Nothing was found that it could do without."
     : "What it could do without was not looked for: that needs the live process, or the program.");
@@ -89,7 +89,7 @@ function groupReport(data: GroupData): Part[] {
   ];
 }
 
-function objectChangesSection(diff: DiffAnswer, old: AuditAnswer, now: AuditAnswer): HTMLElement | null {
+function objectChangesSection(diff: DiffAnswer, old: LedgerAnswer, now: LedgerAnswer): HTMLElement | null {
   if (!table(old.objects).size || !table(now.objects).size) return null;
   const tree = objectChangeTree(old, now, renamedOwners(diff));
   return el("section", { class: "section", id: "libraries" }, el("h2", {}, "Objects that changed"),

@@ -157,3 +157,6 @@ function unpacked(value: unknown, texts: string[]): unknown {
   if (isPacked(value)) return new Table(value, texts);
   return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, unpacked(member, texts)]));
 }
+
+/** An audit of a process, or of a group that is shown as one: the totals that both have. */
+export type LedgerAnswer = Omit<AuditAnswer, "totals" | "projection" | "verb" | "run"> & { totals: Pick<AuditAnswer["totals"], "private_bytes"> };

@@ -1,12 +1,12 @@
 // Findings with what they save, notes, and how the figures were obtained.
 
 import { atCount, type Count } from "./count";
-import { table, type Figures, type Table } from "./data";
+import { table, type Figures, type LedgerAnswer, type Table } from "./data";
 import { el, evidenceMark, factList, fill, plainTable } from "./dom";
 import { meanings } from "./evidence";
 import { isVirtual } from "./ledger";
 import { printable } from "./names";
-import type { AuditAnswer, Evidence, FindingRow, Note } from "./types";
+import type { Evidence, FindingRow, Note } from "./types";
 import { formatBytes, grouped } from "./units";
 
 const MOST_SHOWN = 100;
@@ -79,7 +79,7 @@ export function notesSection(notes: Table<Note>, warning: string): HTMLElement {
 }
 
 /** Make the section on what was read, and how sure the figures are. */
-export function originsSection(audit: AuditAnswer, title = "How these figures were obtained"): HTMLElement {
+export function originsSection(audit: LedgerAnswer, title = "How these figures were obtained"): HTMLElement {
   const { target, host, tool } = audit;
   const source = target.source === "prediction" ? "its files; nothing was run" : `${target.source}${target.is_live ? ", live" : ""}`;
   const debugFileCount = table(audit.debug_files).size;
@@ -98,7 +98,7 @@ export function originsSection(audit: AuditAnswer, title = "How these figures we
     debugFileCount ? el("p", {}, `The names of ${debugFileCount} stripped files are from their debug files.`) : null);
 }
 
-function evidenceTable(audit: AuditAnswer, label: string): HTMLElement {
+function evidenceTable(audit: LedgerAnswer, label: string): HTMLElement {
   const ledger = table(audit.ledger);
   // Where only address space is known, the sizes of writable mappings are added up.
   const virtual = isVirtual(audit);

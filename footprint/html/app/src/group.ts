@@ -2,7 +2,7 @@
 
 import { Costs, fitControl, partsBar, tiles } from "./cost";
 import { type Count, countControl } from "./count";
-import { table, type Figures } from "./data";
+import { table, type Figures, type LedgerAnswer } from "./data";
 import { el, evidenceMark, fill, plainTable } from "./dom";
 import { printable } from "./names";
 import type { AuditAnswer, DiffAnswer, GroupAnswer, GroupTotals } from "./types";
@@ -16,7 +16,7 @@ export function isGroup(answer: AuditAnswer | GroupAnswer): answer is GroupAnswe
 }
 
 /** Return a group as if one process held what all its processes hold, for the parts of the report that show a ledger. */
-export function asAudit(group: AuditAnswer | GroupAnswer): AuditAnswer {
+export function asAudit(group: AuditAnswer | GroupAnswer): LedgerAnswer {
   if (!isGroup(group)) return group;
   const processes = table(group.processes);
   return {
@@ -32,7 +32,7 @@ export function asAudit(group: AuditAnswer | GroupAnswer): AuditAnswer {
     },
     totals: group.group,
     heap_account: null,
-  } as unknown as AuditAnswer;
+  };
 }
 
 /** Make the section on the cost of a group. */

@@ -1,10 +1,10 @@
 // The trees of a ledger: owner, section and symbol; and of its changes.
 
-import { table, type Table } from "./data";
+import { table, type LedgerAnswer, type Table } from "./data";
 import { EVIDENCE } from "./evidence";
 import { printable, shortOwners, shortened } from "./names";
 import { sums, Tree } from "./tree";
-import type { AuditAnswer, DiffAnswer, Evidence, Row } from "./types";
+import type { DiffAnswer, Evidence, Row } from "./types";
 import { formatBytes, formatChange, grouped, percent } from "./units";
 import { KINDS } from "./words";
 
@@ -114,7 +114,7 @@ function nodeSums({ tree, rowOf }: RowTree, value: (row: number) => number | nul
 }
 
 /** Return the private bytes of each owner. */
-export function privateByOwner(audit: AuditAnswer): Map<string, number> {
+export function privateByOwner(audit: LedgerAnswer): Map<string, number> {
   const rows = table(audit.ledger);
   const bytes = rows.column("bytes");
   const found = new Map<string, number>();
@@ -123,12 +123,12 @@ export function privateByOwner(audit: AuditAnswer): Map<string, number> {
 }
 
 /** Return whether only the sizes of address space are known. */
-export function isVirtual(audit: AuditAnswer): boolean {
+export function isVirtual(audit: LedgerAnswer): boolean {
   return audit.totals.private_bytes === null;
 }
 
 /** Build the tree of a ledger: private bytes, or mapped writable bytes where private bytes are not known. */
-export function ledgerTree(audit: AuditAnswer): Tree {
+export function ledgerTree(audit: LedgerAnswer): Tree {
   const rows = table(audit.ledger);
   const virtual = isVirtual(audit);
   const [isWritable, mapped, bytes, pages] = [rows.column("is_writable"), rows.column("mapped_bytes"), rows.column("bytes"), rows.column("pages")];

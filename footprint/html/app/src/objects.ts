@@ -1,17 +1,17 @@
 // The trees of objects: what would leave with each, who needs whom, and how the objects of two audits differ.
 
-import { table } from "./data";
+import { table, type LedgerAnswer } from "./data";
 import { cell, changeColour, UNUSED, USED } from "./ledger";
 import { printable, shortened } from "./names";
 import { sums, Tree } from "./tree";
-import type { AuditAnswer, ObjectCost } from "./types";
+import type { ObjectCost } from "./types";
 import { formatChange, grouped } from "./units";
 
 /**
  * Build the tree of needs: each object below every object that needs it. The needs of an object are listed below its
  * first node only; otherwise the tree could be endless.
  */
-export function needTree(audit: AuditAnswer): Tree {
+export function needTree(audit: LedgerAnswer): Tree {
   const rows = table(audit.objects);
   const [paths, names, needs] = [rows.column("path"), rows.column("name"), rows.column("needs")];
   const [own, retained] = [rows.column("own_bytes"), rows.column("retained_bytes")];
@@ -99,7 +99,7 @@ interface Pair {
   after: ObjectCost | null;
 }
 
-function pairsByPath(old: AuditAnswer, now: AuditAnswer, renamed: Map<string, string>): Map<string, Pair> {
+function pairsByPath(old: LedgerAnswer, now: LedgerAnswer, renamed: Map<string, string>): Map<string, Pair> {
   const newName = (path: string) => renamed.get(path) ?? path;
   const pairs = new Map<string, Pair>();
   for (const one of table(now.objects).rows()) pairs.set(one.path, { name: one.name, holder: one.held_by, before: null, after: one });
@@ -112,7 +112,7 @@ function pairsByPath(old: AuditAnswer, now: AuditAnswer, renamed: Map<string, st
 }
 
 /** Build the tree of how the objects of two audits differ: each below the object that holds it now, or held it before. */
-export function objectChangeTree(old: AuditAnswer, now: AuditAnswer, renamed: Map<string, string>): Tree {
+export function objectChangeTree(old: LedgerAnswer, now: LedgerAnswer, renamed: Map<string, string>): Tree {
   const pairs = pairsByPath(old, now, renamed);
   const [paths, rows] = [[...pairs.keys()], [...pairs.values()]];
   const tree = new Tree();
@@ -151,7 +151,7 @@ export function objectChangeTree(old: AuditAnswer, now: AuditAnswer, renamed: Ma
 }
 
 // The confidence with which each path is unused; that of the first finding that names it.
-function unusedPaths(audit: AuditAnswer): Map<string, string> {
+function unusedPaths(audit: LedgerAnswer): Map<string, string> {
   const unused = new Map<string, string>();
   for (const one of table(audit.findings).rows()) {
     if (one.rule !== "unused-library") continue;
@@ -163,7 +163,7 @@ function unusedPaths(audit: AuditAnswer): Map<string, string> {
 }
 
 /** Build the tree of objects: below each the objects that would leave the process with it. */
-export function objectTree(audit: AuditAnswer): Tree {
+export function objectTree(audit: LedgerAnswer): Tree {
   const rows = table(audit.objects);
   const [paths, names, heldBy] = [rows.column("path"), rows.column("name"), rows.column("held_by")];
   const [own, retained, tls] = [rows.column("own_bytes"), rows.column("retained_bytes"), rows.column("tls_bytes")];
