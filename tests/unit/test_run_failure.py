@@ -22,6 +22,7 @@ SAVED = Path(__file__).resolve().parents[1] / "corpus" / "smaps-sleep.txt"
         (None, "SIGSEGV", "exit", "exit", 0, [SIGNAL]),
         (0, None, "output", "exit", 1, [MOMENT]),
         (None, None, "output", "output", 1, [MOMENT]),  # the timeout
+        (0, None, "peak", "exit", 1, []),  # a peak that passed too quickly
         (None, "SIGABRT", "output", "exit", 1, [SIGNAL, MOMENT]),
     ],
 )
