@@ -13,9 +13,32 @@ if TYPE_CHECKING:  # few answers are judged
     from footprint.model.finding import Finding
     from footprint.release.budget_file import Budget
 
-__all__ = ("write_judged",)
+__all__ = ("conditions_of", "write_judged")
 
 _Found = TypeVar("_Found")
+
+
+def conditions_of(fail_on: Sequence[str], verb: str = "", fact: str | None = None) -> "tuple[Budget, ...]":
+    """Return which findings fail an answer.
+
+    Args:
+        fail_on: What the user named: a rule, or a rule and the least confidence.
+        verb: The verb, for messages.
+        fact: What the rules of the verb read, as `Fact` names it; None where the answer itself says what was searched.
+
+    Raises:
+        UsageError: If a rule is unknown, or not searched for by the verb.
+    """
+    if not fail_on:
+        return ()
+    from footprint.release.fail_on import check_searched, parse_fail_on  # noqa: PLC0415 # few answers are judged
+
+    conditions = parse_fail_on(fail_on)
+    if fact is not None:
+        from footprint.findings.registry import Fact, rules_reading  # noqa: PLC0415 # the same
+
+        check_searched(conditions, [one.name for one in rules_reading({Fact(fact)})], verb)
+    return conditions
 
 
 def write_judged(  # those of `write`, and two more

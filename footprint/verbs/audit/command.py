@@ -7,14 +7,13 @@ import typer
 
 from footprint.errors import UsageError
 from footprint.verbs import options
-from footprint.verbs.fail_on import write_judged
+from footprint.verbs.fail_on import conditions_of, write_judged
 from footprint.verbs.lazy import lazy_modules
 from footprint.verbs.output import Answer, check_formats, part_name, write
 
 if TYPE_CHECKING:
     from footprint.formats import stacks
     from footprint.model.audited import Audited
-    from footprint.release.budget_file import Budget
     from footprint.sources.debug_files import DebugSearch
     from footprint.sources.target import ProcessChoice
     from footprint.verbs.audit import call, either, html, issues, metrics
@@ -94,7 +93,7 @@ def audit(
         doubtful_rules=all_doubtful_rules(is_wanted=findings),
     )
     named = targets or []
-    conditions = _conditions(fail_on or ())
+    conditions = conditions_of(fail_on or ())
     if all_:
         if conditions:
             raise UsageError("--all searches for no findings: --fail-on goes with one program or process")
@@ -135,14 +134,6 @@ def audit(
 
         check_counted(conditions, found)
     return write_judged(answer, found, found.findings, conditions, f"audit {lasting_name(found)}", output, found.notes)
-
-
-def _conditions(fail_on: Sequence[str]) -> "tuple[Budget, ...]":
-    if not fail_on:
-        return ()
-    from footprint.release.fail_on import parse_fail_on
-
-    return parse_fail_on(fail_on)
 
 
 def _audit_folders(folders: Sequence[str], asked: "AuditRequest", top: int, output: options.OutputOptions) -> int:

@@ -1,18 +1,16 @@
 """`footprint duplicates`: data that files hold several times over."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from footprint.verbs import options
-from footprint.verbs.fail_on import write_judged
+from footprint.verbs.fail_on import conditions_of, write_judged
 from footprint.verbs.lazy import lazy_modules
 from footprint.verbs.output import Answer, check_formats
 
 if TYPE_CHECKING:
     from footprint.formats.issues import Issues
-    from footprint.release.budget_file import Budget
     from footprint.sources.debug_files import DebugSearch
     from footprint.verbs.duplicates import call, json, metrics, text
     from footprint.verbs.duplicates.call import Duplicates
@@ -54,26 +52,10 @@ def duplicates(
         figures=metrics.duplicates_metrics,
     )
     check_formats(answer, output)
-    conditions = _conditions(fail_on or ())
+    conditions = conditions_of(fail_on or (), "duplicates", "variable")
     found = call.duplicates(*targets, debug=debug)
     name = f"duplicates {' '.join(found.targets)}"
     return write_judged(answer, found, found.findings, conditions, name, output, found.notes)
-
-
-def _conditions(fail_on: Sequence[str]) -> "tuple[Budget, ...]":
-    """Return which findings fail the answer.
-
-    Raises:
-        UsageError: If one is not searched for here.
-    """
-    if not fail_on:
-        return ()
-    from footprint.findings.registry import Fact, rules_reading
-    from footprint.release.fail_on import check_searched, parse_fail_on
-
-    conditions = parse_fail_on(fail_on)
-    check_searched(conditions, [one.name for one in rules_reading({Fact.VARIABLES})], "duplicates")
-    return conditions
 
 
 def _issues(found: "Duplicates", count: int) -> "Issues":

@@ -1,13 +1,12 @@
 """`footprint heap`: what allocator profiles say, by object and function."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from footprint.errors import UsageError
 from footprint.verbs import options
-from footprint.verbs.fail_on import write_judged
+from footprint.verbs.fail_on import conditions_of, write_judged
 from footprint.verbs.lazy import LazyModule, lazy_modules
 from footprint.verbs.output import Answer, check_formats
 
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
     from footprint.attribution.heap_usage import HeapUsage
     from footprint.formats import stacks
     from footprint.formats.issues import Issues
-    from footprint.release.budget_file import Budget
     from footprint.sources.debug_files import DebugSearch
     from footprint.verbs.heap import call, html, json, metrics, text
 else:
@@ -72,7 +70,7 @@ def heap(
             stacks=lambda found: stacks.heap_stacks(found.files[0]),
         )
     check_formats(answer, output)
-    conditions = _conditions(fail_on or ())
+    conditions = conditions_of(fail_on or (), "heap", "heap")
     if conditions and not is_one:
         raise UsageError("--fail-on is for one profile: several are compared, and not searched")
     # The bounds of the option let "nan" pass.
@@ -119,22 +117,6 @@ def comparison_answer(
 def _by_file(found: "call.HeapProfiles") -> "tuple[HeapUsage, ...]":
     """Return the profiles for tables, which name them by file: one that is compared with itself is there once."""
     return tuple({one.file: one for one in found.files}.values())
-
-
-def _conditions(fail_on: Sequence[str]) -> "tuple[Budget, ...]":
-    """Return which findings fail the answer.
-
-    Raises:
-        UsageError: If one is not searched for here.
-    """
-    if not fail_on:
-        return ()
-    from footprint.findings.registry import Fact, rules_reading
-    from footprint.release.fail_on import check_searched, parse_fail_on
-
-    conditions = parse_fail_on(fail_on)
-    check_searched(conditions, [one.name for one in rules_reading({Fact.HEAP})], "heap")
-    return conditions
 
 
 def _issues(found: "call.HeapProfiles", binary: str) -> "Issues":

@@ -1,20 +1,18 @@
 """`footprint libraries`: the objects of a program or process."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from footprint.errors import UsageError
 from footprint.verbs import options
-from footprint.verbs.fail_on import write_judged
+from footprint.verbs.fail_on import conditions_of, write_judged
 from footprint.verbs.lazy import lazy_modules
 from footprint.verbs.output import Answer, check_formats, part_name
 
 if TYPE_CHECKING:
     from footprint.formats.document import Document
     from footprint.formats.issues import Issues
-    from footprint.release.budget_file import Budget
     from footprint.verbs.libraries import call, json, metrics, text
     from footprint.verbs.libraries.call import Libraries
 else:
@@ -62,7 +60,7 @@ def libraries(
         figures=metrics.libraries_metrics,
     )
     check_formats(answer, output)
-    conditions = _conditions(fail_on or ())
+    conditions = conditions_of(fail_on or (), "libraries", "graph")
     page_bytes = None if page_size is None else parse_bytes(page_size)
     if tree and why is not None:
         raise UsageError("choose one of --tree and --why")
@@ -70,22 +68,6 @@ def libraries(
         raise UsageError("--why is for the text; the JSON has every relation")
     found = call.libraries(target, count=count, root=root, page_bytes=page_bytes)
     return write_judged(answer, found, found.findings, conditions, f"libraries {found.target}", output, found.notes)
-
-
-def _conditions(fail_on: Sequence[str]) -> "tuple[Budget, ...]":
-    """Return which findings fail the answer.
-
-    Raises:
-        UsageError: If one is not searched for here.
-    """
-    if not fail_on:
-        return ()
-    from footprint.findings.registry import Fact, rules_reading
-    from footprint.release.fail_on import check_searched, parse_fail_on
-
-    conditions = parse_fail_on(fail_on)
-    check_searched(conditions, [one.name for one in rules_reading({Fact.GRAPH})], "libraries")
-    return conditions
 
 
 def _issues(found: "Libraries") -> "Issues":
