@@ -40,8 +40,8 @@ from footprint.process.bounded_zip import MOST_TOTAL_BYTES, BoundedZip
 from footprint.process.descriptions import OpenFile, OpenFileKind, read_own_open_files
 from footprint.process.freezer import frozen
 from footprint.process.mapped_files import open_mapped_file
-from footprint.process.mappings import Counters, MemoryMap
-from footprint.process.maps_text import parse_maps, parse_rollup
+from footprint.process.mappings import MemoryMap
+from footprint.process.maps_text import parse_maps, saved_rollup
 from footprint.process.page_lines import page_lines, read_page_lines
 from footprint.process.snapshot import (
     FileFacts,
@@ -338,7 +338,7 @@ def _snapshot(
         is_live=False,
         command=process.text("command"),
         memory=memory,
-        rollup=None if rollup is None else _rollup(rollup, source),
+        rollup=saved_rollup(rollup, source),
         status=parse_status(archive.read(f"{pid}/status", _MOST_SHORT_TEXT_BYTES)),
         thread_stack_addrs=process.numbers("thread_stack_addrs", _MOST_ADDR),
         pages=pages,
@@ -387,11 +387,3 @@ def _memory(archive: BoundedZip, member: str, pid: int, source: str) -> MemoryMa
         if error.file == source:
             raise
         raise InputError(source, f"{member}: {error.detail}") from error
-
-
-def _rollup(text: bytes, source: str) -> Counters | None:
-    try:
-        return parse_rollup(text, source)
-    except InputError:
-        # As for a live process, it only serves as a cross-check.
-        return None

@@ -13,7 +13,7 @@ from typing import Final
 from footprint.errors import InputError, Note
 from footprint.process.mappings import Counters, Mapping, MemoryMap
 
-__all__ = ("looks_like_maps", "parse_maps", "parse_rollup")
+__all__ = ("looks_like_maps", "parse_maps", "parse_rollup", "saved_rollup")
 
 _HEADER: Final = (
     rb"([0-9a-f]{8,16})-([0-9a-f]{8,16}) ([r-][w-][x-][ps]) ([0-9a-f]{1,16}) "
@@ -74,6 +74,14 @@ def parse_rollup(text: bytes, source: str) -> Counters | None:
     if len(mappings) > 1 or mappings[0].name != "[rollup]":
         raise InputError(source, "not smaps_rollup: that has one header, with the name [rollup]", 0)
     return mappings[0].counters
+
+
+def saved_rollup(text: bytes | None, source: str) -> Counters | None:
+    """Read a saved `smaps_rollup`, which is a cross-check; return None where there is none, or it is damaged."""
+    try:
+        return None if text is None else parse_rollup(text, source)
+    except InputError:
+        return None
 
 
 def _chunks(text: bytes | Iterable[bytes]) -> Iterator[bytes]:

@@ -28,6 +28,7 @@ __all__ = (
     "Snapshot",
     "looks_like_capture",
     "looks_like_memory_text",
+    "page_bytes_of",
     "process_folder",
     "read_process",
     "read_texts",
@@ -142,7 +143,7 @@ def read_texts(text: bytes, source: str) -> tuple[Snapshot, ...]:
             status=None,
             thread_stack_addrs=(),
             pages=None,
-            page_bytes=_page_bytes(memory),
+            page_bytes=page_bytes_of(memory),
             host={},
             notes=memory.notes,
         )
@@ -165,7 +166,7 @@ def _marked_rollup(memory: MemoryMap, source: str) -> MemoryMap:
     )
 
 
-def _page_bytes(memory: MemoryMap) -> int:
+def page_bytes_of(memory: MemoryMap) -> int:
     """Return the smallest page size in the text; kernels before 2.6.29 print none."""
     sizes = {mapping.counters.get("KernelPageSize") for mapping in memory.mappings}
     return min((size for size in sizes if size), default=_DEFAULT_PAGE_BYTES)

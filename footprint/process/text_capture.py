@@ -32,8 +32,8 @@ from footprint.process.descriptions import (
     own_open_files,
     watches_of_fdinfo,
 )
-from footprint.process.maps_text import parse_maps, parse_rollup
-from footprint.process.snapshot import BLOCK_BYTES, FileFacts, FileIdentity, Snapshot
+from footprint.process.maps_text import parse_maps, saved_rollup
+from footprint.process.snapshot import BLOCK_BYTES, FileFacts, FileIdentity, Snapshot, page_bytes_of
 from footprint.process.status import parse_status
 
 __all__ = ("read_text_capture",)
@@ -57,7 +57,6 @@ _NET_ROW: Final = re.compile(
     rb"\s*\d+: \S+ \S+ \S+ ([0-9A-Fa-f]{1,8}):([0-9A-Fa-f]{1,8}) \S+ \S+\s+\d+\s+\d+ (\d{1,19}) "
 )
 _MEMORY_NAMES: Final = (b"smaps", b"maps")
-_DEFAULT_PAGE_BYTES: Final = 4096
 
 Texts = dict[bytes, bytes]
 """The texts of one process by their name."""
@@ -127,16 +126,8 @@ def _snapshot(pid: int, texts: Texts, source: str, host: dict[str, str], build_i
         memory = parse_maps(texts[memory_name], process)
     except InputError as error:
         raise InputError(source, f"{process}, {memory_name.decode()}: {error.detail}") from error
-    rollup = None
-    if b"smaps_rollup" in texts:
-        try:
-            rollup = parse_rollup(texts[b"smaps_rollup"], source)
-        except InputError:
-            # As for a live process, it only serves as a cross-check.
-            rollup = None
     status = parse_status(texts.get(b"status", b""))
     command = texts.get(b"cmdline", b"").rstrip(b"\0\n").replace(b"\0", b" ")
-    sizes = {mapping.counters.get("KernelPageSize") for mapping in memory.mappings}
     note = Note("page-bits-denied", process, "a capture as text has no page bits: private memory is known per mapping")
     return Snapshot(
         source=source,
@@ -144,11 +135,11 @@ def _snapshot(pid: int, texts: Texts, source: str, host: dict[str, str], build_i
         is_live=False,
         command=command.decode("utf-8", "surrogateescape") or status.name,
         memory=memory,
-        rollup=rollup,
+        rollup=saved_rollup(texts.get(b"smaps_rollup"), source),
         status=status,
         thread_stack_addrs=_stack_addrs(texts),
         pages=None,
-        page_bytes=min((size for size in sizes if size), default=_DEFAULT_PAGE_BYTES),
+        page_bytes=page_bytes_of(memory),
         host=host,
         notes=(*memory.notes, note),
         files=_files(texts, build_id_of_start),
