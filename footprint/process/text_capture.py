@@ -14,8 +14,7 @@ process holds it. Each text is named by the process and a file of /proc/PID. Bes
     file DEVICE INODE SIZE PATH     the first bytes of a mapped file in hexadecimal digits
     allocated DEVICE INODE BLOCKS   no text: what a shared memory holds, in blocks of 512 bytes
 
-A process without maps ended before it was read. The last text is named `end`. Lines may end with CR LF, as those of
-`kubectl exec -t` do.
+A process without maps ended before it was read. The last text is named `end`.
 """
 
 import re
@@ -75,9 +74,6 @@ def read_text_capture(text: bytes, source: str, build_id_of_start: BuildIdOfStar
         InputError: If it is cut or damaged.
         UnsupportedError: If its format is newer.
     """
-    first_line, _, _ = text.partition(b"\n")
-    if first_line.endswith(b"\r"):
-        text = text.replace(b"\r\n", b"\n")
     first = _FIRST_LINE.match(text)
     if first is None:
         raise InputError(source, "a capture as text whose first line is damaged", 0)

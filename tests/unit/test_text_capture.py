@@ -16,7 +16,7 @@ from footprint.errors import InputError, UnsupportedError, UsageError
 from footprint.process.descriptions import OpenFileKind
 from footprint.process.snapshot import FileFacts, looks_like_capture
 from footprint.process.text_capture import read_text_capture
-from footprint.sources.target import resolve
+from footprint.sources.target import Capture, resolve
 from footprint.verbs.capture.call import capture_script
 
 KIB = 1024
@@ -103,8 +103,15 @@ def test_what_a_command_line_holds_begins_no_text() -> None:
     assert read(TEXT).command == "demo --file \n0b12-7 4712 smaps\n".rstrip("\n")
 
 
-def test_lines_of_a_terminal_are_read_as_those_of_a_pipe() -> None:
-    assert read(TEXT.replace(b"\n", b"\r\n")) == read(TEXT)
+def test_lines_of_a_terminal_are_read_as_those_of_a_pipe(tmp_path: Path) -> None:
+    path, found = tmp_path / "demo.capture", []
+    for text in (TEXT, TEXT.replace(b"\n", b"\r\n")):
+        path.write_bytes(text)
+        target = resolve(path)
+        assert isinstance(target, Capture)
+        found.append(target.snapshots)
+    assert len(found[0]) == 1
+    assert found[1] == found[0]
 
 
 @pytest.mark.parametrize("kept_bytes", [30, 200, 500, len(TEXT) - 6])

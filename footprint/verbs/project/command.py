@@ -83,6 +83,7 @@ def project(
     if stored is not None:
         if model is not None:
             raise UsageError(f"--model goes with one process; {named[0]} holds several")
+        check_formats(_group_answer(), output)
         return _project_group(stored, (count, workers, memory_bytes, reserve_bytes, limit), output)
     if workers is not None:
         raise UsageError("--workers goes with a group: --tree, --name, --cgroup, --unit or --container")
@@ -146,7 +147,5 @@ def _project_group(
     asked: tuple[int | None, int | None, int | None, int, str | None],
     output: options.OutputOptions,
 ) -> int:
-    answer = _group_answer()
-    check_formats(answer, output)
     found = call.project_processes(target, *asked)
-    return write(answer, found, f"project {found.target}", output, found.notes)
+    return write(_group_answer(), found, f"project {found.target}", output, found.notes)
