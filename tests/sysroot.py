@@ -99,10 +99,17 @@ class Sysroot:
         self.file(path, linked(needed, interpreter=interpreter, **facts))
 
     def loader(
-        self, directories: Sequence[str] = MULTIARCH, *, release: str = "2.41", path: str = GLIBC, **kind: Unpack[Kind]
+        self,
+        directories: Sequence[str] = MULTIARCH,
+        *,
+        release: str = "2.41",
+        path: str = GLIBC,
+        before: bytes = b"\0",
+        **kind: Unpack[Kind],
     ) -> None:
-        texts = "".join(f"{each}\0" for each in ("", *directories, f"stable release version {release}.\n")).encode()
-        self.file(path, linked(soname=path.rpartition("/")[2], texts=texts, **kind))
+        """Write a loader; `before` are the bytes in front of its directories."""
+        texts = "".join(f"{each}\0" for each in (*directories, f"stable release version {release}.\n")).encode()
+        self.file(path, linked(soname=path.rpartition("/")[2], texts=before + texts, **kind))
 
     def link(self, path: str = "/bin/program", **wishes: Unpack[Wishes]) -> LinkMap:
         """Find what a program consists of, on a processor without any extension."""

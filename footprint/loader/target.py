@@ -95,6 +95,8 @@ _ABIS: Final[dict[tuple[bool, bool, int], tuple[Abi, ...]]] = {
         Abi(0x0903, "/lib/ld-linux-armhf.so.3", "arm-linux-gnueabihf", "v7l"),
         Abi(0x0B03, "/lib/ld-linux.so.3", "arm-linux-gnueabi", "v7l"),
     ),
+    (False, True, 8): (Abi(0x0003, "/lib/ld.so.1", "mipsel-linux-gnu"),),
+    (True, True, 8): (Abi(0x0703, "/lib64/ld.so.1", "mips64el-linux-gnuabi64"),),
     (True, True, 21): (Abi(0x0503, "/lib64/ld64.so.2", "powerpc64le-linux-gnu", None, ("power10", "power9")),),
     (True, False, 21): (Abi(0x0503, "/lib64/ld64.so.1", "powerpc64-linux-gnu"),),
     (True, False, 22): (Abi(0x0403, "/lib/ld64.so.1", "s390x-linux-gnu", None, ("z16", "z15", "z14", "z13")),),
@@ -106,8 +108,11 @@ _ABIS: Final[dict[tuple[bool, bool, int], tuple[Abi, ...]]] = {
 }
 _UNKNOWN_ABI: Final = Abi(None, "", "")
 
-# SYSTEM_DIRS of glibc: absolute paths, each with a slash and a null byte at its end.
-_SYSTEM_DIRECTORIES: Final = re.compile(rb"\0((?:/(?:[\w.+-]+/)+\0){2,})")
+# SYSTEM_DIRS of glibc: absolute paths, each with a slash and a null byte at its end. Nothing marks the start of the
+# first one: on armhf it follows code. So search for the end of one and the paths behind it: that is quick, too.
+_FURTHER_DIRECTORIES: Final = re.compile(rb"/\0((?:/(?:[\w.+-]{1,64}/){1,12}\0)+)")
+_FIRST_DIRECTORY: Final = re.compile(rb"(?:/[\w.+-]{1,64}){1,12}\Z")
+_LONGEST_DIRECTORY_BYTES: Final = 256
 _RELEASE: Final = re.compile(rb"release version (\d+)\.(\d+)")
 _LAST_LEGACY_RELEASE: Final = (2, 36)
 _LEGACY_BITS: Final = {"tls": 1 << 63, "x86_64": 1 << 1, "avx512_1": 1 << 2, "haswell": 1 << 50}
@@ -206,8 +211,15 @@ def loader_of(system: System, program: Library) -> Loader:
 
 
 def _carved_directories(loader: Library | None) -> tuple[str, ...]:
-    match = _SYSTEM_DIRECTORIES.search(_bytes_of(loader))
-    return tuple(match[1].decode().split("\0")[:-1]) if match else ()
+    data = _bytes_of(loader)
+    found = []
+    for further in _FURTHER_DIRECTORIES.finditer(data):
+        end = further.start()
+        first = _FIRST_DIRECTORY.search(data, max(end - _LONGEST_DIRECTORY_BYTES, 0), end)
+        if first:
+            found.append(first[0] + b"/\0" + further[1])
+    # glibc contains the list twice. Bytes of code before one copy can look like a part of its first path.
+    return tuple(min(found, key=len, default=b"").decode("ascii").split("\0")[:-1])
 
 
 def _usual_directories(system: System, abi: Abi, loader_path: str | None) -> tuple[str, ...]:

@@ -335,3 +335,43 @@ def test_a_program_of_musl_has_the_files_that_its_loader_lists(tag: str, tmp_pat
     assert loader == MUSL
     assert paths_of(found) == list(dict.fromkeys(expected))
     assert not found.missing
+
+
+# --- other machines
+
+OTHERS = {
+    "aarch64": "/usr/aarch64-linux-gnu/lib/ld-linux-aarch64.so.1",
+    "arm": "/usr/arm-linux-gnueabihf/lib/ld-linux-armhf.so.3",
+    "i386": "/usr/i686-linux-gnu/lib/ld-linux.so.2",
+    "mips64el": "/usr/mips64el-linux-gnuabi64/lib64/ld.so.1",
+    "ppc64le": "/usr/powerpc64le-linux-gnu/lib/ld64.so.2",
+    "riscv64": "/usr/riscv64-linux-gnu/lib/ld-linux-riscv64-lp64d.so.1",
+    "s390x": "/usr/s390x-linux-gnu/lib/ld64.so.1",
+}
+
+
+@pytest.mark.parametrize("machine", OTHERS)
+def test_the_directories_of_each_machine_of_debian_are_those_that_its_loader_names(
+    machine: str, tmp_path: Path
+) -> None:
+    qemu, there = shutil.which(f"qemu-{machine}"), Path(OTHERS[machine])
+    if qemu is None or not there.exists():
+        pytest.skip(f"no qemu-{machine}, or no {there}")
+    told = subprocess.run([qemu, there, "--help"], capture_output=True, text=True, check=True).stdout
+    directories = re.findall(r"^  (/\S+) \(system search path\)", told, re.MULTILINE)
+    assert len(directories) == 4
+    # A root directory as Debian has it: the C library in the first directory, the loader where programs name it.
+    home = tmp_path / directories[0][1:]
+    home.mkdir(parents=True)
+    shutil.copy(there, home)
+    for name in ("libc.so.6", "libm.so.6"):
+        shutil.copy(there.parent.parent / "lib" / name, home)
+    interpreter = tmp_path / ("lib64" if machine in {"mips64el", "ppc64le"} else "lib") / there.name
+    interpreter.parent.mkdir(exist_ok=True)
+    interpreter.symlink_to(f"{directories[0]}/{there.name}")
+    found = link(System(str(tmp_path)), f"{directories[0]}/libm.so.6", Environment())
+    assert found.missing == ()
+    # s390x and ppc64le need the loader, too.
+    assert found.objects[1].path == f"{directories[0]}/libc.so.6"
+    assert found.target.system_directories == tuple(f"{each}/" for each in directories)
+    assert found.target.lib == directories[0][1:]

@@ -10,6 +10,7 @@ from tests.elfwriter import (
     DT_FLAGS_1,
     EM_386,
     EM_AARCH64,
+    EM_ARM,
     EM_S390,
     ET_EXEC,
     ET_REL,
@@ -29,6 +30,29 @@ def sysroot(tmp_path: Path) -> Sysroot:
     made = Sysroot(tmp_path)
     made.loader()
     return made
+
+
+@pytest.mark.parametrize("before", [b"\0", b"\xe5\xff\xff", b"\x80\x01", b"/", b"//"])
+def test_the_directories_of_a_loader_may_follow_its_code_without_a_null_byte(tmp_path: Path, before: bytes) -> None:
+    # The loader of Debian's armhf has 98 e5 ff ff, the end of code, before its first directory.
+    sysroot = Sysroot(tmp_path)
+    armhf = "/lib/arm-linux-gnueabihf/"
+    path = "/lib/ld-linux-armhf.so.3"
+    sysroot.loader((armhf, f"/usr{armhf}", "/lib/", "/usr/lib/"), path=path, before=before, bits=32, machine=EM_ARM)
+    sysroot.program("liba.so", "$LIB/libb.so", interpreter=path, bits=32, machine=EM_ARM)
+    sysroot.library(f"{armhf}liba.so", bits=32, machine=EM_ARM)
+    sysroot.library(f"{armhf}libb.so", bits=32, machine=EM_ARM)
+    assert sysroot.link(cwd="/").objects[1].path == f"{armhf}liba.so"
+    assert sysroot.link(cwd="/").objects[2].path == "lib/arm-linux-gnueabihf/libb.so"
+
+
+def test_bytes_of_code_that_look_like_a_path_are_no_part_of_the_first_directory(tmp_path: Path) -> None:
+    # glibc contains the list twice, and only one copy follows the code.
+    sysroot = Sysroot(tmp_path)
+    directories = "".join(f"{each}\0" for each in MULTIARCH).encode()
+    sysroot.loader(before=b"\0" + directories + b"text\0/w0")
+    sysroot.program("liba.so")
+    assert sysroot.link().missing[0].looked_in == MULTIARCH
 
 
 # --- paths in the files
