@@ -373,5 +373,6 @@ def test_the_directories_of_each_machine_of_debian_are_those_that_its_loader_nam
     assert found.missing == ()
     # s390x and ppc64le need the loader, too.
     assert found.objects[1].path == f"{directories[0]}/libc.so.6"
+    assert found.target is not None
     assert found.target.system_directories == tuple(f"{each}/" for each in directories)
     assert found.target.lib == directories[0][1:]
