@@ -18,6 +18,7 @@ from footprint.model.object_cost import Need, ObjectCost
 __all__ = ("DependencyGraph", "build_graph")
 
 _DLOPEN_NAMES: Final = frozenset({"dlopen", "dlmopen", "g_module_open", "lt_dlopen", "lt_dlopenext"})
+_STUB_SUFFIX: Final = "_version_placeholder"
 _DLSYM_NAMES: Final = frozenset({"dlsym", "dlvsym", "g_module_symbol", "lt_dlsym"})
 
 
@@ -151,6 +152,16 @@ class DependencyGraph:
             return own_constructors(self.objects[number].library.image)
         except FootprintError:
             return 0
+
+    def is_stub(self, number: int) -> bool:
+        """Return whether an object is an empty library of glibc: all that it defines are the names of old versions.
+
+        Since glibc 2.34, libc.so.6 has the functions of libdl, libpthread, librt, libutil and libanl. Source: the NEWS
+        file of glibc 2.34.
+        """
+        found = self.bindings.symbols[number].found if number < len(self.bindings.symbols) else {}
+        names = [name for name in found if not name.startswith("GLIBC_")]
+        return bool(names) and all(name.endswith(_STUB_SUFFIX) for name in names)
 
     def used_count(self, provider: int) -> int:
         """Count the symbols of an object that others use, each once."""

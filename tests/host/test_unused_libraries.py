@@ -17,6 +17,7 @@ from footprint.elf import read_image
 from footprint.elf.abi import PT_DYNAMIC
 from footprint.elf.dynsym import read_dynamic_symbols
 from footprint.elf.linkage import read_linkage
+from footprint.findings.graph_rules.stub_library import stub_libraries
 from footprint.findings.graph_rules.underlinked import underlinked
 from footprint.findings.graph_rules.unused_library import UnusedNeed, unused_libraries, unused_needs
 from footprint.findings.registry import Fact, find_all
@@ -333,6 +334,43 @@ def test_what_a_library_calls_in_its_program_is_no_need_of_a_library(shop: Works
     shop.library("libback.so", "int given(void); int back(void) { return given(); }")
     shop.program("back", "int back(void); int given(void) { return 5; } int main(void) { return back(); }", "-lback")
     assert underlinked(shop.graph("back")) == ()
+
+
+# --- the empty libraries of glibc
+
+GLIBC_HOME = Path("/lib/x86_64-linux-gnu")
+OLD = ("libdl.so.2", "libpthread.so.0", "librt.so.1", "libutil.so.1", "libanl.so.1")
+
+
+def test_all_empty_libraries_of_glibc_are_one_finding_whose_remedy_removes_them(shop: Workshop) -> None:
+    source = "#include <dlfcn.h>\nint main(void) { return dlopen(0, RTLD_NOW) ? 5 : 1; }"
+    # Built as on an older glibc, whose linker found these files behind -ldl and the others.
+    shop.program("old", source, *(str(GLIBC_HOME / name) for name in OLD))
+    graph = shop.graph("old")
+    finding = only(stub_libraries(graph))
+    assert (finding.subject, finding.confidence) == (
+        "libdl.so.2, libpthread.so.0, librt.so.1 and 2 more",
+        Confidence.HIGH,
+    )
+    assert finding.message == f"{finding.subject} are empty since glibc 2.34; old still needs them"
+    assert finding.remedy == "build old against glibc 2.34 or later, without -lanl"
+    assert unused_libraries(graph) == ()
+    # The remedy: the same program, built here with the same options.
+    shop.program("rebuilt", source, "-ldl", "-lpthread", "-lrt", "-lutil")
+    rebuilt = shop.graph("rebuilt")
+    assert stub_libraries(rebuilt) == ()
+    assert (shop.runs("old"), shop.runs("rebuilt")) == (5, 5)
+    every = [range(len(one.objects)) for one in (graph, rebuilt)]
+    assert graph.cost_bytes(every[0]) - rebuilt.cost_bytes(every[1]) == finding.saving_bytes == 5 * 2 * 4096
+
+
+def test_a_library_that_only_bears_the_name_of_an_empty_one_is_none(tmp_path: Path) -> None:
+    shop = Workshop(tmp_path)
+    shop.library("libdl.so.2", "int mine(void) { return 5; }")
+    shop.program("named", "int main(void) { return 0; }", "-l:libdl.so.2")
+    graph = shop.graph("named")
+    assert stub_libraries(graph) == ()
+    assert only(unused_libraries(graph)).subject == "libdl.so.2"
 
 
 # --- what saves nothing

@@ -85,7 +85,10 @@ def is_always_there(graph: DependencyGraph, number: int) -> bool:
 
 
 def _is_judged(graph: DependencyGraph, provider: int) -> bool:
-    return provider != 0 and not is_always_there(graph, provider) and not _RUNTIMES.match(graph.name(provider))
+    """Return whether this rule judges a library. Those that glibc keeps empty have a rule of their own."""
+    if provider == 0 or is_always_there(graph, provider) or graph.is_stub(provider):
+        return False
+    return not _RUNTIMES.match(graph.name(provider))
 
 
 def _apart(graph: DependencyGraph, unused: frozenset[UnusedNeed]) -> list[Finding]:
