@@ -7,21 +7,31 @@ from typing import Final, NamedTuple
 from footprint.findings.registry import rule_named
 from footprint.formats.words import rule_page
 
-__all__ = ("BUDGET", "GROWN_VARIABLE", "NEW_LIBRARY", "RuleText", "rule_text", "title_of")
+__all__ = ("BUDGET", "GROWN_VARIABLE", "NEW_LIBRARY", "RUN_FAILED", "RuleText", "rule_text", "title_of")
 
 BUDGET: Final = "budget-exceeded"
 """The rule of exceeded budgets, which are no findings."""
+RUN_FAILED: Final = "run-failed"
+"""The rule of programs that were run and failed, which no budget has to name."""
 GROWN_VARIABLE: Final = "grown-variable"
 """The rule of variables that are new or grew, in a comparison."""
 NEW_LIBRARY: Final = "new-library"
 """The rule of libraries that are new, in a comparison."""
-# Title and page of the rules that find changes.
-_CHANGES: Final = {
+# Title and page of the rules that are no findings.
+_TEXTS: Final = {
     BUDGET: (
         "A figure is larger than its budget allows",
         (
             "**What it is.** A figure, a library or a number of findings is beyond a limit in the budget file.\n\n"
             "**Remedy.** Remove what grew, or raise the limit in the budget file, with a reason."
+        ),
+    ),
+    RUN_FAILED: (
+        "The program that was run failed",
+        (
+            "**What it is.** A signal ended the program, it exited with another code than expected, or it was not read "
+            "at its moment. Its figures are those of a failure.\n\n"
+            "**Remedy.** Mend the program, or accept the failure by name: `footprint run --allow`."
         ),
     ),
     GROWN_VARIABLE: (
@@ -60,8 +70,8 @@ class RuleText(NamedTuple):
 
 def title_of(name: str) -> str:
     """Return the title of a rule; for an unknown rule, as in a saved audit, its name."""
-    if name in _CHANGES:
-        return _CHANGES[name][0]
+    if name in _TEXTS:
+        return _TEXTS[name][0]
     try:
         return rule_named(name).title
     except KeyError:
@@ -73,7 +83,7 @@ def rule_text(name: str) -> RuleText:
     """Return the text about a rule; its title stands in for a page that is not installed."""
     title = title_of(name)
     # Links between pages of the documentation do not work elsewhere.
-    page = _LINK.sub(r"\1", _CHANGES[name][1] if name in _CHANGES else rule_page(name))
+    page = _LINK.sub(r"\1", _TEXTS[name][1] if name in _TEXTS else rule_page(name))
     paragraph = page.partition("\n\n")[0]
     what = " ".join(paragraph.removeprefix(_WHAT).replace("`", "").split()) if paragraph.startswith(_WHAT) else title
     return RuleText(title, what, page or title)

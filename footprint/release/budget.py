@@ -10,7 +10,7 @@ from footprint.errors import UsageError
 from footprint.findings.registry import Fact, fact_of
 from footprint.members import Positive, Signed, json_members
 from footprint.model.figures import FIGURES, FigureUnit
-from footprint.model.finding import Finding
+from footprint.model.finding import Finding, SourceLocation
 from footprint.model.object_cost import ObjectCost, holders_of
 from footprint.model.owner import file_name, is_file
 from footprint.model.row import OF_OBJECTS, MemoryKind, Row
@@ -43,6 +43,7 @@ __all__ = (
     "check_audit",
     "check_counted",
     "figure_of",
+    "lines_of",
     "nearest_of",
     "parse_budgets",
     "parts_of",
@@ -198,6 +199,18 @@ def roots_of(result: BudgetResult, checked: Checked) -> tuple[NewRoot, ...]:
     names = {one.name.rpartition(" (")[2].removesuffix(")") for one in result.contributors}
     roots = {root_by_name[name] for name in names if name in root_by_name}
     return tuple(one for one in comparison.roots if one.owner in roots)
+
+
+def lines_of(checked: Checked) -> dict[str, SourceLocation]:
+    """Return the lines that declare the variables that grew, by the names that these have as contributors."""
+    places: dict[str, set[SourceLocation | None]] = {}
+    for one in () if checked.comparison is None else checked.comparison.grown_variables:
+        places.setdefault(_variable_name(one), set()).add(one.location)
+    return {name: line for name, (line, *others) in places.items() if line is not None and not others}
+
+
+def _variable_name(one: RowChange) -> str:
+    return f"{one.symbol} ({file_name(one.owner)})"
 
 
 def _run_results(audit: "Audited") -> Iterable[BudgetResult]:
@@ -553,7 +566,7 @@ def _grown(budget: Budget, comparison: Comparison) -> _Contributors:
         (
             file_name(root_of.get(one.owner, one.owner))
             if one.symbol is None or one.owner in root_of
-            else f"{one.symbol} ({file_name(one.owner)})",
+            else _variable_name(one),
             _part(figure, one.kind, one.delta_bytes, one.mapped_delta_bytes, is_writable=one.is_writable) * count,
         )
         for one in comparison.changes

@@ -1,12 +1,13 @@
 """The source lines that declare the variables that grew, by the debug information of the files of the audit now."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from footprint.dwarf import VariablePlace
+from footprint.dwarf import Declaration, VariablePlace
 from footprint.dwarf.declared_variables import declaration_of
 from footprint.elf import read_image
 from footprint.elf.statics import read_statics
+from footprint.elf.symbols import Symbol
 from footprint.errors import FootprintError
 from footprint.files import open_input
 from footprint.model.finding import SourceLocation
@@ -21,7 +22,8 @@ __all__ = ("with_locations",)
 def with_locations(found: Comparison, root: str | None, debug: DebugSearch | None) -> Comparison:
     """Add to the variables that grew where they are declared.
 
-    A file of a saved audit may be another one by now: a variable counts only if it still has the name and size.
+    A file of a saved audit may be another one by now: a variable counts only if it still has the name and size. Copies
+    of one name have a line only if one line declares them all.
 
     Args:
         found: The comparison.
@@ -35,14 +37,14 @@ def with_locations(found: Comparison, root: str | None, debug: DebugSearch | Non
         return found
     files, path_of = DebugFiles(debug), opener_of(found.new, root) or _own_path
     locations = {
-        (owner, symbol): at
+        (owner, *variable): at
         for owner, grown in by_owner.items()
-        for symbol, at in _locations(path_of(owner), grown, files)
+        for variable, at in _locations(path_of(owner), grown, files)
     }
     return found._replace(
         changes=tuple(
             [
-                one._replace(location=at) if (at := locations.get((one.owner, one.symbol or ""))) is not None else one
+                one._replace(location=locations.get((one.owner, one.symbol or "", one.new_mapped_bytes)))
                 for one in found.changes
             ]
         )
@@ -53,8 +55,10 @@ def _own_path(path: str) -> str:
     return path
 
 
-def _locations(path: str, grown: Iterable[RowChange], files: DebugFiles) -> Iterable[tuple[str, SourceLocation]]:
-    """Find where the variables of one file are declared; nothing of a file that cannot be read."""
+def _locations(
+    path: str, grown: Iterable[RowChange], files: DebugFiles
+) -> Iterable[tuple[tuple[str, int], SourceLocation]]:
+    """Find where the variables of one file, by name and size, are declared; nothing of a file that cannot be read."""
     if not os.path.isfile(path):
         return
     try:
@@ -63,14 +67,26 @@ def _locations(path: str, grown: Iterable[RowChange], files: DebugFiles) -> Iter
         information = DebugInformation(files, statics.image, statics.debug, *paths)
     except FootprintError:
         return
-    sizes = {one.symbol: one.new_mapped_bytes for one in grown}
+    names = {one.symbol for one in grown}
+    copies: dict[tuple[str, int], list[Symbol]] = {}
+    for one in statics.statics:
+        if one.name in names and one.section_index in information.within:
+            copies.setdefault((one.name, one.section_index), []).append(one)
+    variables = {(name, sum(one.size_bytes for one in same)): same for (name, _), same in copies.items()}
     wanted = {
-        VariablePlace(one.vaddr, one.is_tls): one.name
-        for one in statics.statics
-        if sizes.get(one.name) == one.size_bytes and one.section_index in information.within
+        VariablePlace(one.vaddr, one.is_tls)
+        for variable in variables.keys() & {(one.symbol, one.new_mapped_bytes) for one in grown}
+        for one in variables[variable]
     }
-    for place, declared in information.declarations(wanted).items():
-        symbol = wanted.get(place)
-        said = None if symbol is None else declaration_of(symbol, declared)
-        if symbol is not None and said is not None and said.defined_in is not None:
-            yield symbol, SourceLocation(said.defined_in, said.defined_at_line)
+    declared = information.declarations(wanted)
+    for variable, same in variables.items():
+        told = {_line_of(one, declared) for one in same}
+        if len(told) == 1 and (line := told.pop()) is not None:
+            yield variable, line
+
+
+def _line_of(variable: Symbol, declared: Mapping[VariablePlace, tuple[Declaration, ...]]) -> SourceLocation | None:
+    found = declaration_of(variable.name, declared.get(VariablePlace(variable.vaddr, variable.is_tls), ()))
+    return (
+        None if found is None or found.defined_in is None else SourceLocation(found.defined_in, found.defined_at_line)
+    )

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import footprint
+from footprint.cli import main
 from footprint.model.run_failure import RunFailure, RunFailureKind, failures_of_start
 from footprint.release.budget_file import parse_budgets
 
@@ -91,3 +92,13 @@ def test_a_failed_run_fails_a_budget_file_whose_subjects_never_came_into_being(t
     assert failure.key == "run"
     with pytest.raises(footprint.UsageError, match="there is no"):
         footprint.check(saved_run(tmp_path / "fine.json"), budgets)
+
+
+def test_reviewers_read_that_the_run_failed_and_not_that_a_figure_is_too_large(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = saved_run(tmp_path / "run.json", moment="exit", signal="SIGABRT")
+    (tmp_path / "footprint.toml").write_text('[budgets]\nprivate_bytes = "1 GiB"\n')
+    assert main(["check", str(path), "--config", str(tmp_path / "footprint.toml"), "--format", "github"]) == 1
+    (error,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("::error"))
+    assert error.endswith("title=The program that was run failed%3A run.json::The run failed: SIGABRT ended it.")

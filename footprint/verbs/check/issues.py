@@ -3,7 +3,7 @@
 from footprint.findings.registry import rule_names
 from footprint.formats.growth_issues import growth_issues, root_sentence
 from footprint.formats.issues import Issue, Issues, Level, finding_issue, fingerprint, ordered
-from footprint.formats.rules import BUDGET
+from footprint.formats.rules import BUDGET, RUN_FAILED
 from footprint.model.audited_names import program_path
 from footprint.model.finding import SourceLocation
 from footprint.release.budget import RUN, BudgetResult, Checked, roots_of
@@ -44,8 +44,9 @@ def _of_result(result: BudgetResult, checked: Checked, name: str) -> Issue:
     budgets = checked.budgets
     if result.key == RUN:
         message = f"The run failed: {', '.join(cause for cause, _ in result.contributors)}."
-        found = fingerprint((BUDGET, RUN, name.rsplit("/", 1)[-1]))
-        return Issue(BUDGET, Level.ERROR, RUN, message, found, 0, None, SourceLocation(name, None), name, fails=True)
+        at, own = SourceLocation(name, None), name.rsplit("/", 1)[-1]
+        key = fingerprint((RUN_FAILED, own))
+        return Issue(RUN_FAILED, Level.ERROR, own, message, key, 0, None, at, name, fails=True)
     excess = result.value - result.limit
     value, limit = value_and_limit(result)
     message = f"{result.key} is {value}, {amount(excess, result)} over its limit of {limit}."
@@ -53,7 +54,9 @@ def _of_result(result: BudgetResult, checked: Checked, name: str) -> Issue:
         message += f" It was {amount(result.grew_from, result)}."
     if result.contributors:
         label = contributors_label(result)
-        largest = [f"{contributor_name(one)} {contributor_size(result, size)}" for one, size in result.contributors]
+        largest = [
+            f"{contributor_name(one, checked)} {contributor_size(result, size)}" for one, size in result.contributors
+        ]
         message += f" {label[:1].upper()}{label[1:]}: {', '.join(map(str.rstrip, largest))}."
     for root in roots_of(result, checked):
         message += f" {root_sentence(root)}"

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 from footprint.elf import shown_name
 from footprint.formats.document import Block, Document, Facts, Heading, Paragraph, Table, Verdict
+from footprint.formats.issues import relative_path
 from footprint.formats.sections.notes import note_blocks
-from footprint.release.budget import RUN, BudgetResult, Budgets, Checked, roots_of
+from footprint.release.budget import RUN, BudgetResult, Budgets, Checked, lines_of, roots_of
 from footprint.release.new_libraries import root_text
 from footprint.units import counted, format_bytes
 
@@ -71,7 +72,7 @@ def _failure(one: BudgetResult, checked: Checked) -> list[Block]:
     ]
     label = f"  {contributors_label(one)}"
     for name, size_bytes in one.contributors:
-        rows.append((label, contributor_size(one, size_bytes), contributor_name(name)))
+        rows.append((label, contributor_size(one, size_bytes), contributor_name(name, checked)))
         label = ""
     for root in roots_of(one, checked):
         count = "1 library" if root.library_count == 1 else f"{root.library_count:,} libraries"
@@ -104,10 +105,14 @@ def contributor_size(one: BudgetResult, size_bytes: int) -> str:
     return f"{'+' if one.is_growth else ''}{format_bytes(size_bytes)}"
 
 
-def contributor_name(name: str) -> str:
-    """Return the name to show for a contributor; a symbol has its file behind it."""
+def contributor_name(name: str, checked: Checked) -> str:
+    """Return the name to show for a contributor; a symbol has its file behind it, and its line where that is known."""
     symbol, space, owner = name.partition(" (")
-    return shown_name(symbol) + space + owner
+    shown = shown_name(symbol) + space + owner
+    line = lines_of(checked).get(name)
+    if line is None:
+        return shown
+    return f"{shown} at {relative_path(line.file, '')}{'' if line.line is None else f':{line.line}'}"
 
 
 def _table(results: Sequence[BudgetResult]) -> list[Block]:
@@ -148,12 +153,12 @@ def check_verdict(checked: Checked, baseline: str | None = None) -> str:
         worst = failures[0]
         if worst.key == RUN:
             others = f", and {counted(len(failures) - 1, 'limit')} exceeded" if len(failures) > 1 else ""
-            return f"The run failed: {worst.contributors[0][0]}{others}."
+            return f"The run failed: {worst.contributors[0].name}{others}."
         text = f"{len(failures)} of {counted(count, 'limit')} exceeded: {worst.key} by "
         text += amount(worst.value - worst.limit, worst)
         if worst.contributors:
             word = "among them" if worst.is_count else "most of it"
-            text += f", {word} {contributor_name(worst.contributors[0][0])}"
+            text += f", {word} {contributor_name(worst.contributors[0].name, checked)}"
         return text + ("; the baseline is left as it was." if baseline is not None else ".")
     if baseline is not None:
         return f"{baseline} is the new baseline; the limits that need none hold."
