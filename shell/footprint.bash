@@ -126,19 +126,19 @@ _footprint() {
             esac
             ;;
         diff)
-            options='-n --count --top --binary --pid --root --tree --name --cgroup --unit --container --debug-dir --debuginfod --no-debug-files --html -o --output --format --table --json --color -q --quiet -v --verbose --strict -h --help'
+            options='-n --count --top --binary --pid --root --map --tree --name --cgroup --unit --container --debug-dir --debuginfod --no-debug-files --html -o --output --format --table --json --color -q --quiet -v --verbose --strict -h --help'
             case $prev in
                 -n | --count | --top | --pid | --tree | --name | --cgroup | --unit | --container | --table) kind=none ;;
-                --binary | --html | -o | --output) kind=file ;;
+                --binary | --map | --html | -o | --output) kind=file ;;
                 --root | --debug-dir) kind=folder ;;
                 --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof html' ;;
                 --color) kind=none values='auto always never' ;;
             esac
             ;;
         check)
-            options='--config --update-baseline --propose --pid --root --tree --name --cgroup --unit --container --debug-dir --debuginfod --no-debug-files -o --output --format --html --table --json --color -q --quiet --strict -h --help'
+            options='--config --update-baseline --propose --pid --root --map --tree --name --cgroup --unit --container --debug-dir --debuginfod --no-debug-files -o --output --format --html --table --json --color -q --quiet --strict -h --help'
             case $prev in
-                --config | -o | --output | --html) kind=file ;;
+                --config | --map | -o | --output | --html) kind=file ;;
                 --pid | --tree | --name | --cgroup | --unit | --container | --table) kind=none ;;
                 --root | --debug-dir) kind=folder ;;
                 --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof html' ;;

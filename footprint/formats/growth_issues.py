@@ -8,7 +8,7 @@ from footprint.formats.rules import GROWN_VARIABLE, NEW_LIBRARY
 from footprint.model.owner import file_name
 from footprint.release.compare import Comparison, RowChange
 from footprint.release.matching import comparable_name
-from footprint.release.new_libraries import NewRoot, root_text
+from footprint.release.new_libraries import NewRoot, link_text, root_text
 from footprint.units import format_bytes
 
 __all__ = ("growth_issues", "root_sentence")
@@ -23,9 +23,11 @@ def growth_issues(found: Comparison, level: Level) -> Iterator[Issue]:
 
 
 def root_sentence(root: NewRoot) -> str:
-    """Write which library brought how many others, and what they cost."""
+    """Write which library brought how many others, what they cost, and where it is linked."""
     libraries = "1 library" if root.library_count == 1 else f"{root.library_count:,} libraries"
-    return f"Came with {root_text(root)}: {libraries}, {format_bytes(root.retained_bytes)} retained."
+    text = f"Came with {root_text(root)}: {libraries}, {format_bytes(root.retained_bytes)} retained."
+    link = link_text(root)
+    return f"{text} It {link}." if link else text
 
 
 def _of_root(root: NewRoot, found: Comparison, level: Level) -> Issue:
@@ -35,7 +37,9 @@ def _of_root(root: NewRoot, found: Comparison, level: Level) -> Issue:
         message += f" It brought {', '.join(brought[:5])}{f' and {len(brought) - 5} more' if len(brought) > 5 else ''}."
     user = root.needed_by[0] if root.needed_by else ""
     key = fingerprint((NEW_LIBRARY, root.name))
-    return Issue(NEW_LIBRARY, level, root.name, message, key, root.retained_bytes, None, None, user, fails=False)
+    return Issue(
+        NEW_LIBRARY, level, root.name, message, key, root.retained_bytes, None, root.location, user, fails=False
+    )
 
 
 def _of_variable(one: RowChange, count: int, level: Level) -> Issue:

@@ -1,16 +1,17 @@
 """The libraries that are new, by what brought them: the one that an object needs now, and those that came with it."""
 
 from collections.abc import Container, Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from footprint.loader.dependencies import reached
+from footprint.model.finding import SourceLocation
 from footprint.model.object_cost import ObjectCost, holders_of
 from footprint.model.owner import file_name
 
 if TYPE_CHECKING:
     from footprint.model.audited import Audited
 
-__all__ = ("NewRoot", "came_with", "new_roots", "root_text")
+__all__ = ("NewRoot", "came_with", "link_text", "new_roots", "root_text")
 
 
 class NewRoot(NamedTuple):
@@ -23,6 +24,10 @@ class NewRoot(NamedTuple):
             run time, or needed by the loader alone.
         library_count: How many libraries would leave with it, itself included.
         retained_bytes: The private memory of all of them.
+        location: The line of a build file that links it, with its path below the folder of the project; else the line
+            of the linker map; None where neither is known.
+        possible_locations: The lines of build files that link it, where there are several.
+        needed_for: The first object file that needs it, with the symbol, by the linker map; None without a map.
     """
 
     owner: str
@@ -30,6 +35,9 @@ class NewRoot(NamedTuple):
     needed_by: tuple[str, ...]
     library_count: int
     retained_bytes: int
+    location: SourceLocation | None = None
+    possible_locations: tuple[SourceLocation, ...] = ()
+    needed_for: str | None = None
 
 
 def came_with(new: "Audited", known: Container[str]) -> dict[str, str | None]:
@@ -122,3 +130,24 @@ def root_text(root: NewRoot) -> str:
     if len(users) > 2:
         return f"{root.name}, which {users[0]} and {len(users) - 1} others now need"
     return f"{root.name}, which {' and '.join(users)} now need{'s' if len(users) == 1 else ''}"
+
+
+_MOST_LINES: Final = 3
+
+
+def link_text(root: NewRoot) -> str:
+    """Write where a root is linked, and for which object file, as the end of a sentence; "" where neither is known."""
+    places = [_place(one) for one in root.possible_locations[:_MOST_LINES]]
+    if rest := len(root.possible_locations) - len(places):
+        places.append(f"{rest} more lines")
+    if root.location is not None:
+        text = f"is linked at {_place(root.location)}"
+    elif places:
+        text = f"may be linked at {', '.join(places[:-1])} or {places[-1]}"
+    else:
+        text = "is linked" if root.needed_for else ""
+    return f"{text}, for {root.needed_for}" if root.needed_for else text
+
+
+def _place(location: SourceLocation) -> str:
+    return location.file if location.line is None else f"{location.file}:{location.line}"

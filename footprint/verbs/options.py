@@ -179,6 +179,12 @@ Root = Annotated[
         "--root", help="Where the files of the other machine are: of captures, saved texts, programs.", metavar="DIR"
     ),
 ]
+LinkMap = Annotated[
+    str | None,
+    typer.Option(
+        "--map", help="The map that GNU ld wrote of the program now (-Wl,-Map=FILE): where it links.", metavar="FILE"
+    ),
+]
 PageSize = Annotated[
     str | None, typer.Option("--page-size", help="Predict for pages of this size, such as 16KiB.", metavar="SIZE")
 ]

@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import junitparser
 import pytest
 
 import footprint
@@ -33,6 +34,7 @@ LIMITS = """baseline = "baseline.json"
 library_count = { max_increase = 0 }
 private_bytes = { max_increase = "64 KiB" }
 """
+LINK = "-lnet -Wl,-Map=agentd.map -Wl,-rpath-link,. '-Wl,--disable-new-dtags,-rpath,$$ORIGIN'"
 # Each has a page of its own data, and the first two need the next.
 LIBRARIES = {"cipher": (), "tls": ("cipher",), "net": ("tls", "cipher")}
 
@@ -56,8 +58,9 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], 
 
     def build(table_kib: int) -> None:
         Path("src/cache.hpp").write_text(f"namespace agent {{\n\nstatic char histogram[{table_kib} * 1024];\n}}\n")
-        options = ["-DWITH_NET", "-L.", "-lnet", "-Wl,-rpath-link,.", "-Wl,--disable-new-dtags,-rpath,$ORIGIN"]
-        run("g++", "-g", "src/agent.cpp", "-o", "agentd", *(options if table_kib > 4 else ()))
+        links = f"LDLIBS = -L. {LINK if table_kib > 4 else ''}\n"
+        Path("Makefile").write_text(links + "agentd: src/agent.cpp\n\tg++ -g $(ARGS) $< -o $@ $(LDLIBS)\n")
+        run("make", "-s", "-B", "agentd", f"ARGS={'-DWITH_NET' if table_kib > 4 else ''}")
 
     return build
 
@@ -103,19 +106,50 @@ def test_a_check_names_the_root_and_the_line_in_every_format(
     for word in ("text", "markdown", "github", "junit", "sarif", "gitlab"):
         assert "libnet.so, which agentd now needs" in " ".join(told(word).split()), word
     answer = json.loads(told("json"))
-    assert [one["name"] for one in answer["roots"]] == ["libnet.so"]
+    assert [(one["name"], one["location"]) for one in answer["roots"]] == [
+        ("libnet.so", {"file": "Makefile", "line": 1})
+    ]
     lines = {one["name"]: one["location"] for one in answer["grown_variables"]}
     assert lines == {"agent::histogram": {"file": f"{Path.cwd()}/src/cache.hpp", "line": 3}}
-    assert "::warning file=src/cache.hpp,line=3,title=A variable is new or grew%3A agent%3A%3Ahistogram::" in told(
-        "github"
+    annotations = told("github")
+    assert (
+        "::warning file=src/cache.hpp,line=3,title=A variable is new or grew%3A agent%3A%3Ahistogram::" in annotations
+    )
+    assert "::warning file=Makefile,line=1,title=A library is new, with all that it brings in%3A libnet.so" in (
+        annotations.replace("%2C", ",")
     )
     entries = {one["check_name"]: one["location"] for one in json.loads(told("gitlab"))}
     assert entries["grown-variable"] == {"path": "src/cache.hpp", "lines": {"begin": 3}}
-    assert entries["new-library"] == {"path": "agentd", "lines": {"begin": 1}}
+    assert entries["new-library"] == {"path": "Makefile", "lines": {"begin": 1}}
     results = json.loads(told("sarif"))["runs"][0]["results"]
-    (place,) = (one["locations"][0]["physicalLocation"] for one in results if one["ruleId"] == "grown-variable")
-    assert (place["artifactLocation"]["uri"], place["region"]) == ("src/cache.hpp", {"startLine": 3})
-    assert place["artifactLocation"]["uriBaseId"] == "%SRCROOT%"
+    for rule, file, line in (("grown-variable", "src/cache.hpp", 3), ("new-library", "Makefile", 1)):
+        (place,) = (one["locations"][0]["physicalLocation"] for one in results if one["ruleId"] == rule)
+        assert (place["artifactLocation"]["uri"], place["region"]) == (file, {"startLine": line})
+        assert place["artifactLocation"]["uriBaseId"] == "%SRCROOT%"
+    (suite,) = junitparser.JUnitXml.fromstring(told("junit"))
+    (case,) = (one for one in suite if one.name == "libnet.so")
+    assert (case._elem.get("file"), case._elem.get("line")) == ("Makefile", "1")
+
+
+def test_without_a_build_file_the_map_of_the_linker_has_the_line(
+    project: Callable[[int], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    grown(project)
+    Path("Makefile").unlink()
+    (root,) = footprint.diff("baseline.json", "agentd").roots
+    assert (root.location, root.needed_for) == (None, None)
+    (root,) = footprint.diff("baseline.json", "agentd", map="agentd.map").roots
+    number, line = next(
+        (number, line)
+        for number, line in enumerate(Path("agentd.map").read_text().splitlines(), 1)
+        if line.startswith("LOAD") and "libnet.so" in line
+    )
+    assert (root.location, line) == (("agentd.map", number), "LOAD ./libnet.so")
+    capsys.readouterr()
+    assert main(["check", "agentd", "--map", "agentd.map"]) == 1
+    assert f"it is linked at agentd.map:{number}" in " ".join(capsys.readouterr().out.split())
+    assert main(["check", "agentd", "--map", "footprint.toml"]) == 3
+    assert "only GNU ld lists the shared libraries" in capsys.readouterr().err
 
 
 def test_a_saved_audit_of_another_build_has_no_lines(project: Callable[[int], None]) -> None:

@@ -14,6 +14,7 @@ from footprint.model.projection import Question
 from footprint.model.spread import ONE_START, Spreads
 from footprint.release.budget import Budgets, Checked, check_audit, parse_budgets, propose
 from footprint.release.matching import is_same_program
+from footprint.release.places import with_places
 from footprint.sources.debug_files import STANDARD_PLACES, DebugSearch
 from footprint.sources.target import AnyTarget, AuditFile, Named, Process, Processes, Program, resolve
 from footprint.verbs.audit.call import audit_any, with_objects_if_new
@@ -100,6 +101,7 @@ def check(
     root: StrPath | None = None,
     debug: DebugSearch | None = STANDARD_PLACES,
     has_page_maps: bool = False,
+    map: StrPath | None = None,  # noqa: A002 # as the option is called
 ) -> Checked:
     """Check a process, program, group or saved audit against budgets.
 
@@ -111,11 +113,12 @@ def check(
         root: As for `audit`.
         debug: As for `audit`.
         has_page_maps: As for `audit`.
+        map: As for `diff`.
 
     Raises:
         AccessError: If the target or the baseline cannot be read.
-        InputError: If one of them is damaged, if the baseline is of another program, or if one of them was measured
-            and the other predicted.
+        InputError: If one of them is damaged, if the baseline is of another program, if one of them was measured and
+            the other predicted, or if another linker than GNU ld wrote the map.
         UsageError: If a budget is about something that is missing, or needs a baseline that is not named.
     """
     audited = (
@@ -129,12 +132,10 @@ def check(
         found = with_objects_if_new(found, baseline, resolve(target, root=root))
     day = today or date.today()  # noqa: DTZ011 # a waiver ends with the day of whoever reads it
     checked = check_audit(found, budgets, baseline, day, audited.spreads, baseline_spreads)
-    if checked.comparison is None or not checked.comparison.grown_variables:
+    if checked.comparison is None:
         return checked
-    from footprint.release.declared_changes import with_locations  # noqa: PLC0415 # debug information, which growth needs
-
-    located = with_locations(checked.comparison, None if root is None else os.fspath(root), debug)
-    return checked._replace(comparison=located)
+    top, linker_map = (None if one is None else os.fspath(one) for one in (root, map))
+    return checked._replace(comparison=with_places(checked.comparison, top, debug, ".", linker_map))
 
 
 def _audit(

@@ -1,6 +1,7 @@
 """`footprint check`: budgets; exit code 1 if one is exceeded."""
 
 import os
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -46,6 +47,7 @@ def check(
     ] = False,
     pid: options.Pid = None,
     root: options.Root = None,
+    map_: options.LinkMap = None,
     *,
     choice: "ProcessChoice",
     debug: "DebugSearch | None",
@@ -88,7 +90,7 @@ def check(
         emit(call.proposal(resolve_any(named, choice, root=root), pid=pid, root=root, debug=debug), output.file)
         return 0
     budgets = call.load_budgets(config)
-    judge = call.check_for_baseline if update_baseline else call.check
+    judge = call.check_for_baseline if update_baseline else partial(call.check, map=map_)
     target = resolve_any(named, choice, root=root)
     checked = judge(target, budgets, pid=pid, root=root, debug=debug, has_page_maps=output.has_report)
     baseline = call.baseline_path(budgets) if update_baseline else None

@@ -7,7 +7,7 @@ from footprint.formats.document import Block, Document, Facts, Heading, Paragrap
 from footprint.formats.issues import relative_path
 from footprint.formats.sections.notes import note_blocks
 from footprint.release.budget import RUN, BudgetResult, Budgets, Checked, lines_of, roots_of
-from footprint.release.new_libraries import root_text
+from footprint.release.new_libraries import link_text, root_text
 from footprint.units import counted, format_bytes
 
 __all__ = (
@@ -77,6 +77,8 @@ def _failure(one: BudgetResult, checked: Checked) -> list[Block]:
     for root in roots_of(one, checked):
         count = "1 library" if root.library_count == 1 else f"{root.library_count:,} libraries"
         rows.append(("  came with", format_bytes(root.retained_bytes), f"{root_text(root)} ({count})"))
+        if link := link_text(root):
+            rows.append(("", "", f"it {link}"))
     if one.waiver is not None:
         rows.append(("  waiver", "expired", f"{one.waiver.expires}: {one.waiver.reason}"))
     return [

@@ -9,6 +9,7 @@ from footprint.files import StrPath
 from footprint.model.audited import Audited
 from footprint.model.audited_names import is_audited
 from footprint.release.compare import Comparison, compare
+from footprint.release.places import with_places
 from footprint.sources.debug_files import STANDARD_PLACES, DebugSearch
 from footprint.sources.target import AnyTarget, AuditFile, Capture, Named, Processes, Text, resolve
 from footprint.verbs.audit.call import audit_any, with_objects_if_new
@@ -30,6 +31,7 @@ def diff(
     root: StrPath | None = None,
     debug: DebugSearch | None = STANDARD_PLACES,
     has_page_maps: bool = False,
+    map: StrPath | None = None,  # noqa: A002 # as the option is called
 ) -> Comparison:
     """Compare two targets of one kind: saved audits, live processes, captures, texts, or programs; or two groups.
 
@@ -42,10 +44,11 @@ def diff(
         root: A folder in which the files of captures and texts are, or what programs take for `/`.
         debug: Where to look for the symbols of stripped files; None for nowhere.
         has_page_maps: Tell the pages of their objects one by one, for a picture; of saved audits, as they were saved.
+        map: The map that GNU ld wrote of the program now: it has the lines that link its libraries.
 
     Raises:
         AccessError: If one is gone or may not be read.
-        InputError: If one is damaged.
+        InputError: If one is damaged, or if another linker wrote the map.
         UsageError: If one is predicted from its files and the other was measured, or one is a group and the other is
             not.
     """
@@ -73,11 +76,9 @@ def diff(
         is_same = likeness_of(before, now, None if root is None else os.fspath(root), debug)
     before, now = with_objects_if_new(before, now, targets[0]), with_objects_if_new(now, before, targets[1])
     found = compare(before, now, number, old_spreads, new_spreads, is_same)
-    if not found.grown_variables:
-        return found
-    from footprint.release.declared_changes import with_locations  # noqa: PLC0415 # debug information, which growth needs
-
-    return with_locations(found, None if root is None else os.fspath(root), debug)
+    return with_places(
+        found, None if root is None else os.fspath(root), debug, ".", None if map is None else os.fspath(map)
+    )
 
 
 def _resolved(named: Named | AnyTarget, root: StrPath | None) -> AnyTarget:

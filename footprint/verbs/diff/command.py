@@ -37,6 +37,7 @@ def diff(
         typer.Option("--pid", help="Which process of captures and texts; twice for one of each side."),
     ] = None,
     root: options.Root = None,
+    map_: options.LinkMap = None,
     *,
     choice: "ProcessChoice",
     debug: "DebugSearch | None",
@@ -80,9 +81,13 @@ def diff(
 
         if count is not None:
             raise UsageError("-n goes with processes and programs: a profile is of one run")
+        if map_ is not None:
+            raise UsageError("--map goes with processes and programs: a profile says nothing about libraries")
         name = f"diff {old} {' '.join(now)}"
         return write(comparison_answer(name, output, top=top), profiles, name, output, profiles.notes)
-    found = call.diff(*targets, count=count, pids=pid or (), root=root, debug=debug, has_page_maps=output.has_report)
+    found = call.diff(
+        *targets, count=count, pids=pid or (), root=root, debug=debug, has_page_maps=output.has_report, map=map_
+    )
     name = f"diff {lasting_name(found.old)} {lasting_name(found.new)}"
     return write(answer, found, name, output, found.notes)
 

@@ -21,7 +21,7 @@ from footprint.release.compare import (
     covers_heap,
 )
 from footprint.release.member_changes import MemberChange, MemberStatus
-from footprint.release.new_libraries import root_text
+from footprint.release.new_libraries import link_text, root_text
 from footprint.units import counted, format_bytes
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def _roots(found: Comparison, top: int) -> list[Block]:
             format_bytes(one.retained_bytes),
             *(format_bytes(one.retained_bytes * found.count) for _ in _at(found.count)),
             f"{one.library_count:,}",
-            root_text(one),
+            f"{root_text(one)}; it {link}" if (link := link_text(one)) else root_text(one),
         )
         for one in shown
     ]

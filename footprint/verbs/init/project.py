@@ -1,6 +1,5 @@
 """What a project consists of, as far as a gate needs it: its programs, how it is built, where its CI runs."""
 
-import os
 import stat
 from collections.abc import Iterator
 from enum import StrEnum
@@ -11,12 +10,10 @@ from footprint.elf import read_image
 from footprint.elf.abi import ET_EXEC, PT_INTERP
 from footprint.errors import FootprintError
 from footprint.files import open_input
+from footprint.sources.project_files import project_files
 
 __all__ = ("Forge", "Project", "read_project")
 
-# Folders that hold no program of the project itself.
-_FOREIGN: Final = frozenset({"node_modules", "vendor", "third_party", "CMakeFiles", "__pycache__"})
-_MOST_FILES: Final = 100_000
 _MOST_CONFIG_BYTES: Final = 1 << 16
 # By the file that a build starts from: the commands. The first that is there counts.
 _BUILDS: Final = {
@@ -62,21 +59,13 @@ def read_project(folder: Path) -> Project:
 
 
 def _executables(folder: Path) -> Iterator[Path]:
-    """Return the executable files below a folder, without hidden folders and those of other projects."""
-    count = 0
-    for top, folders, files in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _FOREIGN)
-        for name in sorted(files):
-            count += 1
-            if count > _MOST_FILES:
-                return
-            path = Path(top, name)
-            try:
-                mode = path.lstat().st_mode
-            except OSError:
-                continue
-            if stat.S_ISREG(mode) and mode & 0o111:
-                yield path
+    for path in project_files(folder):
+        try:
+            mode = path.lstat().st_mode
+        except OSError:
+            continue
+        if stat.S_ISREG(mode) and mode & 0o111:
+            yield path
 
 
 def _is_program(path: Path) -> bool:

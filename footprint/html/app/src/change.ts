@@ -49,9 +49,11 @@ function rootDetails(diff: DiffAnswer): HTMLElement[] {
     const brought = owners.filter((one) => one.came_with === root.owner);
     const users = root.needed_by.map((path) => printable(fileName(path)));
     const why = users.length ? `which ${users.join(" and ")} now need${users.length > 1 ? "" : "s"}` : "which is opened at run time";
+    const { location } = root;
+    const link = location ? `; it is linked at ${printable(location.file)}${location.line ? `:${location.line}` : ""}` : "";
     const libraries = root.library_count === 1 ? "1 library" : `${grouped(root.library_count)} libraries`;
     return el("details", { class: "root" },
-      el("summary", {}, `New: ${printable(root.name)}, ${why}: ${libraries}, ${formatBytes(root.retained_bytes)} retained`),
+      el("summary", {}, `New: ${printable(root.name)}, ${why}: ${libraries}, ${formatBytes(root.retained_bytes)} retained${link}`),
       plainTable(["library", "change"], brought.map((one) => [printable(fileName(one.owner)), formatChange(one.delta_bytes)]),
         `What came with ${printable(root.name)}`));
   });

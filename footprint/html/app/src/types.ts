@@ -567,6 +567,12 @@ export interface NewRoot {
   library_count: number;
   /** The private memory of all of them. */
   retained_bytes: number;
+  /** The line of a build file that links it, with its path below the folder of the project; else the line of the linker map; null where neither is known. */
+  location: SourceLocation | null;
+  /** The lines of build files that link it, where there are several. */
+  possible_locations: SourceLocation[];
+  /** The first object file that needs it, with the symbol, by the linker map; null without a map. */
+  needed_for: string | null;
 }
 
 /** Something that the reader of a figure must know, and that did not stop the answer. */
