@@ -233,7 +233,7 @@ def _results(
     confidence: float,
 ) -> Iterable[BudgetResult]:
     """Check each limit of a budget; `confidence` is that of growth beyond the spread of the starts, 0 for one."""
-    measured = _measure(budget, audit, budgets)
+    measured = 0 if _is_gone(budget, comparison, budgets) else _measure(budget, audit, budgets)
     if measured is None:
         if audit.run_failures:  # what is limited may not have come into being; the failure itself is a result
             return
@@ -385,6 +385,18 @@ def _leaves_out(rule: str, audit: "Audited") -> bool:
 def _is_untold(budget: Budget, audit: "Audited") -> bool:
     """Return whether the subject of a budget may be there although its size is not known."""
     return not audit.objects if budget.table == "retained" else bool(_rows_of(budget, audit))
+
+
+def _is_gone(budget: Budget, comparison: Comparison | None, budgets: Budgets) -> bool:
+    """Return whether the subject of a budget is in the baseline, and left since: its name is not mistyped."""
+    if comparison is None or budget.table not in {"owners", "retained", "symbols"}:
+        return False
+    audit = comparison.new
+    if _measure(budget, audit, budgets) is not None or _is_untold(budget, audit):
+        return False
+    if budget.table == "symbols" and (comparison.unevenly_named or all(row.symbol is None for row in audit.ledger)):
+        return False  # without its symbols, the variable may still be there
+    return _measure(budget, comparison.old, budgets) is not None
 
 
 def _absent(budget: Budget, audit: "Audited") -> str:

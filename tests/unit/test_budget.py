@@ -77,7 +77,7 @@ def only(found: Checked) -> BudgetResult:
         ("[[waivers]]\nbudget = 'x'\nreason = 'y'\nexpires = 2027-01-01T10:00:00", "not a date such as 2027-01-31"),
         (
             "[budgets.findings]\nunused-libary = 0",
-            "'unused-libary' is none of thread-locals, underlinked, ",
+            "'unused-libary' is none of stub-library, thread-locals, underlinked, ",
         ),
         ("[budgets.findings]\nunused-libary = 0", "; did you mean 'unused-library'?"),
         ("budgets = 3", "`budgets` is not a table"),
@@ -248,6 +248,21 @@ def test_a_budget_for_what_is_not_there_is_wrong_use(text: str, cause: str) -> N
     with pytest.raises(UsageError) as error:
         checked(text)
     assert cause in str(error.value)
+
+
+@pytest.mark.parametrize("key", ["owners.'libunused.so'", "owners.'libunused*'", "retained.'libunused.so'"])
+def test_a_library_that_left_since_the_baseline_keeps_its_limits(key: str) -> None:
+    left = footprint.audit(str(SHADOW / "sans_crypt"))
+    found = checked(f"[budgets]\n{key} = {{ max = '1 MiB', max_increase = 0 }}", left, BASE)
+    assert [(one.value, one.fails) for one in found.results] == [(0, False), (0, False)]
+
+
+def test_a_variable_that_left_since_the_baseline_keeps_its_limit_but_not_where_symbols_are_missing() -> None:
+    text = "[budgets.symbols]\n'answer.1' = 1"
+    assert only(checked(text, SMALLER, BASE)).value == 0
+    nameless = tuple(row._replace(symbol=None, name="[no symbol: stripped]") for row in SMALLER.ledger)
+    with pytest.raises(UsageError, match=r"there is no 'answer\.1' among its symbols"):
+        checked(text, replace(SMALLER, ledger=nameless), BASE)
 
 
 def test_a_process_that_nobody_looked_into_for_findings_has_not_none_of_them() -> None:
