@@ -196,8 +196,8 @@ def _placed(frames: Sequence[Frame], binaries: Sequence[Binary], name: str, note
             wanted.setdefault(_plain(frame.function), set()).add(frame.addr)
     found = []
     for binary in binaries:
-        # Where the profile names the path of an object, all frames of the object have it.
-        wanted = named.get(binary.path) or named.get(None, {})
+        # A frame with a source line has no object, although others of the same file have one.
+        wanted = {**named.get(None, {}), **named.get(binary.path, {})}
         bias_addr = _bias(binary, wanted, is_demangled=False)
         if bias_addr is None and any("::" in name or "(" in name for name in wanted):
             bias_addr = _bias(binary, wanted, is_demangled=True)

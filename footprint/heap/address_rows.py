@@ -109,21 +109,21 @@ class AddressRows:
                 yield Module(start_addr, end_addr, int(fields[3], 16), fields[4].decode("utf-8", "surrogateescape"))
 
     def _scaled(self, first: int, period_bytes: int) -> list[tuple[int, int]]:
-        """Estimate the blocks and bytes of each row from its samples; these are the two figures from `first` on.
-
-        Sampling is a Poisson process: a block of mean size x is sampled with the probability 1 - exp(-x / period), so
-        the number of blocks is the number of samples divided by that probability.
-        """
-        rows = []
-        for blocks, size_bytes in (row[first : first + 2] for row in self._figures):
-            if blocks and size_bytes and period_bytes > 1:
-                factor = -1 / expm1(-size_bytes / blocks / period_bytes)
-                if max(blocks, size_bytes) * factor > MOST_AMOUNT:
-                    raise InputError(self._source, "its samples scale to more than an address space")
-                rows.append((round(blocks * factor), round(size_bytes * factor)))
-            else:
-                rows.append((blocks, size_bytes))
+        """Estimate the blocks and bytes of each row from its samples; these are the two figures from `first` on."""
+        rows = [_scaled(row[first], row[first + 1], period_bytes) for row in self._figures]
+        if any(max(row) > MOST_AMOUNT for row in rows):
+            raise InputError(self._source, "its samples scale to more than an address space")
         return rows
+
+    def _is_unbiased_sum(self, totals: list[int], period_bytes: int) -> bool:
+        """Return whether the rows add up once they are scaled, as those of jemalloc 5.3 do (`prof_unbias`).
+
+        It writes into each line, the first one too, the samples that scale to its estimate. These are rounded to whole
+        samples: each line is wrong by half a period.
+        """
+        _, whole_bytes = _scaled(totals[0], totals[1], period_bytes)
+        sum_bytes = sum(size_bytes for _, size_bytes in self._scaled(0, period_bytes))
+        return period_bytes > 1 and abs(whole_bytes - sum_bytes) <= (len(self._figures) + 1) * period_bytes / 2
 
     def _notes(self, totals: list[int] | None, period_bytes: int | None, *, has_modules: bool) -> Iterator[Note]:
         source = self._source
@@ -134,7 +134,7 @@ class AddressRows:
             yield Note("heap-no-modules", source, "it lists no mappings: its addresses have no names")
         # A profile without cumulative figures has zeros in their place.
         sums = [sum(column) for column in zip(*self._figures, strict=True)] or [0] * 4
-        if totals is not None and totals != sums:
+        if totals is not None and totals != sums and not self._is_unbiased_sum(totals, period_bytes or 1):
             place = next(place for place in (1, 0, 3, 2) if totals[place] != sums[place])
             detail = (
                 f"its rows add up to {sums[place]:,} {_FIGURES[place]}, but its first line says {totals[place]:,}: "
@@ -144,3 +144,15 @@ class AddressRows:
         if period_bytes is not None and period_bytes > 1:
             detail = f"it is sampled, one byte in {period_bytes:,} on average: all amounts are estimates"
             yield Note("heap-sampled", source, detail)
+
+
+def _scaled(block_count: int, size_bytes: int, period_bytes: int) -> tuple[int, int]:
+    """Estimate blocks and bytes from samples.
+
+    Sampling is a Poisson process: a block of mean size x is sampled with the probability 1 - exp(-x / period), so the
+    number of blocks is the number of samples divided by that probability.
+    """
+    if not block_count or not size_bytes or period_bytes <= 1:
+        return block_count, size_bytes
+    factor = -1 / expm1(-size_bytes / block_count / period_bytes)
+    return round(block_count * factor), round(size_bytes * factor)

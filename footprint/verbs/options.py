@@ -46,6 +46,7 @@ __all__ = (
     "When",
     "WhenOutput",
     "Words",
+    "one_moment",
     "shared_options",
 )
 
@@ -210,7 +211,7 @@ Heap = Annotated[
     typer.Option("--heap", help="An allocator profile of the same program, to split its heap by.", metavar="FILE"),
 ]
 HeapAt = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
         "--heap-at", help="The moment of the profile: a snapshot, a time, peak, or end (default).", metavar="MOMENT"
     ),
@@ -234,6 +235,17 @@ FailOn = Annotated[
 Top = Annotated[int, typer.Option("--top", min=0, help="Rows a table; 0 is all.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Exit with 4 if notes say that the answer is partial.")]
 Pid = Annotated[int | None, typer.Option("--pid", help="Which process of a text or capture that holds several.")]
+
+
+def one_moment(given: list[str] | None) -> str | None:
+    """Return the moment of a profile; None where none is given.
+
+    Raises:
+        UsageError: Where several are given.
+    """
+    if given and len(given) > 1:
+        raise UsageError(f"choose one moment of a profile: {' or '.join(given)}")
+    return given[0] if given else None
 
 
 def _debug_search(

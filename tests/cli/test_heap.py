@@ -269,6 +269,7 @@ def test_the_json_has_trees_where_they_are_asked_for(capfdbinary: Captured) -> N
         ([], "Missing argument"),
         ([MASSIF, "--at", "99"], "has no snapshot 99: the last one is 13"),
         ([MASSIF, "--at", "later"], "'later' is not a moment"),
+        ([MASSIF, "--at", "4", "--at", "13"], "choose one moment of a profile: 4 or 13"),
         ([MASSIF, DHAT, "--by", "tree"], "--by tree shows one profile"),
         ([MASSIF, "--threshold", "101"], "101"),
         ([MASSIF, "--threshold", "nan"], "--threshold is a number of percent"),

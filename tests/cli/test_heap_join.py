@@ -146,6 +146,7 @@ def test_grouped_by_symbol_functions_are_told_from_variables(capfdbinary: Captur
             "--heap goes with a live process, a capture,",
         ),
         (2, ["audit", SMAPS, "--heap", MASSIF, "--heap-at", "999"], "has no snapshot 999"),
+        (2, ["audit", SMAPS, "--heap", MASSIF, "--heap-at", "4", "--heap-at", "end"], "choose one moment"),
         (
             2,
             ["audit", SMAPS, "--heap", "tests/corpus/heap/dhat-3.19-copy-ten.json"],

@@ -189,6 +189,19 @@ def test_massif_counts_what_the_allocator_adds() -> None:
     assert (usage.snapshot.extra_bytes, usage.total_bytes) == (824, 180_824)
 
 
+def test_the_only_function_with_lines_places_its_file_although_another_frame_names_the_file() -> None:
+    # Valgrind names the object of a frame where it has no line: `_start`, the only one without, is below main.
+    tree = Line(64, ROOT, (Line(64, "0x1084B0: load_parameters (heap.c:13)", (_below_main(64),)),))
+    profile = read_profile(massif([Moment(1, 64, tree=tree)]), "a text")
+    image = read_image((SAMPLE / "heap").read_bytes(), PROGRAM)
+    calls = name_frames(profile, "a text", Allocators(), [Binary(PROGRAM, image, read_functions(image))]).calls
+    assert calls[1] == (PROGRAM, "load_parameters", False)
+
+
+def _below_main(size_bytes: int) -> Line:
+    return Line(size_bytes, f"0x1084A0: (below main) (in {PROGRAM})")
+
+
 def test_without_the_program_its_functions_are_known_and_its_object_is_not() -> None:
     usage = only(str(SAMPLE / "massif.out"))
     only_lines = "[no object: lines only]"

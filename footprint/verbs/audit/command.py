@@ -87,7 +87,7 @@ def audit(
         root=root,
         page_bytes=None if page_size is None else parse_bytes(page_size),
         has_findings=findings,
-        heap=heap_request(heap, heap_at, allocators or (), binaries or ()),
+        heap=heap_request(heap, options.one_moment(heap_at), allocators or (), binaries or ()),
         debug=debug,
         is_reproducible=reproducible,
         doubtful_rules=all_doubtful_rules(is_wanted=findings),

@@ -32,7 +32,7 @@ def heap(
         typer.Argument(help="Profiles of massif, DHAT, heaptrack, gperftools or jemalloc.", metavar="FILE..."),
     ],
     at: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option("--at", help="The number of a snapshot, a time such as 1.5s, end, or peak.", metavar="MOMENT"),
     ] = None,
     by: Annotated[options.HeapBy, typer.Option("--by", help="The grouping of the sums.")] = options.HeapBy.FUNCTION,
@@ -80,7 +80,7 @@ def heap(
         raise UsageError(f"--by {by.value} shows one profile: compare several by owner or function")
     found = call.heap_profile(
         *files,
-        at=at,
+        at=options.one_moment(at),
         allocators=allocators or (),
         binaries=binaries or (),
         root=root,
