@@ -1,17 +1,20 @@
 """The dependency graph of a process: its objects, what each needs and binds to, and what each costs."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
 from footprint.attribution.object_prediction import ObjectPrediction
-from footprint.elf.constructors import own_constructors
+from footprint.elf.constructors import own_constructors, own_destructors
+from footprint.elf.image import Image
 from footprint.elf.notes import optional_libraries
 from footprint.errors import FootprintError, Note
-from footprint.loader import Linked, LinkMap
+from footprint.loader import FoundBy, Linked, LinkMap, Needs
 from footprint.loader.bindings import Bindings
 from footprint.loader.dependencies import Retained, filtees, needs, reached, retained, roots
+from footprint.loader.link_map import with_opened
+from footprint.loader.without import Without, compare
 from footprint.model.evidence import Evidence
 from footprint.model.object_cost import Need, ObjectCost
 
@@ -36,6 +39,8 @@ class DependencyGraph:
         private_bytes: The private memory of each object in a live process; None where none was measured.
         page_bytes: The size of a page.
         notes: What was odd.
+        relink: Computes the link map at start without some needs.
+        bind: Binds the objects of a link map.
     """
 
     link_map: LinkMap
@@ -45,6 +50,8 @@ class DependencyGraph:
     private_bytes: tuple[int, ...] | None
     page_bytes: int
     notes: tuple[Note, ...]
+    relink: Callable[[Needs], LinkMap]
+    bind: Callable[[LinkMap], Bindings]
 
     @cached_property
     def needed(self) -> tuple[tuple[int, ...], ...]:
@@ -112,14 +119,15 @@ class DependencyGraph:
     @cached_property
     def dlopen_callers(self) -> tuple[int, ...]:
         """The objects that import dlopen or a wrapper of it: they may load files that no table names."""
-        return self._importers(_DLOPEN_NAMES)
+        return self.importers(_DLOPEN_NAMES)
 
     @cached_property
     def dlsym_callers(self) -> tuple[int, ...]:
         """The objects that import dlsym or a wrapper of it: they may look up symbols that no table names."""
-        return self._importers(_DLSYM_NAMES)
+        return self.importers(_DLSYM_NAMES)
 
-    def _importers(self, names: frozenset[str]) -> tuple[int, ...]:
+    def importers(self, names: frozenset[str]) -> tuple[int, ...]:
+        """Return the objects that refer to one of some symbols."""
         return tuple([number for number, one in enumerate(self.bindings.symbols) if one.asked.keys() & names])
 
     @cached_property
@@ -142,14 +150,41 @@ class DependencyGraph:
         """Return the objects that remain without the needs for which `dropped(user, provider)` is true."""
         return reached(self.needed, self.roots, lambda user, provider: not dropped(user, provider))
 
+    def without(self, dropped: Collection[tuple[int, int]]) -> Without:
+        """Compute the process without some needs, each an object and the object that it needs."""
+        objects = self.link_map.objects
+        link_map = self.relink(
+            {
+                (objects[user].library, one.name)
+                for user, provider in dropped
+                for one in objects[user].dependencies
+                if one.place == provider
+            }
+        )
+        opened = [number for number, one in enumerate(objects) if one.found_by is FoundBy.OPENED]
+        if opened:
+            # What an opened object needs came with it, where it was not there.
+            kept = reached(self.needed, opened, lambda user, provider: (user, provider) not in dropped)
+            known = {one.library for one in link_map.objects}
+            later = [objects[number] for number in sorted(kept) if objects[number].library not in known]
+            link_map = with_opened(link_map, [(one.path, one.library) for one in later])
+        return compare(self.link_map, self.bindings, link_map, self.bind(link_map))
+
     def answerers(self, user: int) -> dict[int, frozenset[int]]:
         """Return the objects that define what an object refers to, each with the references that it defines."""
         return self.bindings.providers[user] if user < len(self.bindings.providers) else {}
 
     def constructor_count(self, number: int) -> int:
         """Count the constructors of an object that are its own; 0 where its file cannot be read."""
+        return self._count(number, own_constructors)
+
+    def destructor_count(self, number: int) -> int:
+        """Count the destructors of an object that are its own; 0 where its file cannot be read."""
+        return self._count(number, own_destructors)
+
+    def _count(self, number: int, count: Callable[[Image], int]) -> int:
         try:
-            return own_constructors(self.objects[number].library.image)
+            return count(self.objects[number].library.image)
         except FootprintError:
             return 0
 
@@ -180,16 +215,18 @@ class DependencyGraph:
 
 def build_graph(
     link_map: LinkMap,
-    bindings: Bindings,
+    relink: Callable[[Needs], LinkMap],
+    bind: Callable[[LinkMap], Bindings],
     page_bytes: int,
     predict: Callable[[Linked, bool], ObjectPrediction],
     private_bytes: Callable[[Linked], int] | None = None,
 ) -> DependencyGraph:
     """Build the graph of a process.
 
-    `predict` takes an object and whether it is the program; `private_bytes` counts the private memory of an object in
-    the live process.
+    `relink` computes the link map at start without some needs; `predict` takes an object and whether it is the program;
+    `private_bytes` counts the private memory of an object in the live process.
     """
+    bindings = bind(link_map)
     objects = link_map.objects
     interpreter = link_map.interpreter_object
     if interpreter is not None and link_map.interpreter is None:
@@ -208,7 +245,7 @@ def build_graph(
         notes.extend(_optional_notes(linked))
     held = tuple([private_bytes(linked) for linked in objects]) if private_bytes else None
     return DependencyGraph(
-        link_map, objects, bindings, tuple(predictions), held, page_bytes, tuple(dict.fromkeys(notes))
+        link_map, objects, bindings, tuple(predictions), held, page_bytes, tuple(dict.fromkeys(notes)), relink, bind
     )
 
 

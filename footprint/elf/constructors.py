@@ -1,13 +1,13 @@
-"""The constructors of an object that are its own: code that runs when the object is loaded.
+"""The constructors and destructors of an object that are its own: code that runs when it is loaded and unloaded.
 
-Each object also has one constructor from the start-up files of the compiler, which does nothing (`frame_dummy`). Where
-its code is not known for a machine, one constructor is assumed to be it.
+Each object also has one of both from the start-up files of the compiler, which do nothing of its own (`frame_dummy`,
+`__do_global_dtors_aux`). Where their code is not known for a machine, one is assumed to be it.
 
 Source: crtstuff.c and crti of gcc 6 to 12 and glibc 2.36, as they stand in the libraries of Debian.
 """
 
 import re
-from typing import Final
+from typing import Final, NamedTuple
 
 from footprint.elf import abi
 from footprint.elf.dynamic import Dynamic, bytes_at_vaddr, numbers, read_dynamic
@@ -15,7 +15,7 @@ from footprint.elf.image import Image
 from footprint.elf.relocations import addends_at
 from footprint.errors import InputError
 
-__all__ = ("own_constructors",)
+__all__ = ("own_constructors", "own_destructors")
 
 
 # A jump to `register_tm_clones`, less than 512 bytes before. Until gcc 6 a check of a list for Java stands before it.
@@ -42,33 +42,70 @@ _INIT: Final = {
         re.DOTALL,
     ),
 }
+# `__do_global_dtors_aux`: returns if it ran before, then asks for `__cxa_finalize`.
+_DTORS_AUX: Final = {
+    abi.EM_X86_64: re.compile(rb"(?:\xf3\x0f\x1e\xfa)?\x80\x3d.{4}\0\x75.\x55?\x48\x83\x3d.{4}\0", re.DOTALL),
+    abi.EM_AARCH64: re.compile(
+        rb"(?:[\x3f\x5f][\x23\x24]\x03\xd5)?\xfd\x7b.\xa9\xfd\x03\0\x91\xf3.\0\xf9...[\x90\xb0\xd0\xf0]\x60..\x39",
+        re.DOTALL,
+    ),
+}
+_FINI: Final = {
+    abi.EM_X86_64: re.compile(rb"(?:\xf3\x0f\x1e\xfa)?(?:\xc3|\x50\x58\xc3|\x48\x83\xec\x08\x48\x83\xc4\x08\xc3)"),
+    abi.EM_AARCH64: re.compile(
+        rb"(?:\x1f\x20\x03\xd5|[\x3f\x5f][\x23\x24]\x03\xd5)?\xfd\x7b\xbf\xa9\xfd\x03\0\x91"
+        rb"\xfd\x7b\xc1\xa8(?:\xbf\x23\x03\xd5)?\xc0\x03\x5f\xd6"
+    ),
+}
 _MOST_CODE_BYTES: Final = 40
 # LLVM has 600. The code of entries after this number is not read.
 _MOST_ENTRIES: Final = 1 << 12
+
+
+class _Tables(NamedTuple):
+    """Where functions stand that the loader calls, and the code of those from the compiler's start-up files."""
+
+    function: int
+    usual_function: dict[int, re.Pattern[bytes]]
+    array: int
+    array_size: int
+    usual_entry: dict[int, re.Pattern[bytes]]
+
+
+_AT_START: Final = _Tables(abi.DT_INIT, _INIT, abi.DT_INIT_ARRAY, abi.DT_INIT_ARRAYSZ, _FRAME_DUMMY)
+_AT_END: Final = _Tables(abi.DT_FINI, _FINI, abi.DT_FINI_ARRAY, abi.DT_FINI_ARRAYSZ, _DTORS_AUX)
 
 
 def own_constructors(image: Image) -> int:
     """Count the constructors of a dynamic object beyond those of the compiler's start-up files."""
     dynamic = read_dynamic(image)
     count = (dynamic.get(abi.DT_PREINIT_ARRAYSZ) or 0) // image.word_bytes if dynamic.get(abi.DT_PREINIT_ARRAY) else 0
-    known_init = _INIT.get(image.machine)
-    init = dynamic.get(abi.DT_INIT)
-    if init and known_init and not known_init.match(_code_at(image, init)):
-        count += 1
-    entries = _entries(image, dynamic)
-    frame_dummy = _FRAME_DUMMY.get(image.machine)
-    if frame_dummy is None:
+    return count + _own(dynamic, _AT_START)
+
+
+def own_destructors(image: Image) -> int:
+    """Count the destructors of a dynamic object beyond those of the compiler's start-up files."""
+    return _own(read_dynamic(image), _AT_END)
+
+
+def _own(dynamic: Dynamic, tables: _Tables) -> int:
+    image = dynamic.image
+    usual = tables.usual_function.get(image.machine)
+    function = dynamic.get(tables.function)
+    count = int(bool(function and usual and not usual.match(_code_at(image, function))))
+    entries = _entries(dynamic, tables)
+    usual = tables.usual_entry.get(image.machine)
+    if usual is None:
         return count + max(0, len(entries) - 1)
-    has_dummy = any(frame_dummy.match(_code_at(image, vaddr)) for vaddr in entries[:_MOST_ENTRIES])
-    return count + len(entries) - has_dummy
+    has_usual = any(usual.match(_code_at(image, vaddr)) for vaddr in entries[:_MOST_ENTRIES])
+    return count + len(entries) - has_usual
 
 
-def _entries(image: Image, dynamic: Dynamic) -> list[int]:
-    """Return the vaddrs of the constructors: from the relocations of the table, or from its bytes."""
-    first = dynamic.get(abi.DT_INIT_ARRAY) or 0
-    entries = numbers(
-        image, dynamic.table(abi.DT_INIT_ARRAY, abi.DT_INIT_ARRAYSZ, "the table of constructors")
-    ).tolist()
+def _entries(dynamic: Dynamic, tables: _Tables) -> list[int]:
+    """Return the vaddrs of the functions in the array: from the relocations of the array, or from its bytes."""
+    image, first = dynamic.image, dynamic.get(tables.array) or 0
+    what = "the table of constructors or destructors"
+    entries = numbers(image, dynamic.table(tables.array, tables.array_size, what)).tolist()
     if 0 in entries[:_MOST_ENTRIES]:
         for vaddr, addend in addends_at(image, range(first, first + len(entries) * image.word_bytes)).items():
             entries[(vaddr - first) // image.word_bytes] = addend

@@ -20,7 +20,7 @@ from footprint.elf.symbols import SymbolEntry, SymbolTable
 from footprint.elf.versions import VERSION_INDEX, Version, Versions, read_versions
 from footprint.errors import InputError
 
-__all__ = ("DynamicSymbols", "SymbolReference", "dynamic_names", "read_dynamic_symbols")
+__all__ = ("DynamicSymbols", "SymbolReference", "dynamic_names", "read_dynamic_symbols", "weak_names")
 
 
 # NOTYPE, OBJECT, FUNC, COMMON, TLS, GNU_IFUNC: what the loader binds to.
@@ -124,6 +124,13 @@ def dynamic_names(image: Image, symbols: Collection[int]) -> dict[int, str]:
         return {}
     table = _symbol_table(dynamic, max(symbols) + 1)
     return {symbol: table.name(symbol) for symbol in sorted(symbols)}
+
+
+def weak_names(image: Image, symbols: DynamicSymbols, names: Collection[str]) -> frozenset[str]:
+    """Return which of some names a file defines so that other definitions can stand in (STB_WEAK, STB_GNU_UNIQUE)."""
+    table = _symbol_table(read_dynamic(image), symbols.count)
+    bindings = {name: table.entry(symbols.found[name])[1] >> 4 for name in names if name in symbols.found}
+    return frozenset([name for name, one in bindings.items() if one in {abi.STB_WEAK, abi.STB_GNU_UNIQUE}])
 
 
 def _symbol_table(dynamic: Dynamic, count: int) -> SymbolTable:

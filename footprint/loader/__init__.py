@@ -1,6 +1,6 @@
 """The files that make a process, found by the rules of its loader. Nothing is ever run."""
 
-from footprint.loader.link_map import Dependency, Linked, LinkMap, MissingLibrary, Searches, link
+from footprint.loader.link_map import Dependency, Linked, LinkMap, MissingLibrary, Needs, Searches, link
 from footprint.loader.map_entry import FoundBy
 from footprint.loader.system import Library, Refusal, System
 from footprint.loader.target import Environment, Libc
@@ -14,6 +14,7 @@ __all__ = (
     "LinkMap",
     "Linked",
     "MissingLibrary",
+    "Needs",
     "Refusal",
     "Searches",
     "System",

@@ -76,13 +76,13 @@ class Binder:
 
     def __init__(self) -> None:
         self._known: dict[tuple[Library, bool], _Object] = {}
+        self._program: tuple[Library, bool, _Object] | None = None
 
     def bind(self, link_map: LinkMap) -> Bindings:
         """Bind the objects of a process."""
         has_versions = link_map.libc is not Libc.MUSL
         program, *libraries = [one.library for one in link_map.objects]
-        # The program is not kept: each program is bound once.
-        objects = [_Object(program, has_versions=has_versions)]
+        objects = [self._program_object(program, has_versions=has_versions)]
         objects += [self._object(library, has_versions=has_versions) for library in libraries]
         # Objects that search themselves first (DT_SYMBOLIC); musl ignores that.
         own_first = (
@@ -104,6 +104,12 @@ class Binder:
         notes = tuple([one.note for one in objects if one.note])
         matches = _matches if has_versions else _matches_name
         return Bindings(tuple([one.symbols for one in objects]), providers, notes, matches)
+
+    def _program_object(self, program: Library, *, has_versions: bool) -> "_Object":
+        """Return the object of a program; only the last one is kept, for the same program without some needs."""
+        if self._program is None or self._program[:2] != (program, has_versions):
+            self._program = program, has_versions, _Object(program, has_versions=has_versions)
+        return self._program[2]
 
     def _object(self, library: Library, *, has_versions: bool) -> "_Object":
         key = library, has_versions

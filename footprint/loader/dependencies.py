@@ -11,7 +11,7 @@ from typing import Final
 from footprint.loader.link_map import LinkMap, places_by_name
 from footprint.loader.target import Libc
 
-__all__ = ("Retained", "chains", "filtees", "needs", "reached", "retained", "roots")
+__all__ = ("Retained", "chains", "filtees", "needs", "reached", "retained", "roots", "start_order")
 
 _ROOT: Final = -1
 
@@ -45,6 +45,14 @@ def roots(link_map: LinkMap) -> tuple[int, ...]:
     brought = [number for number, linked in enumerate(link_map.objects) if linked.loader is None]
     interpreter = link_map.interpreter
     return tuple(brought if interpreter is None or interpreter in brought else [*brought, interpreter])
+
+
+def start_order(link_map: LinkMap) -> list[int]:
+    """Return the objects in the order in which their constructors run: those that an object needs before it.
+
+    Source: elf/dl-sort-maps.c of glibc 2.35 and later.
+    """
+    return _reverse_postorder(needs(link_map), range(len(link_map.objects) - 1, -1, -1))[::-1]
 
 
 def reached(

@@ -4,7 +4,7 @@ Source: elf/dl-deps.c and elf/rtld.c of glibc; ldso/dynlink.c of musl.
 """
 
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
@@ -17,7 +17,17 @@ from footprint.loader.system import Library, Refusal, System
 from footprint.loader.target import Environment, Libc, Target, loader_of, target_of
 from footprint.members import json_members
 
-__all__ = ("Dependency", "LinkMap", "Linked", "MissingLibrary", "Searches", "link", "places_by_name", "with_opened")
+__all__ = (
+    "Dependency",
+    "LinkMap",
+    "Linked",
+    "MissingLibrary",
+    "Needs",
+    "Searches",
+    "link",
+    "places_by_name",
+    "with_opened",
+)
 
 _UNTOUCHED: Final = Environment()
 
@@ -92,9 +102,17 @@ class LinkMap:
 
 Search = GlibcSearch | MuslSearch
 Searches = dict[tuple[object, ...], Search]
+Needs = Collection[tuple[Library, str]]
+"""Files with the names that they need."""
 
 
-def link(system: System, path: str, environment: Environment = _UNTOUCHED, searches: Searches | None = None) -> LinkMap:
+def link(
+    system: System,
+    path: str,
+    environment: Environment = _UNTOUCHED,
+    searches: Searches | None = None,
+    dropped: Needs = frozenset(),
+) -> LinkMap:
     """Find the objects of a program without running anything; a library alone is treated as a program.
 
     Args:
@@ -103,6 +121,7 @@ def link(system: System, path: str, environment: Environment = _UNTOUCHED, searc
         environment: The choices of its caller.
         searches: The searches shared by the programs of this system; `link` adds to it. Pass the same one to link
             several programs.
+        dropped: Needs that are left out, as if the files had been linked without them.
 
     Raises:
         AccessError: Where the program cannot be opened.
@@ -124,7 +143,8 @@ def link(system: System, path: str, environment: Environment = _UNTOUCHED, searc
         return LinkMap((alone,), (), None, None, Libc.OTHER, None, ())
     if environment.is_secure is None:
         environment = replace(environment, is_secure=bool(program.mode & (stat.S_ISUID | stat.S_ISGID)))
-    return _Closure(_search_of(system, program, environment, {} if searches is None else searches), root).link_map()
+    search = _search_of(system, program, environment, {} if searches is None else searches)
+    return _Closure(search, root, dropped).link_map()
 
 
 def _search_of(system: System, program: Library, environment: Environment, searches: Searches) -> Search:
@@ -175,9 +195,10 @@ def places_by_name(objects: Sequence[Linked]) -> dict[str, int]:
 class _Closure:
     """A link map under construction."""
 
-    def __init__(self, search: Search, program: MapEntry) -> None:
+    def __init__(self, search: Search, program: MapEntry, dropped: Needs) -> None:
         self._search = search
         self._program = program
+        self._dropped = dropped
         self._order: list[MapEntry] = []
         self._names: dict[str, MapEntry] = {}
         self._by_library: dict[Library, MapEntry] = {}
@@ -250,6 +271,8 @@ class _Closure:
             current.is_done = True
             linkage = current.library.linkage
             for needed in linkage.needed:
+                if (current.library, needed) in self._dropped:
+                    continue
                 mapped = self._names.get(needed) or self._load(needed, current)
                 if mapped is not None and not mapped.is_in_scope:
                     self._add(mapped, current)

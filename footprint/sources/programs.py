@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterable
 from collections.abc import Mapping as Dict
+from functools import partial
 from typing import Final, NamedTuple
 
 from footprint.attribution.dependency_graph import DependencyGraph, build_graph
@@ -125,8 +126,9 @@ class Programs:
             AccessError: If the program cannot be opened.
             InputError: If it is no linked ELF file.
         """
-        link_map = link(self._system, path, self._environment, self._searches)
-        return build_graph(link_map, self._binder.bind(link_map), self._page_bytes, self._predictor(link_map))
+        relink = partial(link, self._system, path, self._environment, self._searches)
+        link_map = relink()
+        return build_graph(link_map, relink, self._binder.bind, self._page_bytes, self._predictor(link_map))
 
     def graph_of(self, snapshot: Snapshot, view: ProcessView, ledger: Iterable[Row]) -> DependencyGraph:
         """Find the objects of a live process, with those that it opened while it ran, and what each of them holds.
@@ -141,7 +143,8 @@ class Programs:
             InputError: If that is no linked ELF file.
         """
         folder = view.folder
-        link_map = link(self._system, path_below(view.program, folder), self._environment, self._searches)
+        relink = partial(link, self._system, path_below(view.program, folder), self._environment, self._searches)
+        link_map = relink()
         held_bytes: dict[str, int] = {}
         for row in ledger:
             held_bytes[row.owner] = held_bytes.get(row.owner, 0) + (row.bytes or 0)
@@ -160,8 +163,8 @@ class Programs:
         def private_bytes(linked: Linked) -> int:
             return held_bytes.get(owners.get(linked.library, linked.path), 0)
 
-        bindings = self._binder.bind(link_map)
-        return build_graph(link_map, bindings, self._page_bytes, self._predictor(link_map), private_bytes)
+        predict = self._predictor(link_map)
+        return build_graph(link_map, relink, self._binder.bind, self._page_bytes, predict, private_bytes)
 
     def _owners(self, snapshot: Snapshot, folder: str) -> dict[Library, str]:
         """Return the files that a process has mapped, by the name that its mappings have."""

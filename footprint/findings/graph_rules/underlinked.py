@@ -9,8 +9,9 @@ from typing import Final
 
 from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.elf.dynsym import SymbolReference
-from footprint.findings.graph_rules.unused_library import is_always_there, link_option, listed
+from footprint.findings.graph_rules.unused_library import link_option
 from footprint.findings.registry import Fact, Rule
+from footprint.findings.removal import is_always_there, listed
 from footprint.model.finding import Confidence, Finding
 
 __all__ = ("RULE", "underlinked")

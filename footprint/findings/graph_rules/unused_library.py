@@ -5,42 +5,22 @@ and what it alone brought in goes with it. So every such need is judged by what 
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from footprint.attribution.dependency_graph import DependencyGraph
-from footprint.elf.abi import PF_W, PF_X
-from footprint.elf.dynsym import SymbolReference
-from footprint.errors import FootprintError
 from footprint.findings.registry import Fact, Rule
-from footprint.loader import Libc
+from footprint.findings.removal import Doubt, doubts, is_always_there, listed, weakest
 from footprint.loader.dependencies import reached
 from footprint.model.finding import Confidence, Finding
 from footprint.units import format_bytes
 
-__all__ = (
-    "RULE",
-    "UnusedNeed",
-    "broken_bindings",
-    "broken_versions",
-    "doubts",
-    "is_always_there",
-    "link_option",
-    "listed",
-    "unused_libraries",
-    "unused_needs",
-)
+__all__ = ("RULE", "UnusedNeed", "link_option", "unused_libraries", "unused_needs")
 
-# Every process has the C library and the loader; the runtimes are linked for their presence, not for their symbols.
-_NEVER: Final = re.compile(r"(libc\.so|libc\.musl|ld-linux|ld-musl|ld64\.so|ld\.so|linux-vdso|linux-gate)")
+# These are linked for their presence, not for their symbols.
 _RUNTIMES: Final = re.compile(r"lib(asan|tsan|ubsan|lsan|hwasan|clang_rt|gcov|profiler|gperftools|efence|duma)\b")
-# A program that is linked for plugins exports at least so many symbols that these bind to.
-_LEAST_SHOWN: Final = 32
 # More pairs than this are judged as one group.
 _MOST_PAIRS: Final = 1 << 20
-_CHUNK_BYTES: Final = 1 << 20
-_LONGEST_NAME: Final = 4096
-_MOST_NAMED: Final = 3
 _SAFE: Final = (Confidence.HIGH, Confidence.MEDIUM, Confidence.LOW, Confidence.BLOCKED)
 
 
@@ -79,11 +59,6 @@ RULE: Final = Rule(
 )
 
 
-def is_always_there(graph: DependencyGraph, number: int) -> bool:
-    """Return whether an object is the C library or the loader."""
-    return bool(_NEVER.match(graph.name(number)))
-
-
 def _is_judged(graph: DependencyGraph, provider: int) -> bool:
     """Return whether this rule judges a library. Those that glibc keeps empty have a rule of their own."""
     if provider == 0 or is_always_there(graph, provider) or graph.is_stub(provider):
@@ -106,7 +81,7 @@ def _apart(graph: DependencyGraph, unused: frozenset[UnusedNeed]) -> list[Findin
         needing = set[int]().union(*(users[head] for head in group))
         if any(needing <= one for one in gone):
             continue
-        finding = _finding(graph, group, needing, leaving[group])
+        finding = _finding(graph, group, needing, leaving[group], unused)
         findings.append(finding)
         if leaving[group] & group and finding.confidence is not Confidence.BLOCKED:
             gone.append(leaving[group])
@@ -149,35 +124,41 @@ def _leaving(graph: DependencyGraph, heads: frozenset[int], unused: frozenset[Un
     return frozenset(range(len(graph.objects))) - kept
 
 
-def _finding(graph: DependencyGraph, heads: frozenset[int], needing: set[int], leaving: frozenset[int]) -> Finding:
+def _finding(
+    graph: DependencyGraph,
+    heads: frozenset[int],
+    needing: set[int],
+    leaving: frozenset[int],
+    unused: frozenset[UnusedNeed],
+) -> Finding:
     """Judge the libraries of one group."""
     users = sorted(needing - leaving)
     subject = _names(graph, heads)
+    without = graph.without([need for need in unused if need.provider in heads])
+    found = doubts(graph, without, leaving if leaving & heads else frozenset())
     if not leaving & heads:
-        return _staying(graph, heads, users)
-    found = list(doubts(graph, leaving))
-    blocks = [reason for confidence, reason in found if confidence is Confidence.BLOCKED]
-    confidence = max((doubt for doubt, _ in found), key=_SAFE.index, default=Confidence.HIGH)
+        return _staying(graph, heads, users, found)
+    confidence = weakest(found)
     saving_bytes = graph.cost_bytes(leaving)
     others = sorted(leaving - heads)
     message = f"{subject} {'is' if len(heads) == 1 else 'are'} needed by {_names(graph, users)}, and nothing is used"
     message += f" of {'it' if len(heads) == 1 else 'them'}"
     if others:
         message += f"; {_names(graph, others)} would leave with {'it' if len(heads) == 1 else 'them'}"
-    reasons = tuple(reason for _, reason in found) or ("no object of the process binds to what would leave",)
+    reasons = tuple([one.reason for one in found]) or ("no object of the process binds to what would leave",)
     return Finding(
         RULE.name,
         "droppable-set"
         if len(heads) > 1
         else "direct"
-        if blocks and any(_kept_bindings(graph, leaving))
+        if any(one.before in leaving for one in without.rebindings)
         else "whole-process",
         subject,
         message,
         saving_bytes,
         confidence,
         reasons,
-        _remedy(graph, heads, users, is_blocked=bool(blocks)),
+        _remedy(graph, heads, users, is_blocked=confidence is Confidence.BLOCKED),
         tuple(graph.objects[number].path for number in sorted(leaving)),
         object_path=_only_path(graph, users),
     )
@@ -188,7 +169,7 @@ def _only_path(graph: DependencyGraph, users: Sequence[int]) -> str:
     return graph.objects[users[0]].path if len(users) == 1 else ""
 
 
-def _staying(graph: DependencyGraph, heads: frozenset[int], users: list[int]) -> Finding:
+def _staying(graph: DependencyGraph, heads: frozenset[int], users: list[int], found: Sequence[Doubt]) -> Finding:
     """Make the finding for a need whose removal frees nothing: others need the library too, and use it."""
     keepers = sorted(
         user
@@ -205,9 +186,11 @@ def _staying(graph: DependencyGraph, heads: frozenset[int], users: list[int]) ->
         f"{_names(graph, users)} need{'s' if len(users) == 1 else ''} {subject} without using it, but it stays"
         f" loaded {through}",
         0,
-        Confidence.HIGH,
-        ("dropping it saves nothing",),
-        f"none is needed; relinking {_names(graph, users)} with -Wl,--as-needed tidies it up",
+        weakest(found),
+        ("dropping it saves nothing", *(one.reason for one in found)),
+        "none is needed"
+        if found
+        else f"none is needed; relinking {_names(graph, users)} with -Wl,--as-needed tidies it up",
         object_path=_only_path(graph, users),
     )
 
@@ -226,105 +209,6 @@ def _residue(graph: DependencyGraph, need: UnusedNeed) -> Finding:
         "none is needed",
         object_path=graph.objects[need.user].path,
     )
-
-
-def doubts(graph: DependencyGraph, leaving: frozenset[int]) -> Iterator[tuple[Confidence, str]]:
-    """Return what speaks against removing objects."""
-    blocks = [*broken_bindings(graph, leaving), *broken_versions(graph, leaving)]
-    yield from [(Confidence.BLOCKED, reason) for reason in blocks]
-    if graph.link_map.missing:
-        yield Confidence.MEDIUM, "libraries are missing, which may bind to it"
-    dlsym_callers = [n for n in graph.dlsym_callers if n not in leaving and not is_always_there(graph, n)]
-    dlopen_callers = [n for n in graph.dlopen_callers if n not in leaving and not is_always_there(graph, n)]
-    # The search reads all constants: skip it where it would change nothing.
-    hit = None if blocks else _sought(graph, dlsym_callers, leaving)
-    if hit:
-        yield Confidence.LOW, hit
-    if 0 in dlopen_callers and len(graph.bindings.symbols[0].found) >= _LEAST_SHOWN:
-        yield Confidence.LOW, f"{graph.name(0)} loads plugins, which may bind to it"
-    elif (dlsym_callers or dlopen_callers) and not hit:
-        who = _names(graph, sorted({*dlsym_callers, *dlopen_callers}))
-        yield Confidence.MEDIUM, f"{who} may load objects or look up symbols by name"
-    for number in sorted(leaving):
-        count = graph.constructor_count(number)
-        if count:
-            constructors = "1 constructor" if count == 1 else f"{count} constructors"
-            yield Confidence.MEDIUM, f"{graph.name(number)} has {constructors} of its own, which would not run"
-
-
-def _kept_bindings(graph: DependencyGraph, leaving: frozenset[int]) -> Iterator[tuple[int, int, list[SymbolReference]]]:
-    """Return what the objects that stay bind to in those that leave."""
-    pairs = [(user, provider) for provider in leaving for user in graph.bindings.users(provider)]
-    for user, provider in sorted(pairs):
-        if user not in leaving:
-            yield user, provider, list(graph.bindings.references(user, provider))
-
-
-def broken_bindings(graph: DependencyGraph, leaving: frozenset[int]) -> Iterator[str]:
-    """Return what the objects that stay bind to in those that leave, and what follows from it."""
-    for user, provider, references in _kept_bindings(graph, leaving):
-        names = listed([one.name for one in references])
-        pair = f"{graph.name(user)} binds to {graph.name(provider)}"
-        if all(graph.bindings.has_other(one, leaving) for one in references):
-            yield f"{pair} although others define the same ({names}): it may be there to replace them"
-        elif all(one.is_weak for one in references):
-            yield f"{pair} only where it is there ({names}): a part of it would be switched off"
-        elif provider in graph.needed[user]:
-            yield f"{pair} ({names})"
-        else:
-            yield f"{pair} without needing it by name ({names})"
-
-
-def broken_versions(graph: DependencyGraph, leaving: frozenset[int]) -> Iterator[str]:
-    """Return the versions that staying objects check at start of libraries that leave; musl checks none."""
-    if graph.link_map.libc is Libc.MUSL:
-        return
-    names = {graph.name(number) for number in leaving}
-    for user in sorted({user for name in names for user in graph.version_checks.get(name, ())} - leaving):
-        symbols = graph.bindings.symbols[user]
-        asked: dict[str, list[str]] = {}
-        for version in symbols.versions.needed:
-            if version.file in names:
-                asked.setdefault(version.file, []).append(version.name)
-        for file, versions in asked.items():
-            check = f"{graph.name(user)} checks at start that {file} has {listed(versions)}"
-            yield f"{check}: relink it, no patch will do"
-
-
-def _sought(graph: DependencyGraph, dlsym_callers: list[int], leaving: frozenset[int]) -> str | None:
-    """Find an object that looks up symbols by name and holds one of the names that would leave."""
-    symbols = graph.bindings.symbols
-    offered = {graph.name(number) for number in leaving}
-    offered.update(*(symbols[number].found for number in leaving if number < len(symbols)))
-    names = {name.encode("utf-8", "surrogateescape") for name in offered}
-    for number in dlsym_callers:
-        try:
-            found = _strings_among(graph, number, names)
-        except FootprintError:
-            continue
-        if found:
-            shown = listed(sorted(one.decode("utf-8", "backslashreplace") for one in found))
-            return f"{graph.name(number)} looks up symbols by name, and holds {shown}"
-    return None
-
-
-def _strings_among(graph: DependencyGraph, number: int, names: set[bytes]) -> set[bytes]:
-    """Return which names are whole strings in the constants of an object.
-
-    Other read-only sections are left out: they hold the names of the symbols that the object asks for.
-    """
-    image = graph.objects[number].library.image
-    constants = [
-        image.section_bytes(one) for one in image.sections if one.name.startswith(".rodata") and one.is_in_memory
-    ]
-    if not image.sections:
-        segments = [one for one in image.loads if not one.flags & (PF_W | PF_X)]
-        constants = [image.bytes_at(one.offset, one.file_bytes, "a segment") for one in segments]
-    found: set[bytes] = set()
-    for raw in constants:
-        for at in range(0, len(raw), _CHUNK_BYTES):
-            found |= names.intersection(bytes(raw[at : at + _CHUNK_BYTES + _LONGEST_NAME]).split(b"\0"))
-    return found
 
 
 def _remedy(graph: DependencyGraph, heads: frozenset[int], users: list[int], *, is_blocked: bool) -> str:
@@ -391,10 +275,3 @@ def _soft(graph: DependencyGraph, unused: frozenset[UnusedNeed]) -> list[Finding
 
 def _names(graph: DependencyGraph, numbers: Iterable[int]) -> str:
     return listed([graph.name(number) for number in sorted(numbers)])
-
-
-def listed(names: list[str]) -> str:
-    """Join some names, and count those beyond the first ones."""
-    if len(names) > _MOST_NAMED + 1:
-        return f"{', '.join(names[:_MOST_NAMED])} and {len(names) - _MOST_NAMED} more"
-    return " and ".join([*filter(None, [", ".join(names[:-1])]), *names[-1:]])

@@ -116,23 +116,19 @@ class PrivateCopies:
                 raise AccessError(self.originals[path], f"its copy cannot be changed: {error.strerror}") from error
 
     def check(self) -> tuple[Note, ...]:
-        """Check that the copies load the same libraries as the originals, and without the needs all but what leaves.
+        """Check that the copies load the libraries that the originals do, and would do without the needs.
 
         Raises:
             InputError: If they load others.
         """
-        objects = self._graph.link_map.objects
-        whole = [one.path for one in objects]
-        rest = [one.path for number, one in enumerate(objects) if number not in self._dropping.leaving]
-        self.switch(is_on=True)
-        self._compare(whole, self._loaded())
-        self.switch(is_on=False)
-        loaded = self._loaded()
-        self._compare(sorted(rest), sorted(loaded))
-        if loaded == rest:
+        without = self._dropping.without
+        for is_on, expected in ((True, self._graph.link_map), (False, without.link_map)):
+            self.switch(is_on=is_on)
+            self._compare([one.path for one in expected.objects], self._loaded())
+        if without.swapped is None:
             return ()
         detail = "without the needs its libraries are loaded in another order: symbols may come from other libraries"
-        return (Note("load-order-differs", objects[0].path, detail),)
+        return (Note("load-order-differs", self._graph.objects[0].path, detail),)
 
     def _loaded(self) -> list[str]:
         # A new `System`, because another one may have read the files before they changed.

@@ -6,13 +6,9 @@ from typing import Final
 
 from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.errors import UsageError
-from footprint.findings.graph_rules.unused_library import (
-    UnusedNeed,
-    broken_bindings,
-    broken_versions,
-    doubts,
-    unused_needs,
-)
+from footprint.findings.graph_rules.unused_library import UnusedNeed, unused_needs
+from footprint.findings.removal import Doubt, doubts
+from footprint.loader.without import Without
 from footprint.model.finding import Confidence
 
 __all__ = ("Dropping", "plan_dropping")
@@ -28,12 +24,14 @@ class Dropping:
         heads: The libraries that were named.
         needs: The needs that are dropped.
         leaving: The objects that leave with them, the named ones included.
+        without: The process without the needs.
         doubts: What may go wrong.
     """
 
     heads: frozenset[int]
     needs: frozenset[UnusedNeed]
     leaving: frozenset[int]
+    without: Without
     doubts: tuple[str, ...]
 
 
@@ -56,27 +54,28 @@ def plan_dropping(graph: DependencyGraph, names: Sequence[str], *, is_forced: bo
         raise UsageError(_use(graph, staying, unused))
     dropped = needs if is_forced else unused
     leaving = _leaving(graph, dropped)
-    subject = _names(graph, heads)
-    if versions := tuple(broken_versions(graph, leaving)):
-        raise UsageError(f"{subject} cannot be dropped: {_listed(versions)}")
-    bindings = tuple(broken_bindings(graph, leaving))
-    if bindings and not is_forced:
-        raise UsageError(f"{subject} cannot be dropped: {_listed(bindings)}; --force tries it anyway")
-    others = [reason for confidence, reason in doubts(graph, leaving) if confidence is not Confidence.BLOCKED]
+    without = graph.without(dropped)
+    found = doubts(graph, without, leaving)
+    blocks = [one for one in found if one.is_fatal or (one.confidence is Confidence.BLOCKED and not is_forced)]
+    if blocks:
+        # --force does not help where the loader would refuse the program.
+        hint = "" if any(one.is_fatal for one in blocks) else "; --force tries it anyway"
+        raise UsageError(f"{_names(graph, heads)} cannot be dropped: {_listed(blocks)}{hint}")
     # The needs of an object that leaves do not matter.
     kept = frozenset([need for need in dropped if need.user not in leaving])
-    return Dropping(heads, kept, leaving, (*bindings, *others))
+    return Dropping(heads, kept, leaving, without, tuple([one.reason for one in found]))
 
 
 def _use(graph: DependencyGraph, staying: frozenset[int], unused: frozenset[UnusedNeed]) -> str:
     """Write who uses some libraries, so that they stay, and who needs them without using them."""
-    leaving = _leaving(graph, _needs(graph, staying))
-    text = f"{_names(graph, staying)} cannot be dropped: {_listed(tuple(broken_bindings(graph, leaving)))}"
+    needs = _needs(graph, staying)
+    found = doubts(graph, graph.without(needs), _leaving(graph, needs))
+    blocks = [one for one in found if one.confidence is Confidence.BLOCKED and not one.is_fatal]
+    text = f"{_names(graph, staying)} cannot be dropped: {_listed(blocks)}"
     if users := {need.user for need in unused if need.provider in staying}:
         need = "needs it without using it" if len(users) == 1 else "need it without using it"
         text += f"; {_names(graph, users)} {need}, but it stays loaded, and nothing is saved"
-    # --force does not help against a missing version.
-    return text if any(broken_versions(graph, leaving)) else f"{text}; --force tries it anyway"
+    return text if any(one.is_fatal for one in found) else f"{text}; --force tries it anyway"
 
 
 def _needs(graph: DependencyGraph, providers: frozenset[int]) -> frozenset[UnusedNeed]:
@@ -122,6 +121,7 @@ def _names(graph: DependencyGraph, numbers: frozenset[int] | set[int]) -> str:
     return " and ".join([graph.name(number) for number in sorted(numbers)])
 
 
-def _listed(reasons: Sequence[str]) -> str:
-    rest = len(reasons) - _MOST_REASONS
-    return "; ".join([*reasons[:_MOST_REASONS], *([f"and {rest} more"] if rest > 0 else [])])
+def _listed(doubts: Sequence[Doubt]) -> str:
+    shown = [one.reason for one in doubts[:_MOST_REASONS]]
+    rest = len(doubts) - len(shown)
+    return "; ".join([*shown, *([f"and {rest} more"] if rest else [])])

@@ -1,0 +1,304 @@
+"""What speaks against dropping needs from a process: what would differ, and what no file can tell.
+
+The process without the needs is computed as its loader would build it, and compared: files, order, symbols, versions.
+Beside that a library may do something by being there: by its constructors, or for whoever finds it by name or in the
+list of loaded objects. Each doubt says how sure the removal can still be.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from footprint.attribution.dependency_graph import DependencyGraph
+from footprint.elf.abi import PF_W, PF_X, PT_GNU_STACK
+from footprint.elf.dynsym import weak_names
+from footprint.errors import FootprintError
+from footprint.loader import Libc, LinkMap
+from footprint.loader.dependencies import start_order
+from footprint.loader.without import Rebinding, Without
+from footprint.model.finding import Confidence
+
+__all__ = ("Doubt", "doubts", "is_always_there", "listed", "weakest")
+
+# Every process has the C library and the loader.
+_ALWAYS: Final = re.compile(r"(libc\.so|libc\.musl|ld-linux|ld-musl|ld64\.so|ld\.so|linux-vdso|linux-gate)")
+# Unwinders ask which object an address is in, and nothing else.
+_UNWINDERS: Final = re.compile(r"lib(gcc_s|unwind)\b")
+# What the C library opens by itself: to end a thread, and to look up users and hosts.
+_OPENED_BY_LIBC: Final = re.compile(r"lib(gcc_s\.so|nss_)")
+_LISTS: Final = frozenset({"dl_iterate_phdr", "dlinfo", "_r_debug"})
+_FILES_OF_MAPPINGS: Final = {b"/proc/self/maps", b"/proc/self/smaps", b"/proc/self/map_files"}
+# A program that is linked for plugins exports at least so many symbols that these bind to.
+_LEAST_SHOWN: Final = 32
+_CHUNK_BYTES: Final = 1 << 20
+_LONGEST_NAME: Final = 4096
+_MOST_NAMED: Final = 3
+_SAFE: Final = (Confidence.HIGH, Confidence.MEDIUM, Confidence.LOW, Confidence.BLOCKED)
+
+
+class Doubt(NamedTuple):
+    """A reason against dropping some needs.
+
+    Attributes:
+        confidence: How sure the removal can still be.
+        reason: The reason.
+        is_fatal: Whether the loader would refuse to start the program.
+    """
+
+    confidence: Confidence
+    reason: str
+    is_fatal: bool = False
+
+
+def doubts(graph: DependencyGraph, without: Without, leaving: frozenset[int]) -> tuple[Doubt, ...]:
+    """Find what speaks against dropping needs.
+
+    Args:
+        graph: The process.
+        without: The process without the needs.
+        leaving: The objects that leave it.
+    """
+    found = [
+        *_missing(graph, without),
+        *_other_files(graph, without),
+        *_other_bindings(graph, without, leaving),
+        *_versions(graph, leaving),
+        *_order(graph, without),
+    ]
+    if graph.link_map.missing:
+        found.append(Doubt(Confidence.MEDIUM, "libraries are missing, which may bind to it"))
+    if leaving:
+        is_blocked = any(one.confidence is Confidence.BLOCKED for one in found)
+        found += [*_finders(graph, leaving, is_blocked=is_blocked), *_presence(graph, leaving)]
+    if leaving and not found:
+        found += _readers_of_mappings(graph, leaving)
+    return tuple(sorted(found, key=lambda one: (not one.is_fatal, one.confidence is not Confidence.BLOCKED)))
+
+
+def weakest(found: Iterable[Doubt]) -> Confidence:
+    """Return the confidence that some doubts leave."""
+    return max((one.confidence for one in found), key=_SAFE.index, default=Confidence.HIGH)
+
+
+def is_always_there(graph: DependencyGraph, number: int) -> bool:
+    """Return whether an object is the C library or the loader."""
+    return bool(_ALWAYS.match(graph.name(number)))
+
+
+def listed(names: Sequence[str]) -> str:
+    """Join some names, and count those beyond the first ones."""
+    if len(names) > _MOST_NAMED + 1:
+        return f"{', '.join(names[:_MOST_NAMED])} and {len(names) - _MOST_NAMED} more"
+    return " and ".join([*filter(None, [", ".join(names[:-1])]), *names[-1:]])
+
+
+# --- what differs for the loader
+
+
+def _missing(graph: DependencyGraph, without: Without) -> Iterator[Doubt]:
+    for one in without.missing:
+        user = without.link_map.objects[one.requester]
+        was = next((old for old in graph.link_map.objects if old.library is user.library), None)
+        place = next((each.place for each in was.dependencies if each.name == one.name), None) if was else None
+        loader = None if place is None else graph.objects[place].loader
+        how = "" if loader is None else f", which is found now through {graph.name(loader)}"
+        yield Doubt(Confidence.BLOCKED, f"{_name(user.path)} would not find {one.name}{how}", is_fatal=True)
+
+
+def _other_files(graph: DependencyGraph, without: Without) -> Iterator[Doubt]:
+    for one in without.replaced:
+        before = graph.objects[one.before].path
+        yield Doubt(Confidence.BLOCKED, f"{one.name} would be {one.after} instead of {before}")
+
+
+def _other_bindings(graph: DependencyGraph, without: Without, leaving: frozenset[int]) -> Iterator[Doubt]:
+    lost: dict[tuple[int, int], list[Rebinding]] = {}
+    moved: dict[tuple[int, int | None, int | None], list[Rebinding]] = {}
+    for one in without.rebindings:
+        if one.before in leaving:
+            lost.setdefault((one.user, one.before), []).append(one)
+        else:
+            moved.setdefault((one.user, one.before, one.after), []).append(one)
+    for (user, provider), rebindings in sorted(lost.items()):
+        yield Doubt(Confidence.BLOCKED, _lost(graph, user, provider, rebindings))
+    for (user, before, after), rebindings in moved.items():
+        names = listed([one.reference.name for one in rebindings])
+        if after is None:
+            yield Doubt(Confidence.BLOCKED, f"{graph.name(user)} would find no {names}")
+            continue
+        other = without.link_map.objects[after]
+        source = "although nothing defines it now" if before is None else f"instead of {graph.name(before)}"
+        text = f"{graph.name(user)} would get {names} from {_name(other.path)} {source}"
+        if before is not None and _are_inline(graph, without, rebindings, before, after):
+            yield Doubt(Confidence.MEDIUM, f"{text}; both have it from a header")
+        else:
+            yield Doubt(Confidence.BLOCKED, text)
+
+
+def _lost(graph: DependencyGraph, user: int, provider: int, rebindings: Sequence[Rebinding]) -> str:
+    """Write what an object that stays binds to in one that leaves, and what follows from it."""
+    names = listed([one.reference.name for one in rebindings])
+    pair = f"{graph.name(user)} binds to {graph.name(provider)}"
+    if all(one.after is not None for one in rebindings):
+        return f"{pair} although others define the same ({names}): it may be there to replace them"
+    if all(one.reference.is_weak for one in rebindings):
+        return f"{pair} only where it is there ({names}): a part of it would be switched off"
+    return f"{pair} ({names})" if provider in graph.needed[user] else f"{pair} without needing it by name ({names})"
+
+
+def _are_inline(
+    graph: DependencyGraph, without: Without, rebindings: Sequence[Rebinding], before: int, after: int
+) -> bool:
+    """Return whether two objects have their definitions from one header: inline functions and templates of C++."""
+    names = {one.reference.name for one in rebindings}
+    if not all(name.startswith("_Z") for name in names):
+        return False
+    images = graph.objects[before].library.image, without.link_map.objects[after].library.image
+    symbols = graph.bindings.symbols[before], without.bindings.symbols[after]
+    return all(names <= weak_names(image, one, names) for image, one in zip(images, symbols, strict=True))
+
+
+def _versions(graph: DependencyGraph, leaving: frozenset[int]) -> Iterator[Doubt]:
+    """Find the versions that staying objects check at start of libraries that leave; musl checks none."""
+    if graph.link_map.libc is Libc.MUSL:
+        return
+    names = {graph.name(number) for number in leaving}
+    for user in sorted({user for name in names for user in graph.version_checks.get(name, ())} - leaving):
+        asked: dict[str, list[str]] = {}
+        for version in graph.bindings.symbols[user].versions.needed:
+            if version.file in names:
+                asked.setdefault(version.file, []).append(version.name)
+        for file, versions in asked.items():
+            check = f"{graph.name(user)} checks at start that {file} has {listed(versions)}"
+            yield Doubt(Confidence.BLOCKED, f"{check}: relink it, no patch will do", is_fatal=True)
+
+
+def _order(graph: DependencyGraph, without: Without) -> Iterator[Doubt]:
+    swapped = _swapped_constructors(graph, without.link_map)
+    if swapped:
+        first, second = [graph.name(number) for number in swapped]
+        yield Doubt(Confidence.MEDIUM, f"{first} would be initialised before {second}, which comes first now")
+    finders = [n for n in (*graph.dlsym_callers, *_listers(graph)) if not is_always_there(graph, n)]
+    if without.swapped and finders:
+        later, earlier = [graph.name(number) for number in without.swapped]
+        order = f"{later} would be loaded before {earlier}"
+        yield Doubt(Confidence.MEDIUM, f"{_names(graph, set(finders))} may look up symbols in load order, and {order}")
+
+
+def _swapped_constructors(graph: DependencyGraph, without: LinkMap) -> tuple[int, int] | None:
+    """Return the first two objects with code at start or exit of their own that would run the other way around."""
+    numbers = {one.library: number for number, one in enumerate(graph.link_map.objects)}
+    after = [numbers.get(without.objects[place].library) for place in start_order(without)]
+    places = {number: place for place, number in enumerate(after) if number is not None}
+    before = [number for number in start_order(graph.link_map) if number in places]
+    # Most are as they were, and the constructors of each are in its file.
+    if before == list(places):
+        return None
+    acting = [n for n in before if n != 0 and (graph.constructor_count(n) or graph.destructor_count(n))]
+    return next(((other, one) for one, other in pairwise(acting) if places[one] > places[other]), None)
+
+
+# --- what a library does by being there
+
+
+def _finders(graph: DependencyGraph, leaving: frozenset[int], *, is_blocked: bool) -> Iterator[Doubt]:
+    """Find who may look for what leaves: by the name of a symbol or of a file, or in the list of loaded objects."""
+    by_symbol, by_file, listers = [
+        [n for n in group if n not in leaving and not is_always_there(graph, n)]
+        for group in (graph.dlsym_callers, graph.dlopen_callers, _listers(graph))
+    ]
+    # The search reads all constants: skip it where it would change nothing.
+    hit = None if is_blocked else _sought(graph, leaving, by_symbol, [*by_file, *listers])
+    if hit:
+        yield Doubt(Confidence.LOW, hit)
+    if 0 in by_file and len(graph.bindings.symbols[0].found) >= _LEAST_SHOWN:
+        yield Doubt(Confidence.LOW, f"{graph.name(0)} loads plugins, which may bind to it")
+    elif (by_symbol or by_file) and not hit:
+        who = _names(graph, {*by_symbol, *by_file})
+        yield Doubt(Confidence.MEDIUM, f"{who} may load objects or look up symbols by name")
+    if listers:
+        walk = "walks" if len(listers) == 1 else "walk"
+        yield Doubt(Confidence.MEDIUM, f"{_names(graph, listers)} {walk} the list of loaded objects")
+    if opened := [number for number in sorted(leaving) if _OPENED_BY_LIBC.match(graph.name(number))]:
+        yield Doubt(Confidence.MEDIUM, f"the C library opens {_names(graph, opened)} by name where it needs it")
+
+
+def _listers(graph: DependencyGraph) -> tuple[int, ...]:
+    return tuple([n for n in graph.importers(_LISTS) if not _UNWINDERS.match(graph.name(n))])
+
+
+def _presence(graph: DependencyGraph, leaving: frozenset[int]) -> Iterator[Doubt]:
+    """Find what the objects that leave do at start and at exit."""
+    for number in sorted(leaving):
+        counts = (graph.constructor_count(number), "constructor"), (graph.destructor_count(number), "destructor")
+        for count, kind in counts:
+            if count:
+                what = f"1 {kind}" if count == 1 else f"{count} {kind}s"
+                yield Doubt(Confidence.MEDIUM, f"{graph.name(number)} has {what} of its own, which would not run")
+    kept = [number for number in range(len(graph.objects)) if number not in leaving]
+    makers = [number for number in sorted(leaving) if _has_executable_stack(graph, number)]
+    if makers and not any(_has_executable_stack(graph, number) for number in kept):
+        yield Doubt(Confidence.MEDIUM, f"the stack is executable because of {_names(graph, makers)}")
+
+
+def _has_executable_stack(graph: DependencyGraph, number: int) -> bool:
+    try:
+        segment = graph.objects[number].library.image.segment(PT_GNU_STACK)
+    except FootprintError:
+        return False
+    return segment is not None and bool(segment.flags & PF_X)
+
+
+def _readers_of_mappings(graph: DependencyGraph, leaving: frozenset[int]) -> Iterator[Doubt]:
+    for number in range(len(graph.bindings.symbols)):
+        if number not in leaving and not is_always_there(graph, number):
+            for name in sorted(_strings_among(graph, number, _FILES_OF_MAPPINGS)):
+                yield Doubt(Confidence.MEDIUM, f"{graph.name(number)} may read {name.decode()}")
+
+
+def _sought(
+    graph: DependencyGraph, leaving: frozenset[int], by_symbol: Sequence[int], by_file: Sequence[int]
+) -> str | None:
+    """Find an object that looks up symbols or files by name and holds one of the names that would leave."""
+    symbols = graph.bindings.symbols
+    files = {graph.name(number) for number in leaving} | {_name(graph.objects[number].path) for number in leaving}
+    functions = files.union(*(symbols[number].found for number in leaving if number < len(symbols)))
+    asked = [(number, functions, "symbols") for number in by_symbol]
+    asked += [(number, files, "libraries") for number in by_file if number not in by_symbol]
+    for number, names, what in asked:
+        found = _strings_among(graph, number, {name.encode("utf-8", "surrogateescape") for name in names})
+        if found:
+            shown = listed(sorted(one.decode("utf-8", "backslashreplace") for one in found))
+            return f"{graph.name(number)} looks up {what} by name, and holds {shown}"
+    return None
+
+
+def _strings_among(graph: DependencyGraph, number: int, names: set[bytes]) -> set[bytes]:
+    """Return which names are whole strings in the constants of an object; none where it cannot be read.
+
+    Other read-only sections are left out: they hold the names of the symbols that the object asks for.
+    """
+    try:
+        image = graph.objects[number].library.image
+        constants = [
+            image.section_bytes(one) for one in image.sections if one.name.startswith(".rodata") and one.is_in_memory
+        ]
+        if not image.sections:
+            segments = [one for one in image.loads if not one.flags & (PF_W | PF_X)]
+            constants = [image.bytes_at(one.offset, one.file_bytes, "a segment") for one in segments]
+    except FootprintError:
+        return set()
+    found: set[bytes] = set()
+    for raw in constants:
+        for at in range(0, len(raw), _CHUNK_BYTES):
+            found |= names.intersection(bytes(raw[at : at + _CHUNK_BYTES + _LONGEST_NAME]).split(b"\0"))
+    return found
+
+
+def _names(graph: DependencyGraph, numbers: Iterable[int]) -> str:
+    return listed([graph.name(number) for number in sorted(numbers)])
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]
