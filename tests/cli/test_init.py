@@ -112,6 +112,54 @@ def test_files_that_are_there_are_kept(capfdbinary: Captured, project: Path) -> 
     assert code == 0
     assert "kept     footprint.toml" in out
     assert (project / "footprint.toml").read_text() == "[budgets]\nlibrary_count = 9\n"
+    # It names no baseline: nothing would read one.
+    assert not (project / "footprint-baseline.json").exists()
+
+
+def test_the_baseline_is_the_one_that_the_budget_file_names(capfdbinary: Captured, project: Path) -> None:
+    text = 'baseline = "before.json"\n[budgets]\nprivate_bytes = { max_increase = 0 }\n'
+    (project / "footprint.toml").write_text(text)
+    out = call(capfdbinary, "init")[1]
+    assert "  written  before.json                      what it costs now\n" in out
+    assert "footprint check build/shadow    (passes now)" in out
+
+
+def test_budgets_of_a_python_project_are_kept(capfdbinary: Captured, project: Path) -> None:
+    (project / "pyproject.toml").write_text("[tool.footprint.budgets]\nlibrary_count = 9\n")
+    out = call(capfdbinary, "init")[1]
+    assert "kept     pyproject.toml                  what one process may cost" in out
+    assert not (project / "footprint.toml").exists()
+    assert call(capfdbinary, "check", "build/shadow")[0] == 0
+
+
+def test_what_does_not_pass_now_is_told(capfdbinary: Captured, project: Path) -> None:
+    (project / "footprint.toml").write_text("[budgets]\nlibrary_count = 1\n")
+    out = call(capfdbinary, "init")[1]
+    assert "check build/shadow    (fails now: 1 of 1 limit exceeded: library_count by 2, among them libc.so.6)\n" in out
+    (project / "footprint.toml").write_text('baseline = "footprint-baseline.json"\n[libraries]\nallow_new = false\n')
+    call(capfdbinary, "init")
+    (project / "build" / "other").write_bytes(BASE.read_bytes())
+    out = call(capfdbinary, "init", "build/other")[1]
+    assert "check build/other    (fails now: footprint-baseline.json: it is a baseline of shadow, this is other)" in out
+
+
+def test_a_budget_file_that_cannot_be_read_is_reported_before_anything_is_written(
+    capfdbinary: Captured, project: Path
+) -> None:
+    (project / "footprint.toml").write_text("x = [")
+    code, out, error = call(capfdbinary, "init")
+    assert (code, out) == (3, "")
+    assert error.startswith("footprint: footprint.toml: it is not TOML: ")
+    assert not (project / ".github/workflows/footprint.yml").exists()
+
+
+def test_the_build_is_to_be_written_in_the_workflow_also_where_other_files_are_kept(
+    capfdbinary: Captured, project: Path
+) -> None:
+    (project / "Makefile").unlink()
+    (project / "footprint.toml").write_text("[budgets]\nlibrary_count = 9\n")
+    out = call(capfdbinary, "init")[1]
+    assert "  write in .github/workflows/footprint.yml how the program is built: " in out
 
 
 def test_of_several_programs_the_newest_is_checked_and_the_others_are_named(

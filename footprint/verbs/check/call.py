@@ -21,7 +21,7 @@ from footprint.verbs.audit.call import audit_any, with_objects_if_new
 from footprint.verbs.audit.request import AuditRequest
 from footprint.verbs.audit.saved import AuditedTarget
 
-__all__ = ("baseline_path", "check", "check_for_baseline", "load_budgets", "proposal")
+__all__ = ("baseline_path", "check", "check_for_baseline", "has_project_budgets", "load_budgets", "proposal")
 
 _FILE: Final = "footprint.toml"
 _PROJECT_FILE: Final = "pyproject.toml"
@@ -38,7 +38,7 @@ def load_budgets(path: StrPath | None = None) -> Budgets:
             it has no limit.
     """
     if path is None:
-        if os.path.isfile(_FILE) and os.path.isfile(_PROJECT_FILE) and _has_budgets(_PROJECT_FILE):
+        if os.path.isfile(_FILE) and os.path.isfile(_PROJECT_FILE) and has_project_budgets(_PROJECT_FILE):
             # Only one would be read, and a user would believe that the limits of the other hold too.
             raise UsageError(
                 f"there are budgets in {_FILE} and in {_PROJECT_FILE}: keep one, or name one with --config"
@@ -66,8 +66,8 @@ def _of_project(told: Mapping[str, Any]) -> object:
     return tool.get("footprint") if isinstance(tool, dict) else None
 
 
-def _has_budgets(path: str) -> bool:
-    """Return whether a project has a table of budgets; its own tools report a file that cannot be read."""
+def has_project_budgets(path: str) -> bool:
+    """Return whether a pyproject.toml has a table of budgets; its own tools report a file that cannot be read."""
     try:
         return _of_project(_toml(path)[0]) is not None
     except FootprintError:

@@ -7,19 +7,22 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from footprint import __version__
-from footprint.errors import AccessError, UsageError
+from footprint.errors import AccessError, FootprintError, UsageError
 from footprint.files import StrPath, write_file
 from footprint.formats.audit_json import audit_json
-from footprint.release.budget import propose
+from footprint.release.budget import Budgets, propose
 from footprint.sources.target import resolve
 from footprint.verbs.audit.call import audit_target
 from footprint.verbs.audit.request import AuditRequest
+from footprint.verbs.check.call import check, has_project_budgets, load_budgets
+from footprint.verbs.check.text import check_verdict
 from footprint.verbs.init.project import Forge, read_project
 from footprint.verbs.init.workflows import workflow_file, workflow_text
 
 __all__ = ("Gate", "init")
 
 _BUDGETS: Final = "footprint.toml"
+_PROJECT: Final = "pyproject.toml"
 _BASELINE: Final = "footprint-baseline.json"
 _SAME: Final = "reproducible = true  # the same answer for the same files, on any machine\n"
 _GROWTH: Final = """
@@ -38,6 +41,8 @@ class Gate(NamedTuple):
         kept: The files that were there already, and were left as they are.
         build: The commands with which CI builds the program; None if they must be added by hand.
         forge: Where CI runs; None if nothing said so, and no workflow file was written.
+        budgets: The budget file: one of the files, or the one that was there already.
+        problem: Why the check does not pass now, as a file that was kept may ask for less; None if it passes.
     """
 
     program: str
@@ -46,6 +51,8 @@ class Gate(NamedTuple):
     kept: tuple[str, ...]
     build: str | None
     forge: Forge | None
+    budgets: str
+    problem: str | None = None
 
 
 def init(program: StrPath | None = None, *, folder: StrPath = ".", forge: str | None = None) -> Gate:
@@ -61,6 +68,7 @@ def init(program: StrPath | None = None, *, folder: StrPath = ".", forge: str | 
 
     Raises:
         AccessError: If a file cannot be written.
+        InputError: If a budget file that is there cannot be read.
         UsageError: If there is no program, or the forge is unknown.
     """
     top = Path(folder)
@@ -71,27 +79,37 @@ def init(program: StrPath | None = None, *, folder: StrPath = ".", forge: str | 
     if forge not in {None, *Forge}:
         raise UsageError(f"{forge} is neither github nor gitlab")
     where = project.forge if forge is None else Forge(forge)
-    texts = dict(_gate_texts(top / name, name))
+    config = _PROJECT if not (top / _BUDGETS).exists() and has_project_budgets(str(top / _PROJECT)) else _BUDGETS
+    texts = _gate_texts(top, name, config, load_budgets(top / config) if (top / config).exists() else None)
     if where is not None:
         texts[workflow_file(where)] = workflow_text(where, name, project.build)
     kept = tuple(path for path in texts if (top / path).exists())
     written = tuple(path for path in texts if path not in kept)
     for path in written:
         _write(top / path, texts[path])
-    return Gate(name, project.programs, written, kept, project.build, where)
+    problem = _problem(top / name, top / config)
+    return Gate(name, project.programs, written, kept, project.build, where, config, problem)
 
 
-def _gate_texts(path: Path, name: str) -> dict[str, str]:
-    """Write the budgets and the baseline of a program."""
-    asked = AuditRequest(is_reproducible=True)
-    audit = replace(audit_target(resolve(path), asked).audit, target=name)
+def _problem(program: Path, config: Path) -> str | None:
+    """Return why the check of a program does not pass; None if it does."""
+    try:
+        checked = check(resolve(program), load_budgets(config))
+    except FootprintError as error:
+        return str(error)
+    return check_verdict(checked) if checked.failures else None
+
+
+def _gate_texts(top: Path, name: str, config: str, told: Budgets | None) -> dict[str, str]:
+    """Write the budgets and the baseline of a program, as a budget file that is there asks for it, if it does."""
+    asked = AuditRequest(is_reproducible=told is None or told.is_reproducible)
+    audit = replace(audit_target(resolve(top / name), asked).audit, target=name)
     header, _, budgets = propose(audit).partition("\n")
     growth = "# The baseline is what it cost at the last release; after an agreed growth write it anew:\n"
     growth += f"#   footprint check {shlex.quote(name)} --update-baseline\n"
-    return {
-        _BUDGETS: f'{header}\n{growth}baseline = "{_BASELINE}"\n{_SAME}{budgets}{_GROWTH}',
-        _BASELINE: audit_json(audit, __version__),
-    }
+    texts = {config: f'{header}\n{growth}baseline = "{_BASELINE}"\n{_SAME}{budgets}{_GROWTH}'}
+    baseline = _BASELINE if told is None else told.baseline
+    return texts if baseline is None else texts | {baseline: audit_json(audit, __version__)}
 
 
 def _write(path: Path, text: str) -> None:

@@ -1,16 +1,17 @@
 """What `footprint init` did, in words."""
 
+import shlex
 from collections.abc import Iterator
 from typing import Final
 
 from footprint.formats.escape import printable
 from footprint.verbs.init.call import Gate
 from footprint.verbs.init.project import Forge
+from footprint.verbs.init.workflows import workflow_file
 
 __all__ = ("gate_text",)
 
 _MOST_OTHERS: Final = 3
-_MEANINGS: Final = {"footprint.toml": "what one process may cost", "footprint-baseline.json": "what it costs now"}
 
 
 def gate_text(gate: Gate) -> str:
@@ -26,15 +27,18 @@ def _lines(gate: Gate) -> Iterator[str]:
         yield f"  Other programs here: {', '.join(others[:_MOST_OTHERS])}{rest}. To check another one, name it."
     files = gate.files + gate.kept
     width = max(map(len, files))
+    workflow = None if gate.forge is None else workflow_file(gate.forge)
+    meanings = {gate.budgets: "what one process may cost", workflow: "the check in CI"}
     for name in files:
-        meaning = _MEANINGS.get(name, "the check in CI")
+        meaning = meanings.get(name, "what it costs now")
         yield f"  {'written' if name in gate.files else 'kept   '}  {name:<{width}}  {meaning}"
     yield "To do:"
-    yield f"  footprint check {gate.program}    (passes now)"
-    yield f"  git add {' '.join(files)}"
+    result = "passes now" if gate.problem is None else f"fails now: {gate.problem.rstrip('.')}"
+    yield f"  footprint check {shlex.quote(gate.program)}    ({result})"
+    yield f"  git add {shlex.join(files)}"
     if gate.forge is None:
         yield "  footprint init --ci github    (or gitlab: nothing here says where CI runs)"
-    elif gate.build is None:
-        yield f"  write in {files[-1]} how the program is built: there is no build file that is known"
+    elif gate.build is None and workflow in gate.files:
+        yield f"  write in {workflow} how the program is built: there is no build file that is known"
     if gate.forge is Forge.GITLAB:
         yield "  write in .gitlab-ci.yml: include: {local: .gitlab/footprint.yml}"
