@@ -93,7 +93,7 @@ def _result(issue: Issue, names: list[str], artifacts: "_Artifacts") -> Json:
         is_binary = issue.location is None
         place = artifacts.location(file, is_binary=is_binary)
         location["physicalLocation"] = {"artifactLocation": place, "region": region}
-    if issue.location is not None and issue.confidence is not None and issue.binary:
+    if issue.location is not None and issue.confidence is not None and issue.binary not in {"", file}:
         # A source file may be compiled into several binaries.
         extra["analysisTarget"] = artifacts.location(issue.binary, is_binary=True)
     properties: Json = {"savingBytes": issue.saving_bytes}
