@@ -104,7 +104,7 @@ _footprint() {
             esac
             ;;
         heap)
-            options='--at --by --threshold --alloc-fn --binary --root --top --fail-on --debug-dir --debuginfod --no-debug-files --html -o --output --format --table --json --color -q --quiet -v --verbose --strict -h --help'
+            options='--at --by --threshold --alloc-fn --allocators --binary --root --top --fail-on --debug-dir --debuginfod --no-debug-files --html -o --output --format --table --json --color -q --quiet -v --verbose --strict -h --help'
             case $prev in
                 --at | --threshold | --alloc-fn | --top | --fail-on | --table) kind=none ;;
                 --by) kind=none values='owner function tree callers' ;;

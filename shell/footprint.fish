@@ -177,6 +177,7 @@ complete -c footprint -n '__footprint_has_verb heap' -l at -x -d 'The number of 
 complete -c footprint -n '__footprint_has_verb heap' -l by -x -a 'owner function tree callers' -d 'The grouping of the sums.'
 complete -c footprint -n '__footprint_has_verb heap' -l threshold -x -d 'Leave smaller calls out of a tree.'
 complete -c footprint -n '__footprint_has_verb heap' -l alloc-fn -x -d 'A function that only passes memory on, or the beginning of names (pool_*); repeatable.'
+complete -c footprint -n '__footprint_has_verb heap' -l allocators -d 'List the functions that only pass memory on, and the rules that say so.'
 complete -c footprint -n '__footprint_has_verb heap' -l binary -r -F -d 'A program or library of the process, to find the objects of functions; repeatable.'
 complete -c footprint -n '__footprint_has_verb heap' -l root -x -a '(__fish_complete_directories)' -d 'Where the files of the other machine are: of captures, saved texts, programs.'
 complete -c footprint -n '__footprint_has_verb heap' -l top -x -d 'Rows a table; 0 is all.'

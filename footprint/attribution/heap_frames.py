@@ -16,7 +16,7 @@ from footprint.elf import ET_EXEC, Image, shown_name
 from footprint.elf.functions import Functions
 from footprint.elf.names import split_suffixes
 from footprint.errors import InputError, Note
-from footprint.heap.allocators import Allocators
+from footprint.heap.allocators import REPLACEMENT, Allocators
 from footprint.heap.attribution import BELOW_THRESHOLD, NO_SYMBOL, Call
 from footprint.heap.profile import Frame, Module, Profile
 from footprint.units import first_of
@@ -88,10 +88,10 @@ def _call(frame: Frame, modules: "_Modules", placed: "Sequence[_Placed]", alloca
             owner, function = _placed_at(frame, placed)
         elif owner is None and frame.file is not None:
             owner = ONLY_LINES
-    is_allocator = owner is not None and allocators.has_object(owner)
-    if function is not None and not is_allocator:
-        is_allocator = allocators.has(split_suffixes(shown_name(function)).stem)
-    return Call(owner or _NOT_TOLD, function or NO_SYMBOL, is_allocator)
+    rule = REPLACEMENT if owner is not None and allocators.has_object(owner) else ""
+    if function is not None and not rule:
+        rule = allocators.rule_of(split_suffixes(shown_name(function)).stem)
+    return Call(owner or _NOT_TOLD, function or NO_SYMBOL, rule)
 
 
 # --- profiles that list mappings --------------------------------------------------------------------------------------

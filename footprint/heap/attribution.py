@@ -24,6 +24,7 @@ __all__ = (
     "callees",
     "callers",
     "charged",
+    "stepped_over",
 )
 
 NO_SYMBOL: Final = "[no symbol]"
@@ -37,12 +38,12 @@ class Call(NamedTuple):
     Attributes:
         owner: The path of the object, or in brackets why it is unknown.
         function: The name of the function, the linker name where known; or in brackets why it is unknown.
-        is_allocator: Whether it is an allocation function.
+        rule: The rule by which it is an allocation function (`footprint.heap.allocators`); "" for any other.
     """
 
     owner: str
     function: str
-    is_allocator: bool = False
+    rule: str = ""
 
 
 _ROOT: Final = -1
@@ -129,6 +130,32 @@ def charged(tree: CallTree, calls: Sequence[Call]) -> Iterator[tuple[Call, int, 
             yield call, seen.own_bytes[node], seen.own_blocks[node] if seen.own_blocks else None
 
 
+def stepped_over(tree: CallTree, calls: Sequence[Call]) -> list[tuple[Call, Share]]:
+    """Return each allocation function that stands before charged functions, with the bytes of these stacks.
+
+    The largest are first. A stack counts once for each of its allocation functions.
+    """
+    seen = _Functions(tree, calls)
+    sums: dict[Call, list[int]] = {}
+    for end in filter(seen.has_end, range(1, len(tree))):
+        found: set[Call] = set()
+        node = end
+        while node > 0:
+            if seen.askers[node] < 0:
+                found.add(calls[tree.frame_indexes[node]])
+            node = tree.parents[node]
+        for call in found:
+            amounts = sums.setdefault(call, [0, 0])
+            amounts[0] += seen.own_bytes[end]
+            amounts[1] += seen.own_blocks[end] if seen.own_blocks else 0
+    shares = [
+        (call, Share(call.owner, call.function, size_bytes, block_count if seen.own_blocks else None))
+        for call, (size_bytes, block_count) in sums.items()
+        if call.rule
+    ]
+    return sorted(shares, key=lambda item: (-item[1].size_bytes, item[0]))
+
+
 def callers(tree: CallTree, calls: Sequence[Call]) -> CallTree:
     """Build the tree of functions from the charged functions outwards: the children of a node are its callers.
 
@@ -205,7 +232,7 @@ class _Functions:
 
     def frame_of(self, node: int) -> int:
         """Return the frame of the new tree for the function of a node."""
-        owner, function, _ = self._calls[self._indexes[node]]
+        owner, function, *_ = self._calls[self._indexes[node]]
         number = self._frame_numbers.get((owner, function))
         if number is None:
             number = self._frame_numbers[owner, function] = len(self._frames)
@@ -223,4 +250,4 @@ class _Functions:
 
 def _can_ask(calls: Sequence[Call]) -> list[bool]:
     """Return for each frame whether it can be charged: allocation functions cannot."""
-    return [not call.is_allocator and call.owner != BELOW_THRESHOLD for call in calls]
+    return [not call.rule and call.owner != BELOW_THRESHOLD for call in calls]

@@ -94,6 +94,26 @@ def test_a_function_that_hands_memory_on_can_be_named(capfdbinary: Captured) -> 
     assert rows(text, "By function")[0] == ["130,000", "71.89%", "heap", "main"]
 
 
+def test_the_functions_that_hand_memory_on_can_be_listed_with_their_rules(capfdbinary: Captured) -> None:
+    words = [MASSIF, *BINARY, "--alloc-fn", "load_*", "--allocators"]
+    text = answer(capfdbinary, *words)
+    assert rows(text, "Functions that only pass memory on")[0] == [
+        "100,000",
+        "55.30%",
+        "--alloc-fn",
+        "heap",
+        "load_parameters",
+    ]
+    assert "These rules apply to no function here: C library; " in text
+    assert "g_malloc*" not in text
+    assert ["glib", "g_malloc*"] in rows(answer(capfdbinary, *words, "-v"), "The rules by which")
+    assert [(row["rule"], row["symbol"], row["bytes"]) for row in found(capfdbinary, *words)["allocators"]] == [
+        ("--alloc-fn", "load_parameters", 100_000),
+        ("wrappers by common names", "xmalloc", 50_000),
+    ]
+    assert found(capfdbinary, *words[:-1])["allocators"] == []
+
+
 def test_the_moment_is_the_peak_unless_another_is_asked_for(capfdbinary: Captured) -> None:
     default = "tests/corpus/heap/massif-3.19-default.out"
     assert "measured by the profiler, at 3.71 Mi" in answer(capfdbinary, default)
@@ -106,7 +126,7 @@ def test_the_moment_is_the_peak_unless_another_is_asked_for(capfdbinary: Capture
 def test_only_so_many_rows_are_shown_and_how_many_more_there_are(capfdbinary: Captured) -> None:
     text = answer(capfdbinary, "tests/corpus/heap/massif-3.19-default.out", "--top", "2")
     assert len(rows(text, "By function")) == 3
-    assert "[5 more: --top 0 shows all]" in text
+    assert "[3 more: --top 0 shows all]" in text
     assert "[64 more]" in text
     assert len(rows(answer(capfdbinary, "tests/corpus/heap/massif-3.19-default.out", "--top", "0"), "66 snap")) == 66
 

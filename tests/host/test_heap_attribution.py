@@ -125,7 +125,7 @@ def test_bytes_by_function_are_those_of_ms_prints_tree(path: Path, tmp_path: Pat
     assert usage.tree is not None
     # ms_print passes nothing over.
     found: Counter[tuple[str, str]] = Counter()
-    for share in attribute(usage.tree, [call._replace(is_allocator=False) for call in usage.calls]).shares:
+    for share in attribute(usage.tree, [call._replace(rule="") for call in usage.calls]).shares:
         owner = "lump" if "threshold" in share.owner else "" if share.owner.startswith("[") else share.owner
         function = "" if owner == "lump" else "???" if share.function == "[no symbol]" else share.function
         # ms_print cuts a line at the first number sign.

@@ -114,38 +114,87 @@ def test_what_was_inlined_into_a_function_that_hands_memory_on_is_passed_over_wi
 
 
 @pytest.mark.parametrize(
-    ("name", "hands_on"),
+    "name",
     [
-        ("malloc", True),
-        ("operator new(unsigned long)", True),
-        ("operator new[](unsigned long, std::align_val_t)", True),
-        ("_Znwm", True),
-        ("g_malloc0_n", True),
-        ("g_main_loop_new", False),
-        ("je_malloc_default", True),
-        ("std::allocator<int>::allocate(unsigned long)", True),
-        ("std::vector<int, std::allocator<int> >::_M_default_append(unsigned long)", False),
-        ("std::_Vector_base<int, std::allocator<int> >::_M_allocate(unsigned long)", True),
-        ("std::__cxx11::basic_string<char>::_M_create(unsigned long&, unsigned long)", True),
-        ("std::__cxx11::basic_string<char, std::allocator<char> >::_M_mutate(unsigned long, char const*)", True),
-        ("void std::__cxx11::basic_string<char>::_M_construct<char const*>(char const*, char const*)", True),
-        ("std::vector<std::__cxx11::basic_string<char> >::_M_realloc_insert(int)", False),
-        ("application::_M_create(int)", False),
-        ("_PyObject_Malloc", True),
-        ("PyObject_Call", False),
-        ("alloc::alloc::Global::alloc_impl", True),
-        ("<alloc::alloc::Global as core::alloc::Allocator>::allocate", True),
-        ("alloc::raw_vec::RawVec<T,A>::allocate_in", True),
-        ("<alloc::raw_vec::RawVec<u8>>::reserve_for_push", True),
-        ("alloc::vec::Vec<T,A>::push", False),
-        ("operator()(int)", False),
-        ("mallocate", False),
-        ("main", False),
-        ("", False),
+        "malloc",
+        "operator new(unsigned long)",
+        "operator new[](unsigned long, std::align_val_t)",
+        "_Znwm",
+        "g_malloc0_n",
+        "g_hash_table_resize",
+        "safesysmalloc",
+        "je_malloc_default",
+        "_PyObject_Malloc",
+        "(anonymous namespace)::do_malloc(unsigned long)",
+        "std::allocator<int>::allocate(unsigned long)",
+        "std::vector<int, std::allocator<int> >::_M_default_append(unsigned long)",
+        "std::vector<std::__cxx11::basic_string<char> >::_M_realloc_insert(int)",
+        "void std::vector<app::Row>::_M_realloc_insert<app::Row>(app::Row*, app::Row&&)",
+        "std::_Vector_base<int, std::allocator<int> >::_M_allocate(unsigned long)",
+        "std::_Hashtable<int, std::pair<int const, app::Row> >::_M_allocate_buckets(unsigned long)",
+        "std::_Rb_tree<int, int>::_M_get_node()",
+        "std::__detail::_MakeUniq<app::Row []>::__array std::make_unique<app::Row []>(unsigned long)",
+        "std::shared_ptr<app::Row> std::make_shared<app::Row>()",
+        "app::Row& std::deque<app::Row>::emplace_back<>()",
+        "bool std::operator< <int>(std::vector<int>)",
+        "std::__cxx11::basic_string<char>::_M_create(unsigned long&, unsigned long)",
+        "std::__cxx11::basic_string<char, std::allocator<char> >::_M_mutate(unsigned long, char const*)",
+        "void std::__cxx11::basic_string<char>::_M_construct<char const*>(char const*, char const*)",
+        "std::__1::vector<int>::__push_back_slow_path(int&&)",
+        "__gnu_cxx::new_allocator<int>::allocate(unsigned long, void const*)",
+        "alloc::alloc::Global::alloc_impl",
+        "<alloc::alloc::Global as core::alloc::Allocator>::allocate",
+        "alloc::raw_vec::RawVec<T,A>::allocate_in",
+        "<alloc::raw_vec::RawVec<u8>>::reserve_for_push",
+        "alloc::vec::Vec<T,A>::push",
+        "alloc::slice::<impl [T]>::to_vec",
+        "<alloc::vec::Vec<T> as alloc::vec::spec_from_iter::SpecFromIter<T,I>>::from_iter",
+        "<core::iter::adapters::map::Map<I,F> as core::iter::traits::iterator::Iterator>::fold",
+        "<T as core::convert::Into<U>>::into",
+        "<app::Row as alloc::string::ToString>::to_string",
+        "hashbrown::raw::RawTable<T,A>::reserve_rehash",
+        "std::collections::hash::map::HashMap<K,V,S>::insert",
+        "runtime.mallocgc",
     ],
 )
-def test_functions_that_only_hand_memory_on_are_known_by_name(name: str, *, hands_on: bool) -> None:
-    assert Allocators().has(name) is hands_on
+def test_functions_that_only_hand_memory_on_are_known_by_name(name: str) -> None:
+    assert Allocators().rule_of(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "g_main_loop_new",
+        "PyObject_Call",
+        "application::_M_create(int)",
+        "app::std_rows(std::vector<int>)",
+        "std::vector<int> app::load<int>(int)",
+        "std::ostream& app::operator<< <int>(std::ostream&)",
+        "app::Row::operator std::vector<int>() const",
+        "app::load()::{lambda()#1}::operator()() const",
+        "std::_Function_handler<int (), app::load()::{lambda()#1}>::_M_invoke(std::_Any_data const&)",
+        "std::thread::_State_impl<std::thread::_Invoker<std::tuple<app::load()::{lambda()#1}> > >::_M_run()",
+        "core::Engine::load()",
+        "<app::Row as core::clone::Clone>::clone",
+        "<[T] as app::Rows>::load",
+        "std::sys::backtrace::__rust_begin_short_backtrace",
+        "core::ops::function::FnOnce::call_once{{vtable.shim}}",
+        "operator()(int)",
+        "mallocate",
+        "main",
+        "",
+    ],
+)
+def test_functions_of_the_program_are_no_allocation_functions(name: str) -> None:
+    # Where the compiler inlined a function of the program into a call-back, the call-back stands for it.
+    assert not Allocators().rule_of(name)
+
+
+def test_the_bytes_of_containers_are_those_of_the_function_that_fills_them() -> None:
+    grow = "std::vector<int, std::allocator<int> >::_M_realloc_insert<int>(int*, int&&)"
+    fill = line(50, 0x13, "app::fill(std::vector<int>&)", PROGRAM, line(50, 0x14, "main", PROGRAM))
+    push = line(50, 0x12, "int& std::vector<int>::emplace_back<int>(int&&)", PROGRAM, fill)
+    assert attributed(line(50, 0x11, f"void {grow}", PROGRAM, push)) == [(PROGRAM, "app::fill(std::vector<int>&)", 50)]
 
 
 def test_a_replacement_of_malloc_is_known_by_its_file_where_its_functions_have_no_names() -> None:

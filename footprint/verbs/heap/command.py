@@ -41,6 +41,10 @@ def heap(
         typer.Option("--threshold", min=0, max=100, help="Leave smaller calls out of a tree.", metavar="PERCENT"),
     ] = 1.0,
     allocators: options.AllocFns = None,
+    has_allocators: Annotated[
+        bool,
+        typer.Option("--allocators", help="List the functions that only pass memory on, and the rules that say so."),
+    ] = False,
     binaries: options.Binaries = None,
     root: options.Root = None,
     top: options.Top = 20,
@@ -62,7 +66,14 @@ def heap(
     """
     is_one = len(files) == 1
     binary = (binaries or [""])[0]
-    answer = comparison_answer("heap of several", output, by=by.value, threshold_percent=threshold, top=top)
+    answer = comparison_answer(
+        "heap of several",
+        output,
+        by=by.value,
+        has_allocators=has_allocators,
+        threshold_percent=threshold,
+        top=top,
+    )
     if is_one:
         answer = answer._replace(
             verb="heap",
@@ -91,7 +102,13 @@ def heap(
 
 
 def comparison_answer(
-    verb: str, output: options.OutputOptions, *, top: int, by: str = "function", threshold_percent: float = 1.0
+    verb: str,
+    output: options.OutputOptions,
+    *,
+    top: int,
+    by: str = "function",
+    has_allocators: bool = False,
+    threshold_percent: float = 1.0,
 ) -> "Answer[call.HeapProfiles]":
     """Return the parts of an answer about several heap profiles, which are compared with the first."""
     return Answer(
@@ -102,12 +119,18 @@ def comparison_answer(
             found.notes,
             found.findings,
             by=by,
+            has_allocators=has_allocators,
             threshold_percent=threshold_percent,
             top=top,
             is_whole=output.has_whole_names,
         ),
         members=lambda found, version: json.heap_members(
-            _by_file(found), found.notes, version, by=by, findings=found.findings
+            _by_file(found),
+            found.notes,
+            version,
+            by=by,
+            has_allocators=has_allocators,
+            findings=found.findings,
         ),
         figures=lambda found: metrics.heap_metrics(_by_file(found)),
         report=lambda found, version: html.heap_html(_by_file(found), found.notes, version, found.findings),

@@ -12,7 +12,7 @@ from footprint.formats.finding_rows import FailedFinding, FindingRow, finding_ro
 from footprint.formats.heap_account_json import heap_share
 from footprint.formats.json import Envelope, Json, Tool
 from footprint.heap import CallTree, Counted, Profile
-from footprint.heap.attribution import callees, callers
+from footprint.heap.attribution import callees, callers, stepped_over
 from footprint.members import ABSENT, Absent, Positive, Signed
 from footprint.model.evidence import Evidence
 from footprint.model.finding import Finding
@@ -160,6 +160,28 @@ class CallRow(NamedTuple):
     block_count: Signed | None
 
 
+class AllocatorRow(NamedTuple):
+    """An allocation function: it only passes memory on, and its callers are charged.
+
+    Attributes:
+        file: The profile.
+        rule: The rule by which it is one.
+        owner: The path of the object that it is in, or in brackets why it is not known.
+        symbol: Its linker name; null where it has none.
+        name: The name to show, or in brackets why there is none.
+        bytes: The bytes of the stacks that it stands in; a stack counts for each of its allocation functions.
+        block_count: The blocks; null where the profile does not count them.
+    """
+
+    file: str
+    rule: str
+    owner: str
+    symbol: str | None
+    name: str
+    bytes: Signed
+    block_count: Signed | None
+
+
 class TallyRow(NamedTuple):
     """An amount that the profile counts over the whole run.
 
@@ -189,6 +211,7 @@ class HeapJson(Envelope):
         owners: The bytes by object.
         heap: The bytes by function.
         calls: The call tree, with `--by tree` or `--by callers`.
+        allocators: The functions that only pass memory on, with `--allocators`.
         tallies: What was counted over the whole run.
         findings: What the heap could do without.
         notes: What the reader of the figures must know.
@@ -202,6 +225,7 @@ class HeapJson(Envelope):
     owners: tuple[OwnerBytes, ...]
     heap: tuple[FunctionBytes, ...]
     calls: tuple[CallRow, ...]
+    allocators: tuple[AllocatorRow, ...]
     tallies: tuple[TallyRow, ...]
     findings: tuple[FindingRow, ...]
     notes: tuple[Note, ...]
@@ -209,13 +233,20 @@ class HeapJson(Envelope):
 
 
 def heap_members(
-    usages: Sequence[HeapUsage], notes: Sequence[Note], version: str, *, by: str, findings: Sequence[Finding] = ()
+    usages: Sequence[HeapUsage],
+    notes: Sequence[Note],
+    version: str,
+    *,
+    by: str,
+    has_allocators: bool = False,
+    findings: Sequence[Finding] = (),
 ) -> Json:
     """Return the members of the answer; `by` is `tree` or `callers` where the call trees are wanted too."""
     grown = {"tree": callees, "callers": callers}.get(by)
     owners: list[OwnerBytes] = []
     functions: list[FunctionBytes] = []
     calls: list[CallRow] = []
+    allocators: list[AllocatorRow] = []
     for usage in usages:
         if usage.attribution is None or usage.tree is None:
             continue
@@ -224,6 +255,9 @@ def heap_members(
         ]
         functions += _share_rows(usage.attribution.shares, usage.file)
         calls += () if grown is None else _call_rows(grown(usage.tree, usage.calls), usage.file)
+        if has_allocators:
+            passed = stepped_over(usage.tree, usage.calls)
+            allocators += [AllocatorRow(usage.file, call.rule, *heap_share(share)) for call, share in passed]
     return encode(
         HeapJson(
             tool=Tool("footprint", version),
@@ -234,6 +268,7 @@ def heap_members(
             owners=tuple(owners),
             heap=tuple(functions),
             calls=tuple(calls),
+            allocators=tuple(allocators),
             tallies=tuple([row for usage in usages for row in _tallies(usage.profile, usage.file)]),
             findings=finding_rows(findings, 1),
             notes=tuple(notes),

@@ -14,7 +14,8 @@ from footprint.formats.sections.names import Names
 from footprint.formats.sections.notes import note_blocks
 from footprint.formats.sections.rest import cut_at, rest_rows, sum_row
 from footprint.heap import CallTree, Counted, Frame, HeapSnapshot, Profile
-from footprint.heap.attribution import callees, callers
+from footprint.heap.allocators import RULES
+from footprint.heap.attribution import callees, callers, stepped_over
 from footprint.model.evidence import Evidence
 from footprint.model.finding import Finding
 from footprint.model.heap_account import Share
@@ -47,6 +48,7 @@ def heap_document(
     findings: Sequence[Finding] = (),
     *,
     by: str = "function",
+    has_allocators: bool = False,
     threshold_percent: float = 1.0,
     top: int = 20,
     is_whole: bool = False,
@@ -58,6 +60,7 @@ def heap_document(
         notes: What was odd.
         findings: What could be constant data.
         by: `owner`, `function`, `tree` (from the outermost function inwards) or `callers` (the other way round).
+        has_allocators: Whether to list the allocation functions and the rules by which they are.
         threshold_percent: Which calls of a tree are left out.
         top: How many rows a table has; 0 for all.
         is_whole: Whether to show whole paths, linker names, and each single call of a tree of callers.
@@ -66,6 +69,7 @@ def heap_document(
     if len(usages) == 1:
         blocks = _one(usages[0], names, top)
         blocks += _by(usages[0], by, names, threshold_percent, top)
+        blocks += _allocators(usages[0], names, top) if has_allocators else ()
         verdict = _verdict(usages[0], names)
     else:
         blocks = _several(usages, by, names, top)
@@ -262,6 +266,30 @@ def _function(owner: str, function: str, names: Names) -> str:
 
 def _cut_function(text: str, names: Names) -> str:
     return _cut(text, _LONGEST_WHOLE if names.is_whole else _LONGEST_FUNCTION)
+
+
+def _allocators(usage: HeapUsage, names: Names, top: int) -> Iterator[Block]:
+    """List the allocation functions that were stepped over; with whole names also the patterns of all rules."""
+    passed = [] if usage.tree is None else stepped_over(usage.tree, usage.calls)
+    rules = {share[:2]: call.rule for call, share in passed}
+    if passed:
+        yield Heading(f"Functions that only pass memory on, {moment_name(usage)}")
+        words: dict[str, Callable[[Share], str]] = {
+            "rule": lambda one: rules[one[:2]],
+            "object": lambda one: _owner(one.owner, names),
+            "function": lambda one: _function(one.owner, one.function, names),
+        }
+        shown, rest = cut_at([share for _, share in passed], top)
+        columns = (*_amount_headings(usage), *words)
+        rows = tuple((*_amounts(one, usage), *(cell(one) for cell in words.values())) for one in shown)
+        texts = frozenset(range(len(columns) - len(words), len(columns) - 1))
+        yield Table(columns, rows, texts, rest_rows(len(rest), len(columns)))
+    used = {call.rule for call, _ in passed}
+    unused = [rule.name for rule in RULES if rule.name not in used]
+    yield Paragraph(f"These rules apply to no function here: {'; '.join(unused)}.")
+    if names.is_whole:
+        yield Heading("The rules by which functions only pass memory on")
+        yield Table(("rule", "pattern"), tuple((rule.name, pattern) for rule in RULES for pattern in rule.patterns))
 
 
 # --- trees ------------------------------------------------------------------------------------------------------------

@@ -17,6 +17,24 @@ export type MemoryKind = "data" | "bss" | "relro" | "text" | "tls" | "file" | "h
 export type Model = "exec" | "fork" | "threads";
 export type RowStatus = "changed" | "added" | "removed" | "moved" | "renamed" | "shifted";
 
+/** An allocation function: it only passes memory on, and its callers are charged. */
+export interface AllocatorRow {
+  /** The profile. */
+  file: string;
+  /** The rule by which it is one. */
+  rule: string;
+  /** The path of the object that it is in, or in brackets why it is not known. */
+  owner: string;
+  /** Its linker name; null where it has none. */
+  symbol: string | null;
+  /** The name to show, or in brackets why there is none. */
+  name: string;
+  /** The bytes of the stacks that it stands in; a stack counts for each of its allocation functions. */
+  bytes: number;
+  /** The blocks; null where the profile does not count them. */
+  block_count: number | null;
+}
+
 /** The audit of one process or program. The `bytes` of all rows of `ledger` but those of kind `kernel` add up to `private_bytes`, those of kind `kernel` to `kernel_bytes`. `mapped_bytes` adds up to `mapped_bytes`, over the rows with `is_writable` to `mapped_writable_bytes`; `shared_bytes` adds up to `shared_once_bytes`. */
 export interface AuditAnswer {
   /** The name and number of the format. Added members keep the number, a change of meaning raises it. */
@@ -495,6 +513,8 @@ export interface HeapAnswer {
   heap: Rows<FunctionBytes>;
   /** The call tree, with `--by tree` or `--by callers`. */
   calls: Rows<CallRow>;
+  /** The functions that only pass memory on, with `--allocators`. */
+  allocators: Rows<AllocatorRow>;
   /** What was counted over the whole run. */
   tallies: Rows<TallyRow>;
   /** What the heap could do without. */
