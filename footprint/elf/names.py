@@ -94,6 +94,7 @@ def lacks_function(name: str, function: str) -> bool:
 # --- shown names ------------------------------------------------------------------------------------------------------
 
 _RUST_HASH: Final = r"17h([0-9a-f]{16})E\Z"
+_DEMANGLED_RUST_HASH: Final = r"::h([0-9a-f]{16})\Z"
 _RUST_ESCAPE: Final = r"\$(?:(SP|BP|RF|LT|GT|LP|RP|C)|u([0-9a-f]{1,6}))\$|\.\."
 _RUST_ESCAPES: Final = {"SP": "@", "BP": "*", "RF": "&", "LT": "<", "GT": ">", "LP": "(", "RP": ")", "C": ","}
 
@@ -109,9 +110,11 @@ def shown_name(name: str) -> str:
     """Return the text to show for a linker name: demangled where it is mangled, else unchanged.
 
     Only `_Z` and `_R` names are demangled: the C variable `i` would become `int`. For others it is the learned text.
+    Profilers demangle names of Rust as if they were C++: their hash and escapes are removed.
     """
     if not name.startswith(("_Z", "_R")):
-        return _learned.get(name, name)
+        found = re.search(_DEMANGLED_RUST_HASH, name) if name[-19:-16] == "::h" else None
+        return _learned.get(name, name) if found is None else _without_rust_hash(found[1], name)
     if len(name) > _LONGEST_NAME or not name.isascii():
         return name
     # Most names have no suffix, and the search for its first character is faster than that for the suffix.
@@ -124,7 +127,8 @@ def shown_name(name: str) -> str:
         return name
     if not demangled or len(demangled) > _LONGEST_SHOWN:
         return name
-    return _without_rust_hash(stem, demangled) + name[len(stem) :]
+    found = re.search(_RUST_HASH, stem) if "17h" in stem else None
+    return (demangled if found is None else _without_rust_hash(found[1], demangled)) + name[len(stem) :]
 
 
 @cache
@@ -139,13 +143,12 @@ def _demangler(letter: str) -> Callable[[str], str | None]:
     return demangle
 
 
-def _without_rust_hash(stem: str, demangled: str) -> str:
+def _without_rust_hash(hash_digits: str, demangled: str) -> str:
     """Remove the hash and the escapes from a name of Rust before 1.95, which is mangled like C++."""
-    found = re.search(_RUST_HASH, stem) if "17h" in stem else None
     # A hash has many different digits; a C++ name that looks like a hash rarely has.
-    if found is None or len(set(found.group(1))) < 5 or not demangled.endswith(f"::h{found.group(1)}"):
+    if len(set(hash_digits)) < 5 or not demangled.endswith(f"::h{hash_digits}"):
         return demangled
-    parts = demangled.removesuffix(f"::h{found.group(1)}").split("::")
+    parts = demangled.removesuffix(f"::h{hash_digits}").split("::")
     # An escape at the start of a part has a "_" before it, because a C++ name cannot begin with "$".
     return "::".join([re.sub(_RUST_ESCAPE, _unescaped, part[part.startswith("_$") :]) for part in parts])
 

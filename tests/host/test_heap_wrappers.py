@@ -95,7 +95,7 @@ RUST_LEAST: Final = {
 }
 PROFILERS: Final = {
     "massif": ("valgrind", "--tool=massif", "--threshold=0", "--massif-out-file=profile"),
-    "dhat": ("valgrind", "--tool=dhat", "--dhat-out-file=profile"),
+    "dhat": ("valgrind", "--tool=dhat", "--num-callers=40", "--dhat-out-file=profile"),
     "heaptrack": ("heaptrack", "-o", "profile"),
 }
 

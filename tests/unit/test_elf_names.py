@@ -89,6 +89,14 @@ def test_a_name_of_older_rust_is_shown_without_hash_and_escapes(parts: list[str]
     assert shown_name(old_rust(*parts) + ".llvm.1234") == shown + ".llvm.1234"
 
 
+def test_a_name_of_older_rust_that_was_demangled_as_one_of_cpp_is_shown_alike() -> None:
+    # As heaptrack writes it.
+    name = "_$LT$T$u20$as$u20$alloc..slice..hack..ConvertVec$GT$::to_vec::h95811b21c5f239d6"
+    assert shown_name(name) == "<T as alloc::slice::hack::ConvertVec>::to_vec"
+    assert shown_name("app::load::hb5ed669fb4ff0f66") == "app::load"
+    assert shown_name("app::h0000000000000001") == "app::h0000000000000001"
+
+
 def test_what_only_looks_like_a_name_of_older_rust_is_one_of_cpp() -> None:
     few_digits = old_rust("app", "a$LT$b", crate_hash="0000000000000001")
     assert shown_name(few_digits) == "app::a$LT$b::h0000000000000001"
