@@ -20,12 +20,17 @@ if [ $# -eq 0 ]; then
     echo 'usage: sh capture.sh [-t] PID... > FILE' >&2
     exit 2
 fi
+pids=
 for pid in "$@"; do
     case $pid in
-        '' | *[!0-9]*)
+        '' | *[!0-9]* | ???????????*)
             echo "capture.sh: $pid is no process ID" >&2
             exit 2
             ;;
+    esac
+    case " $pids " in
+        *" $pid "*) ;;
+        *) pids="$pids $pid" ;;
     esac
 done
 
@@ -36,8 +41,8 @@ machine=$(uname -m 2>/dev/null) || machine=
 
 # begin NAME: the next text is that of NAME.
 begin() {
-    echo
-    echo "$token $1"
+    # Not echo: in many shells it reads a backslash, of a path of /proc/PID/maps, as the begin of a control character.
+    printf '\n%s\n' "$token $1"
 }
 
 # text PID NAME: copies a text of the kernel, where there is one and we may read it.
@@ -51,11 +56,14 @@ text() {
 # parent PID: sets `parent`.
 parent() {
     parent=
-    read -r line 2>/dev/null <"/proc/$1/stat" || return 1
-    # The name of the process stands in parentheses, and may hold any character.
-    line=${line##*') '}
-    line=${line#* }
-    parent=${line%% *}
+    # Not /proc/PID/stat: the name of a process may hold any character there, also the end of a line.
+    while read -r key value; do
+        if [ "$key" = PPid: ]; then
+            parent=$value
+            return
+        fi
+    done 2>/dev/null <"/proc/$1/status"
+    return 1
 }
 
 # Adds the processes whose parent is in `pids`, until there are no more.
@@ -116,7 +124,6 @@ descriptors() {
     done
 }
 
-pids="$*"
 [ -z "$is_tree" ] || add_descendants
 echo "footprint-text-capture/1 $token"
 echo "kernel $kernel"

@@ -235,6 +235,7 @@ def test_shells_of_all_kinds_print_the_same_texts(family: subprocess.Popen[bytes
     [
         ((), 2, "usage: sh capture.sh"),
         (("12x",), 2, "12x is no process ID"),
+        (("99999999999",), 2, "99999999999 is no process ID"),
         (("2147483647",), 4, "process 2147483647: it does not exist"),
     ],
 )
@@ -242,6 +243,40 @@ def test_wrong_use_of_the_script_is_told(words: tuple[str, ...], code: int, mess
     done = run_script(*words)
     assert done.returncode == code
     assert message in done.stderr.decode()
+
+
+def test_a_process_that_is_named_twice_is_read_once(family: subprocess.Popen[bytes]) -> None:
+    done = run_script(str(family.pid), str(family.pid))
+    (snapshot,) = read_text_capture(done.stdout, "x", no_build_id)
+    assert (done.returncode, snapshot.pid) == (0, family.pid)
+
+
+ODD = r"""
+import ctypes, mmap, os, shutil, sys, time
+kept = []
+for name in sys.argv[1:]:
+    shutil.copy("/proc/self/exe", name)
+    with open(name, "rb") as file:
+        kept.append(mmap.mmap(file.fileno(), 4096, prot=mmap.PROT_READ))
+if os.fork() == 0:
+    ctypes.CDLL(None).prctl(15, b"a) S 1\nb", 0, 0, 0)
+    print("ready", flush=True)
+time.sleep(1000)
+"""
+
+
+def test_odd_names_of_processes_and_files_are_read_as_they_are(tmp_path: Path) -> None:
+    names = [str(tmp_path / name) for name in (r"a\012b", r"c\cut", "(deleted)")]
+    words = [sys.executable, "-ISc", ODD, *names]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, process_group=0) as started:
+        assert started.stdout is not None
+        started.stdout.readline()
+        captured = read_text_capture(run_script("-t", str(started.pid)).stdout, "x", lambda start: start[:4].hex())
+        os.killpg(started.pid, 9)
+    assert len(captured) == 2
+    for snapshot in captured:
+        ids = {path: facts.build_id for (_, _, path), facts in snapshot.files.items()}
+        assert [ids.get(name) for name in names] == ["7f454c46"] * 3
 
 
 def test_a_process_that_is_gone_leaves_the_others_readable(family: subprocess.Popen[bytes]) -> None:
