@@ -41,6 +41,7 @@ class DependencyGraph:
         notes: What was odd.
         relink: Computes the link map at start without some needs.
         bind: Binds the objects of a link map.
+        link_name: Returns the NAME by which a linker finds an object as `-lNAME`, or None.
     """
 
     link_map: LinkMap
@@ -52,6 +53,7 @@ class DependencyGraph:
     notes: tuple[Note, ...]
     relink: Callable[[Needs], LinkMap]
     bind: Callable[[LinkMap], Bindings]
+    link_name: Callable[[Linked], str | None]
 
     @cached_property
     def needed(self) -> tuple[tuple[int, ...], ...]:
@@ -219,12 +221,13 @@ def build_graph(
     bind: Callable[[LinkMap], Bindings],
     page_bytes: int,
     predict: Callable[[Linked, bool], ObjectPrediction],
+    link_name: Callable[[Linked], str | None],
     private_bytes: Callable[[Linked], int] | None = None,
 ) -> DependencyGraph:
     """Build the graph of a process.
 
     `relink` computes the link map at start without some needs; `predict` takes an object and whether it is the program;
-    `private_bytes` counts the private memory of an object in the live process.
+    `link_name` finds its development link; `private_bytes` counts the private memory of an object in the live process.
     """
     bindings = bind(link_map)
     objects = link_map.objects
@@ -244,8 +247,9 @@ def build_graph(
         notes.extend(one.notes)
         notes.extend(_optional_notes(linked))
     held = tuple([private_bytes(linked) for linked in objects]) if private_bytes else None
+    notes = list(dict.fromkeys(notes))
     return DependencyGraph(
-        link_map, objects, bindings, tuple(predictions), held, page_bytes, tuple(dict.fromkeys(notes)), relink, bind
+        link_map, objects, bindings, tuple(predictions), held, page_bytes, tuple(notes), relink, bind, link_name
     )
 
 

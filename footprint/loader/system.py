@@ -152,7 +152,7 @@ class System:
         except (OSError, ValueError):
             return None
 
-    def text(self, path: str) -> bytes | None:
+    def text(self, path: str, most_bytes: int = _LONGEST_TEXT_BYTES) -> bytes | None:
         """Read a small file; return None where it is not readable or not small."""
         try:
             descriptor = os.open(self._host_path(path) or "\0", _OPEN_FLAGS)
@@ -160,7 +160,7 @@ class System:
             return None
         try:
             facts = os.fstat(descriptor)
-            is_small = stat.S_ISREG(facts.st_mode) and facts.st_size <= _LONGEST_TEXT_BYTES
+            is_small = stat.S_ISREG(facts.st_mode) and facts.st_size <= most_bytes
             return read_all(descriptor, path) if is_small else None
         except FootprintError:
             return None

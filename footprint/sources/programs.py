@@ -12,6 +12,7 @@ from footprint.errors import AccessError, Note, UsageError
 from footprint.files import StrPath
 from footprint.loader import Environment, Library, Linked, LinkMap, Searches, System, link
 from footprint.loader.bindings import Binder
+from footprint.loader.development_links import DevelopmentLinks
 from footprint.loader.link_map import with_opened
 from footprint.model.owner import DELETED
 from footprint.model.row import Row
@@ -98,6 +99,7 @@ class Programs:
             raise UsageError(f"no machine has pages of {self._page_bytes} bytes: 4KiB, 8KiB, 16KiB, 32KiB or 64KiB")
         self._searches: Searches = {}
         self._binder = Binder()
+        self._links = DevelopmentLinks(self._system)
         self._predicted: dict[Library, ObjectPrediction] = {}
 
     @classmethod
@@ -128,7 +130,8 @@ class Programs:
         """
         relink = partial(link, self._system, path, self._environment, self._searches)
         link_map = relink()
-        return build_graph(link_map, relink, self._binder.bind, self._page_bytes, self._predictor(link_map))
+        predict = self._predictor(link_map)
+        return build_graph(link_map, relink, self._binder.bind, self._page_bytes, predict, self._links.name_of)
 
     def graph_of(self, snapshot: Snapshot, view: ProcessView, ledger: Iterable[Row]) -> DependencyGraph:
         """Find the objects of a live process, with those that it opened while it ran, and what each of them holds.
@@ -164,7 +167,8 @@ class Programs:
             return held_bytes.get(owners.get(linked.library, linked.path), 0)
 
         predict = self._predictor(link_map)
-        return build_graph(link_map, relink, self._binder.bind, self._page_bytes, predict, private_bytes)
+        link_name = self._links.name_of
+        return build_graph(link_map, relink, self._binder.bind, self._page_bytes, predict, link_name, private_bytes)
 
     def _owners(self, snapshot: Snapshot, folder: str) -> dict[Library, str]:
         """Return the files that a process has mapped, by the name that its mappings have."""

@@ -90,7 +90,7 @@ Findings
   unused-library (high): libidle.so is needed by program, and nothing is used of
     it; libbelow.so would leave with it. It saves 8 KiB a process. Why high: no
     object of the process binds to what would leave. Remedy: drop -lidle from
-    the link of program, or link it with -Wl,--as-needed.
+    the link of program, or write -Wl,--as-needed before it there.
 
 The 6 objects take 24 KiB private memory a process (predicted); 8 KiB of it
 could be spared.

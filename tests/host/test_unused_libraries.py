@@ -193,7 +193,7 @@ def test_a_library_that_nobody_uses_can_go_with_all_that_it_wrote(shop: Workshop
         saving_bytes,
         Confidence.HIGH,
         ("no object of the process binds to what would leave",),
-        "drop -lplain from the link of plain, or link it with -Wl,--as-needed",
+        "drop -lplain from the link of plain, or write -Wl,--as-needed before it there",
         (shop.path("libplain.so"),),
         object_path=shop.path("plain"),
     )
@@ -218,7 +218,7 @@ def test_two_libraries_that_share_a_third_are_dropped_together(shop: Workshop) -
     )
     assert found.saving_bytes == startup_min_bytes(graph, "libx1.so", "liby1.so", "libz1.so")
     assert found.leaves == tuple(shop.path(name) for name in ("libx1.so", "liby1.so", "libz1.so"))
-    assert found.remedy == "drop -lx1 -ly1 from the link of two, or link it with -Wl,--as-needed"
+    assert found.remedy == "drop -lx1 -ly1 from the link of two, or write -Wl,--as-needed before them there"
     assert found.message == (
         "libx1.so and liby1.so are needed by two, and nothing is used of them; libz1.so would leave with them"
     )

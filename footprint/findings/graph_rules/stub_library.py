@@ -3,8 +3,8 @@
 from typing import Final
 
 from footprint.attribution.dependency_graph import DependencyGraph
-from footprint.findings.graph_rules.unused_library import listed
 from footprint.findings.registry import Fact, Rule
+from footprint.findings.removal import listed
 from footprint.model.finding import Confidence, Finding
 
 __all__ = ("RULE", "stub_libraries")

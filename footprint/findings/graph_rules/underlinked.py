@@ -9,7 +9,7 @@ from typing import Final
 
 from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.elf.dynsym import SymbolReference
-from footprint.findings.graph_rules.unused_library import link_option
+from footprint.findings.link_advice import link_option
 from footprint.findings.registry import Fact, Rule
 from footprint.findings.removal import is_always_there, listed
 from footprint.model.finding import Confidence, Finding
@@ -62,6 +62,6 @@ def _finding(graph: DependencyGraph, user: int, provider: int, missed: Iterable[
         0,
         Confidence.HIGH,
         (f"it works because {where}",),
-        f"link {name} with {link_option(library)}",
+        f"link {name} with {link_option(graph, provider)}",
         object_path=graph.objects[user].path,
     )

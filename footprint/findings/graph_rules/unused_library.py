@@ -9,13 +9,14 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from footprint.attribution.dependency_graph import DependencyGraph
+from footprint.findings.link_advice import program_advice
 from footprint.findings.registry import Fact, Rule
 from footprint.findings.removal import Doubt, doubts, is_always_there, listed, weakest
 from footprint.loader.dependencies import reached
 from footprint.model.finding import Confidence, Finding
 from footprint.units import format_bytes
 
-__all__ = ("RULE", "UnusedNeed", "link_option", "unused_libraries", "unused_needs")
+__all__ = ("RULE", "UnusedNeed", "unused_libraries", "unused_needs")
 
 # These are linked for their presence, not for their symbols.
 _RUNTIMES: Final = re.compile(r"lib(asan|tsan|ubsan|lsan|hwasan|clang_rt|gcov|profiler|gperftools|efence|duma)\b")
@@ -213,10 +214,9 @@ def _residue(graph: DependencyGraph, need: UnusedNeed) -> Finding:
 
 def _remedy(graph: DependencyGraph, heads: frozenset[int], users: list[int], *, is_blocked: bool) -> str:
     """Return what to do about the needs of a group."""
-    options = " ".join(link_option(graph.name(head)) for head in sorted(heads))
     steps = []
     if 0 in users:
-        steps.append(f"drop {options} from the link of {graph.name(0)}, or link it with -Wl,--as-needed")
+        steps.append(program_advice(graph, heads))
     if libraries := [user for user in users if user != 0]:
         subject = _names(graph, heads)
         steps.append(
@@ -225,12 +225,6 @@ def _remedy(graph: DependencyGraph, heads: frozenset[int], users: list[int], *, 
         )
     remedy = "; ".join(steps)
     return f"{remedy}, once what blocks it is settled" if is_blocked else remedy
-
-
-def link_option(name: str) -> str:
-    """Return the linker option for a library, or its name where it has none."""
-    match = re.match(r"lib(.+?)(?:-[\d.]+)?\.so(\.|$)", name)
-    return f"-l{match[1]}" if match else name
 
 
 def _soft(graph: DependencyGraph, unused: frozenset[UnusedNeed]) -> list[Finding]:

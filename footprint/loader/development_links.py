@@ -1,0 +1,57 @@
+"""The development links of libraries: the file `libNAME.so` by which the linker finds a library as `-lNAME`."""
+
+import re
+from typing import Final
+
+from footprint.loader.link_map import Linked
+from footprint.loader.system import System
+
+__all__ = ("DevelopmentLinks",)
+
+_LINK: Final = re.compile(r"lib(.+)\.so")
+_SONAME: Final = re.compile(r"lib(.+?)\.so(\.|$)")
+# A link can be a linker script: `INPUT(libncurses.so.6 -ltinfo)`. The first library in it is the one that it names.
+_IN_SCRIPT: Final = re.compile(rb"[\s(,](?:/[^\s(),]*/)?(lib[^\s(),/]*\.so[^\s(),/]*)")
+_LONGEST_SCRIPT_BYTES: Final = 1 << 12
+
+
+class DevelopmentLinks:
+    """Finds the linker's name of a library. Each directory is read once, when it is first needed.
+
+    The name can differ from the soname: libLLVM-14.so.1 is `-lLLVM-14`, libfl.so.2 is `-lfl`. Source: ld(1), `-l`, and
+    "Implicit Linker Scripts" in the manual of GNU ld.
+    """
+
+    def __init__(self, system: System) -> None:
+        self._system = system
+        self._by_home: dict[str, dict[str, list[str]]] = {}
+
+    def name_of(self, linked: Linked) -> str | None:
+        """Return the NAME of `-lNAME`; None where neither the library's directory nor /usr/lib has a link to it."""
+        soname = linked.library.linkage.soname or linked.path.rsplit("/", 1)[-1]
+        home = linked.path.rpartition("/")[0] or "/"
+        homes = (home, home if home.startswith("/usr/") else f"/usr{home}", "/usr/lib")
+        usual = _SONAME.match(soname)
+        for directory in dict.fromkeys(homes):
+            links = self._links(directory)
+            names = links.get(self._system.real_path(linked.path)) or links.get(soname)
+            if names:
+                return usual[1] if usual and usual[1] in names else names[0]
+        return None
+
+    def _links(self, home: str) -> dict[str, list[str]]:
+        """Return the names of the links in a directory by the file that they lead to, or the soname in their script."""
+        if home not in self._by_home:
+            found = self._by_home[home] = {}
+            for file in self._system.names(home):
+                name = _LINK.fullmatch(file)
+                if name:
+                    for key in self._targets(f"{home}/{file}"):
+                        found.setdefault(key, []).append(name[1])
+        return self._by_home[home]
+
+    def _targets(self, path: str) -> list[str]:
+        text = self._system.text(path, _LONGEST_SCRIPT_BYTES) or b""
+        # An ELF file has null bytes.
+        named = None if b"\0" in text else _IN_SCRIPT.search(text)
+        return [self._system.real_path(path), *([named[1].decode("utf-8", "surrogateescape")] if named else [])]
