@@ -9,7 +9,7 @@ from typing import IO, Any, Final, cast
 
 from footprint.errors import InputError, UnsupportedError
 
-__all__ = ("PIECE_BYTES", "is_compressed", "lines_of", "pieces_of")
+__all__ = ("PIECE_BYTES", "is_compressed", "lines_of", "pieces_of", "whole_of")
 
 PIECE_BYTES: Final = 1 << 18
 _MOST_INFLATED_BYTES: Final = 2 << 30
@@ -148,3 +148,18 @@ def lines_of(pieces: Iterable[bytes], source: str) -> Iterator[tuple[int, list[b
             offset += len(text) - len(carry)
     if carry:
         yield offset, [carry]
+
+
+def whole_of(pieces: Iterable[bytes], most_bytes: int, source: str) -> bytes:
+    """Return the pieces of a text as one.
+
+    Raises:
+        UnsupportedError: Where it is longer than the limit.
+    """
+    parts, total_bytes = [], 0
+    for piece in pieces:
+        total_bytes += len(piece)
+        if total_bytes > most_bytes:
+            raise UnsupportedError(source, f"longer than {most_bytes:,} bytes: too long to hold in memory")
+        parts.append(piece)
+    return b"".join(parts)

@@ -1,14 +1,14 @@
-"""The common parts of tcmalloc and jemalloc profiles: rows of amounts and addresses, and a memory map behind them."""
+"""The common parts of tcmalloc, jemalloc and Go profiles: rows of amounts and calls, and a memory map behind them."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import expm1
 from typing import Final
 
 from footprint.decompression import lines_of
 from footprint.errors import InputError, Note
 from footprint.heap.call_tree_builder import MOST_AMOUNT, CallTreeBuilder
-from footprint.heap.profile import Counted, Frame, HeapSnapshot, Module, Profile, Tally
+from footprint.heap.profile import Counted, Frame, HeapSnapshot, Module, Profile, Tally, sampled_notes
 from footprint.units import counted
 
 __all__ = ("AddressRows",)
@@ -33,15 +33,21 @@ class AddressRows:
         InputError: Where the first line is damaged.
     """
 
-    def __init__(self, pieces: Iterable[bytes], source: str, first_line: re.Pattern[bytes]) -> None:
+    def __init__(
+        self,
+        pieces: Iterable[bytes],
+        source: str,
+        first_line: re.Pattern[bytes],
+        rounded: Callable[[float], int] = round,
+    ) -> None:
         self._lines = (line for _, some in lines_of(pieces, source) for line in some)
         header = first_line.fullmatch(next(self._lines, b"").rstrip())
         if header is None:
             raise InputError(source, "the first line is not that of a heap profile", 0)
         self.header = header
-        self._source = source
+        self._source, self._rounded = source, rounded
         self._stacks = CallTreeBuilder()
-        self._places: dict[int, int] = {}
+        self._places: dict[int | Frame, int] = {}
         self._ends: list[int] = []
         self._figures: list[tuple[int, ...]] = []
         self._addr_count = 0
@@ -54,24 +60,31 @@ class AddressRows:
                 return
             yield line
 
-    def add(self, addrs: list[int], figures: Iterable[int]) -> None:
-        """Add a row; the addresses are those of the calls, the innermost first.
+    def add(self, calls: Sequence[int | Frame], figures: Iterable[int]) -> None:
+        """Add a row with the addresses of its calls, or the calls with their names; the innermost first.
 
         Raises:
             InputError: Where there are more rows than in any profile.
         """
-        self._addr_count += 1 + len(addrs)
+        self._addr_count += 1 + len(calls)
         if self._addr_count > _MOST_ADDRS:
             raise InputError(self._source, f"its first {len(self._ends):,} rows are more than any profile has")
         places = self._places
-        self._ends.append(self._stacks.add([places.setdefault(addr, len(places) + 1) for addr in addrs]))
+        self._ends.append(self._stacks.add([places.setdefault(call, len(places) + 1) for call in calls]))
         self._figures.append(tuple(figures))
 
     def skip(self, line: bytes) -> None:
         """Count a line of unknown form."""
         self._stray_count += bool(line.strip())
 
-    def finish(self, name: str, kind: str, totals: list[int] | None, period_bytes: int | None) -> Profile:
+    def finish(
+        self,
+        name: str,
+        kind: str,
+        totals: list[int] | None,
+        period_bytes: int | None,
+        heap_owner: str | None = None,
+    ) -> Profile:
         """Read the memory map, and build the profile.
 
         Args:
@@ -79,12 +92,16 @@ class AddressRows:
             kind: The kind of profile, as in its first line.
             totals: The sums of all rows, as printed in the profile.
             period_bytes: The mean distance of the samples; None where it is not sampled.
+            heap_owner: The runtime heap that it counts; None for the heap of malloc.
         """
         modules = tuple(self._modules())
-        frames = (Frame(label="heap profile"), *(Frame(addr) for addr in self._places))
+        frames = (
+            Frame(label="heap profile"),
+            *(Frame(call) if isinstance(call, int) else call for call in self._places),
+        )
         in_use, allocated = (
             self._stacks.tree(frames, self._ends, [row[1] for row in rows], [row[0] for row in rows], self._source)
-            for rows in (self._scaled(0, period_bytes or 1), self._scaled(2, period_bytes or 1))
+            for rows in (self._scaled(first, period_bytes or 1) for first in (0, 2))
         )
         return Profile(
             name,
@@ -96,8 +113,15 @@ class AddressRows:
             tallies=(Tally("allocated", allocated),) if allocated.total_blocks else (),
             modules=modules,
             has_own_allocator=True,
+            heap_owner=heap_owner,
             sample_period_bytes=period_bytes,
-            notes=tuple(self._notes(totals, period_bytes, has_modules=bool(modules))),
+            notes=tuple(
+                self._notes(
+                    totals,
+                    period_bytes,
+                    has_names=bool(modules) or not any(isinstance(call, int) for call in self._places),
+                )
+            ),
         )
 
     def _modules(self) -> Iterator[Module]:
@@ -110,10 +134,21 @@ class AddressRows:
 
     def _scaled(self, first: int, period_bytes: int) -> list[tuple[int, int]]:
         """Estimate the blocks and bytes of each row from its samples; these are the two figures from `first` on."""
-        rows = [_scaled(row[first], row[first + 1], period_bytes) for row in self._figures]
+        rows = [self._estimate(row[first], row[first + 1], period_bytes) for row in self._figures]
         if any(max(row) > MOST_AMOUNT for row in rows):
             raise InputError(self._source, "its samples scale to more than an address space")
         return rows
+
+    def _estimate(self, block_count: int, size_bytes: int, period_bytes: int) -> tuple[int, int]:
+        """Estimate blocks and bytes from samples.
+
+        Sampling is a Poisson process: a block of mean size x is sampled with the probability 1 - exp(-x / period), so
+        the number of blocks is the number of samples divided by that probability.
+        """
+        if not block_count or not size_bytes or period_bytes <= 1:
+            return block_count, size_bytes
+        factor = -1 / expm1(-size_bytes / block_count / period_bytes)
+        return self._rounded(block_count * factor), self._rounded(size_bytes * factor)
 
     def _is_unbiased_sum(self, totals: list[int], period_bytes: int) -> bool:
         """Return whether the rows add up once they are scaled, as those of jemalloc 5.3 do (`prof_unbias`).
@@ -121,16 +156,16 @@ class AddressRows:
         It writes into each line, the first one too, the samples that scale to its estimate. These are rounded to whole
         samples: each line is wrong by half a period.
         """
-        _, whole_bytes = _scaled(totals[0], totals[1], period_bytes)
+        _, whole_bytes = self._estimate(totals[0], totals[1], period_bytes)
         sum_bytes = sum(size_bytes for _, size_bytes in self._scaled(0, period_bytes))
         return period_bytes > 1 and abs(whole_bytes - sum_bytes) <= (len(self._figures) + 1) * period_bytes / 2
 
-    def _notes(self, totals: list[int] | None, period_bytes: int | None, *, has_modules: bool) -> Iterator[Note]:
+    def _notes(self, totals: list[int] | None, period_bytes: int | None, *, has_names: bool) -> Iterator[Note]:
         source = self._source
         if self._stray_count:
             detail = f"{counted(self._stray_count, 'line')} of unknown form, left out"
             yield Note("heap-lines-unread", source, detail)
-        if not has_modules:
+        if not has_names:
             yield Note("heap-no-modules", source, "it lists no mappings: its addresses have no names")
         # A profile without cumulative figures has zeros in their place.
         sums = [sum(column) for column in zip(*self._figures, strict=True)] or [0] * 4
@@ -141,18 +176,4 @@ class AddressRows:
                 f"rows are missing"
             )
             yield Note("heap-rows-missing", source, detail)
-        if period_bytes is not None and period_bytes > 1:
-            detail = f"it is sampled, one byte in {period_bytes:,} on average: all amounts are estimates"
-            yield Note("heap-sampled", source, detail)
-
-
-def _scaled(block_count: int, size_bytes: int, period_bytes: int) -> tuple[int, int]:
-    """Estimate blocks and bytes from samples.
-
-    Sampling is a Poisson process: a block of mean size x is sampled with the probability 1 - exp(-x / period), so the
-    number of blocks is the number of samples divided by that probability.
-    """
-    if not block_count or not size_bytes or period_bytes <= 1:
-        return block_count, size_bytes
-    factor = -1 / expm1(-size_bytes / block_count / period_bytes)
-    return round(block_count * factor), round(size_bytes * factor)
+        yield from sampled_notes(source, period_bytes)

@@ -7,10 +7,12 @@ from typing import Final, NamedTuple
 from footprint.decompression import pieces_of
 from footprint.errors import InputError, UnsupportedError
 from footprint.heap.dhat import looks_like_dhat, read_dhat
+from footprint.heap.go import looks_like_go, read_go
 from footprint.heap.gperftools import looks_like_gperftools, read_gperftools
 from footprint.heap.heaptrack import looks_like_heaptrack, read_heaptrack
 from footprint.heap.jemalloc import looks_like_jemalloc, read_jemalloc
 from footprint.heap.massif import looks_like_massif, read_massif
+from footprint.heap.pprof import looks_like_pprof, read_pprof
 from footprint.heap.profile import Buffer, Profile
 
 __all__ = ("FORMATS", "HeapFormat", "looks_like_profile", "read_profile")
@@ -34,8 +36,11 @@ FORMATS: Final = (
     HeapFormat("massif", looks_like_massif, read_massif),
     HeapFormat("DHAT", looks_like_dhat, read_dhat),
     HeapFormat("heaptrack", looks_like_heaptrack, read_heaptrack),
+    # The first line of Go's text is one of gperftools' too.
+    HeapFormat("Go", looks_like_go, read_go),
     HeapFormat("gperftools", looks_like_gperftools, read_gperftools),
     HeapFormat("jemalloc", looks_like_jemalloc, read_jemalloc),
+    HeapFormat("pprof", looks_like_pprof, read_pprof),
 )
 """All formats. A new one is a module with these two functions, and a line here."""
 

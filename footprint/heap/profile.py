@@ -5,13 +5,29 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import compress, islice
 from operator import eq
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from footprint.errors import Note
 
-__all__ = ("Buffer", "CallTree", "Counted", "Frame", "HeapSnapshot", "Module", "Profile", "Tally")
+__all__ = (
+    "GO_HEAP",
+    "V8_HEAP",
+    "Buffer",
+    "CallTree",
+    "Counted",
+    "Frame",
+    "HeapSnapshot",
+    "Module",
+    "Profile",
+    "Tally",
+    "sampled_notes",
+)
 
 Buffer = bytes | memoryview
+
+# The heaps of runtimes, by their names in the account of a process.
+GO_HEAP: Final = "[go heap]"
+V8_HEAP: Final = "[v8 heap]"
 
 
 class Counted(StrEnum):
@@ -183,8 +199,8 @@ class Profile:
     """The contents of one profile.
 
     Attributes:
-        format: `massif`, `xtree`, `dhat`, `heaptrack`, `gperftools` or `jemalloc`; `heaptrack massif` is a recording
-            of heaptrack that was exported in the format of massif.
+        format: `massif`, `xtree`, `dhat`, `heaptrack`, `gperftools`, `jemalloc`, `pprof` or `go` (its text);
+            `heaptrack massif` is a recording of heaptrack that was exported in the format of massif.
         counted: The unit of its amounts.
         command: The command line of the program.
         description: The description in the profile: the options of massif, the mode of DHAT.
@@ -196,6 +212,7 @@ class Profile:
         tallies: The amounts counted over the whole run.
         modules: The mappings of the process, where the profile lists them.
         has_own_allocator: Whether the process had another allocator than that of its C library, and that wrote it.
+        heap_owner: The runtime heap that it counts, `[go heap]` or `[v8 heap]`; None for the heap of malloc.
         sample_period_bytes: The mean distance of the samples, where the profile is sampled: then the amounts are
             estimates, scaled to all blocks.
         notes: Problems of the profile.
@@ -214,6 +231,7 @@ class Profile:
     tallies: tuple[Tally, ...] = ()
     modules: tuple[Module, ...] = ()
     has_own_allocator: bool = False
+    heap_owner: str | None = None
     sample_period_bytes: int | None = None
     notes: tuple[Note, ...] = ()
     detailed_places: tuple[int, ...] = ()
@@ -228,3 +246,11 @@ class Profile:
     def peak(self) -> HeapSnapshot | None:
         """The snapshot that the profile marks as the peak."""
         return None if self.peak_index is None else self.snapshots[self.peak_index]
+
+
+def sampled_notes(source: str, period_bytes: int | None) -> list[Note]:
+    """Return the note on a profile that was sampled; none where it counts every block."""
+    if period_bytes is None or period_bytes <= 1:
+        return []
+    detail = f"it is sampled, one byte in {period_bytes:,} on average: all amounts are estimates"
+    return [Note("heap-sampled", source, detail)]

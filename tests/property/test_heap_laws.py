@@ -23,7 +23,7 @@ CORPUS = Path(__file__).resolve().parents[1] / "corpus" / "heap"
 TEXTS = {
     path.name: gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     for path in sorted(CORPUS.iterdir())
-    if path.suffix not in {".c", ".md", ".kcg"}
+    if path.suffix not in {".c", ".go", ".md", ".kcg"}
 }
 MIB = 1 << 20
 
@@ -50,7 +50,7 @@ def assert_sound(profile: Profile) -> None:
         assert max(tree.frame_indexes) < len(tree.frames)
         assert len(tree) == len(tree.frame_indexes) == len(tree.node_bytes)
         assert sum(tree.own_bytes()) == tree.total_bytes
-        if profile.format in {"dhat", "heaptrack", "gperftools", "jemalloc"}:
+        if profile.format in {"dhat", "heaptrack", "gperftools", "jemalloc", "go", "pprof"}:
             assert min(tree.own_bytes()) >= 0
             assert tree.node_blocks is None or min(tree.node_blocks) >= 0
         assert len(tree.inlined_nodes()) == len(tree)

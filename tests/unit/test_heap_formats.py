@@ -36,7 +36,7 @@ def test_every_module_that_reads_a_format_has_a_line_in_the_table() -> None:
 def test_a_format_with_a_line_in_the_table_is_read_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "toy.heap"
     path.write_bytes(TOY)
-    with pytest.raises(InputError, match="not a profile of massif, DHAT, heaptrack, gperftools or jemalloc"):
+    with pytest.raises(InputError, match="not a profile of massif, DHAT, heaptrack, Go, gperftools, jemalloc or pprof"):
         footprint.heap_profile(str(path))
     monkeypatch.setattr(formats, "FORMATS", (*FORMATS, HeapFormat("toy", looks_like_toy, read_toy)))
     assert looks_like_profile(TOY, "toy")

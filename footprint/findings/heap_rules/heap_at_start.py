@@ -59,7 +59,8 @@ def heap_at_start(heap: HeapFacts) -> tuple[Finding, ...]:
     """
     usage, held_bytes = heap
     profile = usage.profile
-    if profile.counted is not Counted.HEAP or not profile.snapshots:
+    # The heap of a runtime moves or collects its blocks: none of them can be a constant.
+    if profile.counted is not Counted.HEAP or not profile.snapshots or profile.heap_owner is not None:
         return ()
     tables = list(_tables(usage))
     found = [_table_finding(table, held_bytes) for table in tables]

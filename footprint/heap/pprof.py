@@ -1,0 +1,304 @@
+"""Heap profiles of pprof: the protocol buffer `perftools.profiles.Profile`, of Go, tcmalloc, jemalloc, V8 and others.
+
+Source: proto/profile.proto of github.com/google/pprof.
+"""
+
+import re
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from footprint.decompression import whole_of
+from footprint.errors import InputError, Note, UnsupportedError
+from footprint.heap.call_tree_builder import CallTreeBuilder
+from footprint.heap.profile import (
+    GO_HEAP,
+    V8_HEAP,
+    CallTree,
+    Counted,
+    Frame,
+    HeapSnapshot,
+    Module,
+    Profile,
+    Tally,
+    sampled_notes,
+)
+from footprint.heap.protobuf import Wire, signed
+from footprint.units import first_of
+
+__all__ = ("looks_like_pprof", "read_pprof")
+
+_MOST_BYTES: Final = 128 << 20
+# More calls than in any profile; and a location takes at least a byte of its sample, and has few inlined calls.
+_MOST_CALLS: Final = 1 << 23
+_MOST_CALLS_PER_BYTE: Final = 4
+# There is no magic number. The first fields are the time and period, a type (two indexes of strings), or the empty
+# first string.
+_INDEX: Final = rb"[\x80-\xff]{0,9}[\x00-\x7f]"
+_START: Final = re.compile(
+    rb"(?:[\x48\x50\x60]" + _INDEX + rb"){0,3}"
+    rb"(?:[\x0a\x5a][\x02-\x0c]\x08" + _INDEX + rb"(?:\x10" + _INDEX + rb")?|\x32\x00)"
+    rb"[\x0a\x12\x1a\x22\x2a\x32\x48\x50\x5a\x60]",
+    re.DOTALL,
+)
+# Tags of fields: the number, and the wire type.
+_SAMPLE_TYPE, _SAMPLE, _MAPPING, _LOCATION, _FUNCTION, _STRING, _PERIOD_TYPE = 0x0A, 0x12, 0x1A, 0x22, 0x2A, 0x32, 0x5A
+_MESSAGES: Final = (_SAMPLE_TYPE, _SAMPLE, _MAPPING, _LOCATION, _FUNCTION, _STRING, _PERIOD_TYPE)
+_PERIOD, _COMMENT, _COMMENTS = 0x60, 0x68, 0x6A
+_NUMBERS: Final = (0x08, 0x10, 0x18, 0x20, 0x28)
+_PACKED_1, _PACKED_2, _LINES = 0x0A, 0x12, 0x22
+# Sample types of bytes in use, the usual ones first, and of bytes counted over the run.
+_IN_USE: Final = re.compile(r"inuse(?:_space)?|space|heap[-_]space|heap[-_]live[-_]size|live|unreleased malloc size")
+_ALLOCATED: Final = re.compile(r"alloc(?:ated|[-_]space|[-_]size|_in_new_tlab_bytes)?|total malloc size")
+# The runtimes that write such profiles of their own heaps, by the suffixes of their source files.
+_HEAP_OWNERS: Final = {"go": GO_HEAP, "js": V8_HEAP, "mjs": V8_HEAP, "ts": V8_HEAP}
+_KINDS: Final = {
+    "cpu": "a CPU profile",
+    "contentions": "a profile of waiting for locks",
+    "goroutine": "a profile of goroutines",
+    "threadcreate": "a profile of threads",
+    "private": "an account of a process",
+    "mapped": "an account of a process",
+    "size": "an account of files",
+}
+
+
+def looks_like_pprof(start: bytes) -> bool:
+    """Return whether the first bytes are those of such a profile."""
+    return _START.match(start) is not None
+
+
+class _ValueType(NamedTuple):
+    """What one amount of each sample counts."""
+
+    name: str
+    unit: str
+
+
+class _Column(NamedTuple):
+    """The amounts that are read: the place of the bytes among the amounts of a sample, and that of the blocks."""
+
+    size_place: int
+    count_place: int | None
+
+
+def read_pprof(pieces: Iterable[bytes], source: str) -> Profile:
+    """Read a profile from the pieces of its bytes.
+
+    Raises:
+        InputError: Where it is damaged.
+        UnsupportedError: Where it does not count memory of an allocator, or is a difference of two profiles.
+    """
+    tables = _Tables(Wire(whole_of(pieces, _MOST_BYTES, source), source), source)
+    in_use, allocated = _columns(tables.types, source)
+    frames, trees = tables.frames, tables.trees([column for column in (in_use, allocated) if column is not None])
+    snapshots: tuple[HeapSnapshot, ...] = ()
+    if in_use is not None:
+        snapshots = (HeapSnapshot(0, None, trees[0].total_bytes, tree=trees.pop(0)),)
+    notes = sampled_notes(source, tables.period_bytes)
+    if not tables.modules and any(frame.addr and not (frame.function or frame.object) for frame in frames):
+        notes.append(Note("heap-no-modules", source, "it lists no mappings: its addresses have no names"))
+    return Profile(
+        "pprof",
+        Counted.HEAP,
+        description="; ".join(tables.comments) or None,
+        frames=frames,
+        snapshots=snapshots,
+        tallies=tuple(Tally("allocated", tree) for tree in trees),
+        modules=tables.modules,
+        # footprint writes profiles of any allocator.
+        has_own_allocator=not any(text.startswith("footprint ") for text in tables.comments),
+        heap_owner=_heap_owner(frames),
+        sample_period_bytes=tables.period_bytes,
+        notes=tuple(notes),
+    )
+
+
+def _heap_owner(frames: Iterable[Frame]) -> str | None:
+    files = {frame.file.rpartition(".")[2] for frame in frames if frame.file}
+    return next((owner for suffix, owner in _HEAP_OWNERS.items() if suffix in files), None)
+
+
+def _columns(types: Sequence[_ValueType], source: str) -> tuple[_Column | None, _Column | None]:
+    """Return which amounts are bytes in use, and which are bytes allocated over the run.
+
+    Raises:
+        UnsupportedError: Where there are none of either.
+    """
+    in_use, allocated = (_column(types, pattern) for pattern in (_IN_USE, _ALLOCATED))
+    if in_use is None and allocated is None:
+        kind = next((_KINDS[one.name] for one in types if one.name in _KINDS), "a profile of something else")
+        counted = first_of([f"{one.name} ({one.unit})" for one in types], 4) if types else "nothing"
+        raise UnsupportedError(source, f"{kind}, not of the memory of an allocator: its samples count {counted}")
+    return in_use, allocated
+
+
+def _column(types: Sequence[_ValueType], pattern: re.Pattern[str]) -> _Column | None:
+    for place, one in enumerate(types):
+        if one.unit in {"bytes", "byte"} and pattern.fullmatch(one.name.lower()):
+            # Writers have the blocks directly before their bytes, if they have them.
+            has_count = place > 0 and types[place - 1].unit == "count"
+            return _Column(place, place - 1 if has_count else None)
+    return None
+
+
+class _Tables:
+    """The tables of a profile.
+
+    Attributes:
+        types: What each amount of a sample counts.
+        frames: The frames of all locations; frame 0 is the root.
+        modules: The mappings of the process.
+        period_bytes: The mean distance of the samples, where the profile says it in bytes.
+        comments: The texts of whoever wrote it.
+
+    Raises:
+        InputError: Where one is damaged.
+    """
+
+    def __init__(self, wire: Wire, source: str) -> None:
+        self._wire, self._source = wire, source
+        # The starts and ends of the messages; those that refer to others may come before them.
+        spans = {tag: array("q") for tag in _MESSAGES}
+        period, comments = 0, []
+        for tag, value, end in wire.fields(0, len(wire)):
+            if tag in spans:
+                spans[tag].extend((value, end))
+            elif tag == _PERIOD:
+                period = signed(value)
+            elif tag == _COMMENT:
+                comments.append(value)
+            elif tag == _COMMENTS:
+                comments += wire.numbers(value, end)
+        self._strings = [wire.text(*span) for span in _pairs(spans[_STRING])]
+        self.comments = [self._string(comment) for comment in comments]
+        self.types, self.period_bytes = tuple(self._types(spans[_SAMPLE_TYPE])), None
+        for one in self._types(spans[_PERIOD_TYPE]):
+            self.period_bytes = period if one.unit == "bytes" and period > 0 else None
+        self._mappings = self._by_number("mapping", spans[_MAPPING])
+        ranges = [
+            Module(start, end, offset, self._string(path)) for start, end, offset, path in self._mappings.values()
+        ]
+        self.modules = tuple(one for one in ranges if one.start_addr < one.end_addr)
+        self._functions = self._by_number("function", spans[_FUNCTION])
+        frames = [Frame(label="heap profile")]
+        # The frames of each location: the first and the one behind the last.
+        self._places: dict[int, range] = {}
+        for start, end in _pairs(spans[_LOCATION]):
+            first = len(frames)
+            number = self._add_location(start, end, frames)
+            if not number or number in self._places:
+                raise InputError(source, f"location {number} is there twice, or has no number", start)
+            self._places[number] = range(first, len(frames))
+        self.frames = tuple(frames)
+        self._samples = spans[_SAMPLE]
+
+    def trees(self, columns: Sequence[_Column]) -> list[CallTree]:
+        """Build the call trees of some amounts."""
+        stacks, ends = CallTreeBuilder(), []
+        places = [place for column in columns for place in column if place is not None]
+        amounts: dict[int, list[int]] = {place: [] for place in places}
+        left = min(_MOST_CALLS, _MOST_CALLS_PER_BYTE * len(self._wire))
+        for start, end in _pairs(self._samples):
+            locations, values = self._sample(start, end)
+            if len(values) != len(self.types):
+                raise InputError(self._source, f"{len(values)} amounts of {len(self.types)} sample types", start)
+            node = 0
+            for location in locations:
+                calls = self._places.get(location)
+                if calls is None:
+                    raise InputError(self._source, f"no location {location}", start)
+                left -= len(calls)
+                if left < 0:
+                    raise InputError(self._source, "more calls than any profile has", start)
+                for frame in calls:
+                    node = stacks.below(node, frame)
+            ends.append(node)
+            for place in places:
+                amount = signed(values[place])
+                if amount < 0:
+                    cause = "a negative amount, as differences of profiles have: read both profiles"
+                    raise UnsupportedError(self._source, cause, start)
+                amounts[place].append(amount)
+        return [
+            stacks.tree(self.frames, ends, amounts[size], None if count is None else amounts[count], self._source)
+            for size, count in columns
+        ]
+
+    def _sample(self, start: int, end: int) -> tuple[list[int], list[int]]:
+        """Return the locations of a sample, the innermost first, and its amounts."""
+        locations: list[int] = []
+        values: list[int] = []
+        for tag, value, stop in self._wire.fields(start, end):
+            if tag == _PACKED_1:
+                locations += self._wire.numbers(value, stop)
+            elif tag == _PACKED_2:
+                values += self._wire.numbers(value, stop)
+            elif tag == _NUMBERS[0]:
+                locations.append(value)
+            elif tag == _NUMBERS[1]:
+                values.append(value)
+        return locations, values
+
+    def _add_location(self, start: int, end: int, frames: list[Frame]) -> int:
+        """Add the frames of a location, the innermost first, and return its number."""
+        number, mapping, addr, *_ = self._numbers(start, end)
+        path = self._entry(self._mappings, "mapping", mapping, start)[3] if mapping else 0
+        owner = self._string(path) or None
+        lines = [self._numbers(begin, stop)[:2] for tag, begin, stop in self._wire.fields(start, end) if tag == _LINES]
+        for place, (function, line) in enumerate(lines, 1):
+            names = self._entry(self._functions, "function", function, start) if function else (0, 0, 0)
+            # The address is that of the outermost function, into which the others were inlined.
+            frames.append(
+                Frame(
+                    addr if addr and place == len(lines) else None,
+                    self._string(names[1] or names[0]) or None,
+                    self._string(names[2]) or None,
+                    line or None,
+                    owner,
+                )
+            )
+        if not lines:
+            # The mappings say whose it is, where they have addresses.
+            frames.append(Frame(addr or None, object=None if self.modules and addr else owner))
+        return number
+
+    def _types(self, spans: "array[int]") -> Iterator[_ValueType]:
+        for start, end in _pairs(spans):
+            name, unit, *_ = self._numbers(start, end)
+            yield _ValueType(self._string(name), self._string(unit))
+
+    def _by_number(self, what: str, spans: "array[int]") -> dict[int, tuple[int, ...]]:
+        """Return the numbers of messages by the first one, which identifies them."""
+        found: dict[int, tuple[int, ...]] = {}
+        for start, end in _pairs(spans):
+            number, *rest = self._numbers(start, end)
+            if not number or number in found:
+                raise InputError(self._source, f"{what} {number} is there twice, or has no number", start)
+            found[number] = tuple(rest)
+        return found
+
+    def _numbers(self, start: int, end: int) -> list[int]:
+        """Return the numbers 1 to 5 of a message; 0 for those that it does not have."""
+        found = [0] * len(_NUMBERS)
+        for tag, value, _ in self._wire.fields(start, end):
+            if tag in _NUMBERS:
+                found[_NUMBERS.index(tag)] = value
+        return found
+
+    def _entry(self, table: dict[int, tuple[int, ...]], what: str, number: int, at: int) -> tuple[int, ...]:
+        found = table.get(number)
+        if found is None:
+            raise InputError(self._source, f"no {what} {number}", at)
+        return found
+
+    def _string(self, index: int) -> str:
+        if not index:
+            return ""
+        if index >= len(self._strings):
+            raise InputError(self._source, f"string {index} of {len(self._strings)}")
+        return self._strings[index]
+
+
+def _pairs(spans: "array[int]") -> Iterator[tuple[int, int]]:
+    return zip(spans[::2], spans[1::2], strict=True)
