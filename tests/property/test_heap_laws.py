@@ -16,8 +16,10 @@ from footprint.errors import InputError
 from footprint.heap import CallTree, Profile, read_profile
 from footprint.heap.call_tree_builder import CallTreeBuilder
 from footprint.heap.massif import read_massif
+from tests.calltrees import stack
 from tests.examples import examples
 from tests.massifwriter import ROOT, Line, Moment, lines_of, massif
+from tests.pprofwriter import Call, Location, Map, Sample, message, number, packed, pprof, varint
 
 CORPUS = Path(__file__).resolve().parents[1] / "corpus" / "heap"
 TEXTS = {
@@ -26,6 +28,8 @@ TEXTS = {
     if path.suffix not in {".c", ".go", ".md", ".kcg"}
 }
 MIB = 1 << 20
+# The start of a profile of pprof.
+SPACE = pprof([("space", "bytes")], [])
 
 
 def read(text: bytes) -> Profile | None:
@@ -101,6 +105,40 @@ def test_what_massif_writes_is_read_again(written: list[Moment], command: str) -
     assert_sound(profile)
 
 
+CALLS = st.builds(Call, st.text(max_size=4), st.text(max_size=4), st.integers(0, 1 << 40), st.just(""))
+
+
+@st.composite
+def samples_of_pprof(draw: st.DrawFn) -> tuple[list[Location], list[Map], list[Sample]]:
+    maps = draw(st.lists(st.builds(Map, *[st.integers(0, (1 << 64) - 1)] * 3, st.text(max_size=4)), max_size=2))
+    addrs, calls = st.integers(0, (1 << 64) - 1), st.lists(CALLS, max_size=3).map(tuple)
+    locations = draw(st.lists(st.builds(Location, addrs, calls, st.integers(0, len(maps))), min_size=1, max_size=4))
+    numbers = st.lists(st.integers(1, len(locations)), max_size=4).map(tuple)
+    amounts = st.tuples(*[st.integers(0, 1 << 50)] * 2)
+    return locations, maps, draw(st.lists(st.builds(Sample, numbers, amounts), max_size=5))
+
+
+@given(samples_of_pprof())
+def test_what_pprof_writes_is_read_again(written: tuple[list[Location], list[Map], list[Sample]]) -> None:
+    locations, maps, samples = written
+    profile = read_profile(pprof([("objects", "count"), ("space", "bytes")], samples, locations, maps), "a text")
+    assert_sound(profile)
+    tree = profile.snapshots[0].tree
+    assert tree is not None
+    assert (tree.total_blocks, tree.total_bytes) == tuple(sum(one.amounts[at] for one in samples) for at in (0, 1))
+    # Each path of a sample is a path of the tree, and ends where the sample has its bytes.
+    ends: dict[tuple[tuple[str | None, int | None], ...], int] = {}
+    for numbers, (_, size_bytes) in samples:
+        calls = [call for one in numbers for call in (locations[one - 1].calls or (Call(""),))]
+        path = tuple((call.function or None, call.line or None) for call in calls)
+        ends[path] = ends.get(path, 0) + size_bytes
+    found: dict[tuple[tuple[str | None, int | None], ...], int] = {}
+    for node, size_bytes in enumerate(tree.own_bytes()):
+        path = tuple((frame.function, frame.line) for frame in stack(tree, node))
+        found[path] = found.get(path, 0) + size_bytes
+    assert {path: size for path, size in found.items() if size} == {path: size for path, size in ends.items() if size}
+
+
 @given(st.sampled_from(sorted(name for name in TEXTS if "massif" in name)), st.data())
 def test_in_which_pieces_a_text_comes_changes_nothing(name: str, data: st.DataObject) -> None:
     text = TEXTS[name]
@@ -172,12 +210,12 @@ def test_a_damaged_text_is_read_or_refused(name: str, data: st.DataObject) -> No
 
 
 @given(
-    st.sampled_from([b"", b"desc: ", b"v 1 3\n", b"heap profile: ", b"heap_v2/", b"{", b"\x1f\x8b"]),
+    st.sampled_from([b"", b"desc: ", b"v 1 3\n", b"heap profile: ", b"heap_v2/", b"{", b"\x1f\x8b", SPACE]),
     st.binary(max_size=99),
 )
 def test_any_bytes_are_read_or_refused(start: bytes, rest: bytes) -> None:
     profile = read(start + rest)
-    assert profile is None or profile.format == "heaptrack"
+    assert profile is None or profile.format in {"heaptrack", "pprof"}
 
 
 @given(st.integers(0, len(gzip.compress(TEXTS["massif-3.19-default.out"], mtime=0)) - 1), st.integers(0, 255))
@@ -223,6 +261,17 @@ HOSTILE: dict[str, Callable[[int], bytes]] = {
     "braces": lambda size: b'{"dhatFileVersion":' + b"[" * size,
     "points": lambda size: b'{"dhatFileVersion":2,"pps":[' + b'{"fs":[]},' * (size // 10) + b"{}]}",
     "fs": lambda size: b'{"dhatFileVersion":2' + b'"fs":]' * (size // 6),
+    "locations": lambda size: SPACE + b"".join(b"\x22\x04\x08" + varint(n)[:3] for n in range(128, 128 + size // 6)),
+    "empty strings": lambda size: SPACE + b"\x32\x00" * (size // 2),
+    "empty samples": lambda size: SPACE + b"\x12\x02\x10\x01" * (size // 4),
+    "a location of many calls": lambda size: (
+        SPACE
+        + message(4, number(1, 1) + b"\x22\x00" * (size // 4))
+        + message(2, packed(1, [1] * (size // 4)) + packed(2, [1]))
+    ),
+    "a text of Go": lambda size: (
+        b"heap profile: 1: 1 [0: 0] @ heap/2\n" + b"1: 1 [0: 0] @ 0x1\n#\t0x1\n" * (size // 24)
+    ),
     "a compressed text": lambda size: gzip.compress(HEAD + b"\n" * (size * 8)),
 }
 
