@@ -261,7 +261,7 @@ HOSTILE: dict[str, Callable[[int], bytes]] = {
     "braces": lambda size: b'{"dhatFileVersion":' + b"[" * size,
     "points": lambda size: b'{"dhatFileVersion":2,"pps":[' + b'{"fs":[]},' * (size // 10) + b"{}]}",
     "fs": lambda size: b'{"dhatFileVersion":2' + b'"fs":]' * (size // 6),
-    "locations": lambda size: SPACE + b"".join(b"\x22\x04\x08" + varint(n)[:3] for n in range(128, 128 + size // 6)),
+    "locations": lambda size: SPACE + b"".join(message(4, number(1, n)) for n in range(1, size // 6)),
     "empty strings": lambda size: SPACE + b"\x32\x00" * (size // 2),
     "empty samples": lambda size: SPACE + b"\x12\x02\x10\x01" * (size // 4),
     "a location of many calls": lambda size: (
