@@ -14,7 +14,10 @@ from footprint.units import format_bytes
 
 __all__ = ("RULE", "relocated_tables")
 
-_REMEDY: Final = "hold offsets or indexes instead of pointers, or build the tables when they are first needed"
+_REMEDY: Final = (
+    "hold offsets or indexes instead of pointers, or build the tables when they are first needed; a program that is"
+    " linked with -no-pie needs no such writes, but its address is not randomised"
+)
 # Memory that a symbol would name; memory that never has a name, such as padding, only shares these pages.
 _NAMELESS: Final = "[no symbol"
 # Tables that the linker made for its references, not the program.
