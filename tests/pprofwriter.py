@@ -28,6 +28,7 @@ class Map(NamedTuple):
     end_addr: int
     offset: int
     path: str
+    build_id: str = ""
 
 
 class Sample(NamedTuple):
@@ -79,8 +80,8 @@ def pprof(
     parts = [message(1, type_of(*one)) for one in types]
     parts += [message(2, packed(1, one.locations) + packed(2, one.amounts)) for one in samples]
     for place_of, one in enumerate(mappings, 1):
-        start, end, offset, path = one
-        fields = (place_of, start, end, offset, place(path))
+        start, end, offset, path, build_id = one
+        fields = (place_of, start, end, offset, place(path), place(build_id))
         parts.append(message(3, b"".join(number(field, value) for field, value in enumerate(fields, 1))))
     for place_of, location in enumerate(locations, 1):
         body = number(1, place_of) + number(2, location.mapping) + number(3, location.addr)

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 from footprint.elf import ET_EXEC, Image, shown_name
 from footprint.elf.functions import Functions
 from footprint.elf.names import split_suffixes
+from footprint.elf.notes import build_id
 from footprint.errors import InputError, Note
 from footprint.heap.allocators import REPLACEMENT, Allocators
 from footprint.heap.attribution import BELOW_THRESHOLD, NO_SYMBOL, Call
@@ -70,7 +71,7 @@ def name_frames(
     file at a path that the profile lists as mapped, or None where it cannot be read.
     """
     notes: list[Note] = []
-    modules = _Modules(profile.modules, opened, name, notes)
+    modules = _Modules(profile.modules, binaries, opened, name, notes)
     placed = _placed(profile.frames, binaries, name, notes) if binaries and not profile.modules else ()
     calls = tuple([_call(frame, modules, placed, allocators) for frame in profile.frames])
     return NamedFrames(calls, tuple(notes))
@@ -84,6 +85,8 @@ def _call(frame: Frame, modules: "_Modules", placed: "Sequence[_Placed]", alloca
         if owner is None and modules.is_known:
             # A stack holds return addresses. The call before one may be the last instruction of its function.
             owner, function = modules.at(frame.addr - 1)
+        elif owner is not None and function is None and modules.has_file(owner):
+            owner, function = modules.in_file(owner, frame.addr - 1)
         elif placed and (owner is None or function is None):
             owner, function = _placed_at(frame, placed)
         elif owner is None and frame.file is not None:
@@ -101,17 +104,34 @@ class _Modules:
     """The mappings of the process, and the functions in them."""
 
     def __init__(
-        self, modules: Iterable[Module], opened: Callable[[str], Binary | None], name: str, notes: list[Note]
+        self,
+        modules: Iterable[Module],
+        binaries: Sequence[Binary],
+        opened: Callable[[str], Binary | None],
+        name: str,
+        notes: list[Note],
     ) -> None:
-        self._modules = sorted(modules)
+        self._files = {module.path: module for module in modules if module.has_file_addrs}
+        self._modules = sorted(module for module in modules if not module.has_file_addrs)
         self._starts = [module.start_addr for module in self._modules]
         self._opened, self._name, self._notes = opened, name, notes
         self._binaries: dict[str, Binary | None] = {}
+        has_build_ids = any(module.build_id for module in modules)
+        self._by_build_id = {build_id(one.image): one for one in binaries} if has_build_ids else {}
 
     @property
     def is_known(self) -> bool:
-        """Whether the profile lists any mappings."""
+        """Whether the profile lists any mappings with addresses of the process."""
         return bool(self._modules)
+
+    def has_file(self, path: str) -> bool:
+        """Return whether the profile has addresses of a file instead of the process."""
+        return path in self._files
+
+    def in_file(self, path: str, vaddr: int) -> tuple[str, str | None]:
+        """Return the object of such an address, and the function where its file names it."""
+        binary = self._binary(self._files[path])
+        return (path, None) if binary is None else (binary.path, _name_at(binary, vaddr))
 
     def at(self, addr: int) -> tuple[str, str | None]:
         """Return the object at an address, and the function where its file names it."""
@@ -131,9 +151,9 @@ class _Modules:
         return module.path, None
 
     def _binary(self, module: Module) -> Binary | None:
-        """Return the file of a mapping; None where another file is at its path now."""
+        """Return the file of a mapping, also from another path; None where another file is at its path now."""
         if module.path not in self._binaries:
-            found = self._opened(module.path)
+            found = self._by_build_id.get(module.build_id) or self._opened(module.path)
             if found is not None and not _fits(found.image, module):
                 detail = f"{module.path} is another file than the one that was mapped: its functions are not named"
                 self._notes.append(Note("heap-binary-misfit", self._name, detail))
@@ -143,7 +163,9 @@ class _Modules:
 
 
 def _fits(image: Image, module: Module) -> bool:
-    """Return whether the loader would map code of a file like this mapping."""
+    """Return whether a file has the build-id of a mapping, or the loader would map its code like this mapping."""
+    if module.build_id or module.has_file_addrs:
+        return module.build_id == (build_id(image) or "")
     size_bytes = module.end_addr - module.start_addr
     for load in image.loads:
         start = load.offset // _PAGE_BYTES * _PAGE_BYTES

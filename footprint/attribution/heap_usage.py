@@ -99,7 +99,7 @@ def _untold(file: str, attribution: HeapShares) -> list[Note]:
 def _evidence(profile: Profile) -> Evidence:
     if profile.counted is Counted.PAGES:
         return Evidence.VIRTUAL
-    is_estimate = (profile.sample_period_bytes or 1) > 1 or profile.format == "heaptrack massif"
+    is_estimate = profile.sample_period_bytes not in {None, 1} or profile.format == "heaptrack massif"
     return Evidence.ESTIMATED if is_estimate else Evidence.MEASURED
 
 

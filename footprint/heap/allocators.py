@@ -82,8 +82,8 @@ RULES: Final = (
     _rule(
         "malloc replacements",
         """
-        do_malloc* je_* tc_malloc* tc_calloc* tc_realloc* tc_memalign* tc_new* tcmalloc::* rpmalloc* sn_rust_alloc*
-        mi_malloc* mi_calloc* mi_zalloc* mi_realloc* mi_new*
+        do_malloc* je_* _rjem_* prof_backtrace_impl tc_malloc* tc_calloc* tc_realloc* tc_memalign* tc_new* tcmalloc::*
+        rpmalloc* sn_rust_alloc* mi_malloc* mi_calloc* mi_zalloc* mi_realloc* mi_new*
         """,
     ),
     _rule(

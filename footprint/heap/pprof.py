@@ -6,7 +6,7 @@ Source: proto/profile.proto of github.com/google/pprof.
 import re
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from footprint.decompression import whole_of
 from footprint.errors import InputError, Note, UnsupportedError
@@ -45,7 +45,7 @@ _START: Final = re.compile(
 _SAMPLE_TYPE, _SAMPLE, _MAPPING, _LOCATION, _FUNCTION, _STRING, _PERIOD_TYPE = 0x0A, 0x12, 0x1A, 0x22, 0x2A, 0x32, 0x5A
 _MESSAGES: Final = (_SAMPLE_TYPE, _SAMPLE, _MAPPING, _LOCATION, _FUNCTION, _STRING, _PERIOD_TYPE)
 _PERIOD, _COMMENT, _COMMENTS = 0x60, 0x68, 0x6A
-_NUMBERS: Final = (0x08, 0x10, 0x18, 0x20, 0x28)
+_NUMBERS: Final = (0x08, 0x10, 0x18, 0x20, 0x28, 0x30)
 _PACKED_1, _PACKED_2, _LINES = 0x0A, 0x12, 0x22
 # Sample types of bytes in use, the usual ones first, and of bytes counted over the run.
 _IN_USE: Final = re.compile(r"inuse(?:_space)?|space|heap[-_]space|heap[-_]live[-_]size|live|unreleased malloc size")
@@ -66,6 +66,9 @@ _KINDS: Final = {
 def looks_like_pprof(start: bytes) -> bool:
     """Return whether the first bytes are those of such a profile."""
     return _START.match(start) is not None
+
+
+_Entry = TypeVar("_Entry")
 
 
 class _ValueType(NamedTuple):
@@ -174,12 +177,12 @@ class _Tables:
         self.comments = [self._string(comment) for comment in comments]
         self.types, self.period_bytes = tuple(self._types(spans[_SAMPLE_TYPE])), None
         for one in self._types(spans[_PERIOD_TYPE]):
-            self.period_bytes = period if one.unit == "bytes" and period > 0 else None
-        self._mappings = self._by_number("mapping", spans[_MAPPING])
-        ranges = [
-            Module(start, end, offset, self._string(path)) for start, end, offset, path in self._mappings.values()
-        ]
-        self.modules = tuple(one for one in ranges if one.start_addr < one.end_addr)
+            self.period_bytes = max(0, period) if one.unit == "bytes" else None
+        self._modules = {
+            number: Module(start, end, offset, self._string(path), self._string(build_id))
+            for number, (start, end, offset, path, build_id) in self._by_number("mapping", spans[_MAPPING]).items()
+        }
+        self.modules = tuple(one for one in self._modules.values() if one.start_addr < one.end_addr)
         self._functions = self._by_number("function", spans[_FUNCTION])
         frames = [Frame(label="heap profile")]
         # The frames of each location: the first and the one behind the last.
@@ -243,11 +246,11 @@ class _Tables:
     def _add_location(self, start: int, end: int, frames: list[Frame]) -> int:
         """Add the frames of a location, the innermost first, and return its number."""
         number, mapping, addr, *_ = self._numbers(start, end)
-        path = self._entry(self._mappings, "mapping", mapping, start)[3] if mapping else 0
-        owner = self._string(path) or None
+        module = self._entry(self._modules, "mapping", mapping, start) if mapping else Module(0, 0, 0, "")
+        owner = module.path or None
         lines = [self._numbers(begin, stop)[:2] for tag, begin, stop in self._wire.fields(start, end) if tag == _LINES]
         for place, (function, line) in enumerate(lines, 1):
-            names = self._entry(self._functions, "function", function, start) if function else (0, 0, 0)
+            names = self._entry(self._functions, "function", function, start) if function else (0,) * 3
             # The address is that of the outermost function, into which the others were inlined.
             frames.append(
                 Frame(
@@ -259,8 +262,9 @@ class _Tables:
                 )
             )
         if not lines:
-            # The mappings say whose it is, where they have addresses.
-            frames.append(Frame(addr or None, object=None if self.modules and addr else owner))
+            # The addresses of mappings say whose it is, where they are those of the process.
+            is_untold = addr and self.modules and not module.has_file_addrs
+            frames.append(Frame(addr or None, object=None if is_untold else owner))
         return number
 
     def _types(self, spans: "array[int]") -> Iterator[_ValueType]:
@@ -279,14 +283,14 @@ class _Tables:
         return found
 
     def _numbers(self, start: int, end: int) -> list[int]:
-        """Return the numbers 1 to 5 of a message; 0 for those that it does not have."""
+        """Return the numbers 1 to 6 of a message; 0 for those that it does not have."""
         found = [0] * len(_NUMBERS)
         for tag, value, _ in self._wire.fields(start, end):
             if tag in _NUMBERS:
                 found[_NUMBERS.index(tag)] = value
         return found
 
-    def _entry(self, table: dict[int, tuple[int, ...]], what: str, number: int, at: int) -> tuple[int, ...]:
+    def _entry(self, table: dict[int, _Entry], what: str, number: int, at: int) -> _Entry:
         found = table.get(number)
         if found is None:
             raise InputError(self._source, f"no {what} {number}", at)

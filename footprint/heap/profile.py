@@ -71,12 +71,19 @@ class Module(NamedTuple):
         end_addr: First address behind it.
         offset: The offset in the file, in bytes.
         path: The file, a name such as `[heap]`, or "".
+        build_id: The build-id of the file, where the profile has it.
     """
 
     start_addr: int
     end_addr: int
     offset: int
     path: str
+    build_id: str = ""
+
+    @property
+    def has_file_addrs(self) -> bool:
+        """Whether the profile has addresses of this file, not of the process: jemalloc_pprof writes such mappings."""
+        return self.start_addr == 0 and self.end_addr == (1 << 64) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +221,7 @@ class Profile:
         has_own_allocator: Whether the process had another allocator than that of its C library, and that wrote it.
         heap_owner: The runtime heap that it counts, `[go heap]` or `[v8 heap]`; None for the heap of malloc.
         sample_period_bytes: The mean distance of the samples, where the profile is sampled: then the amounts are
-            estimates, scaled to all blocks.
+            estimates, scaled to all blocks; 0 where it is unknown.
         notes: Problems of the profile.
         detailed_places: The indexes of the snapshots that have a tree in the profile, where not all trees were built.
     """
@@ -250,7 +257,8 @@ class Profile:
 
 def sampled_notes(source: str, period_bytes: int | None) -> list[Note]:
     """Return the note on a profile that was sampled; none where it counts every block."""
-    if period_bytes is None or period_bytes <= 1:
+    if period_bytes is None or period_bytes == 1:
         return []
-    detail = f"it is sampled, one byte in {period_bytes:,} on average: all amounts are estimates"
+    period = f"one byte in {period_bytes:,} on average" if period_bytes else "and does not tell the period"
+    detail = f"it is sampled, {period}: all amounts are estimates"
     return [Note("heap-sampled", source, detail)]

@@ -19,7 +19,7 @@ from footprint.heap.massif import read_massif
 from tests.calltrees import stack
 from tests.examples import examples
 from tests.massifwriter import ROOT, Line, Moment, lines_of, massif
-from tests.pprofwriter import Call, Location, Map, Sample, message, number, packed, pprof, varint
+from tests.pprofwriter import Call, Location, Map, Sample, message, number, packed, pprof
 
 CORPUS = Path(__file__).resolve().parents[1] / "corpus" / "heap"
 TEXTS = {

@@ -6,9 +6,15 @@ from pathlib import Path
 import pytest
 
 import footprint
+from footprint.attribution.heap_frames import Binary, name_frames
+from footprint.attribution.heap_usage import heap_usage, place_at
 from footprint.cli import main
+from footprint.elf import read_image
+from footprint.elf.functions import read_functions
 from footprint.errors import InputError, UnsupportedError
 from footprint.heap import Frame, Module, Profile, looks_like_profile, read_profile
+from footprint.heap.allocators import Allocators
+from footprint.model.evidence import Evidence
 from tests.calltrees import amounts_by_function, flat_amounts
 from tests.pprofwriter import Call, Location, Map, Sample, message, number, packed, pprof
 
@@ -64,6 +70,32 @@ def test_a_location_without_functions_is_an_address_in_a_mapping() -> None:
     assert profile.notes == ()
     profile = read(pprof(GO, [Sample((1,), (1, 8, 1, 8))], [Location(0x401100)]))
     assert slugs(profile) == ["heap-no-modules"]
+
+
+FILE = Path(__file__).resolve().parents[2] / "sample_binaries" / "heap_by_function" / "heap"
+BUILD_ID = "af9385c0e0d64fc836ea18512b834e3d71c61a1d"
+WHOLE = Map(0, (1 << 64) - 1, 0, "./heap", BUILD_ID)
+
+
+@pytest.mark.parametrize(
+    ("written_id", "is_given", "call"),
+    [
+        (BUILD_ID, True, (str(FILE), "main")),
+        ("00" * 20, True, ("./heap", "[no symbol]")),
+        (BUILD_ID, False, ("./heap", "[no symbol]")),
+    ],
+)
+def test_addresses_of_a_file_are_named_by_the_file_with_the_build_id(
+    written_id: str, call: tuple[str, str], *, is_given: bool
+) -> None:
+    # The range is the whole address space, as jemalloc_pprof writes it. `main` is at 0x519.
+    mapping = WHOLE._replace(build_id=written_id)
+    profile = read(pprof(GO, [Sample((1,), (1, 8, 1, 8))], [Location(0x519 + 5, mapping=1)], [mapping]))
+    assert profile.frames[1] == Frame(0x519 + 5, object="./heap")
+    image = read_image(FILE.read_bytes(), str(FILE))
+    binary = Binary(str(FILE), image, read_functions(image))
+    named = name_frames(profile, "a text", Allocators(), [binary] if is_given else [])
+    assert named.calls[1][:2] == call
 
 
 def test_the_linker_name_of_a_function_is_its_name() -> None:
@@ -126,6 +158,11 @@ def test_a_sampled_profile_is_an_estimate_and_is_not_scaled_again() -> None:
     assert exact.notes == ()
     timed = read(pprof(GO, [Sample((1,), (1, 8, 1, 8))], [ALONE], period=("cpu", "nanoseconds", 10)))
     assert timed.sample_period_bytes is None
+    # jemalloc_pprof does not write the period of its samples.
+    untold = read(pprof(GO, [Sample((1,), (1, 8, 1, 8))], [ALONE], period=("space", "bytes", 0)))
+    assert (untold.sample_period_bytes, slugs(untold)) == (0, ["heap-sampled"])
+    assert place_at(untold, None, "a text") == 0
+    assert heap_usage("a text", untold, 0, name_frames(untold, "a text", Allocators())).evidence is Evidence.ESTIMATED
 
 
 @pytest.mark.parametrize(
@@ -271,6 +308,14 @@ def test_the_profiles_of_a_go_program_have_its_blocks() -> None:
     assert text.sample_period_bytes == 4096
     assert text.snapshots[0].tree is not None
     assert flat_amounts(text.snapshots[0].tree)["main.blocks"] == (3_240_517, 3164)
+
+
+def test_the_profile_of_a_rust_program_has_its_blocks_at_addresses_of_files() -> None:
+    profile = corpus("pprof-jemalloc_pprof0.9.pb.gz")
+    # 10,000,000 and 2,400,000 bytes, in size classes of 5,120 and 896, estimated from samples.
+    assert (profile.snapshots[0].live_bytes, profile.has_own_allocator, profile.heap_owner) == (12_707_576, True, None)
+    assert {frame.object for frame in profile.frames[1:]} == {"./target/release/jp", "/lib/x86_64-linux-gnu/libc.so.6"}
+    assert profile.modules[1].build_id == "76bbfe07557a1b6f29dc4134b9d18f664c236358"
 
 
 # --- our own ----------------------------------------------------------------------------------------------------------

@@ -154,7 +154,8 @@ class _ProcessFiles:
         is_untold = any(
             frame.addr is not None and (frame.object is None or frame.function is None) for frame in profile.frames
         )
-        if not is_untold or profile.modules:
+        # Mappings name their files by a path, which another machine or container has not, or by a build-id.
+        if not is_untold or (profile.modules and not any(module.build_id for module in profile.modules)):
             return ()
         return [*self._own.values(), *(one for one in self._given if one.path not in self._own)]
 
