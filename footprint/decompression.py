@@ -16,6 +16,7 @@ _MOST_INFLATED_BYTES: Final = 2 << 30
 _MOST_LINE_BYTES: Final = 16 << 20
 _KEPT_BYTES: Final = 4 << 20
 _GZIP, _BZIP2, _XZ, _ZSTD = b"\x1f\x8b", b"BZh", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd"
+_ZSTD_FRAME, _ZSTD_SKIPPABLE = 0xFD2FB528, 0x184D2A50
 _START_BYTES: Final = 6
 _MOST_XZ_MEMORY_BYTES: Final = 256 << 20
 
@@ -79,19 +80,24 @@ def _unpacked_xz(view: memoryview, source: str) -> Iterator[bytes]:
         import lzma  # noqa: PLC0415 # few files are compressed so, and some builds of Python have no lzma
     except ImportError:
         raise UnsupportedError(source, "compressed with xz, and this Python has no lzma", 0) from None
-    unpacker = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_MOST_XZ_MEMORY_BYTES)
     total_bytes, rest = 0, view
-    while not unpacker.eof:
-        given, rest = (rest[:PIECE_BYTES], rest[PIECE_BYTES:]) if unpacker.needs_input else (view[:0], rest)
-        if unpacker.needs_input and not given:
-            raise InputError(source, "the compressed data is damaged: it is cut")
-        try:
-            piece = unpacker.decompress(bytes(given), PIECE_BYTES)
-        except lzma.LZMAError as error:
-            raise InputError(source, f"the compressed data is damaged: {error}") from error
-        total_bytes += len(piece)
-        _check_size(total_bytes, source)
-        yield piece
+    while rest:
+        unpacker = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_MOST_XZ_MEMORY_BYTES)
+        while not unpacker.eof:
+            given, rest = (rest[:PIECE_BYTES], rest[PIECE_BYTES:]) if unpacker.needs_input else (view[:0], rest)
+            if unpacker.needs_input and not given:
+                raise InputError(source, "the compressed data is damaged: it is cut")
+            try:
+                piece = unpacker.decompress(bytes(given), PIECE_BYTES)
+            except lzma.LZMAError as error:
+                raise InputError(source, f"the compressed data is damaged: {error}") from error
+            total_bytes += len(piece)
+            _check_size(total_bytes, source)
+            yield piece
+        # Another stream may follow, after zeros.
+        rest = view[len(view) - len(rest) - len(unpacker.unused_data) :]
+        begin = bytes(rest[:PIECE_BYTES])
+        rest = rest[len(begin) - len(begin.lstrip(b"\0")) :]
 
 
 def _check_size(total_bytes: int, source: str) -> None:
@@ -100,6 +106,9 @@ def _check_size(total_bytes: int, source: str) -> None:
 
 
 def _zstd_file(view: memoryview, source: str) -> IO[bytes]:
+    if not _is_whole_zstd(view):
+        # The package `zstandard` reads to the cut, and reports nothing.
+        raise InputError(source, "the compressed data is damaged: it is cut")
     with suppress(ImportError):
         return cast("IO[bytes]", import_module("compression.zstd").ZstdFile(_View(view)))
     try:
@@ -108,6 +117,37 @@ def _zstd_file(view: memoryview, source: str) -> IO[bytes]:
         cause = "compressed with zstd, which needs Python 3.14 or the package `zstandard`; or decompress it first"
         raise UnsupportedError(source, cause, 0) from None
     return cast("IO[bytes]", reader.stream_reader(_View(view), read_across_frames=True))
+
+
+def _is_whole_zstd(view: memoryview) -> bool:
+    """Return whether data ends at the end of a frame, by the sizes of its blocks; other damage is found later.
+
+    Source: RFC 8878, section 3.1.
+    """
+
+    def number(size_bytes: int) -> int:
+        return int.from_bytes(view[at : at + size_bytes], "little")
+
+    at = 0
+    while at < len(view):
+        magic, at = number(4), at + 4
+        if magic & 0xFFFFFFF0 == _ZSTD_SKIPPABLE:
+            at += 4 + number(4)
+            continue
+        if magic != _ZSTD_FRAME:
+            return True
+        flags = number(1)
+        is_one_segment = flags >> 5 & 1
+        at += 1 + (1 - is_one_segment) + (0, 1, 2, 4)[flags & 3] + (is_one_segment, 2, 4, 8)[flags >> 6]
+        is_last = 0
+        while not is_last:
+            if at + 3 > len(view):
+                return False
+            block, at = number(3), at + 3
+            is_last, is_repeated_byte = block & 1, block >> 1 & 3 == 1
+            at += 1 if is_repeated_byte else block >> 3
+        at += 4 if flags & 4 else 0
+    return at == len(view)
 
 
 def _inflated(file: IO[bytes], source: str) -> Iterator[bytes]:

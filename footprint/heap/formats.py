@@ -90,10 +90,10 @@ def read_profile(data: Buffer, name: str, choose: Callable[[Profile], Collection
     without_trees = read_massif(pieces, name, wanted=())
     # The trees of an XTree are columns of one table: all are needed.
     if without_trees.format == "xtree":
-        return read_massif(pieces_of(data, name), name)
+        return read_massif(_text_of(data, name), name)
     # The last tree shows whether the text was cut.
     wanted = {*choose(without_trees), *without_trees.detailed_places[-1:]}
-    return read_massif(pieces_of(data, name), name, wanted)
+    return read_massif(_text_of(data, name), name, wanted)
 
 
 def _format_of(start: bytes) -> HeapFormat | None:
@@ -101,6 +101,25 @@ def _format_of(start: bytes) -> HeapFormat | None:
 
 
 def _opened(data: Buffer, name: str) -> tuple[bytes, Iterator[bytes]]:
-    pieces = pieces_of(data, name)
+    pieces = _text_of(data, name)
     start = next(pieces, b"")
     return start, chain((start,), pieces)
+
+
+def _text_of(data: Buffer, name: str) -> Iterator[bytes]:
+    """Decompress a profile in pieces, and replace the ends of lines that a terminal wrote (`kubectl exec -t`)."""
+    pieces = pieces_of(data, name)
+    start = next(pieces, b"")
+    pieces = chain((start,), pieces)
+    first_line, end, _ = start.partition(b"\n")
+    is_from_terminal = first_line.endswith(b"\r") and end and b"\0" not in first_line
+    return _without_returns(pieces) if is_from_terminal else iter(pieces)
+
+
+def _without_returns(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    carry = b""
+    for piece in pieces:
+        text = carry + piece
+        carry = b"\r" if text.endswith(b"\r") else b""
+        yield text.removesuffix(b"\r").replace(b"\r\n", b"\n")
+    yield carry

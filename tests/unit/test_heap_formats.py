@@ -1,6 +1,7 @@
 """A new format of heap profiles is one module, one line in the table, and one test."""
 
-from collections.abc import Iterable
+import gzip
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
@@ -8,11 +9,12 @@ from pkgutil import iter_modules
 import pytest
 
 import footprint
-from footprint import heap
+from footprint import decompression, heap
 from footprint.errors import InputError
 from footprint.heap import Counted, HeapSnapshot, Profile, formats, looks_like_profile
 from footprint.heap.formats import FORMATS, HeapFormat
 
+CORPUS = Path(__file__).resolve().parents[1] / "corpus" / "heap"
 TOY = b"toy heap\n4096\n"
 
 
@@ -49,3 +51,19 @@ def test_a_format_with_a_line_in_the_table_is_read_everywhere(tmp_path: Path, mo
 def test_no_format_takes_the_profile_of_another(one: HeapFormat) -> None:
     for text in (b"", b"\0" * 64, b"desc", b"{}", b"v", b"heap", b"%PDF"):
         assert not one.looks_like(text)
+
+
+@pytest.mark.parametrize(
+    "name", ["massif-3.19-default.out", "heapprofile-jemalloc5.3-heap.txt", "heaptrack-1.4-ten.txt"]
+)
+@pytest.mark.parametrize("compress", [bytes, gzip.compress])
+def test_the_line_ends_of_a_terminal_change_no_profile(
+    name: str, compress: Callable[[bytes], bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (CORPUS / name).read_bytes()
+    terminal = compress(text.replace(b"\n", b"\r\n"))
+    expected = heap.read_profile(text, "x")
+    assert heap.read_profile(terminal, "x") == expected
+    # Pieces end anywhere, also inside of an end of line.
+    monkeypatch.setattr(decompression, "PIECE_BYTES", 101)
+    assert heap.read_profile(terminal, "x").snapshots == expected.snapshots

@@ -6,6 +6,7 @@ import lzma
 import subprocess
 import sys
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,29 @@ def test_the_line_ends_of_a_terminal_change_no_figure(text: bytes, tmp_path: Pat
 def test_a_compressed_text_that_was_cut_is_refused(compress: Callable[[bytes], bytes], tmp_path: Path) -> None:
     with pytest.raises(InputError, match="the compressed data is damaged"):
         private_bytes(compress(SMAPS)[:-40], tmp_path / "cut")
+
+
+@pytest.mark.parametrize("options", [{}, {"write_checksum": True}, {"write_content_size": False}])
+@pytest.mark.parametrize("cut_bytes", [1, 3, 40, 1000])
+def test_a_text_of_zstd_that_was_cut_is_refused(options: dict[str, bool], cut_bytes: int, tmp_path: Path) -> None:
+    zstandard = pytest.importorskip("zstandard")
+    # Random names: several blocks, of which a reader returns the first ones. The file ends after a small frame.
+    lines = [f"{sha256(bytes([at % 251, at >> 8])).hexdigest()}\n".encode() for at in range(5000)]
+    packer = zstandard.ZstdCompressor(**options)
+    packed = packer.compress(SMAPS + b"".join(lines)) + packer.compress(SMAPS)
+    path = tmp_path / "text.zst"
+    path.write_bytes(packed)
+    assert b"".join(decompression.pieces_of(packed, "x")) == SMAPS + b"".join(lines) + SMAPS
+    with pytest.raises(InputError, match="the compressed data is damaged: it is cut"):
+        private_bytes(packed[:-cut_bytes], path)
+
+
+def test_each_stream_of_xz_is_read() -> None:
+    packed = lzma.compress(SMAPS)
+    for padding in (b"", bytes(4)):
+        assert b"".join(decompression.pieces_of(packed + padding + packed + padding, "x")) == SMAPS + SMAPS
+    with pytest.raises(InputError, match="the compressed data is damaged"):
+        b"".join(decompression.pieces_of(packed + b"no stream", "x"))
 
 
 @pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress])
