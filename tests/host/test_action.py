@@ -46,6 +46,15 @@ def test_what_fails_annotates_and_comments_once_however_often_it_runs(runner: Ru
     assert "exceeded" not in second
 
 
+def test_a_token_without_rights_fails_no_check(runner: Runner) -> None:
+    (runner.bin / "gh").write_text(
+        "#!/bin/sh\necho 'gh: Resource not accessible by integration (HTTP 403)' >&2\nexit 1\n"
+    )
+    (runner.folder / "footprint.toml").write_text('[budgets]\nmapped_writable_bytes = "1 GiB"\n')
+    assert [one.code for one in act(runner)] == [0, 0, 0]
+    assert runner.comments == ["Looks good."]
+
+
 def test_without_comment_nothing_is_posted(runner: Runner) -> None:
     assert len(act(runner, comment="false")) == 2
     assert runner.comments == ["Looks good."]
