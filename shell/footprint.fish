@@ -174,7 +174,7 @@ complete -c footprint -n '__footprint_has_verb maps' -l strict -d 'Exit with 4 i
 complete -c footprint -n '__footprint_has_verb maps' -s h -l help -d 'Show the help, and exit.'
 
 complete -c footprint -n '__footprint_has_verb heap' -l at -x -d 'The number of a snapshot, a time such as 1.5s, end, or peak.'
-complete -c footprint -n '__footprint_has_verb heap' -l by -x -a 'owner function tree callers' -d 'The grouping of the sums.'
+complete -c footprint -n '__footprint_has_verb heap' -l by -x -a 'owner function tree callers growth' -d 'The grouping of the sums.'
 complete -c footprint -n '__footprint_has_verb heap' -l threshold -x -d 'Leave smaller calls out of a tree.'
 complete -c footprint -n '__footprint_has_verb heap' -l alloc-fn -x -d 'A function that only passes memory on, or the beginning of names (pool_*); repeatable.'
 complete -c footprint -n '__footprint_has_verb heap' -l allocators -d 'List the functions that only pass memory on, and the rules that say so.'

@@ -4,6 +4,7 @@ A pipe can be read once. So whatever is not a live process, a program or a folde
 part of the answer works on these bytes.
 """
 
+import errno
 import os
 import stat
 from collections.abc import Iterable, Sequence
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from footprint.decompression import is_compressed, pieces_of
 from footprint.elf import Buffer, starts_like_archive, starts_like_elf
-from footprint.errors import InputError, UsageError
+from footprint.errors import AccessError, InputError, UsageError
 from footprint.files import StrPath, open_input, text_of
 from footprint.process import Snapshot, looks_like_memory_text, read_process, read_texts
 from footprint.process.snapshot import TEXT_CAPTURE_START, looks_like_capture
@@ -40,6 +41,7 @@ __all__ = (
     "resolve_any",
     "resolve_processes",
     "snapshot_of",
+    "split_moment",
 )
 
 Named = int | StrPath
@@ -150,12 +152,14 @@ class Text(NamedTuple):
     """A saved `maps`, `smaps` or `pmap` text, or a file that is none of the other types.
 
     Attributes:
-        name: The path, or `standard input`.
+        name: The path, or `standard input`; of a heap profile with its moment, as the user named it.
         data: The whole file.
+        moment: The moment that was named of a heap profile (`massif.out@peak`).
     """
 
     name: str
     data: Buffer
+    moment: str | None = None
 
 
 class AuditFile(NamedTuple):
@@ -240,12 +244,37 @@ def resolve(target: Named | SingleTarget, *, root: StrPath | None = None) -> Sin
     path = os.fspath(target)  # type: ignore[arg-type] # no number
     if path != "-" and _is_program(path, has_root=root is not None):
         return Program(path)
+    file, moment = split_moment(path)
+    if moment is not None:
+        return _at_moment(path, file, moment)
     name = _STANDARD_INPUT if path == "-" else path
     data = _unpacked(open_input(path), name)
     head = bytes(data[:_HEAD_BYTES])
     if looks_like_capture(head):
         return Capture(name, _captured(data, name))
     return AuditFile(name, data) if _looks_like_audit(head) else Text(name, data)
+
+
+def split_moment(name: str) -> tuple[str, str | None]:
+    """Split `FILE@MOMENT` into the file and the moment; the moment is None where a file has the whole name."""
+    file, _, moment = name.rpartition("@")
+    if not file or not moment or os.path.lexists(name) or (file != "-" and not os.path.exists(file)):
+        return name, None
+    return file, moment
+
+
+def _at_moment(name: str, file: str, moment: str) -> Text:
+    """Read a heap profile of which a moment was named.
+
+    Raises:
+        AccessError: If it is no heap profile: then no file has the name.
+    """
+    from footprint.heap import looks_like_profile  # noqa: PLC0415 # few targets are moments
+
+    data = open_input(file)
+    if not looks_like_profile(data, file):
+        raise AccessError(name, os.strerror(errno.ENOENT))
+    return Text(name, data, moment)
 
 
 def _captured(data: Buffer, name: str) -> tuple[Snapshot, ...]:

@@ -103,6 +103,7 @@ class HeapBy(StrEnum):
     FUNCTION = "function"
     TREE = "tree"
     CALLERS = "callers"
+    GROWTH = "growth"
 
 
 class VariableKind(StrEnum):

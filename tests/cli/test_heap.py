@@ -234,6 +234,86 @@ def test_a_terminal_without_blocks_gets_ascii() -> None:
     assert "#" in drawn(80, MASSIF, TERM="linux")
 
 
+# --- moments of one profile -------------------------------------------------------------------------------------------
+
+SERIES = "tests/corpus/heap/massif-3.19-default.out"
+
+
+def test_moments_of_one_profile_are_compared(capfdbinary: Captured) -> None:
+    text = answer(capfdbinary, f"{SERIES}@15", f"{SERIES}@peak")
+    assert text.startswith("2 moments of one profile\n")
+    assert rows(text, "By object")[0] == ["351,000", "2,028,956", "+1,677,956", "[no object: lines only]"]
+    answered = found(capfdbinary, f"{SERIES}@15", f"{SERIES}@peak")
+    assert [(row["file"], row["snapshot"]) for row in answered["profiles"]] == [
+        (f"{SERIES}@15", 15),
+        (f"{SERIES}@peak", 63),
+    ]
+    for name, at in ((f"{SERIES}@15", "15"), (f"{SERIES}@peak", "63")):
+        alone = [row | {"file": name} for row in found(capfdbinary, SERIES, "--at", at)["heap"]]
+        assert [row for row in answered["heap"] if row["file"] == name] == alone
+
+
+def test_a_moment_of_one_profile_is_that_of_at(capfdbinary: Captured) -> None:
+    named, chosen = found(capfdbinary, f"{SERIES}@23"), found(capfdbinary, SERIES, "--at", "23")
+    assert [row | {"file": SERIES} for row in named["heap"]] == chosen["heap"]
+    # --at is the moment of those that are named without one.
+    (first, second) = found(capfdbinary, f"{SERIES}@23", SERIES, "--at", "15")["profiles"]
+    assert (first["snapshot"], second["snapshot"]) == (23, 15)
+
+
+def test_a_profile_with_an_at_sign_in_its_name_is_read(capfdbinary: Captured, tmp_path: Path) -> None:
+    text = (ROOT / MASSIF).read_bytes()
+    for name in ("massif.out@3", "user@host.out", "massif.out"):
+        (tmp_path / name).write_bytes(text)
+    assert found(capfdbinary, f"{tmp_path}/massif.out@3")["profiles"][0]["snapshot"] == 13
+    assert found(capfdbinary, f"{tmp_path}/user@host.out")["profiles"][0]["snapshot"] == 13
+    assert found(capfdbinary, f"{tmp_path}/user@host.out@13")["profiles"][0]["file"] == f"{tmp_path}/user@host.out@13"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        ([f"{MASSIF}@99"], 2, "has no snapshot 99: the last one is 13"),
+        ([f"{MASSIF}@later"], 2, "'later' is not a moment of sample_binaries/heap_by_function/massif.out"),
+        (["/nowhere@5"], 3, "/nowhere@5: No such file"),
+        ([f"{MASSIF}@"], 3, "massif.out@: No such file"),
+        ([DHAT, "--by", "growth"], 2, "has no call tree before this moment"),
+        ([MASSIF, MASSIF, "--by", "growth"], 2, "--by growth shows one profile"),
+    ],
+)
+def test_a_moment_that_is_none_is_told(capfdbinary: Captured, words: list[str], code: int, message: str) -> None:
+    refusal = refused(capfdbinary, *words)
+    assert refusal[0] == code
+    assert message in refusal[1]
+
+
+def test_diff_compares_moments_as_heap_does(capfdbinary: Captured) -> None:
+    both = [f"{SERIES}@15", f"{SERIES}@peak"]
+    assert main(["diff", *both]) == 0
+    assert capfdbinary.readouterr().out.decode() == answer(capfdbinary, *both)
+    # Only a heap profile has moments.
+    assert main(["diff", "tests/corpus/smaps-sleep.txt@5", "tests/corpus/smaps-sleep.txt"]) == 3
+    assert b"smaps-sleep.txt@5: No such file" in capfdbinary.readouterr().err
+
+
+def test_growth_is_that_of_each_function_and_says_when_most_of_it_came(capfdbinary: Captured, tmp_path: Path) -> None:
+    def tree(load: int, cache: int) -> Line:
+        below = (Line(load, "0x1: load (in /app)"), Line(cache, "0x2: cache (in /app)"))
+        return Line(load + cache, HEADING, below)
+
+    sizes = [(100, 50), (100, 60), (400, 60), (450, 40)]
+    moments = [Moment(n, sum(one), tree=tree(*one), is_peak=n == 3) for n, one in enumerate(sizes)]
+    path = profile(tmp_path, massif(moments))
+    assert rows(answer(capfdbinary, path, "--by", "growth"), "By growth, from snapshot 0 to snapshot 3") == [
+        ["+350", "100", "450", "1 and 2", "+300", "app", "load"],
+        ["-10", "50", "40", "0 and 1", "+10", "app", "cache"],
+    ]
+    (row, _) = found(capfdbinary, path, "--by", "growth")["growth"]
+    assert (row["symbol"], row["growth_bytes"]) == ("load", 350)
+    assert (row["step_first_snapshot"], row["step_last_snapshot"], row["step_bytes"]) == (1, 2, 300)
+    assert found(capfdbinary, f"{path}@2", "--by", "growth")["growth"][0]["growth_bytes"] == 300
+
+
 # --- JSON -------------------------------------------------------------------------------------------------------------
 
 

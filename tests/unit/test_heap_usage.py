@@ -195,7 +195,7 @@ def test_the_only_function_with_lines_places_its_file_although_another_frame_nam
     profile = read_profile(massif([Moment(1, 64, tree=tree)]), "a text")
     image = read_image((SAMPLE / "heap").read_bytes(), PROGRAM)
     calls = name_frames(profile, "a text", Allocators(), [Binary(PROGRAM, image, read_functions(image))]).calls
-    assert calls[1] == (PROGRAM, "load_parameters", False)
+    assert calls[1][:2] == (PROGRAM, "load_parameters")
 
 
 def _below_main(size_bytes: int) -> Line:

@@ -25,7 +25,7 @@ from footprint.sources.debug_files import DebugFiles, DebugSearch
 from footprint.sources.open_files import OpenFiles
 from footprint.sources.process_files import open_saved_file
 from footprint.verbs.audit.request import HeapRequest
-from footprint.verbs.heap.call import BinaryFiles, read_usage
+from footprint.verbs.heap.call import BinaryFiles, read_usages
 
 __all__ = ("with_heap",)
 
@@ -66,7 +66,9 @@ def with_heap(
     files = _ProcessFiles(snapshot, asked.binaries, root, debug, open_file)
     allocators = Allocators(asked.allocators)
     data = open_input(asked.path)
-    usage = read_usage(asked.called or asked.path, data, asked.at or _AT_END, allocators, files.binaries, files.opened)
+    name = asked.called or asked.path
+    moment = (name, asked.at or _AT_END)
+    (usage,) = read_usages(name, data, [moment], allocators, files.binaries, files.opened)
     if usage.snapshot is None or usage.profile.counted not in {Counted.HEAP, Counted.PAGES}:
         raise UsageError(f"{usage.file} has no memory in use at a moment, so it cannot be joined with a process")
     owners = _owners(usage, {row.owner for row in audit.ledger})

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from footprint.attribution.heap_frames import Binary, name_frames
 from footprint.attribution.heap_usage import HeapUsage, heap_usage, place_at
@@ -20,10 +20,10 @@ from footprint.process.mapped_files import FileOpener
 from footprint.sources.debug_files import STANDARD_PLACES, DebugFiles, DebugSearch
 from footprint.sources.open_files import OpenFiles
 from footprint.sources.roots import path_inside
-from footprint.sources.target import Text
+from footprint.sources.target import Text, split_moment
 from footprint.units import format_bytes
 
-__all__ = ("BinaryFiles", "HeapProfiles", "heap_profile", "read_usage")
+__all__ = ("BinaryFiles", "HeapProfiles", "heap_profile", "read_usages")
 
 # So many call trees of a massif profile, evenly spread, show what has been there since the start.
 _STEPS: Final = 8
@@ -68,7 +68,9 @@ def heap_profile(
 
     Args:
         paths: The profiles, of massif, DHAT, heaptrack, gperftools or jemalloc: paths, or files that are resolved.
-        at: Which moment: the number of a snapshot, a time with its unit, `end`, or `peak`; None for the peak.
+            `massif.out@5` is the moment 5 of `massif.out`, unless a file has that name.
+        at: Which moment of those that were named without one: the number of a snapshot, a time with its unit, `end`,
+            or `peak`; None for the peak.
         allocators: More functions that only hand memory on: names, or beginnings of names with a `*` behind them.
         binaries: Programs and libraries of the process, for profiles that name functions and no objects. A program
             brings the libraries that it needs.
@@ -86,28 +88,57 @@ def heap_profile(
     files = BinaryFiles(root, debug)
     known = files.with_needed(binaries)
     known_allocators = Allocators(allocators)
-    found: list[HeapUsage] = []
+    asked = [_asked(path, at) for path in paths]
+    found_of: dict[int, HeapUsage] = {}
     notes: list[Note] = []
-    for path in paths:
-        name = path.name if isinstance(path, Text) else os.fspath(path)
+    for file in dict.fromkeys(one.file for one in asked):
+        places = [place for place, one in enumerate(asked) if one.file == file]
         try:
-            data = path.data if isinstance(path, Text) else open_input(name)
-            usage = read_usage(
-                name, data, at, known_allocators, lambda _: known, files.opened, has_all_trees=has_all_trees
+            data = asked[places[0]].data
+            data = open_input(file) if data is None else data
+            moments = [(asked[place].name, asked[place].at) for place in places]
+            usages = read_usages(
+                file, data, moments, known_allocators, lambda _: known, files.opened, has_all_trees=has_all_trees
             )
-            found.append(usage)
+            found_of |= zip(places, usages, strict=True)
         except UsageError:
             raise
         except FootprintError as error:
             if len(paths) == 1:
                 raise
-            notes.append(Note("file-unreadable", name, error.detail))
+            notes.append(Note("file-unreadable", file, error.detail))
+    found = [found_of[place] for place in sorted(found_of)]
     if not found:
         raise InputError(notes[0].subject, f"nothing could be read: {notes[0].detail}")
     _check_alike(found)
     notes += [note for one in found for note in one.notes]
     findings = find_all({Fact.HEAP: HeapFacts(found[0])}) if len(paths) == 1 else ()
     return HeapProfiles(tuple(found), tuple(dict.fromkeys(notes + files.notes)), findings)
+
+
+class _Asked(NamedTuple):
+    """A profile as the user named it.
+
+    Attributes:
+        name: Its name in the answer: with the moment, where it was named so.
+        file: The file.
+        at: The moment.
+        data: The whole file; None where it was not read yet.
+    """
+
+    name: str
+    file: str
+    at: str | None
+    data: Buffer | None = None
+
+
+def _asked(path: StrPath | Text, at: str | None) -> _Asked:
+    if isinstance(path, Text):
+        file = path.name if path.moment is None else path.name.removesuffix(f"@{path.moment}")
+        return _Asked(path.name, file, path.moment or at, path.data)
+    name = os.fspath(path)
+    file, moment = split_moment(name)
+    return _Asked(name, file, moment or at)
 
 
 def _check_alike(usages: Sequence[HeapUsage]) -> None:
@@ -126,22 +157,22 @@ def _counted_by(usage: HeapUsage) -> str:
     return f"what was {usage.tally} over the run" if usage.tally and counted is Counted.HEAP else _AMOUNTS[counted]
 
 
-def read_usage(
-    name: str,
+def read_usages(
+    file: str,
     data: Buffer,
-    at: str | None,
+    moments: Sequence[tuple[str, str | None]],
     allocators: Allocators,
     binaries: Callable[[Profile], Sequence[Binary]],
     opened: Callable[[str], Binary | None],
     *,
     has_all_trees: bool = False,
-) -> HeapUsage:
-    """Read a profile, and return what it says of one moment.
+) -> list[HeapUsage]:
+    """Read a profile once, and return what it says of some moments.
 
     Args:
-        name: The name of the profile in the answer.
+        file: The name of the profile in messages.
         data: The whole file.
-        at: Which moment, as `heap_profile` has it.
+        moments: For each moment its name in the answer, and which one it is, as `heap_profile` has it.
         allocators: The functions that only hand memory on.
         binaries: Returns the files of the process that the profile does not name.
         opened: Returns the file at a path that the profile names; None if it cannot be read.
@@ -152,22 +183,27 @@ def read_usage(
         UsageError: If it has no such moment.
     """
 
+    def places_in(profile: Profile) -> list[int | None]:
+        return [place_at(profile, at, file) for _, at in moments]
+
     def chosen(profile: Profile) -> list[int]:
-        place, trees = place_at(profile, at, name), profile.tree_places
+        places, trees = places_in(profile), profile.tree_places
         count = _STEPS
         if has_all_trees:
             count = max(count, min(_MOST_TREES, len(trees) * _MOST_TREE_BYTES // max(1, len(data)), len(trees)))
         # Evenly spread, the first and the last among them.
         steps = {trees[(len(trees) - 1) * step // (count - 1)] for step in range(count)} if trees else set()
-        return sorted(steps | ({place} if place is not None else set()))
+        return sorted(steps.union(place for place in places if place is not None))
 
-    profile = read_profile(data, name, chosen)
-    place = place_at(profile, at, name)
-    named = name_frames(profile, name, allocators, binaries(profile), opened)
-    usage = heap_usage(name, profile, place, named)
-    if at == "end" and place is not None and place + 1 < len(profile.snapshots):
-        usage = replace(usage, notes=(*usage.notes, _end_untold(profile, place, name)))
-    return usage
+    profile = read_profile(data, file, chosen)
+    named = name_frames(profile, file, allocators, binaries(profile), opened)
+    usages = []
+    for (name, at), place in zip(moments, places_in(profile), strict=True):
+        usage = heap_usage(name, profile, place, named)
+        if at == "end" and place is not None and place + 1 < len(profile.snapshots):
+            usage = replace(usage, notes=(*usage.notes, _end_untold(profile, place, file)))
+        usages.append(usage)
+    return usages
 
 
 def _end_untold(profile: Profile, place: int, name: str) -> Note:

@@ -55,13 +55,14 @@ def heap(
 ) -> int:
     """Show how much heap a program had over time, and which objects and functions asked for it.
 
-    Several profiles are compared with the first.
+    Several profiles, or moments of one, are compared with the first.
 
     \b
     footprint heap massif.out
     footprint heap massif.out --at 63 --by callers
     footprint heap dhat.out --binary ./program
     footprint heap before.out after.out
+    footprint heap massif.out@5 massif.out@peak
     footprint heap massif.out --html report.html
     """
     is_one = len(files) == 1
@@ -87,7 +88,7 @@ def heap(
     # The bounds of the option let "nan" pass.
     if not 0 <= threshold <= 100:
         raise UsageError("--threshold is a number of percent")
-    if not is_one and by in {options.HeapBy.TREE, options.HeapBy.CALLERS}:
+    if not is_one and by not in {options.HeapBy.OWNER, options.HeapBy.FUNCTION}:
         raise UsageError(f"--by {by.value} shows one profile: compare several by owner or function")
     found = call.heap_profile(
         *files,
@@ -96,7 +97,7 @@ def heap(
         binaries=binaries or (),
         root=root,
         debug=debug,
-        has_all_trees=output.has_report,
+        has_all_trees=output.has_report or by is options.HeapBy.GROWTH,
     )
     return write_judged(answer, found, found.findings, conditions, f"heap {' '.join(files)}", output, found.notes)
 

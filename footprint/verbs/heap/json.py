@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
+from footprint.attribution.heap_growth import growth_of
 from footprint.attribution.heap_usage import HeapUsage
 from footprint.elf import shown_name
 from footprint.errors import Note
@@ -30,7 +31,7 @@ class HeapTarget(NamedTuple):
     """The profiles that were read.
 
     Attributes:
-        files: The files.
+        files: The files, with the moments that were named of them.
         by: What the report is grouped by.
     """
 
@@ -42,7 +43,7 @@ class ProfileRow(NamedTuple):
     """One heap profile.
 
     Attributes:
-        file: The file.
+        file: The file, with the moment that was named of it.
         format: The profiler that wrote it.
         counted: What its amounts are: `heap` bytes, `pages` of address space, bytes of `copies`, or `events`.
         command: The program that was profiled; null where the profile does not say.
@@ -182,6 +183,38 @@ class AllocatorRow(NamedTuple):
     block_count: Signed | None
 
 
+class GrowthRow(NamedTuple):
+    """How the memory of one function grew.
+
+    Attributes:
+        file: The profile.
+        owner: The path of the object that the function is in, or in brackets why it is not known.
+        symbol: The linker name of the function; null where it has none.
+        name: The name to show, or in brackets why there is none.
+        first_snapshot: The number of the first snapshot with a call tree.
+        first_bytes: Its bytes then.
+        last_snapshot: The number of the snapshot that the other tables are about.
+        last_bytes: Its bytes then.
+        growth_bytes: The difference.
+        step_first_snapshot: The number of the snapshot after which it grew most until the next one with a call tree.
+        step_last_snapshot: The number of this next one.
+        step_bytes: By how much it grew between them.
+    """
+
+    file: str
+    owner: str
+    symbol: str | None
+    name: str
+    first_snapshot: int
+    first_bytes: Signed
+    last_snapshot: int
+    last_bytes: Signed
+    growth_bytes: Signed
+    step_first_snapshot: int
+    step_last_snapshot: int
+    step_bytes: Signed
+
+
 class TallyRow(NamedTuple):
     """An amount that the profile counts over the whole run.
 
@@ -211,6 +244,7 @@ class HeapJson(Envelope):
         owners: The bytes by object.
         heap: The bytes by function.
         calls: The call tree, with `--by tree` or `--by callers`.
+        growth: What grew from the first call tree to the chosen moment, by function, with `--by growth`.
         allocators: The functions that only pass memory on, with `--allocators`.
         tallies: What was counted over the whole run.
         findings: What the heap could do without.
@@ -225,6 +259,7 @@ class HeapJson(Envelope):
     owners: tuple[OwnerBytes, ...]
     heap: tuple[FunctionBytes, ...]
     calls: tuple[CallRow, ...]
+    growth: tuple[GrowthRow, ...]
     allocators: tuple[AllocatorRow, ...]
     tallies: tuple[TallyRow, ...]
     findings: tuple[FindingRow, ...]
@@ -241,7 +276,7 @@ def heap_members(
     has_allocators: bool = False,
     findings: Sequence[Finding] = (),
 ) -> Json:
-    """Return the members of the answer; `by` is `tree` or `callers` where the call trees are wanted too."""
+    """Return the members of the answer; `by` is `tree`, `callers` or `growth` where these tables are wanted too."""
     grown = {"tree": callees, "callers": callers}.get(by)
     owners: list[OwnerBytes] = []
     functions: list[FunctionBytes] = []
@@ -268,6 +303,7 @@ def heap_members(
             owners=tuple(owners),
             heap=tuple(functions),
             calls=tuple(calls),
+            growth=tuple([row for usage in usages for row in _growth_rows(usage)]) if by == "growth" else (),
             allocators=tuple(allocators),
             tallies=tuple([row for usage in usages for row in _tallies(usage.profile, usage.file)]),
             findings=finding_rows(findings, 1),
@@ -319,6 +355,24 @@ def tree_members(tree: CallTree, shares: Iterable[Share], file: str) -> Json:
 
 def _share_rows(shares: Iterable[Share], file: str) -> Iterator[FunctionBytes]:
     return (FunctionBytes(file, *heap_share(share)) for share in shares)
+
+
+def _growth_rows(usage: HeapUsage) -> Iterator[GrowthRow]:
+    growth = growth_of(usage)
+    for one in growth.functions:
+        owner, symbol, name, *_ = heap_share(Share(one.owner, one.function, one.last_bytes))
+        yield like(
+            GrowthRow,
+            one,
+            file=usage.file,
+            owner=owner,
+            symbol=symbol,
+            name=name,
+            first_snapshot=growth.numbers[0],
+            last_snapshot=growth.numbers[-1],
+            step_first_snapshot=one.step[0],
+            step_last_snapshot=one.step[1],
+        )
 
 
 def _call_rows(tree: CallTree, file: str) -> Iterator[CallRow]:

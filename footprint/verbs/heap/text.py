@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Final
 
+from footprint.attribution.heap_growth import growth_of
 from footprint.attribution.heap_usage import HeapUsage, used_bytes
 from footprint.errors import Note
 from footprint.formats.document import Block, Document, Facts, Graph, GraphPoint, Heading, Paragraph, Table, Verdict
@@ -232,6 +233,8 @@ def _by(usage: HeapUsage, by: str, names: Names, threshold_percent: float, top: 
     attribution, tree = usage.attribution, usage.tree
     if attribution is None or tree is None or not attribution.shares or by == "owner":
         return []
+    if by == "growth":
+        return _growth(usage, names, top)
     if by == "function":
         title = "By function"
         table = _shares_table(
@@ -254,6 +257,33 @@ def _by(usage: HeapUsage, by: str, names: Names, threshold_percent: float, top: 
         rows = _tree_rows(usage, shown, least_bytes, top, lambda node: _label(shown, node, names, is_raw=is_raw))
         table = Table((*_amount_headings(usage), "function"), tuple(rows))
     return [Heading(f"{title}, {moment_name(usage)}"), table]
+
+
+def _growth(usage: HeapUsage, names: Names, top: int) -> list[Block]:
+    """List by how much each function grew from the first call tree on, and when it grew most."""
+    growth = growth_of(usage)
+    shown, rest = cut_at([one for one in growth.functions if one.growth_bytes or one.step_bytes], top)
+    first, last = growth.numbers[0], growth.numbers[-1]
+    columns = ("grew", f"at {first}", f"at {last}", "most between", "then", "object", "function")
+    rows = tuple(
+        (
+            f"{one.growth_bytes:+,}",
+            f"{one.first_bytes:,}",
+            f"{one.last_bytes:,}",
+            f"{one.step[0]} and {one.step[1]}" if one.step_bytes > 0 else "-",
+            f"{one.step_bytes:+,}" if one.step_bytes > 0 else "-",
+            _owner(one.owner, names),
+            _function(one.owner, one.function, names),
+        )
+        for one in shown
+    )
+    rest_bytes = [sum(one.first_bytes for one in rest), sum(one.last_bytes for one in rest)]
+    footer = rest_rows(
+        len(rest), len(columns), f"{rest_bytes[1] - rest_bytes[0]:+,}", f"{rest_bytes[0]:,}", f"{rest_bytes[1]:,}"
+    )
+    trees = counted(len(growth.numbers), "call tree")
+    title = f"By growth, from snapshot {first} to snapshot {last} in {trees}"
+    return [Heading(title), Table(columns, rows, frozenset({3, 5}), footer)]
 
 
 def _owner(owner: str, names: Names) -> str:
@@ -374,7 +404,9 @@ def _several(usages: Sequence[HeapUsage], by: str, names: Names, top: int) -> li
         for number, (usage, total_bytes) in enumerate(zip(usages, totals, strict=True), 1)
     )
     columns = ("", "bytes", "to the first", "known", "moment", "profile")
-    blocks: list[Block] = [Heading(f"{len(usages)} profiles"), Table(columns, rows, frozenset({3, 4}))]
+    is_one = all(one.profile is usages[0].profile for one in usages)
+    title = f"{len(usages)} moments of one profile" if is_one else f"{len(usages)} profiles"
+    blocks: list[Block] = [Heading(title), Table(columns, rows, frozenset({3, 4}))]
     blocks += _left_out(usages)
     owners = [
         [(one.owner, "", one.size_bytes) for one in (usage.attribution.owners if usage.attribution else ())]

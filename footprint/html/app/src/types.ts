@@ -457,6 +457,34 @@ export interface GroupTotals {
   evidence: Partial<Record<"private_bytes" | "kernel_bytes" | "shared_between_bytes" | "own_shared_bytes" | "per_group_bytes" | "shared_once_bytes", Evidence>>;
 }
 
+/** How the memory of one function grew. */
+export interface GrowthRow {
+  /** The profile. */
+  file: string;
+  /** The path of the object that the function is in, or in brackets why it is not known. */
+  owner: string;
+  /** The linker name of the function; null where it has none. */
+  symbol: string | null;
+  /** The name to show, or in brackets why there is none. */
+  name: string;
+  /** The number of the first snapshot with a call tree. */
+  first_snapshot: number;
+  /** Its bytes then. */
+  first_bytes: number;
+  /** The number of the snapshot that the other tables are about. */
+  last_snapshot: number;
+  /** Its bytes then. */
+  last_bytes: number;
+  /** The difference. */
+  growth_bytes: number;
+  /** The number of the snapshot after which it grew most until the next one with a call tree. */
+  step_first_snapshot: number;
+  /** The number of this next one. */
+  step_last_snapshot: number;
+  /** By how much it grew between them. */
+  step_bytes: number;
+}
+
 /** What the heap of a process is made of, by an allocator profile of another run. `held_bytes` and `apart_bytes` together are `live_bytes`, `extra_bytes`, `free_bytes` and `difference_bytes` together. */
 export interface HeapAccountMembers {
   /** The profile, as the user named it. */
@@ -513,6 +541,8 @@ export interface HeapAnswer {
   heap: Rows<FunctionBytes>;
   /** The call tree, with `--by tree` or `--by callers`. */
   calls: Rows<CallRow>;
+  /** What grew from the first call tree to the chosen moment, by function, with `--by growth`. */
+  growth: Rows<GrowthRow>;
   /** The functions that only pass memory on, with `--allocators`. */
   allocators: Rows<AllocatorRow>;
   /** What was counted over the whole run. */
@@ -541,7 +571,7 @@ export interface HeapShare {
 
 /** The profiles that were read. */
 export interface HeapTarget {
-  /** The files. */
+  /** The files, with the moments that were named of them. */
   files: string[];
   /** What the report is grouped by. */
   by: string;
@@ -813,7 +843,7 @@ export interface ProcessTotals {
 
 /** One heap profile. */
 export interface ProfileRow {
-  /** The file. */
+  /** The file, with the moment that was named of it. */
   file: string;
   /** The profiler that wrote it. */
   format: string;
