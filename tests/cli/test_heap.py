@@ -385,7 +385,7 @@ def test_wrong_use_is_told(capfdbinary: Captured, words: list[str], message: str
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([f"{SAMPLE}/heap"], "not a profile of massif, DHAT, heaptrack, gperftools or jemalloc"),
+        ([f"{SAMPLE}/heap"], "not a profile of massif, DHAT, heaptrack, Go, gperftools, jemalloc or pprof"),
         (["/nowhere"], "No such file"),
         ([SAMPLE], "it is a directory"),
         (["tests/corpus/heap/xtmemory-3.19-allocs.kcg"], "*.ms"),
