@@ -1,7 +1,7 @@
 """The dependency graph of a process: its objects, what each needs and binds to, and what each costs."""
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
@@ -14,6 +14,7 @@ from footprint.loader import FoundBy, Linked, LinkMap, Needs
 from footprint.loader.bindings import Bindings
 from footprint.loader.dependencies import Retained, filtees, needs, reached, retained, roots
 from footprint.loader.link_map import with_opened
+from footprint.loader.start_failures import start_failures
 from footprint.loader.without import Without, compare
 from footprint.model.evidence import Evidence
 from footprint.model.object_cost import Need, ObjectCost
@@ -29,7 +30,8 @@ _DLSYM_NAMES: Final = frozenset({"dlsym", "dlvsym", "g_module_symbol", "lt_dlsym
 class DependencyGraph:
     """The objects of a process and their relations. Objects are numbered in load order; the program is 0.
 
-    The loader comes last where no object needs it: it is loaded, but no symbol is looked up in it.
+    Behind those of the link map come the loader, where no object needs it, and the copies of what watches the loader
+    (DT_AUDIT): they are loaded, but no symbol is looked up in them.
 
     Attributes:
         link_map: The link map, with how each object was found.
@@ -39,6 +41,7 @@ class DependencyGraph:
         private_bytes: The private memory of each object in a live process; None where none was measured.
         page_bytes: The size of a page.
         notes: What was odd.
+        start_failures: Why the program would not start, or would end at a call; none for a live process.
         relink: Computes the link map at start without some needs.
         bind: Binds the objects of a link map.
         link_name: Returns the NAME by which a linker finds an object as `-lNAME`, or None.
@@ -51,6 +54,7 @@ class DependencyGraph:
     private_bytes: tuple[int, ...] | None
     page_bytes: int
     notes: tuple[Note, ...]
+    start_failures: tuple[Note, ...]
     relink: Callable[[Needs], LinkMap]
     bind: Callable[[LinkMap], Bindings]
     link_name: Callable[[Linked], str | None]
@@ -58,7 +62,9 @@ class DependencyGraph:
     @cached_property
     def needed(self) -> tuple[tuple[int, ...], ...]:
         """For each object the objects that it brings in."""
-        return (*needs(self.link_map), *((),) * (len(self.objects) - len(self.link_map.objects)))
+        extra = self.objects[len(self.link_map.objects) :]
+        own = [tuple([one.place for one in linked.dependencies if one.place is not None]) for linked in extra]
+        return (*needs(self.link_map), *own)
 
     @cached_property
     def filtees(self) -> tuple[frozenset[int], ...]:
@@ -78,7 +84,7 @@ class DependencyGraph:
     def roots(self) -> tuple[int, ...]:
         """The objects that are loaded whatever others need."""
         extra = range(len(self.link_map.objects), len(self.objects))
-        return (*roots(self.link_map), *extra)
+        return (*roots(self.link_map), *(number for number in extra if self.objects[number].loader is None))
 
     @cached_property
     def retained(self) -> Retained:
@@ -233,8 +239,12 @@ def build_graph(
     objects = link_map.objects
     interpreter = link_map.interpreter_object
     if interpreter is not None and link_map.interpreter is None:
-        objects = (*objects, interpreter)
-    notes = [*link_map.notes, *bindings.notes]
+        # What it needs has no number here.
+        objects = (*objects, replace(interpreter, dependencies=()))
+    if private_bytes is None:
+        objects = _with_auditors(link_map, objects)
+    failures = start_failures(link_map, bindings) if private_bytes is None else ()
+    notes = [*link_map.notes, *bindings.notes, *failures]
     predictions: list[ObjectPrediction | None] = []
     for number, linked in enumerate(objects):
         try:
@@ -247,10 +257,36 @@ def build_graph(
         notes.extend(one.notes)
         notes.extend(_optional_notes(linked))
     held = tuple([private_bytes(linked) for linked in objects]) if private_bytes else None
-    notes = list(dict.fromkeys(notes))
     return DependencyGraph(
-        link_map, objects, bindings, tuple(predictions), held, page_bytes, tuple(notes), relink, bind, link_name
+        link_map,
+        objects,
+        bindings,
+        tuple(predictions),
+        held,
+        page_bytes,
+        tuple(dict.fromkeys(notes)),
+        failures,
+        relink,
+        bind,
+        link_name,
     )
+
+
+def _with_auditors(link_map: LinkMap, objects: tuple[Linked, ...]) -> tuple[Linked, ...]:
+    """Append the copies that the auditors of a program bring in, with their dependencies numbered among all objects."""
+    loader = len(link_map.objects) if link_map.interpreter is None else link_map.interpreter
+    for auditor in link_map.auditors:
+        places = [place for place in range(len(auditor.objects)) if place != auditor.interpreter]
+        numbers: dict[int | None, int] = {place: len(objects) + at for at, place in enumerate(places)}
+        if auditor.interpreter is not None:
+            numbers[auditor.interpreter] = loader
+        for place in places:
+            linked = auditor.objects[place]
+            dependencies = [one._replace(place=numbers.get(one.place)) for one in linked.dependencies]
+            user = numbers.get(linked.loader) if place else None
+            copy = replace(linked, found_by=FoundBy.AUDIT, loader=user, dependencies=tuple(dependencies))
+            objects = (*objects, copy)
+    return objects
 
 
 def _optional_notes(linked: Linked) -> list[Note]:

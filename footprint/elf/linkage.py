@@ -34,6 +34,8 @@ class Linkage:
         flags_1: DT_FLAGS_1.
         is_symbolic: Whether its symbols are looked up in itself first.
         is_dynamic: Whether it has a dynamic section.
+        has_relr: Whether it has relative relocations in packed form (DT_RELR).
+        auditors: The libraries that watch the loader for it (DT_AUDIT, then DT_DEPAUDIT), parted by colons.
     """
 
     soname: str | None
@@ -45,6 +47,8 @@ class Linkage:
     flags_1: int
     is_symbolic: bool
     is_dynamic: bool
+    has_relr: bool
+    auditors: tuple[str, ...]
 
 
 def read_linkage(image: Image) -> Linkage:
@@ -71,6 +75,8 @@ def read_linkage(image: Image) -> Linkage:
         is_symbolic=dynamic.get(abi.DT_SYMBOLIC) is not None
         or bool((dynamic.get(abi.DT_FLAGS) or 0) & abi.DF_SYMBOLIC),
         is_dynamic=segment is not None,
+        has_relr=bool(dynamic.get(abi.DT_RELR)),
+        auditors=tuple([text for tag in (abi.DT_AUDIT, abi.DT_DEPAUDIT) if (text := _name(dynamic, tag))]),
     )
 
 

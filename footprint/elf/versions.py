@@ -49,11 +49,13 @@ class Versions:
         by_symbol: The versym entry of each dynamic symbol; None where the file has no versions.
         by_index: The version of each index, without the base version: that is the file itself, and matches no name.
         needed: The versions that it needs from other objects.
+        defined: The names of the versions that it defines, the base version included.
     """
 
     by_symbol: "array[int] | None"
     by_index: dict[int, Version]
     needed: tuple[NeededVersion, ...]
+    defined: frozenset[str] = frozenset()
 
 
 class _Layout(NamedTuple):
@@ -72,13 +74,15 @@ def read_versions(dynamic: Dynamic, symbol_count: int) -> Versions:
     """Read the versions of a file with this dynamic section and number of dynamic symbols."""
     by_index: dict[int, Version] = {}
     needed: list[NeededVersion] = []
+    defined: set[str] = set()
     for index, flags, name in _definitions(dynamic):
+        defined.add(name)
         if not flags & abi.VER_FLG_BASE:
             by_index[index & VERSION_INDEX] = Version(name, is_hidden=False)
     for file, name, flags, index in _needs(dynamic):
         by_index[index & VERSION_INDEX] = Version(name, bool(index & VERSION_HIDDEN))
         needed.append(NeededVersion(file, name, bool(flags & abi.VER_FLG_WEAK)))
-    return Versions(_by_symbol(dynamic, symbol_count), by_index, tuple(needed))
+    return Versions(_by_symbol(dynamic, symbol_count), by_index, tuple(needed), frozenset(defined))
 
 
 def _by_symbol(dynamic: Dynamic, symbol_count: int) -> "array[int] | None":

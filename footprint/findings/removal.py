@@ -66,6 +66,8 @@ def doubts(graph: DependencyGraph, without: Without, leaving: frozenset[int]) ->
         *_versions(graph, leaving),
         *_order(graph, without),
     ]
+    if graph.start_failures:
+        found.append(Doubt(Confidence.MEDIUM, "the program does not start as it is, or ends at a call; see its notes"))
     if graph.link_map.missing:
         found.append(Doubt(Confidence.MEDIUM, "libraries are missing, which may bind to it"))
     if leaving:
@@ -220,6 +222,9 @@ def _finders(graph: DependencyGraph, leaving: frozenset[int], *, is_blocked: boo
     if listers:
         walk = "walks" if len(listers) == 1 else "walk"
         yield Doubt(Confidence.MEDIUM, f"{_names(graph, listers)} {walk} the list of loaded objects")
+    if auditors := [_name(one.objects[0].path) for one in graph.link_map.auditors]:
+        watch = "watches" if len(auditors) == 1 else "watch"
+        yield Doubt(Confidence.MEDIUM, f"{listed(auditors)} {watch} what the loader does (DT_AUDIT)")
     if opened := [number for number in sorted(leaving) if _OPENED_BY_LIBC.match(graph.name(number))]:
         yield Doubt(Confidence.MEDIUM, f"the C library opens {_names(graph, opened)} by name where it needs it")
 

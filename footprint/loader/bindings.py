@@ -35,12 +35,14 @@ class Bindings:
         symbols: The definitions and references of each object.
         providers: For each object, the indexes of its references by the object that provides them, itself included.
             A reference without provider is in none of them.
+        undefined: For each object, the indexes of its references that none provides and that are not weak.
         notes: Objects with unreadable symbol tables: they have no definitions and references here.
         matches: Returns whether an object that defines a name provides a reference to it.
     """
 
     symbols: tuple[DynamicSymbols, ...]
     providers: tuple[dict[int, frozenset[int]], ...]
+    undefined: tuple[frozenset[int], ...]
     notes: tuple[Note, ...]
     matches: "Callable[[SymbolReference, DynamicSymbols], bool]"
 
@@ -91,19 +93,22 @@ class Binder:
             else set()
         )
         numbers = {one: number for number, one in enumerate(objects)}
-        found: list[list[tuple[_Object, frozenset[int]]]] = []
+        found: list[_Bound] = []
+        undefined: list[frozenset[int]] = []
         offers = _Offers(objects) if len(objects) > _MANY_OBJECTS else None
         for user in objects:
             scope = objects if offers is None else offers.to(user)
             if user in own_first:
                 scope = [user, *(one for one in scope if one is not user)]
-            found.append(user.bind(scope))
+            bound, left = user.bind(scope)
+            found.append(bound)
+            undefined.append(left)
         if has_versions:
             _unite_unique(objects, found)
         providers = tuple([{numbers[provider]: places for provider, places in answers} for answers in found])
         notes = tuple([one.note for one in objects if one.note])
         matches = _matches if has_versions else _matches_name
-        return Bindings(tuple([one.symbols for one in objects]), providers, notes, matches)
+        return Bindings(tuple([one.symbols for one in objects]), providers, tuple(undefined), notes, matches)
 
     def _program_object(self, program: Library, *, has_versions: bool) -> "_Object":
         """Return the object of a program; only the last one is kept, for the same program without some needs."""
@@ -159,10 +164,10 @@ class _Object:
         self._has_versions = has_versions
         self._is_kept = is_kept
         self._answers: dict[_Object, frozenset[int]] = {}
-        self._bound: dict[tuple[_Object, ...], list[tuple[_Object, frozenset[int]]]] = {}
+        self._bound: dict[tuple[_Object, ...], tuple[_Bound, frozenset[int]]] = {}
 
-    def bind(self, scope: Sequence["_Object"]) -> "list[tuple[_Object, frozenset[int]]]":
-        """Return the providers with the references that each one provides, in the order of the scope."""
+    def bind(self, scope: Sequence["_Object"]) -> "tuple[_Bound, frozenset[int]]":
+        """Return the providers with the references that each one provides, in the order of the scope; what is left."""
         asked = [(one, answer) for one in scope if (answer := self._answer(one))]
         key = tuple([one for one, _ in asked])
         known = self._bound.get(key)
@@ -184,9 +189,15 @@ class _Object:
                 else:
                     found.append((one, places))
                 left -= places
+        bound = found, left & self._strong
         if all(one._is_kept for one in key):  # noqa: SLF001 # of its own kind
-            self._bound[key] = found
-        return found
+            self._bound[key] = bound
+        return bound
+
+    @cached_property
+    def _strong(self) -> frozenset[int]:
+        """The references that may not stay undefined."""
+        return frozenset([i for i, one in enumerate(self.symbols.references) if not one.is_weak])
 
     @cached_property
     def _own(self) -> frozenset[int]:
@@ -238,6 +249,9 @@ class _Object:
         return (_matches if self._has_versions else _matches_name)(reference, provider.symbols)
 
 
+_Bound = list[tuple[_Object, frozenset[int]]]
+
+
 def _matches(reference: SymbolReference, offered: DynamicSymbols) -> bool:
     """Return whether a file provides a reference, by the rules of glibc."""
     name, wanted = reference.name, reference.version
@@ -274,7 +288,7 @@ def _matches_name(reference: SymbolReference, offered: DynamicSymbols) -> bool:
     )
 
 
-def _unite_unique(objects: Sequence[_Object], found: "list[list[tuple[_Object, frozenset[int]]]]") -> None:
+def _unite_unique(objects: Sequence[_Object], found: list[_Bound]) -> None:
     """Bind all references to a unique symbol (STB_GNU_UNIQUE) to the definition found first, whatever its version.
 
     The loader relocates the objects from last to first.

@@ -4,7 +4,7 @@ Source: elf/dl-deps.c and elf/rtld.c of glibc; ldso/dynlink.c of musl.
 """
 
 import stat
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
@@ -89,6 +89,8 @@ class LinkMap:
         libc: The C library whose rules apply; `OTHER` for a static program.
         target: The facts that the loader knows in advance; None for static programs.
         notes: Doubts about the result.
+        auditors: The libraries that watch the loader (DT_AUDIT, DT_DEPAUDIT), each with its own copies of what it
+            needs; only the loader is shared.
     """
 
     objects: tuple[Linked, ...]
@@ -98,6 +100,7 @@ class LinkMap:
     libc: Libc
     target: Target | None
     notes: tuple[Note, ...]
+    auditors: "tuple[LinkMap, ...]" = ()
 
 
 Search = GlibcSearch | MuslSearch
@@ -206,18 +209,20 @@ class _Closure:
         self._looked_in: dict[MapEntry, tuple[str, ...]] = {}
         self._notes: list[Note] = []
 
-    def link_map(self) -> LinkMap:
+    def link_map(self, *, is_auditor: bool = False) -> LinkMap:
         self._add(self._program)
         soname = self._program.library.linkage.soname
         if soname is not None and self._search.has_filters:
             self._names[soname] = self._program
         interpreter = self._interpreter()
-        self._preload()
+        if not is_auditor:
+            self._preload()
         self._grow()
         for number, mapped in enumerate(self._order):
             mapped.number = number
         objects = tuple([_linked(mapped) for mapped in self._order])
         target = self._search.target
+        auditors = () if is_auditor or interpreter is None else tuple(self._auditors(interpreter))
         rules = {mapped.found_by for mapped in self._order}
         link_map = LinkMap(
             objects=objects,
@@ -227,6 +232,7 @@ class _Closure:
             libc=target.libc,
             target=target,
             notes=(*self._notes, *self._search.notes(rules, has_missing=bool(self._missing))),
+            auditors=auditors,
         )
         # Break the reference cycles: they would keep files open until the next garbage collection.
         for mapped in {self._program, *self._by_library.values()}:
@@ -259,6 +265,20 @@ class _Closure:
             else:
                 cause = "it is not found" if found is None else found.cause
                 self._notes.append(Note("not-preloaded", name, f"{cause}; the loader continues without it"))
+
+    def _auditors(self, interpreter: MapEntry) -> Iterator[LinkMap]:
+        """Find the auditors of the program; the loader searches for them as for its own, and goes on without one."""
+        requester = MapEntry(interpreter.path, interpreter.library, FoundBy.INTERPRETER, self._program)
+        names = [name for each in self._program.library.linkage.auditors for name in each.split(":") if name]
+        for name in names if self._search.has_filters else ():
+            found = self._search.find(self._search.name_of(name, requester) or name, requester)
+            if isinstance(found, FoundLibrary):
+                auditor = MapEntry(found.path, found.library, FoundBy.AUDIT, self._program)
+                yield _Closure(self._search, auditor, frozenset()).link_map(is_auditor=True)
+            else:
+                cause = "it is not found" if found is None else found.cause
+                self._notes.append(Note("not-preloaded", name, f"{cause}; the loader continues without it"))
+        requester.unlink()
 
     def _grow(self) -> None:
         order = self._order

@@ -25,6 +25,8 @@ class FoundBy(StrEnum):
     CACHE = "cache"
     CONFIGURATION = "configuration"
     DEFAULT = "default"
+    AUDIT = "audit"
+    """It watches the loader (DT_AUDIT), or is needed by one that does: a copy of its own, in a namespace of its own."""
     OPENED = "opened"
     """The process opened it with dlopen; the rule is unknown."""
 

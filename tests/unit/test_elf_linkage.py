@@ -10,9 +10,12 @@ from footprint.elf import read_image
 from footprint.elf.linkage import Linkage, read_linkage
 from footprint.errors import InputError
 from tests.elfwriter import (
+    DT_AUDIT,
+    DT_DEPAUDIT,
     DT_FLAGS,
     DT_FLAGS_1,
     DT_NEEDED,
+    DT_RELR,
     DT_RPATH,
     DT_RUNPATH,
     DT_SONAME,
@@ -57,6 +60,9 @@ def test_all_that_a_loader_is_told_is_read(kind: dict[str, object]) -> None:
         Dyn(DT_FILTER, "libf.so"),
         Dyn(DT_AUXILIARY, "libx.so"),
         Dyn(DT_FLAGS_1, 0x800),
+        Dyn(DT_DEPAUDIT, "libd.so"),
+        Dyn(DT_AUDIT, "liba.so:libc.so"),
+        Dyn(DT_RELR, 0x1000),
         sections=[Section(".interp", flags=RO, data=b"/lib/ld.so\0")],
         **kind,
     )
@@ -70,6 +76,8 @@ def test_all_that_a_loader_is_told_is_read(kind: dict[str, object]) -> None:
         flags_1=0x800,
         is_symbolic=False,
         is_dynamic=True,
+        has_relr=True,
+        auditors=("liba.so:libc.so", "libd.so"),
     )
 
 

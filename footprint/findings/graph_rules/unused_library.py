@@ -37,7 +37,7 @@ def unused_needs(graph: DependencyGraph) -> frozenset[UnusedNeed]:
     return frozenset(
         [
             UnusedNeed(user, provider)
-            for user, providers in enumerate(graph.needed)
+            for user, providers in enumerate(graph.needed[: len(graph.link_map.objects)])
             for provider in providers
             if provider not in graph.answerers(user) and provider not in graph.filtees[user]
         ]

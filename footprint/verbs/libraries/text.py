@@ -131,6 +131,8 @@ def _label(graph: DependencyGraph, number: int, show: Callable[[int], str]) -> s
         mark = "  [preloaded]"
     elif found_by is FoundBy.OPENED:
         mark = "  [opened while running]"
+    elif found_by is FoundBy.AUDIT:
+        mark = "  [watches the loader]"
     elif number == len(graph.link_map.objects):
         mark = "  [the loader]"
     elif number not in graph.roots and not graph.bindings.users(number):

@@ -91,7 +91,7 @@ def survey(*folders: StrPath, count: int = 1, root: StrPath | None = None, page_
             continue
         if graph.objects[0].library.is_program:
             found.append(_surveyed(path, graph))
-            notes.extend(missing_notes(graph))
+            notes.extend((*missing_notes(graph), *graph.start_failures))
     found.sort(key=lambda one: (-one.startup_min_bytes - one.start_bytes, one.path))
     return Survey(tuple(names), count, tuple(found), tuple(dict.fromkeys(notes)))
 

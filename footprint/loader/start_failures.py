@@ -1,0 +1,95 @@
+"""Why a loader would refuse a program whose libraries are all there: versions, undefined symbols, RELR.
+
+Source: elf/dl-version.c and elf/dl-lookup.c of glibc 2.36; ldso/dynlink.c of musl.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from footprint.elf.abi import DF_1_NOW
+from footprint.elf.dynsym import SymbolReference
+from footprint.errors import Note
+from footprint.loader.bindings import Bindings
+from footprint.loader.link_map import Linked, LinkMap, places_by_name
+from footprint.loader.target import Libc
+
+__all__ = ("start_failures",)
+
+_RELR_VERSION: Final = "GLIBC_ABI_DT_RELR"
+_MOST_NAMED: Final = 3
+
+
+def start_failures(link_map: LinkMap, bindings: Bindings) -> tuple[Note, ...]:
+    """Find what makes the loader end a program at its start, or at a call; missing libraries are not repeated."""
+    if link_map.missing or bindings.notes or link_map.libc is Libc.OTHER:
+        return ()
+    found = [] if link_map.libc is Libc.MUSL else [*_versions(link_map, bindings), *_relr(link_map, bindings)]
+    # A library alone may leave symbols to its program.
+    if link_map.objects[0].library.is_program:
+        found += _undefined(link_map, bindings)
+    return tuple(found)
+
+
+def _versions(link_map: LinkMap, bindings: Bindings) -> Iterator[Note]:
+    """Find versions that an object needs of another one, and that this one does not define."""
+    objects = link_map.objects
+    places = places_by_name(objects)
+    places |= {one.name: one.place for linked in objects for one in linked.dependencies if one.place is not None}
+    for linked, symbols in zip(objects, bindings.symbols, strict=True):
+        lacking: dict[str, list[str]] = {}
+        for version in symbols.versions.needed:
+            place = places.get(version.file)
+            defined = None if place is None else bindings.symbols[place].versions.defined
+            # The loader only warns of a file without any versions.
+            is_lacking = not defined if place is None else bool(defined) and version.name not in (defined or ())
+            if is_lacking and not (version.is_weak and place is not None):
+                lacking.setdefault(version.file, []).append(version.name)
+        for file, names in lacking.items():
+            is_there = file in places
+            detail = f"{file} does not define version {_listed(names)}" if is_there else f"{file} is not loaded"
+            yield Note("does-not-start", linked.path, f"it checks versions at its start, and {detail}")
+
+
+def _relr(link_map: LinkMap, bindings: Bindings) -> Iterator[Note]:
+    """Find objects with relative relocations (DT_RELR) that the C library refuses, or does not know."""
+    libc = next((n for n, one in enumerate(link_map.objects) if one.library.linkage.soname == "libc.so.6"), None)
+    if libc is None:
+        return
+    is_known = _RELR_VERSION in bindings.symbols[libc].versions.defined
+    for linked, symbols in zip(link_map.objects, bindings.symbols, strict=True):
+        linkage, needed = linked.library.linkage, symbols.versions.needed
+        if not linkage.has_relr or any(one.name == _RELR_VERSION for one in needed):
+            continue
+        if not is_known:
+            yield Note("does-not-start", linked.path, "it has RELR relocations, which glibc applies from 2.36 on")
+        elif needed and any(name.startswith("libc.so.") for name in linkage.needed):
+            detail = f"it has RELR relocations, and does not need version {_RELR_VERSION}: the loader refuses it"
+            yield Note("does-not-start", linked.path, f"{detail}; link it with -Wl,-z,pack-relative-relocs")
+
+
+def _undefined(link_map: LinkMap, bindings: Bindings) -> Iterator[Note]:
+    """Find references that no object provides, and that are not weak: what `ldd -r` prints."""
+    is_eager = link_map.libc is Libc.MUSL or _binds_now(link_map.objects[0])
+    for linked, symbols, places in zip(link_map.objects, bindings.symbols, bindings.undefined, strict=True):
+        references = [symbols.references[place] for place in sorted(places)]
+        lazy = [] if is_eager or _binds_now(linked) else [one for one in references if one.is_call]
+        now = [one for one in references if one not in lazy]
+        if now:
+            yield Note("does-not-start", linked.path, f"no object defines {_names(now)}, which it refers to")
+        if lazy:
+            detail = f"no object defines {_names(lazy)}: the program ends where it calls that"
+            yield Note("symbol-undefined", linked.path, detail)
+
+
+def _binds_now(linked: Linked) -> bool:
+    return bool(linked.library.linkage.flags_1 & DF_1_NOW)
+
+
+def _names(references: Sequence[SymbolReference]) -> str:
+    return _listed([f"{one.name}@{one.version.name}" if one.version else one.name for one in references])
+
+
+def _listed(names: Sequence[str]) -> str:
+    names = list(dict.fromkeys(names))
+    rest = len(names) - _MOST_NAMED
+    return f"{', '.join(names[:_MOST_NAMED])} and {rest} more" if rest > 0 else ", ".join(names)
