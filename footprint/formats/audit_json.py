@@ -18,6 +18,7 @@ from footprint.model.finding import SearchedRule
 from footprint.model.object_cost import ObjectCost
 from footprint.model.projection import Projection
 from footprint.model.row import Row
+from footprint.model.run_failure import RunFailure
 from footprint.model.totals import OfWhich, Totals
 from footprint.records import records
 
@@ -133,6 +134,8 @@ class AuditJson(Envelope):
             of an object could be read, in what `run` saves, and in baselines.
         notes: What the reader of the figures must know.
         failed: The findings that fail the answer; the member is absent without `--fail-on`.
+        run_failures: How the program failed that was run for this audit; the member is absent if it did not, and in
+            what `run` saves, where it is in `run`.
     """
 
     verb: Annotated[Literal["audit"], Later("audit")] = "audit"
@@ -148,6 +151,7 @@ class AuditJson(Envelope):
     page_maps: tuple[PageMapRow, ...] | Absent = ABSENT
     notes: tuple[Note, ...]
     failed: tuple[FailedFinding, ...] | Absent = ABSENT
+    run_failures: tuple[RunFailure, ...] | Absent = ABSENT
 
 
 def audit_json(audit: Audit, version: str) -> str:
@@ -176,6 +180,7 @@ def audit_answer(audit: Audit, version: str) -> AuditJson:
         heap_account=None if audit.heap is None else heap_account_members(audit.heap),
         page_maps=page_map_rows(audit.page_maps) if audit.page_maps else ABSENT,
         notes=audit.notes,
+        run_failures=audit.run_failures or ABSENT,
     )
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast, get_args
 
 from footprint.attribution.projection import project
-from footprint.errors import InputError, UnsupportedError, UsageError
+from footprint.errors import InputError, Note, UnsupportedError, UsageError
 from footprint.formats.audit_json import AuditJson, ProcessTotals
 from footprint.formats.codec import decode
 from footprint.formats.finding_rows import finding_of
@@ -109,7 +109,8 @@ def saved_audit(whole: dict[str, Any], file: str, *, has_page_maps: bool = False
     if whole.get("run") is not None:
         return _read_run(whole, file)
     answer = decode(AuditJson, whole, file)
-    return SavedAudit(_audit(answer, file), ONE_START, 1, answer.tool.version)
+    failures = () if answer.run_failures is Absent.ABSENT else answer.run_failures
+    return SavedAudit(_with_failures(_audit(answer, file), failures), ONE_START, 1, answer.tool.version)
 
 
 def _read_run(whole: dict[str, Any], file: str) -> SavedAudit:
@@ -119,8 +120,17 @@ def _read_run(whole: dict[str, Any], file: str) -> SavedAudit:
     audit, run = _audit(answer, file), answer.run
     peak_bytes = None if run.peak is None else run.peak.peak_bytes
     is_missed = any(note.slug == "moment-not-reached" for note in audit.notes)
-    audit = replace(audit, run_failures=_failures(run, is_missed=is_missed), peak_bytes=peak_bytes)
+    audit = _with_failures(replace(audit, peak_bytes=peak_bytes), _failures(run, is_missed=is_missed))
     return SavedAudit(audit, _spreads(run), run.starts, answer.tool.version)
+
+
+def _with_failures(audit: Audit, failures: "tuple[RunFailure, ...]") -> Audit:
+    """Add to an audit how its run failed, and the note that says so wherever the audit is shown or compared."""
+    if not failures:
+        return audit
+    causes = "; ".join(dict.fromkeys(one.detail for one in failures))
+    note = Note("run-failed", audit.target, f"the figures are those of a run that failed: {causes}")
+    return replace(audit, run_failures=failures, notes=tuple(dict.fromkeys((*audit.notes, note))))
 
 
 def reprojected(audit: Audit, question: Question) -> Audit:

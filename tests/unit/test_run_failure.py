@@ -68,6 +68,26 @@ def test_a_saved_run_says_how_its_starts_failed(tmp_path: Path) -> None:
     assert footprint.audit(saved).run_failures == (RunFailure(SIGNAL, 3, "SIGSEGV ended it"),)
 
 
+def test_a_failed_run_stays_one_when_its_audit_is_saved_again(tmp_path: Path) -> None:
+    saved = saved_run(tmp_path / "run.json", moment="exit", signal="SIGABRT")
+    again, thrice = tmp_path / "again.json", tmp_path / "thrice.json"
+    footprint.save(footprint.audit(saved, count=100), again)
+    footprint.save(footprint.audit(again), thrice)
+    assert [one.detail for one in footprint.audit(thrice).run_failures] == ["SIGABRT ended it"]
+    budgets = parse_budgets({"budgets": {"private_bytes": "1 GiB"}}, "footprint.toml")
+    assert [one.key for one in footprint.check(thrice, budgets).failures] == ["run"]
+
+
+def test_what_is_shown_or_compared_of_a_failed_run_says_so_once(tmp_path: Path) -> None:
+    saved = saved_run(tmp_path / "run.json", moment="exit", signal="SIGABRT")
+    again = tmp_path / "again.json"
+    footprint.save(footprint.audit(saved), again)
+    fine = saved_run(tmp_path / "fine.json")
+    detail = "the figures are those of a run that failed: SIGABRT ended it"
+    for notes in (footprint.audit(again).notes, footprint.diff(fine, saved).notes):
+        assert [one.detail for one in notes if one.slug == "run-failed"] == [detail]
+
+
 @pytest.mark.parametrize(
     ("members", "details"),
     [

@@ -4,6 +4,7 @@ from footprint.formats.audit_json import audit_answer
 from footprint.formats.codec import encode, like
 from footprint.formats.json import Json
 from footprint.formats.run_json import OwnerSpread, RunChild, RunFigures, RunJson, RunMembers, RunPeak
+from footprint.members import ABSENT
 from footprint.model.audit import Audit
 from footprint.model.peak import Peak
 from footprint.verbs.run.result import RunResult
@@ -14,7 +15,7 @@ __all__ = ("run_members",)
 def run_members(ran: RunResult, version: str) -> Json:
     """Return the members of the answer."""
     audit = audit_answer(ran.audit, version)
-    return encode(like(RunJson, audit, verb="run", notes=ran.notes, run=_run(ran)))
+    return encode(like(RunJson, audit, verb="run", notes=ran.notes, run_failures=ABSENT, run=_run(ran)))
 
 
 def _run(ran: RunResult) -> RunMembers:

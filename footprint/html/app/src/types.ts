@@ -16,6 +16,7 @@ export type MemberStatus = "came" | "went" | "changed" | "same";
 export type MemoryKind = "data" | "bss" | "relro" | "text" | "tls" | "file" | "heap" | "stack" | "anonymous" | "shared" | "kernel";
 export type Model = "exec" | "fork" | "threads";
 export type RowStatus = "changed" | "added" | "removed" | "moved" | "renamed" | "shifted";
+export type RunFailureKind = "signal" | "exit" | "moment";
 
 /** An allocation function: it only passes memory on, and its callers are charged. */
 export interface AllocatorRow {
@@ -69,6 +70,8 @@ export interface AuditAnswer {
   notes: Rows<Note>;
   /** The findings that fail the answer; the member is absent without `--fail-on`. */
   failed?: Rows<FailedFinding>;
+  /** How the program failed that was run for this audit; the member is absent if it did not, and in what `run` saves, where it is in `run`. */
+  run_failures?: Rows<RunFailure>;
 }
 
 /** One limit of the budget file. */
@@ -969,6 +972,16 @@ export interface RowChange {
   before: FormerPlace | null;
   /** The source line that declares a variable that grew; null where that is not known. */
   location: SourceLocation | null;
+}
+
+/** A start of a program that failed. */
+export interface RunFailure {
+  /** How it failed. */
+  kind: RunFailureKind;
+  /** Which start: 1 is the first. */
+  start: number;
+  /** What happened. */
+  detail: string;
 }
 
 /** A rule that was run for an audit. */
