@@ -1,10 +1,10 @@
 """What makes the figures of a program that was run those of a failure: a crash, an exit code, a missed moment."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-__all__ = ("RunFailure", "RunFailureKind", "failures_of_start")
+__all__ = ("RunFailure", "RunFailureKind", "failures_of_start", "which_starts")
 
 
 _MOMENTS: Final = {
@@ -37,6 +37,13 @@ class RunFailure(NamedTuple):
     kind: RunFailureKind
     start: int
     detail: str
+
+
+def which_starts(failed: Sequence[int], start_count: int) -> str:
+    """Write for the end of a cause in which starts it occurred: ` (start 2 of 3)`; "" for a single start."""
+    if len(failed) > 1:
+        return f" ({len(failed)} starts)" if len(failed) >= start_count else f" ({len(failed)} of {start_count} starts)"
+    return f" (start {failed[0]} of {start_count})" if start_count > 1 else ""
 
 
 def failures_of_start(

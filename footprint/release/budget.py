@@ -14,6 +14,7 @@ from footprint.model.finding import Finding, SourceLocation
 from footprint.model.object_cost import ObjectCost, holders_of
 from footprint.model.owner import file_name, is_file
 from footprint.model.row import OF_OBJECTS, MemoryKind, Row
+from footprint.model.run_failure import which_starts
 from footprint.model.spread import ONE_START, Spreads, separation_confidence
 from footprint.release.budget_file import (
     Budget,
@@ -169,7 +170,7 @@ def check_audit(
     confidence = separation_confidence(*counts) if max(counts) > 1 else 0
     waivers = {one.budget: one._replace(is_expired=one.expires < today) for one in budgets.waivers}
     results = [
-        *_run_results(audit),
+        *_run_results(audit, spreads.start_count),
         *(result for one in limits for result in _results(one, audit, baseline, budgets, comparison, confidence)),
         *_libraries(audit, budgets, comparison),
     ]
@@ -213,13 +214,15 @@ def _variable_name(one: RowChange) -> str:
     return f"{one.symbol} ({file_name(one.owner)})"
 
 
-def _run_results(audit: "Audited") -> Iterable[BudgetResult]:
+def _run_results(audit: "Audited", start_count: int) -> Iterable[BudgetResult]:
     """Return the failures of the run whose audit it is; no budget has to name them."""
     if audit.run_failures:
-        causes = Counter(one.detail for one in audit.run_failures)
         count = len(audit.run_failures)
+        starts: dict[str, list[int]] = {}
+        for one in audit.run_failures:
+            starts.setdefault(one.detail, []).append(one.start)
         shown = tuple(
-            Contributor(f"{detail}{f' ({times} starts)' if times > 1 else ''}", 0) for detail, times in causes.items()
+            Contributor(f"{detail}{which_starts(failed, start_count)}", 0) for detail, failed in starts.items()
         )
         yield BudgetResult(RUN, count, 0, is_count=True, is_exceeded=True, contributors=shown)
 

@@ -7,7 +7,7 @@ import pytest
 
 import footprint
 from footprint.cli import main
-from footprint.model.run_failure import RunFailure, RunFailureKind, failures_of_start
+from footprint.model.run_failure import RunFailure, RunFailureKind, failures_of_start, which_starts
 from footprint.release.budget_file import parse_budgets
 
 SIGNAL, EXIT, MOMENT = RunFailureKind.SIGNAL, RunFailureKind.EXIT, RunFailureKind.MOMENT
@@ -122,3 +122,18 @@ def test_reviewers_read_that_the_run_failed_and_not_that_a_figure_is_too_large(
     assert main(["check", str(path), "--config", str(tmp_path / "footprint.toml"), "--format", "github"]) == 1
     (error,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("::error"))
     assert error.endswith("title=The program that was run failed%3A run.json::The run failed: SIGABRT ended it.")
+
+
+@pytest.mark.parametrize(
+    ("failed", "start_count", "text"),
+    [([1], 1, ""), ([2], 3, " (start 2 of 3)"), ([1, 3], 3, " (2 of 3 starts)"), ([1, 2, 3], 3, " (3 starts)")],
+)
+def test_a_cause_names_the_starts_in_which_it_occurred(failed: list[int], start_count: int, text: str) -> None:
+    assert which_starts(failed, start_count) == text
+
+
+def test_a_check_names_the_one_start_of_several_that_failed(tmp_path: Path) -> None:
+    failures = [{"kind": "signal", "start": 3, "detail": "SIGSEGV ended it"}]
+    path = saved_run(tmp_path / "run.json", failures=failures, peak=None, starts=5)
+    (failure,) = footprint.check(path, parse_budgets({"budgets": {"private_bytes": "1 GiB"}})).failures
+    assert failure.contributors[0].name == "SIGSEGV ended it (start 3 of 5)"

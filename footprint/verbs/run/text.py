@@ -10,7 +10,7 @@ from footprint.formats.sections.notes import note_blocks
 from footprint.formats.sections.rest import cut_at, rest_rows, sum_row
 from footprint.model.audit import Audit
 from footprint.model.peak import Peak
-from footprint.model.run_failure import RunFailure
+from footprint.model.run_failure import RunFailure, which_starts
 from footprint.model.spread import Spread
 from footprint.process.launch.moment import When
 from footprint.units import format_bytes
@@ -45,15 +45,15 @@ def run_document(ran: RunResult, *, by: str = "owner", top: int = 20, has_whole_
         *_starts(ran),
         *_children(ran.start, top, "Its other processes" if ran.when == When.PEAK else "Processes that it started"),
         *note_blocks(ran.notes, ran.audit.target),
-        Verdict(f"{failure_text(failures)}.", is_failure=True) if failures else verdict,
+        Verdict(f"{failure_text(failures, ran.start_count)}.", is_failure=True) if failures else verdict,
     )
 
 
-def failure_text(failures: Sequence[RunFailure]) -> str:
-    """Write in one line how a run failed."""
+def failure_text(failures: Sequence[RunFailure], start_count: int) -> str:
+    """Write in one line how a run failed, and in which of its starts."""
     causes = list(dict.fromkeys(one.detail for one in failures))
-    starts = len({one.start for one in failures})
-    return f"The run failed{f' in {starts} starts' if starts > 1 else ''}: {'; '.join(causes)}"
+    starts = list(dict.fromkeys(one.start for one in failures))
+    return f"The run failed: {'; '.join(causes)}{which_starts(starts, start_count)}"
 
 
 def _title(ran: RunResult) -> str:
