@@ -190,6 +190,12 @@ def test_the_outputs_are_kept_apart() -> None:
     assert done.stdout == b"The run failed: SIGKILL ended it.\n"
 
 
+def test_a_failure_is_told_also_where_the_answer_goes_to_a_file(tmp_path: Path) -> None:
+    done = footprint("-o", str(tmp_path / "run.json"), "--", "sh", "-c", "kill -SEGV $$")
+    assert (done.returncode, done.stdout) == (5, b"")
+    assert done.stderr == b"footprint: The run failed: SIGSEGV ended it\n"
+
+
 def test_the_report_says_how_it_ran() -> None:
     text = footprint("--", "sh", "-c", "kill -SEGV $$").stdout.decode()
     assert text.startswith("footprint run: sh -c 'kill -SEGV $$'\n")

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from footprint.formats.escape import printable
 from footprint.verbs import options
 from footprint.verbs.lazy import LazyModule, lazy_modules
 from footprint.verbs.output import EXIT_RUN_FAILED, Answer, check_formats, write
@@ -87,4 +88,7 @@ def run(
         allow=allow or (),
     )
     code = write(answer, found, f"run {found.command[0]}", output, found.notes)
-    return EXIT_RUN_FAILED if found.audit.run_failures else code
+    failures = found.audit.run_failures
+    if failures and output.file != "-":
+        typer.echo(f"footprint: {printable(text.failure_text(failures, found.start_count))}", err=True)
+    return EXIT_RUN_FAILED if failures else code
