@@ -21,6 +21,7 @@ class FindingRow(NamedTuple):
         saving_bytes: The private memory that each process saves, of a group all members together; 0 where the remedy
             alone saves nothing.
         saving_at_count_bytes: The same for as many processes or groups as were asked about.
+        thread_bytes: The private memory that each further thread of a process saves, in addition to `saving_bytes`.
         saving_per: Whether each process saves it, or each thread, of which a process has at least one.
         size_bytes: The size of a variable that may be smaller, or of its copies; null where the finding is about none.
         private_bytes: The part of the subject that is private in the live process; null where that is not known.
@@ -39,6 +40,7 @@ class FindingRow(NamedTuple):
     message: str
     saving_bytes: int
     saving_at_count_bytes: int
+    thread_bytes: Annotated[int, Later(0)]
     saving_per: Annotated[Literal["process", "thread"], Later("process")]
     size_bytes: Annotated[int | None, LATER]
     private_bytes: Annotated[int | None, LATER]

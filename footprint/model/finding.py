@@ -16,6 +16,11 @@ class Confidence(StrEnum):
     LOW = "low"
     BLOCKED = "blocked"
 
+    @property
+    def is_counted(self) -> bool:
+        """Whether sums of savings count a finding: what is `low` or `blocked` is shown beside them."""
+        return self in {Confidence.PROOF, Confidence.HIGH, Confidence.MEDIUM}
+
 
 CONFIDENCES: Final = tuple(Confidence)
 """From the surest to the weakest."""
@@ -66,6 +71,7 @@ class Finding:
         object_path: The path of the object to build differently; "" for none or several.
         size_bytes: The size of a variable that may be smaller, or of its copies; None where the finding is about none.
         member_count: The number of processes of a group that have it; None for a finding of one process.
+        thread_bytes: The private memory that each further thread of a process saves, in addition to `saving_bytes`.
     """
 
     rule: str
@@ -83,6 +89,7 @@ class Finding:
     object_path: str = ""
     size_bytes: int | None = None
     member_count: int | None = None
+    thread_bytes: int = 0
 
     @property
     def about_bytes(self) -> int:

@@ -168,7 +168,10 @@ class Programs:
 
         predict = self._predictor(link_map)
         link_name = self._links.name_of
-        return build_graph(link_map, relink, self._binder.bind, self._page_bytes, predict, link_name, private_bytes)
+        threads = (snapshot.status.thread_count if snapshot.status else None) or 1
+        return build_graph(
+            link_map, relink, self._binder.bind, self._page_bytes, predict, link_name, private_bytes, threads
+        )
 
     def _owners(self, snapshot: Snapshot, folder: str) -> dict[Library, str]:
         """Return the files that a process has mapped, by the name that its mappings have."""

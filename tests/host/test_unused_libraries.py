@@ -24,6 +24,7 @@ from footprint.findings.registry import Fact, find_all
 from footprint.loader import Environment
 from footprint.model.finding import Confidence, Finding
 from footprint.sources.programs import Programs
+from footprint.units import format_bytes
 from tests.elfwriter import DT_NEEDED, peek
 
 pytestmark = [
@@ -243,12 +244,14 @@ def test_what_an_unused_library_needs_for_nothing_counts_where_that_one_cannot_g
     assert found["libplain.so"].saving_bytes == startup_min_bytes(shop.graph("kept"), "libplain.so")
 
 
-def test_thread_locals_of_an_unused_library_are_told_beside_it(shop: Workshop) -> None:
+def test_the_thread_locals_of_an_unused_library_are_in_what_a_process_and_each_thread_saves(shop: Workshop) -> None:
     graph = shop.graph("threads")
     found = {one.rule: one for one in find_all({Fact.GRAPH: graph})}
     unused = found["unused-library"]
     assert (unused.kind, unused.confidence) == ("whole-process", Confidence.HIGH)
-    assert unused.saving_bytes == startup_min_bytes(graph, "libtls.so")
+    # The first thread has its block, too.
+    assert unused.saving_bytes == startup_min_bytes(graph, "libtls.so") + (1 << 20)
+    assert unused.thread_bytes == 1 << 20
     assert found["thread-locals"].saving_bytes == 1 << 20
     assert [one.tls_bytes for one in graph.predictions if one and one.tls_bytes >= 1 << 20] == [1 << 20]
 
@@ -268,6 +271,13 @@ def test_a_library_whose_symbol_the_program_holds_as_a_text_may_be_reached_by_it
     assert (found.kind, found.confidence) == ("whole-process", Confidence.LOW)
     assert found.reasons == ("seeking looks up symbols by name, and holds secret_function",)
     assert (shop.runs("seeking"), shop.runs_without("seeking", "libsought.so")) == (5, 6)
+
+
+def test_the_last_line_tells_low_savings_apart(shop: Workshop, capsys: pytest.CaptureFixture[str]) -> None:
+    saving = format_bytes(only(shop.findings("seeking")).saving_bytes)
+    assert main(["libraries", shop.path("seeking"), "-q"]) == 0
+    last = " ".join(capsys.readouterr().out.split())
+    assert last.endswith(f"; {saving} of it could be spared, with low confidence.")
 
 
 def test_a_program_that_looks_for_other_names_leaves_a_doubt(shop: Workshop) -> None:

@@ -15,6 +15,7 @@ from typing import IO
 import pytest
 from jsonschema import Draft202012Validator
 
+import footprint
 from footprint.errors import AccessError, FootprintError, UsageError
 from footprint.verbs.whatif import call as verb
 from footprint.verbs.whatif.call import whatif
@@ -131,6 +132,30 @@ def test_relocated_tables_of_50_kib_and_what_only_they_need_are_saved(built: Bui
     assert_measured_as_predicted(found)
     assert seen(found) == equal()
     assert found.after.start.exit_code == 3
+
+
+THREADS = """
+#include <pthread.h>
+#include <unistd.h>
+static pthread_barrier_t all;
+static void *body(void *p) { pthread_barrier_wait(&all); pause(); return p; }
+int main(void) { pthread_t one; pthread_barrier_init(&all, 0, 20);
+for (int i = 0; i < 19; i++) pthread_create(&one, 0, body, 0);
+pthread_barrier_wait(&all); write(1, "ready\\n", 6); sleep(1); return 0; }
+"""
+
+
+def test_thread_local_variables_of_what_leaves_are_saved_in_each_thread(built: Builder) -> None:
+    built.library("blocks", "static __thread char block[1 << 20]; char *blocks(int at) { return block + at; }")
+    path = built.program(THREADS, "-lblocks", "-pthread")
+    (finding,) = [one for one in footprint.libraries(path).findings if one.rule == "unused-library"]
+    found = whatif([path], drop=["libblocks.so"], when_output="ready")
+    own_bytes = found.leaving[0].predicted_bytes
+    assert (finding.saving_bytes, finding.thread_bytes) == (own_bytes + (1 << 20), 1 << 20)
+    assert found.predicted_bytes == own_bytes + (20 << 20)
+    # Each thread saves the rest of a page, too.
+    assert found.private is not None
+    assert 0 <= found.private.bytes - found.predicted_bytes <= 2 * 20 * PAGE_BYTES
 
 
 def test_a_library_that_needs_another_for_nothing_is_copied_too(built: Builder) -> None:

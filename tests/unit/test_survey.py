@@ -158,7 +158,7 @@ def test_a_folder_that_is_not_below_the_root_is_refused(root: Sysroot, tmp_path:
 # --- as it is shown ---------------------------------------------------------------------------------------------------
 
 
-def rank(count: int = 1, unused_bytes: int = 0) -> Survey:
+def rank(count: int = 1, unused_bytes: int = 0, doubtful_bytes: int = 0) -> Survey:
     programs = tuple(
         SurveyedProgram(
             path=f"/bin/program{number}",
@@ -168,6 +168,7 @@ def rank(count: int = 1, unused_bytes: int = 0) -> Survey:
             start_bytes=28 * K,
             unused_bytes=unused_bytes,
             unused=("libm.so.6",),
+            doubtful_bytes=doubtful_bytes,
             is_complete=True,
         )
         for number in range(25)
@@ -186,6 +187,10 @@ def test_the_last_line_says_which_costs_most_and_what_could_be_spared() -> None:
     assert verdict(rank()) == f"{costs}."
     assert verdict(rank(1, 8 * K)) == f"{costs}; 200 KiB could be spared if one of each ran."
     assert verdict(rank(1000, 8 * K)) == f"{costs}; 195.3 MiB could be spared if 1,000 of each ran."
+    low = "200 KiB could be spared if one of each ran, 100 KiB more with low confidence"
+    assert verdict(rank(1, 8 * K, 4 * K)) == f"{costs}; {low}."
+    low = "97.7 MiB could be spared if 1,000 of each ran, with low confidence"
+    assert verdict(rank(1000, 0, 4 * K)) == f"{costs}; {low}."
     assert verdict(Survey(("/bin",), 1, (), ())) == "There is no program."
 
 

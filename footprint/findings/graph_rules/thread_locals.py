@@ -10,7 +10,6 @@ from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.elf import SectionKind, read_contents
 from footprint.errors import FootprintError
 from footprint.findings.registry import Fact, Rule
-from footprint.loader import FoundBy, Libc
 from footprint.model.finding import Confidence, Finding
 from footprint.units import format_bytes
 
@@ -35,8 +34,7 @@ RULE: Final = Rule("thread-locals", "An object with many thread-local variables"
 def _finding(graph: DependencyGraph, number: int, size_bytes: int) -> Finding:
     name = graph.name(number)
     is_unused = number not in graph.roots and not graph.bindings.users(number)
-    is_opened = graph.objects[number].found_by is FoundBy.OPENED
-    is_eager = graph.link_map.libc is Libc.GLIBC and not is_opened
+    is_eager = graph.has_eager_thread_locals(number)
     when = "each thread pays all of it at its start" if is_eager else "each thread pays what it touches of it"
     variables = _largest(graph, number)
     message = f"{name} has {format_bytes(size_bytes)} of thread-local variables{variables}: {when}"

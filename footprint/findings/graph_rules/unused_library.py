@@ -140,7 +140,7 @@ def _finding(
     if not leaving & heads:
         return _staying(graph, heads, users, found)
     confidence = weakest(found)
-    saving_bytes = graph.cost_bytes(leaving)
+    saving_bytes = graph.saving_bytes(leaving)
     others = sorted(leaving - heads)
     message = f"{subject} {'is' if len(heads) == 1 else 'are'} needed by {_names(graph, users)}, and nothing is used"
     message += f" of {'it' if len(heads) == 1 else 'them'}"
@@ -162,6 +162,7 @@ def _finding(
         _remedy(graph, heads, users, is_blocked=confidence is Confidence.BLOCKED),
         tuple(graph.objects[number].path for number in sorted(leaving)),
         object_path=_only_path(graph, users),
+        thread_bytes=graph.thread_bytes(leaving),
     )
 
 
@@ -243,7 +244,7 @@ def _soft(graph: DependencyGraph, unused: frozenset[UnusedNeed]) -> list[Finding
             leaving = _leaving_alone(graph, provider, frozenset({UnusedNeed(user, provider)}))
             if provider not in leaving:
                 continue
-            cost = format_bytes(graph.cost_bytes(leaving))
+            cost = format_bytes(graph.saving_bytes(leaving))
             pair = f"{graph.name(user)} gets only {names} of {graph.name(provider)}"
             why = "all optional, and present" if is_optional else "all of it also defined by others"
             findings.append(

@@ -79,6 +79,8 @@ def _text(finding: Finding, count: int) -> str:
     if finding.saving_bytes and count > 1:
         threads = " processes of one thread" if finding.noun == "thread" else ""
         saving += f", {format_bytes(finding.saving_bytes * count)} in {count:,}{threads}"
+    if finding.thread_bytes:
+        saving += f", and {format_bytes(finding.thread_bytes)} more for each further thread"
     place = f" ({finding.location.file}:{finding.location.line})" if finding.location else ""
     head = f"{finding.rule} ({finding.confidence.value}): {finding.message}{place}."
     why = "; ".join(finding.reasons)

@@ -199,13 +199,13 @@ def _verdict(found: Libraries) -> str:
     if missing := graph.link_map.missing:
         are = "is" if len(missing) == 1 else "are"
         return f"{whole}; {counted(len(missing), 'needed library')} {are} missing, so that is not all."
-    free = [
-        one.saving_bytes
-        for one in found.findings
-        if one.rule == "unused-library" and one.confidence is not Confidence.BLOCKED
-    ]
-    if not sum(free):
-        return f"{whole}; no library can be dropped as it is."
-    saved = format_bytes(sum(free) * found.count)
     many = f" in {found.count:,} processes" if found.count > 1 else ""
-    return f"{whole}; {saved}{many} of it could be spared."
+    free = [one for one in found.findings if one.rule in {"unused-library", "stub-library"}]
+    sure_bytes = sum(one.saving_bytes for one in free if one.confidence.is_counted) * found.count
+    doubtful_bytes = sum(one.saving_bytes for one in free if one.confidence is Confidence.LOW) * found.count
+    if sure_bytes:
+        low = f", {format_bytes(doubtful_bytes)} more with low confidence" if doubtful_bytes else ""
+        return f"{whole}; {format_bytes(sure_bytes)}{many} of it could be spared{low}."
+    if doubtful_bytes:
+        return f"{whole}; {format_bytes(doubtful_bytes)}{many} of it could be spared, with low confidence."
+    return f"{whole}; no library can be dropped as it is."

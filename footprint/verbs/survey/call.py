@@ -21,7 +21,7 @@ __all__ = ("Survey", "SurveyedProgram", "survey")
 
 @json_members(
     "path object_count floor_bytes=startup_min_bytes ceiling_bytes=startup_max_bytes start_bytes unused_bytes unused "
-    "is_complete"
+    "doubtful_bytes is_complete"
 )
 class SurveyedProgram(NamedTuple):
     """One program.
@@ -32,8 +32,9 @@ class SurveyedProgram(NamedTuple):
         startup_min_bytes: What these have written at start.
         startup_max_bytes: What can ever be written of them.
         start_bytes: What a process has at start beside them: stack, thread block, the loader's lists.
-        unused_bytes: What libraries cost that nobody uses, and that can be dropped.
+        unused_bytes: What libraries cost that nobody uses, where it is at least `medium` that they can be dropped.
         unused: Those libraries.
+        doubtful_bytes: What libraries cost for which that is `low`.
         is_complete: Whether all libraries were found.
     """
 
@@ -44,6 +45,7 @@ class SurveyedProgram(NamedTuple):
     start_bytes: int
     unused_bytes: int
     unused: tuple[str, ...]
+    doubtful_bytes: int
     is_complete: bool
 
 
@@ -98,7 +100,8 @@ def survey(*folders: StrPath, count: int = 1, root: StrPath | None = None, page_
 
 def _surveyed(path: str, graph: DependencyGraph) -> SurveyedProgram:
     known = [one for one in graph.predictions if one]
-    dropped = [one for one in unused_libraries(graph) if one.saving_bytes and one.confidence is not Confidence.BLOCKED]
+    unused = [one for one in unused_libraries(graph) if one.saving_bytes]
+    dropped = [one for one in unused if one.confidence.is_counted]
     return SurveyedProgram(
         path,
         len(graph.objects),
@@ -107,6 +110,7 @@ def _surveyed(path: str, graph: DependencyGraph) -> SurveyedProgram:
         sum(start_memory(graph)),
         sum(one.saving_bytes for one in dropped),
         tuple([one.subject for one in dropped]),
+        sum(one.saving_bytes for one in unused if one.confidence is Confidence.LOW),
         not graph.link_map.missing,
     )
 

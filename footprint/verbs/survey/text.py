@@ -53,10 +53,17 @@ def _verdict(survey: Survey) -> str:
     if not survey.programs:
         return "There is no program."
     unused_bytes = sum(one.unused_bytes for one in survey.programs)
+    doubtful_bytes = sum(one.doubtful_bytes for one in survey.programs)
     spared = ""
-    if unused_bytes:
+    if unused_bytes or doubtful_bytes:
         number = "one" if survey.count == 1 else f"{survey.count:,}"
-        spared = f"; {format_bytes(unused_bytes * survey.count)} could be spared if {number} of each ran"
+        spared = (
+            f"; {format_bytes((unused_bytes or doubtful_bytes) * survey.count)} could be spared if {number} of each ran"
+        )
+    if unused_bytes and doubtful_bytes:
+        spared += f", {format_bytes(doubtful_bytes * survey.count)} more with low confidence"
+    elif doubtful_bytes:
+        spared += ", with low confidence"
     first = survey.programs[0]
     size = format_bytes(first.startup_min_bytes + first.start_bytes)
     return f"{first.path} costs most, {size} at its start (estimated){spared}."

@@ -73,7 +73,7 @@ class SavingMembers(NamedTuple):
     """The difference between the two starts whose private memory is the median.
 
     Attributes:
-        predicted_bytes: The prediction: pages of the objects that leave which are written at start.
+        predicted_bytes: The prediction: what the objects that leave write at start, and at the start of each thread.
         private_bytes: The private memory that is saved; null where it is not known.
         kernel_bytes: The kernel memory that is saved; null where it is not known.
         per_process_bytes: Both together; null where it is not known.

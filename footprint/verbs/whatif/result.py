@@ -152,6 +152,7 @@ class WhatIf:
         dropped: The libraries, by the names they were needed by.
         users: The objects whose need of them was dropped.
         leaving: What leaves.
+        thread_local_bytes: The thread-local variables of what leaves, in all threads of the median start.
         original: One start of the program itself, of which all else are copies.
         before: The starts with the libraries.
         after: The starts without.
@@ -166,6 +167,7 @@ class WhatIf:
     dropped: tuple[str, ...]
     users: tuple[str, ...]
     leaving: tuple[Leaving, ...]
+    thread_local_bytes: int
     original: Start
     before: RunResult
     after: RunResult
@@ -177,8 +179,8 @@ class WhatIf:
 
     @property
     def predicted_bytes(self) -> int:
-        """The bytes that are surely saved: pages of the leaving objects that are written at start."""
-        return sum([one.predicted_bytes for one in self.leaving])
+        """The bytes that are surely saved: what the leaving objects write at start, and at the start of each thread."""
+        return sum([one.predicted_bytes for one in self.leaving]) + self.thread_local_bytes
 
     @property
     def private(self) -> Saving | None:

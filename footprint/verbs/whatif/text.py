@@ -49,7 +49,11 @@ def _changes(found: WhatIf, top: int, names: Names) -> list[Block]:
     shown, rest = cut_at(found.changes, top)
     rows = tuple(_change(one, names.owner(one.owner)) for one in shown)
     footer = [_sum(rest, more(len(rest)))] if rest else []
-    footer.append(_sum(found.changes, "[total]"))
+    if found.thread_local_bytes:
+        # Threads hold them in their stacks, the first thread in the heap.
+        in_threads = format_bytes(found.thread_local_bytes)
+        footer.append((in_threads, "", "", "", "[thread-local variables, in the rows of threads above]"))
+    footer.append((format_bytes(found.predicted_bytes), *_sum(found.changes, "[total]")[1:]))
     columns = ("predicted", "saved", "before", "after", "owner")
     return [Heading("Whose private memory differs"), Table(columns, rows, frozenset(), tuple(footer))]
 

@@ -282,6 +282,8 @@ export interface FindingRow {
   saving_bytes: number;
   /** The same for as many processes or groups as were asked about. */
   saving_at_count_bytes: number;
+  /** The private memory that each further thread of a process saves, in addition to `saving_bytes`. */
+  thread_bytes: number;
   /** Whether each process saves it, or each thread, of which a process has at least one. */
   saving_per: "process" | "thread";
   /** The size of a variable that may be smaller, or of its copies; null where the finding is about none. */
