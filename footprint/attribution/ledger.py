@@ -12,7 +12,7 @@ The ranges of one owner, section and symbol become one row (`footprint.attributi
 
 from collections.abc import Container, Hashable, Iterable, Iterator, Sequence
 from collections.abc import Mapping as Dict
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from footprint.attribution.accounts import Accounts
 from footprint.attribution.counters import MappingCounts
@@ -23,6 +23,9 @@ from footprint.elf import Contents, Image
 from footprint.model.evidence import Evidence, weakest
 from footprint.model.row import Attribution, MemoryKind, Row
 from footprint.process import PageRange, ranges_bytes
+
+if TYPE_CHECKING:
+    from footprint.attribution.heap_ranges import HeapRanges
 
 __all__ = ("Files", "KnownRows", "ledger_rows")
 
@@ -37,7 +40,7 @@ class Files(Protocol):
         """Return the numbers of the pages (addr divided by the page size) that relocations of an object write."""
 
 
-def ledger_rows(
+def ledger_rows(  # noqa: PLR0913 # all but the first six have their name
     ranges: Sequence[OwnedRange],
     counts: Sequence[MappingCounts],
     pages: Dict[int, Sequence[PageRange]] | None,
@@ -47,6 +50,7 @@ def ledger_rows(
     *,
     has_untouched: bool = False,
     known: "KnownRows | None" = None,
+    heap: "HeapRanges | None" = None,
 ) -> tuple[Row, ...]:
     """Return the rows of a process, the largest first.
 
@@ -59,14 +63,15 @@ def ledger_rows(
         kernel: What the kernel spends on the process: rows of the kind `kernel`.
         has_untouched: Whether variables without a private page have rows of their own.
         known: The rows of ranges of other processes with the same `files`; those of this process are added.
+        heap: Which addresses of the heap are free, where the allocator says so.
     """
     mappings = list(by_mapping(ranges, counts))
     # Only the variables of objects that have private memory are worth rows of their own.
     touched = {one.loaded for own, counted in mappings if counted.private_bytes for one in own if one.loaded}
-    symbols = _Symbols(files, page_bytes, touched, has_untouched, {} if known is None else known)
+    symbols = _Symbols(files, page_bytes, touched, has_untouched, {} if known is None else known, heap)
     accounts, alike = Accounts(), _AlikeMappings()
     for own, counted in mappings:
-        if len(own) == 1 and _image_of(own[0]) is None:
+        if len(own) == 1 and _image_of(own[0]) is None and own[0].attribution is not Attribution.ALLOCATOR:
             alike.add(own[0], counted)
         else:
             accounts.add(_mapping_rows(own, counted, pages, symbols))
@@ -87,6 +92,7 @@ class _Symbols(NamedTuple):
     touched: Container[LoadedObject]
     has_untouched: bool
     known: KnownRows
+    heap: "HeapRanges | None"
 
 
 def _image_of(one: OwnedRange) -> Image | None:
@@ -124,6 +130,8 @@ def _range_rows(
 ) -> list[Row]:
     """Return the rows of one range: one for each symbol where its private pages and the object's symbols are known."""
     loaded, image, page_bytes = one.loaded, _image_of(one), symbols.page_bytes
+    if one.attribution is Attribution.ALLOCATOR and symbols.heap is not None and private is not None:
+        return symbols.heap.rows(one, private, _row(one, counts, page_bytes))
     if loaded is None or image is None:
         return [_row(one, counts, page_bytes)]
     is_text = one.kind is MemoryKind.TEXT

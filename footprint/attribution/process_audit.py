@@ -25,6 +25,7 @@ from footprint.process.mapped_files import FileKey
 from footprint.units import format_bytes
 
 if TYPE_CHECKING:
+    from footprint.attribution.heap_ranges import HeapRanges
     from footprint.attribution.page_maps import Presence
     from footprint.model.page_map import PageMap
 
@@ -47,19 +48,21 @@ def audit_snapshot(  # noqa: PLR0913 # all but the first three have their name
     presence: "Presence | None" = None,
     parent: ForkParent | None = None,
     known_rows: KnownRows | None = None,
+    heap: "HeapRanges | None" = None,
 ) -> Audit:
     """Audit a process: join what the kernel counts with what its files contain.
 
     `images` are the ELF files among its mapped files that could be read, `open_files` the open file descriptions that
-    it pays for, `parent` the process that it was forked from, where that was read. Page maps are made where `presence`
-    is given.
+    it pays for, `parent` the process that it was forked from, where that was read, `heap` its heap as its allocator
+    has it. Page maps are made where `presence` is given.
     """
     memory = snapshot.memory
     parts = lay_out(memory, images, snapshot.page_bytes, snapshot.thread_stack_addrs)
+    parts = heap.cut(parts) if heap else parts
     costs = partial(kernel_costs, constants=constants, mappings=memory.mappings, open_files=open_files)
     kernel = costs(snapshot.status, len(memory.mappings))
     held = count_each(memory.mappings, snapshot.pages)
-    rows = ledger_rows(parts, held, snapshot.pages, files, snapshot.page_bytes, kernel, known=known_rows)
+    rows = ledger_rows(parts, held, snapshot.pages, files, snapshot.page_bytes, kernel, known=known_rows, heap=heap)
     page_maps: tuple[PageMap, ...] = ()
     if presence is not None:
         from footprint.attribution.page_maps import page_maps as map_pages  # noqa: PLC0415 # for a picture only
@@ -91,6 +94,7 @@ def audit_snapshot(  # noqa: PLR0913 # all but the first three have their name
         projection=projection,
         notes=(*snapshot.notes, *constants.notes, *notes, *_notes(snapshot, rows, held, totals, open_files)),
         page_maps=page_maps,
+        allocator=heap.account(parts, snapshot.pages or {}) if heap else None,
     )
 
 

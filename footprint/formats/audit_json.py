@@ -12,6 +12,7 @@ from footprint.formats.heap_account_json import HeapAccountMembers, heap_account
 from footprint.formats.json import Envelope, Json, Tool, write
 from footprint.formats.page_maps_json import PageMapRow, page_map_rows
 from footprint.members import ABSENT, LATER, Absent, Later
+from footprint.model.allocator_account import AllocatorAccount
 from footprint.model.audit import Audit
 from footprint.model.evidence import Evidence
 from footprint.model.finding import SearchedRule
@@ -130,6 +131,7 @@ class AuditJson(Envelope):
         objects: The files of the process in load order, with what leaves with each; empty for a process that was
             audited without findings.
         heap_account: What the heap is made of, by an allocator profile; null where none was joined.
+        allocator: The heap as the allocator of a live process accounts for it; null where it was not read.
         page_maps: The pages of objects one by one, for the report of a saved audit. The member is absent where no file
             of an object could be read, in what `run` saves, and in baselines.
         notes: What the reader of the figures must know.
@@ -148,6 +150,7 @@ class AuditJson(Envelope):
     searched_rules: Annotated[tuple[SearchedRule, ...], Later(())]
     objects: Annotated[tuple[ObjectCost, ...], Later(())]
     heap_account: Annotated[HeapAccountMembers | None, LATER]
+    allocator: Annotated[AllocatorAccount | None, LATER]
     page_maps: tuple[PageMapRow, ...] | Absent = ABSENT
     notes: tuple[Note, ...]
     failed: tuple[FailedFinding, ...] | Absent = ABSENT
@@ -178,6 +181,7 @@ def audit_answer(audit: Audit, version: str) -> AuditJson:
         debug_files=debug_file_rows(audit.debug_files),
         objects=audit.objects,
         heap_account=None if audit.heap is None else heap_account_members(audit.heap),
+        allocator=audit.allocator,
         page_maps=page_map_rows(audit.page_maps) if audit.page_maps else ABSENT,
         notes=audit.notes,
         run_failures=audit.run_failures or ABSENT,

@@ -186,6 +186,7 @@ def _audit(answer: AuditJson, file: str) -> Audit:
             searched_rules=answer.searched_rules,
             saved_in=file,
             heap=None if answer.heap_account is None else heap_account_of(answer.heap_account),
+            allocator=answer.allocator,
         )
     except ValueError as error:
         cause = error.detail if isinstance(error, InputError) else error

@@ -9,6 +9,7 @@ from footprint.model.row import MemoryKind, Row, sum_rows
 from footprint.model.totals import Total, Totals
 
 if TYPE_CHECKING:  # what few audits have
+    from footprint.model.allocator_account import AllocatorAccount
     from footprint.model.finding import Finding, SearchedRule
     from footprint.model.group_member import GroupMember
     from footprint.model.heap_account import HeapAccount
@@ -43,6 +44,7 @@ class Audit:
         page_maps: The pages of its objects one by one; only on request.
         saved_in: The file from which a saved audit was read; None for a new one.
         heap: The heap as an allocator profile explains it; None where no profile was joined.
+        allocator: The heap as the allocator of the live process accounts for it; None where that was not read.
         searched_rules: The rules that were run; empty where none was, and in audits that earlier versions saved.
         peak_bytes: The peak of the program that was run for this audit, with its descendants; None where none was.
         run_failures: How the program failed that was run for this audit, in any of its starts.
@@ -69,6 +71,7 @@ class Audit:
     page_maps: "tuple[PageMap, ...]" = ()
     saved_in: str | None = None
     heap: "HeapAccount | None" = None
+    allocator: "AllocatorAccount | None" = None
     searched_rules: "tuple[SearchedRule, ...]" = ()
     peak_bytes: int | None = None
     run_failures: "tuple[RunFailure, ...]" = ()

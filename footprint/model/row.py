@@ -40,6 +40,8 @@ class Attribution(StrEnum):
     """The program headers of the file say what lies at these addresses."""
     NAME = "name"
     """The kernel names the mapping."""
+    ALLOCATOR = "allocator"
+    """The structures of the allocator say what it has there, and which of it is in use."""
     STACK_POINTER = "stack pointer"
     """A thread's stack pointer lies in it."""
     SHAPE = "shape"

@@ -160,6 +160,7 @@ def audit_target(target: SingleTarget, asked: AuditRequest) -> AuditedTarget[Aud
             root=asked.root,
             files=files,
             has_page_maps=asked.has_page_maps,
+            has_heap=True,
         )
     return AuditedTarget(_joined(audit, asked, snapshot, files.opened))
 

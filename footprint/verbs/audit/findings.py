@@ -109,7 +109,13 @@ def audit_with_findings(
     pid = snapshot.pid or 0
     view = ProcessView.of(pid)
     found = audit_of(
-        snapshot, str(pid), asked.question, files=files, has_page_maps=asked.has_page_maps, open_files=open_files
+        snapshot,
+        str(pid),
+        asked.question,
+        files=files,
+        has_page_maps=asked.has_page_maps,
+        open_files=open_files,
+        has_heap=open_files is None,
     )
     graph = Programs.of_process(snapshot, view, open_file=files.opened).graph_of(snapshot, view, found.ledger)
     variables = variables_of(snapshot, asked.debug, files.opened)

@@ -22,6 +22,7 @@ from footprint.sources.files import ElfFiles
 from footprint.sources.process_files import images_of
 
 if TYPE_CHECKING:
+    from footprint.attribution.heap_ranges import HeapRanges
     from footprint.attribution.page_maps import Presence
 
 __all__ = ("audit_of", "files_of", "with_files_told")
@@ -38,6 +39,7 @@ def audit_of(  # noqa: PLR0913 # all but the first three have their name
     has_page_maps: bool = False,
     open_files: Sequence[OpenFile] | None = None,
     constants: KernelConstants | None = None,
+    has_heap: bool = False,
 ) -> Audit:
     """Audit a process that was read already; its files are opened now, so a live one must still be there.
 
@@ -51,6 +53,7 @@ def audit_of(  # noqa: PLR0913 # all but the first three have their name
         has_page_maps: Whether the pages of its objects are told one by one.
         open_files: The open file descriptions that it pays for; read from a live process without it.
         constants: What its kernel spends on each thing; those that are known of its host without it.
+        has_heap: Whether the structures of its allocator are read, if it is live.
     """
     files = files or files_of(snapshot, debug, root)
     files.drop_if_many()
@@ -61,6 +64,7 @@ def audit_of(  # noqa: PLR0913 # all but the first three have their name
     parent_notes: Sequence[Note] = ()
     if snapshot.is_live and question.model in {None, Model.FORK}:
         parent, parent_notes = _fork_parent(snapshot, constants)
+    heap, heap_notes = _heap_of(snapshot) if has_heap else (None, ())
     with _presence(snapshot, is_wanted=has_page_maps) as presence:
         found = audit_snapshot(
             snapshot,
@@ -70,12 +74,22 @@ def audit_of(  # noqa: PLR0913 # all but the first three have their name
             question=question,
             constants=constants,
             open_files=_open_files(snapshot) if open_files is None else open_files,
-            notes=(*file_notes, *parent_notes, *_own_notes(snapshot)),
+            notes=(*file_notes, *parent_notes, *heap_notes, *_own_notes(snapshot)),
             presence=presence,
             parent=parent,
             known_rows=files.known_rows,
+            heap=heap,
         )
     return with_files_told(found, files, known)
+
+
+def _heap_of(snapshot: Snapshot) -> "tuple[HeapRanges | None, tuple[Note, ...]]":
+    """Read the heap of a process, as its allocator has it."""
+    from footprint.attribution.heap_ranges import HeapRanges  # noqa: PLC0415 # only a single live process needs it
+    from footprint.process.live_heap import read_live_heap  # noqa: PLC0415 # the same
+
+    heap, notes = read_live_heap(snapshot)
+    return None if heap is None else HeapRanges(heap, snapshot.page_bytes), notes
 
 
 def _open_files(snapshot: Snapshot) -> tuple[OpenFile, ...]:

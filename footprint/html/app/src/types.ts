@@ -5,7 +5,7 @@ import type { Table } from "./data";
 /** A table of an answer; one without rows is an empty list. */
 export type Rows<Row> = Table<Row> | never[];
 
-export type Attribution = "program headers" | "name" | "stack pointer" | "shape" | "adjacency" | "allocator profile" | "none";
+export type Attribution = "program headers" | "name" | "allocator" | "stack pointer" | "shape" | "adjacency" | "allocator profile" | "none";
 export type Basis = "per process" | "started copy" | "everything rewritten" | "private" | "mapped writable";
 export type Confidence = "proof" | "high" | "medium" | "low" | "blocked";
 export type Counted = "heap" | "pages" | "copies" | "events";
@@ -17,6 +17,36 @@ export type MemoryKind = "data" | "bss" | "relro" | "text" | "tls" | "file" | "h
 export type Model = "exec" | "fork" | "threads";
 export type RowStatus = "changed" | "added" | "removed" | "moved" | "renamed" | "shifted";
 export type RunFailureKind = "signal" | "exit" | "moment";
+
+/** The heap of a live process, read from the structures of its allocator in its memory. Sizes are of addresses, touched or not, except where they say `private`. `held_bytes` are `live_bytes`, `overhead_bytes` and `free_bytes` together. */
+export interface AllocatorAccount {
+  /** Whose structures were read: `glibc`. */
+  allocator: string;
+  /** How many arenas it has. */
+  arena_count: number;
+  /** The number of blocks that the program has. */
+  live_block_count: number;
+  /** The room in these blocks: what malloc_usable_size(3) returns of them. It is what the program asked for, rounded up to sizes that the allocator has. */
+  live_bytes: number;
+  /** What the allocator has for itself: a header before each block, and its structures. */
+  overhead_bytes: number;
+  /** What it has from the kernel and the program does not use. */
+  free_bytes: number;
+  /** What it has from the kernel. */
+  held_bytes: number;
+  /** The part of `free_bytes` in blocks that threads or fastbins keep for requests of the same size. mallinfo2(3) counts those of threads as in use. */
+  cached_bytes: number;
+  /** The number of large blocks that it maps alone; they are live. */
+  mapped_block_count: number;
+  /** The size of their mappings, as part of `held_bytes`. */
+  mapped_block_bytes: number;
+  /** The part of `free_bytes` that is in private memory: the rows `[free]` of the ledger. */
+  free_private_bytes: number;
+  /** The private memory in whole free pages that malloc_trim(3) returns to the kernel. */
+  trimmable_bytes: number;
+  /** What could not be read and why, in sentences: that memory is in no figure of the account. */
+  unread: string[];
+}
 
 /** An allocation function: it only passes memory on, and its callers are charged. */
 export interface AllocatorRow {
@@ -64,6 +94,8 @@ export interface AuditAnswer {
   objects: Rows<ObjectCost>;
   /** What the heap is made of, by an allocator profile; null where none was joined. */
   heap_account: HeapAccountMembers | null;
+  /** The heap as the allocator of a live process accounts for it; null where it was not read. */
+  allocator: AllocatorAccount | null;
   /** The pages of objects one by one, for the report of a saved audit. The member is absent where no file of an object could be read, in what `run` saves, and in baselines. */
   page_maps?: Rows<PageMapRow>;
   /** What the reader of the figures must know. */

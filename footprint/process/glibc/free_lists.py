@@ -1,0 +1,156 @@
+"""The free chunks that keep the look of chunks in use: those of threads (tcache) and of fastbins, in lists."""
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from footprint.process.glibc.regions import HeapRegion
+from footprint.process.glibc.words import ALIGNMENT, MisfitError, ProcessWords
+
+__all__ = ("TCACHES", "FreeList", "TcacheLayout", "fastbin_lists", "tcache_lists", "with_cached")
+
+_FLAGS: Final = 7
+_EXACT_COUNT: Final = 64  # lists of one size each; those of 2.42 behind them have ranges of sizes
+_MOST_CACHED: Final = 1 << 20
+
+
+class TcacheLayout(NamedTuple):
+    """The lists of one thread: a count for each of them, then their first blocks."""
+
+    list_count: int
+    count_bytes: int
+
+    def size_bytes(self, word_bytes: int) -> int:
+        """Return the size of the structure."""
+        return self.list_count * (self.count_bytes + word_bytes)
+
+    def chunk_bytes(self, word_bytes: int) -> int:
+        """Return the size of the chunk that it is in."""
+        return self.size_bytes(word_bytes) + word_bytes + ALIGNMENT - 1 & -ALIGNMENT
+
+
+TCACHES: Final = (TcacheLayout(64, 2), TcacheLayout(76, 2), TcacheLayout(64, 1))
+"""From 2.30 on, from 2.42 on, and before 2.30."""
+
+
+class FreeList(NamedTuple):
+    """A list of free chunks.
+
+    Attributes:
+        first_addr: The first chunk.
+        size_bytes: The size of each; None where it differs.
+        is_of_thread: Whether a thread keeps it. Such a list leads to blocks, one of a fastbin to chunks.
+    """
+
+    first_addr: int
+    size_bytes: int | None
+    is_of_thread: bool
+
+
+def fastbin_lists(words: ProcessWords, first_addrs: Iterable[int]) -> list[FreeList]:
+    """Return the lists of the fastbins of an arena."""
+    step_bytes = words.header_bytes
+    return [
+        FreeList(addr, (place + 2) * step_bytes, is_of_thread=False) for place, addr in enumerate(first_addrs) if addr
+    ]
+
+
+def tcache_lists(words: ProcessWords, layout: TcacheLayout, addr: int, *, may_be_empty: bool) -> list[FreeList] | None:
+    """Return the lists of a thread, if the chunk at an address has such: None where counts and lists contradict.
+
+    Empty lists look like any memory of zeros: they are believed only where `may_be_empty`.
+    """
+    word = words.layout.word_bytes
+    counts_bytes = layout.list_count * layout.count_bytes
+    data = words.memory.read(addr + words.header_bytes, layout.size_bytes(word))
+    if len(data) < layout.size_bytes(word):
+        return None
+    firsts = words.of(data[counts_bytes:]).tolist()
+    if any(first % ALIGNMENT for first in firsts) or not (may_be_empty or any(firsts)):
+        return None
+    if layout.list_count == _EXACT_COUNT:
+        size = layout.count_bytes
+        has_blocks = [any(data[place * size : (place + 1) * size]) for place in range(layout.list_count)]
+        # Later versions count what there is room for instead.
+        if has_blocks != list(map(bool, firsts)):
+            return None
+    least_bytes = 4 * word
+    return [
+        FreeList(
+            first - words.header_bytes,
+            least_bytes + place * ALIGNMENT if place < _EXACT_COUNT else None,
+            is_of_thread=True,
+        )
+        for place, first in enumerate(firsts)
+        if first
+    ]
+
+
+def with_cached(words: ProcessWords, regions: Sequence[HeapRegion], lists: Iterable[FreeList]) -> list[HeapRegion]:
+    """Add the chunks of lists to the regions that they lie in; `regions` are ascending."""
+    return _Follower(words, regions).follow(lists)
+
+
+class _Follower:
+    """Follows lists through the regions."""
+
+    def __init__(self, words: ProcessWords, regions: Sequence[HeapRegion]) -> None:
+        self._words = words
+        self._regions = regions
+        self._starts = [one.start_addr for one in regions]
+        self._found: list[dict[int, tuple[int, bool]]] = [{} for _ in regions]
+
+    def follow(self, lists: Iterable[FreeList]) -> list[HeapRegion]:
+        left = _MOST_CACHED
+        for one in lists:
+            at = one.first_addr
+            while left and at:
+                left -= 1
+                at = self._add(at, one)
+        return [_with_chunks(region, chunks) for region, chunks in zip(self._regions, self._found, strict=True)]
+
+    def _add(self, at: int, one: FreeList) -> int:
+        """Add a chunk, if it is one of the list; return the next, or 0."""
+        place = self._place(at)
+        if place is None or at in self._found[place]:
+            return 0
+        try:
+            _, size, told = self._words.read(at, 3)
+        except MisfitError:
+            return 0
+        region, size_bytes = self._regions[place], size & ~_FLAGS
+        least_bytes = 4 * self._words.layout.word_bytes
+        is_right = size_bytes == one.size_bytes if one.size_bytes is not None else size_bytes >= least_bytes
+        # An odd place is inside of a chunk of a bin: this one was merged into it meanwhile.
+        if not is_right or bisect_right(region.binned, at) % 2 or at + size_bytes > region.top_addr:
+            return 0
+        self._found[place][at] = size_bytes, one.is_of_thread
+        # Since 2.32 an address is mixed with that of its own place (safe linking).
+        for addr in (told ^ (at + self._words.header_bytes >> 12), told):
+            if not addr:
+                return 0
+            chunk = addr - self._words.header_bytes if one.is_of_thread else addr
+            if self._place(chunk) is not None:
+                return chunk
+        return 0
+
+    def _place(self, at: int) -> int | None:
+        """Return the number of the region in which a chunk can be at an address."""
+        if (at + self._words.header_bytes) % ALIGNMENT:
+            return None
+        place = bisect_right(self._starts, at) - 1
+        is_inside = place >= 0 and self._regions[place].first_addr <= at < self._regions[place].top_addr
+        return place if is_inside else None
+
+
+def _with_chunks(region: HeapRegion, chunks: dict[int, tuple[int, bool]]) -> HeapRegion:
+    """Add free chunks to a region; of two that overlap one is from another moment."""
+    fast, cached, past = array("Q"), array("Q"), 0
+    for at in sorted(chunks):
+        if at >= past:
+            size_bytes, is_of_thread = chunks[at]
+            past = at + size_bytes
+            (cached if is_of_thread else fast).extend((at, past))
+    live_count = max(0, region.live_count - (len(fast) + len(cached)) // 2)
+    return region._replace(fast=fast, cached=cached, live_count=live_count)

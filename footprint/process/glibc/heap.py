@@ -1,0 +1,185 @@
+"""The whole heap of a process: all arenas, the free chunks in lists, and the large blocks."""
+
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+from footprint.process.glibc.arenas import Arena, Arenas, HeapSpan, find_arenas
+from footprint.process.glibc.chunks import ChunkWalk
+from footprint.process.glibc.free_lists import (
+    TCACHES,
+    FreeList,
+    TcacheLayout,
+    fastbin_lists,
+    tcache_lists,
+    with_cached,
+)
+from footprint.process.glibc.mapped_blocks import MappedCounts, find_mapped_blocks, mapped_counts
+from footprint.process.glibc.regions import HeapRegion
+from footprint.process.glibc.words import LAYOUTS, HeapMemory, MisfitError, ProcessWords
+
+__all__ = ("GlibcHeap", "read_glibc_heap")
+
+_FLAGS: Final = 7
+_TRIES: Final = 3
+_MOST_DATA_BYTES: Final = 4 << 20
+_MOST_TCACHES: Final = 1 << 12
+
+
+class GlibcHeap(NamedTuple):
+    """The heap of a process.
+
+    Attributes:
+        word_bytes: The size of a pointer. A chunk has a header of this size, a block that is mapped alone of twice it.
+        arena_count: The number of arenas.
+        regions: The memory of the arenas whose chunks could be read, ascending.
+        mapped: The large blocks that malloc maps alone: start and end of each.
+        causes: Why something could not be read, in sentences without full stops.
+        is_changing: Whether the heap changed while it was read.
+    """
+
+    word_bytes: int
+    arena_count: int
+    regions: tuple[HeapRegion, ...]
+    mapped: tuple[tuple[int, int], ...]
+    causes: tuple[str, ...]
+    is_changing: bool
+
+
+def read_glibc_heap(
+    memory: HeapMemory,
+    word_bytes: int,
+    data: Iterable[tuple[int, int]],
+    nameless: Iterable[tuple[int, int]],
+    *,
+    page_bytes: int,
+    most_chunks: int,
+) -> GlibcHeap | None:
+    """Read the heap of a process; return None where nothing in its data is an arena of glibc that was used.
+
+    The cost is linear in the number of chunks, and in the memory that they are in.
+
+    Args:
+        memory: Its memory.
+        word_bytes: The size of a pointer.
+        data: The writable data of its C library, each with start and end address.
+        nameless: The mappings in which large blocks can be, in the same form.
+        page_bytes: The size of a page.
+        most_chunks: The number of chunks that are read at most.
+    """
+    words = ProcessWords(memory, LAYOUTS[word_bytes])
+    pieces = list(_pieces(words, data))
+    arenas = find_arenas(words, pieces, page_bytes)
+    if arenas is None:
+        return None
+    walker = _Walker(words, arenas, most_chunks)
+    causes: list[str] = []
+    for addr in arenas.addrs:
+        try:
+            walker.add_arena(addr)
+        except MisfitError as misfit:
+            causes.append(str(misfit))
+    regions = with_cached(words, sorted(walker.regions), walker.lists)
+    counts = _counts(words, arenas, pieces, page_bytes)
+    starts = {one.start_addr for one in regions}
+    elsewhere = [each for each in nameless if each[0] not in starts]
+    mapped = find_mapped_blocks(words, elsewhere, counts, page_bytes) if counts else ()
+    if counts is None:
+        causes.append("the counts of blocks that malloc maps alone were not found")
+    elif sum([end - start for start, end in mapped]) != counts.size_bytes:
+        causes.append(f"of {counts.block_count:,} blocks that malloc maps alone {len(mapped):,} were found")
+    return GlibcHeap(
+        word_bytes, len(arenas.addrs), tuple(regions), mapped, tuple(causes), is_changing=walker.is_changing
+    )
+
+
+def _pieces(words: ProcessWords, ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[int, memoryview]]:
+    """Return what of some ranges is in memory, each piece with its address."""
+    left_bytes = _MOST_DATA_BYTES
+    for start, end in ranges:
+        at = words.memory.skip(start, end)
+        while at < end and left_bytes > 0:
+            data = words.memory.read(at, min(end - at, left_bytes))
+            if not data:
+                break
+            yield at, words.of(data)
+            left_bytes -= len(data)
+            at = words.memory.skip(at + len(data), end)
+
+
+def _counts(
+    words: ProcessWords, arenas: Arenas, data: Iterable[tuple[int, memoryview]], page_bytes: int
+) -> MappedCounts | None:
+    try:
+        main = arenas.arena(arenas.addrs[0])
+        return mapped_counts(words, data, arenas.heap_start(main), page_bytes)
+    except MisfitError:
+        return None
+
+
+class _Walker:
+    """Walks the heaps of all arenas.
+
+    Attributes:
+        regions: What is known of each heap, without the chunks in lists.
+        lists: The lists of free chunks.
+        is_changing: Whether an arena changed while its heaps were read.
+    """
+
+    def __init__(self, words: ProcessWords, arenas: Arenas, most_chunks: int) -> None:
+        self.regions: list[HeapRegion] = []
+        self.lists: list[FreeList] = []
+        self.is_changing = False
+        self._words = words
+        self._arenas = arenas
+        self._chunks_left = most_chunks
+        self._tcaches_left = _MOST_TCACHES
+        self._tcache: TcacheLayout | None = None
+
+    def add_arena(self, addr: int) -> None:
+        """Read the heaps of an arena.
+
+        Raises:
+            MisfitError: If its chunks do not fit, also when it is tried again.
+        """
+        for tries_left in reversed(range(_TRIES)):
+            try:
+                before = self._arenas.arena(addr)
+                found = [self._region(span) for span in self._arenas.spans(before)]
+                after = self._arenas.arena(addr)
+            except MisfitError:
+                if not tries_left or self._chunks_left <= 0:
+                    raise
+                continue
+            break
+        for region, lists in found:
+            self.regions.append(region)
+            self.lists += lists
+        self.lists += fastbin_lists(self._words, after.fastbins)
+        self.is_changing = self.is_changing or _state(before) != _state(after)
+
+    def _region(self, span: HeapSpan) -> tuple[HeapRegion, list[FreeList]]:
+        """Walk the chunks of a heap; return it with the lists of the threads whose structures are in it."""
+        word = self._words.layout.word_bytes
+        if self._tcache is None and span.first_addr < span.top_addr:
+            # The lists of a thread are the first that it allocates.
+            first_bytes = self._words.read(span.first_addr + word, 1)[0] & ~_FLAGS
+            self._tcache = next((one for one in TCACHES if one.chunk_bytes(word) == first_bytes), None)
+        tcache_bytes = self._tcache.chunk_bytes(word) if self._tcache else 0
+        walk = ChunkWalk(self._words, span, tcache_bytes, self._chunks_left)
+        self._chunks_left -= walk.count
+        lists: list[FreeList] = []
+        tcache_count = 0
+        for addr in walk.marked if self._tcache else ():
+            own = self._tcache and tcache_lists(self._words, self._tcache, addr, may_be_empty=addr == span.first_addr)
+            if own is None or not self._tcaches_left:
+                continue
+            self._tcaches_left -= 1
+            tcache_count += 1
+            lists += own
+        live_count = walk.count - len(walk.free) // 2 - tcache_count
+        region = HeapRegion(*span, walk.free, (), (), tcache_count * tcache_bytes, live_count)
+        return region, lists
+
+
+def _state(arena: Arena) -> tuple[int, int]:
+    return arena.top_addr, arena.system_bytes
