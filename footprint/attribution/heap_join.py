@@ -50,8 +50,8 @@ def join_heap(audit: Audit, usage: HeapUsage, owners: Dict[str, str]) -> Audit:
     """
     shares = _shares(usage, owners)
     is_virtual = audit.totals.private.bytes is None
-    pool = _Pool(audit.ledger, is_virtual=is_virtual)
     profile, snapshot = usage.profile, usage.snapshot
+    pool = _Pool(audit.ledger, profile.heap_owner, is_virtual=is_virtual)
     if snapshot is None:
         raise ValueError("a heap is joined with a profile of a moment")
     live_bytes, extra_bytes = sum(share.size_bytes for share in shares), snapshot.extra_bytes
@@ -140,12 +140,14 @@ class _Line(NamedTuple):
 class _Pool:
     """The rows of a ledger that are the heap, and the nameless rows that may be heap in part."""
 
-    def __init__(self, ledger: Sequence[Row], *, is_virtual: bool) -> None:
-        self._is_virtual = is_virtual
-        self._heap = [row for row in ledger if _is_heap(row)]
-        self._nameless = [row for row in ledger if _is_nameless(row)]
+    def __init__(self, ledger: Sequence[Row], heap_owner: str | None, *, is_virtual: bool) -> None:
+        self._is_virtual, self._owner = is_virtual, heap_owner or _HEAP
+        # A runtime has its heap in mappings of its own, and nothing of it elsewhere.
+        self._heap = [row for row in ledger if _is_heap(row, heap_owner)]
+        self._nameless = [row for row in ledger if _is_nameless(row) and not heap_owner]
         # The ledger has the largest first.
-        self._others = [row for row in ledger if not (_is_heap(row) or _is_nameless(row))]
+        taken = {*self._heap, *self._nameless}
+        self._others = [row for row in ledger if row not in taken]
         self.held_bytes = sum(map(self._size, self._heap))
         self.nameless_bytes = sum(map(self._size, self._nameless))
 
@@ -196,10 +198,12 @@ class _Pool:
             if line.size_bytes or space:
                 yield _row(line, line.size_bytes, space, 0, evidence)
         if mapped_bytes or any(shared):
-            yield _row(_Line(_HEAP, _NOT_PRIVATE, 0, 0), 0, mapped_bytes, sum(shared), evidence)
+            yield _row(_Line(self._owner, _NOT_PRIVATE, 0, 0), 0, mapped_bytes, sum(shared), evidence)
 
 
-def _is_heap(row: Row) -> bool:
+def _is_heap(row: Row, heap_owner: str | None) -> bool:
+    if heap_owner is not None:
+        return row.owner == heap_owner and row.is_writable
     is_named = row.kind is MemoryKind.ANONYMOUS and row.owner.startswith(_NAMED)
     return (row.kind is MemoryKind.HEAP or is_named) and row.is_writable
 

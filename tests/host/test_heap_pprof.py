@@ -4,11 +4,13 @@ import os
 import re
 import shutil
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+import footprint
 from footprint.cli import main
 from footprint.elf import shown_name
 from footprint.heap import CallTree, Profile, read_profile
@@ -137,3 +139,27 @@ def test_the_profiles_of_processor_time_and_goroutines_are_refused_by_name(kept:
     subprocess.run(["./kept", "1", tmp_path], cwd=kept, stdin=subprocess.DEVNULL, check=True, timeout=60)
     for name in ("cpu.pb.gz", "goroutine.pb.gz"):
         assert main(["heap", str(tmp_path / name)]) == 3
+
+
+def test_the_heap_of_a_live_program_of_go_is_split_by_its_functions(kept: Path, tmp_path: Path) -> None:
+    words = ["./kept", "1", str(tmp_path)]
+    with subprocess.Popen(words, cwd=kept, stdin=subprocess.PIPE) as process:
+        try:
+            file = tmp_path / "goroutine.pb.gz"  # the last one that it writes
+            for _ in range(200):
+                if file.exists() and file.stat().st_size:
+                    break
+                time.sleep(0.05)
+            before = footprint.audit(process.pid)
+            after = footprint.audit(process.pid, heap=tmp_path / "heap.pb.gz")
+        finally:
+            process.kill()
+    account = after.heap
+    assert account is not None
+    held = sum(row.bytes or 0 for row in before.ledger if row.owner == "[go heap]")
+    assert held > 1 << 20
+    # A page or two are touched between the two.
+    assert abs((account.held_bytes or 0) - held) < 1 << 20
+    assert next(share for share in account.shares if share.function == "main.blocks").size_bytes == 3_072_000
+    own_bytes = (after.totals.private.bytes or 0) + (after.totals.kernel.bytes or 0)
+    assert sum(row.bytes or 0 for row in after.ledger) == own_bytes

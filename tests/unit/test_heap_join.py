@@ -6,17 +6,23 @@ from pathlib import Path
 import pytest
 
 import footprint
+from footprint.attribution.heap_frames import name_frames
 from footprint.attribution.heap_join import join_heap
+from footprint.attribution.heap_usage import heap_usage
+from footprint.errors import UsageError
 from footprint.formats.audit_json import audit_json
 from footprint.formats.document import Paragraph, Table
 from footprint.formats.saved_audit import read_audit
 from footprint.formats.sections.names import Names
+from footprint.heap import read_profile
+from footprint.heap.allocators import Allocators
 from footprint.model.evidence import Evidence
 from footprint.model.row import Attribution
 from footprint.release.compare import compare
 from footprint.verbs.audit.heap_account_text import heap_account_blocks
 from tests.heapjoins import KIB, PROGRAM, Area, heap_rows, moment, process, profiled, sums
 from tests.massifwriter import Line, Moment
+from tests.pprofwriter import Call, Location, Map, Sample, pprof
 
 PMAP = Path(__file__).resolve().parents[2] / "tests" / "cases" / "condor_shadow" / "pmap-d.base.txt"
 HEAP = Area("[heap]", 132, 100)
@@ -90,6 +96,34 @@ def test_arenas_and_what_allocators_name_are_heap() -> None:
     assert joined.heap is not None
     assert (joined.heap.held_bytes, joined.heap.difference_bytes) == (12 * KIB, 0)
     assert sums(joined) == {"heap": 12 * KIB, "anonymous": 4 * KIB}
+
+
+def test_a_profile_of_go_is_joined_with_the_heap_of_go_alone() -> None:
+    process_of_go = process(HEAP, Area("", 400, 300))
+    rows = [row._replace(owner="[go heap]") if row.owner == "[anonymous]" else row for row in process_of_go.ledger]
+    here = replace(process_of_go, ledger=tuple(rows))
+    types = (("inuse_objects", "count"), ("inuse_space", "bytes"))
+    calls = Location(0x401000, (Call("main.load", "/src/main.go", 3),), 1)
+    text = pprof(types, [Sample((1,), (2, 200_000))], [calls], [Map(0x400000, 0x402000, 0, PROGRAM)])
+    profile = read_profile(text, "heap.pb.gz")
+    usage = heap_usage("heap.pb.gz", profile, 0, name_frames(profile, "", Allocators()))
+    joined = join_heap(here, usage, {})
+    # 300 KiB = 307,200 are private in the heap of Go; the heap of malloc stays as it was.
+    assert heap_rows(joined) == [
+        (PROGRAM, "main.load", 200_000, 200_000),
+        ("[heap beyond the profile]", None, 107_200, 107_200),
+        ("[heap]", None, 100 * KIB, 132 * KIB),
+        ("[go heap]", "[mapped, not private]", 0, 100 * KIB),
+    ]
+    assert joined.heap is not None
+    assert (joined.heap.held_bytes, joined.heap.apart_bytes) == (307_200, 0)
+    assert joined.totals == here.totals
+
+
+def test_a_profile_of_go_is_not_joined_with_a_process_of_another_language() -> None:
+    go = PMAP.parents[2] / "corpus" / "heap" / "pprof-go1.26-kept.pb.gz"
+    with pytest.raises(UsageError, match="counts the go heap, and no memory of the process is known as that"):
+        footprint.audit(PMAP, heap=go)
 
 
 def test_each_part_is_estimated_and_the_whole_measured() -> None:

@@ -71,7 +71,11 @@ def with_heap(
     (usage,) = read_usages(name, data, [moment], allocators, files.binaries, files.opened)
     if usage.snapshot is None or usage.profile.counted not in {Counted.HEAP, Counted.PAGES}:
         raise UsageError(f"{usage.file} has no memory in use at a moment, so it cannot be joined with a process")
-    owners = _owners(usage, {row.owner for row in audit.ledger})
+    known = {row.owner for row in audit.ledger}
+    heap_owner = usage.profile.heap_owner
+    if heap_owner is not None and heap_owner not in known:
+        raise UsageError(f"{usage.file} counts the {heap_owner[1:-1]}, and no memory of the process is known as that")
+    owners = _owners(usage, known)
     joined = join_heap(audit, usage, owners)
     held_bytes = _held_bytes(joined, owners, usage)
     facts = {Fact.HEAP: HeapFacts(usage, held_bytes), Fact.LEDGER: LedgerFacts(joined.ledger, audit.page_bytes)}
