@@ -11,7 +11,7 @@ from footprint.elf.image import Image
 from footprint.elf.notes import optional_libraries
 from footprint.errors import FootprintError, Note
 from footprint.loader import FoundBy, Libc, Linked, LinkMap, Needs
-from footprint.loader.bindings import Bindings
+from footprint.loader.bindings import NO_BINDINGS, Bindings
 from footprint.loader.dependencies import Retained, filtees, needs, reached, retained, roots
 from footprint.loader.link_map import with_opened
 from footprint.loader.start_failures import start_failures
@@ -100,12 +100,12 @@ class DependencyGraph:
 
     def object_costs(self) -> tuple[ObjectCost, ...]:
         """Return the objects with their costs, as an audit keeps them."""
-        found = []
+        is_unbound, found = self.bindings is NO_BINDINGS, []
         for number, linked in enumerate(self.objects):
             prediction, holder = self.predictions[number], self.retained.holder(number)
             answers, filtees = self.answerers(number), self.filtees[number]
             needs_of = [
-                Need(self.objects[one].path, None if one in filtees else len(answers.get(one, ())))
+                Need(self.objects[one].path, None if one in filtees or is_unbound else len(answers.get(one, ())))
                 for one in self.needed[number]
             ]
             found.append(

@@ -129,7 +129,7 @@ class AuditJson(Envelope):
         debug_files: The files that the names of stripped owners are from.
         searched_rules: The rules that were run; empty where none was, and in files of earlier versions.
         objects: The files of the process in load order, with what leaves with each; empty for a process that was
-            audited without findings.
+            neither searched for findings nor saved in a file.
         heap_account: What the heap is made of, by an allocator profile; null where none was joined.
         allocator: The heap as the allocator of a live process accounts for it; null where it was not read.
         page_maps: The pages of objects one by one, for the report of a saved audit. The member is absent where no file

@@ -120,8 +120,8 @@ class GroupJson(Envelope):
         ledger: The rows of all processes, those of one owner, section and symbol added up.
         findings: What the processes could do without, each once.
         searched_rules: The rules that were run for all processes that were searched; empty where none was.
-        objects: The files of the processes, each once with the sums over them; empty for processes that were audited
-            without findings.
+        objects: The files of the processes, each once with the sums over them; empty for processes that were
+            neither searched for findings nor saved in a file.
         debug_files: The files that the names of stripped owners are from.
         notes: What the reader of the figures must know.
         failed: The findings that fail the answer; the member is absent without `--fail-on`.

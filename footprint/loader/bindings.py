@@ -18,7 +18,7 @@ from footprint.loader.link_map import LinkMap
 from footprint.loader.system import Library
 from footprint.loader.target import Libc
 
-__all__ = ("Binder", "Bindings")
+__all__ = ("NO_BINDINGS", "Binder", "Bindings")
 
 # To a reference without version, the first version that a file defines counts as no version.
 _FIRST_VERSION: Final = 2
@@ -71,6 +71,10 @@ class Bindings:
                 if provider != user:
                     found.setdefault(provider, []).append(user)
         return found
+
+
+NO_BINDINGS: Final = Bindings((), (), (), lambda _reference, _symbols: False)
+"""The bindings of objects whose symbols were not read."""
 
 
 class Binder:

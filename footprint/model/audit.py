@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from footprint.errors import Note, UnbalancedError
+from footprint.model.object_cost import ObjectCost, were_symbols_read
 from footprint.model.projection import Projection
 from footprint.model.row import MemoryKind, Row, sum_rows
 from footprint.model.totals import Total, Totals
@@ -13,7 +14,6 @@ if TYPE_CHECKING:  # what few audits have
     from footprint.model.finding import Finding, SearchedRule
     from footprint.model.group_member import GroupMember
     from footprint.model.heap_account import HeapAccount
-    from footprint.model.object_cost import ObjectCost
     from footprint.model.page_map import PageMap
     from footprint.model.run_failure import RunFailure
 
@@ -39,8 +39,8 @@ class Audit:
         notes: What the reader of the figures must know.
         findings: What the process could do without.
         debug_files: For owners that were stripped, the files from which the names of their variables are.
-        objects: Its objects with what leaves with each, in load order; only of programs, and of processes that are
-            audited with findings.
+        objects: Its objects with what leaves with each, in load order; of programs, and of processes that are
+            searched for findings or saved.
         page_maps: The pages of its objects one by one; only on request.
         saved_in: The file from which a saved audit was read; None for a new one.
         heap: The heap as an allocator profile explains it; None where no profile was joined.
@@ -133,4 +133,4 @@ class Audit:
     @property
     def is_searched(self) -> bool:
         """Whether its files were searched for findings."""
-        return bool(self.objects)
+        return bool(self.searched_rules) or were_symbols_read(self.objects)

@@ -46,7 +46,7 @@ class Audited(Protocol):
         is_searched: Whether its files were searched for findings.
         searched_rules: The rules that were run.
         findings: What it could do without.
-        objects: Its objects with what leaves with each; only where it was searched.
+        objects: Its objects with what leaves with each; where it was searched or saved.
         debug_files: For owners that were stripped, the files that the names of their variables are from.
         page_maps: The pages of its objects one by one; only on request, and never of a group.
         heap: The heap as an allocator profile explains it; None where no profile was joined.

@@ -169,7 +169,7 @@ class Group:
         debug_files: For owners that were stripped, the files that the names of their variables are from.
         findings: What they could do without, each once; `saving_bytes` is the saving of all members that have it.
         searched_rules: The rules that were run for all of them.
-        objects: Their objects, each once with the sums over the members; only where they were searched for findings.
+        objects: Their objects, each once with the sums over the members; where they were searched or saved.
         saved_in: The file from which a saved group was read; None for a new one.
         audits: The whole audit of each process; empty for a saved group, which has the sum of their ledgers.
 
@@ -282,7 +282,7 @@ class Group:
     @property
     def is_searched(self) -> bool:
         """Whether the files of its processes were searched for findings."""
-        return bool(self.objects)
+        return bool(self.searched_rules)
 
     @property
     def page_maps(self) -> tuple[()]:

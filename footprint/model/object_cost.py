@@ -1,11 +1,11 @@
 """What each object of a process costs with all that it brings in, as an audit keeps it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, NamedTuple
 
 from footprint.members import LATER
 
-__all__ = ("Need", "ObjectCost", "holders_of")
+__all__ = ("Need", "ObjectCost", "holders_of", "were_symbols_read")
 
 
 class Need(NamedTuple):
@@ -13,7 +13,8 @@ class Need(NamedTuple):
 
     Attributes:
         path: Its path.
-        symbol_count: The number of its symbols that are used; None where it is a filtee of the other object.
+        symbol_count: The number of its symbols that are used; None where it is a filtee of the other object, and where
+            symbols were not read.
     """
 
     path: str
@@ -40,6 +41,14 @@ class ObjectCost(NamedTuple):
     held_by: str | None
     tls_bytes: int
     needs: Annotated[tuple[Need, ...] | None, LATER] = None
+
+
+def were_symbols_read(objects: Iterable[ObjectCost]) -> bool:
+    """Return whether the symbols of objects were read, which only a search for findings does.
+
+    Audits of earlier versions were saved with objects only where that was so.
+    """
+    return any(one.needs is None or any(need.symbol_count is not None for need in one.needs) for one in objects)
 
 
 def holders_of(path: str, held_by: Mapping[str, str | None]) -> Iterator[str]:

@@ -66,7 +66,8 @@ def came_with(new: "Audited", known: Container[str]) -> dict[str, str | None]:
     for path in added:
         if found[path] is None and path not in roots:
             found[path] = below.get(path)
-    return found
+    # An object that several roots bring in may hold others: these came with its root.
+    return {path: (brought_by and found[brought_by]) or brought_by for path, brought_by in found.items()}
 
 
 def _is_root(users: Iterable[str], known: Container[str]) -> bool:

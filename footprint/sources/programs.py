@@ -11,7 +11,7 @@ from footprint.attribution.object_prediction import ObjectPrediction, predict
 from footprint.errors import AccessError, Note, UsageError
 from footprint.files import StrPath
 from footprint.loader import Environment, Library, Linked, LinkMap, Searches, System, link
-from footprint.loader.bindings import Binder
+from footprint.loader.bindings import NO_BINDINGS, Binder, Bindings
 from footprint.loader.development_links import DevelopmentLinks
 from footprint.loader.link_map import with_opened
 from footprint.model.owner import DELETED
@@ -133,13 +133,16 @@ class Programs:
         predict = self._predictor(link_map)
         return build_graph(link_map, relink, self._binder.bind, self._page_bytes, predict, self._links.name_of)
 
-    def graph_of(self, snapshot: Snapshot, view: ProcessView, ledger: Iterable[Row]) -> DependencyGraph:
+    def graph_of(
+        self, snapshot: Snapshot, view: ProcessView, ledger: Iterable[Row], *, is_bound: bool = True
+    ) -> DependencyGraph:
         """Find the objects of a live process, with those that it opened while it ran, and what each of them holds.
 
         Args:
             snapshot: The process.
             view: How it sees the file system.
             ledger: Where its memory is.
+            is_bound: Whether to find who uses which symbols of whom, which takes most of the time.
 
         Raises:
             AccessError: If its program cannot be opened.
@@ -168,10 +171,9 @@ class Programs:
 
         predict = self._predictor(link_map)
         link_name = self._links.name_of
+        bind = self._binder.bind if is_bound else _not_bound
         threads = (snapshot.status.thread_count if snapshot.status else None) or 1
-        return build_graph(
-            link_map, relink, self._binder.bind, self._page_bytes, predict, link_name, private_bytes, threads
-        )
+        return build_graph(link_map, relink, bind, self._page_bytes, predict, link_name, private_bytes, threads)
 
     def _owners(self, snapshot: Snapshot, folder: str) -> dict[Library, str]:
         """Return the files that a process has mapped, by the name that its mappings have."""
@@ -185,6 +187,10 @@ class Programs:
 
     def _predictor(self, link_map: LinkMap) -> "_Predictor":
         return _Predictor(link_map, self._page_bytes, self._predicted, is_calibrated=self._is_calibrated)
+
+
+def _not_bound(_: LinkMap) -> Bindings:
+    return NO_BINDINGS
 
 
 class _Predictor:

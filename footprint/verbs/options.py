@@ -156,6 +156,11 @@ class OutputOptions(NamedTuple):
         """Return whether the pages of objects are wanted: the report shows them, JSON keeps them for a later one."""
         return self.has_report or self.format is Format.JSON
 
+    @property
+    def is_saved(self) -> bool:
+        """Return whether the answer is kept in a file that verbs read again."""
+        return self.format is Format.JSON and self.file != "-"
+
 
 Target = Annotated[str, typer.Argument(help="A PID, a capture, or a text of maps, smaps or pmap; - is standard input.")]
 Targets = Annotated[

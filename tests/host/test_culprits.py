@@ -176,3 +176,33 @@ def test_a_live_process_names_the_root_too(project: Callable[[int], None]) -> No
             one.kill()
             one.communicate()
     assert [(one.name, one.library_count) for one in found.roots] == [("libnet.so", 3)]
+
+
+@pytest.mark.parametrize("verb", ["audit", "run", "baseline", "tree"])
+def test_a_saved_process_names_the_root_without_findings(project: Callable[[int], None], verb: str) -> None:
+    for number, table_kib in enumerate((4, 204)):
+        project(table_kib)
+        saved = ["-o", f"{number}.json", "-q"]
+        if verb == "run":
+            assert main(["run", "--when-output", "ready", *saved, "--", "./agentd", "stay"]) == 0
+            continue
+        process = subprocess.Popen(["./agentd", "stay"], stdout=subprocess.PIPE)
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"ready\n"
+            if verb == "baseline":
+                Path("live.toml").write_text(f'baseline = "{number}.json"\n[budgets]\nlibrary_count.max_increase = 0\n')
+                assert main(["check", str(process.pid), "--config", "live.toml", "--update-baseline", "-q"]) == 0
+            else:
+                words = ["--tree"] if verb == "tree" else []
+                assert main(["audit", *words, str(process.pid), *saved]) == 0
+        finally:
+            process.kill()
+            process.communicate()
+    found = footprint.diff("0.json", "1.json")
+    (root,) = found.roots
+    assert (root.name, root.library_count, root.location) == ("libnet.so", 3, ("Makefile", 1))
+    assert [Path(one).name for one in root.needed_by] == ["agentd"]
+    # Nobody searched for findings: none of them is new or gone.
+    assert not found.new.searched_rules
+    assert not found.new.is_searched

@@ -835,6 +835,31 @@ def test_the_change_has_the_objects_and_pages_that_came_and_went(show: Show) -> 
     assert "private only before relro" in tab.text("#cell")
 
 
+def test_new_objects_stand_below_the_library_that_they_came_with(show: Show, process: Audit) -> None:
+    # Both new libraries of the program need a third one, so that the program holds it; it needs a fourth one.
+    needs = {"/p": ("/a", "/b"), "/a": ("/c",), "/b": ("/c",), "/c": ("/d",), "/d": ()}
+    held_by = {"/p": None, "/a": "/p", "/b": "/p", "/c": "/p", "/d": "/c"}
+
+    def audit(*paths: str) -> Audit:
+        objects = tuple(
+            ObjectCost(
+                path, path[1:], 8, 8, held_by[path], 0, tuple(Need(one, 1) for one in needs[path] if one in paths)
+            )
+            for path in paths
+        )
+        return replace(with_ledger(process, *(ledger_row(path, 8) for path in paths)), objects=objects)
+
+    found = compare(audit("/p"), audit(*needs))
+    tab = show(diff_html(found, VERSION))
+    parents: dict[str, str] = tab.js(
+        "(({tree}) => Object.fromEntries(tree.titles.map((title, node) => [title, tree.titles[tree.parents[node]]])))"
+        "(document.querySelector('#libraries .view').parts)"
+    )
+    came_with = {one.owner: one.came_with for one in found.owners if one.is_new}
+    assert came_with == {"/a": None, "/b": None, "/c": "/a", "/d": "/a"}
+    assert {path: parents[path] for path in came_with} == {"/a": "/p", "/b": "/p", "/c": "/a", "/d": "/c"}
+
+
 def test_pages_that_stayed_and_objects_that_are_not_known_are_told(show: Show, process: Audit) -> None:
     found = footprint.diff(str(STAGES / "base"), str(STAGES / "base"), has_page_maps=True)
     tab = show(diff_html(found, VERSION))

@@ -91,6 +91,7 @@ def audit(  # noqa: PLR0913 # all but the target are named
         debug,
         is_reproducible,
         all_doubtful_rules(is_wanted=has_findings),
+        has_objects=True,
     )
     asked.check_standard_input(target)
     return audit_target(resolve(target, root=root), asked).audit
@@ -162,6 +163,10 @@ def audit_target(target: SingleTarget, asked: AuditRequest) -> AuditedTarget[Aud
             has_page_maps=asked.has_page_maps,
             has_heap=True,
         )
+        if isinstance(target, Process) and asked.has_objects:
+            from footprint.verbs.audit.findings import with_objects  # noqa: PLC0415 # the same
+
+            audit = with_objects(audit, snapshot, files)
     return AuditedTarget(_joined(audit, asked, snapshot, files.opened))
 
 
@@ -189,7 +194,9 @@ def with_objects_if_new(found: "Audited", other: "Audited", target: object) -> "
     if all(row.owner in known for row in found.ledger if row.kind in OF_OBJECTS):
         return found
     from footprint.verbs.audit.findings import with_objects  # noqa: PLC0415 # the loader, which few processes need
+    from footprint.verbs.audit.process import files_of  # noqa: PLC0415 # a saved audit needs no ledger
 
     with suppress(FootprintError):
-        return with_objects(found, target)
+        snapshot = snapshot_of(target, None)
+        return with_objects(found, snapshot, files_of(snapshot, None))
     return found

@@ -126,6 +126,7 @@ def audit(
     asked = asked._replace(
         has_findings=asked.has_findings or has_findings,
         has_page_maps=output.has_page_maps,
+        has_objects=output.is_saved,
         doubtful_rules=asked.doubtful_rules.union(one.name for one in conditions if one.counts_doubtful),
     )
     found = call.audit_any(target, asked).audit

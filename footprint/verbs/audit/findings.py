@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.attribution.kernel import BUILT_IN
 from footprint.attribution.program_prediction import predicted_audit
-from footprint.errors import Note
+from footprint.errors import FootprintError, Note
 from footprint.findings.registry import Fact, LedgerFacts, fact_of, find_all, rules_reading
 from footprint.loader import Environment
 from footprint.model.audit import Audit
@@ -24,8 +24,7 @@ from footprint.process.descriptions import OpenFile
 from footprint.sources.calibration import load_constants
 from footprint.sources.files import ElfFiles
 from footprint.sources.programs import ProcessView, Programs, missing_notes
-from footprint.sources.target import Process, snapshot_of
-from footprint.verbs.audit.process import audit_of, files_of, with_files_told
+from footprint.verbs.audit.process import audit_of, with_files_told
 from footprint.verbs.audit.request import AuditRequest
 
 if TYPE_CHECKING:
@@ -139,17 +138,19 @@ def audit_with_findings(
     )
 
 
-def with_objects(found: Audit, target: Process) -> Audit:
+def with_objects(found: Audit, snapshot: Snapshot, files: ElfFiles) -> Audit:
     """Add to the audit of a live process what each of its objects costs with all that it brings in.
 
-    Raises:
-        AccessError: If the process is gone, or may not be read.
-        InputError: If its program is no ELF file.
+    Symbols are not read for it. A process that is gone by now, or that is no ELF program, stays without.
     """
-    snapshot, view = snapshot_of(target, None), ProcessView.of(target.pid)
-    files = files_of(snapshot, None)
-    graph = Programs.of_process(snapshot, view, open_file=files.opened).graph_of(snapshot, view, found.ledger)
-    called = _owner_names(found, target.pid)
+    pid = snapshot.pid or 0
+    try:
+        view = ProcessView.of(pid)
+        programs = Programs.of_process(snapshot, view, open_file=files.opened)
+        graph = programs.graph_of(snapshot, view, found.ledger, is_bound=False)
+    except FootprintError:
+        return found
+    called = _owner_names(found, pid)
     return replace(found, objects=tuple(_renamed(one, called) for one in graph.object_costs()))
 
 

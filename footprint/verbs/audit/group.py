@@ -81,6 +81,7 @@ def audit_group(  # noqa: PLR0913 # all but the first are named
         has_findings=has_findings,
         debug=debug,
         doubtful_rules=all_doubtful_rules(is_wanted=has_findings),
+        has_objects=True,
     )
     if not isinstance(target, str | os.PathLike):
         return audit_group_target(resolve_processes(target, choice), asked)
@@ -107,7 +108,8 @@ def audit_group_target(target: Processes | Capture, asked: AuditRequest) -> Grou
     question = GroupQuestion(asked.question.count)
     check_options(target, asked.options)
     if isinstance(target, Processes):
-        return audit_processes(target, question, debug=asked.debug, search=asked if asked.has_findings else None)
+        search = asked if asked.has_findings else None
+        return audit_processes(target, question, debug=asked.debug, search=search, has_objects=asked.has_objects)
     if asked.heap is not None:
         raise UsageError(f"{target.name} holds several processes: choose one with --pid for --heap")
     snapshots = filled_snapshots(target)
@@ -120,8 +122,11 @@ def audit_processes(
     *,
     debug: DebugSearch | None = STANDARD_PLACES,
     search: AuditRequest | None = None,
+    has_objects: bool = False,
 ) -> Group:
     """Audit several live processes as one; `search` is what is asked of a search for findings, None for no search.
+
+    With `has_objects`, what the objects of each bring in is told without a search, too.
 
     All are read before any is worked on, so that the picture is of one moment as far as that goes. Those that end
     meanwhile, may not be read, or come meanwhile, become notes.
@@ -145,7 +150,15 @@ def audit_processes(
             first_of(list(causes), _MOST_NAMED), first_of(list(dict.fromkeys(causes.values())), _MOST_NAMED)
         )
     notes.extend(_changes(target))
-    group = group_of(snapshots, notes=notes, debug=debug, question=question, target=target.name, search=search)
+    group = group_of(
+        snapshots,
+        notes=notes,
+        debug=debug,
+        question=question,
+        target=target.name,
+        search=search,
+        has_objects=has_objects,
+    )
     if target.control_group is None:
         return group
     path, version = target.control_group.path, target.control_group.version
@@ -181,6 +194,7 @@ def group_of(
     question: GroupQuestion = AS_IT_IS,
     target: str = "",
     search: AuditRequest | None = None,
+    has_objects: bool = False,
 ) -> Group:
     """Audit several processes that were read already, such as those of a capture.
 
@@ -214,6 +228,10 @@ def group_of(
                 open_files=own,
                 constants=constants if snapshot.host == host else None,
             )
+            if has_objects and snapshot.is_live:
+                from footprint.verbs.audit.findings import with_objects  # noqa: PLC0415 # the loader
+
+                audit = with_objects(audit, snapshot, files)
         members.append((snapshot, audit))
     return group_up(members, notes, question, channels, target)
 

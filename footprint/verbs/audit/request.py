@@ -32,10 +32,12 @@ class HeapRequest(NamedTuple):
 
 
 class AuditRequest(NamedTuple):
-    """What is asked of an audit. The attributes are the arguments of `footprint.audit`, and one more.
+    """What is asked of an audit. The attributes are the arguments of `footprint.audit`, and two more.
 
     Attributes:
         doubtful_rules: The rules about variables whose doubtful findings are wanted, too.
+        has_objects: Whether a live process is wanted with what each of its objects brings in, so that a later
+            comparison can tell what came with what.
     """
 
     question: Question = ONE
@@ -48,6 +50,7 @@ class AuditRequest(NamedTuple):
     debug: DebugSearch | None = STANDARD_PLACES
     is_reproducible: bool = False
     doubtful_rules: frozenset[str] = frozenset()
+    has_objects: bool = False
 
     @property
     def options(self) -> list[str]:

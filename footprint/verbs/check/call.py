@@ -146,15 +146,16 @@ def _audit(
     debug: DebugSearch | None,
     *,
     has_page_maps: bool,
+    has_objects: bool = False,
 ) -> AuditedTarget[Audited]:
     found = target if isinstance(target, Processes) else resolve(target, root=root)
     if isinstance(found, AuditFile):
         return audit_any(found, AuditRequest(pid=pid, has_page_maps=has_page_maps))
     # Only what reads the files of a process finds these.
     has_findings = isinstance(found, Process | Processes) and any(
-        one.table in {"findings", "retained"} or one.name in {"tls_bytes", "floor_bytes", "ceiling_bytes"}
-        for one in budgets.budgets
+        one.table == "findings" or one.name in {"floor_bytes", "ceiling_bytes"} for one in budgets.budgets
     )
+    has_objects |= any(one.table == "retained" or one.name == "tls_bytes" for one in budgets.budgets)
     asked = AuditRequest(
         Question(budgets.at_processes),
         pid=pid,
@@ -164,6 +165,7 @@ def _audit(
         debug=debug,
         is_reproducible=budgets.is_reproducible and isinstance(found, Program),
         doubtful_rules=frozenset(one.name for one in budgets.budgets if one.counts_doubtful),
+        has_objects=has_objects,
     )
     return audit_any(found, asked)
 
@@ -218,7 +220,7 @@ def check_for_baseline(
     """
     baseline_path(budgets)
     # The new baseline has the findings that any budget needs, also one that is not checked here.
-    found = _audit(target, budgets, pid, root, debug, has_page_maps=has_page_maps).audit
+    found = _audit(target, budgets, pid, root, debug, has_page_maps=has_page_maps, has_objects=True).audit
     absolute = tuple(
         one._replace(limit=one.limit._replace(most_increase=None, most_increase_share=None))
         for one in budgets.budgets

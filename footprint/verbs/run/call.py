@@ -95,7 +95,9 @@ def run(  # noqa: PLR0913 # all but the command have their name
     expected = _expected(expect_exit, allow)
     if is_at_peak:
         return _run_to_peak(words, Question(count), starts, timeout_seconds, expected)
-    done = (start(words, moment, Question(count), has_family=follow, has_peak=True) for _ in range(starts))
+    done = (
+        start(words, moment, Question(count), has_family=follow, has_peak=True, has_objects=True) for _ in range(starts)
+    )
     ran = median_start(words, when if when_output is None else When.OUTPUT.value, done, expected=expected)
     ran = replace(ran, notes=(*ran.notes, *_peak_notes(ran)))
     return _with_massif(ran, moment, massif_seconds, massif_out) if has_massif else ran
@@ -169,7 +171,7 @@ def _near_peak(
         moment = Moment(When.PEAK, timeout_seconds, peak_bytes=int(share * peak.peak_bytes), is_held=is_held)
         with suppress(OSError):
             os.lseek(0, input_offset or 0, os.SEEK_SET)
-        found = start(words, moment, question, has_family=True, has_peak=True)
+        found = start(words, moment, question, has_family=True, has_peak=True, has_objects=True)
         if best is None or found.read_at_bytes > best.read_at_bytes:
             best = found
         if best.moment is When.PEAK and best.read_at_bytes >= _NEAR_PEAK * peak.peak_bytes:
@@ -246,8 +248,14 @@ def start(
     executable: str | None = None,
     streams: Streams | None = None,
     has_peak: bool = False,
+    has_objects: bool = False,
 ) -> Start:
-    """Start a program once, take it at a moment, end it, and audit it; the arguments are those of `launch`."""
+    """Start a program once, take it at a moment, end it, and audit it; the arguments are those of `launch`.
+
+    With `has_objects`, what the objects of each process bring in is part of its audit.
+    """
+    if has_objects:
+        from footprint.verbs.audit.findings import with_objects  # noqa: PLC0415 # the loader
     name = shlex.join(words)
     notes: list[Note] = []
 
@@ -259,7 +267,8 @@ def start(
                 # Its files are opened here too: while it is held, there is a way to each.
                 snapshot = read_process(task)
                 called = name if index == 0 else str(task)
-                found.append((snapshot, audit_of(snapshot, called, question, files=files)))
+                audit = audit_of(snapshot, called, question, files=files)
+                found.append((snapshot, with_objects(audit, snapshot, files) if has_objects else audit))
             except (AccessError, InputError) as error:
                 if index == 0:
                     raise

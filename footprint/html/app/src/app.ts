@@ -57,7 +57,7 @@ function librariesSection(audit: LedgerAnswer): HTMLElement | null {
 }
 
 function auditFindings(audit: LedgerAnswer, count: Count, figures: Figures): HTMLElement {
-  return findingsSection("Findings", table(audit.findings), count, figures, table(audit.objects).size
+  return findingsSection("Findings", table(audit.findings), count, figures, table(audit.searched_rules).size
     ? "Nothing was found that it could do without."
     : "What it could do without was not looked for: that needs the live process, or the program.");
 }
@@ -91,9 +91,9 @@ function groupReport(data: GroupData): Part[] {
 
 function objectChangesSection(diff: DiffAnswer, old: LedgerAnswer, now: LedgerAnswer): HTMLElement | null {
   if (!table(old.objects).size || !table(now.objects).size) return null;
-  const tree = objectChangeTree(old, now, renamedOwners(diff));
+  const tree = objectChangeTree(old, now, diff);
   return el("section", { class: "section", id: "libraries" }, el("h2", {}, "Objects that changed"),
-    el("p", {}, "Each is below the object that holds it now, or held it before. Retained is the change of the object and all that it holds."),
+    el("p", {}, "Each is below the object that holds it now, or held it before; new ones are below the library that they came with. Retained is the change of the object and all that it holds."),
     treeView(tree, "Objects before and after", [[GROWN, "grew"], [SHRUNK, "shrank"]]));
 }
 

@@ -1,10 +1,10 @@
 // The trees of objects: what would leave with each, who needs whom, and how the objects of two audits differ.
 
 import { table, type LedgerAnswer } from "./data";
-import { cell, changeColour, UNUSED, USED } from "./ledger";
+import { cell, changeColour, renamedOwners, UNUSED, USED } from "./ledger";
 import { printable, shortened } from "./names";
 import { sums, Tree } from "./tree";
-import type { ObjectCost } from "./types";
+import type { DiffAnswer, ObjectCost } from "./types";
 import { formatChange, grouped } from "./units";
 
 /**
@@ -21,6 +21,9 @@ export function needTree(audit: LedgerAnswer): Tree {
   const symbols: (number | null)[] = [null];
   const marks = [""];
   const seen = new Set<number>();
+  // Without a search for findings, no symbols are read.
+  const isRead = needs.some((some) => some?.some((one) => one.symbol_count !== null));
+  const markOf = (count: number | null) => (count === null ? (isRead ? "stands in" : "") : count ? "" : "unused");
   tree.add(-1, "[all objects]");
   const waiting: number[] = [];
   const add = (parent: number, row: number, count: number | null, mark: string) => {
@@ -39,7 +42,7 @@ export function needTree(audit: LedgerAnswer): Tree {
     for (let place = 0; place < waiting.length; place += 1) {
       for (const { path, symbol_count } of needs[rowOf[waiting[place]]] ?? []) {
         const row = rowOfPath.get(path);
-        if (row !== undefined) add(waiting[place], row, symbol_count, symbol_count === null ? "stands in" : symbol_count ? "" : "unused");
+        if (row !== undefined) add(waiting[place], row, symbol_count, markOf(symbol_count));
       }
     }
     waiting.length = 0;
@@ -111,15 +114,20 @@ function pairsByPath(old: LedgerAnswer, now: LedgerAnswer, renamed: Map<string, 
   return pairs;
 }
 
-/** Build the tree of how the objects of two audits differ: each below the object that holds it now, or held it before. */
-export function objectChangeTree(old: LedgerAnswer, now: LedgerAnswer, renamed: Map<string, string>): Tree {
-  const pairs = pairsByPath(old, now, renamed);
+/**
+ * Build the tree of how the objects of two audits differ: each below the object that holds it now, or held it before; a
+ * new one that no other new one holds, below the library that it came with.
+ */
+export function objectChangeTree(old: LedgerAnswer, now: LedgerAnswer, diff: DiffAnswer): Tree {
+  const pairs = pairsByPath(old, now, renamedOwners(diff));
   const [paths, rows] = [[...pairs.keys()], [...pairs.values()]];
+  const cameWith = new Map(table(diff.owner_changes).rows().filter((one) => one.old_owner === null).map((one) => [one.owner, one.came_with]));
+  const holders = rows.map(({ holder }, row) => (holder !== null && cameWith.has(holder) ? holder : cameWith.get(paths[row]) ?? holder));
   const tree = new Tree();
   const rowOf = [-1];
   tree.add(-1, "[all objects]");
   const delta = (row: number, key: "own_bytes" | "retained_bytes") => (rows[row].after?.[key] ?? 0) - (rows[row].before?.[key] ?? 0);
-  addNested(paths, rows.map((one) => one.holder), (parent, row) => {
+  addNested(paths, holders, (parent, row) => {
     const name = printable(shortened(rows[row].name || paths[row]));
     const node = tree.add(parent, name, printable(paths[row]), changeColour(delta(row, "own_bytes")));
     rowOf[node] = row;

@@ -90,7 +90,7 @@ export interface AuditAnswer {
   debug_files: Rows<DebugFile>;
   /** The rules that were run; empty where none was, and in files of earlier versions. */
   searched_rules: Rows<SearchedRule>;
-  /** The files of the process in load order, with what leaves with each; empty for a process that was audited without findings. */
+  /** The files of the process in load order, with what leaves with each; empty for a process that was neither searched for findings nor saved in a file. */
   objects: Rows<ObjectCost>;
   /** What the heap is made of, by an allocator profile; null where none was joined. */
   heap_account: HeapAccountMembers | null;
@@ -408,7 +408,7 @@ export interface GroupAnswer {
   findings: Rows<FindingRow>;
   /** The rules that were run for all processes that were searched; empty where none was. */
   searched_rules: Rows<SearchedRule>;
-  /** The files of the processes, each once with the sums over them; empty for processes that were audited without findings. */
+  /** The files of the processes, each once with the sums over them; empty for processes that were neither searched for findings nor saved in a file. */
   objects: Rows<ObjectCost>;
   /** The files that the names of stripped owners are from. */
   debug_files: Rows<DebugFile>;
@@ -638,7 +638,7 @@ export interface MemberChange {
 export interface Need {
   /** Its path. */
   path: string;
-  /** The number of its symbols that are used; null where it is a filtee of the other object. */
+  /** The number of its symbols that are used; null where it is a filtee of the other object, and where symbols were not read. */
   symbol_count: number | null;
 }
 
