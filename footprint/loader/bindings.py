@@ -73,7 +73,7 @@ class Bindings:
         return found
 
 
-NO_BINDINGS: Final = Bindings((), (), (), lambda _reference, _symbols: False)
+NO_BINDINGS: Final = Bindings((), (), (), (), lambda _reference, _symbols: False)
 """The bindings of objects whose symbols were not read."""
 
 

@@ -32,6 +32,7 @@ export function asAudit(group: AuditAnswer | GroupAnswer): LedgerAnswer {
     },
     totals: group.group,
     heap_account: null,
+    allocator: null,
   };
 }
 
