@@ -6,9 +6,12 @@ from typing import Any
 import pytest
 
 from footprint.elf import read_image
-from footprint.elf.constructors import own_constructors
+from footprint.elf.constructors import own_constructors, own_destructors
 from footprint.errors import InputError
 from tests.elfwriter import (
+    DT_FINI,
+    DT_FINI_ARRAY,
+    DT_FINI_ARRAYSZ,
     DT_INIT,
     DT_INIT_ARRAY,
     DT_INIT_ARRAYSZ,
@@ -22,6 +25,7 @@ from tests.elfwriter import (
     RO,
     RW,
     RX,
+    SHT_FINI_ARRAY,
     SHT_INIT_ARRAY,
     SHT_RELA,
     SHT_RELR,
@@ -31,6 +35,7 @@ from tests.elfwriter import (
     Piece,
     Rel,
     Section,
+    Size,
     write,
 )
 
@@ -47,6 +52,24 @@ TEXT = 0x1000
 
 def text(dummy: bytes) -> Section:
     return Section(".text", flags=RX, data=dummy.ljust(0x40, b"\x90") + OWN.ljust(0x40, b"\x90"), addr=TEXT)
+
+
+FINI = b"\x48\x83\xec\x08\x48\x83\xc4\x08\xc3"
+DTORS_AUX = b"\x80\x3d\xc1\x2e\0\0\0\x75\x2b\x55\x48\x83\x3d\xa6\x2e\0\0\0\x48\x89\xe5"
+DTORS_AUX_ARM = bytes.fromhex("fd7bbea9fd030091f30b00f9130100b060a24039")
+
+
+def ended(
+    entries: Sequence[Piece],
+    code: bytes = DTORS_AUX,
+    dynamic: Sequence[Dyn] = (),
+    **more: Any,  # noqa: ANN401 # fields of ElfFile
+) -> int:
+    """Count the own destructors of a file whose first function has this code."""
+    array = [Section(".fini_array", SHT_FINI_ARRAY, RW, entries, addr=0x4000)] if entries else []
+    tags = [Dyn(DT_FINI_ARRAY, At(".fini_array")), Dyn(DT_FINI_ARRAYSZ, Size(".fini_array"))] if entries else []
+    file = ElfFile(sections=[text(code), *array], dynamic=[Dyn(DT_NEEDED, "libc.so.6"), *tags, *dynamic], **more)
+    return own_destructors(read_image(write(file), "library.so"))
 
 
 def own(
@@ -167,3 +190,42 @@ def test_an_entry_that_leads_nowhere_counts(vaddr: int) -> None:
 
 def test_the_address_of_the_table_may_come_from_anywhere() -> None:
     assert own([TEXT, TEXT], dynamic=[Dyn(DT_INIT_ARRAY, At(".init_array")), Dyn(DT_INIT_ARRAYSZ, 8)]) == 0
+
+
+# --- destructors ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("table", "count"),
+    [
+        pytest.param([], 0, id="there is no table"),
+        pytest.param([TEXT], 0, id="the compiler s own destructor is none"),
+        pytest.param([TEXT + 0x40], 1, id="another one counts"),
+        pytest.param([TEXT, TEXT + 0x40, TEXT + 0x40], 2, id="all others count"),
+    ],
+)
+def test_each_but_the_compiler_s_own_destructor_counts(table: list[int], count: int) -> None:
+    assert ended(table) == count
+
+
+@pytest.mark.parametrize(
+    ("machine", "code", "is_usual"),
+    [
+        pytest.param(EM_X86_64, DTORS_AUX, True, id="x86-64"),
+        pytest.param(EM_X86_64, ENDBR64 + DTORS_AUX, True, id="x86-64 with endbr64"),
+        pytest.param(EM_X86_64, DTORS_AUX[:7] + b"\x75\x2b\x55\x48\x89\xe5", False, id="a flag of its own"),
+        pytest.param(EM_AARCH64, DTORS_AUX_ARM, True, id="aarch64"),
+        pytest.param(EM_AARCH64, b"\x3f\x23\x03\xd5" + DTORS_AUX_ARM, True, id="aarch64 with paciasp"),
+        pytest.param(EM_AARCH64, DTORS_AUX_ARM[:12] + b"\0\0\0\x94", False, id="it calls a function"),
+    ],
+)
+def test_the_compiler_s_own_destructor_is_known_by_its_code(machine: int, code: bytes, *, is_usual: bool) -> None:
+    assert ended([TEXT], code, machine=machine) == (0 if is_usual else 1)
+
+
+@pytest.mark.parametrize(
+    ("code", "count"),
+    [(FINI, 0), (ENDBR64 + FINI, 0), (b"\xc3", 0), (FINI[:4] + b"\xe8\xc3\xf1\xff\xff" + FINI[4:], 1)],
+)
+def test_a_function_for_the_end_counts_unless_it_does_nothing(code: bytes, count: int) -> None:
+    assert ended([], code, [Dyn(DT_FINI, TEXT)]) == count

@@ -1,0 +1,433 @@
+"""What a finding says of dropping a library: the process without it, on small systems whose files are built in view."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from footprint.attribution.dependency_graph import DependencyGraph
+from footprint.errors import Note
+from footprint.findings.graph_rules.unused_library import unused_libraries
+from footprint.loader import Environment, FoundBy
+from footprint.model.finding import Confidence, Finding
+from footprint.sources.programs import Programs
+from tests.elfwriter import (
+    DT_AUDIT,
+    DT_DEPAUDIT,
+    DT_FLAGS_1,
+    DT_NEEDED,
+    DT_RELR,
+    DT_RPATH,
+    DT_RUNPATH,
+    DT_SONAME,
+    RO,
+    RW,
+    SHT_RELA,
+    STB_GLOBAL,
+    STB_WEAK,
+    STT_FUNC,
+    VER_FLG_BASE,
+    VER_FLG_WEAK,
+    At,
+    Dyn,
+    ElfFile,
+    Rel,
+    Section,
+    Sym,
+    Version,
+    write,
+)
+from tests.sysroot import GLIBC, Sysroot, loader_cache
+
+HIGH, MEDIUM, LOW, BLOCKED = Confidence.HIGH, Confidence.MEDIUM, Confidence.LOW, Confidence.BLOCKED
+GLOB_DAT, JUMP_SLOT = 6, 7
+NOW = Dyn(DT_FLAGS_1, 1)
+
+
+def made(
+    soname: str | None,
+    *needed: str,
+    offers: Sequence[str] = (),
+    asks: Sequence[str] = (),
+    binding: int = STB_GLOBAL,
+    relocation: int = JUMP_SLOT,
+    holds: bytes = b"",
+    more: Sequence[Dyn] = (),
+    needs: Mapping[str, Sequence[Version]] | None = None,
+    defines: Sequence[Version] = (),
+) -> bytes:
+    """Return a program, or a library where it has a name."""
+    symbols = [Sym(name, At(".data"), 8, STT_FUNC, binding) for name in offers]
+    symbols += [Sym(name, type=STT_FUNC) for name in asks]
+    slots = [Rel(At(".data", 8 * place), relocation, name, 0) for place, name in enumerate(asks)]
+    sections = [
+        Section(".data", flags=RW, data=bytes(max(16, 8 * len(asks)))),
+        Section(".rodata", flags=RO, data=b"\0" + holds + b"\0"),
+        *([Section(".rela.dyn", SHT_RELA, RO, slots)] if slots else []),
+        *([Section(".interp", flags=RO, data=GLIBC.encode() + b"\0")] if soname is None else []),
+    ]
+    dynamic = [*(Dyn(DT_NEEDED, name) for name in needed), *([Dyn(DT_SONAME, soname)] if soname else []), *more]
+    file = ElfFile(sections=sections, dynamic=dynamic, dynamic_symbols=symbols, needs=needs or {}, versions=defines)
+    return write(file)
+
+
+PLAIN = made("libx.so", offers=["x"])
+FOO_USER = made("libuser.so", "libone.so", "libtwo.so", offers=["user"], asks=["foo"])
+
+
+def graph_of(folder: Path, files: Mapping[str, bytes]) -> DependencyGraph:
+    system = Sysroot(folder)
+    system.loader()
+    system.file("/etc/ld.so.cache", loader_cache([]))
+    for path, data in files.items():
+        system.file(path, data)
+    return Programs(str(folder), Environment(hwcaps="baseline"), is_calibrated=False).graph("/bin/program")
+
+
+def of(graph: DependencyGraph, subject: str = "libx.so") -> Finding:
+    (found,) = [one for one in unused_libraries(graph) if one.subject == subject]
+    return found
+
+
+def runpath(path: str) -> Dyn:
+    return Dyn(DT_RUNPATH, path)
+
+
+def foo(soname: str, *needed: str, binding: int = STB_GLOBAL, name: str = "foo") -> bytes:
+    return made(soname, *needed, offers=[name], binding=binding)
+
+
+# Each: the files, the confidence, and a reason.
+CASES: dict[str, tuple[dict[str, bytes], Confidence, str]] = {
+    "nothing differs": (
+        {"/bin/program": made(None, "libx.so"), "/lib/libx.so": PLAIN},
+        HIGH,
+        "no object of the process binds to what would leave",
+    ),
+    "only its runpath finds what another one needs": (
+        {
+            "/bin/program": made(None, "libx.so", "libuser.so", asks=["user"]),
+            "/lib/libx.so": made("libx.so", "libdeep.so", more=[runpath("/deep")]),
+            "/deep/libdeep.so": made("libdeep.so", offers=["deep"]),
+            "/lib/libuser.so": made("libuser.so", "libdeep.so", offers=["user"], asks=["deep"]),
+        },
+        BLOCKED,
+        "libuser.so would not find libdeep.so, which is found now through libx.so",
+    ),
+    "only its rpath, which others inherit, finds a library": (
+        {
+            "/bin/program": made(None, "libx.so", "libuser.so", asks=["user"]),
+            "/lib/libx.so": made("libx.so", "libmiddle.so", more=[Dyn(DT_RPATH, "/deep")]),
+            "/deep/libdeep.so": made("libdeep.so", offers=["deep"]),
+            "/lib/libmiddle.so": made("libmiddle.so", "libdeep.so", offers=["middle"], asks=["deep"]),
+            "/lib/libuser.so": made("libuser.so", "libmiddle.so", offers=["user"], asks=["middle"]),
+        },
+        BLOCKED,
+        "libmiddle.so would not find libdeep.so, which is found now through libmiddle.so",
+    ),
+    "another file of the same name is found": (
+        {
+            "/bin/program": made(None, "libx.so", "libuser.so", asks=["user"]),
+            "/lib/libx.so": made("libx.so", "libdeep.so", more=[runpath("/deep")]),
+            "/deep/libdeep.so": made("libdeep.so", offers=["deep"]),
+            "/lib/libdeep.so": made("libdeep.so", offers=["deep"]),
+            "/lib/libuser.so": made("libuser.so", "libdeep.so", offers=["user"], asks=["deep"]),
+        },
+        BLOCKED,
+        "libdeep.so would be /lib/libdeep.so instead of /deep/libdeep.so",
+    ),
+    "another definition comes first": (
+        {
+            "/bin/program": made(None, "libx.so", "libuser.so", asks=["user"]),
+            "/lib/libx.so": made("libx.so", "libtwo.so"),
+            "/lib/libuser.so": FOO_USER,
+            "/lib/libone.so": foo("libone.so"),
+            "/lib/libtwo.so": foo("libtwo.so"),
+        },
+        BLOCKED,
+        "libuser.so would get foo from libone.so instead of libtwo.so",
+    ),
+    "another copy of an inline function of C++ comes first": (
+        {
+            "/bin/program": made(None, "libx.so", "libuser.so", asks=["user"]),
+            "/lib/libx.so": made("libx.so", "libtwo.so"),
+            "/lib/libuser.so": made("libuser.so", "libone.so", "libtwo.so", offers=["user"], asks=["_Z3foov"]),
+            "/lib/libone.so": foo("libone.so", binding=STB_WEAK, name="_Z3foov"),
+            "/lib/libtwo.so": foo("libtwo.so", binding=STB_WEAK, name="_Z3foov"),
+        },
+        MEDIUM,
+        "libuser.so would get _Z3foov from libone.so instead of libtwo.so; both have it from a header",
+    ),
+    "a weak function of C comes first": (
+        {
+            "/bin/program": made(None, "libx.so", "libuser.so", asks=["user"]),
+            "/lib/libx.so": made("libx.so", "libtwo.so"),
+            "/lib/libuser.so": FOO_USER,
+            "/lib/libone.so": foo("libone.so", binding=STB_WEAK),
+            "/lib/libtwo.so": foo("libtwo.so", binding=STB_WEAK),
+        },
+        BLOCKED,
+        "libuser.so would get foo from libone.so instead of libtwo.so",
+    ),
+    "the order changes and nobody can tell": (
+        {
+            "/bin/program": made(None, "libx.so", "libuser.so", asks=["user"]),
+            "/lib/libx.so": made("libx.so", "libtwo.so"),
+            "/lib/libuser.so": made("libuser.so", "libone.so", "libtwo.so", offers=["user"], asks=["one", "two"]),
+            "/lib/libone.so": made("libone.so", offers=["one"]),
+            "/lib/libtwo.so": made("libtwo.so", offers=["two"]),
+        },
+        HIGH,
+        "no object of the process binds to what would leave",
+    ),
+    "the order changes and somebody looks up symbols in it": (
+        {
+            "/bin/program": made(None, "libx.so", "libuser.so", "libc.so.6", asks=["user", "dlsym"]),
+            "/lib/libc.so.6": made("libc.so.6", offers=["dlsym"]),
+            "/lib/libx.so": made("libx.so", "libtwo.so"),
+            "/lib/libuser.so": made("libuser.so", "libone.so", "libtwo.so", offers=["user"], asks=["one", "two"]),
+            "/lib/libone.so": made("libone.so", offers=["one"]),
+            "/lib/libtwo.so": made("libtwo.so", offers=["two"]),
+        },
+        MEDIUM,
+        "program may look up symbols in load order, and libone.so would be loaded before libtwo.so",
+    ),
+    "its symbols are looked up by name": (
+        {
+            "/bin/program": made(None, "libx.so", "libc.so.6", asks=["dlsym"], holds=b"x"),
+            "/lib/libc.so.6": made("libc.so.6", offers=["dlsym"]),
+            "/lib/libx.so": PLAIN,
+        },
+        LOW,
+        "program looks up symbols by name, and holds x",
+    ),
+    "it is opened by name": (
+        {
+            "/bin/program": made(None, "libx.so", "libc.so.6", asks=["dlopen"], holds=b"libx.so"),
+            "/lib/libc.so.6": made("libc.so.6", offers=["dlopen"]),
+            "/lib/libx.so": PLAIN,
+        },
+        LOW,
+        "program looks up libraries by name, and holds libx.so",
+    ),
+    "other libraries are opened": (
+        {
+            "/bin/program": made(None, "libx.so", "libc.so.6", asks=["dlopen"], holds=b"x"),
+            "/lib/libc.so.6": made("libc.so.6", offers=["dlopen"]),
+            "/lib/libx.so": PLAIN,
+        },
+        MEDIUM,
+        "program may load objects or look up symbols by name",
+    ),
+    "the list of objects is walked": (
+        {
+            "/bin/program": made(None, "libx.so", "libc.so.6", asks=["dl_iterate_phdr"]),
+            "/lib/libc.so.6": made("libc.so.6", offers=["dl_iterate_phdr"]),
+            "/lib/libx.so": PLAIN,
+        },
+        MEDIUM,
+        "program walks the list of loaded objects",
+    ),
+    "an unwinder walks the list of objects": (
+        {
+            "/bin/program": made(None, "libx.so", "libgcc_s.so.1", "libc.so.6", asks=["unwind"]),
+            "/lib/libgcc_s.so.1": made("libgcc_s.so.1", "libc.so.6", offers=["unwind"], asks=["dl_iterate_phdr"]),
+            "/lib/libc.so.6": made("libc.so.6", offers=["dl_iterate_phdr"]),
+            "/lib/libx.so": PLAIN,
+        },
+        HIGH,
+        "no object of the process binds to what would leave",
+    ),
+    "the mappings are read": (
+        {"/bin/program": made(None, "libx.so", holds=b"/proc/self/maps"), "/lib/libx.so": PLAIN},
+        MEDIUM,
+        "program may read /proc/self/maps",
+    ),
+    "somebody watches the loader": (
+        {
+            "/bin/program": made(None, "libx.so", more=[Dyn(DT_AUDIT, "/lib/libaudit.so")]),
+            "/lib/libaudit.so": made("libaudit.so"),
+            "/lib/libx.so": PLAIN,
+        },
+        MEDIUM,
+        "libaudit.so watches what the loader does (DT_AUDIT)",
+    ),
+    "the program does not start anyway": (
+        {"/bin/program": made(None, "libx.so", asks=["gone"], more=[NOW]), "/lib/libx.so": PLAIN},
+        MEDIUM,
+        "the program does not start as it is, or ends at a call; see its notes",
+    ),
+    "its version is checked": (
+        {
+            "/bin/program": made(None, "libx.so", needs={"libx.so": [Version("V1", 2)]}),
+            "/lib/libx.so": made("libx.so", defines=[Version("libx.so", 1, VER_FLG_BASE), Version("V1", 2)]),
+        },
+        BLOCKED,
+        "program checks at start that libx.so has V1: relink it, no patch will do",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_differs_without_a_library_decides_how_sure_the_finding_is(tmp_path: Path, name: str) -> None:
+    files, confidence, reason = CASES[name]
+    found = of(graph_of(tmp_path, files))
+    assert found.confidence == confidence, found.reasons
+    assert reason in found.reasons
+
+
+@pytest.mark.parametrize("soname", ["libgcc_s.so.1", "libnss_files.so.2"])
+def test_what_the_c_library_opens_by_itself_may_be_there_for_it(tmp_path: Path, soname: str) -> None:
+    files = {"/bin/program": made(None, soname), f"/lib/{soname}": made(soname, offers=["x"])}
+    found = of(graph_of(tmp_path, files), soname)
+    assert (found.confidence, found.reasons) == (
+        MEDIUM,
+        (f"the C library opens {soname} by name where it needs it",),
+    )
+
+
+def test_a_need_that_saves_nothing_may_keep_the_order(tmp_path: Path) -> None:
+    files = {
+        "/bin/program": made(None, "libtwo.so", "libuser.so", asks=["user"]),
+        "/lib/libuser.so": FOO_USER,
+        "/lib/libone.so": foo("libone.so"),
+        "/lib/libtwo.so": foo("libtwo.so"),
+    }
+    found = of(graph_of(tmp_path, files), "libtwo.so")
+    assert (found.kind, found.confidence, found.saving_bytes) == ("linker-residue", BLOCKED, 0)
+    assert found.reasons == (
+        "dropping it saves nothing",
+        "libuser.so would get foo from libone.so instead of libtwo.so",
+    )
+
+
+# --- programs that do not start
+
+
+def notes_of(folder: Path, files: Mapping[str, bytes]) -> list[Note]:
+    return list(graph_of(folder, files).start_failures)
+
+
+BASE = Version("libc.so.6", 1, VER_FLG_BASE)
+OLD, RELR = Version("GLIBC_2.2.5", 2), Version("GLIBC_ABI_DT_RELR", 3)
+HAS_RELR = Dyn(DT_RELR, At(".data"))
+PACKED = "link it with -Wl,-z,pack-relative-relocs"
+
+
+@pytest.mark.parametrize(
+    ("libc", "needs", "details"),
+    [
+        ([BASE, OLD, RELR], [OLD, RELR], []),
+        (
+            [BASE, OLD, RELR],
+            [OLD],
+            [
+                f"it has RELR relocations, and does not need version {RELR.name}: the loader refuses it; {PACKED}",
+            ],
+        ),
+        # glibc looks for it only in a file that needs versions.
+        ([BASE, OLD, RELR], [], []),
+        ([BASE, OLD], [OLD], ["it has RELR relocations, which glibc applies from 2.36 on"]),
+        (
+            [BASE, OLD],
+            [OLD, RELR],
+            ["it checks versions at its start, and libc.so.6 does not define version GLIBC_ABI_DT_RELR"],
+        ),
+    ],
+)
+def test_packed_relocations_need_a_c_library_that_knows_them(
+    tmp_path: Path, libc: list[Version], needs: list[Version], details: list[str]
+) -> None:
+    files = {
+        "/bin/program": made(None, "libc.so.6", more=[HAS_RELR], needs={"libc.so.6": needs} if needs else {}),
+        "/lib/libc.so.6": made("libc.so.6", defines=libc),
+    }
+    assert notes_of(tmp_path, files) == [("does-not-start", "/bin/program", detail) for detail in details]
+
+
+@pytest.mark.parametrize(
+    ("needs", "defines", "details"),
+    [
+        ({"libv.so": [Version("V1", 2)]}, [Version("V1", 2)], []),
+        (
+            {"libv.so": [Version("V1", 2), Version("V2", 3), Version("V3", 4)]},
+            [Version("V1", 2)],
+            ["it checks versions at its start, and libv.so does not define version V2, V3"],
+        ),
+        ({"libv.so": [Version("V2", 2, VER_FLG_WEAK)]}, [Version("V1", 2)], []),
+        # Of a file without any versions the loader only warns.
+        ({"libv.so": [Version("V1", 2)]}, [], []),
+        ({"libgone.so": [Version("V1", 2)]}, [], ["it checks versions at its start, and libgone.so is not loaded"]),
+    ],
+)
+def test_versions_that_are_missing_are_noted(
+    tmp_path: Path, needs: dict[str, list[Version]], defines: list[Version], details: list[str]
+) -> None:
+    base = [Version("libv.so", 1, VER_FLG_BASE)] if defines else []
+    files = {
+        "/bin/program": made(None, "libv.so", needs=needs),
+        "/lib/libv.so": made("libv.so", defines=[*base, *defines]),
+    }
+    assert notes_of(tmp_path, files) == [("does-not-start", "/bin/program", detail) for detail in details]
+
+
+@pytest.mark.parametrize(
+    ("asks", "relocation", "more", "notes"),
+    [
+        (["x"], GLOB_DAT, [], []),
+        (["gone"], GLOB_DAT, [], [("does-not-start", "no object defines gone, which it refers to")]),
+        (["gone"], JUMP_SLOT, [NOW], [("does-not-start", "no object defines gone, which it refers to")]),
+        (
+            ["gone"],
+            JUMP_SLOT,
+            [],
+            [("symbol-undefined", "no object defines gone: the program ends where it calls that")],
+        ),
+        (
+            ["a", "b", "c", "d", "e"],
+            JUMP_SLOT,
+            [],
+            [("symbol-undefined", "no object defines a, b, c and 2 more: the program ends where it calls that")],
+        ),
+    ],
+)
+def test_symbols_that_nothing_defines_are_noted(
+    tmp_path: Path, asks: list[str], relocation: int, more: list[Dyn], notes: list[tuple[str, str]]
+) -> None:
+    files = {
+        "/bin/program": made(None, "libx.so", asks=asks, relocation=relocation, more=more),
+        "/lib/libx.so": PLAIN,
+    }
+    assert notes_of(tmp_path, files) == [(slug, "/bin/program", detail) for slug, detail in notes]
+
+
+def test_beside_a_missing_library_nothing_else_is_said_to_be_missing(tmp_path: Path) -> None:
+    assert notes_of(tmp_path, {"/bin/program": made(None, "libgone.so", asks=["gone"], relocation=GLOB_DAT)}) == []
+
+
+# --- what watches the loader
+
+
+def test_an_auditor_has_copies_of_its_own_of_all_but_the_loader(tmp_path: Path) -> None:
+    loader = "ld-linux-x86-64.so.2"
+    files = {
+        "/bin/program": made(None, "libc.so.6", more=[Dyn(DT_AUDIT, "liba.so:/gone.so"), Dyn(DT_DEPAUDIT, "libb.so")]),
+        "/lib/libc.so.6": made("libc.so.6", loader),
+        "/lib/liba.so": made("liba.so", "libc.so.6"),
+        "/lib/libb.so": made("libb.so", "liba.so"),
+    }
+    graph = graph_of(tmp_path, files)
+    assert [(one.path, one.loader) for one in graph.objects] == [
+        ("/bin/program", None),
+        ("/lib/libc.so.6", 0),
+        (GLIBC, 1),
+        ("/lib/liba.so", None),
+        ("/lib/libc.so.6", 3),
+        ("/lib/libb.so", None),
+        ("/lib/liba.so", 5),
+        ("/lib/libc.so.6", 6),
+    ]
+    assert {one.found_by for one in graph.objects[3:]} == {FoundBy.AUDIT}
+    assert graph.needed[3:] == ((4,), (2,), (6,), (7,), (2,))
+    assert [note.slug for note in graph.notes] == ["not-preloaded"]
+    assert graph.retained[5] == {5, 6, 7}
