@@ -127,7 +127,9 @@ def _other_bindings(graph: DependencyGraph, without: Without, leaving: frozenset
     for (user, before, after), rebindings in moved.items():
         names = listed([one.reference.name for one in rebindings])
         if after is None:
-            yield Doubt(Confidence.BLOCKED, f"{graph.name(user)} would find no {names}")
+            # Beside a missing library this says nothing new.
+            if not without.missing:
+                yield Doubt(Confidence.BLOCKED, f"{graph.name(user)} would find no {names}")
             continue
         other = without.link_map.objects[after]
         source = "although nothing defines it now" if before is None else f"instead of {graph.name(before)}"

@@ -290,6 +290,32 @@ def test_a_use_of_what_only_it_brings_in_blocks_it_but_for_force(built: Builder)
     assert found.behaviour[2][-2:] == ("exit code 0", "exit code 127")
 
 
+def test_a_search_path_that_another_needs_blocks_it_even_by_force(built: Builder) -> None:
+    deep = built.folder / "deep"
+    built.library("deep", "int deep(void) { return 5; }")
+    built.library("idle", "int idle;", "-ldeep", "-Wl,-rpath,$ORIGIN/deep")
+    built.library("used", "int used(void) { return deep(); }", "-ldeep")
+    path = built.program("int main(void) { return used(); }", "-lidle", "-lused")
+    deep.mkdir()
+    (built.folder / "libdeep.so").rename(deep / "libdeep.so")
+    for is_forced in (False, True):
+        text = refusal(path, "libidle.so", force=is_forced)
+        assert text.endswith("libused.so would not find libdeep.so, which is found now through libidle.so")
+
+
+def test_a_symbol_that_would_come_from_another_library_blocks_it_but_for_force(built: Builder) -> None:
+    built.library("one", "int foo(void) { return 1; }")
+    built.library("two", "int foo(void) { return 2; }")
+    built.library("idle", "int idle;", "-ltwo")
+    built.library("used", "int used(void) { return foo(); }", "-lone", "-ltwo")
+    path = built.program("int main(void) { return used(); }", "-lidle", "-lused")
+    text = refusal(path, "libidle.so")
+    assert "libused.so would get foo from libone.so instead of libtwo.so; --force tries it anyway" in text
+    found = whatif([path], drop=["libidle.so"], starts=1, force=True)
+    assert found.behaviour[2][-2:] == ("exit code 2", "exit code 1")
+    assert [note.slug for note in found.notes] == ["load-order-differs"]
+
+
 def test_a_library_that_another_uses_stays_and_saves_nothing(built: Builder) -> None:
     built.library("both", "int both(void) { return 0; }")
     built.library("used", "int used(void) { return both(); }", "-lboth")
