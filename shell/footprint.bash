@@ -104,10 +104,11 @@ _footprint() {
             esac
             ;;
         heap)
-            options='--at --by --threshold --alloc-fn --allocators --binary --root --top --fail-on --debug-dir --debuginfod --no-debug-files --html -o --output --format --table --json --color -q --quiet -v --verbose --strict -h --help'
+            options='--at --by --sort --threshold --alloc-fn --allocators --binary --root --top --fail-on --debug-dir --debuginfod --no-debug-files --html -o --output --format --table --json --color -q --quiet -v --verbose --strict -h --help'
             case $prev in
                 --at | --threshold | --alloc-fn | --top | --fail-on | --table) kind=none ;;
                 --by) kind=none values='owner function tree callers growth' ;;
+                --sort) kind=none values='allocated blocks temporary lifetime read written leaked' ;;
                 --binary | --html | -o | --output) kind=file ;;
                 --root | --debug-dir) kind=folder ;;
                 --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof html' ;;

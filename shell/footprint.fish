@@ -175,6 +175,7 @@ complete -c footprint -n '__footprint_has_verb maps' -s h -l help -d 'Show the h
 
 complete -c footprint -n '__footprint_has_verb heap' -l at -x -d 'The number of a snapshot, a time such as 1.5s, end, or peak.'
 complete -c footprint -n '__footprint_has_verb heap' -l by -x -a 'owner function tree callers growth' -d 'The grouping of the sums.'
+complete -c footprint -n '__footprint_has_verb heap' -l sort -x -a 'allocated blocks temporary lifetime read written leaked' -d 'The order of the totals over the run, largest first.'
 complete -c footprint -n '__footprint_has_verb heap' -l threshold -x -d 'Leave smaller calls out of a tree.'
 complete -c footprint -n '__footprint_has_verb heap' -l alloc-fn -x -d 'A function that only passes memory on, or the beginning of names (pool_*); repeatable.'
 complete -c footprint -n '__footprint_has_verb heap' -l allocators -d 'List the functions that only pass memory on, and the rules that say so.'

@@ -1,7 +1,8 @@
 """Build processes with a heap, and profiles of it, from values, for the tests that join both."""
 
+import json
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from footprint.attribution.heap_frames import name_frames
 from footprint.attribution.heap_usage import HeapUsage, heap_usage, place_at
@@ -73,6 +74,21 @@ def profiled(*moments: Moment, at: str | None = "end", description: str = "(none
     return heap_usage(
         "massif.out", profile, place_at(profile, at, "massif.out"), name_frames(profile, "", Allocators())
     )
+
+
+def dhat(*points: dict[str, Any], end: int = 10**9) -> HeapUsage:
+    """Return what a profile of DHAT says of its end; each point is of a function of its own: `f1`, `f2`, ...."""
+    defaults = {"tb": 0, "tbk": 1, "tl": 0, "mb": 0, "mbk": 0, "rb": 1, "wb": 0}
+    rows = []
+    for place, point in enumerate(points, 1):
+        size_bytes, count = point["tb"], point.get("tbk", 1)
+        left = {"gb": size_bytes, "gbk": count, "eb": size_bytes, "ebk": count}
+        rows.append({**defaults, **left, **point, "fs": [place]})
+    labels = ["[root]", *(f"0x{16 * place:X}: f{place} (in {PROGRAM})" for place in range(1, len(points) + 1))]
+    facts = {"dhatFileVersion": 2, "mode": "heap", "bklt": True, "bkacc": True, "tu": "instrs", "cmd": "a", "pid": 1}
+    text = json.dumps(facts | {"te": end, "tg": end, "pps": rows, "ftbl": labels})
+    profile = read_profile(text.encode(), "dhat.json")
+    return heap_usage("d", profile, place_at(profile, "end", "d"), name_frames(profile, "d", Allocators()))
 
 
 def moment(*sizes: tuple[str, str, int], time: float = 1, extra_bytes: int = 0, is_peak: bool = False) -> Moment:

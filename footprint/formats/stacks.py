@@ -21,6 +21,7 @@ _SHALLOW: Final = 16
 _NO_LIMIT: Final = 1 << 62
 _CUT: Final = "[more callers]"
 _LONGEST_NAME: Final = 8192
+_OF_RUN: Final = frozenset({"allocated", "temporary", "read", "written"})
 
 
 class StackFrame(NamedTuple):
@@ -140,6 +141,8 @@ def symbol_stacks(files: Iterable[Contents]) -> Stacks:
 def heap_stacks(usage: HeapUsage) -> Stacks:
     """Return the stacks of the call tree of a heap profile: bytes, and blocks if it counts them.
 
+    The amounts that the profile counts over the whole run follow, if they are of the same stacks.
+
     Raises:
         UsageError: If it has no call tree.
     """
@@ -150,7 +153,8 @@ def heap_stacks(usage: HeapUsage) -> Stacks:
     places = [frames.place(_frame(tree.frames[number], call)) for number, call in enumerate(usage.calls)]
     cut = frames.place(StackFrame(_CUT))
     alone = frames.place(StackFrame(NO_STACK))
-    amounts_of = [one for one in (tree.own_bytes(), tree.own_blocks()) if one is not None]
+    counted = _counted(usage, tree)
+    amounts_of = [amounts for _, amounts in counted]
     starts = _starts(tree, _DEEPEST)
     left = _MOST_FRAMES
     samples = []
@@ -167,7 +171,7 @@ def heap_stacks(usage: HeapUsage) -> Stacks:
         left -= len(stack)
         if left <= 0:
             starts, left = _starts(tree, _SHALLOW), _NO_LIMIT
-    return Stacks(_measures(usage)[: len(amounts_of)], frames.all, tuple(samples))
+    return Stacks(tuple([measure for measure, _ in counted]), frames.all, tuple(samples))
 
 
 def _starts(tree: CallTree, most: int) -> "array[int]":
@@ -190,7 +194,15 @@ def _frame(frame: Frame, call: Call) -> StackFrame:
     return StackFrame(shown_name(name), name, owner, frame.file or "", frame.line or 0, frame.addr or 0)
 
 
-def _measures(usage: HeapUsage) -> tuple[Measure, Measure]:
-    name = usage.tally or "live"
+def _counted(usage: HeapUsage, tree: CallTree) -> list[tuple[Measure, list[int]]]:
+    """Return what is counted of each node of a call tree, without the nodes below it."""
     unit = "count" if usage.profile.counted is Counted.EVENTS else "bytes"
-    return Measure(name, unit), Measure(f"{name}_blocks", "count")
+    counts = [(usage.tally or "live", tree)]
+    counts += [(one.name, one.tree) for one in usage.profile.tallies if one.name in _OF_RUN and one.tree is not tree]
+    found = []
+    for name, one in counts:
+        if (one.parents, one.frame_indexes) == (tree.parents, tree.frame_indexes):
+            found.append((Measure(name, unit), one.own_bytes()))
+            own_blocks = one.own_blocks()
+            found += [] if own_blocks is None else [(Measure(f"{name}_blocks", "count"), own_blocks)]
+    return found

@@ -24,6 +24,7 @@ __all__ = (
     "callees",
     "callers",
     "charged",
+    "charged_frames",
     "stepped_over",
 )
 
@@ -119,15 +120,23 @@ def add_up_shares(shares: Iterable[Share]) -> tuple[Share, ...]:
     return tuple(sorted(sums.values(), key=lambda share: (-share.size_bytes, share.owner, share.function)))
 
 
+def charged_frames(tree: CallTree, calls: Sequence[Call]) -> list[int]:
+    """Return for each node the frame that `attribute` charges with the stacks that end there; 0 for the root.
+
+    Where all known functions are allocation functions, it is the outermost one.
+    """
+    seen = _Functions(tree, calls)
+    askers = enumerate(seen.askers)
+    return [0, *(asker if asker >= 0 else tree.frame_indexes[node] for node, asker in islice(askers, 1, None))]
+
+
 def charged(tree: CallTree, calls: Sequence[Call]) -> Iterator[tuple[Call, int, int | None]]:
     """Yield for each node at which stacks end the call that `attribute` charges, the bytes, and the blocks or None."""
-    seen = _Functions(tree, calls)
-    for node, asker in enumerate(seen.askers):
-        if seen.has_end(node):
-            # Where all known functions are allocation functions, charge the outermost one.
-            place = asker if asker >= 0 else tree.frame_indexes[node]
-            call = calls[place] if node else _NOBODY
-            yield call, seen.own_bytes[node], seen.own_blocks[node] if seen.own_blocks else None
+    own_bytes, own_blocks = tree.own_bytes(), tree.own_blocks()
+    for node, place in enumerate(charged_frames(tree, calls)):
+        size_bytes, block_count = own_bytes[node], own_blocks[node] if own_blocks else None
+        if size_bytes or block_count:
+            yield calls[place] if node else _NOBODY, size_bytes, block_count
 
 
 def stepped_over(tree: CallTree, calls: Sequence[Call]) -> list[tuple[Call, Share]]:

@@ -24,6 +24,8 @@ __all__ = (
 )
 
 Buffer = bytes | memoryview
+# Formats whose last snapshot is the end of the program; others are written at any time, or round the end.
+_UNTIL_THE_END: Final = frozenset({"dhat", "heaptrack", "xtree"})
 
 # The heaps of runtimes, by their names in the account of a process.
 GO_HEAP: Final = "[go heap]"
@@ -192,8 +194,8 @@ class Tally(NamedTuple):
     """An amount counted over the whole run, not at a moment.
 
     Attributes:
-        name: `allocated`, `freed`, `read`, `written`, `copied`, `occurred`, `lived` (the lives of all blocks, in the
-            unit of time); or another name from the profile.
+        name: `allocated`, `freed`, `temporary` (freed right after they were allocated), `read`, `written`, `copied`,
+            `occurred`, `lived` (the lives of all blocks, in the unit of time); or another name from the profile.
         tree: The amounts by call stack.
     """
 
@@ -253,6 +255,11 @@ class Profile:
     def peak(self) -> HeapSnapshot | None:
         """The snapshot that the profile marks as the peak."""
         return None if self.peak_index is None else self.snapshots[self.peak_index]
+
+    @property
+    def left_tree(self) -> CallTree | None:
+        """The call tree of the blocks that were not freed when the program ended, where the profile has it."""
+        return self.snapshots[-1].tree if self.snapshots and self.format in _UNTIL_THE_END else None
 
 
 def sampled_notes(source: str, period_bytes: int | None) -> list[Note]:

@@ -27,6 +27,7 @@ __all__ = (
     "Heap",
     "HeapAt",
     "HeapBy",
+    "HeapSort",
     "Memory",
     "ModelOption",
     "OptionalCount",
@@ -104,6 +105,18 @@ class HeapBy(StrEnum):
     TREE = "tree"
     CALLERS = "callers"
     GROWTH = "growth"
+
+
+class HeapSort(StrEnum):
+    """The order of what a heap profile counts over the run; `footprint.attribution.heap_totals.ORDERS` explains it."""
+
+    ALLOCATED = "allocated"
+    BLOCKS = "blocks"
+    TEMPORARY = "temporary"
+    LIFETIME = "lifetime"
+    READ = "read"
+    WRITTEN = "written"
+    LEAKED = "leaked"
 
 
 class VariableKind(StrEnum):

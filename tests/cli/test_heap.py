@@ -350,6 +350,26 @@ def test_what_was_counted_over_the_run_stands_beside_the_moment(capfdbinary: Cap
     assert found(capfdbinary, MASSIF)["tallies"] == []
 
 
+def test_the_totals_over_the_run_are_sorted_as_asked(capfdbinary: Captured) -> None:
+    words = [DHAT, *BINARY, "--sort", "read"]
+    text = answer(capfdbinary, *words, "--by", "callers")
+    assert rows(text, "By function over the whole run, the most bytes read first") == [
+        ["100,000", "101", "25.08 kinstrs", "9", "100,000", "100,000", "heap", "load_parameters"],
+        ["50,000", "1", "11.19 kinstrs", "1", "1", "50,000", "libtable.so", "table_new"],
+        ["30,000", "1", "6.49 kinstrs", "1", "30,000", "0", "heap", "parse_file"],
+    ]
+    totals = found(capfdbinary, *words)["totals"]
+    assert [(row["symbol"], row["read_bytes"], row["leaked_blocks"]) for row in totals] == [
+        ("load_parameters", 9, 101),
+        ("table_new", 1, 1),
+        ("parse_file", 1, 0),
+    ]
+    assert totals[0]["temporary_blocks"] is None
+    csv = answer(capfdbinary, *words, "--format", "csv", "--table", "totals").splitlines()
+    assert csv[0].startswith("file,owner,symbol,name,allocated_bytes,allocated_blocks,temporary_blocks,lifetime,")
+    assert "over the whole run, the most bytes read first" in answer(capfdbinary, *words, "--format", "markdown")
+
+
 def test_the_json_has_trees_where_they_are_asked_for(capfdbinary: Captured) -> None:
     calls = found(capfdbinary, MASSIF, *BINARY, "--by", "tree")["calls"]
     assert [(row["node"], row["parent"], row["symbol"], row["bytes"]) for row in calls] == [
@@ -371,6 +391,9 @@ def test_the_json_has_trees_where_they_are_asked_for(capfdbinary: Captured) -> N
         ([MASSIF, "--at", "later"], "'later' is not a moment"),
         ([MASSIF, "--at", "4", "--at", "13"], "choose one moment of a profile: 4 or 13"),
         ([MASSIF, DHAT, "--by", "tree"], "--by tree shows one profile"),
+        ([MASSIF, DHAT, "--sort", "read"], "--sort shows one profile"),
+        ([MASSIF, "--sort", "read"], "does not count read: it counts nothing over the run"),
+        ([DHAT, "--sort", "temporary"], "over the run it counts allocated, blocks, lifetime, read, written, leaked"),
         ([MASSIF, "--threshold", "101"], "101"),
         ([MASSIF, "--threshold", "nan"], "--threshold is a number of percent"),
         ([MASSIF, "--by", "line"], "'line'"),

@@ -22,7 +22,7 @@ from footprint.heap.attribution import callees, callers
 from footprint.heap.massif import read_massif
 from footprint.terminal import draw
 from footprint.verbs.heap.json import heap_members
-from footprint.verbs.heap.text import heap_document
+from footprint.verbs.heap.text import HeapView, heap_document
 from tests.examples import examples
 from tests.massifwriter import ROOT, Line, Moment, massif
 
@@ -99,7 +99,7 @@ def shown(profile: Profile, name: str) -> None:
         if usage.attribution is not None and usage.tree is not None:
             assert sum(share.size_bytes for share in usage.attribution.shares) == usage.tree.total_bytes
         for by in ("function", "tree", "callers"):
-            document = heap_document([usage], usage.notes, by=by, threshold_percent=0)
+            document = heap_document([usage], usage.notes, view=HeapView(by, threshold_percent=0))
             assert plain(document).isprintable() or "\n" in plain(document)
             assert draw(document, 80, has_colour=False)
         heap_document([usage, usage], usage.notes)

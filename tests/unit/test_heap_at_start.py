@@ -1,20 +1,16 @@
 """Tables that are filled at start and kept: what each kind of profile can say of them, and what is none."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import footprint
-from footprint.attribution.heap_frames import name_frames
-from footprint.attribution.heap_usage import HeapUsage, heap_usage, place_at
+from footprint.attribution.heap_usage import HeapUsage
 from footprint.findings.heap_rules.heap_at_start import heap_at_start
 from footprint.findings.registry import HeapFacts
-from footprint.heap import read_profile
-from footprint.heap.allocators import Allocators
 from footprint.model.finding import Confidence, Finding
-from tests.heapjoins import PROGRAM, moment, profiled
+from tests.heapjoins import PROGRAM, dhat, moment, profiled
 from tests.massifwriter import Moment
 
 SAMPLE = Path(__file__).resolve().parents[2] / "sample_binaries" / "heap_by_function"
@@ -26,21 +22,6 @@ def told(findings: tuple[Finding, ...]) -> list[tuple[str, str, int]]:
 
 
 # --- DHAT -------------------------------------------------------------------------------------------------------------
-
-
-def dhat(*points: dict[str, Any], end: int = 1000 * MILLION) -> HeapUsage:
-    """Return a run of a billion instructions; each point is of a function of its own."""
-    defaults = {"tb": 0, "tbk": 1, "tl": 0, "mb": 0, "mbk": 0, "rb": 1, "wb": 0}
-    rows = []
-    for place, point in enumerate(points, 1):
-        size_bytes, count = point["tb"], point.get("tbk", 1)
-        left = {"gb": size_bytes, "gbk": count, "eb": size_bytes, "ebk": count}
-        rows.append({**defaults, **left, **point, "fs": [place]})
-    labels = ["[root]", *(f"0x{16 * place:X}: f{place} (in {PROGRAM})" for place in range(1, len(points) + 1))]
-    facts = {"dhatFileVersion": 2, "mode": "heap", "bklt": True, "bkacc": True, "tu": "instrs", "cmd": "a", "pid": 1}
-    text = json.dumps(facts | {"te": end, "tg": end, "pps": rows, "ftbl": labels})
-    profile = read_profile(text.encode(), "dhat.json")
-    return heap_usage("d", profile, place_at(profile, "end", "d"), name_frames(profile, "d", Allocators()))
 
 
 EARLY = 990 * MILLION  # the life of a block that was asked for after 1 % of the run

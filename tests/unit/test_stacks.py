@@ -98,8 +98,15 @@ def test_a_call_tree_has_the_outermost_function_first_and_adds_up_to_the_peak() 
 
 def test_blocks_are_told_where_the_profile_counts_them() -> None:
     stacks = heap_stacks(footprint.heap_profile(f"{HEAP}/dhat.json").files[0])
-    assert stacks.measures == (Measure("live", "bytes"), Measure("live_blocks", "count"))
-    assert [sum(amounts) for amounts in zip(*(one.amounts for one in stacks.samples), strict=True)] == [180_000, 103]
+    sums = [sum(amounts) for amounts in zip(*(one.amounts for one in stacks.samples), strict=True)]
+    assert list(zip(stacks.measures, sums, strict=True)) == [
+        (Measure("live", "bytes"), 180_000),
+        (Measure("live_blocks", "count"), 103),
+        (Measure("allocated", "bytes"), 180_000),
+        (Measure("allocated_blocks", "count"), 103),
+        (Measure("read", "bytes"), 11),
+        (Measure("written", "bytes"), 130_001),
+    ]
 
 
 def test_of_a_stack_that_is_too_deep_the_inner_frames_are_kept() -> None:

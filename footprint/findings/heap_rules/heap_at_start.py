@@ -11,18 +11,16 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from footprint.attribution.heap_usage import HeapUsage
-from footprint.elf import shown_name
+from footprint.findings.heap_functions import LEAST_BYTES, asked, at_most_held, function_facts
 from footprint.findings.registry import Fact, HeapFacts, Rule
 from footprint.heap import CallTree, Counted, Profile
 from footprint.heap.attribution import attribute, charged
 from footprint.model.finding import Confidence, Finding
 from footprint.model.heap_account import Share
-from footprint.model.owner import file_name, is_file
 from footprint.units import counted, format_bytes
 
 __all__ = ("RULE", "heap_at_start")
 
-_LEAST_BYTES: Final = 16 * 1024
 _LEAST_ALIKE: Final = 64
 # The start is the first tenth of a run. A very short run is all start.
 _START_SHARE: Final = 10
@@ -33,7 +31,6 @@ _FEW_TREES: Final = 4
 # The pool for exceptions, and Python's index of its arenas: programs hardly touch them, so they cost nothing.
 _LEFT_ALONE_OBJECT: Final = "libstdc++.so"
 _LEFT_ALONE_FUNCTION: Final = "arena_map_mark_used"
-_LONGEST_NAME: Final = 120
 _REMEDY: Final = (
     "where it holds the same in each process, make it a static const table, or fill it before the workers are forked: "
     "then all share one copy"
@@ -85,7 +82,7 @@ def _tables(usage: HeapUsage) -> Iterator[_Table]:
 def _is_told(share: Share) -> bool:
     if share.function.startswith(("[", _LEFT_ALONE_FUNCTION)) or _LEFT_ALONE_OBJECT in share.owner:
         return False
-    return share.size_bytes >= _LEAST_BYTES
+    return share.size_bytes >= LEAST_BYTES
 
 
 def _by_place(tree: CallTree, usage: HeapUsage) -> dict[_Place, Share]:
@@ -107,10 +104,14 @@ def _counted(usage: HeapUsage, tallies: Dict[str, CallTree]) -> Iterator[_Table]
     if last.tree is None:
         return
     left = _by_place(last.tree, usage)
-    lived, written = (_by_place(tallies[name], usage) if name in tallies else None for name in ("lived", "written"))
+    lived, written, read = (
+        _by_place(tallies[name], usage) if name in tallies else None for name in ("lived", "written", "read")
+    )
     at_peak = _by_place(profile.peak.tree, usage) if profile.peak and profile.peak.tree else left
     for place, share in _by_place(tallies["allocated"], usage).items():
-        if not _is_told(share):
+        # What nothing reads is found by `heap-unused`.
+        is_read = read is None or (place in read and read[place].size_bytes > 0)
+        if not _is_told(share) or not is_read:
             continue
         is_left = place in left and left[place][2:] == share[2:]
         is_at_peak = place in at_peak and at_peak[place][2:] == share[2:]
@@ -182,7 +183,7 @@ def _alike(usage: HeapUsage, known: Container[_Place]) -> Iterator[Share]:
     # A call whose function, size and number are the same in both trees freed nothing.
     were = Counter(charged(ever, usage.calls))
     for call, size_bytes, block_count in charged(tree, usage.calls):
-        is_many = (block_count or 0) >= _LEAST_ALIKE and size_bytes >= _LEAST_BYTES
+        is_many = (block_count or 0) >= _LEAST_ALIKE and size_bytes >= LEAST_BYTES
         if not is_many or not block_count or size_bytes % block_count or not were[call, size_bytes, block_count]:
             continue
         if (call.owner, call.function) not in known and not call.function.startswith("["):
@@ -193,44 +194,33 @@ def _alike(usage: HeapUsage, known: Container[_Place]) -> Iterator[Share]:
 
 
 def _table_finding(table: _Table, held_bytes: Dict[_Place, int] | None) -> Finding:
-    share, saving_bytes, reasons = table.share, table.share.size_bytes, table.reasons
-    blocks = "" if share.block_count is None else f" in {counted(share.block_count, 'block')}"
-    if held_bytes is not None and (own_bytes := held_bytes.get(share[:2], 0)) < saving_bytes:
-        saving_bytes = own_bytes
-        reasons = (*reasons, f"of it the process surely holds {format_bytes(own_bytes)}")
-    what = f"asks for {share.size_bytes:,} bytes{blocks} at the start, and keeps them"
-    return _finding(share, table.kind, what, saving_bytes, table.confidence, reasons, _REMEDY)
+    share, facts = table.share, function_facts(table.share)
+    saving_bytes, reasons = at_most_held(share.size_bytes, table.reasons, share, held_bytes)
+    return Finding(
+        RULE.name,
+        table.kind,
+        facts.subject,
+        f"{facts.shown} {asked(share)} at the start, and keeps them",
+        saving_bytes,
+        table.confidence,
+        reasons,
+        _REMEDY,
+        object_path=facts.object_path,
+    )
 
 
 def _alike_finding(share: Share) -> Finding:
-    count = share.block_count or 1
+    count, facts = share.block_count or 1, function_facts(share)
     each_bytes = share.size_bytes // count
-    what = f"keeps {count:,} blocks of {each_bytes:,} bytes, all asked for by one call"
     up_to = format_bytes(share.size_bytes - each_bytes)
-    reason = f"what they hold the profile does not tell: {up_to} if it is the same in all"
-    return _finding(share, "alike", what, 0, Confidence.LOW, (reason,), _REMEDY_ALIKE)
-
-
-def _finding(
-    share: Share,
-    kind: str,
-    what: str,
-    saving_bytes: int,
-    confidence: Confidence,
-    reasons: tuple[str, ...],
-    remedy: str,
-) -> Finding:
-    name = shown_name(share.function)
-    shown = name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}..."
-    has_file = is_file(share.owner)
     return Finding(
         RULE.name,
-        kind,
-        subject=f"{share.owner} {share.function}",
-        message=f"{shown}{f' of {file_name(share.owner)}' if has_file else ''} {what}",
-        saving_bytes=saving_bytes,
-        confidence=confidence,
-        reasons=reasons,
-        remedy=remedy,
-        object_path=share.owner if has_file else "",
+        "alike",
+        facts.subject,
+        f"{facts.shown} keeps {count:,} blocks of {each_bytes:,} bytes, all asked for by one call",
+        0,
+        Confidence.LOW,
+        (f"what they hold the profile does not tell: {up_to} if it is the same in all",),
+        _REMEDY_ALIKE,
+        object_path=facts.object_path,
     )

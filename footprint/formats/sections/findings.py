@@ -46,7 +46,7 @@ def _alike(findings: Sequence[Finding], most: int) -> list[Block]:
             format_bytes(one.saving_bytes),
             *([f"{one.member_count:,}"] if is_group else ()),
             one.confidence.value,
-            one.message,
+            f"{one.message}{_place(one)}",
         )
         for one in findings[:most]
     )
@@ -81,7 +81,10 @@ def _text(finding: Finding, count: int) -> str:
         saving += f", {format_bytes(finding.saving_bytes * count)} in {count:,}{threads}"
     if finding.thread_bytes:
         saving += f", and {format_bytes(finding.thread_bytes)} more for each further thread"
-    place = f" ({finding.location.file}:{finding.location.line})" if finding.location else ""
-    head = f"{finding.rule} ({finding.confidence.value}): {finding.message}{place}."
+    head = f"{finding.rule} ({finding.confidence.value}): {finding.message}{_place(finding)}."
     why = "; ".join(finding.reasons)
     return f"{head} It {saving}. Why {finding.confidence.value}: {why}. Remedy: {finding.remedy}."
+
+
+def _place(finding: Finding) -> str:
+    return f" ({finding.location.file}:{finding.location.line})" if finding.location else ""

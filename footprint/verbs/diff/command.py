@@ -78,13 +78,15 @@ def diff(
     )
     if profiles is not None:
         from footprint.verbs.heap.command import comparison_answer
+        from footprint.verbs.heap.text import HeapView
 
         if count is not None:
             raise UsageError("-n goes with processes and programs: a profile is of one run")
         if map_ is not None:
             raise UsageError("--map goes with processes and programs: a profile says nothing about libraries")
         name = f"diff {old} {' '.join(now)}"
-        return write(comparison_answer(name, output, top=top), profiles, name, output, profiles.notes)
+        view = HeapView(top=top, is_whole=output.has_whole_names)
+        return write(comparison_answer(name, view), profiles, name, output, profiles.notes)
     found = call.diff(
         *targets, count=count, pids=pid or (), root=root, debug=debug, has_page_maps=output.has_report, map=map_
     )

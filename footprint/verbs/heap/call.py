@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from footprint.attribution.heap_frames import Binary, name_frames
+from footprint.attribution.heap_totals import counted_by, run_totals
 from footprint.attribution.heap_usage import HeapUsage, heap_usage, place_at
 from footprint.elf import Buffer, read_image
 from footprint.elf.functions import read_functions
@@ -23,7 +24,7 @@ from footprint.sources.roots import path_inside
 from footprint.sources.target import Text, split_moment
 from footprint.units import format_bytes
 
-__all__ = ("BinaryFiles", "HeapProfiles", "heap_profile", "read_usages")
+__all__ = ("BinaryFiles", "HeapProfiles", "check_order", "heap_profile", "read_usages")
 
 # So many call trees of a massif profile, evenly spread, show what has been there since the start.
 _STEPS: Final = 8
@@ -155,6 +156,18 @@ def _check_alike(usages: Sequence[HeapUsage]) -> None:
 def _counted_by(usage: HeapUsage) -> str:
     counted = usage.profile.counted
     return f"what was {usage.tally} over the run" if usage.tally and counted is Counted.HEAP else _AMOUNTS[counted]
+
+
+def check_order(usage: HeapUsage, order: str) -> None:
+    """Check that totals can be sorted by an order.
+
+    Raises:
+        UsageError: If the profile does not count it.
+    """
+    orders = counted_by(run_totals(usage))
+    if order not in orders:
+        counts = f"over the run it counts {', '.join(orders)}" if orders else "it counts nothing over the run"
+        raise UsageError(f"{usage.file} does not count {order}: {counts}")
 
 
 def read_usages(

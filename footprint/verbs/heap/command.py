@@ -36,6 +36,9 @@ def heap(
         typer.Option("--at", help="The number of a snapshot, a time such as 1.5s, end, or peak.", metavar="MOMENT"),
     ] = None,
     by: Annotated[options.HeapBy, typer.Option("--by", help="The grouping of the sums.")] = options.HeapBy.FUNCTION,
+    sort: Annotated[
+        options.HeapSort | None, typer.Option("--sort", help="The order of the totals over the run, largest first.")
+    ] = None,
     threshold: Annotated[
         float,
         typer.Option("--threshold", min=0, max=100, help="Leave smaller calls out of a tree.", metavar="PERCENT"),
@@ -67,14 +70,8 @@ def heap(
     """
     is_one = len(files) == 1
     binary = (binaries or [""])[0]
-    answer = comparison_answer(
-        "heap of several",
-        output,
-        by=by.value,
-        has_allocators=has_allocators,
-        threshold_percent=threshold,
-        top=top,
-    )
+    view = text.HeapView(by.value, sort and sort.value, has_allocators, threshold, top, is_whole=output.has_whole_names)
+    answer = comparison_answer("heap of several", view)
     if is_one:
         answer = answer._replace(
             verb="heap",
@@ -90,6 +87,8 @@ def heap(
         raise UsageError("--threshold is a number of percent")
     if not is_one and by not in {options.HeapBy.OWNER, options.HeapBy.FUNCTION}:
         raise UsageError(f"--by {by.value} shows one profile: compare several by owner or function")
+    if sort is not None and not is_one:
+        raise UsageError("--sort shows one profile: several are compared by what they have in use")
     found = call.heap_profile(
         *files,
         at=options.one_moment(at),
@@ -99,38 +98,24 @@ def heap(
         debug=debug,
         has_all_trees=output.has_report or by is options.HeapBy.GROWTH,
     )
+    if sort is not None:
+        call.check_order(found.files[0], sort.value)
     return write_judged(answer, found, found.findings, conditions, f"heap {' '.join(files)}", output, found.notes)
 
 
-def comparison_answer(
-    verb: str,
-    output: options.OutputOptions,
-    *,
-    top: int,
-    by: str = "function",
-    has_allocators: bool = False,
-    threshold_percent: float = 1.0,
-) -> "Answer[call.HeapProfiles]":
+def comparison_answer(verb: str, view: "text.HeapView") -> "Answer[call.HeapProfiles]":
     """Return the parts of an answer about several heap profiles, which are compared with the first."""
     return Answer(
         verb,
         "heap",
-        document=lambda found: text.heap_document(
-            found.files,
-            found.notes,
-            found.findings,
-            by=by,
-            has_allocators=has_allocators,
-            threshold_percent=threshold_percent,
-            top=top,
-            is_whole=output.has_whole_names,
-        ),
+        document=lambda found: text.heap_document(found.files, found.notes, found.findings, view),
         members=lambda found, version: json.heap_members(
             _by_file(found),
             found.notes,
             version,
-            by=by,
-            has_allocators=has_allocators,
+            by=view.by,
+            sort=view.sort,
+            has_allocators=view.has_allocators,
             findings=found.findings,
         ),
         figures=lambda found: metrics.heap_metrics(_by_file(found)),

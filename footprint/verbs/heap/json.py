@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
 from footprint.attribution.heap_growth import growth_of
+from footprint.attribution.heap_totals import run_totals, sorted_totals
 from footprint.attribution.heap_usage import HeapUsage
 from footprint.elf import shown_name
 from footprint.errors import Note
@@ -24,7 +25,10 @@ __all__ = ("HeapJson", "heap_members", "tree_members")
 # The nodes of a tree repeat their names, and a name may be as long as a profile is.
 _LONGEST_NAME: Final = 8192
 # How long blocks lived is in the unit of time, and an amount that only the profile knows has no unit.
-_UNITS: Final = dict.fromkeys(("allocated", "freed", "read", "written", "copied"), "bytes") | {"occurred": "units"}
+_UNITS: Final = {
+    **dict.fromkeys(("allocated", "freed", "temporary", "read", "written", "copied"), "bytes"),
+    "occurred": "units",
+}
 
 
 class HeapTarget(NamedTuple):
@@ -215,12 +219,46 @@ class GrowthRow(NamedTuple):
     step_bytes: Signed
 
 
+class FunctionTotalsRow(NamedTuple):
+    """What a profile counted over the whole run of one function; null where it does not count something.
+
+    Attributes:
+        file: The profile.
+        owner: The path of the object that the function is in, or in brackets why it is not known.
+        symbol: The linker name of the function; null where it has none.
+        name: The name to show, or in brackets why there is none.
+        allocated_bytes: All bytes that it asked for.
+        allocated_blocks: The number of blocks.
+        temporary_blocks: Blocks that were freed right after they were allocated: between the two was no other
+            allocation and no other free.
+        lifetime: How long a block lived on average, in the unit of time of the profile; blocks that were not freed
+            lived until the end.
+        read_bytes: The bytes that were read in its blocks; a byte counts as often as it was read.
+        written_bytes: The bytes that were written in its blocks, likewise.
+        leaked_bytes: The bytes that were not freed when the program ended.
+        leaked_blocks: The number of these blocks.
+    """
+
+    file: str
+    owner: str
+    symbol: str | None
+    name: str
+    allocated_bytes: Signed | None
+    allocated_blocks: Signed | None
+    temporary_blocks: Signed | None
+    lifetime: float | None
+    read_bytes: Signed | None
+    written_bytes: Signed | None
+    leaked_bytes: Signed | None
+    leaked_blocks: Signed | None
+
+
 class TallyRow(NamedTuple):
     """An amount that the profile counts over the whole run.
 
     Attributes:
         file: The profile.
-        name: What is counted: `allocated`, `freed`, `read`, `written`, `copied`, `occurred`, `lived`.
+        name: What is counted: `allocated`, `freed`, `temporary`, `read`, `written`, `copied`, `occurred`, `lived`.
         amount: The amount.
         unit: Its unit; null where only the profile knows it.
         block_count: The blocks; null where the profile does not count them.
@@ -247,6 +285,7 @@ class HeapJson(Envelope):
         growth: What grew from the first call tree to the chosen moment, by function, with `--by growth`.
         allocators: The functions that only pass memory on, with `--allocators`.
         tallies: What was counted over the whole run.
+        totals: What was counted over the whole run, by function.
         findings: What the heap could do without.
         notes: What the reader of the figures must know.
         failed: The findings that fail the answer; the member is absent without `--fail-on`.
@@ -262,6 +301,7 @@ class HeapJson(Envelope):
     growth: tuple[GrowthRow, ...]
     allocators: tuple[AllocatorRow, ...]
     tallies: tuple[TallyRow, ...]
+    totals: tuple[FunctionTotalsRow, ...]
     findings: tuple[FindingRow, ...]
     notes: tuple[Note, ...]
     failed: tuple[FailedFinding, ...] | Absent = ABSENT
@@ -273,6 +313,7 @@ def heap_members(
     version: str,
     *,
     by: str,
+    sort: str | None = None,
     has_allocators: bool = False,
     findings: Sequence[Finding] = (),
 ) -> Json:
@@ -306,6 +347,7 @@ def heap_members(
             growth=tuple([row for usage in usages for row in _growth_rows(usage)]) if by == "growth" else (),
             allocators=tuple(allocators),
             tallies=tuple([row for usage in usages for row in _tallies(usage.profile, usage.file)]),
+            totals=tuple([row for usage in usages for row in _totals(usage, sort)]),
             findings=finding_rows(findings, 1),
             notes=tuple(notes),
         )
@@ -355,6 +397,12 @@ def tree_members(tree: CallTree, shares: Iterable[Share], file: str) -> Json:
 
 def _share_rows(shares: Iterable[Share], file: str) -> Iterator[FunctionBytes]:
     return (FunctionBytes(file, *heap_share(share)) for share in shares)
+
+
+def _totals(usage: HeapUsage, sort: str | None) -> Iterator[FunctionTotalsRow]:
+    for one in sorted_totals(run_totals(usage), sort or "allocated"):
+        owner, symbol, name, *_ = heap_share(Share(one.owner, one.function, 0))
+        yield like(FunctionTotalsRow, one, file=usage.file, owner=owner, symbol=symbol, name=name)
 
 
 def _growth_rows(usage: HeapUsage) -> Iterator[GrowthRow]:

@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import attrgetter
-from typing import Final
+from typing import Final, NamedTuple
 
 from footprint.attribution.heap_growth import growth_of
+from footprint.attribution.heap_totals import ORDERS, FunctionTotals, counted_by, run_totals, sorted_totals
 from footprint.attribution.heap_usage import HeapUsage, used_bytes
 from footprint.errors import Note
 from footprint.formats.document import Block, Document, Facts, Graph, GraphPoint, Heading, Paragraph, Table, Verdict
@@ -22,7 +23,7 @@ from footprint.model.finding import Finding
 from footprint.model.heap_account import Share
 from footprint.units import counted, format_bytes
 
-__all__ = ("OVERHEAD", "STACKS", "heap_document")
+__all__ = ("OVERHEAD", "STACKS", "HeapView", "heap_document")
 
 OVERHEAD: Final = "[allocator overhead]"
 STACKS: Final = "[stacks]"
@@ -35,7 +36,16 @@ _LONGEST_OWNER: Final = 200
 _LONGEST_FUNCTION: Final = 120
 _LONGEST_WHOLE: Final = 2000
 _BLOCKS: Final = {Counted.HEAP: "blocks", Counted.PAGES: "blocks", Counted.COPIES: "copies", Counted.EVENTS: "events"}
-_SHOWN_TALLIES: Final = frozenset({"allocated", "freed", "read", "written"})
+_SHOWN_TALLIES: Final = frozenset({"allocated", "freed", "temporary", "read", "written"})
+_ORDER_NAMES: Final = {
+    "allocated": "the most allocated bytes first",
+    "blocks": "the most blocks first",
+    "temporary": "the most temporary blocks first",
+    "lifetime": "the longest life of a block first",
+    "read": "the most bytes read first",
+    "written": "the most bytes written first",
+    "leaked": "the most leaked bytes first",
+}
 _KNOWN: Final = {
     Evidence.VIRTUAL: "virtual: address space only",
     Evidence.ESTIMATED: "estimated by the profiler",
@@ -43,16 +53,32 @@ _KNOWN: Final = {
 }
 
 
+class HeapView(NamedTuple):
+    """What is shown of heap profiles.
+
+    Attributes:
+        by: `owner`, `function`, `tree` (from the outermost function inwards), `callers` (the other way round), or
+            `growth`.
+        sort: The order of the totals over the run; they are also shown beside trees then.
+        has_allocators: Whether to list the allocation functions and the rules by which they are.
+        threshold_percent: Which calls of a tree are left out.
+        top: How many rows a table has; 0 for all.
+        is_whole: Whether to show whole paths, linker names, and each single call of a tree of callers.
+    """
+
+    by: str = "function"
+    sort: str | None = None
+    has_allocators: bool = False
+    threshold_percent: float = 1.0
+    top: int = 20
+    is_whole: bool = False
+
+
 def heap_document(
     usages: Sequence[HeapUsage],
     notes: Sequence[Note] = (),
     findings: Sequence[Finding] = (),
-    *,
-    by: str = "function",
-    has_allocators: bool = False,
-    threshold_percent: float = 1.0,
-    top: int = 20,
-    is_whole: bool = False,
+    view: HeapView = HeapView(),  # noqa: B008 # it does not change
 ) -> Document:
     """Write how much memory was in use and who asked for it; several profiles are compared.
 
@@ -60,22 +86,21 @@ def heap_document(
         usages: What each profile says of its moment.
         notes: What was odd.
         findings: What could be constant data.
-        by: `owner`, `function`, `tree` (from the outermost function inwards) or `callers` (the other way round).
-        has_allocators: Whether to list the allocation functions and the rules by which they are.
-        threshold_percent: Which calls of a tree are left out.
-        top: How many rows a table has; 0 for all.
-        is_whole: Whether to show whole paths, linker names, and each single call of a tree of callers.
+        view: What is shown.
     """
-    names = Names({call.owner for usage in usages for call in usage.calls}, is_whole=is_whole)
+    top = view.top
+    names = Names({call.owner for usage in usages for call in usage.calls}, is_whole=view.is_whole)
     if len(usages) == 1:
-        blocks = _one(usages[0], names, top)
-        blocks += _by(usages[0], by, names, threshold_percent, top)
-        blocks += _allocators(usages[0], names, top) if has_allocators else ()
-        verdict = _verdict(usages[0], names)
+        (usage,) = usages
+        blocks = _one(usage, names, top)
+        blocks += _by(usage, view, names)
+        blocks += _totals_table(usage, view.sort, names, top) if view.sort or view.by == "function" else ()
+        blocks += _allocators(usage, names, top) if view.has_allocators else ()
+        verdict = _verdict(usage, names)
     else:
-        blocks = _several(usages, by, names, top)
+        blocks = _several(usages, view.by, names, top)
         verdict = _difference(usages)
-    found = finding_blocks(findings, 1, is_verbose=is_whole)
+    found = finding_blocks(findings, 1, is_verbose=view.is_whole)
     target = usages[0].file if len(usages) == 1 else ""
     return (*blocks, *found, *note_blocks(notes, target), Verdict(verdict))
 
@@ -228,9 +253,9 @@ def _amounts(one: Share, usage: HeapUsage) -> tuple[str, ...]:
     return (f"{one.size_bytes:,}", _share(one.size_bytes, usage), *blocks)
 
 
-def _by(usage: HeapUsage, by: str, names: Names, threshold_percent: float, top: int) -> list[Block]:
+def _by(usage: HeapUsage, view: HeapView, names: Names) -> list[Block]:
     """List who asked for the heap: by function, or as a tree; nothing for `owner`, whose table is above."""
-    attribution, tree = usage.attribution, usage.tree
+    attribution, tree, by, top = usage.attribution, usage.tree, view.by, view.top
     if attribution is None or tree is None or not attribution.shares or by == "owner":
         return []
     if by == "growth":
@@ -253,10 +278,39 @@ def _by(usage: HeapUsage, by: str, names: Names, threshold_percent: float, top: 
         if by == "callers":
             title = "Who asked for it, and below each its callers"
             shown = tree if is_raw else callers(tree, usage.calls)
-        least_bytes = threshold_percent / 100 * usage.total_bytes
+        least_bytes = view.threshold_percent / 100 * usage.total_bytes
         rows = _tree_rows(usage, shown, least_bytes, top, lambda node: _label(shown, node, names, is_raw=is_raw))
         table = Table((*_amount_headings(usage), "function"), tuple(rows))
     return [Heading(f"{title}, {moment_name(usage)}"), table]
+
+
+def _totals_table(usage: HeapUsage, sort: str | None, names: Names, top: int) -> list[Block]:
+    """List what was counted over the whole run, by function."""
+    totals = run_totals(usage)
+    if not totals:
+        return []
+    order = sort or "allocated"
+    shown, rest = cut_at(sorted_totals(totals, order), top)
+    orders = counted_by(totals)
+    rows = tuple(
+        (
+            *(_total_cell(one, each, usage.profile) for each in orders),
+            _owner(one.owner, names),
+            _function(one.owner, one.function, names),
+        )
+        for one in shown
+    )
+    columns = (*orders, "object", "function")
+    footer = rest_rows(len(rest), len(columns))
+    return [
+        Heading(f"By function over the whole run, {_ORDER_NAMES[order]}"),
+        Table(columns, rows, frozenset({len(orders)}), footer),
+    ]
+
+
+def _total_cell(one: FunctionTotals, order: str, profile: Profile) -> str:
+    value = getattr(one, ORDERS[order])
+    return format_time(value, _unit(profile)) if order == "lifetime" else f"{value:,}"
 
 
 def _growth(usage: HeapUsage, names: Names, top: int) -> list[Block]:

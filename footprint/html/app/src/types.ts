@@ -380,6 +380,34 @@ export interface FunctionBytes {
   block_count: number | null;
 }
 
+/** What a profile counted over the whole run of one function; null where it does not count something. */
+export interface FunctionTotalsRow {
+  /** The profile. */
+  file: string;
+  /** The path of the object that the function is in, or in brackets why it is not known. */
+  owner: string;
+  /** The linker name of the function; null where it has none. */
+  symbol: string | null;
+  /** The name to show, or in brackets why there is none. */
+  name: string;
+  /** All bytes that it asked for. */
+  allocated_bytes: number | null;
+  /** The number of blocks. */
+  allocated_blocks: number | null;
+  /** Blocks that were freed right after they were allocated: between the two was no other allocation and no other free. */
+  temporary_blocks: number | null;
+  /** How long a block lived on average, in the unit of time of the profile; blocks that were not freed lived until the end. */
+  lifetime: number | null;
+  /** The bytes that were read in its blocks; a byte counts as often as it was read. */
+  read_bytes: number | null;
+  /** The bytes that were written in its blocks, likewise. */
+  written_bytes: number | null;
+  /** The bytes that were not freed when the program ended. */
+  leaked_bytes: number | null;
+  /** The number of these blocks. */
+  leaked_blocks: number | null;
+}
+
 /** The audit of several processes as one. The `bytes` of all rows of `ledger` but those of kind `kernel` add up to `private_bytes` of the group, those of kind `kernel` to `kernel_bytes`; `shared_bytes` of rows is null. */
 export interface GroupAnswer {
   /** The name and number of the format. Added members keep the number, a change of meaning raises it. */
@@ -584,6 +612,8 @@ export interface HeapAnswer {
   allocators: Rows<AllocatorRow>;
   /** What was counted over the whole run. */
   tallies: Rows<TallyRow>;
+  /** What was counted over the whole run, by function. */
+  totals: Rows<FunctionTotalsRow>;
   /** What the heap could do without. */
   findings: Rows<FindingRow>;
   /** What the reader of the figures must know. */
@@ -1058,7 +1088,7 @@ export interface SourceLocation {
 export interface TallyRow {
   /** The profile. */
   file: string;
-  /** What is counted: `allocated`, `freed`, `read`, `written`, `copied`, `occurred`, `lived`. */
+  /** What is counted: `allocated`, `freed`, `temporary`, `read`, `written`, `copied`, `occurred`, `lived`. */
   name: string;
   /** The amount. */
   amount: number;
