@@ -1,27 +1,65 @@
 """The command: `footprint`, and `python -m footprint`."""
 
-import signal
+# Not `signal`, which first makes enumerations.
+import _signal  # type: ignore[import-not-found] # a part of the interpreter
 import sys
 
-_IS_INTERRUPTIBLE = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+_IS_INTERRUPTIBLE = _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler
 if _IS_INTERRUPTIBLE:
     # While modules are imported, Ctrl-C ends the command as it ends any program: without a traceback.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
 
-from footprint.cli import EXIT_INTERRUPTED, main  # noqa: E402 # after the line above
+import _thread  # noqa: E402 # after the line above
+import signal  # noqa: E402 # the same
+import time  # noqa: E402 # the same
+from types import FrameType  # noqa: E402 # the same
+
+from footprint.cli import EXIT_INTERRUPTED, main  # noqa: E402 # the same
+
+_IMPORT_FILE = "<frozen importlib._bootstrap>"
+_RETRY_SECONDS = 0.005
 
 
 def command() -> int:
     """Run the command of this process. An interrupt is an exception in it, so that verbs undo what they did."""
     try:
         if _IS_INTERRUPTIBLE:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+            signal.signal(signal.SIGINT, _interrupt)
+            sys.unraisablehook = _unraisable
         return main()
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     finally:
         if _IS_INTERRUPTIBLE:
             signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """Raise KeyboardInterrupt; but while a module is imported, which may lose or replace the exception, after that."""
+    while frame is not None:
+        if frame.f_code.co_filename == _IMPORT_FILE:
+            _interrupt_again(number)
+            return
+        frame = frame.f_back
+    raise KeyboardInterrupt
+
+
+def _interrupt_again(number: int) -> None:
+    main_thread = _thread.get_ident()
+
+    def interrupt() -> None:
+        time.sleep(_RETRY_SECONDS)
+        signal.pthread_kill(main_thread, number)
+
+    _thread.start_new_thread(interrupt, ())
+
+
+def _unraisable(told: "sys.UnraisableHookArgs") -> None:
+    """Interrupt again where Python dropped the exception, as in a callback of a weak reference."""
+    if told.exc_type is KeyboardInterrupt:
+        _interrupt_again(signal.SIGINT)
+    else:
+        sys.__unraisablehook__(told)
 
 
 if __name__ == "__main__":

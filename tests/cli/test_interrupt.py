@@ -57,3 +57,47 @@ def test_a_command_that_a_shell_started_in_the_background_keeps_ignoring_interru
     background = "import signal; from footprint.__main__ import command; print(signal.getsignal(signal.SIGINT).name)"
     done = subprocess.run(["sh", "-c", script, sys.executable, background], capture_output=True, text=True, check=True)
     assert done.stdout == "SIG_IGN\n"
+
+
+INTERRUPTED_IN_A_CLASS = """
+import functools, os, signal, sys
+
+class Property(functools.cached_property):
+    def __set_name__(self, owner, name):
+        super().__set_name__(owner, name)
+        os.kill(os.getpid(), signal.SIGINT)
+
+from footprint.__main__ import command
+functools.cached_property = Property
+sys.argv = ["footprint", "audit", "tests/corpus/smaps-sleep.txt"]
+sys.exit(command())
+"""
+
+
+def test_an_interrupt_that_an_import_replaces_by_another_error_ends_the_command_too() -> None:
+    # Python 3.11 makes a RuntimeError of what is raised while a class is made, and the exit code would be 1.
+    assert run(INTERRUPTED_IN_A_CLASS) == (130, "")
+
+
+INTERRUPTED_IN_A_CALLBACK = """
+import os, signal, sys, weakref
+
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == "footprint.formats.text":
+            kept = Interrupt()
+            reference = weakref.ref(kept, lambda _: interrupt())
+            del kept
+
+def interrupt():
+    raise KeyboardInterrupt
+
+from footprint.__main__ import command
+sys.meta_path.insert(0, Interrupt())
+sys.argv = ["footprint", "audit", "tests/corpus/smaps-sleep.txt"]
+sys.exit(command())
+"""
+
+
+def test_an_interrupt_that_python_drops_in_a_callback_ends_the_command_too() -> None:
+    assert run(INTERRUPTED_IN_A_CALLBACK) == (130, "")
