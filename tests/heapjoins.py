@@ -59,13 +59,13 @@ def _counted(mapped_kib: int, private_kib: int) -> str:
     return "".join(f"{name}: {size} kB\n" for name, size in told.items())
 
 
-def stacks(*sizes: tuple[str, str, int]) -> Line:
+def stacks(*sizes: tuple[str, str, int], root: str = ROOT) -> Line:
     """Return a tree of functions that asked for memory, each by one call: object, function and bytes."""
     callers = tuple(
         Line(size_bytes, f"0x{16 * place + 16:X}: {function} (in {owner})")
         for place, (owner, function, size_bytes) in enumerate(sizes)
     )
-    return Line(sum(size_bytes for _, _, size_bytes in sizes), ROOT, callers)
+    return Line(sum(size_bytes for _, _, size_bytes in sizes), root, callers)
 
 
 def profiled(*moments: Moment, at: str | None = "end", description: str = "(none)", time_unit: str = "i") -> HeapUsage:
@@ -94,6 +94,15 @@ def dhat(*points: dict[str, Any], end: int = 10**9) -> HeapUsage:
 def moment(*sizes: tuple[str, str, int], time: float = 1, extra_bytes: int = 0, is_peak: bool = False) -> Moment:
     """Return a moment at which these functions had asked for so much."""
     return Moment(time, sum(one[2] for one in sizes), extra_bytes, tree=stacks(*sizes), is_peak=is_peak)
+
+
+def end(*sizes: tuple[str, str, int, int], time: float = 9) -> tuple[Moment, Moment]:
+    """Return the end of a run, as XTree has it, at which these functions had asked for so many bytes and blocks."""
+    live, blocks = (
+        stacks(*((owner, function, amounts[at]) for owner, function, *amounts in sizes), root=root)
+        for at, root in enumerate(("curB : currently allocated Bytes", "curBk : currently allocated Blocks"))
+    )
+    return Moment(time, live.size_bytes, tree=live), Moment(time, blocks.size_bytes, tree=blocks)
 
 
 def heap_rows(audit: Audit) -> list[tuple[str, str | None, int | None, int]]:

@@ -16,7 +16,7 @@ from footprint.errors import InputError, Note
 from footprint.heap.call_tree_builder import MOST_AMOUNT
 from footprint.heap.labels import read_label
 from footprint.heap.profile import CallTree, Counted, HeapSnapshot, Profile, Tally
-from footprint.heap.xtree import read_columns
+from footprint.heap.xtree import COLUMN_ROOT, read_columns
 from footprint.units import counted
 
 __all__ = ("looks_like_massif", "read_massif")
@@ -221,6 +221,8 @@ class _Reader:
 
     def _read_nodes(self, tree: _Tree, text: bytes, position: int) -> int:
         """Add the lines of a tree; return where the first other line begins."""
+        # The columns of an XTree are few, and all are needed.
+        tree.is_wanted = tree.is_wanted or (not tree.parents and bool(COLUMN_ROOT.match(text, position)))
         if not tree.is_wanted:
             return self._pass_nodes(tree, text, position)
         mark = text.find(b"\n#", position)
@@ -304,12 +306,13 @@ class _Reader:
             for (head, _), tree in zip(self._found, trees, strict=True)
         )
         tallies: tuple[Tally, ...] = ()
-        detailed: tuple[int, ...] = ()
         xtree = read_columns(snapshots)
         if xtree is not None:
             snapshots, tallies = xtree
-        else:
-            detailed = tuple(place for place, tree in enumerate(trees) if tree is not None)
+        is_xtree = xtree is not None and len(snapshots) <= 1
+        detailed: tuple[int, ...] = ()
+        if not is_xtree:
+            detailed = tuple(place for place, one in enumerate(snapshots) if one.tree is not None)
             unwanted = set(detailed).difference(detailed if self._wanted is None else self._wanted)
             snapshots = tuple(one._replace(tree=None) if n in unwanted else one for n, one in enumerate(snapshots))
         peaks = [place for place, snapshot in enumerate(snapshots) if snapshot.is_peak]
@@ -319,14 +322,14 @@ class _Reader:
         if is_export:
             detail = "heaptrack exported it: its trees omit bytes and mark no peak; read the recording itself"
             notes.append(Note("heap-export-lossy", source, detail))
-        elif xtree is None and not peaks and any(snapshot.live_bytes for snapshot in snapshots):
+        elif not is_xtree and not peaks and any(snapshot.live_bytes for snapshot in snapshots):
             detail = "no snapshot is marked as the peak: the largest one may be far below it"
             notes.append(Note("heap-no-peak", source, detail))
         if counts_pages:
             detail = "--pages-as-heap counts address space, including reserved memory that was never touched"
             notes.append(Note("virtual-only", source, detail))
         return Profile(
-            "xtree" if xtree else "heaptrack massif" if is_export else "massif",
+            "xtree" if is_xtree else "heaptrack massif" if is_export else "massif",
             Counted.PAGES if counts_pages else Counted.HEAP,
             command,
             description,
@@ -337,6 +340,7 @@ class _Reader:
             tallies=tallies,
             notes=tuple(notes),
             detailed_places=detailed,
+            has_end=xtree is not None or is_export,
         )
 
     def _notes(self) -> Iterator[Note]:

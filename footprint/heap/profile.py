@@ -226,6 +226,7 @@ class Profile:
             estimates, scaled to all blocks; 0 where it is unknown.
         notes: Problems of the profile.
         detailed_places: The indexes of the snapshots that have a tree in the profile, where not all trees were built.
+        has_end: Whether its last snapshot is its end: massif writes none at the end of a run.
     """
 
     format: str
@@ -244,6 +245,7 @@ class Profile:
     sample_period_bytes: int | None = None
     notes: tuple[Note, ...] = ()
     detailed_places: tuple[int, ...] = ()
+    has_end: bool = True
 
     @property
     def tree_places(self) -> tuple[int, ...]:

@@ -9,7 +9,9 @@ import pytest
 from footprint.errors import InputError, UnsupportedError
 from footprint.heap import CallTree, Counted, Frame, HeapSnapshot, Profile, looks_like_profile, read_profile
 from footprint.heap.labels import read_label
+from footprint.heap.massif import read_massif
 from tests.calltrees import stack
+from tests.heapjoins import end, moment
 from tests.massifwriter import ROOT, Line, Moment, massif
 
 CORPUS = Path(__file__).resolve().parents[1] / "corpus" / "heap"
@@ -349,6 +351,26 @@ def test_an_xtree_is_one_snapshot_and_what_was_counted_over_the_run() -> None:
     totals = {tally.name: (tally.tree.total_bytes, tally.tree.total_blocks) for tally in profile.tallies}
     assert totals == {"allocated": (2315468, 876), "freed": (2192012, 875)}
     assert profile.notes == ()
+
+
+@pytest.mark.parametrize("wanted", [None, (1,), (0, 1)])
+def test_an_xtree_behind_the_snapshots_of_massif_is_their_end(wanted: tuple[int, ...] | None) -> None:
+    before = moment(("/bin/program", "f", 900), is_peak=True)
+    columns = end(("/bin/program", "f", 300, 3), ("/bin/program", "g", 0, 2))
+    profile = read_massif([massif([before, *columns])], "a text", wanted)
+    assert (profile.format, profile.has_end, profile.peak_index, profile.tree_places) == ("massif", True, 0, (0, 1))
+    assert [(one.number, one.live_bytes, one.extra_bytes) for one in profile.snapshots] == [(0, 900, 0), (1, 300, None)]
+    assert (tree_of(profile, 1).total_blocks, profile.notes) == (5, ())
+    assert not read_massif([massif([before])], "a text").has_end
+
+
+def test_blocks_of_stacks_that_are_a_lump_of_bytes_are_counted_above() -> None:
+    # Valgrind has stacks of no bytes in one line, and their blocks in lines of their own.
+    curb, curbk = end(("/bin/program", "f", 300, 3), ("/bin/program", "g", 0, 2))
+    assert curb.tree is not None
+    lump = Line(300, "curB : ", (curb.tree.callers[0], Line(0, "in 1 place, all below massif's threshold (0.00%)")))
+    profile = read_massif([massif([curb._replace(tree=lump), curbk])], "a text")
+    assert tree_of(profile, 0).own_blocks() == [2, 3, 0]
 
 
 def test_the_export_of_heaptrack_is_kept_and_its_faults_are_told() -> None:

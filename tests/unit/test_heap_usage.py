@@ -183,6 +183,14 @@ def test_where_the_end_has_no_tree_the_one_that_stands_for_it_is_told() -> None:
     assert "heap-end-untold" not in {note.slug for note in only(str(SAMPLE / "massif.out"), at="end").notes}
 
 
+def test_the_end_of_massif_is_unknown_without_an_xtree() -> None:
+    usage = only(str(SAMPLE / "massif.out"), at="end")
+    (note,) = (note for note in usage.notes if note.slug == "heap-end-unknown")
+    assert "the last one (13) has 175.8 KiB live, and how much of that was freed afterwards is unknown" in note.detail
+    xtree = only(str(CORPUS / "massif-3.19-xtmemory-full.ms.gz"), at="end")
+    assert "heap-end-unknown" not in {note.slug for note in xtree.notes}
+
+
 def test_massif_counts_what_the_allocator_adds() -> None:
     usage = only(str(SAMPLE / "massif.out"))
     assert usage.snapshot is not None

@@ -1,7 +1,7 @@
 """`footprint.heap_profile`: what allocator profiles say, by object and function."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
@@ -213,10 +213,24 @@ def read_usages(
     usages = []
     for (name, at), place in zip(moments, places_in(profile), strict=True):
         usage = heap_usage(name, profile, place, named)
-        if at == "end" and place is not None and place + 1 < len(profile.snapshots):
-            usage = replace(usage, notes=(*usage.notes, _end_untold(profile, place, file)))
+        if at == "end" and place is not None:
+            usage = replace(usage, notes=(*usage.notes, *_end_notes(profile, place, file)))
         usages.append(usage)
     return usages
+
+
+def _end_notes(profile: Profile, place: int, name: str) -> Iterator[Note]:
+    """Return notes where the snapshot that is used for the end is not the end of the run."""
+    if not profile.has_end:
+        last = profile.snapshots[-1]
+        detail = (
+            f"massif writes no snapshot at the end of a run: the last one ({last.number}) has "
+            f"{format_bytes(last.live_bytes)} live, and how much of that was freed afterwards is unknown; "
+            f"`footprint run --massif` and `--xtree-memory=allocs` have the end"
+        )
+        yield Note("heap-end-unknown", name, detail)
+    if place + 1 < len(profile.snapshots):
+        yield _end_untold(profile, place, name)
 
 
 def _end_untold(profile: Profile, place: int, name: str) -> Note:
