@@ -10,7 +10,7 @@ from collections.abc import Mapping as Dict
 from typing import Final
 
 from footprint.attribution.owned_range import LoadedObject, OwnedRange
-from footprint.attribution.runtimes import flags_of, runtime_owners
+from footprint.attribution.runtimes import JEMALLOC_HEAP, MIMALLOC_HEAP, flags_of, runtime_owners
 from footprint.elf import ET_EXEC, PT_GNU_RELRO, Image
 from footprint.model.row import Attribution, MemoryKind
 from footprint.process import Mapping, MemoryMap
@@ -259,7 +259,9 @@ class _Owners:
 
     def _nameless(self, index: int, mapping: Mapping) -> tuple[str, MemoryKind, Attribution]:
         if index in self._runtime_owners:
-            return self._runtime_owners[index], MemoryKind.ANONYMOUS, Attribution.SHAPE
+            owner = self._runtime_owners[index]
+            is_malloc = owner in {JEMALLOC_HEAP, MIMALLOC_HEAP}
+            return owner, MemoryKind.HEAP if is_malloc else MemoryKind.ANONYMOUS, Attribution.SHAPE
         if self._holds_stack_pointer(mapping) and _may_be_stack(mapping):
             return _STACKS, MemoryKind.STACK, Attribution.STACK_POINTER
         if index == self._heap_at:

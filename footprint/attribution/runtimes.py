@@ -1,19 +1,24 @@
-"""Nameless memory that belongs to a language runtime or a sanitizer: its place and the mapped files tell which.
+"""Nameless memory that belongs to a runtime, a sanitizer or an allocator: its place and the mapped files tell which.
 
 Sources: runtime/malloc.go of Go 1.26; os_linux.cpp and compressedOops.hpp of OpenJDK 17; asan_mapping.h,
-tsan_platform.h and sanitizer_allocator_primary64.h of LLVM 19.
+tsan_platform.h and sanitizer_allocator_primary64.h of LLVM 19; pages.c of jemalloc 5.3; os.c of mimalloc 2.0.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from footprint.attribution.owned_range import LoadedObject
-from footprint.elf import Image
+from footprint.elf import ET_EXEC, Image
+from footprint.elf.abi import PT_INTERP
+from footprint.errors import InputError
 from footprint.process import Mapping
 
-__all__ = ("flags_of", "runtime_owners")
+__all__ = ("JEMALLOC_HEAP", "MIMALLOC_HEAP", "flags_of", "runtime_owners")
+
+JEMALLOC_HEAP: Final = "[jemalloc heap]"
+MIMALLOC_HEAP: Final = "[mimalloc heap]"
 
 _GO_SECTIONS: Final = frozenset({".go.buildinfo", ".gopclntab", ".data.rel.ro.gopclntab", ".note.go.buildid"})
 # Go reserves its heap in such pieces, aligned to their size: 64 bits, 32 bits.
@@ -22,12 +27,39 @@ _GO_ARENA_BYTES: Final = {True: 64 << 20, False: 4 << 20}
 _JAVA_HEAP_END: Final = 32 << 30
 _SANITIZER: Final = re.compile(r"lib(?:clang_rt\.)?(asan|hwasan|msan|tsan)\b.*\.so.*")
 _INIT: Final = {b"\0__asan_init\0": "asan", b"\0__tsan_init\0": "tsan", b"\0__msan_init\0": "msan"}
+_NAMES: Final = (".dynstr", ".strtab")
 # A sanitizer reserves terabytes; a program without one has no mapping like that.
 _SANITIZER_BYTES: Final = 64 << 30
 
 
+class _Allocator(NamedTuple):
+    """An allocator that maps its memory without reserve (`nr`), which hardly any program does by itself.
+
+    Attributes:
+        owner: What its memory is called.
+        library: How the names of its library begin.
+        texts: A symbol, and the beginning of its messages, which a stripped file has, too.
+        step_bytes: Its mappings start at a multiple of this.
+    """
+
+    owner: str
+    library: str
+    texts: tuple[bytes, ...]
+    step_bytes: int
+
+
+_ALLOCATORS: Final = (
+    # The symbols have any prefix: `mallctl`, `je_mallctl`, `_rjem_mallctl`.
+    _Allocator(JEMALLOC_HEAP, "libjemalloc", (b"mallctlnametomib\0", b"<jemalloc>: "), 4096),
+    _Allocator(MIMALLOC_HEAP, "libmimalloc", (b"\0mi_malloc\0", b"\0mimalloc: "), 4 << 20),
+)
+# Where no flags are known, memory that starts and ends so is taken for that of such an allocator.
+_ALLOCATOR_STEP_BYTES: Final = 1 << 20
+_GLIBC_ARENA_BYTES: Final = 64 << 20
+
+
 def runtime_owners(mappings: Sequence[Mapping], objects: Sequence[LoadedObject | None]) -> dict[int, str]:
-    """Find the mappings that a runtime or sanitizer made for itself: their index and their owner."""
+    """Find the mappings that a runtime, sanitizer or allocator made for itself: their index and their owner."""
     loaded = dict.fromkeys(one for one in objects if one is not None)
     names = {one.key.name.rsplit("/", 1)[-1] for one in loaded}
     images = [one.image for one in loaded if one.image is not None]
@@ -43,6 +75,12 @@ def runtime_owners(mappings: Sequence[Mapping], objects: Sequence[LoadedObject |
         if sanitizer is not None:
             for run in _runs(mappings):
                 found.update(_sanitizer_memory(mappings, run, sanitizer))
+    chunks = [index for index in _chunks(mappings) if index not in found]
+    allocator = _allocator(loaded) if chunks else None
+    if allocator is not None:
+        found.update(
+            {index: allocator.owner for index in chunks if not mappings[index].start_addr % allocator.step_bytes}
+        )
     return found
 
 
@@ -90,13 +128,46 @@ def _sanitizer(names: set[str], images: Sequence[Image]) -> str | None:
         library = _SANITIZER.fullmatch(name)
         if library is not None:
             return library.group(1)
-    for image in images:
-        for section in image.sections:
-            if section.name in {".dynstr", ".strtab"}:
-                text = bytes(image.section_bytes(section))
-                for symbol, name in _INIT.items():
-                    if symbol in text:
-                        return name
+    return next(
+        (name for image in images for symbol, name in _INIT.items() if _has_text(image, (symbol,), _NAMES)), None
+    )
+
+
+def _has_text(image: Image, texts: Iterable[bytes], sections: Sequence[str]) -> bool:
+    """Return whether one of some texts is in one of some sections of a file; a cut file has none."""
+    try:
+        contents = [bytes(image.section_bytes(section)) for section in image.sections if section.name in sections]
+    except InputError:
+        return False
+    return any(text in content for content in contents for text in texts)
+
+
+def _chunks(mappings: Sequence[Mapping]) -> Iterator[int]:
+    """Find the mappings that can be those of an allocator: nameless, writable, without reserve, no arena of glibc."""
+    for index, mapping in enumerate(mappings):
+        if mapping.name or mapping.inode or mapping.is_shared or mapping.permissions[:3] != "rw-":
+            continue
+        if mapping.vm_flags is None:
+            is_chunk = not (mapping.start_addr % _ALLOCATOR_STEP_BYTES or mapping.end_addr % _ALLOCATOR_STEP_BYTES)
+        else:
+            is_chunk = "nr" in flags_of(mapping)
+        behind = mappings[index + 1] if index + 1 < len(mappings) else None
+        has_rest = behind is not None and behind.start_addr == mapping.end_addr and behind.permissions == "---p"
+        if is_chunk and not (has_rest and not mapping.start_addr % _GLIBC_ARENA_BYTES):
+            yield index
+
+
+def _allocator(loaded: Iterable[LoadedObject]) -> _Allocator | None:
+    """Find the allocator of a process: its library, or the program that it was linked into."""
+    for one in loaded:
+        name = one.key.name.rsplit("/", 1)[-1]
+        image = one.image
+        is_program = image is not None and (image.type == ET_EXEC or image.segment(PT_INTERP) is not None)
+        for allocator in _ALLOCATORS:
+            if name.startswith(allocator.library):
+                return allocator
+            if image is not None and is_program and _has_text(image, allocator.texts, (*_NAMES, ".rodata")):
+                return allocator
     return None
 
 

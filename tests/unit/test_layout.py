@@ -17,6 +17,7 @@ from tests.elfwriter import (
     PF_W,
     PF_X,
     PT_LOAD,
+    RO,
     RW,
     RX,
     SHT_NOBITS,
@@ -469,6 +470,41 @@ def test_the_shadow_of_a_sanitizer_and_its_heap_are_told_apart() -> None:
     found = [owner for owner, _, _ in owners(parts_of(mappings))]
     assert found[:5] == [*["[asan shadow]"] * 3, *["[asan heap]"] * 2]
     assert found[-1] == "[thread stacks]"
+
+
+def linked_with(*, symbol: bytes = b"", message: bytes = b"") -> ElfFile:
+    """Return a program with a string table and read-only data of these texts."""
+    texts = [
+        Section(".strtab", data=b"\0" + symbol + b"\0"),
+        Section(".rodata", flags=RO, data=message + b"\0", addr=0x402000),
+    ]
+    return ElfFile(type=ET_EXEC, sections=[Section(".text", flags=RX, data=bytes(0x100), addr=0x401000), *texts])
+
+
+@pytest.mark.parametrize(
+    ("program", "owner"),
+    [
+        pytest.param(linked_with(symbol=b"_rjem_mallctlnametomib"), "[jemalloc heap]", id="as Rust links it"),
+        pytest.param(linked_with(message=b"<jemalloc>: Error"), "[jemalloc heap]", id="stripped"),
+        pytest.param(linked_with(symbol=b"mi_malloc"), "[mimalloc heap]", id="mimalloc"),
+    ],
+)
+def test_memory_without_reserve_is_that_of_the_allocator_that_a_program_was_linked_with(
+    program: ElfFile, owner: str
+) -> None:
+    text, arena = mapped(0x400000, 2, "r-xp", 0, PROGRAM), mapped(B, 17 * MIB // PAGE, "rw-p", flags=ARENA_FLAGS)
+    by_itself = mapped(B + 64 * MIB, 4 * MIB // PAGE, "rw-p", flags=HEAP_FLAGS)
+    found = owners(parts_of([text, arena, by_itself], PROGRAM, file=program))
+    assert found[1:] == [(owner, "heap", "shape"), ("[anonymous]", "anonymous", "none")]
+    assert owners(parts_of([text, arena], PROGRAM))[1][0] == "[anonymous]"
+
+
+def test_memory_without_reserve_is_that_of_the_allocator_that_is_preloaded() -> None:
+    library = FileKey("08:01", 13, "/usr/lib/libmimalloc.so.2.0")
+    # 96 MiB at a multiple of 64 MiB, which would be arenas of glibc else.
+    heap = mapped(0x3ABF8000000, 128 * MIB // PAGE, "rw-p", flags=ARENA_FLAGS)
+    assert owners(parts_of([heap, mapped(B, 1, "r-xp", 0, library)]))[0] == ("[mimalloc heap]", "heap", "shape")
+    assert owners(parts_of([heap]))[0][0] == "[malloc arenas]"
 
 
 # --- texts without files ----------------------------------------------------------------------------------------------
