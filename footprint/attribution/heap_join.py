@@ -9,15 +9,19 @@ Where the profile has more than the process holds, it is unknown which blocks ar
 remains of it if all missing bytes were missing there, and the rest is a row of its own.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from collections.abc import Mapping as Dict
 from dataclasses import replace
+from operator import itemgetter
 from typing import Final, NamedTuple
 
 from footprint.attribution.accounts import add_up
-from footprint.attribution.heap_usage import HeapUsage, used_bytes
+from footprint.attribution.allocator_models import GLIBC, JEMALLOC, MIMALLOC, AllocatorModel
+from footprint.attribution.heap_usage import HeapUsage
+from footprint.attribution.runtimes import JEMALLOC_HEAP, MIMALLOC_HEAP
 from footprint.errors import Note
-from footprint.heap import Counted
+from footprint.heap import CallTree, Counted, HeapSnapshot, Profile
 from footprint.heap.allocators import Allocators
 from footprint.heap.attribution import NO_STACK, add_up_shares, charged
 from footprint.model.audit import Audit
@@ -39,6 +43,11 @@ _SEVERAL: Final = "[several of its functions]"
 _NOT_PRIVATE: Final = "[mapped, not private]"
 # What allocators call their memory where the kernel lets them: glibc 2.39, bionic, scudo, jemalloc.
 _NAMED: Final = ("[anon: glibc: malloc", "[anon:libc_malloc", "[anon:scudo:", "[anon:jemalloc")
+# The memory that is recognised as that of another allocator.
+_OWN_HEAPS: Final = {JEMALLOC_HEAP: JEMALLOC, "[anon:jemalloc": JEMALLOC, MIMALLOC_HEAP: MIMALLOC}
+_BLIND: Final = 10  # a profile with a tenth of it does not count the calls of this allocator
+_LEAST_BLIND_BYTES: Final = 1 << 20
+_OF_THREADS: Final = frozenset({"[malloc arenas]", "[thread stacks]"})
 _MOST_NAMED: Final = 3
 _LEAST_APART_BYTES: Final = 128 * 1024  # M_MMAP_THRESHOLD, as long as nothing so large was freed
 
@@ -54,16 +63,29 @@ def join_heap(audit: Audit, usage: HeapUsage, owners: Dict[str, str]) -> Audit:
     pool = _Pool(audit.ledger, profile.heap_owner, is_virtual=is_virtual)
     if snapshot is None:
         raise ValueError("a heap is joined with a profile of a moment")
-    live_bytes, extra_bytes = sum(share.size_bytes for share in shares), snapshot.extra_bytes
-    place = next(number for number, one in enumerate(profile.snapshots) if one is snapshot)
-    peak_bytes = max(used_bytes(one) - (one.stack_bytes or 0) for one in profile.snapshots[: place + 1])
     is_joined = profile.counted is Counted.HEAP
+    allocator = _allocator(audit.ledger, profile) if is_joined else _Allocator(None, maps_all=False)
+    model = allocator.model
+    place = next(number for number, one in enumerate(profile.snapshots) if one is snapshot)
+    extras = [_extra_bytes(one, model) for one in profile.snapshots[: place + 1]]
+    extra_bytes = extras[-1]
+    live_bytes = sum(share.size_bytes for share in shares)
     used = live_bytes + (extra_bytes or 0)
-    maps_all = profile.has_own_allocator or _has_other_allocator(audit.ledger)
-    large_bytes = used if maps_all else _large_bytes(usage)
-    apart_bytes = min(pool.nameless_bytes, large_bytes, max(0, used - pool.held_bytes)) if is_joined else 0
+    # A faulty profile has shares of more than it has live.
+    before = [(one.live_bytes + (extra or 0), one) for one, extra in zip(profile.snapshots, extras, strict=False)]
+    peak_bytes, peak = max([*before, (used, snapshot)], key=itemgetter(0))
+    is_modelled = model is not None and _blocks(snapshot) is not None
+    # How many blocks massif had at a peak is unknown. Valgrind adds at least 8 bytes to each, and glibc up to 8 more.
+    unknown_bytes = (peak.extra_bytes or 0) if is_modelled and _blocks(peak) is None else 0
+    # What was read from the process: its mapped blocks are in the pool.
+    own = audit.allocator if is_joined and model is GLIBC else None
+    apart_bytes = _apart_bytes(pool, usage, allocator, used) if is_joined and own is None else 0
     left_bytes = pool.held_bytes + apart_bytes - used if is_joined else 0
-    free_bytes = min(max(0, left_bytes), max(0, peak_bytes - used))
+    most_bytes = peak_bytes + unknown_bytes
+    if any(row.owner in _OF_THREADS for row in audit.ledger):
+        # Each arena keeps what its threads had at a peak of their own.
+        most_bytes = max(most_bytes, _allocated_bytes(profile, before, model))
+    free_bytes = own.free_private_bytes if own is not None else min(max(0, left_bytes), most_bytes - used)
     account = HeapAccount(
         file=usage.file,
         format=profile.format,
@@ -71,13 +93,16 @@ def join_heap(audit: Audit, usage: HeapUsage, owners: Dict[str, str]) -> Audit:
         snapshot=snapshot.number,
         snapshot_count=len(profile.snapshots),
         is_peak=snapshot.is_peak,
+        has_end=profile.has_end,
         shares=shares,
         live_bytes=live_bytes,
         extra_bytes=extra_bytes,
-        peak_bytes=max(peak_bytes, used),
+        allocator=model.name if model is not None and is_modelled else None,
+        peak_bytes=peak_bytes,
         held_bytes=pool.held_bytes if is_joined else None,
         apart_bytes=apart_bytes,
         free_bytes=free_bytes,
+        is_free_measured=own is not None,
         difference_bytes=left_bytes - free_bytes,
         evidence=weakest((Evidence.ESTIMATED, usage.evidence, *pool.evidence)),
     )
@@ -97,10 +122,70 @@ def _shares(usage: HeapUsage, owners: Dict[str, str]) -> tuple[Share, ...]:
     return add_up_shares([*shares, *([Share(NO_STACK, NO_STACK, untold_bytes)] if untold_bytes > 0 else [])])
 
 
-def _has_other_allocator(ledger: Iterable[Row]) -> bool:
-    """Return whether the allocator of a process is not glibc's: all others take their memory from nameless mappings."""
-    owners = {row.owner for row in ledger if row.owner.startswith("/")}
-    return any(Allocators.has_object(owner) or "/ld-musl-" in owner for owner in owners)
+class _Allocator(NamedTuple):
+    """The allocator of a process: its model, where there is one, and whether all its memory is nameless mappings."""
+
+    model: AllocatorModel | None
+    maps_all: bool
+
+
+def _allocator(ledger: Iterable[Row], profile: Profile) -> _Allocator:
+    """Find the allocator by the memory that was recognised as its own, or else by the name of its library."""
+    if profile.heap_owner is not None:
+        return _Allocator(None, maps_all=False)
+    held = Counter[str]()
+    for row in ledger:
+        if _is_heap(row, None):
+            held[row.owner] += row.bytes or row.mapped_bytes
+    largest = next((owner for owner, _ in held.most_common(1)), "")
+    model = next((model for start, model in _OWN_HEAPS.items() if largest.startswith(start)), None)
+    if model is not None:
+        return _Allocator(model, maps_all=False)
+    owners = {row.owner.rsplit("/", 1)[-1] for row in ledger if row.owner.startswith("/")}
+    for model in (JEMALLOC, MIMALLOC):
+        if any(owner.startswith(f"lib{model.name}") for owner in owners):
+            return _Allocator(model, maps_all=True)
+    has_other = profile.has_own_allocator or any(map(Allocators.has_object, owners))
+    if has_other or any(owner.startswith("ld-musl-") for owner in owners):
+        return _Allocator(None, maps_all=True)
+    return _Allocator(GLIBC, maps_all=False)
+
+
+def _blocks(snapshot: HeapSnapshot) -> CallTree | None:
+    """Return the call tree of a snapshot if it counts blocks."""
+    return snapshot.tree if snapshot.tree is not None and snapshot.tree.node_blocks is not None else None
+
+
+def _extra_bytes(snapshot: HeapSnapshot, model: AllocatorModel | None) -> int | None:
+    """Return what the allocator adds: by its model where blocks are counted, else what the profile says."""
+    tree = _blocks(snapshot)
+    return snapshot.extra_bytes if model is None or tree is None else model.added_bytes(tree)
+
+
+def _allocated_bytes(profile: Profile, before: Iterable[tuple[int, HeapSnapshot]], model: AllocatorModel | None) -> int:
+    """Return how much was allocated over the run, with what the allocator adds; 0 where the profile does not say."""
+    tree = _allocated(profile)
+    if tree is not None:
+        return tree.total_bytes + ((model.added_bytes(tree) if model is not None else None) or 0)
+    # The time of massif is what was allocated and freed.
+    is_counted = profile.time_unit == "B" and profile.format == "massif"
+    return max((int(one.time or 0) + used) // 2 for used, one in before) if is_counted else 0
+
+
+def _allocated(profile: Profile) -> CallTree | None:
+    return next((tally.tree for tally in profile.tallies if tally.name == "allocated"), None)
+
+
+def _apart_bytes(pool: "_Pool", usage: HeapUsage, allocator: _Allocator, used: int) -> int:
+    """Return how much of the nameless memory belongs to the heap: blocks that are mapped each on its own.
+
+    Large blocks whose number is known are surely there. Others may be, if the heap holds less than is in use.
+    """
+    model, tree = allocator.model, usage.tree
+    mapped_bytes = model.mapped_bytes(tree, _allocated(usage.profile)) if model is not None and tree is not None else 0
+    is_glibc = model is not None and model.maps_large_blocks
+    large_bytes = used if allocator.maps_all else _large_bytes(usage) if is_glibc else 0
+    return min(pool.nameless_bytes, max(mapped_bytes, min(large_bytes, max(0, used - pool.held_bytes))))
 
 
 def _large_bytes(usage: HeapUsage) -> int:
@@ -118,6 +203,14 @@ def _notes(account: HeapAccount, ledger: Iterable[Row]) -> Iterable[Note]:
     if account.held_bytes is None:
         detail = "it counts address space (--pages-as-heap), also untouched memory: it is shown, and added to nothing"
         yield Note("heap-profile-virtual", account.file, detail)
+    own = [row for row in ledger if row.owner.startswith(tuple(_OWN_HEAPS))]
+    own_bytes = sum(row.bytes or 0 for row in own)
+    if own_bytes > max(_LEAST_BLIND_BYTES, _BLIND * account.peak_bytes):
+        sizes = (
+            f"{own[0].owner} has {format_bytes(own_bytes)}, the profile {format_bytes(account.peak_bytes)} at its peak"
+        )
+        detail = f"{sizes}: it may not count the calls of functions with a prefix, such as je_malloc"
+        yield Note("heap-profile-blind", account.file, detail)
     known = {row.owner for row in ledger}
     told = [share for share in account.shares if not share.owner.startswith("[")]
     strange = [share for share in told if share.owner not in known]

@@ -1,10 +1,10 @@
 """The member `heap_account` of an audit that an allocator profile was joined with."""
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 from footprint.elf import shown_name
 from footprint.formats.codec import like
-from footprint.members import Signed
+from footprint.members import LATER, Later, Signed
 from footprint.model.evidence import Evidence
 from footprint.model.heap_account import HeapAccount, Share
 
@@ -42,13 +42,18 @@ class HeapAccountMembers(NamedTuple):
         snapshot: The number of the snapshot that was taken.
         snapshot_count: The number of snapshots in the profile.
         is_peak: Whether the snapshot is the one that the profile calls its peak.
+        has_end: Whether the last snapshot of the profile is the end of the run: massif writes none there.
         live_bytes: The bytes that the program had asked for and not freed.
-        extra_bytes: The bytes that the allocator used besides; null where the profile does not say.
+        extra_bytes: The bytes that the allocator used besides: by a model of its block sizes, or else as the profile
+            has them; null where neither is known.
+        allocator: The allocator of the process whose model that is; null where it is the figure of the profile.
         peak_bytes: The most that both were up to the snapshot.
         held_bytes: The heap and the arenas of the process: private memory, or the mapped size where only virtual sizes
             are known; null for a profile of address space, which is joined with nothing.
         apart_bytes: The nameless memory that was taken for blocks which the allocator maps one by one.
-        free_bytes: The memory that the process holds beyond both, as far as the profiled run had used it before.
+        free_bytes: The memory that the allocator has and the program does not use: read from the process, or else what
+            the process holds beyond both, as far as the profiled run had used it before.
+        is_free_measured: Whether the allocator of the process was read for `free_bytes`.
         difference_bytes: The memory that the process holds beyond all that; negative where the profile has more.
         evidence: How the split is known.
         shares: The functions that asked for the live bytes, as profiled, the largest first; they add up to
@@ -61,12 +66,15 @@ class HeapAccountMembers(NamedTuple):
     snapshot: int
     snapshot_count: int
     is_peak: bool
+    has_end: Annotated[bool, Later(default=True)]
     live_bytes: int
     extra_bytes: int | None
+    allocator: Annotated[str | None, LATER]
     peak_bytes: int
     held_bytes: int | None
     apart_bytes: int
     free_bytes: int
+    is_free_measured: Annotated[bool, Later(default=False)]
     difference_bytes: Signed
     evidence: Evidence
     shares: tuple[HeapShare, ...]

@@ -37,15 +37,20 @@ class HeapAccount:
         snapshot: The number of the snapshot that was used.
         snapshot_count: The number of snapshots in the profile.
         is_peak: Whether the profile calls this snapshot its peak.
+        has_end: Whether the last snapshot of the profile is the end of the run: massif writes none there.
         shares: The live bytes by function, as profiled, the largest first; they add up to `live_bytes`.
         live_bytes: The bytes that the program had asked for and not freed.
-        extra_bytes: The bytes that the allocator used for itself; None where the profile does not count them.
+        extra_bytes: The bytes that the allocator used for itself: by a model of its block sizes, or else as the profile
+            has them; None where neither is known.
+        allocator: The allocator of the process whose model that is; None where it is the figure of the profile.
         peak_bytes: The largest sum of both up to this moment.
         held_bytes: The private bytes in the heap and in the arenas of the allocator, or the mapped bytes where only
             virtual sizes are known; None where the profile counts address space, which is never joined.
         apart_bytes: The bytes of nameless memory that are taken for blocks that the allocator maps one by one.
-        free_bytes: A difference of two runs, not a measured range: what the process holds beyond the profiled bytes, up
-            to what the profiled run had used at its peak.
+        free_bytes: What the allocator has and the program does not use: read from the process, or else a difference of
+            two runs, not a measured range: what the process holds beyond the profiled bytes, up to what the profiled
+            run had used at its peak, or with threads allocated in all.
+        is_free_measured: Whether the allocator of the process was read for `free_bytes`.
         difference_bytes: A difference of two runs, not a measured range: what the process holds beyond all others
             together; negative where the profile has more than the process.
         evidence: How the split is known.
@@ -60,13 +65,16 @@ class HeapAccount:
     snapshot: int
     snapshot_count: int
     is_peak: bool
+    has_end: bool
     shares: tuple[Share, ...]
     live_bytes: int
     extra_bytes: int | None
+    allocator: str | None
     peak_bytes: int
     held_bytes: int | None
     apart_bytes: int
     free_bytes: int
+    is_free_measured: bool
     difference_bytes: int
     evidence: Evidence
 

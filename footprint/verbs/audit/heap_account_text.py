@@ -99,10 +99,9 @@ def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]}...{text[-_LONGEST // 2 :]}"
 
 
-def _explained(account: HeapAccount, nameless_bytes: int, *, is_measured: bool) -> list[str]:
-    """Write what the remainders are, and what would make them smaller."""
+def _parts_explained(account: HeapAccount) -> list[str]:
+    """Write what the parts of the heap are taken from."""
     texts = []
-    difference = account.difference_bytes
     if account.apart_bytes and not account.held_bytes:
         texts.append(
             f"Its allocator gives its memory no name and uses no [heap], as jemalloc does: of {NAMELESS} as much as is "
@@ -110,15 +109,31 @@ def _explained(account: HeapAccount, nameless_bytes: int, *, is_measured: bool) 
         )
     elif account.apart_bytes:
         texts.append(
-            f"{format_bytes(account.apart_bytes)} more is profiled than the heap and the arenas hold: allocators map "
-            "large blocks (with glibc from 128 KiB on) each on its own, in memory that has no name, so that much of "
-            "[anonymous] is taken for them."
+            f"{format_bytes(account.apart_bytes)} of {NAMELESS} are taken for large blocks: allocators map these (with "
+            "glibc from 128 KiB on) each on its own, in memory that has no name."
         )
-    if account.free_bytes:
+    if not account.has_end and not account.is_peak:
+        texts.append(
+            "Massif writes no snapshot at the end of a run: what was freed after this one is still live in it, so at "
+            "the end the live and the free bytes are unknown."
+        )
+    if account.extra_bytes:
+        whose = account.allocator or "Valgrind's own allocator"
+        texts.append(f"{OVERHEAD} is a model by the block sizes of {whose}, not a measurement.")
+    if account.is_free_measured:
+        texts.append(f"{FREE} is what the allocator itself has as free, read from the process.")
+    elif account.free_bytes:
         texts.append(
             f"{FREE}: before this moment {format_bytes(account.peak_bytes)} were in use, and what is freed "
             "stays with the allocator."
         )
+    return texts
+
+
+def _explained(account: HeapAccount, nameless_bytes: int, *, is_measured: bool) -> list[str]:
+    """Write what the remainders are, and what would make them smaller."""
+    texts = _parts_explained(account)
+    difference = account.difference_bytes
     if difference > 0:
         unknown = "" if is_measured else "memory that was never touched, since only virtual sizes are known; "
         unknown += "" if account.extra_bytes is not None else "what the allocator itself uses, which it does not tell; "

@@ -564,18 +564,24 @@ export interface HeapAccountMembers {
   snapshot_count: number;
   /** Whether the snapshot is the one that the profile calls its peak. */
   is_peak: boolean;
+  /** Whether the last snapshot of the profile is the end of the run: massif writes none there. */
+  has_end: boolean;
   /** The bytes that the program had asked for and not freed. */
   live_bytes: number;
-  /** The bytes that the allocator used besides; null where the profile does not say. */
+  /** The bytes that the allocator used besides: by a model of its block sizes, or else as the profile has them; null where neither is known. */
   extra_bytes: number | null;
+  /** The allocator of the process whose model that is; null where it is the figure of the profile. */
+  allocator: string | null;
   /** The most that both were up to the snapshot. */
   peak_bytes: number;
   /** The heap and the arenas of the process: private memory, or the mapped size where only virtual sizes are known; null for a profile of address space, which is joined with nothing. */
   held_bytes: number | null;
   /** The nameless memory that was taken for blocks which the allocator maps one by one. */
   apart_bytes: number;
-  /** The memory that the process holds beyond both, as far as the profiled run had used it before. */
+  /** The memory that the allocator has and the program does not use: read from the process, or else what the process holds beyond both, as far as the profiled run had used it before. */
   free_bytes: number;
+  /** Whether the allocator of the process was read for `free_bytes`. */
+  is_free_measured: boolean;
   /** The memory that the process holds beyond all that; negative where the profile has more. */
   difference_bytes: number;
   /** How the split is known. */
