@@ -933,6 +933,74 @@ def test_the_calls_of_a_moment_begin_with_main(show: Show, heap: str) -> None:
     assert names == [row["name"] for row in outermost]
 
 
+SERIES = str(ROOT / "tests" / "corpus" / "heap" / "massif-3.19-default.out")
+
+
+def growth_shown(tab: Tab) -> dict[str, int]:
+    found: dict[str, int] = tab.js(
+        "(({tree}) => Object.fromEntries(tree.titles.map((title, node) => [title, tree.columns[0].value(node)])"
+        ".filter((one, node) => node && !tree.children[node].length)))(document.querySelector('#ledger .view').parts)"
+    )
+    return found
+
+
+def growth_between(first: str, last: str) -> dict[str, int]:
+    """Return by how much the bytes of each function differ, by `heap FILE@FIRST FILE@LAST --json`."""
+    found = heap_profile(f"{SERIES}@{first}", f"{SERIES}@{last}")
+    sizes: dict[str, int] = {}
+    for row in heap_members(found.files, (), VERSION, by="function")["heap"]:
+        sign = 1 if row["file"] == f"{SERIES}@{last}" else -1
+        name = row["symbol"] or row["name"]
+        sizes[name] = sizes.get(name, 0) + sign * row["bytes"]
+    return {name: size for name, size in sizes.items() if size}
+
+
+def test_two_moments_of_one_profile_are_one_profile_with_what_grew_between_them(show: Show) -> None:
+    found = heap_profile(f"{SERIES}@15", f"{SERIES}@peak", has_all_trees=True)
+    tab = show(heap_html(found.files, found.notes, VERSION, found.findings))
+    assert tab.text("#ledger h2").startswith("What grew from snapshot 15 ")
+    assert "to snapshot 63 " in tab.text("#ledger h2")
+    assert growth_shown(tab) == growth_between("15", "peak")
+    assert tab.count("#file") == 0
+
+
+def test_another_moment_can_be_compared_with_each_moment(show: Show) -> None:
+    found = heap_profile(SERIES, has_all_trees=True)
+    tab = show(heap_html(found.files, found.notes, VERSION, found.findings))
+    choose = (
+        "(() => {{ const select = document.querySelector('#before');"
+        "select.selectedIndex = [...select.options].findIndex((one) => one.text.startsWith('{}'));"
+        "select.dispatchEvent(new Event('change')); }})()"
+    )
+    tab.js(choose.format("snapshot 31 "))
+    assert growth_shown(tab) == growth_between("31", "peak")
+    tab.js(choose.format("no other moment"))
+    assert tab.text("#ledger h2").startswith("Who asked for it, snapshot 63 ")
+
+
+def test_what_was_counted_over_the_run_is_that_of_the_json(show: Show) -> None:
+    found = heap_profile(str(MASSIF.parent / "dhat.json"), has_all_trees=True)
+    tab = show(heap_html(found.files, found.notes, VERSION, found.findings))
+    rows = tab.js(
+        "(({tree}) => tree.titles.map((title, node) => [title, ...tree.columns.map((one) => one.value(node))])"
+        ".filter((one, node) => !tree.children[node].length))(document.querySelector('#totals .view').parts)"
+    )
+    totals = heap_members(found.files, (), VERSION, by="function")["totals"]
+    fields = (
+        "symbol",
+        "allocated_bytes",
+        "allocated_blocks",
+        "lifetime",
+        "read_bytes",
+        "written_bytes",
+        "leaked_bytes",
+    )
+    assert sorted(rows) == sorted([row[field] for field in fields] for row in totals)
+    # Massif counts nothing over the run.
+    massif = heap_profile(SERIES)
+    assert show(heap_html(massif.files, massif.notes, VERSION, massif.findings)).count("#totals") == 0
+
+
 def test_units_that_a_program_declared_are_no_bytes(show: Show) -> None:
     found = heap_profile(str(ROOT / "tests" / "corpus" / "heap" / "dhat-3.19-ad-hoc.json"), has_all_trees=True)
     tree = found.files[0].tree

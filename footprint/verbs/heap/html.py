@@ -32,11 +32,19 @@ def heap_html(
         version: The version of footprint.
         findings: The findings in them.
     """
-    moments, left_out_count = _moments(usages)
+    # Moments of one profile share it.
+    of_profile: dict[int, list[HeapUsage]] = {}
+    for usage in usages:
+        of_profile.setdefault(id(usage.profile), []).append(usage)
+    moments, left_out_count = _moments([some[0] for some in of_profile.values()])
     answers = {
         "kind": "heap",
         "heap": heap_members(usages, notes, version, by="tree", findings=findings),
         "used_bytes": [used_bytes(one) for usage in usages for one in usage.profile.snapshots],
+        "named": {
+            well_formed(some[0].file): [one.snapshot and one.snapshot.number for one in some]
+            for some in of_profile.values()
+        },
         # One member for each moment, not rows of one table: the tables within them become columns.
         "moments": dict(enumerate(moments)),
     }

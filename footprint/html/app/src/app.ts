@@ -143,7 +143,7 @@ function diffReport(data: DiffData): Part[] {
 function heapReport(data: HeapData): Part[] {
   const { heap, figures } = data;
   const profiles = table(heap.profiles);
-  const files = profiles.column("file");
+  const files = Object.keys(data.named);
   const view = el("div");
   const show = (file: string) => fill(view, ...profileSections(data, file));
   const select = el("select", { id: "file", onchange: () => show(files[select.selectedIndex]) },
@@ -151,7 +151,7 @@ function heapReport(data: HeapData): Part[] {
   show(files[0]);
   return [
     () => header("Heap over time", profiles.column("command")[0] ?? "", heap),
-    () => (files.length > 1 ? profilesTable(data) : null),
+    () => (profiles.size > 1 ? profilesTable(data) : null),
     () => (files.length > 1 ? el("p", { class: "tools" }, el("label", { for: "file" }, "Profile"), select) : null),
     () => view,
     () => (table(heap.findings).size ? findingsSection("Findings", table(heap.findings), new Count(1n), figures, "") : null),

@@ -106,6 +106,8 @@ export interface HeapData extends Common {
   heap: HeapAnswer;
   /** All memory in use at each row of `heap.snapshots`. */
   used_bytes: number[];
+  /** By the first name of each profile, the snapshots that the user named of it. */
+  named: Record<string, (number | null)[]>;
   moments: Record<string, Moment>;
 }
 

@@ -2,12 +2,12 @@
 
 import { table, type HeapData, type Moment, type Table } from "./data";
 import { choice, el, evidenceMark, factList, fill, plainTable } from "./dom";
-import { cell } from "./ledger";
+import { cell, changeColour, GROWN, SAME, SHRUNK } from "./ledger";
 import { printable, shortened, shortOwners } from "./names";
 import { formatTime, type Snapshot, Timeline } from "./timeline";
-import { sums, Tree } from "./tree";
-import type { CallRow, Evidence, HeapAccountMembers, HeapShare, ProfileRow } from "./types";
-import { formatBytes, grouped, percent } from "./units";
+import { type Column, sums, Tree } from "./tree";
+import type { CallRow, Evidence, FunctionTotalsRow, HeapAccountMembers, HeapShare, ProfileRow } from "./types";
+import { formatBytes, formatChange, grouped, percent } from "./units";
 import { treeView, type Legend } from "./view";
 
 type Amount = (size: number) => string;
@@ -15,22 +15,25 @@ type ShownTree = { tree: Tree; legend: Legend };
 
 const PALETTE = 9;
 
-/** One profile with its snapshots and the moments that have a call tree. */
+/** One profile with its snapshots, the moments that have a call tree, and the snapshots that the user named. */
 interface Profile {
   row: ProfileRow;
   snapshots: Snapshot[];
   moments: Moment[];
+  named: (number | null)[];
+  totals: FunctionTotalsRow[];
 }
 
 function profileOf(data: HeapData, file: string): Profile {
   const row = table(data.heap.profiles).rows().find((one) => one.file === file)!;
   const snapshots = table(data.heap.snapshots).rows()
     .map((one, place) => ({ ...one, used_bytes: data.used_bytes[place] })).filter((one) => one.file === file);
-  return { row, snapshots, moments: Object.values(data.moments).filter((one) => one.file === file) };
+  const totals = table(data.heap.totals).rows().filter((one) => one.file === file);
+  return { row, snapshots, moments: Object.values(data.moments).filter((one) => one.file === file), named: data.named[file], totals };
 }
 
 /** Make the sections on one profile. */
-export function profileSections(data: HeapData, file: string): HTMLElement[] {
+export function profileSections(data: HeapData, file: string): (HTMLElement | null)[] {
   const profile = profileOf(data, file);
   const { row, snapshots, moments } = profile;
   // Profiles of declared events count units of the program, not bytes.
@@ -46,6 +49,7 @@ export function profileSections(data: HeapData, file: string): HTMLElement[] {
       el("h2", { id: "answer-title" }, "Memory over time"), tiles(profile, amount),
       chart?.element ?? el("p", {}, "The profile knows no moments.")),
     callers.element,
+    totalsSection(profile),
     el("section", { class: "section" }, el("h2", {}, "How these figures were obtained"), factList([
       ["Profile", printable(file)], ["Format", row.format], ["Counted", row.counted],
       ["Command", printable(row.command ?? "")], ["Says of itself", printable(row.description ?? "")],
@@ -78,16 +82,28 @@ class Callers {
   readonly element = el("section", { class: "section", id: "ledger" });
   private by: "calls" | "functions" = "functions";
   private current: Moment | null;
+  private before: Moment | null;
   private readonly select: HTMLSelectElement;
+  private readonly beforeSelect: HTMLSelectElement;
   private listener: (moment: number | string | null) => void = () => undefined;
 
   constructor(private readonly profile: Profile, private readonly amount: Amount) {
-    const { row, moments } = profile;
-    this.current = moments.find((one) => one.moment === row.snapshot) ?? moments[0] ?? null;
+    const { row, moments, named } = profile;
+    const at = (number: number | null) => moments.find((one) => one.moment === number) ?? null;
+    const last = named.length > 1 ? named[named.length - 1] : row.snapshot;
+    this.current = at(last) ?? moments[0] ?? null;
+    this.before = named.length > 1 ? at(named[0]) : null;
     this.select = el("select", {
       id: "moment", "aria-label": "Moment", onchange: () => this.choose(moments[this.select.selectedIndex].moment),
     }, ...moments.map((one, place) =>
       el("option", { value: place, selected: one === this.current }, `${this.nameOf(one.moment)}: ${amount(one.bytes)}`)));
+    this.beforeSelect = el("select", {
+      id: "before", "aria-label": "Compared with", onchange: () => {
+        this.before = moments[this.beforeSelect.selectedIndex - 1] ?? null;
+        this.draw();
+      },
+    }, el("option", { value: -1 }, "no other moment"), ...moments.map((one, place) =>
+      el("option", { value: place, selected: one === this.before }, this.nameOf(one.moment))));
     this.draw();
   }
 
@@ -118,16 +134,47 @@ class Callers {
       fill(this.element, el("h2", {}, "Who asked for it"), el("p", { class: "empty" }, "No call tree could be read: who asked for it is not known."));
       return;
     }
-    const { tree, legend } = this.by === "calls"
-      ? callTree(table(current.calls), current.bytes, amount) : shareTree(table(current.shares), amount);
-    fill(this.element, el("h2", {}, `Who asked for it, ${this.nameOf(current.moment)}`),
+    const { before } = this;
+    const { tree, legend } = before ? growthTree(table(before.shares), table(current.shares), amount)
+      : this.by === "calls" ? callTree(table(current.calls), current.bytes, amount) : shareTree(table(current.shares), amount);
+    const title = before ? `What grew from ${this.nameOf(before.moment)} to ${this.nameOf(current.moment)}`
+      : `Who asked for it, ${this.nameOf(current.moment)}`;
+    fill(this.element, el("h2", {}, title),
       el("div", { class: "tools" }, el("label", { for: "moment" }, "Moment"), this.select,
-        choice("Add up by", [["functions", "By object and function"], ["calls", "By calls, main first"]] as const, this.by, (value) => {
+        this.profile.moments.length > 1 && el("label", { for: "before" }, "Compared with"),
+        this.profile.moments.length > 1 && this.beforeSelect,
+        !before && choice("Add up by", [["functions", "By object and function"], ["calls", "By calls, main first"]] as const, this.by, (value) => {
           this.by = value;
           this.draw();
         })),
-      tree.size > 1 ? treeView(tree, "Who asked for it", legend) : el("p", { class: "empty" }, "Nothing was in use then."));
+      tree.size > 1 ? treeView(tree, before ? "What grew" : "Who asked for it", legend)
+        : el("p", { class: "empty" }, before ? "No function has another amount." : "Nothing was in use then."));
   }
+}
+
+/** Make the section on what was counted over the whole run; nothing if the profile counts nothing. */
+function totalsSection({ row, totals }: Profile): HTMLElement | null {
+  if (!totals.length) return null;
+  const { tree, rowOf } = functionTree(totals);
+  const unit = row.time_unit ?? "";
+  const total = (label: string, own: (one: FunctionTotalsRow) => number | null, text: (size: number) => string): Column | null => {
+    const values = sums(tree, rowOf.map((one) => (one === null ? null : own(one))));
+    return values[0] === null ? null
+      : { key: label.toLowerCase(), label, value: (node) => values[node], text: (node) => (values[node] === null ? "" : text(values[node])) };
+  };
+  const lives = (node: number) => rowOf[node]?.lifetime ?? null;
+  const allocated = sums(tree, rowOf.map((one) => one?.allocated_bytes ?? null));
+  allocated.forEach((size, node) => (tree.areas[node] = Math.max(0, size ?? 0)));
+  tree.columns = [
+    total("Allocated", (one) => one.allocated_bytes, formatBytes), total("Blocks", (one) => one.allocated_blocks, grouped),
+    total("Temporary", (one) => one.temporary_blocks, grouped),
+    totals[0].lifetime === null ? null
+      : { key: "lifetime", label: "Lifetime", value: lives, text: (node: number) => { const time = lives(node); return time === null ? "" : formatTime(time, unit); } },
+    total("Read", (one) => one.read_bytes, formatBytes), total("Written", (one) => one.written_bytes, formatBytes),
+    total("Leaked", (one) => one.leaked_bytes, formatBytes),
+  ].filter((one) => one !== null);
+  return el("section", { class: "section", id: "totals" }, el("h2", {}, "By function, over the whole run"),
+    treeView(tree, "Over the whole run", [], null));
 }
 
 /** Make the table that compares several profiles. */
@@ -210,27 +257,54 @@ function callTree(rows: Table<CallRow>, total: number, amount: Amount): ShownTre
   return { tree, legend: colourOwners(tree, owners) };
 }
 
-function shareTree(rows: Table<HeapShare>, amount: Amount): ShownTree {
+// Build a tree of objects and their functions; return also the object of each node, and the row of each function.
+function functionTree<Row extends { owner: string; symbol: string | null; name: string }>(rows: Row[]):
+    { tree: Tree; owners: string[]; rowOf: (Row | null)[] } {
   const tree = new Tree();
   tree.add(-1, "[total]");
   const owners = [""];
-  const own: (number | null)[] = [null];
-  const counts: (number | null)[] = [null];
+  const rowOf: (Row | null)[] = [null];
   const groups = new Map<string, number>();
-  const short = shortOwners(new Set(rows.column("owner")));
-  for (const row of rows.rows()) {
+  const short = shortOwners(new Set(rows.map((row) => row.owner)));
+  for (const row of rows) {
     let group = groups.get(row.owner);
     if (group === undefined) {
       group = tree.add(0, shortened(printable(short(row.owner))), printable(row.owner));
       groups.set(row.owner, group);
       owners[group] = row.owner;
-      own[group] = counts[group] = null;
+      rowOf[group] = null;
     }
     const node = tree.add(group, shortened(printable(row.name)), printable(row.symbol ?? row.name));
     owners[node] = row.owner;
-    own[node] = row.bytes;
-    counts[node] = row.block_count;
+    rowOf[node] = row;
   }
-  setAmounts(tree, sums(tree, own), sums(tree, counts), amount);
+  return { tree, owners, rowOf };
+}
+
+function shareTree(rows: Table<HeapShare>, amount: Amount): ShownTree {
+  const { tree, owners, rowOf } = functionTree(rows.rows());
+  setAmounts(tree, sums(tree, rowOf.map((row) => row?.bytes ?? null)), sums(tree, rowOf.map((row) => row?.block_count ?? null)), amount);
   return { tree, legend: colourOwners(tree, owners) };
+}
+
+// Build the tree of the functions that have another amount; the area of a function is the size of its change.
+function growthTree(before: Table<HeapShare>, now: Table<HeapShare>, amount: Amount): ShownTree {
+  const key = (row: HeapShare) => `${row.owner}\n${row.symbol ?? row.name}`;
+  const [old, new_] = [before, now].map((rows) => new Map(rows.rows().map((row) => [key(row), row])));
+  const changed = [...new Map([...new_, ...old])].filter(([name]) => old.get(name)?.bytes !== new_.get(name)?.bytes);
+  const { tree, rowOf } = functionTree(changed.map(([, row]) => row));
+  const bytesIn = (side: Map<string, HeapShare>) => sums(tree, rowOf.map((row) => (row === null ? null : side.get(key(row))?.bytes ?? 0)));
+  const [was, is] = [bytesIn(old), bytesIn(new_)];
+  const change = was.map((size, node) => (is[node] ?? 0) - (size ?? 0));
+  sums(tree, rowOf.map((row, node) => (row === null ? null : Math.abs(change[node])))).forEach((size, node) => (tree.areas[node] = size ?? 0));
+  for (let node = 0; node < tree.size; node += 1) tree.colours[node] = changeColour(change[node]);
+  const text = (size: number) => (amount === formatBytes ? formatChange(size) : `${size > 0 ? "+" : ""}${grouped(size)}`);
+  tree.names[0] = "[what differs]";
+  tree.amount = (area) => `${amount(area)}, grown and shrunk,`;
+  tree.columns = [
+    { key: "change", label: "Grew", value: (node) => change[node], order: (node) => Math.abs(change[node]), text: (node) => text(change[node]) },
+    { key: "before", label: "Before", value: (node) => was[node], text: (node) => amount(was[node] ?? 0) },
+    { key: "after", label: "After", value: (node) => is[node], text: (node) => amount(is[node] ?? 0) },
+  ];
+  return { tree, legend: [[GROWN, "grew"], [SHRUNK, "shrank"], [SAME, "as much as before"]] };
 }
