@@ -7,10 +7,11 @@ from footprint.formats.audit_json import AuditJson
 from footprint.members import LATER, NOT_EMPTY, Bounds, Later, Pattern, Positive
 from footprint.model.evidence import Evidence
 from footprint.model.peak import PeakHolder
+from footprint.model.row import MemoryKind
 from footprint.model.run_failure import RunFailure
 from footprint.model.spread import Spread
 
-__all__ = ("MomentWord", "OwnerSpread", "RunChild", "RunFigures", "RunJson", "RunMembers", "RunPeak")
+__all__ = ("KindSpread", "MomentWord", "OwnerSpread", "RunChild", "RunFigures", "RunJson", "RunMembers", "RunPeak")
 
 
 class RunFigures(NamedTuple):
@@ -19,10 +20,12 @@ class RunFigures(NamedTuple):
     Attributes:
         private_bytes: The private memory; null where it is not known.
         per_process_bytes: The cost of one process; null where it is not known.
+        peak_bytes: The peak; null where it was not measured, for `--when peak`, and in files of earlier versions.
     """
 
     private_bytes: Spread | None
     per_process_bytes: Spread | None
+    peak_bytes: Annotated[Spread | None, LATER]
 
 
 class OwnerSpread(NamedTuple):
@@ -36,6 +39,22 @@ class OwnerSpread(NamedTuple):
     """
 
     owner: str
+    min: int
+    median: int
+    max: int
+
+
+class KindSpread(NamedTuple):
+    """The memory of one kind over several starts: private, or what the kernel spends.
+
+    Attributes:
+        kind: What the memory is for.
+        min: The smallest value.
+        median: The value of the start in the middle.
+        max: The largest value.
+    """
+
+    kind: MemoryKind
     min: int
     median: int
     max: int
@@ -100,6 +119,8 @@ class RunMembers(NamedTuple):
         signal: The name of the signal that ended it; null where none did.
         figures: How far the starts differ in the whole.
         owners: How far the starts differ, by owner; empty for a single start.
+        kinds: How far the starts differ, by kind of memory; empty for a single start.
+        retained: How far the starts differ in what leaves with each object; empty for a single start.
         children: The child processes at the moment, where they were asked for; with `--when peak` all processes but
             the one that held most, of which the rest of the answer is.
         peak: The peak; null in files of earlier versions.
@@ -114,6 +135,8 @@ class RunMembers(NamedTuple):
     signal: Annotated[str, Pattern("^SIG.*$")] | None
     figures: RunFigures
     owners: Annotated[tuple[OwnerSpread, ...], Later(())]
+    kinds: Annotated[tuple[KindSpread, ...], Later(())]
+    retained: Annotated[tuple[OwnerSpread, ...], Later(())]
     children: tuple[RunChild, ...]
     peak: Annotated[RunPeak | None, LATER]
     failures: Annotated[tuple[RunFailure, ...] | None, LATER]

@@ -241,5 +241,10 @@ def _failures(run: "RunMembers", *, is_missed: bool) -> "tuple[RunFailure, ...]"
 
 def _spreads(run: "RunMembers") -> Spreads:
     figures = run.figures
-    owners = {one.owner: Spread(one.min, one.median, one.max) for one in run.owners}
-    return Spreads(figures.private_bytes, figures.per_process_bytes, owners, run.starts)
+    owners, retained = (
+        {one.owner: Spread(one.min, one.median, one.max) for one in rows} for rows in (run.owners, run.retained)
+    )
+    kinds = {one.kind.value: Spread(one.min, one.median, one.max) for one in run.kinds}
+    return Spreads(
+        figures.private_bytes, figures.per_process_bytes, owners, run.starts, figures.peak_bytes, kinds, retained
+    )

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from footprint.members import json_members
 
-__all__ = ("ONE_START", "Spread", "Spreads", "separation_confidence")
+__all__ = ("NO_MEMORY", "ONE_START", "Spread", "Spreads", "overlap", "separation_confidence")
 
 
 @json_members("min=min_bytes median=median_bytes max=max_bytes")
@@ -23,6 +23,15 @@ class Spread(NamedTuple):
     min_bytes: int
     median_bytes: int
     max_bytes: int
+
+
+NO_MEMORY: Final = Spread(0, 0, 0)
+"""What a run holds of what none of its starts has."""
+
+
+def overlap(one: Spread, other: Spread) -> bool:
+    """Return whether the starts of two runs overlap, so that their difference may be chance."""
+    return one.min_bytes <= other.max_bytes and other.min_bytes <= one.max_bytes
 
 
 def separation_confidence(count: int, other: int) -> float:
@@ -42,12 +51,18 @@ class Spreads(NamedTuple):
         per_process: The cost of one process.
         owners: The private memory of each owner, with what the kernel spends.
         start_count: The number of starts.
+        peak: The peak of the program with its descendants.
+        kinds: The memory of each kind.
+        retained: For each object the private memory of all that leaves with it.
     """
 
     private: Spread | None = None
     per_process: Spread | None = None
     owners: Mapping[str, Spread] = MappingProxyType({})
     start_count: int = 1
+    peak: Spread | None = None
+    kinds: Mapping[str, Spread] = MappingProxyType({})
+    retained: Mapping[str, Spread] = MappingProxyType({})
 
 
 ONE_START: Final = Spreads()

@@ -15,7 +15,7 @@ from footprint.model.object_cost import ObjectCost, holders_of
 from footprint.model.owner import file_name, is_file
 from footprint.model.row import OF_OBJECTS, MemoryKind, Row
 from footprint.model.run_failure import which_starts
-from footprint.model.spread import ONE_START, Spreads, separation_confidence
+from footprint.model.spread import NO_MEMORY, ONE_START, Spread, Spreads, overlap, separation_confidence
 from footprint.release.budget_file import (
     Budget,
     Budgets,
@@ -166,12 +166,14 @@ def check_audit(
         )
     comparison = None if baseline is None else compare(baseline, audit, budgets.at_processes, baseline_spreads, spreads)
     limits = [one._replace(owners=_owners_of(one, audit, baseline)) for one in budgets.budgets]
-    counts = spreads.start_count, baseline_spreads.start_count
-    confidence = separation_confidence(*counts) if max(counts) > 1 else 0
     waivers = {one.budget: one._replace(is_expired=one.expires < today) for one in budgets.waivers}
     results = [
         *_run_results(audit, spreads.start_count),
-        *(result for one in limits for result in _results(one, audit, baseline, budgets, comparison, confidence)),
+        *(
+            result
+            for one in limits
+            for result in _results(one, audit, baseline, budgets, comparison, (baseline_spreads, spreads))
+        ),
         *_libraries(audit, budgets, comparison),
     ]
     waived = [one._replace(waiver=waiver) if (waiver := waivers.get(one.key)) else one for one in results]
@@ -181,7 +183,7 @@ def check_audit(
 
 def _owners_of(budget: Budget, audit: "Audited", baseline: "Audited | None") -> frozenset[str]:
     """Return the owners that a budget names, in both audits: each with the name that it has on the other side."""
-    if budget.table != "owners":
+    if budget.table not in {"owners", "retained"}:
         return frozenset()
     found = named_owners(budget.name, audit)
     if baseline is None:
@@ -233,9 +235,9 @@ def _results(
     baseline: "Audited | None",
     budgets: Budgets,
     comparison: Comparison | None,
-    confidence: float,
+    spreads: tuple[Spreads, Spreads],
 ) -> Iterable[BudgetResult]:
-    """Check each limit of a budget; `confidence` is that of growth beyond the spread of the starts, 0 for one."""
+    """Check each limit of a budget; the spreads are those of the starts of the baseline, and of those now."""
     measured = 0 if _is_gone(budget, comparison, budgets) else _measure(budget, audit, budgets)
     if measured is None:
         if audit.run_failures:  # what is limited may not have come into being; the failure itself is a result
@@ -260,20 +262,23 @@ def _results(
 
     limit = budget.limit
     if limit.most is not None:
-        yield result(limit.most)
+        spread = _spread_of(budget, audit, spreads[1], budgets.at_processes)
+        yield result(limit.most, remark=_starts_beside(spread, spreads[1].start_count, measured, limit.most))
     if not limit.needs_baseline or baseline is None:
         return
     before = _before(budget, baseline, budgets)
     increase = limit.increase_from(before)
     is_noise = None
     if measured != before and comparison is not None:
-        is_noise = _is_noise(budget, comparison, measured - before)
+        is_noise = _is_noise(budget, comparison, measured - before, spreads)
     remark = ""
+    counts = [one.start_count for one in spreads]
     if is_noise:
         remark = "within the spread of the starts"
     elif measured < before - increase:
         remark = "smaller than the baseline by more than it may grow: --update-baseline lowers it"
-    elif is_noise is False and measured > before + increase and confidence:
+    elif is_noise is False and measured > before + increase and max(counts) > 1:
+        confidence = separation_confidence(*counts)
         remark = f"beyond the spread of the starts, with {100 * confidence:.3g} % confidence"
     yield result(before + increase, before, remark)._replace(is_noise=is_noise is True)
 
@@ -302,7 +307,7 @@ def _measure(budget: Budget, audit: "Audited", budgets: Budgets) -> int | None:
     if budget.table == "findings":
         return len(_counted_findings(budget, audit.findings)) if _has_all_counted(budget, audit) else None
     if budget.table == "retained":
-        return next((one.retained_bytes for one in _objects_of(budget, audit)), None)
+        return _retained_bytes(budget, audit)
     rows = _rows_of(budget, audit)
     if not rows:
         return 0 if budget.table == "kinds" and _tells_kind(budget.name, audit) else None
@@ -310,6 +315,21 @@ def _measure(budget: Budget, audit: "Audited", budgets: Budgets) -> int | None:
         return sum(row.mapped_bytes for row in rows)
     known = [row.bytes for row in rows if row.bytes is not None]
     return sum(known) if len(known) == len(rows) else None
+
+
+def _retained_bytes(budget: Budget, audit: "Audited") -> int | None:
+    """Return what leaves with the objects that a budget names, each byte once; None if none of them is there."""
+    named = _objects_of(budget, audit)
+    if len(named) > 1:
+        return sum(one.own_bytes for one in _leaving(budget, audit))
+    return named[0].retained_bytes if named else None
+
+
+def _leaving(budget: Budget, audit: "Audited") -> list[ObjectCost]:
+    """Return the objects that leave with one of those that a budget names."""
+    holders = {one.path: one.held_by for one in audit.objects}
+    paths = {one.path for one in _objects_of(budget, audit)}
+    return [one for one in audit.objects if not paths.isdisjoint((one.path, *holders_of(one.path, holders)))]
 
 
 def _tells_kind(kind: str, audit: "Audited") -> bool:
@@ -460,11 +480,7 @@ def _parts(budget: Budget, audit: "Audited", count: int) -> _Contributors:
     if budget.table == "findings":
         return _of_findings(_counted_findings(budget, audit.findings))
     if budget.table == "retained":
-        # The objects that leave with a library.
-        holders = {one.path: one.held_by for one in audit.objects}
-        paths = {one.path for one in _objects_of(budget, audit)}
-        leaving = (one for one in audit.objects if not paths.isdisjoint((one.path, *holders_of(one.path, holders))))
-        return _largest((one.name, one.own_bytes) for one in leaving)
+        return _largest((one.name, one.own_bytes) for one in _leaving(budget, audit))
     if budget.name == "library_count":
         # As parts they count one each; the sizes show which of them could go.
         files = _files(audit)
@@ -559,7 +575,7 @@ def _part(figure: str, kind: MemoryKind, private_bytes: int, mapped_bytes: int, 
 
 
 def _objects_of(budget: Budget, audit: "Audited") -> list[ObjectCost]:
-    return [one for one in audit.objects if budget.name in {one.path, one.name, file_name(one.path)}]
+    return [one for one in audit.objects if one.path in budget.owners]
 
 
 def _grown(budget: Budget, comparison: Comparison) -> _Contributors:
@@ -599,19 +615,44 @@ def _grown_shares(budget: Budget, comparison: Comparison, count: int) -> Iterabl
                 yield owner, total.delta_bytes * count
 
 
-def _is_noise(budget: Budget, comparison: Comparison, delta_bytes: int) -> bool | None:
+def _is_noise(
+    budget: Budget, comparison: Comparison, delta_bytes: int, spreads: tuple[Spreads, Spreads]
+) -> bool | None:
     """Return whether the starts of both runs overlap in a figure: its growth may be chance; None if that is unknown."""
+    if budget.table == "owners":
+        own = [one for one in comparison.owners if one.owner in budget.owners]
+        if sum(one.delta_bytes for one in own) != delta_bytes or any(one.is_noise is None for one in own):
+            return None
+        return all(one.is_noise for one in own)
+    before, now = (
+        _spread_of(budget, audit, spread, comparison.count)
+        for audit, spread in zip((comparison.old, comparison.new), spreads, strict=True)
+    )
+    return None if before is None or now is None else overlap(before, now)
+
+
+def _spread_of(budget: Budget, audit: "Audited", spreads: Spreads, count: int) -> Spread | None:
+    """Return how far the starts differ in what a budget limits; None where that is unknown, or one value for all."""
     if budget.table == "figures":
-        # N processes differ from start to start as one does.
-        name = _cost_name(comparison.new) if budget.name == "total_at_count_bytes" else budget.name
-        total = comparison.total(name.removesuffix("_bytes"))
-        return None if total is None else total.is_noise
-    if budget.table != "owners":
+        figures = {"private_bytes": spreads.private, _cost_name(audit): spreads.per_process, "peak_bytes": spreads.peak}
+        if budget.name == "total_at_count_bytes" and spreads.per_process is not None:
+            return Spread._make(audit.paid_once_bytes + size_bytes * count for size_bytes in spreads.per_process)
+        return figures.get(budget.name)
+    tables = {"owners": spreads.owners, "kinds": spreads.kinds, "retained": spreads.retained}
+    table = tables.get(budget.table)
+    if not table:
         return None
-    own = [one for one in comparison.owners if one.owner in budget.owners]
-    if sum(one.delta_bytes for one in own) != delta_bytes or any(one.is_noise is None for one in own):
-        return None
-    return all(one.is_noise for one in own)
+    found = [spread for name, spread in table.items() if name == budget.name or name in budget.owners]
+    # Without it, a run holds 0. Several have no common spread: in one start the one is large, in the next the other.
+    return None if len(found) > 1 else found[0] if found else NO_MEMORY
+
+
+def _starts_beside(spread: Spread | None, start_count: int, measured: int, most: int) -> str:
+    """Write that some starts lie on the other side of a limit than the median, which decides."""
+    if spread is None or start_count < 2 or (spread.min_bytes > most) is (spread.max_bytes > most):
+        return ""
+    word, size_bytes = ("smallest", spread.min_bytes) if measured > most else ("largest", spread.max_bytes)
+    return f"the {word} of {start_count:,} starts is {format_bytes(size_bytes)}"
 
 
 def _new_files(comparison: Comparison) -> list[tuple[str, int]]:

@@ -18,7 +18,7 @@ from footprint.model.finding import Finding, SourceLocation
 from footprint.model.object_cost import holders_of
 from footprint.model.owner import is_file
 from footprint.model.row import OF_OBJECTS, MemoryKind, Row, sum_rows
-from footprint.model.spread import ONE_START, Spread, Spreads
+from footprint.model.spread import NO_MEMORY, ONE_START, Spread, Spreads, overlap
 from footprint.model.totals import Total
 from footprint.release.matching import comparable_name, differing_rows, finding_key, owner_names, paired_rows
 from footprint.release.member_changes import MemberChange, member_changes
@@ -345,8 +345,6 @@ def _order(change: RowChange) -> tuple[object, ...]:
 
 # --- Owners -----------------------------------------------------------------------------------------------------------
 
-_NOTHING: Final = Spread(0, 0, 0)
-
 
 def _owner_changes(
     old: "Audited",
@@ -376,8 +374,7 @@ def _owner_changes(
         is_noise = None
         if old_spreads and new_spreads and is_known:
             # Without the owner, a run holds 0.
-            spreads = old_spreads.get(owner or "", _NOTHING), new_spreads.get(new_owner or "", _NOTHING)
-            is_noise = _overlap(*spreads)
+            is_noise = overlap(old_spreads.get(owner or "", NO_MEMORY), new_spreads.get(new_owner or "", NO_MEMORY))
         shown = new_owner or owner or ""
         kinds = map(attrgetter("kind"), old_rows or new_rows)
         found.append(
@@ -475,8 +472,11 @@ def _status(before: Row | None, now: Row | None, owners: dict[str, str]) -> RowS
 
 def _total_changes(old: "Audited", new: "Audited", old_spreads: Spreads, new_spreads: Spreads) -> Iterable[TotalChange]:
     noise = {
-        "private": _overlap(old_spreads.private, new_spreads.private),
-        "per_process": _overlap(old_spreads.per_process, new_spreads.per_process),
+        name: None if before is None or now is None else overlap(before, now)
+        for name, before, now in (
+            ("private", old_spreads.private, new_spreads.private),
+            ("per_process", old_spreads.per_process, new_spreads.per_process),
+        )
     }
     figures = new.figures
     for figure, before in old.figures.items():
@@ -484,12 +484,6 @@ def _total_changes(old: "Audited", new: "Audited", old_spreads: Spreads, new_spr
         if before.bytes is not None or now.bytes is not None:
             name = figure.removesuffix("_bytes")
             yield TotalChange(name, before, now, noise.get(name))
-
-
-def _overlap(old: Spread | None, new: Spread | None) -> bool | None:
-    if old is None or new is None:
-        return None
-    return old.min_bytes <= new.max_bytes and new.min_bytes <= old.max_bytes
 
 
 _OF_VARIABLES: Final = frozenset({Fact.LEDGER, Fact.VARIABLES})

@@ -61,7 +61,7 @@ def named_owners(name: str, audit: "Audited") -> frozenset[str]:
     is_pattern = not name.startswith("[") and not set(name).isdisjoint("*?[")
     version = re.compile(re.escape(name) + r"(?:\.[0-9]+)+") if ".so" in name else None
     found = set()
-    for owner in dict.fromkeys(map(itemgetter(0), audit.ledger)):
+    for owner in dict.fromkeys((*map(itemgetter(0), audit.ledger), *sonames)):
         file = file_name(owner)
         names = {owner, file, sonames.get(owner, file)}
         is_named = name in names or (is_pattern and any(fnmatchcase(one, name) for one in names))

@@ -56,6 +56,36 @@ def test_all_formats_agree_on_what_fails(capsys: Captured) -> None:
     assert "::error" in ask(capsys, *words, "--format", "github")[1]
 
 
+def test_a_table_on_the_heap_fails_the_profile_by_rule_and_confidence(
+    capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(SAMPLES / "heap_by_function")
+    words = ("heap", "dhat.json", "--binary", "heap", "--fail-on")
+    code, out, _ = ask(capsys, *words, "heap-at-start", "-q")
+    # The line is wrapped somewhere in the path.
+    assert (code, "".join(out.split()).endswith("/heapload_parameters(heap-at-start,high).")) == (1, True)
+    assert ask(capsys, *words, "heap-at-start:high")[0] == 1
+    assert ask(capsys, *words, "heap-at-start:proof")[0] == 0
+    assert ask(capsys, *words[:-1])[0] == 0
+    answer = json.loads(ask(capsys, *words, "heap-at-start", "--json")[1])
+    assert [(one["rule"], one["confidence"]) for one in answer["failed"]] == [("heap-at-start", "high")]
+    tree = ET.fromstring(ask(capsys, *words, "heap-at-start", "--format", "junit")[1])  # noqa: S314 # just written
+    assert len(list(tree.iter("failure"))) == 1
+    (run,) = json.loads(ask(capsys, *words, "heap-at-start", "--format", "sarif")[1])["runs"]
+    assert [one["ruleId"] for one in run["results"] if one["level"] == "error"] == ["heap-at-start"]
+
+
+def test_a_rule_that_a_profile_cannot_show_and_several_profiles_are_wrong_use(
+    capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(SAMPLES / "heap_by_function")
+    code, _, error = ask(capsys, "heap", "dhat.json", "--fail-on", "unused-library")
+    assert (code, error) == (2, "footprint: --fail-on unused-library: `heap` searches for heap-at-start\n")
+    code, _, error = ask(capsys, "heap", "dhat.json", "dhat.json", "--fail-on", "heap-at-start")
+    assert code == 2
+    assert "--fail-on is for one profile" in error
+
+
 @pytest.mark.parametrize(
     ("words", "cause"),
     [

@@ -15,6 +15,7 @@ import footprint
 from footprint.errors import UsageError
 from footprint.model.audit import Audit
 from footprint.model.finding import Confidence, Finding, SearchedRule
+from footprint.model.object_cost import ObjectCost
 from footprint.model.row import MemoryKind
 from footprint.model.spread import Spread, Spreads
 from footprint.release.budget import (
@@ -475,6 +476,80 @@ def test_what_had_another_name_before_grew_from_what_it_took_then() -> None:
         result = only(check_audit(new, limits, old, TODAY, spreads, old_spreads))
         assert (result.grew_from, result.value, result.is_exceeded) == (100, 120, True)
         assert result.remark == "within the spread of the starts"
+
+
+STARTS = {
+    "kinds.heap": ("heap", "kinds"),
+    "retained.'liba.so'": ("/l/liba.so", "retained"),
+    "peak_bytes": ("", "peak"),
+}
+
+
+@pytest.mark.parametrize("key", STARTS)
+def test_growth_of_kinds_libraries_and_peaks_fails_beyond_the_spread_only(key: str) -> None:
+    name, table = STARTS[key]
+
+    def run(size_bytes: int, most_bytes: int) -> tuple[Audit, Spreads]:
+        row = ledger_row("/l/liba.so", size_bytes, kind=MemoryKind.HEAP if table == "kinds" else MemoryKind.DATA)
+        objects = (ObjectCost("/l/liba.so", "liba.so", size_bytes, size_bytes, None, 0, ()),)
+        spread = Spread(size_bytes - 10, size_bytes, most_bytes)
+        spreads = {
+            "kinds": Spreads(kinds={name: spread}, start_count=5),
+            "retained": Spreads(retained={name: spread}, start_count=5),
+            "peak": Spreads(peak=spread, start_count=5),
+        }
+        return replace(audit_of(row), objects=objects, peak_bytes=size_bytes), spreads[table]
+
+    old, old_spreads = run(100, 130)
+    limits = budgets(f"baseline = 'b.json'\n[budgets]\n{key} = {{ max_increase = 10 }}")
+    for size_bytes, fails in ((135, False), (150, True)):
+        new, spreads = run(size_bytes, size_bytes)
+        result = only(check_audit(new, limits, old, TODAY, spreads, old_spreads))
+        assert (result.is_exceeded, result.fails) == (True, fails)
+        assert result.remark.startswith("beyond the spread" if fails else "within the spread of the starts")
+
+
+def test_a_largest_value_limits_the_median_and_says_what_other_starts_held() -> None:
+    audit, spreads = (
+        audit_of(ledger_row("[heap]", 100 * KIB)),
+        Spreads(
+            Spread(90 * KIB, 100 * KIB, 140 * KIB),
+            owners={"[heap]": Spread(90 * KIB, 100 * KIB, 140 * KIB)},
+            start_count=5,
+        ),
+    )
+
+    def told(key: str, most_kib: int) -> tuple[bool, str]:
+        result = only(check_audit(audit, budgets(f"[budgets]\n{key} = '{most_kib} KiB'"), None, TODAY, spreads))
+        return result.fails, result.remark
+
+    for key in ("private_bytes", "owners.'[heap]'"):
+        assert told(key, 99) == (True, "the smallest of 5 starts is 90 KiB")
+        assert told(key, 100) == (False, "the largest of 5 starts is 140 KiB")
+        assert told(key, 140) == (False, "")
+        assert told(key, 89) == (True, "")
+
+
+def test_what_leaves_with_libraries_is_named_as_owners_are_and_counted_once() -> None:
+    # The program needs a and b; a needs c, and c needs d.
+    held_by = {"/p": None, "/l/liba.so.1.2": "/p", "/l/libb.so.1": "/p", "/l/libc.so.1": "/l/liba.so.1.2"}
+    retained = {"/p": 4, "/l/liba.so.1.2": 2, "/l/libb.so.1": 1, "/l/libc.so.1": 1}
+    objects = tuple(
+        ObjectCost(path, path.rsplit("/", 1)[-1].removesuffix(".2"), KIB, retained[path] * KIB, holder, 0, ())
+        for path, holder in held_by.items()
+    )
+    audit = replace(audit_of(*(ledger_row(path, KIB) for path in held_by)), objects=objects)
+
+    def value(name: str) -> int:
+        return only(checked(f"[budgets.retained]\n'{name}' = '1 MiB'", audit)).value
+
+    for name in ("/l/liba.so.1.2", "liba.so.1.2", "liba.so.1", "liba.*", "/l/liba*"):
+        assert value(name) == 2 * KIB, name
+    assert value("lib[ab].*") == 3 * KIB
+    # c leaves with a: it counts once.
+    assert value("lib[ac].*") == 2 * KIB
+    with pytest.raises(UsageError, match="there is no 'libx' among its libraries"):
+        value("libx")
 
 
 def test_a_program_with_its_version_in_its_name_is_the_same_owner() -> None:

@@ -148,7 +148,7 @@ def _run_to_peak(
         detail = f"it still ran after {timeout_seconds:g} s: its peak is that of this time (--timeout)"
         ran = replace(ran, notes=(*ran.notes, Note("peak-cut-off", words[0], detail)))
     at_peak = replace(ran.start, audit=replace(ran.audit, peak_bytes=peak.peak_bytes))
-    return replace(ran, start=at_peak, peak=peak)
+    return replace(ran, start=at_peak, peaks=None, peak=peak)
 
 
 def _input_offset() -> int | None:

@@ -3,10 +3,11 @@
 from footprint.formats.audit_json import audit_answer
 from footprint.formats.codec import encode, like
 from footprint.formats.json import Json
-from footprint.formats.run_json import OwnerSpread, RunChild, RunFigures, RunJson, RunMembers, RunPeak
+from footprint.formats.run_json import KindSpread, OwnerSpread, RunChild, RunFigures, RunJson, RunMembers, RunPeak
 from footprint.members import ABSENT
 from footprint.model.audit import Audit
 from footprint.model.peak import Peak
+from footprint.model.row import MemoryKind
 from footprint.verbs.run.result import RunResult
 
 __all__ = ("run_members",)
@@ -26,8 +27,10 @@ def _run(ran: RunResult) -> RunMembers:
         starts=ran.start_count,
         exit_code=ran.start.exit_code,
         signal=ran.start.signal,
-        figures=RunFigures(ran.private, ran.per_process),
+        figures=RunFigures(ran.private, ran.per_process, ran.peaks),
         owners=tuple([OwnerSpread(owner, *spread) for owner, spread in ran.owners.items()]),
+        kinds=tuple([KindSpread(MemoryKind(kind), *spread) for kind, spread in ran.kinds.items()]),
+        retained=tuple([OwnerSpread(path, *spread) for path, spread in ran.retained.items()]),
         children=tuple([_child(child) for child in ran.start.children]),
         peak=None if ran.peak is None else _peak(ran, ran.peak),
         failures=ran.audit.run_failures,

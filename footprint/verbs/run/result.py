@@ -8,7 +8,6 @@ from footprint.attribution.group import group_up
 from footprint.errors import Note
 from footprint.model.audit import Audit
 from footprint.model.peak import Peak
-from footprint.model.row import Row
 from footprint.model.run_failure import RunFailure, RunFailureKind, failures_of_start
 from footprint.model.spread import Spread
 from footprint.process import Snapshot
@@ -70,6 +69,9 @@ class RunResult:
         private: Private memory over all starts; None where it is not known.
         per_process: The cost of one process over all starts; None where it is not known.
         owners: Of several starts, by owner its private memory and what the kernel spends; 0 where a start lacks it.
+        kinds: Of several starts, by kind its memory.
+        retained: Of several starts, by the path of an object the private memory of all that leaves with it.
+        peaks: The peak over all starts; None where it is not known, and for the moment `peak`.
         notes: All notes on the start that is shown, and on how the starts differ.
         peak: The peak; with the moment `peak` that of the run before. None where nobody asked for it.
     """
@@ -81,7 +83,10 @@ class RunResult:
     private: Spread | None
     per_process: Spread | None
     owners: Mapping[str, Spread]
+    kinds: Mapping[str, Spread]
+    retained: Mapping[str, Spread]
     notes: tuple[Note, ...]
+    peaks: Spread | None = None
     peak: Peak | None = None
 
     @property
@@ -138,6 +143,8 @@ def median_start(
             signal or ("ended by footprint" if code is None else f"exit code {code}") for code, signal in endings
         )
         notes.append(Note("starts-differ", command[0], f"its starts ended differently: {', '.join(texts)}"))
+    several = [start.audit for start in ordered] if len(ordered) > 1 else []
+    costs = [[(each.path, each.retained_bytes) for each in one.objects] for one in several]
     return RunResult(
         command=command,
         when=when,
@@ -145,8 +152,11 @@ def median_start(
         start_count=len(ordered),
         private=_spread(start.audit.totals.private.bytes for start in ordered),
         per_process=_spread(start.audit.totals.per_process.bytes for start in ordered),
-        owners=_owner_spreads([start.audit.ledger for start in ordered]) if len(ordered) > 1 else {},
+        owners=_spreads_by([[(row.owner, row.bytes) for row in one.ledger] for one in several]),
+        kinds=_spreads_by([[(row.kind.value, row.bytes) for row in one.ledger] for one in several]),
+        retained=_spreads_by(costs) if all(costs) else {},
         notes=tuple(notes),
+        peaks=_spread(map(_peak_bytes, ordered)),
         peak=chosen.peak,
     )
 
@@ -169,16 +179,16 @@ def _failures(number: int, start: Start, expected: Expected) -> list[RunFailure]
     return [one for one in found if one.kind not in expected.allowed]
 
 
-def _owner_spreads(ledgers: Sequence[Iterable[Row]]) -> dict[str, Spread]:
-    """Return how far each owner differs between starts, without those whose private memory is unknown."""
+def _spreads_by(starts: Sequence[Iterable[tuple[str, int | None]]]) -> dict[str, Spread]:
+    """Return how far the sum of each name differs between starts, without those of which a part is unknown."""
     sums: dict[str, list[int | None]] = {}
-    for number, rows in enumerate(ledgers):
-        for row in rows:
-            sizes = sums.setdefault(row.owner, [0] * len(ledgers))
+    for number, parts in enumerate(starts):
+        for name, size_bytes in parts:
+            sizes = sums.setdefault(name, [0] * len(starts))
             known = sizes[number]
-            sizes[number] = None if known is None or row.bytes is None else known + row.bytes
-    spreads = {owner: _spread(sizes) for owner, sizes in sums.items()}
-    return {owner: spread for owner, spread in spreads.items() if spread is not None}
+            sizes[number] = None if known is None or size_bytes is None else known + size_bytes
+    spreads = {name: _spread(sizes) for name, sizes in sums.items()}
+    return {name: spread for name, spread in spreads.items() if spread is not None}
 
 
 def _spread(figures: Iterable[int | None]) -> Spread | None:
