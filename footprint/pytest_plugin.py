@@ -8,7 +8,7 @@ import inspect
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
@@ -19,6 +19,7 @@ from footprint.errors import FootprintError, UsageError
 if TYPE_CHECKING:
     from footprint.model.audit import Audit
     from footprint.release.budget import Budgets, Checked
+    from footprint.verbs.run.result import RunResult
 
 __all__ = ("Footprint",)
 
@@ -224,7 +225,8 @@ def _check(item: pytest.Item, target: object, limits: Mapping[str, Any], where: 
     budgets = _budgets(limits, where, str(item.config.rootpath))
     options = {key: limits[key] for key in _RUN_KEYS if key in limits}
     if isinstance(target, list | tuple):
-        checked = check(_audit(target, options), budgets)
+        ran = _run(target, options)
+        checked = check(ran.audit, budgets, spreads=ran.spreads)
     elif options:
         raise UsageError(f"{where}: `{next(iter(options))}` goes with a command, not with a running process")
     else:
@@ -283,15 +285,20 @@ def _budgets(limits: Mapping[str, Any], where: str, root: str) -> "Budgets":
 
 
 def _audit(target: object, options: Mapping[str, Any]) -> "Audit":
-    if not isinstance(target, list | tuple):
-        from footprint.verbs.audit.call import audit  # noqa: PLC0415 # the same
+    if isinstance(target, list | tuple):
+        return _run(target, options).audit
+    from footprint.verbs.audit.call import audit  # noqa: PLC0415 # the same
 
-        return audit(_named(target), **options)
+    return audit(_named(target), **options)
+
+
+def _run(command: Sequence[object], options: Mapping[str, Any]) -> "RunResult":
     from footprint.verbs.run.call import run  # noqa: PLC0415 # the same
 
-    if not target or not all(isinstance(word, str | os.PathLike) for word in target):
-        raise UsageError(f"{target!r} is not a command: use the program and its arguments as texts")
-    return run([os.fspath(word) for word in target], **options).audit
+    words = [os.fspath(word) for word in command if isinstance(word, str | os.PathLike)]
+    if not words or len(words) < len(command):
+        raise UsageError(f"{command!r} is not a command: use the program and its arguments as texts")
+    return run(words, **options)
 
 
 def _named(target: object) -> int | str:

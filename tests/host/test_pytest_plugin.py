@@ -1,9 +1,12 @@
 """The pytest plugin with commands that it starts itself, and with processes that a test starts."""
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+import footprint
 
 pytest_plugins = ["pytester"]
 
@@ -210,3 +213,29 @@ def test_the_mark_fails_where_the_command_crashes_exits_with_another_code_or_is_
         "The run failed: it ended before it printed the line that was waited for.",
     ):
         result.stdout.fnmatch_lines([f"*{cause}*"])
+
+
+def test_growth_fails_only_beyond_the_spread_of_the_starts(run: Run, tmp_path: Path) -> None:
+    count = tmp_path / "count"
+    # Each start takes a MiB more than the one before it.
+    script = f"import pathlib; at = pathlib.Path({str(count)!r}); n = int(at.read_text()); at.write_text(str(n + 1)); "
+    script += "import os; kept = bytearray(b'x') * (n << 20); os._exit(0)"
+    command = [sys.executable, "-ISc", script]
+    count.write_text("1")
+    footprint.save(footprint.run(command, starts=3), tmp_path / "baseline.json")
+    # Starts of 2, 3 and 4 MiB after those of 1, 2 and 3; then 5, 6 and 7.
+    count.write_text("2")
+    result = run(f"""
+        import pytest
+        pytestmark = pytest.mark.footprint(
+            starts=3, private={{"max_increase": 0}}, baseline={str(tmp_path / "baseline.json")!r}
+        )
+
+        def test_within():
+            return {command!r}
+
+        def test_beyond():
+            return {command!r}
+    """)
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["*beyond the spread of the starts, with 95 % confidence*"])

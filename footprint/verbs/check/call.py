@@ -92,7 +92,7 @@ def _toml(path: str) -> tuple[dict[str, Any], Mapping[tuple[str, ...], int]]:
         raise InputError(path, f"it is not TOML: {error}") from error
 
 
-def check(
+def check(  # noqa: PLR0913 # all but the first two have their name
     target: Named | AnyTarget | Audited,
     budgets: Budgets,
     *,
@@ -102,6 +102,7 @@ def check(
     debug: DebugSearch | None = STANDARD_PLACES,
     has_page_maps: bool = False,
     map: StrPath | None = None,  # noqa: A002 # as the option is called
+    spreads: Spreads = ONE_START,
 ) -> Checked:
     """Check a process, program, group or saved audit against budgets.
 
@@ -114,6 +115,7 @@ def check(
         debug: As for `audit`.
         has_page_maps: As for `audit`.
         map: As for `diff`.
+        spreads: How far the starts differ, if the target is the audit of a `run`; a saved run has this itself.
 
     Raises:
         AccessError: If the target or the baseline cannot be read.
@@ -122,7 +124,7 @@ def check(
         UsageError: If a budget is about something that is missing, or needs a baseline that is not named.
     """
     audited = (
-        AuditedTarget(target)
+        AuditedTarget(target, spreads)
         if is_audited(target)
         else _audit(target, budgets, pid, root, debug, has_page_maps=has_page_maps)
     )

@@ -9,7 +9,7 @@ from footprint.errors import Note
 from footprint.model.audit import Audit
 from footprint.model.peak import Peak
 from footprint.model.run_failure import RunFailure, RunFailureKind, failures_of_start
-from footprint.model.spread import Spread
+from footprint.model.spread import Spread, Spreads
 from footprint.process import Snapshot
 from footprint.process.launch.moment import When
 
@@ -93,6 +93,11 @@ class RunResult:
     def audit(self) -> Audit:
         """The audit of the median start."""
         return self.start.audit
+
+    @property
+    def spreads(self) -> Spreads:
+        """How far the starts differ, as `check` takes it together with the audit."""
+        return Spreads(self.private, self.per_process, self.owners, self.start_count)
 
 
 class Expected(NamedTuple):
