@@ -165,7 +165,7 @@ class _Modules:
 def _fits(image: Image, module: Module) -> bool:
     """Return whether a file has the build-id of a mapping, or the loader would map its code like this mapping."""
     if module.build_id or module.has_file_addrs:
-        return module.build_id == (build_id(image) or "")
+        return not module.build_id or module.build_id == build_id(image)
     size_bytes = module.end_addr - module.start_addr
     for load in image.loads:
         start = load.offset // _PAGE_BYTES * _PAGE_BYTES

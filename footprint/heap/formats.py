@@ -1,5 +1,6 @@
 """The formats of heap profiles: each is recognised by its first bytes."""
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import chain
 from typing import Final, NamedTuple
@@ -11,9 +12,14 @@ from footprint.heap.go import looks_like_go, read_go
 from footprint.heap.gperftools import looks_like_gperftools, read_gperftools
 from footprint.heap.heaptrack import looks_like_heaptrack, read_heaptrack
 from footprint.heap.jemalloc import looks_like_jemalloc, read_jemalloc
+from footprint.heap.leaksanitizer import looks_like_leaksanitizer, read_leaksanitizer
+from footprint.heap.malloc_info import looks_like_malloc_info, read_malloc_info
 from footprint.heap.massif import looks_like_massif, read_massif
+from footprint.heap.mtrace import looks_like_mtrace, read_mtrace
+from footprint.heap.nmt import looks_like_nmt, read_nmt
 from footprint.heap.pprof import looks_like_pprof, read_pprof
 from footprint.heap.profile import Buffer, Profile
+from footprint.heap.v8 import looks_like_v8, read_v8
 
 __all__ = ("FORMATS", "HeapFormat", "looks_like_profile", "read_profile")
 
@@ -41,14 +47,54 @@ FORMATS: Final = (
     HeapFormat("gperftools", looks_like_gperftools, read_gperftools),
     HeapFormat("jemalloc", looks_like_jemalloc, read_jemalloc),
     HeapFormat("pprof", looks_like_pprof, read_pprof),
+    HeapFormat("V8", looks_like_v8, read_v8),
+    HeapFormat("mtrace", looks_like_mtrace, read_mtrace),
+    HeapFormat("malloc_info", looks_like_malloc_info, read_malloc_info),
+    HeapFormat("NMT", looks_like_nmt, read_nmt),
+    # The report may be anywhere in the output of a program.
+    HeapFormat("LeakSanitizer", looks_like_leaksanitizer, read_leaksanitizer),
 )
 """All formats. A new one is a module with these two functions, and a line here."""
 
-# Texts that tools make from profiles, with loss: the file to read instead.
-_RENDERED: Final = (
-    (b"# callgrind format", "an XTree in callgrind's format: Valgrind writes massif's to a file named `*.ms`"),
-    (b"-" * 80 + b"\nCommand:", "the output of ms_print: read the file that it was made from"),
-    (b"--- symbol\n", "a profile that pprof or jeprof has rewritten: read the one that it was made from"),
+# Files that are not read, by their first bytes: what they are, and what to do instead.
+_REFUSED: Final = tuple(
+    (re.compile(start, re.DOTALL), cause)
+    for start, cause in (
+        (rb"# callgrind format", "an XTree in callgrind's format: Valgrind writes massif's to a file named `*.ms`"),
+        (rb"-{80}\nCommand:", "the output of ms_print: read the file that it was made from"),
+        (rb"--- symbol\n", "a profile that pprof or jeprof has rewritten: read the one that it was made from"),
+        (
+            rb"(?:\x04\x22\x4d\x18.{1,24})?memray\0",
+            "a recording of memray: `memray table` shows it; footprint reads a recording of `heaptrack python3 ...`",
+        ),
+        (
+            rb"\x80[\x02-\x05].{0,32}tracemalloc",
+            (
+                "a snapshot of tracemalloc is a pickle, which can run code, so it is not opened: Python shows it with "
+                "`tracemalloc.Snapshot.load(FILE).statistics('lineno')`; footprint reads `heaptrack python3 ...`"
+            ),
+        ),
+        (
+            rb'\{"snapshot":\{"meta"',
+            (
+                "a heap snapshot of V8, which has objects and no calls: Chrome's developer tools show it; footprint "
+                "reads the sampled profile of `node --heap-prof`"
+            ),
+        ),
+        (
+            rb"(?:goroutine|threadcreate) profile: |--- (?:contention|mutex):",
+            "a profile of Go, not of memory: that one is at `/debug/pprof/heap`",
+        ),
+        (rb"\0{8}\x03\0{7}\0{8}", "a CPU profile of gperftools, not of memory: HEAPPROFILE writes that one"),
+        (rb"PERFILE2", "a recording of perf, not of memory"),
+        (
+            rb"JAVA PROFILE 1|FLR\0",
+            (
+                "a heap dump or flight recording of Java, whose objects are in Java's own heap: tools of the JDK read "
+                "it; footprint reads `jcmd PID VM.native_memory`"
+            ),
+        ),
+    )
 )
 
 
@@ -80,8 +126,8 @@ def read_profile(data: Buffer, name: str, choose: Callable[[Profile], Collection
     start, pieces = _opened(data, name)
     found = _format_of(start)
     if found is None:
-        for begin, cause in _RENDERED:
-            if start.startswith(begin):
+        for begin, cause in _REFUSED:
+            if begin.match(start):
                 raise UnsupportedError(name, cause, 0)
         *others, last = [one.name for one in FORMATS]
         raise InputError(name, f"not a profile of {', '.join(others)} or {last}", 0)

@@ -15,7 +15,7 @@ __all__ = ("looks_like_go", "read_go")
 _AMOUNTS: Final = rb"([0-9]{1,18}): ([0-9]{1,18}) \[([0-9]{1,18}): ([0-9]{1,18})\] @"
 _HEADER: Final = re.compile(rb"heap profile: " + _AMOUNTS + rb" heap/([0-9]{1,18})")
 _ROW: Final = re.compile(_AMOUNTS + rb"((?: 0x[0-9a-f]{1,16})*)\s*")
-_CALL: Final = re.compile(rb"#\t+0x([0-9a-f]{1,16})(?:\t+(.+)\+0x[0-9a-f]{1,16}\t+(.+):([0-9]{1,9}))?\s*")
+_CALL: Final = re.compile(rb"#\t+0x([0-9a-f]{1,16})(?:\t+([^\t]+)\+0x[0-9a-f]{1,16}\t+([^\t]+):([0-9]{1,9}))?\s*")
 _MARK: Final = re.compile(rb"\n#\t+0x|\n# runtime\.MemStats")
 
 

@@ -31,6 +31,9 @@ _UNTIL_THE_END: Final = frozenset({"dhat", "heaptrack", "xtree"})
 GO_HEAP: Final = "[go heap]"
 V8_HEAP: Final = "[v8 heap]"
 
+# The end of a mapping from 0 on whose addresses are those of its file.
+WHOLE_FILE: Final = (1 << 64) - 1
+
 
 class Counted(StrEnum):
     """The unit of the amounts of a profile."""
@@ -85,7 +88,7 @@ class Module(NamedTuple):
     @property
     def has_file_addrs(self) -> bool:
         """Whether the profile has addresses of this file, not of the process: jemalloc_pprof writes such mappings."""
-        return self.start_addr == 0 and self.end_addr == (1 << 64) - 1
+        return self.start_addr == 0 and self.end_addr == WHOLE_FILE
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ import pytest
 
 import footprint
 from footprint import decompression, heap
-from footprint.errors import InputError
-from footprint.heap import Counted, HeapSnapshot, Profile, formats, looks_like_profile
+from footprint.errors import InputError, UnsupportedError
+from footprint.heap import Counted, HeapSnapshot, Profile, formats, looks_like_profile, read_profile
 from footprint.heap.formats import FORMATS, HeapFormat
 
 CORPUS = Path(__file__).resolve().parents[1] / "corpus" / "heap"
@@ -38,7 +38,7 @@ def test_every_module_that_reads_a_format_has_a_line_in_the_table() -> None:
 def test_a_format_with_a_line_in_the_table_is_read_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "toy.heap"
     path.write_bytes(TOY)
-    with pytest.raises(InputError, match="not a profile of massif, DHAT, heaptrack, Go, gperftools, jemalloc or pprof"):
+    with pytest.raises(InputError, match=r"not a profile of massif, DHAT, heaptrack, .* NMT or LeakSanitizer"):
         footprint.heap_profile(str(path))
     monkeypatch.setattr(formats, "FORMATS", (*FORMATS, HeapFormat("toy", looks_like_toy, read_toy)))
     assert looks_like_profile(TOY, "toy")
@@ -67,3 +67,30 @@ def test_the_line_ends_of_a_terminal_change_no_profile(
     # Pieces end anywhere, also inside of an end of line.
     monkeypatch.setattr(decompression, "PIECE_BYTES", 101)
     assert heap.read_profile(terminal, "x").snapshots == expected.snapshots
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        (b"# callgrind format\n", "an XTree in callgrind's format"),
+        (b"-" * 80 + b"\nCommand:  ./a\n", "the output of ms_print"),
+        (b"--- symbol\nbinary=/a\n", "a profile that pprof or jeprof has rewritten"),
+        (b"memray\0\x0d\0\0\0", "a recording of memray"),
+        # compressed: a frame of LZ4
+        (b"\x04\x22\x4d\x18\x40\x40\xc0\x36\x0c\0\0\xf9\x05memray\0\x0d\0", "a recording of memray"),
+        (
+            b"\x80\x05\x95M\x05\0\0\0\0\0\0\x8c\x0btracemalloc\x94\x8c\x08Snapshot",
+            "a snapshot of tracemalloc is a pickle",
+        ),
+        (b'{"snapshot":{"meta":{"node_fields":["type"', "a heap snapshot of V8"),
+        (b"goroutine profile: total 1\n", "a profile of Go, not of memory"),
+        (b"--- mutex:\ncycles/second=1\n", "a profile of Go, not of memory"),
+        (b"\0" * 8 + b"\3" + b"\0" * 15, "a CPU profile of gperftools"),
+        (b"JAVA PROFILE 1.0.2\0", "a heap dump or flight recording of Java"),
+        (b"PERFILE2", "a recording of perf"),
+    ],
+)
+def test_what_is_not_read_is_refused_by_name(text: bytes, cause: str) -> None:
+    assert not looks_like_profile(text, "a text")
+    with pytest.raises(UnsupportedError, match=cause):
+        read_profile(text, "a text")
