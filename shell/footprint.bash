@@ -37,7 +37,7 @@ _footprint() {
                 --heap | --binary | --html | -o | --output) kind=file ;;
                 --by) kind=none values='owner kind section symbol' ;;
                 --root | --debug-dir) kind=folder ;;
-                --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof html' ;;
+                --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof dot html' ;;
                 --color) kind=none values='auto always never' ;;
             esac
             ;;
@@ -47,7 +47,7 @@ _footprint() {
                 --when | --when-output | --timeout | --starts | --massif-timeout | --expect-exit | --allow | -n | --count | --top | --table) kind=none ;;
                 --massif-out | -o | --output) kind=file ;;
                 --by) kind=none values='owner kind section symbol' ;;
-                --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof html' ;;
+                --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof dot html' ;;
                 --color) kind=none values='auto always never' ;;
             esac
             ;;
@@ -56,7 +56,7 @@ _footprint() {
             case $prev in
                 --drop | --when | --when-output | --timeout | --starts | -n | --count | --top | --table) kind=none ;;
                 -o | --output) kind=file ;;
-                --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof html' ;;
+                --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof dot html' ;;
                 --color) kind=none values='auto always never' ;;
             esac
             ;;
@@ -69,17 +69,18 @@ _footprint() {
                 --min-size | --name | --top | --table) kind=none ;;
                 --sort) kind=none values='size address name' ;;
                 --debug-dir) kind=folder ;;
-                --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof html' ;;
+                --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof dot html' ;;
                 --color) kind=none values='auto always never' ;;
             esac
             ;;
         libraries)
-            options='--tree --why -n --count --root --page-size --top --fail-on -o --output --format --table --json --color -q --quiet -v --verbose --strict -h --help'
+            options='--tree --depth --why -n --count --root --page-size --sort --top --fail-on -o --output --format --table --json --color -q --quiet -v --verbose --strict -h --help'
             case $prev in
-                --why | -n | --count | --page-size | --top | --fail-on | --table) kind=none ;;
+                --depth | --why | -n | --count | --page-size | --top | --fail-on | --table) kind=none ;;
                 --root) kind=folder ;;
+                --sort) kind=none values='load retained floor users name' ;;
                 -o | --output) kind=file ;;
-                --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof html' ;;
+                --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof dot html' ;;
                 --color) kind=none values='auto always never' ;;
             esac
             ;;
@@ -89,7 +90,7 @@ _footprint() {
                 -n | --count | --top | --fail-on | --table) kind=none ;;
                 --debug-dir) kind=folder ;;
                 -o | --output) kind=file ;;
-                --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof html' ;;
+                --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof dot html' ;;
                 --color) kind=none values='auto always never' ;;
             esac
             ;;
@@ -99,7 +100,7 @@ _footprint() {
                 --pid | --table) kind=none ;;
                 --root) kind=folder ;;
                 -o | --output) kind=file ;;
-                --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof html' ;;
+                --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof dot html' ;;
                 --color) kind=none values='auto always never' ;;
             esac
             ;;
@@ -111,7 +112,7 @@ _footprint() {
                 --sort) kind=none values='allocated blocks temporary lifetime read written leaked' ;;
                 --binary | --html | -o | --output) kind=file ;;
                 --root | --debug-dir) kind=folder ;;
-                --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof html' ;;
+                --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof dot html' ;;
                 --color) kind=none values='auto always never' ;;
             esac
             ;;
@@ -122,7 +123,7 @@ _footprint() {
                 --model) kind=none values='exec fork threads' ;;
                 --root) kind=folder ;;
                 -o | --output) kind=file ;;
-                --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof html' ;;
+                --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof dot html' ;;
                 --color) kind=none values='auto always never' ;;
             esac
             ;;
@@ -132,7 +133,7 @@ _footprint() {
                 -n | --count | --top | --pid | --tree | --name | --cgroup | --unit | --container | --table) kind=none ;;
                 --binary | --map | --html | -o | --output) kind=file ;;
                 --root | --debug-dir) kind=folder ;;
-                --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof html' ;;
+                --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof dot html' ;;
                 --color) kind=none values='auto always never' ;;
             esac
             ;;
@@ -142,7 +143,7 @@ _footprint() {
                 --config | --map | -o | --output | --html) kind=file ;;
                 --pid | --tree | --name | --cgroup | --unit | --container | --table) kind=none ;;
                 --root | --debug-dir) kind=folder ;;
-                --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof html' ;;
+                --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof dot html' ;;
                 --color) kind=none values='auto always never' ;;
             esac
             ;;
@@ -158,7 +159,7 @@ _footprint() {
             case $prev in
                 --history | -o | --output) kind=file ;;
                 --version | --commit | --program | --time | --pid | --tree | --name | --cgroup | --unit | --container | --table) kind=none ;;
-                --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof html' ;;
+                --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof dot html' ;;
                 --color) kind=none values='auto always never' ;;
             esac
             ;;
@@ -168,7 +169,7 @@ _footprint() {
             case $prev in
                 --history | -o | --output) kind=file ;;
                 --program | --figure | --owner | --last | --table) kind=none ;;
-                --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof html' ;;
+                --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof dot html' ;;
                 --color) kind=none values='auto always never' ;;
             esac
             ;;
@@ -182,7 +183,7 @@ _footprint() {
             options='-o --output --format --table --json --color -h --help'
             case $prev in
                 -o | --output) kind=file ;;
-                --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof html' ;;
+                --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof dot html' ;;
                 --table) kind=none ;;
                 --color) kind=none values='auto always never' ;;
             esac
@@ -192,7 +193,7 @@ _footprint() {
             kind=none
             case $prev in
                 -o | --output) kind=file ;;
-                --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof html' ;;
+                --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof dot html' ;;
                 --table) kind=none ;;
                 --color) kind=none values='auto always never' ;;
             esac

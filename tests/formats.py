@@ -21,8 +21,14 @@ ISSUES = {"sarif", "junit", "github", "gitlab"}
 FIGURES = {"openmetrics", "gitlab-metrics"}
 STACKS = {"folded", "speedscope", "pprof"}
 PAGE = {"html"}
+GRAPH = {"dot"}
 
 _BEGINNINGS = {"markdown": "<!-- footprint: ", "html": "<!doctype html>"}
+# https://graphviz.org/doc/info/lang.html
+_DOT_TEXT = r'"(?:[^"\\\n]|\\.)*"'
+_DOT = rf"""(?x) digraph\ {_DOT_TEXT}\ \{{ \n (?: \ \ [^"\n]*;\n )*
+    (?: \ \ n\d+ (?:\ ->\ n\d+)? \ \[label={_DOT_TEXT} [^"\]\n]* \];\n )+ \}}\n"""
+_FORMS = {"dot": _DOT, "folded": r"(?:.* \d+\n)+"}
 # https://docs.github.com/actions: workflow commands. A property has no raw comma or colon, a message no line break.
 _PROPERTY = r"(?:(?:file|title)=[^,:]+|line=[1-9]\d*)"
 _WORKFLOW_COMMAND = rf"::(?:error|warning|notice) {_PROPERTY}(?:,{_PROPERTY})*::.+"
@@ -59,8 +65,8 @@ def check_format(format_: str, data: bytes) -> None:
         assert len({line.count("\t") for line in text.splitlines()}) == 1
     elif format_ in _BEGINNINGS:
         assert text.startswith(_BEGINNINGS[format_])
-    elif format_ == "folded":
-        assert all(line.rpartition(" ")[2].isdigit() for line in text.splitlines())
+    elif format_ in _FORMS:
+        assert re.fullmatch(_FORMS[format_], text)
 
 
 def _check_issues(format_: str, text: str) -> None:
@@ -84,5 +90,7 @@ def check_every_format(captured: Captured, verb: str, words: Sequence[str], give
         check_format(format_, ask(captured, *asked))
         return
     error = ask(captured, *asked, code=2).decode()
-    assert error.startswith(f"footprint: `{verb}` does not write {format_}: it writes text, json, markdown, csv, tsv")
+    # What no audit writes is refused before the processes are looked for.
+    ends = f"does not write {format_}: it writes text, json, markdown, csv, tsv"
+    assert error.startswith((f"footprint: `{verb}` {ends}", f"footprint: `{words[0]}` {ends}"))
     assert set(error.strip().rpartition("it writes ")[2].split(", ")) == given

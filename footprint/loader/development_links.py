@@ -37,7 +37,9 @@ class DevelopmentLinks:
             names = links.get(self._system.real_path(linked.path)) or links.get(soname)
             if names:
                 return usual[1] if usual and usual[1] in names else names[0]
-        return None
+        # A library whose soname has no version is its own link, also where it was deleted since.
+        own = _LINK.fullmatch(soname)
+        return own[1] if own else None
 
     def _links(self, home: str) -> dict[str, list[str]]:
         """Return the names of the links in a directory by the file that they lead to, or the soname in their script."""

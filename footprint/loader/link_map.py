@@ -49,6 +49,7 @@ class Linked:
         found_by: The rule by which it was found.
         loader: The object that first needed it; None for the program and for preloaded libraries.
         dependencies: The libraries that it needs, in the order of its dynamic section.
+        directory_owner: The object whose RPATH or RUNPATH names its directory; None where another rule found it.
     """
 
     path: str
@@ -56,6 +57,7 @@ class Linked:
     found_by: FoundBy
     loader: int | None
     dependencies: tuple[Dependency, ...]
+    directory_owner: int | None = None
 
 
 @json_members("name requester cause")
@@ -334,7 +336,9 @@ class _Closure:
         mapped = self._by_library.get(found.library)
         is_new = mapped is None
         if mapped is None:
-            mapped = self._by_library[found.library] = MapEntry(*found, requester)
+            mapped = self._by_library[found.library] = MapEntry(
+                found.path, found.library, found.found_by, requester, found.directory_owner
+            )
         for each in self._search.names_of(mapped, name, is_new=is_new):
             self._names.setdefault(each, mapped)
         return mapped
@@ -365,4 +369,5 @@ def _linked(mapped: MapEntry) -> Linked:
         mapped.found_by,
         None if loader is None or mapped.found_by is FoundBy.PRELOAD else loader.number,
         tuple([Dependency(name, None if found is None else found.number) for name, found in mapped.dependencies]),
+        None if mapped.directory_owner is None else mapped.directory_owner.number,
     )

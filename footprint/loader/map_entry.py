@@ -32,11 +32,19 @@ class FoundBy(StrEnum):
 
 
 class FoundLibrary(NamedTuple):
-    """A library, with the path and the rule by which it was found."""
+    """A library, with the path and the rule by which it was found.
+
+    Attributes:
+        path: The path.
+        library: The file.
+        found_by: The rule.
+        directory_owner: The object whose RPATH or RUNPATH names its directory; None where another rule found it.
+    """
 
     path: str
     library: Library
     found_by: FoundBy
+    directory_owner: "MapEntry | None" = None
 
 
 class RefusedFile(NamedTuple):
@@ -55,6 +63,7 @@ class MapEntry:
         library: The file.
         found_by: The rule that found it.
         loader: The object that brought it in; for a preloaded one, the program.
+        directory_owner: The object whose RPATH or RUNPATH names its directory; None where another rule found it.
         program: The program; for the program, itself.
         path_owners: Itself and the chain of its loaders, nearest first, without those that have no RPATH or RUNPATH.
         dependencies: The names that it needs, in order, each with the object or None.
@@ -71,6 +80,7 @@ class MapEntry:
     library: Library
     found_by: FoundBy
     loader: "MapEntry | None"
+    directory_owner: "MapEntry | None" = None
     program: "MapEntry" = field(init=False)
     path_owners: "tuple[MapEntry, ...]" = ()
     dependencies: "list[tuple[str, MapEntry | None]]" = field(default_factory=list)
@@ -103,5 +113,5 @@ class MapEntry:
 
     def unlink(self) -> None:
         """Drop the references to other entries: they form cycles, which would keep files open."""
-        self.loader, self.dependencies, self.path_owners = None, [], ()
+        self.loader, self.directory_owner, self.dependencies, self.path_owners = None, None, [], ()
         del self.program

@@ -49,17 +49,17 @@ class MuslSearch:
             return self._loader() if is_glibc else found
         if len(name.encode("utf-8", "surrogateescape")) > _LONGEST_NAME_BYTES:
             return None
-        for found_by, places in self._places(requester):
+        for found_by, places, owner in self._places(requester):
             requester.count_searched(len(places))
             for place in places:
                 found = self._file(f"{place}/{name}", found_by)
                 if found is not None:
-                    return found
+                    return found._replace(directory_owner=owner) if isinstance(found, FoundLibrary) else found
         return None
 
     def looked_in(self, requester: MapEntry) -> tuple[str, ...]:
         """Return the directories that are searched for the libraries of an object."""
-        return tuple(dict.fromkeys([f"{place}/" for _, places in self._places(requester) for place in places]))
+        return tuple(dict.fromkeys([f"{place}/" for _, places, _ in self._places(requester) for place in places]))
 
     def is_there_for_others(self, name: str, requester: MapEntry) -> bool:
         """Return False: musl skips no file; one for another machine ends the search."""
@@ -97,15 +97,15 @@ class MuslSearch:
         path, library = self.target.path, self.target.library
         return FoundLibrary(path, library, FoundBy.INTERPRETER) if path is not None and library is not None else None
 
-    def _places(self, requester: MapEntry) -> Iterator[tuple[FoundBy, tuple[str, ...]]]:
+    def _places(self, requester: MapEntry) -> Iterator[tuple[FoundBy, tuple[str, ...], MapEntry | None]]:
         if self._library_path:
-            yield FoundBy.ENVIRONMENT, self._library_path
+            yield FoundBy.ENVIRONMENT, self._library_path, None
         for each in requester.path_owners:
             runpath, rpath = each.library.linkage.runpath, each.library.linkage.rpath
             if each.runpath is None:
                 each.runpath = self._expanded((rpath if runpath is None else runpath) or "", each)
-            yield (FoundBy.RPATH if runpath is None else FoundBy.RUNPATH), each.runpath
-        yield FoundBy.DEFAULT, self._system_directories
+            yield (FoundBy.RPATH if runpath is None else FoundBy.RUNPATH), each.runpath, each
+        yield FoundBy.DEFAULT, self._system_directories, None
 
     def _expanded(self, text: str, owner: MapEntry) -> tuple[str, ...]:
         if "$" not in text:

@@ -52,9 +52,9 @@ class GlibcSearch:
         if "/" in name:
             there = self._file(name)
             return FoundLibrary(name, there, FoundBy.PATH) if isinstance(there, Library) else there
-        for found_by, places in self._places(requester):
+        for found_by, places, owner in self._places(requester):
             requester.count_searched(len(places))
-            found = self._in(places, name, found_by)
+            found = self._in(places, name, found_by, owner)
             if found is not None:
                 return found
         key = name, bool(requester.library.linkage.flags_1 & abi.DF_1_NODEFLIB)
@@ -64,7 +64,7 @@ class GlibcSearch:
 
     def looked_in(self, requester: MapEntry) -> tuple[str, ...]:
         """Return the directories that are searched for the libraries of an object, without those of the cache."""
-        found = [directory for _, places in self._places(requester) for directory in places]
+        found = [directory for _, places, _ in self._places(requester) for directory in places]
         if not requester.library.linkage.flags_1 & abi.DF_1_NODEFLIB:
             found += self.target.system_directories
         return tuple(dict.fromkeys(found))
@@ -121,8 +121,8 @@ class GlibcSearch:
                 return FoundLibrary(directory + name, there, FoundBy.DEFAULT)
         return None
 
-    def _places(self, requester: MapEntry) -> Iterator[tuple[FoundBy, tuple[str, ...]]]:
-        """Yield the directories from the requester, its loaders and the caller, with their rules."""
+    def _places(self, requester: MapEntry) -> Iterator[tuple[FoundBy, tuple[str, ...], MapEntry | None]]:
+        """Yield the directories from the requester, its loaders and the caller, with their rules and owners."""
         runpath = requester.library.linkage.runpath
         if runpath is None:
             for each in requester.path_owners:
@@ -130,13 +130,13 @@ class GlibcSearch:
                 if linkage.rpath is not None and linkage.runpath is None:
                     if each.rpath is None:
                         each.rpath = self._directories(linkage.rpath, ":", each)
-                    yield FoundBy.RPATH, each.rpath
+                    yield FoundBy.RPATH, each.rpath, each
         if self._library_path:
-            yield FoundBy.ENVIRONMENT, self._from_environment(requester.program)
+            yield FoundBy.ENVIRONMENT, self._from_environment(requester.program), None
         if runpath is not None:
             if requester.runpath is None:
                 requester.runpath = self._directories(runpath, ":", requester)
-            yield FoundBy.RUNPATH, requester.runpath
+            yield FoundBy.RUNPATH, requester.runpath, requester
 
     def _from_environment(self, program: MapEntry) -> tuple[str, ...]:
         key = self._origin(program) if "$" in self._library_path else None
@@ -169,7 +169,9 @@ class GlibcSearch:
     def _absolute(self, path: str) -> str:
         return path if path.startswith("/") else f"{self._cwd}/{path}"
 
-    def _in(self, places: tuple[str, ...], name: str, found_by: FoundBy) -> FoundLibrary | RefusedFile | None:
+    def _in(
+        self, places: tuple[str, ...], name: str, found_by: FoundBy, owner: MapEntry | None = None
+    ) -> FoundLibrary | RefusedFile | None:
         for place in places:
             prefixes = self._prefixes.get(place)
             if prefixes is None:
@@ -177,7 +179,7 @@ class GlibcSearch:
             for prefix in prefixes:
                 found = self._file(prefix + name)
                 if isinstance(found, Library):
-                    return FoundLibrary(prefix + name, found, found_by)
+                    return FoundLibrary(prefix + name, found, found_by, owner)
                 if found is not None:
                     return found
         return None

@@ -69,6 +69,7 @@ class Format(StrEnum):
     FOLDED = "folded"
     SPEEDSCOPE = "speedscope"
     PPROF = "pprof"
+    DOT = "dot"
     HTML = "html"
 
 
@@ -133,6 +134,16 @@ class Sort(StrEnum):
 
     SIZE = "size"
     ADDRESS = "address"
+    NAME = "name"
+
+
+class LibrarySort(StrEnum):
+    """The order of the objects of a process."""
+
+    LOAD = "load"
+    RETAINED = "retained"
+    FLOOR = "floor"
+    USERS = "users"
     NAME = "name"
 
 
@@ -298,6 +309,8 @@ _ENDINGS: Final = {
     ".prom": Format.OPENMETRICS,
     ".folded": Format.FOLDED,
     ".pb.gz": Format.PPROF,
+    ".dot": Format.DOT,
+    ".gv": Format.DOT,
     ".html": Format.HTML,
 }
 

@@ -14,6 +14,7 @@ from footprint.formats.text import plain
 from footprint.verbs.options import Color, Format, OutputOptions
 
 if TYPE_CHECKING:
+    from footprint.formats.dot import Digraph
     from footprint.formats.issues import Issues
     from footprint.formats.json import Json
     from footprint.formats.metrics import MetricFamily
@@ -44,6 +45,7 @@ class Answer(NamedTuple, Generic[_Found]):
         figures: The values to watch over time.
         stacks: The sizes of stacks, for viewers of profiles.
         report: The HTML report.
+        graph: Nodes and edges.
     """
 
     verb: str
@@ -54,6 +56,7 @@ class Answer(NamedTuple, Generic[_Found]):
     figures: Callable[[_Found], "list[MetricFamily]"] | None = None
     stacks: Callable[[_Found], "Stacks"] | None = None
     report: Callable[[_Found, str], str] | None = None
+    graph: Callable[[_Found], "Digraph"] | None = None
 
 
 class _Writer(NamedTuple):
@@ -79,6 +82,7 @@ _WRITERS: Final = {
     Format.FOLDED: _Writer("stacks", "formats.folded", "folded"),
     Format.SPEEDSCOPE: _Writer("stacks", "formats.speedscope", "speedscope"),
     Format.PPROF: _Writer("stacks", "formats.pprof", "pprof"),
+    Format.DOT: _Writer("graph", "formats.dot", "dot"),
     Format.HTML: _Writer("report", "html", "html"),
 }
 

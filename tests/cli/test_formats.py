@@ -12,7 +12,7 @@ import pytest
 from footprint.cli import main
 from footprint.verbs.options import Format
 from tests.elfwriter import RW, STB_LOCAL, At, ElfFile, Section, Sym, write
-from tests.formats import EVERY, FIGURES, ISSUES, PAGE, STACKS, Captured, ask, check_every_format, check_format
+from tests.formats import EVERY, FIGURES, GRAPH, ISSUES, PAGE, STACKS, Captured, ask, check_every_format, check_format
 from tests.hostile import HOSTILE
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,7 +26,7 @@ VERBS = {
     "audit --all": (["audit", "--all", "sample_binaries/condor_shadow"], EVERY | FIGURES),
     "audit of several": (["audit", "--tree", "PID"], EVERY | ISSUES | FIGURES | STACKS | PAGE),
     "symbols": (["symbols", BASE], EVERY | FIGURES | STACKS),
-    "libraries": (["libraries", BASE], EVERY | ISSUES | FIGURES),
+    "libraries": (["libraries", BASE], EVERY | ISSUES | FIGURES | GRAPH),
     "duplicates": (["duplicates", BASE], EVERY | ISSUES | FIGURES),
     "maps": (["maps", SLEEP], EVERY),
     "heap": (["heap", MASSIF], EVERY | ISSUES | FIGURES | STACKS | PAGE),
@@ -276,7 +276,8 @@ def hostile_file(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.mark.parametrize("format_", [one.value for one in Format])
 def test_a_file_of_hostile_names_comes_out_readable(format_: str, hostile_file: str, capfdbinary: Captured) -> None:
-    verb = "duplicates" if format_ in ISSUES else "audit" if format_ in PAGE else "symbols"
+    verbs = ((ISSUES, "duplicates"), (PAGE, "audit"), (GRAPH, "libraries"))
+    verb = next((verb for formats, verb in verbs if format_ in formats), "symbols")
     data = ask(capfdbinary, verb, hostile_file, "--format", format_)
     check_format(format_, data)
     if format_ != "pprof":

@@ -76,7 +76,7 @@ def answer(captured: Captured, *words: str, code: int = 0) -> str:
 # --- text -------------------------------------------------------------------------------------------------------------
 
 GOLDEN = """\
-/bin/program: 6 objects, glibc
+/bin/program: 6 objects, glibc; 24 KiB a process, 8 KiB of it could go
   startup min   mapped  retained  users  symbols  object
         4 KiB   16 KiB                -        -  program
         4 KiB   16 KiB     8 KiB      1        2  libused.so
@@ -107,7 +107,7 @@ def test_the_tree_tells_who_brings_whom_in(capfd: Captured, root: str) -> None:
     assert (
         text.split("\n\n")[0]
         == """\
-/bin/program: 6 objects, glibc
+/bin/program: 6 objects, glibc; 24 KiB a process, 8 KiB of it could go
   startup min  mapped  retained  symbols  object
         4 KiB  16 KiB                     program
         4 KiB  16 KiB     8 KiB        2    libused.so
@@ -125,10 +125,10 @@ def test_in_the_tree_what_two_need_has_its_cost_once_and_a_circle_ends(capfd: Ca
     system.file("/lib/liba.so", made("liba.so", "libb.so", offers="a", asks="b"))
     system.file("/lib/libb.so", made("libb.so", "liba.so", offers="b"))
     text = answer(capfd, "--root", str(tmp_path), "--page-size", "4KiB", "--tree", "/bin/program")
-    lines = text.split("\n\n", maxsplit=1)[0].splitlines()[2:]
-    assert [line.split()[-3:] for line in lines[3:5]] == [["-", "liba.so", "[above]"], ["-", "libb.so", "[above]"]]
-    assert lines[1].endswith("  1    liba.so")
-    assert lines[2].endswith("  1      libb.so")
+    lines = text.split("  2 more save nothing", maxsplit=1)[0].splitlines()[2:]
+    assert lines[1].endswith("  1    liba.so  [and libb.so]")
+    assert lines[2].endswith("  -    libb.so  [and liba.so]")
+    assert len(lines) == 4
 
 
 @pytest.mark.parametrize("name", ["libbelow.so", "/lib/libbelow.so", "libbelow"])
@@ -141,10 +141,73 @@ def test_the_chains_to_a_library_tell_what_is_used_at_their_ends(capfd: Captured
   symbols  chain
         1  program -> libidle.so -> libbelow.so
 
+How each file was found
+  object            found by
+  /bin/program      the program
+  /lib/libidle.so   a system directory of the loader
+  /lib/libbelow.so  a system directory of the loader
+
 libbelow.so costs 4 KiB a process; with it nothing else would leave: 4 KiB in
 all (predicted).
 """
     )
+
+
+def test_a_chain_names_the_object_whose_paths_lead_to_a_file(capfd: Captured, tmp_path: Path) -> None:
+    system = Sysroot(tmp_path)
+    system.loader()
+    system.program("liba.so", rpath="/a:/b")
+    system.library("/a/liba.so", "libb.so")
+    system.library("/b/libb.so", "libc1.so", runpath="/c")
+    system.library("/c/libc1.so")
+    text = answer(capfd, "--root", str(tmp_path), "--why", "libc1.so", "/bin/program")
+    assert (
+        """\
+  /bin/program  the program
+  /a/liba.so    RPATH of program
+  /b/libb.so    RPATH of program
+  /c/libc1.so   RUNPATH of libb.so
+"""
+        in text
+    )
+
+
+def test_the_table_is_sorted_and_cut_in_its_order(capfd: Captured, root: str) -> None:
+    def objects(*words: str) -> list[str]:
+        text = answer(capfd, "--root", root, "--page-size", "4KiB", *words, "/bin/program")
+        return [line.split("  ")[-1].strip() for line in text.split("\n\n")[0].splitlines()[2:]]
+
+    by_name = ["ld-linux-x86-64.so.2  [the loader]", "libbelow.so", "libdeep.so", "libidle.so  [unused]"]
+    assert objects("--sort", "name")[:4] == [one.split("  ")[-1] for one in by_name]
+    # libused.so and libidle.so retain 8 KiB each: they stay in load order.
+    assert objects("--sort", "retained", "--top", "2") == [
+        "libused.so",
+        "[unused]",
+        "[4 more: --top 0 shows all]",
+        "[total]",
+    ]
+    assert objects("--sort", "users", "--top", "1")[0] == "libused.so"
+
+
+def test_a_tree_of_some_levels_counts_what_is_below(capfd: Captured, root: str) -> None:
+    text = answer(capfd, "--root", root, "--tree", "--depth", "1", "/bin/program").split("\n\n")[0]
+    assert "    libused.so  [1 object below]\n" in text
+    assert "    libidle.so  [1 object below]\n" in text
+    assert "libdeep" not in text
+
+
+@pytest.mark.parametrize(
+    "words", [["--depth", "1"], ["--tree", "--sort", "name"], ["--why", "libidle.so", "--top", "1"]]
+)
+def test_an_option_that_does_not_fit_is_wrong_use(capfd: Captured, root: str, words: list[str]) -> None:
+    assert main(["libraries", "--root", root, *words, "/bin/program"]) == 2
+    assert " is for --tree" in (error := capfd.readouterr().err) or " are for the table" in error
+
+
+def test_a_graph_for_graphviz_has_each_object_and_each_need(capfd: Captured, root: str) -> None:
+    text = answer(capfd, "--root", root, "--page-size", "4KiB", "--format", "dot", "/bin/program")
+    assert '  n2 [label="libidle.so\\n4 KiB\\nretained 8 KiB", style=filled, fillcolor=gold];\n' in text
+    assert '  n0 -> n1 [label="2"];\n  n0 -> n2 [label="", style=dashed];\n' in text
 
 
 def test_the_chain_to_an_unused_library_uses_none_of_it(capfd: Captured, root: str) -> None:
@@ -367,7 +430,7 @@ def test_a_chain_of_300_libraries_that_nobody_uses_is_soon_told(capfd: Captured,
 def test_a_static_program_is_called_so(capfd: Captured, tmp_path: Path) -> None:
     path = tmp_path / "static"
     path.write_bytes(write(ElfFile(sections=[Section(".data", flags=RW, data=bytes(64))], type=ET_EXEC)))
-    assert answer(capfd, str(path)).startswith(f"{path}: 1 object, statically linked\n")
+    assert answer(capfd, str(path)).startswith(f"{path}: 1 object, statically linked; 0 B a process\n")
 
 
 def test_many_missing_libraries_are_counted_in_one_note(capfd: Captured, tmp_path: Path) -> None:

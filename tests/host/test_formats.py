@@ -1,14 +1,20 @@
 """`--format` of the verbs that start a program, and of a process in two runs of its program."""
 
 import json
+import shutil
 import subprocess
+import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
 
 from footprint.cli import main
+from footprint.formats.document import About
+from footprint.formats.dot import Digraph, DigraphEdge, DigraphNode, dot
+from footprint.formats.escape import printable
 from footprint.verbs.options import Format
 from tests.formats import EVERY, FIGURES, STACKS, Captured, check_every_format
+from tests.hostile import HOSTILE
 
 ROOT = Path(__file__).resolve().parents[2]
 UNUSED = "sample_binaries/unused_library/shadow"
@@ -30,6 +36,21 @@ def test_every_verb_that_runs_a_program_gives_a_format_or_says_which_it_gives(
     verb: str, format_: str, capfdbinary: Captured
 ) -> None:
     check_every_format(capfdbinary, verb, *VERBS[verb], format_)
+
+
+@pytest.mark.skipif(shutil.which("dot") is None, reason="graphviz is missing")
+@pytest.mark.parametrize("name", [name for name, label in HOSTILE.items() if label])
+def test_graphviz_draws_every_graph_with_its_labels(name: str) -> None:
+    label = HOSTILE[name]
+    graph = Digraph(
+        label, [DigraphNode((label, "4 KiB")), DigraphNode((label,), is_marked=True)], [DigraphEdge(0, 1, label)]
+    )
+    text = dot(graph, About("libraries", "1"))
+    done = subprocess.run(["dot", "-Tsvg"], input=text.encode(), capture_output=True, check=True)
+    drawn = [one.text for one in ET.fromstring(done.stdout).iter("{http://www.w3.org/2000/svg}text")]  # noqa: S314 # dot wrote it
+    shown = printable(label).split()
+    assert [(one or "").split() for one in drawn] == [shown, ["4", "KiB"], shown, shown]
+    assert done.stderr == b""
 
 
 def test_what_is_told_of_a_process_is_the_same_one_in_the_next_run(tmp_path: Path, capfdbinary: Captured) -> None:

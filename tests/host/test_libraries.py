@@ -55,7 +55,7 @@ def test_of_a_live_process_what_each_object_holds_is_measured(capfd: Captured, s
     assert {os.path.realpath(row["path"]) for row in rows[1:]} == {os.path.realpath(path) for path in mapped}
     assert all(row["private_bytes"] is not None for row in rows)
     text = answer(capfd, str(sleeping))
-    assert text.startswith(f"pid {sleeping}: sleep: {len(rows)} objects, glibc\n")
+    assert text.startswith(f"pid {sleeping}: sleep: {len(rows)} objects, glibc; ")
     assert "private memory a process (measured)" in text
 
 

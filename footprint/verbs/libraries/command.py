@@ -13,10 +13,10 @@ from footprint.verbs.output import Answer, check_formats, part_name
 if TYPE_CHECKING:
     from footprint.formats.document import Document
     from footprint.formats.issues import Issues
-    from footprint.verbs.libraries import call, json, metrics, text
+    from footprint.verbs.libraries import call, graph, json, metrics, text
     from footprint.verbs.libraries.call import Libraries
 else:
-    call, json, metrics, text = lazy_modules("footprint.verbs.libraries", "call json metrics text")
+    call, graph, json, metrics, text = lazy_modules("footprint.verbs.libraries", "call graph json metrics text")
 
 __all__ = ("libraries",)
 
@@ -27,12 +27,18 @@ ORDER = 50
 def libraries(
     target: Annotated[str, typer.Argument(help="A program or library, which is not run, or a PID.")],
     tree: Annotated[bool, typer.Option("--tree", help="Who brings whom in, instead of the load order.")] = False,
+    depth: Annotated[
+        int | None, typer.Option("--depth", min=0, help="How many levels of the tree; all by default.")
+    ] = None,
     why: Annotated[str | None, typer.Option("--why", help="By which chains this one comes in.", metavar="LIB")] = None,
     count: options.Count = 1,
     root: Annotated[
         str | None, typer.Option("--root", help="The directory that the program takes for /.", metavar="DIR")
     ] = None,
     page_size: options.PageSize = None,
+    sort: Annotated[
+        options.LibrarySort, typer.Option("--sort", help="The order of the table, the largest first.")
+    ] = options.LibrarySort.LOAD,
     top: Annotated[int, typer.Option("--top", min=0, help="Rows of the table; 0 is all.")] = 0,
     fail_on: options.FailOn = None,
     *,
@@ -43,13 +49,17 @@ def libraries(
     \b
     footprint libraries /usr/bin/gdb
     footprint libraries --why libz.so.1 /usr/bin/gdb
+    footprint libraries --sort retained --top 10 /usr/bin/gdb
+    footprint libraries --format dot /usr/bin/gdb | dot -Tsvg -o gdb.svg
     """
     from footprint.units import parse_bytes
 
     def document(found: "Libraries") -> "Document":
         if why is not None:
             return text.chains_document(found, why)
-        return text.libraries_document(found, top=top, is_tree=tree, has_whole_names=output.has_whole_names)
+        if tree:
+            return text.tree_document(found, depth=depth, has_whole_names=output.has_whole_names)
+        return text.libraries_document(found, sort=sort, top=top, has_whole_names=output.has_whole_names)
 
     answer: Answer[Libraries] = Answer(
         "libraries",
@@ -58,12 +68,17 @@ def libraries(
         members=json.libraries_members,
         issues=_issues,
         figures=metrics.libraries_metrics,
+        graph=graph.libraries_graph,
     )
     check_formats(answer, output)
     conditions = conditions_of(fail_on or (), "libraries", "graph")
     page_bytes = None if page_size is None else parse_bytes(page_size)
     if tree and why is not None:
         raise UsageError("choose one of --tree and --why")
+    if depth is not None and not tree:
+        raise UsageError("--depth is for --tree")
+    if (tree or why is not None) and (top or sort is not options.LibrarySort.LOAD):
+        raise UsageError("--sort and --top are for the table")
     if why is not None and part_name(output.format) != "document":
         raise UsageError("--why is for the text; the JSON has every relation")
     found = call.libraries(target, count=count, root=root, page_bytes=page_bytes)

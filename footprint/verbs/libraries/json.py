@@ -11,7 +11,7 @@ from footprint.formats.codec import encode
 from footprint.formats.finding_rows import FailedFinding, FindingRow, finding_rows
 from footprint.formats.json import Envelope, Json, Tool
 from footprint.loader import FoundBy, Libc, MissingLibrary
-from footprint.members import ABSENT, NOT_EMPTY, Absent, Positive
+from footprint.members import ABSENT, LATER, NOT_EMPTY, Absent, Positive
 from footprint.model.evidence import Evidence
 from footprint.verbs.libraries.call import Libraries
 
@@ -59,6 +59,7 @@ class LibraryRow(NamedTuple):
         soname: The soname; null where it has none.
         found_by: The rule of the loader that found it.
         loader: The number of the object that needed it first; null for the program.
+        directory_owner: The number of the object whose RPATH or RUNPATH names its directory; null for other rules.
         needed: The objects that it needs.
         users: The numbers of the objects that use its symbols.
         used_symbol_count: The number of its symbols that others use.
@@ -78,6 +79,7 @@ class LibraryRow(NamedTuple):
     soname: str | None
     found_by: FoundBy
     loader: int | None
+    directory_owner: Annotated[int | None, LATER]
     needed: tuple[NeededRow, ...]
     users: tuple[int, ...]
     used_symbol_count: int
@@ -144,6 +146,7 @@ def _library(found: Libraries, number: int) -> LibraryRow:
         soname=linked.library.linkage.soname,
         found_by=linked.found_by,
         loader=linked.loader,
+        directory_owner=linked.directory_owner,
         needed=tuple(
             [
                 NeededRow(one.name, one.place, None if one.place is None else len(answerers.get(one.place, ())))

@@ -1,6 +1,7 @@
 """The report of `footprint libraries`: a table in load order, a tree, or the chains to one of them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Final
 
 from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.errors import UsageError
@@ -9,33 +10,56 @@ from footprint.formats.sections.findings import finding_blocks
 from footprint.formats.sections.notes import note_blocks
 from footprint.formats.sections.rest import cut_at, rest_rows
 from footprint.loader import FoundBy
-from footprint.loader.dependencies import chains
+from footprint.loader.dependencies import chains, reached
 from footprint.model.finding import Confidence
 from footprint.units import counted, format_bytes
 from footprint.verbs.libraries.call import Libraries
+from footprint.verbs.options import LibrarySort
 
-__all__ = ("chains_document", "libraries_document")
+__all__ = ("chains_document", "libraries_document", "tree_document")
 
 _MOST_CHAINS = 20
+_RULES: Final = {
+    FoundBy.PROGRAM: "the program",
+    FoundBy.PRELOAD: "LD_PRELOAD or /etc/ld.so.preload",
+    FoundBy.INTERPRETER: "the interpreter that the program names",
+    FoundBy.PATH: "the path in the need",
+    FoundBy.RPATH: "RPATH",
+    FoundBy.RUNPATH: "RUNPATH",
+    FoundBy.ENVIRONMENT: "LD_LIBRARY_PATH",
+    FoundBy.CACHE: "ld.so.cache",
+    FoundBy.CONFIGURATION: "a directory of ld.so.conf",
+    FoundBy.DEFAULT: "a system directory of the loader",
+    FoundBy.AUDIT: "DT_AUDIT",
+    FoundBy.OPENED: "dlopen, while it ran",
+}
 _DEEPEST = 60
+_MOST_AGAIN = 4
 
 
 def libraries_document(
-    found: Libraries, *, top: int = 0, is_tree: bool = False, has_whole_names: bool = False
+    found: Libraries, *, sort: LibrarySort = LibrarySort.LOAD, top: int = 0, has_whole_names: bool = False
 ) -> Document:
     """Write what a program is made of.
 
     Args:
         found: What to say.
+        sort: The order of the objects.
         top: How many objects to list; 0 for all.
-        is_tree: Whether to show who brings whom in, instead of the load order.
         has_whole_names: Whether to show whole paths, and findings that save nothing.
     """
-    graph = found.graph
-    show = _shower(graph, is_whole=has_whole_names)
-    heading = _heading(found)
-    table = _tree(graph, show) if is_tree else _table(graph, show, top)
-    blocks: list[Block] = [heading, table, *_difference(graph)]
+    show = _shower(found.graph, is_whole=has_whole_names)
+    return _document(found, _table(found.graph, show, sort, top), has_whole_names=has_whole_names)
+
+
+def tree_document(found: Libraries, *, depth: int | None = None, has_whole_names: bool = False) -> Document:
+    """Write who brings whom in; `depth` levels, None for all."""
+    show = _shower(found.graph, is_whole=has_whole_names)
+    return _document(found, _tree(found.graph, show, depth), has_whole_names=has_whole_names)
+
+
+def _document(found: Libraries, table: Table, *, has_whole_names: bool) -> Document:
+    blocks: list[Block] = [_heading(found), table, *_difference(found.graph)]
     blocks.extend(finding_blocks(found.findings, found.count, is_verbose=has_whole_names))
     blocks.extend(note_blocks(found.notes, found.target))
     return (*blocks, Verdict(_verdict(found)))
@@ -60,13 +84,23 @@ def chains_document(found: Libraries, library: str) -> Document:
     found_chains = chains(graph.needed, graph.roots, number, _MOST_CHAINS + 1)
     rows = tuple((_used(graph, chain), " -> ".join(map(show, chain))) for chain in found_chains[:_MOST_CHAINS])
     footer = (("", "[more chains]"),) if len(found_chains) > _MOST_CHAINS else ()
+    members = dict.fromkeys(one for chain in found_chains[:_MOST_CHAINS] for one in chain)
+    places = tuple((graph.objects[one].path, _found_by(graph, one)) for one in members)
     retained = graph.retained[number]
     gone = "nothing else" if len(retained) == 1 else f"{len(retained) - 1} more"
     verdict = f"{show(number)} costs {_size(graph.cost_bytes(frozenset({number})))} a process"
     verdict += f"; with it {gone} would leave: {_size(graph.cost_bytes(retained))} in all"
     verdict += f" ({graph.evidence.value})."
     heading = Heading(f"{found.target}: why {show(number)} is there")
-    return heading, Table(("symbols", "chain"), rows, frozenset(), footer), Verdict(verdict)
+    chains_table = Table(("symbols", "chain"), rows, frozenset(), footer)
+    how = Table(("object", "found by"), places, frozenset({0, 1}))
+    return heading, chains_table, Heading("How each file was found"), how, Verdict(verdict)
+
+
+def _found_by(graph: DependencyGraph, number: int) -> str:
+    linked = graph.objects[number]
+    owner = linked.directory_owner
+    return _RULES[linked.found_by] + (f" of {graph.name(owner)}" if owner is not None else "")
 
 
 def _used(graph: DependencyGraph, chain: tuple[int, ...]) -> str:
@@ -82,14 +116,45 @@ def _heading(found: Libraries) -> Heading:
     count = len(graph.objects)
     is_static = graph.objects[0].library.linkage.interpreter is None and graph.objects[0].library.is_program
     libc = "statically linked" if is_static else graph.link_map.libc.value
-    return Heading(f"{name}: {counted(count, 'object')}, {libc}")
+    cost = format_bytes(graph.cost_bytes(range(count)))
+    sure_bytes, doubtful_bytes = _spared(found)
+    spared = f", {format_bytes(sure_bytes)} of it could go" if sure_bytes else ""
+    if doubtful_bytes and not sure_bytes:
+        spared = f", {format_bytes(doubtful_bytes)} of it may go"
+    return Heading(f"{name}: {counted(count, 'object')}, {libc}; {cost} a process{spared}")
 
 
-def _table(graph: DependencyGraph, show: Callable[[int], str], top: int) -> Table:
+def _spared(found: Libraries) -> tuple[int, int]:
+    """Add up what a process saves without the libraries that nobody uses: surely enough, and with low confidence."""
+    free = [one for one in found.findings if one.rule in {"unused-library", "stub-library"}]
+    return (
+        sum(one.saving_bytes for one in free if one.confidence.is_counted),
+        sum(one.saving_bytes for one in free if one.confidence is Confidence.LOW),
+    )
+
+
+def _table(graph: DependencyGraph, show: Callable[[int], str], sort: LibrarySort, top: int) -> Table:
     columns = (*_cost_columns(graph), "users", "symbols", "object")
-    shown, rest = cut_at(range(len(graph.objects)), top)
+    shown, rest = cut_at(_sorted(graph, sort), top)
     rows = tuple((*_figures(graph, number), _label(graph, number, show)) for number in shown)
     return Table(columns, rows, frozenset(), (*rest_rows(len(rest), len(columns)), _total(graph)))
+
+
+def _sorted(graph: DependencyGraph, sort: LibrarySort) -> Sequence[int]:
+    """Return the objects in an order; those that are equal in it stay in load order."""
+    numbers = range(len(graph.objects))
+    match sort:
+        case LibrarySort.LOAD:
+            return numbers
+        case LibrarySort.NAME:
+            return sorted(numbers, key=graph.name)
+        case LibrarySort.RETAINED:
+            return sorted(numbers, key=lambda number: 0 if number in graph.roots else -graph.retained_bytes[number])
+        case LibrarySort.USERS:
+            return sorted(numbers, key=lambda number: -len(graph.bindings.users(number)))
+        case LibrarySort.FLOOR:
+            known = [one.startup_min_bytes if one else 0 for one in graph.predictions]
+            return sorted(numbers, key=lambda number: -known[number])
 
 
 def _cost_columns(graph: DependencyGraph) -> tuple[str, ...]:
@@ -140,29 +205,27 @@ def _label(graph: DependencyGraph, number: int, show: Callable[[int], str]) -> s
     return f"{show(number)}{mark}"
 
 
-def _tree(graph: DependencyGraph, show: Callable[[int], str]) -> Table:
-    """List each object below the one that needs it; an object that is listed above already is only named."""
+def _tree(graph: DependencyGraph, show: Callable[[int], str], depth: int | None) -> Table:
+    """List each object below the one that needs it first; in brackets what else that one needs."""
     rows: list[tuple[str, ...]] = []
-    shown: set[int] = set()
-
-    def add(number: int, user: int | None, depth: int) -> None:
-        indent = "  " * min(depth, _DEEPEST)
+    shown = set(graph.roots)
+    waiting: list[tuple[int, int | None, int]] = [(number, None, 0) for number in reversed(graph.roots)]
+    while waiting:
+        number, user, level = waiting.pop()
         used = "" if user is None else str(len(graph.answerers(user).get(number, ())) or "-")
-        figures = _figures(graph, number)
-        is_again = number in shown
-        costs = ("",) * (len(figures) - 2) if is_again else figures[:-2]
-        rows.append((*costs, used, f"{indent}{show(number)}{'  [above]' if is_again else ''}"))
-        shown.add(number)
-
-    stack: list[tuple[int, int | None, int]] = [(number, None, 0) for number in reversed(graph.roots)]
-    while stack:
-        number, user, depth = stack.pop()
-        is_first = number not in shown
-        if user is None and not is_first:
-            continue
-        add(number, user, depth)
-        if is_first:
-            stack.extend((provider, number, depth + 1) for provider in reversed(graph.needed[number]))
+        new = [one for one in graph.needed[number] if one not in shown]
+        if depth is not None and level >= depth:
+            below = reached(graph.needed, new) - shown
+            shown |= below
+            mark = f"  [{counted(len(below), 'object')} below]" if below else ""
+        else:
+            again = [show(one) for one in graph.needed[number] if one in shown]
+            more = f" and {len(again) - _MOST_AGAIN} more" if len(again) > _MOST_AGAIN else ""
+            mark = f"  [and {', '.join(again[:_MOST_AGAIN])}{more}]" if again else ""
+            shown |= set(new)
+            waiting.extend((provider, number, level + 1) for provider in reversed(new))
+        indent = "  " * min(level, _DEEPEST)
+        rows.append((*_figures(graph, number)[:-2], used, f"{indent}{show(number)}{mark}"))
     return Table((*_cost_columns(graph), "symbols", "object"), tuple(rows))
 
 
@@ -200,9 +263,7 @@ def _verdict(found: Libraries) -> str:
         are = "is" if len(missing) == 1 else "are"
         return f"{whole}; {counted(len(missing), 'needed library')} {are} missing, so that is not all."
     many = f" in {found.count:,} processes" if found.count > 1 else ""
-    free = [one for one in found.findings if one.rule in {"unused-library", "stub-library"}]
-    sure_bytes = sum(one.saving_bytes for one in free if one.confidence.is_counted) * found.count
-    doubtful_bytes = sum(one.saving_bytes for one in free if one.confidence is Confidence.LOW) * found.count
+    sure_bytes, doubtful_bytes = (size_bytes * found.count for size_bytes in _spared(found))
     if sure_bytes:
         low = f", {format_bytes(doubtful_bytes)} more with low confidence" if doubtful_bytes else ""
         return f"{whole}; {format_bytes(sure_bytes)}{many} of it could be spared{low}."
