@@ -11,8 +11,12 @@ from typing import Any
 
 import pytest
 
+from footprint import save
 from footprint.errors import UsageError
 from footprint.process.launch import When
+from footprint.sources.target import AuditFile
+from footprint.verbs.audit.call import audit_any
+from footprint.verbs.audit.request import AuditRequest
 from footprint.verbs.run.call import run
 from footprint.verbs.run.result import RunResult
 from tests.liveprocesses import is_ptrace_allowed
@@ -332,3 +336,11 @@ def verb(*words: str) -> subprocess.CompletedProcess[bytes]:
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-m", "footprint", *words]
     return subprocess.run(command, env=environment, capture_output=True, check=False, timeout=60)
+
+
+def test_a_saved_run_has_the_spreads_of_the_run(tmp_path: Path) -> None:
+    ran = run(["sh", "-c", "exit"], starts=3)
+    save(ran, tmp_path / "run.json")
+    saved = audit_any(AuditFile("run.json", (tmp_path / "run.json").read_bytes()), AuditRequest())
+    assert saved.spreads == ran.spreads
+    assert saved.spreads.start_count == 3

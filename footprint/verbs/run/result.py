@@ -97,7 +97,8 @@ class RunResult:
     @property
     def spreads(self) -> Spreads:
         """How far the starts differ, as `check` takes it together with the audit."""
-        return Spreads(self.private, self.per_process, self.owners, self.start_count)
+        sums = self.private, self.per_process, self.owners
+        return Spreads(*sums, self.start_count, self.peaks, self.kinds, self.retained)
 
 
 class Expected(NamedTuple):
