@@ -9,6 +9,7 @@ import footprint
 from footprint.cli import main
 from footprint.model.run_failure import RunFailure, RunFailureKind, failures_of_start, which_starts
 from footprint.release.budget_file import parse_budgets
+from footprint.verbs.check.call import proposal
 
 SIGNAL, EXIT, MOMENT = RunFailureKind.SIGNAL, RunFailureKind.EXIT, RunFailureKind.MOMENT
 SAVED = Path(__file__).resolve().parents[1] / "corpus" / "smaps-sleep.txt"
@@ -137,3 +138,13 @@ def test_a_check_names_the_one_start_of_several_that_failed(tmp_path: Path) -> N
     path = saved_run(tmp_path / "run.json", failures=failures, peak=None, starts=5)
     (failure,) = footprint.check(path, parse_budgets({"budgets": {"private_bytes": "1 GiB"}})).failures
     assert failure.contributors[0].name == "SIGSEGV ended it (start 3 of 5)"
+
+
+def test_a_failed_run_is_no_baseline_and_proposes_no_budgets(tmp_path: Path) -> None:
+    failed = saved_run(tmp_path / "failed.json", moment="exit", signal="SIGABRT")
+    budgets = {"baseline": str(failed), "budgets": {"private_bytes": {"max_increase": 0}}}
+    cause = r"failed\.json: it is of a run that failed \(SIGABRT ended it\)"
+    with pytest.raises(footprint.InputError, match=cause):
+        footprint.check(saved_run(tmp_path / "fine.json"), parse_budgets(budgets))
+    with pytest.raises(footprint.InputError, match=cause):
+        proposal(failed)

@@ -198,6 +198,7 @@ def _baseline(budgets: Budgets, found: Audited) -> tuple[Audited | None, Spreads
     theirs, ours = program_name(saved.audit), program_name(found)
     if not is_same_program(theirs, ours):
         raise InputError(path, f"it is a baseline of {theirs or 'another kind'}, this is {ours or found.target}")
+    _refuse_failed_run(saved.audit, path)
     is_predicted = saved.audit.source == "prediction"
     if is_predicted is not (found.source == "prediction"):
         how = "is predicted from its files, and this was measured"
@@ -247,4 +248,18 @@ def proposal(
     found = target if isinstance(target, Processes) else resolve(target, root=root)
     is_saved = isinstance(found, AuditFile)
     asked = AuditRequest(pid=pid, root=None if root is None or is_saved else os.fspath(root), debug=debug)
-    return propose(audit_any(found, asked).audit)
+    audit = audit_any(found, asked).audit
+    _refuse_failed_run(audit, audit.saved_in or audit.target)
+    return propose(audit)
+
+
+def _refuse_failed_run(audit: Audited, name: str) -> None:
+    """Refuse to measure other costs by those of a program that failed.
+
+    Raises:
+        InputError: If the audit is of a run that failed.
+    """
+    if audit.run_failures:
+        raise InputError(
+            name, f"it is of a run that failed ({audit.run_failures[0].detail}): its figures are no limits"
+        )
