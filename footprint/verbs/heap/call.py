@@ -68,7 +68,7 @@ def heap_profile(
     Of several profiles, those that cannot be read become notes.
 
     Args:
-        paths: The profiles, of massif, DHAT, heaptrack, gperftools or jemalloc: paths, or files that are resolved.
+        paths: The profiles, of massif, DHAT, heaptrack, pprof, jemalloc and others: paths, or files that are resolved.
             `massif.out@5` is the moment 5 of `massif.out`, unless a file has that name.
         at: Which moment of those that were named without one: the number of a snapshot, a time with its unit, `end`,
             or `peak`; None for the peak.

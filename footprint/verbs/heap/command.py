@@ -29,7 +29,7 @@ ORDER = 80
 def heap(
     files: Annotated[
         list[str],
-        typer.Argument(help="Profiles of massif, DHAT, heaptrack, gperftools or jemalloc.", metavar="FILE..."),
+        typer.Argument(help="Profiles of massif, DHAT, heaptrack, pprof, Go, jemalloc and others.", metavar="FILE..."),
     ],
     at: Annotated[
         list[str] | None,
