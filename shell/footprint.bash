@@ -148,10 +148,10 @@ _footprint() {
             esac
             ;;
         init)
-            options='--folder --ci -h --help'
+            options='--folder --ci --when --when-output -h --help'
             case $prev in
                 --folder) kind=folder ;;
-                --ci) kind=none ;;
+                --ci | --when | --when-output) kind=none ;;
             esac
             ;;
         record)

@@ -272,6 +272,8 @@ complete -c footprint -n '__footprint_has_verb check' -s h -l help -d 'Show the 
 
 complete -c footprint -n '__footprint_has_verb init' -l folder -x -a '(__fish_complete_directories)' -d 'The folder of the project.'
 complete -c footprint -n '__footprint_has_verb init' -l ci -x -d 'github or gitlab; the default is what the project shows.'
+complete -c footprint -n '__footprint_has_verb init' -l when -x -d 'Let CI start it, and read it then: exit, settled, or a time.'
+complete -c footprint -n '__footprint_has_verb init' -l when-output -x -d 'When a line of its output matches.'
 complete -c footprint -n '__footprint_has_verb init' -s h -l help -d 'Show the help, and exit.'
 
 complete -c footprint -n '__footprint_has_verb record' -l history -r -F -d 'The file of the history; it is made if it does not exist.'

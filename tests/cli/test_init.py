@@ -106,6 +106,47 @@ def test_where_nothing_says_who_runs_ci_the_rest_is_written(capfdbinary: Capture
     assert (project / ".github/workflows/footprint.yml").is_file()
 
 
+def test_ci_starts_the_program_if_init_is_told_when_it_is_up(capfdbinary: Captured, project: Path) -> None:
+    words = ("--when-output", "listening on", "--", "--port", "80 80")
+    code, out, _ = call(capfdbinary, "init", "build/shadow", *words)
+    started = "footprint run --starts 5 --when-output 'listening on' --timeout 60 -o footprint-run.json -- build/shadow"
+    assert code == 0
+    assert f"\n  {started} --port '80 80'\n" in out
+    text = (project / ".github/workflows/footprint.yml").read_text()
+    assert f"\n        run: {started} --port '80 80'\n" in text
+    assert (
+        "write into .github/workflows/footprint.yml, which was kept"
+        in call(capfdbinary, "init", "build/shadow", *words)[1]
+    )
+    call(capfdbinary, "init", "build/shadow", "--ci", "gitlab", "--when", "exit")
+    text = (project / ".gitlab/footprint.yml").read_text()
+    assert "\n    - footprint run --starts 5 --when exit --timeout 60 -o footprint-run.json -- build/shadow\n" in text
+
+
+def test_a_program_that_nobody_said_how_to_start_is_started_in_a_comment(capfdbinary: Captured, project: Path) -> None:
+    _, out, _ = call(capfdbinary, "init")
+    assert "crash or a hang fails: see the comment in .github/workflows/footprint.yml" in out
+    text = (project / ".github/workflows/footprint.yml").read_text()
+    assert "      #   run: footprint run --starts 5 --when settled --timeout 60 -o footprint-run.json -- build/" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "cause"),
+    [
+        (["--", "--port"], "arguments are for a program that CI starts: say when it is up, as with --when settled"),
+        (["--when", "soon"], "'soon' is not a moment"),
+        (["--when-output", "("], "'(' is not a regular expression"),
+    ],
+)
+def test_a_start_that_cannot_be_is_wrong_use_and_nothing_is_written(
+    capfdbinary: Captured, project: Path, words: list[str], cause: str
+) -> None:
+    code, _, error = call(capfdbinary, "init", "build/shadow", *words)
+    assert code == 2
+    assert cause in error
+    assert not (project / "footprint.toml").exists()
+
+
 def test_files_that_are_there_are_kept(capfdbinary: Captured, project: Path) -> None:
     (project / "footprint.toml").write_text("[budgets]\nlibrary_count = 9\n")
     code, out, _ = call(capfdbinary, "init")

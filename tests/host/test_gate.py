@@ -132,3 +132,25 @@ def test_every_change_of_the_example_is_tried_and_described() -> None:
     assert {path.stem for path in (EXAMPLE / "changes").iterdir()} == set(CHANGES)
     readme = (EXAMPLE / "README.md").read_text()
     assert all(f"| `{name}` |" in readme for name in CHANGES)
+
+
+@pytest.mark.parametrize("change", [None, "crash", "hang", "exit"])
+def test_the_workflow_of_init_starts_the_daemon_and_fails_where_it_does_not_come_up(
+    gated: Path, runner: Runner, change: str | None
+) -> None:
+    shutil.copy(gated / "agentd", runner.folder / "agentd")
+    for script in (
+        "rm -r .github/workflows/footprint.yml",
+        "footprint init agentd --ci github --when-output ready",
+        "sed -i 's/--timeout 60/--timeout 5/' .github/workflows/footprint.yml",
+        "footprint run --when-output ready -o footprint-run.json -- ./agentd",
+        "footprint check footprint-run.json --propose -o footprint-run.toml",
+        "rm footprint-run.json",
+        f"git apply '{EXAMPLE}/changes/{change}.patch'" if change else ":",
+    ):
+        code, text = runner.shell(script)
+        assert code == 0, text
+    results = steps_of(runner, "footprint.yml")
+    both = ["The program starts, five times, without a crash or a hang", "What a running process may cost"]
+    assert failed(results) == (both if change else []), results
+    assert both == [one.name for one in results if one.name in both]

@@ -8,7 +8,7 @@ import pytest
 
 from footprint.errors import UsageError
 from footprint.verbs.init.project import Forge
-from footprint.verbs.init.workflows import workflow_text
+from footprint.verbs.init.workflows import run_command, workflow_text
 from tests.workflows import read_yaml
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -39,10 +39,17 @@ def test_the_workflow_that_init_writes_is_valid_whatever_the_program_is_called(f
     paths = []
     for number, program in enumerate(PROGRAMS):
         path = tmp_path / f"{number}.yml"
-        path.write_text(workflow_text(forge, program, "make"))
-        paths.append(path)
-        assert read_yaml(path.read_text())
+        for kind, run in (("", None), ("-run", run_command(program, ["--port", "80", "a b"], when_output="up: 'x'"))):
+            path = tmp_path / f"{number}{kind}.yml"
+            path.write_text(workflow_text(forge, program, "make", None if run is None else run.replace(": ", ":")))
+            paths.append(path)
+            assert read_yaml(path.read_text())
     check_schema(SCHEMAS[forge], paths)
+
+
+def test_a_command_that_would_be_more_than_a_command_is_refused() -> None:
+    with pytest.raises(UsageError, match="a workflow file cannot hold this command: write it as a script"):
+        workflow_text(Forge.GITHUB, "server", "make", run_command("server", when_output="listening on: 80"))
 
 
 @pytest.mark.parametrize("program", ["a: b", "a #b", "${{ github.token }}", "two\nlines"])

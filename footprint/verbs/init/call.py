@@ -2,6 +2,7 @@
 
 import os
 import shlex
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -17,7 +18,7 @@ from footprint.verbs.audit.request import AuditRequest
 from footprint.verbs.check.call import check, has_project_budgets, load_budgets
 from footprint.verbs.check.text import check_verdict
 from footprint.verbs.init.project import Forge, read_project
-from footprint.verbs.init.workflows import workflow_file, workflow_text
+from footprint.verbs.init.workflows import run_command, workflow_file, workflow_text
 
 __all__ = ("Gate", "init")
 
@@ -43,6 +44,7 @@ class Gate(NamedTuple):
         forge: Where CI runs; None if nothing said so, and no workflow file was written.
         budgets: The budget file: one of the files, or the one that was there already.
         problem: Why the check does not pass now, as a file that was kept may ask for less; None if it passes.
+        run: The command with which CI starts the program; None if nobody said when it is up.
     """
 
     program: str
@@ -53,9 +55,18 @@ class Gate(NamedTuple):
     forge: Forge | None
     budgets: str
     problem: str | None = None
+    run: str | None = None
 
 
-def init(program: StrPath | None = None, *, folder: StrPath = ".", forge: str | None = None) -> Gate:
+def init(
+    program: StrPath | None = None,
+    *,
+    folder: StrPath = ".",
+    forge: str | None = None,
+    when: str | None = None,
+    when_output: str | None = None,
+    arguments: Sequence[str] = (),
+) -> Gate:
     """Write a budget file, a baseline, and the workflow file of CI. A file that is there is kept, and nothing is run.
 
     The budgets are what the program costs now by its files, with some room; the same on any machine with the same
@@ -65,11 +76,15 @@ def init(program: StrPath | None = None, *, folder: StrPath = ".", forge: str | 
         program: The program to check; None for the newest one that was built below the folder.
         folder: The folder of the project.
         forge: `github` or `gitlab`; None for what the project says.
+        when: When the program is up, as for `run`: CI starts it then, and fails if it crashes or does not come up.
+        when_output: The same by a line of its output.
+        arguments: The arguments with which CI starts it.
 
     Raises:
         AccessError: If a file cannot be written.
         InputError: If a budget file that is there cannot be read.
-        UsageError: If there is no program, or the forge is unknown.
+        UsageError: If there is no program, the forge is unknown, there is no such moment, or there are arguments
+            without one.
     """
     top = Path(folder)
     project = read_project(top)
@@ -79,16 +94,33 @@ def init(program: StrPath | None = None, *, folder: StrPath = ".", forge: str | 
     if forge not in {None, *Forge}:
         raise UsageError(f"{forge} is neither github nor gitlab")
     where = project.forge if forge is None else Forge(forge)
+    run = _run(name, when, when_output, arguments)
     config = _PROJECT if not (top / _BUDGETS).exists() and has_project_budgets(str(top / _PROJECT)) else _BUDGETS
     texts = _gate_texts(top, name, config, load_budgets(top / config) if (top / config).exists() else None)
     if where is not None:
-        texts[workflow_file(where)] = workflow_text(where, name, project.build)
+        texts[workflow_file(where)] = workflow_text(where, name, project.build, run)
     kept = tuple(path for path in texts if (top / path).exists())
     written = tuple(path for path in texts if path not in kept)
     for path in written:
         _write(top / path, texts[path])
     problem = _problem(top / name, top / config)
-    return Gate(name, project.programs, written, kept, project.build, where, config, problem)
+    return Gate(name, project.programs, written, kept, project.build, where, config, problem, run)
+
+
+def _run(program: str, when: str | None, when_output: str | None, arguments: Sequence[str]) -> str | None:
+    """Return the command with which CI starts the program; None if nobody said when it is up.
+
+    Raises:
+        UsageError: If there is no such moment, or if arguments are given without one.
+    """
+    if when is None and when_output is None:
+        if arguments:
+            raise UsageError("arguments are for a program that CI starts: say when it is up, as with --when settled")
+        return None
+    from footprint.verbs.run.call import parse_moment  # noqa: PLC0415 # few gates start their program
+
+    parse_moment("exit" if when in {None, "peak"} else when or "", when_output, 60)
+    return run_command(program, arguments, when, when_output)
 
 
 def _problem(program: Path, config: Path) -> str | None:

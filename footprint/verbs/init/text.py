@@ -40,5 +40,12 @@ def _lines(gate: Gate) -> Iterator[str]:
         yield "  footprint init --ci github    (or gitlab: nothing here says where CI runs)"
     elif gate.build is None and workflow in gate.files:
         yield f"  write in {workflow} how the program is built: there is no build file that is known"
+    if gate.run is not None:
+        if workflow in gate.kept:
+            yield f"  write into {workflow}, which was kept, the command of the next line"
+        yield f"  {gate.run}"
+        yield "  footprint check footprint-run.json --propose -o footprint-run.toml    (limits for what runs)"
+    elif workflow in gate.files:
+        yield f"  to start the program in CI as well, so that a crash or a hang fails: see the comment in {workflow}"
     if gate.forge is Forge.GITLAB:
         yield "  write in .gitlab-ci.yml: include: {local: .gitlab/footprint.yml}"

@@ -1,12 +1,14 @@
 """The files that run the gate in CI, as texts."""
 
+import shlex
+from collections.abc import Sequence
 from typing import Final
 
 from footprint.errors import UsageError
 from footprint.formats.escape import printable
 from footprint.verbs.init.project import Forge
 
-__all__ = ("workflow_file", "workflow_text")
+__all__ = ("run_command", "workflow_file", "workflow_text")
 
 _GITHUB: Final = """\
 # Checks what one process of {program} costs, on each change. Written by `footprint init`.
@@ -31,6 +33,10 @@ jobs:
         run: {build}
       - name: What one process may cost
         run: footprint check {quoted} --format github
+{start}
+      - name: What a running process may cost
+        if: always() && hashFiles('footprint-run.toml') != '' && hashFiles('footprint-run.json') != ''
+        run: footprint check footprint-run.json --config footprint-run.toml --format github
       - name: The same for code scanning and for a comment
         if: always()
         run: |
@@ -68,6 +74,8 @@ footprint:
     - footprint check {quoted} --format gitlab -o gl-code-quality-report.json || true
     - footprint check {quoted} --format gitlab-metrics -o footprint-metrics.txt || true
     - footprint check {quoted}
+{start}
+    - if [ -e footprint-run.toml ]; then footprint check footprint-run.json --config footprint-run.toml; fi
   artifacts:
     when: always
     reports:
@@ -76,6 +84,12 @@ footprint:
       metrics: footprint-metrics.txt
 """
 
+_GITHUB_START: Final = """\
+      - name: The program starts, five times, without a crash or a hang
+        run: {run}"""
+_GITLAB_START: Final = "    - {run}"
+_NOT_STARTED: Final = "To start the program, so that a crash or a hang fails: add its arguments, and when it is up."
+_STARTS: Final = {Forge.GITHUB: _GITHUB_START, Forge.GITLAB: _GITLAB_START}
 _TEXTS: Final = {Forge.GITHUB: _GITHUB, Forge.GITLAB: _GITLAB}
 _FILES: Final = {Forge.GITHUB: ".github/workflows/footprint.yml", Forge.GITLAB: ".gitlab/footprint.yml"}
 
@@ -88,22 +102,45 @@ def workflow_file(forge: Forge) -> str:
     return _FILES[forge]
 
 
-def workflow_text(forge: Forge, program: str, build: str | None) -> str:
+def run_command(
+    program: str, arguments: Sequence[str] = (), when: str | None = None, when_output: str | None = None
+) -> str:
+    """Write the command that starts a program, and fails if it crashes, exits with an error, or does not come up."""
+    moment = ["--when", when or "settled"] if when_output is None else ["--when-output", when_output]
+    path = program if "/" in program else f"./{program}"
+    words = ["--starts", "5", *moment, "--timeout", "60", "-o", "footprint-run.json", "--", path, *arguments]
+    return f"footprint run {shlex.join(words)}"
+
+
+def workflow_text(forge: Forge, program: str, build: str | None, run: str | None = None) -> str:
     """Write the workflow file.
 
     Args:
         forge: Where the project is hosted.
         program: The path of the program, below the folder of the project.
         build: The commands that build it; None if they are not known.
+        run: The command that starts it; None if nobody said how: the file has it as a comment then.
 
     Raises:
-        UsageError: If the path has a meaning in a workflow file that no quotes of a shell take away.
+        UsageError: If the path, or the command, has a meaning in a workflow file that no quotes of a shell take away.
     """
-    if not program.isprintable() or any(sign in program for sign in _SIGNS):
+    if not _is_plain(program):
         raise UsageError(f"{printable(program)}: a workflow file cannot name this path: rename the file")
+    if run is not None and not _is_plain(run):
+        raise UsageError(f"{printable(run)}: a workflow file cannot hold this command: write it as a script")
     quoted = "'" + program.replace("'", "'\\''") + "'" if set(program) - _PLAIN else program
     command = build or "exit 1 # write here how the program is built"
-    return _TEXTS[forge].format(program=" ".join(program.split()), quoted=quoted, build=command)
+    start = _STARTS[forge].format(run=run or run_command(program))
+    if run is None:
+        margin = len(start) - len(start.lstrip())
+        lines = (_NOT_STARTED, *(line[margin:] for line in start.splitlines()))
+        start = "\n".join(f"{' ' * margin}# {line}" for line in lines)
+    return _TEXTS[forge].format(program=" ".join(program.split()), quoted=quoted, build=command, start=start)
+
+
+def _is_plain(text: str) -> bool:
+    """Return whether a text stands in a line of YAML as it is."""
+    return text.isprintable() and not any(sign in text for sign in _SIGNS)
 
 
 # The signs of YAML in a line, and of the expressions of GitHub.
