@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -83,8 +84,9 @@ def test_the_heap_of_a_live_python_is_told_to_the_byte(profile: Path, at: str) -
     assert by_kind(joined)["heap"] == account.total_bytes
     assert by_kind(joined)["heap"] - by_kind(plain)["heap"] == account.apart_bytes
     assert by_kind(plain)["anonymous"] - by_kind(joined)["anonymous"] == account.apart_bytes
-    # One thread: its only arena is the heap that the kernel knows.
-    assert account.held_bytes == counted
+    # One thread: its only arena is the heap that the kernel knows. The allocator tells which blocks it maps beside it.
+    mapped_bytes = sum(row.bytes or 0 for row in plain.ledger if row.owner == "[mapped blocks]")
+    assert account.held_bytes == counted + mapped_bytes
     assert account.total_bytes == account.profiled_bytes + account.free_bytes + account.difference_bytes
     # Who asked is known, and called as the kernel calls it.
     told = sum(share.size_bytes for share in account.shares if not share.owner.startswith("["))
@@ -104,7 +106,16 @@ def test_a_profile_and_a_capture_say_the_same_as_a_profile_and_the_process(profi
         footprint.capture(pid, output=str(capture))
         saved = footprint.audit(str(capture), heap=str(profile), heap_at="peak").heap
     assert live is not None
-    assert saved == live
+    assert saved is not None
+    # The allocator of the live process can be read: what it maps is held there, and taken for apart in the capture.
+    assert live.is_free_measured
+    read = {"held_bytes", "apart_bytes", "free_bytes", "is_free_measured", "difference_bytes"}
+    for member in fields(live):
+        if member.name not in read:
+            assert getattr(saved, member.name) == getattr(live, member.name)
+    assert saved.held_bytes is not None
+    assert live.held_bytes is not None
+    assert saved.held_bytes <= live.held_bytes <= saved.total_bytes
 
 
 def test_the_sample_is_run_plainly_and_under_massif(

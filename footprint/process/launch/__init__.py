@@ -63,7 +63,7 @@ def launch(
 
     It runs in a session of its own with our standard input, and its output goes to our standard error, unless it has
     streams of its own. In the end, also after an error, its session and all descendants get SIGTERM, and SIGKILL after
-    3 seconds.
+    3 seconds, or those of the moment.
 
     Args:
         command: The program and its arguments.

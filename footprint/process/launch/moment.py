@@ -41,6 +41,7 @@ class Moment:
         pattern: For `OUTPUT` the pattern to find in a line of its output.
         peak_bytes: For `PEAK` the memory of all its processes at which to read it.
         is_held: For `PEAK` whether the kernel holds them there, where they are in a cgroup: they may see that limit.
+        end_seconds: How long it may take to end after SIGTERM, before it gets SIGKILL; None for 3 seconds.
     """
 
     when: When
@@ -48,6 +49,7 @@ class Moment:
     pattern: re.Pattern[bytes] | None = None
     peak_bytes: int = 0
     is_held: bool = False
+    end_seconds: float | None = None
 
 
 class Calm:

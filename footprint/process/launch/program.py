@@ -363,10 +363,11 @@ class LaunchedProgram:
         self._alive()
         is_at_exit = self.is_at_exit
         self._tracee.release_all()
-        patience_end = time.monotonic() + _TERM_SECONDS
+        end_seconds = self._moment.end_seconds or _TERM_SECONDS
+        patience_end = time.monotonic() + end_seconds
         while is_at_exit and not self._is_gone and time.monotonic() < patience_end:
             self._turn(_TURN_SECONDS)
-        if not self._end_by(signal.SIGTERM, _TERM_SECONDS) and not self._end_by(signal.SIGKILL, _KILL_SECONDS):
+        if not self._end_by(signal.SIGTERM, end_seconds) and not self._end_by(signal.SIGKILL, _KILL_SECONDS):
             pids = ", ".join(map(str, sorted(self._alive())))
             self.notes.append(Note("left-behind", self._name, f"processes that could not be ended: {pids}"))
         self._reap()

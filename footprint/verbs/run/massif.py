@@ -18,6 +18,7 @@ __all__ = ("Profiled", "profiled_by_massif", "valgrind")
 _TOOL: Final = "valgrind"
 # Valgrind runs a program some 20 times slower than it runs by itself.
 _SLOWER: Final = 20
+_WRITING_SECONDS: Final = 30.0  # how long Valgrind may take to write the profiles, of which one may have 100 MB
 _OPTIONS: Final = (
     "-q",
     "--tool=massif",
@@ -115,10 +116,9 @@ def _under_valgrind(moment: Moment, limit_seconds: float) -> Moment:
     """Return a moment that comes in any case."""
     if moment.when is When.EXIT:
         # One that ends before is taken at its exit.
-        return Moment(When.TIME, limit_seconds)
-    if moment.when is When.TIME:
-        return replace(moment, seconds=min(limit_seconds, moment.seconds * _SLOWER))
-    return replace(moment, seconds=limit_seconds)
+        return Moment(When.TIME, limit_seconds, end_seconds=_WRITING_SECONDS)
+    seconds = moment.seconds * _SLOWER if moment.when is When.TIME else limit_seconds
+    return replace(moment, seconds=min(limit_seconds, seconds), end_seconds=_WRITING_SECONDS)
 
 
 def _notes(moment: Moment, when: When) -> Iterator[Note]:
@@ -152,7 +152,7 @@ def _append_end(found: str, xtree: str) -> None:
         return
     text, columns = bytes(open_input(found)), bytes(open_input(xtree))
     last = _HEAD.search(text, text.rfind(_SNAPSHOT))
-    if last is None or _SNAPSHOT not in columns:
+    if last is None or _SNAPSHOT not in columns or not text.endswith(b"\n"):
         return
 
     def following(head: re.Match[bytes]) -> bytes:
