@@ -116,8 +116,8 @@ class _Modules:
         self._starts = [module.start_addr for module in self._modules]
         self._opened, self._name, self._notes = opened, name, notes
         self._binaries: dict[str, Binary | None] = {}
-        has_build_ids = any(module.build_id for module in modules)
-        self._by_build_id = {build_id(one.image): one for one in binaries} if has_build_ids else {}
+        # By their names, for profiles without build-ids.
+        self._given = {key: one for one in binaries for key in (_last(one.path), build_id(one.image))}
 
     @property
     def is_known(self) -> bool:
@@ -153,13 +153,17 @@ class _Modules:
     def _binary(self, module: Module) -> Binary | None:
         """Return the file of a mapping, also from another path; None where another file is at its path now."""
         if module.path not in self._binaries:
-            found = self._by_build_id.get(module.build_id) or self._opened(module.path)
+            found = self._given.get(module.build_id or _last(module.path)) or self._opened(module.path)
             if found is not None and not _fits(found.image, module):
                 detail = f"{module.path} is another file than the one that was mapped: its functions are not named"
                 self._notes.append(Note("heap-binary-misfit", self._name, detail))
                 found = None
             self._binaries[module.path] = found
         return self._binaries[module.path]
+
+
+def _last(path: str) -> str:
+    return path.rpartition("/")[2]
 
 
 def _fits(image: Image, module: Module) -> bool:

@@ -25,7 +25,7 @@ __all__ = (
 
 Buffer = bytes | memoryview
 # Formats whose last snapshot is the end of the program; others are written at any time, or round the end.
-_UNTIL_THE_END: Final = frozenset({"dhat", "heaptrack", "xtree"})
+_UNTIL_THE_END: Final = frozenset({"dhat", "heaptrack", "mtrace", "xtree"})
 
 # The heaps of runtimes, by their names in the account of a process.
 GO_HEAP: Final = "[go heap]"

@@ -408,7 +408,7 @@ def test_wrong_use_is_told(capfdbinary: Captured, words: list[str], message: str
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([f"{SAMPLE}/heap"], "not a profile of massif, DHAT, heaptrack, Go, gperftools, jemalloc or pprof"),
+        ([f"{SAMPLE}/heap"], "not a profile of massif, DHAT, heaptrack, Go, gperftools, jemalloc, pprof, V8, mtrace"),
         (["/nowhere"], "No such file"),
         ([SAMPLE], "it is a directory"),
         (["tests/corpus/heap/xtmemory-3.19-allocs.kcg"], "*.ms"),
@@ -581,3 +581,26 @@ def test_profiles_that_count_different_things_are_not_compared(capfdbinary: Capt
     assert refused(capfdbinary, MASSIF, copies) == (2, f"footprint: {told}\n")
     assert f"{pages} address space: " in refused(capfdbinary, MASSIF, pages)[1]
     assert f"{copies} has as much as {copies}." in " ".join(answer(capfdbinary, copies, copies).split())
+
+
+@pytest.mark.parametrize(
+    ("name", "last"),
+    [
+        (
+            "pprof-go1.26-kept.pb.gz",
+            "3.13 MiB of heap when it was saved: kept asked for 100.0% of it; the object is known",
+        ),
+        ("heapprofile-go1.26-kept-sampled.txt.gz", "3.30 MiB of heap when it was saved"),
+        ("leaksanitizer-gcc12-leaks.txt", "330,000 bytes leaked over the whole run, nothing refers to them any more."),
+        ("mtrace-glibc2.36-leaks.txt", "322.3 KiB of heap at the peak (snapshot 0): ./leaks asked for 100.0% of it"),
+        ("malloc_info-glibc2.36-leaks.xml", "333.6 KiB of heap when it was saved"),
+        ("nmt-openjdk17.txt", "9.90 MiB of heap when it was saved"),
+        ("v8-node20-kept.heapprofile", "42.9 MiB of heap when it was saved"),
+    ],
+)
+def test_the_profiles_of_other_tools_are_shown(name: str, last: str, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    path = f"tests/corpus/heap/{name}"
+    text = answer(capfdbinary, path)
+    assert last in " ".join(text.split())
+    (profile,) = found(capfdbinary, path)["profiles"]
+    assert profile["file"] == path

@@ -98,6 +98,14 @@ def test_addresses_of_a_file_are_named_by_the_file_with_the_build_id(
     assert named.calls[1][:2] == call
 
 
+def test_a_profile_without_build_ids_takes_a_given_file_by_its_name() -> None:
+    profile = read(b"= Start\n@ ./heap:[0x51e] + 0x1000 0x64\n")
+    image = read_image(FILE.read_bytes(), str(FILE))
+    named = name_frames(profile, "a text", Allocators(), [Binary(str(FILE), image, read_functions(image))])
+    assert named.calls[1][:2] == (str(FILE), "main")
+    assert (named.notes, name_frames(profile, "a text", Allocators()).calls[1].function) == ((), "[no symbol]")
+
+
 def test_the_linker_name_of_a_function_is_its_name() -> None:
     location = Location(0x10, (Call("ns::f(int)", linker_name="_ZN2ns1fEi"),))
     assert read(pprof(GO, [Sample((1,), (1, 8, 1, 8))], [location])).frames[1].function == "_ZN2ns1fEi"

@@ -549,7 +549,8 @@ def _verdict(usage: HeapUsage, names: Names) -> str:
     if usage.snapshot is None:
         if usage.tree is None:
             return f"{usage.file} says nothing of memory in use."
-        return f"{_tally(usage, usage.tree)} over the whole run, which is no memory in use."
+        why = "nothing refers to them any more" if usage.tally == "leaked" else "which is no memory in use"
+        return f"{_tally(usage, usage.tree)} over the whole run, {why}."
     what = "of address space" if usage.evidence is Evidence.VIRTUAL else "of heap"
     amount = f"{format_bytes(usage.snapshot.live_bytes)} {what} {moment_name(usage)}"
     if attribution is None or not attribution.total_bytes:
