@@ -1,4 +1,4 @@
-"""The names of what was audited: its program, and a name that lasts from run to run."""
+"""What was audited: its kind, its program, and a name that lasts from run to run."""
 
 from typing import TYPE_CHECKING
 
@@ -7,12 +7,17 @@ if TYPE_CHECKING:
 
     from footprint.model.audited import Audited
 
-__all__ = ("is_audited", "lasting_name", "program_name", "program_path")
+__all__ = ("is_audited", "is_reproducible", "lasting_name", "program_name", "program_path")
 
 
 def is_audited(one: object) -> "TypeIs[Audited]":
     """Return whether something is an audit or a group that was made already, and no target."""
     return hasattr(one, "ledger")
+
+
+def is_reproducible(audit: "Audited") -> bool:
+    """Return whether an audit is a prediction without what the machine adds, as with `audit --reproducible`."""
+    return audit.source == "prediction" and not audit.host
 
 
 def program_name(audit: "Audited") -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import footprint
 from footprint.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -81,3 +82,20 @@ def test_what_is_paid_once_is_not_paid_n_times(capsys: Captured) -> None:
     shared, private = figures["shared_once_bytes"], figures["private_bytes"]
     assert shared["delta_at_count_bytes"] == shared["delta_bytes"] != 0
     assert private["delta_at_count_bytes"] == 1000 * private["delta_bytes"]
+
+
+def test_a_program_is_predicted_as_the_saved_audit_it_is_compared_with(tmp_path: Path) -> None:
+    base = str(SHADOW / "base")
+    footprint.save(footprint.audit(base, is_reproducible=True), tmp_path / "before.json")
+    for sides in ((tmp_path / "before.json", base), (base, tmp_path / "before.json")):
+        found = footprint.diff(*sides)
+        assert (found.old.host, found.new.host, found.changes) == ({}, {}, ())
+
+
+def test_a_baseline_of_another_kind_of_prediction_is_refused(tmp_path: Path) -> None:
+    base, path = str(SHADOW / "base"), tmp_path / "before.json"
+    told = {"baseline": str(path), "budgets": {"private_bytes": {"max_increase": 0}}}
+    footprint.save(footprint.audit(base, is_reproducible=True), path)
+    assert footprint.check(base, footprint.parse_budgets(told | {"reproducible": True})).failures == ()
+    with pytest.raises(footprint.InputError, match="predicted with `reproducible = true`, and this without it"):
+        footprint.check(base, footprint.parse_budgets(told))

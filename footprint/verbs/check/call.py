@@ -9,7 +9,7 @@ from typing import Any, Final
 from footprint.errors import FootprintError, InputError, UsageError
 from footprint.files import StrPath, open_input
 from footprint.model.audited import Audited
-from footprint.model.audited_names import is_audited, program_name
+from footprint.model.audited_names import is_audited, is_reproducible, program_name
 from footprint.model.projection import Question
 from footprint.model.spread import ONE_START, Spreads
 from footprint.release.budget import Budgets, Checked, check_audit, parse_budgets, propose
@@ -204,6 +204,10 @@ def _baseline(budgets: Budgets, found: Audited) -> tuple[Audited | None, Spreads
         how = "is predicted from its files, and this was measured"
         other = "was measured, and this is predicted from its files"
         raise InputError(path, f"the baseline {how if is_predicted else other}: growth cannot be computed from it")
+    if is_predicted and is_reproducible(saved.audit) is not is_reproducible(found):
+        theirs, ours = ("with", "without") if is_reproducible(saved.audit) else ("without", "with")
+        cause = f"the baseline was predicted {theirs} `reproducible = true`, and this {ours} it"
+        raise InputError(path, f"{cause}: --update-baseline writes a new one")
     return saved.audit, saved.spreads
 
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from footprint.errors import InputError, UsageError
 from footprint.files import StrPath
 from footprint.model.audited import Audited
-from footprint.model.audited_names import is_audited
+from footprint.model.audited_names import is_audited, is_reproducible
 from footprint.release.compare import Comparison, compare
 from footprint.release.places import with_places
 from footprint.sources.debug_files import STANDARD_PLACES, DebugSearch
-from footprint.sources.target import AnyTarget, AuditFile, Capture, Named, Processes, Text, resolve
+from footprint.sources.target import AnyTarget, AuditFile, Capture, Named, Processes, Program, Text, resolve
 from footprint.verbs.audit.call import audit_any, with_objects_if_new
 from footprint.verbs.audit.request import AuditRequest
 from footprint.verbs.audit.saved import AuditedTarget
@@ -56,6 +56,12 @@ def diff(
     (before, old_spreads, _), (now, new_spreads, _) = (
         AuditedTarget(one) if is_audited(one) else _audit(one, pid, root, debug, has_page_maps=has_page_maps)
         for one, pid in zip(targets, _pid_of_each(pids, targets), strict=True)
+    )
+    before, now = (
+        _audit(one, None, root, debug, has_page_maps=has_page_maps, is_reproducible=True).audit
+        if isinstance(one, Program) and audit.host and is_reproducible(other)
+        else audit
+        for one, audit, other in zip(targets, (before, now), (now, before), strict=True)
     )
     if before.noun != now.noun:
         group, process = targets if before.noun == "group" else targets[::-1]
@@ -105,10 +111,17 @@ def _pid_of_each(pids: Sequence[int], sides: Sequence[AnyTarget | Audited]) -> t
 
 
 def _audit(
-    target: AnyTarget, pid: int | None, root: StrPath | None, debug: DebugSearch | None, *, has_page_maps: bool
+    target: AnyTarget,
+    pid: int | None,
+    root: StrPath | None,
+    debug: DebugSearch | None,
+    *,
+    has_page_maps: bool,
+    is_reproducible: bool = False,
 ) -> AuditedTarget[Audited]:
     root = None if root is None or isinstance(target, AuditFile | Processes) else os.fspath(root)
-    return audit_any(target, AuditRequest(pid=pid, root=root, debug=debug, has_page_maps=has_page_maps))
+    asked = AuditRequest(pid=pid, root=root, debug=debug, has_page_maps=has_page_maps, is_reproducible=is_reproducible)
+    return audit_any(target, asked)
 
 
 def diff_profiles(
