@@ -12,6 +12,7 @@ _BIN_WORDS: Final = 254  # two for each of 127 bins
 _BINMAP_BYTES: Final = 16
 _PREVIOUS_IN_USE, _FLAGS = 1, 7
 _HEAP_ALIGNMENT: Final = 1 << 20
+_MOST_ODD_BINS: Final = 2  # a list that changes right now
 _MOST_ARENAS: Final = 1 << 12
 _MOST_HEAPS: Final = 1 << 16
 _MOST_SEARCHED: Final = 1 << 8
@@ -118,10 +119,11 @@ class Arenas:
         before, behind = fastbin_count + 2, _BIN_WORDS + _BINMAP_BYTES // word
         bins_addr = addr + self._bins_offset
         told = self._words.read(bins_addr - before * word, before + behind + 5)
-        own = bins_addr - 2 * word
+        own, odd_count = bins_addr - 2 * word, 0
         for place in range(before, before + _BIN_WORDS, 2):
             first, last = told[place], told[place + 1]
-            if (first == own) is not (last == own) or not first or not last or (first | last) % word:
+            odd_count += (first == own) is not (last == own)
+            if not first or not last or (first | last) % word or odd_count > _MOST_ODD_BINS:
                 raise MisfitError(f"the arena at {addr:#x} has a bin that is no list")
             own += 2 * word
         next_addr, _, _, system_bytes, most_bytes = told[before + behind :]

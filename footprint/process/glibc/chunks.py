@@ -19,25 +19,32 @@ class ChunkWalk:
         words: Reads the process.
         span: The heap.
         marked_bytes: A size of chunks whose addresses are wanted; 0 for none.
-        most_count: The number of chunks from which on the walk gives up.
 
     Attributes:
-        count: The number of chunks.
+        count: The number of chunks so far.
         free: The free chunks: start and end of each in turn.
         marked: The chunks of the wanted size.
-
-    Raises:
-        MisfitError: If a size is none, if the chunks do not end where the heap ends, or if there are too many.
+        top_addr: The end of the chunks.
     """
 
-    def __init__(self, words: ProcessWords, span: HeapSpan, marked_bytes: int, most_count: int) -> None:
+    def __init__(self, words: ProcessWords, span: HeapSpan, marked_bytes: int) -> None:
         self.count = 0
         self.free = array("Q")
         self.marked: list[int] = []
+        self.top_addr = span.top_addr
         self._words = words
+        self._span = span
         self._flags = 0 if span.is_main else _IS_THREADS
         self._marked_bytes = marked_bytes
-        word, at, stop, last = words.layout.word_bytes, span.first_addr, span.top_addr, span.first_addr
+
+    def walk(self, most_count: int) -> None:
+        """Walk from the first chunk to the last.
+
+        Raises:
+            MisfitError: If a size is none, if the chunks do not end where the heap ends, or if there are too many.
+        """
+        words, at, stop = self._words, self._span.first_addr, self._span.top_addr
+        word, last = words.layout.word_bytes, at
         while at < stop:
             piece = words.of(words.memory.read(at, min(_WINDOW_BYTES, stop - at)))
             if len(piece) < 2:
@@ -53,7 +60,10 @@ class ChunkWalk:
                 return
             if self.count > most_count:
                 raise MisfitError(f"it has more than {most_count:,} chunks")
-        if at != stop:
+        if at == self._span.end_addr and self._span.is_last:
+            # Meanwhile the last chunks were freed, and are what was never handed out.
+            self.count, self.top_addr = self.count - 1, last
+        elif at != stop:
             raise MisfitError(f"its chunks do not end at {stop:#x}")
 
     def _is_fence(self, size: int, at: int, stop: int) -> bool:

@@ -1,6 +1,7 @@
 """The whole heap of a process: all arenas, the free chunks in lists, and the large blocks."""
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 from footprint.process.glibc.arenas import Arena, Arenas, HeapSpan, find_arenas
@@ -20,7 +21,7 @@ from footprint.process.glibc.words import LAYOUTS, HeapMemory, MisfitError, Proc
 __all__ = ("GlibcHeap", "read_glibc_heap")
 
 _FLAGS: Final = 7
-_TRIES: Final = 3
+_TRIES: Final = 6
 _MOST_DATA_BYTES: Final = 4 << 20
 _MOST_TCACHES: Final = 1 << 12
 
@@ -78,7 +79,7 @@ def read_glibc_heap(
             walker.add_arena(addr)
         except MisfitError as misfit:
             causes.append(str(misfit))
-    regions = with_cached(words, sorted(walker.regions), walker.lists)
+    regions = with_cached(words, sorted(walker.regions), walker.lists())
     counts = _counts(words, arenas, pieces, page_bytes)
     starts = {one.start_addr for one in regions}
     elsewhere = [each for each in nameless if each[0] not in starts]
@@ -121,19 +122,18 @@ class _Walker:
 
     Attributes:
         regions: What is known of each heap, without the chunks in lists.
-        lists: The lists of free chunks.
         is_changing: Whether an arena changed while its heaps were read.
     """
 
     def __init__(self, words: ProcessWords, arenas: Arenas, most_chunks: int) -> None:
         self.regions: list[HeapRegion] = []
-        self.lists: list[FreeList] = []
         self.is_changing = False
         self._words = words
         self._arenas = arenas
         self._chunks_left = most_chunks
-        self._tcaches_left = _MOST_TCACHES
         self._tcache: TcacheLayout | None = None
+        self._tcaches: list[tuple[int, list[FreeList]]] = []
+        self._walked: list[int] = []
 
     def add_arena(self, addr: int) -> None:
         """Read the heaps of an arena.
@@ -151,34 +151,44 @@ class _Walker:
                     raise
                 continue
             break
-        for region, lists in found:
+        for region, tcaches in found:
             self.regions.append(region)
-            self.lists += lists
-        self.lists += fastbin_lists(self._words, after.fastbins)
+            self._tcaches += tcaches
+        self._walked.append(addr)
         self.is_changing = self.is_changing or _state(before) != _state(after)
 
-    def _region(self, span: HeapSpan) -> tuple[HeapRegion, list[FreeList]]:
-        """Walk the chunks of a heap; return it with the lists of the threads whose structures are in it."""
+    def lists(self) -> Iterator[FreeList]:
+        """Return the lists of free chunks, as they are now."""
+        for addr in self._walked:
+            with suppress(MisfitError):
+                yield from fastbin_lists(self._words, self._arenas.arena(addr).fastbins)
+        for addr, before in self._tcaches:
+            now = self._tcache and tcache_lists(self._words, self._tcache, addr, may_be_empty=True)
+            yield from now or before
+
+    def _region(self, span: HeapSpan) -> tuple[HeapRegion, list[tuple[int, list[FreeList]]]]:
+        """Walk the chunks of a heap; return it with the structures of threads in it."""
         word = self._words.layout.word_bytes
         if self._tcache is None and span.first_addr < span.top_addr:
             # The lists of a thread are the first that it allocates.
             first_bytes = self._words.read(span.first_addr + word, 1)[0] & ~_FLAGS
             self._tcache = next((one for one in TCACHES if one.chunk_bytes(word) == first_bytes), None)
-        tcache_bytes = self._tcache.chunk_bytes(word) if self._tcache else 0
-        walk = ChunkWalk(self._words, span, tcache_bytes, self._chunks_left)
-        self._chunks_left -= walk.count
-        lists: list[FreeList] = []
-        tcache_count = 0
-        for addr in walk.marked if self._tcache else ():
-            own = self._tcache and tcache_lists(self._words, self._tcache, addr, may_be_empty=addr == span.first_addr)
-            if own is None or not self._tcaches_left:
-                continue
-            self._tcaches_left -= 1
-            tcache_count += 1
-            lists += own
-        live_count = walk.count - len(walk.free) // 2 - tcache_count
-        region = HeapRegion(*span, walk.free, (), (), tcache_count * tcache_bytes, live_count)
-        return region, lists
+        layout = self._tcache
+        tcache_bytes = layout.chunk_bytes(word) if layout else 0
+        walk = ChunkWalk(self._words, span, tcache_bytes)
+        try:
+            walk.walk(self._chunks_left)
+        finally:
+            self._chunks_left -= walk.count
+        tcaches: list[tuple[int, list[FreeList]]] = []
+        for addr in walk.marked if layout else ():
+            own = layout and tcache_lists(self._words, layout, addr, may_be_empty=addr == span.first_addr)
+            if own is not None and len(self._tcaches) + len(tcaches) < _MOST_TCACHES:
+                tcaches.append((addr, own))
+        live_count = walk.count - len(walk.free) // 2 - len(tcaches)
+        own_bytes = len(tcaches) * tcache_bytes
+        region = HeapRegion(*span, walk.free, (), (), own_bytes, live_count)
+        return region._replace(top_addr=walk.top_addr), tcaches
 
 
 def _state(arena: Arena) -> tuple[int, int]:

@@ -69,6 +69,7 @@ def audit_document(audit: Audit, *, by: str = "owner", top: int = 20, has_whole_
             has_shared=not _is_prediction(audit),
         ),
         *_heap(audit, names, top),
+        *_allocator(audit),
         *_symbols(audit, by, top, names),
         *_causes(audit),
         *debug_file_blocks(audit.debug_files, names, is_whole=has_whole_names),
@@ -88,6 +89,14 @@ def _heap(audit: Audit, names: Names, top: int) -> list[Block]:
     sums = sum_rows([row for row in audit.ledger if row.owner == NAMELESS])
     nameless_bytes = sums.private_bytes if is_measured else sums.writable_bytes
     return heap_account_blocks(audit.heap, names, top, nameless_bytes=nameless_bytes, is_measured=is_measured)
+
+
+def _allocator(audit: Audit) -> list[Block]:
+    if audit.allocator is None:
+        return []
+    from footprint.verbs.audit.allocator_text import allocator_blocks  # noqa: PLC0415 # only live processes have one
+
+    return allocator_blocks(audit.allocator)
 
 
 def _findings(audit: Audit, *, is_verbose: bool) -> list[Block]:
