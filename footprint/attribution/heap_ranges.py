@@ -119,13 +119,14 @@ class HeapRanges:
                 private += clip(pages.get(one.mapping.start_addr, ()), one.start_addr, one.end_addr)
         free = [each for ranges in self._free for each in ranges]
         trimmable = sorted(_trimmable(heap, self._page_bytes))
-        mapped_bytes = sum([end - start for start, end in heap.mapped])
+        mapped_bytes = sum([one.end_addr - one.start_addr for one in heap.mapped])
+        usable_bytes = sum([one.usable_bytes for one in heap.mapped])
         held_bytes = sum([one.end_addr - one.start_addr for one in heap.regions]) + mapped_bytes
         cached_bytes = sum([_size(one.fast) + _size(one.cached) for one in heap.regions])
         live_count = sum([one.live_count for one in heap.regions])
         free_bytes = sum([end - start for start, end in free])
         structure_bytes = sum([_structure_bytes(one) for one in heap.regions])
-        overhead_bytes = structure_bytes + heap.word_bytes * (live_count + 2 * len(heap.mapped))
+        overhead_bytes = structure_bytes + heap.word_bytes * live_count + mapped_bytes - usable_bytes
         return AllocatorAccount(
             allocator="glibc",
             arena_count=heap.arena_count,
@@ -148,7 +149,7 @@ class HeapRanges:
             Claim(one.start_addr, one.end_addr, _HEAP if one.is_main else _ARENAS) for one in self._heap.regions
         ]
         mapped: list[list[int]] = []
-        for start, end in sorted(self._heap.mapped):
+        for start, end, _ in sorted(self._heap.mapped):
             if mapped and mapped[-1][1] == start:
                 mapped[-1][1] = end
             else:

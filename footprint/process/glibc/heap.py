@@ -14,7 +14,7 @@ from footprint.process.glibc.free_lists import (
     tcache_lists,
     with_cached,
 )
-from footprint.process.glibc.mapped_blocks import MappedCounts, find_mapped_blocks, mapped_counts
+from footprint.process.glibc.mapped_blocks import MappedBlock, MappedCounts, find_mapped_blocks, mapped_counts
 from footprint.process.glibc.regions import HeapRegion
 from footprint.process.glibc.words import LAYOUTS, HeapMemory, MisfitError, ProcessWords
 
@@ -30,10 +30,10 @@ class GlibcHeap(NamedTuple):
     """The heap of a process.
 
     Attributes:
-        word_bytes: The size of a pointer. A chunk has a header of this size, a block that is mapped alone of twice it.
+        word_bytes: The size of a pointer. Each chunk has a header of this size.
         arena_count: The number of arenas.
         regions: The memory of the arenas whose chunks could be read, ascending.
-        mapped: The large blocks that malloc maps alone: start and end of each.
+        mapped: The large blocks that malloc maps alone.
         causes: Why something could not be read, in sentences without full stops.
         is_changing: Whether the heap changed while it was read.
     """
@@ -41,7 +41,7 @@ class GlibcHeap(NamedTuple):
     word_bytes: int
     arena_count: int
     regions: tuple[HeapRegion, ...]
-    mapped: tuple[tuple[int, int], ...]
+    mapped: tuple[MappedBlock, ...]
     causes: tuple[str, ...]
     is_changing: bool
 
@@ -86,7 +86,7 @@ def read_glibc_heap(
     mapped = find_mapped_blocks(words, elsewhere, counts, page_bytes) if counts else ()
     if counts is None:
         causes.append("the counts of blocks that malloc maps alone were not found")
-    elif sum([end - start for start, end in mapped]) != counts.size_bytes:
+    elif sum([one.end_addr - one.start_addr for one in mapped]) != counts.size_bytes:
         causes.append(f"of {counts.block_count:,} blocks that malloc maps alone {len(mapped):,} were found")
     return GlibcHeap(
         word_bytes, len(arenas.addrs), tuple(regions), mapped, tuple(causes), is_changing=walker.is_changing

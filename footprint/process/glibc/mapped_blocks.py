@@ -5,12 +5,26 @@ from typing import Final, NamedTuple
 
 from footprint.process.glibc.words import ALIGNMENT, ProcessWords
 
-__all__ = ("MappedCounts", "find_mapped_blocks", "mapped_counts")
+__all__ = ("MappedBlock", "MappedCounts", "find_mapped_blocks", "mapped_counts")
 
 _IS_MAPPED, _FLAGS = 2, 7
 _COUNTS_BYTES: Final = 16  # number now, most allowed, most so far, whether the threshold is fixed
 _MOST_PAGES: Final = 1 << 14
-_MOST_SEARCHED: Final = 1 << 9
+_MOST_ALIGNED_BITS: Final = 31
+
+
+class MappedBlock(NamedTuple):
+    """A block that is mapped alone.
+
+    Attributes:
+        start_addr: The start of its mapping.
+        end_addr: The end.
+        usable_bytes: The room in it: what is before it, by its alignment, and its header are none.
+    """
+
+    start_addr: int
+    end_addr: int
+    usable_bytes: int
 
 
 class MappedCounts(NamedTuple):
@@ -45,55 +59,71 @@ def mapped_counts(
 
 def find_mapped_blocks(
     words: ProcessWords, mappings: Iterable[tuple[int, int]], counts: MappedCounts, page_bytes: int
-) -> tuple[tuple[int, int], ...]:
-    """Find the blocks by their headers; return start and end of each, or none if they are more than malloc counts.
+) -> tuple[MappedBlock, ...]:
+    """Find the blocks by their headers; return none if they are more than malloc counts.
 
     Blocks of neighbouring mappings lie one behind the other. `mappings` are those where blocks can be.
     """
     found = tuple(_blocks(words, mappings, counts.block_count, page_bytes))
-    return found if sum([end - start for start, end in found]) <= counts.size_bytes else ()
+    return found if sum([one.end_addr - one.start_addr for one in found]) <= counts.size_bytes else ()
 
 
 def _blocks(
     words: ProcessWords, mappings: Iterable[tuple[int, int]], count: int, page_bytes: int
-) -> Iterator[tuple[int, int]]:
+) -> Iterator[MappedBlock]:
     """Find blocks from the start of each mapping on; where these are not all, search the rest page by page."""
-    pages_left, searches_left = _MOST_PAGES, _MOST_SEARCHED
     rests = []
     for start, end in mappings:
-        at: int | None = start
-        while at is not None and count and searches_left:
-            page, searches_left = words.memory.skip(at, end), searches_left - 1
-            # An alignment moves a header: the whole page is searched.
-            block = _block_in(words, page, at, end, page_bytes, is_searched=True) if page < end else None
-            if block is None:
-                rests.append((page, end))
-                break
-            count, at = count - 1, block[1]
-            yield block
-    for start, end in rests:
         at = start
+        while count and (block := _block_at(words, at, end, page_bytes)):
+            count, at = count - 1, block.end_addr
+            yield block
+        rests.append((at, end))
+    pages_left = _MOST_PAGES
+    for start, end in rests:
+        at = words.memory.skip(start, end)
         while count and pages_left and at < end:
-            page, pages_left = words.memory.skip(at, end), pages_left - 1
-            block = _block_in(words, page, at, end, page_bytes, is_searched=False) if page < end else None
-            at = block[1] if block else page - page % page_bytes + page_bytes
+            block, pages_left = _block_at(words, at, end, page_bytes), pages_left - 1
             if block:
                 count -= 1
                 yield block
+            at = words.memory.skip(block.end_addr if block else at - at % page_bytes + page_bytes, end)
 
 
-def _block_in(
-    words: ProcessWords, page: int, least: int, end: int, page_bytes: int, *, is_searched: bool
-) -> tuple[int, int] | None:
-    """Return the block whose header is in a page: at its start, or anywhere if it `is_searched`."""
-    word = words.layout.word_bytes
-    usual = ALIGNMENT - words.header_bytes
-    told = words.of(words.memory.read(page, page_bytes if is_searched else usual + words.header_bytes))
-    for place in range(usual // word, len(told) - 1, ALIGNMENT // word):
-        lead_bytes, size = told[place], told[place + 1]
-        if size & _FLAGS != _IS_MAPPED:
-            continue
-        start, past = page + place * word - lead_bytes, page + place * word + (size & ~_FLAGS)
-        if start % page_bytes == past % page_bytes == 0 and least <= start < past <= end:
-            return start, past
-    return None
+def _block_at(words: ProcessWords, page: int, end: int, page_bytes: int) -> MappedBlock | None:
+    """Return the block whose mapping begins at a page."""
+    lead_bytes = ALIGNMENT - words.header_bytes
+    told = words.of(words.memory.read(page + lead_bytes, words.header_bytes)) if page < end else ()
+    if len(told) < 2 or told[0] != lead_bytes or told[1] & _FLAGS != _IS_MAPPED:
+        return None
+    past = page + lead_bytes + (told[1] & ~_FLAGS)
+    if past % page_bytes or not page < past <= end:
+        return None
+    header = _moved_header(words, page, past, page_bytes)
+    return MappedBlock(page, past, past - header - words.header_bytes)
+
+
+def _moved_header(words: ProcessWords, start: int, past: int, page_bytes: int) -> int:
+    """Return where the header of a block is: an alignment that was asked for moves it, and leaves the first one behind.
+
+    It is before the first aligned address that leaves room for a free chunk, or before the next one.
+    """
+    header_bytes = words.header_bytes
+    usual = start + ALIGNMENT - header_bytes
+    first_page = words.memory.read(start, page_bytes)
+    is_written = any(first_page[usual - start + header_bytes :])
+    for power in range(ALIGNMENT.bit_length(), _MOST_ALIGNED_BITS):
+        alignment = 1 << power
+        aligned = -(-(usual + header_bytes) // alignment) * alignment
+        for header in (aligned - header_bytes, aligned + alignment - header_bytes):
+            if header >= start + page_bytes and is_written:
+                # What is before a moved block was never written.
+                return usual
+            if not usual < header < past - header_bytes:
+                continue
+            data = words.memory.read(header, header_bytes)
+            if len(data) == header_bytes:
+                before_bytes, size = words.of(data)
+                if before_bytes == header - start and size == past - header | _IS_MAPPED:
+                    return header
+    return usual

@@ -1,0 +1,307 @@
+"""The heap of live processes against what their own malloc counts: mallinfo2, malloc_usable_size, malloc_trim."""
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from ctypes.util import find_library
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import footprint
+from footprint.model.audit import Audit
+from footprint.model.row import MemoryKind
+
+SOURCE = r"""
+#include <malloc.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MOST = 200000 };
+static void *blocks[MOST];
+static int count;
+
+static void keep(void *block, size_t size) { memset(block, 1, size); blocks[count++] = block; }
+static void release(int place) { free(blocks[place]); blocks[place] = 0; }
+
+/* Two of five are freed, in an order in which malloc joins some of them. */
+static void fragmented(void) {
+    for (int i = 0; i < 100000; i++) keep(malloc(10 + i * 31 % 700), 10);
+    for (int i = 0; i < count; i++) if (i % 5 < 2) release(i);
+}
+static void nearly_all_freed(void) {
+    for (int i = 0; i < 40000; i++) keep(malloc(1000), 1000);
+    for (int i = 0; i < count; i++) if (i % 10000) release(i);
+}
+static void mapped(void) {
+    for (int i = 0; i < 20; i++) keep(malloc(1000000 + i * 4096), 100000);
+    keep(aligned_alloc(64, 3000000), 5000);
+    keep(aligned_alloc(4096, 3000000), 5000);
+    keep(aligned_alloc(1 << 21, 3 << 20), 5000);
+    for (int i = 0; i < count; i += 4) release(i);
+}
+/* All sizes that threads and fastbins keep, more than they keep. */
+static void cached(void) {
+    for (int i = 0; i < 60000; i++) keep(malloc(1 + i * 8 % 1100), 1);
+    for (int i = 0; i < 60000; i += 2) release(i);
+}
+static void *in_thread(void *unused) {
+    void **own = malloc(20000 * sizeof *own);
+    for (int i = 0; i < 20000; i++) memset(own[i] = malloc(16 + i * 37 % 900), 1, 8);
+    for (int i = 0; i < 20000; i += 3) free(own[i]);
+    *(volatile int *)unused = 1;
+    for (;;) pause();
+}
+static void threads(void) {
+    static volatile int is_done[3];
+    for (int i = 0; i < 3; i++) {
+        pthread_t thread;
+        pthread_create(&thread, 0, in_thread, (void *)&is_done[i]);
+        while (!is_done[i]) usleep(1000);
+    }
+}
+/* Its arenas have several heaps of 64 MiB (with 32 bits of 1 MiB). */
+static void *many_in_thread(void *is_done) {
+    for (int i = 0; i < 1500; i++) memset(malloc(100000), 1, 100);
+    *(volatile int *)is_done = 1;
+    for (;;) pause();
+}
+static void heaps(void) {
+    static volatile int is_done;
+    pthread_t thread;
+    pthread_create(&thread, 0, many_in_thread, (void *)&is_done);
+    while (!is_done) usleep(1000);
+}
+
+static void told(int signal) {
+    char text[200];
+    size_t usable = 0, used = 0;
+    if (signal) malloc_trim(0);
+    for (int i = 0; i < count; i++) if (blocks[i]) { usable += malloc_usable_size(blocks[i]); used++; }
+    struct mallinfo2 all = mallinfo2();
+    int length = snprintf(text, sizeof text, "%zu %zu %zu %zu %zu %zu %zu\n", all.arena, all.hblks, all.hblkhd,
+                          all.fordblks, all.fsmblks, usable, used);
+    write(1, text, length);
+}
+
+int main(int argc, char **argv) {
+    switch (argv[1][0]) {
+    case 'f': fragmented(); break;
+    case 'n': nearly_all_freed(); break;
+    case 'm': mapped(); break;
+    case 'c': cached(); break;
+    case 't': threads(); break;
+    case 'h': heaps(); break;
+    }
+    signal(SIGUSR1, told);
+    told(0);
+    for (;;) pause();
+}
+"""
+KINDS = {"64 bits": (), "static": ("-static",), "32 bits": ("-m32",)}
+SHAPES = ("fragmented", "nearly all freed", "mapped", "cached", "threads", "heaps")
+BUSY = r"""
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+enum { COUNT = 20000 };
+static void *busy(void *unused) {
+    unsigned state = 1;
+    void **blocks = calloc(COUNT, sizeof *blocks);
+    for (;;) {
+        state = state * 1103515245 + 12345;
+        int place = (state >> 8) % COUNT;
+        free(blocks[place]);
+        blocks[place] = malloc(16 + (state >> 4) % 1500);
+        memset(blocks[place], 1, 16);
+    }
+}
+int main(void) {
+    pthread_t thread;
+    pthread_create(&thread, 0, busy, 0);
+    usleep(100000);
+    write(1, "ready\\n", 6);
+    busy(0);
+}
+"""
+
+
+class Counted(NamedTuple):
+    """What the program's own malloc counts: the fields of mallinfo2, and its blocks of which it knows the addresses."""
+
+    arena: int
+    hblks: int
+    hblkhd: int
+    fordblks: int
+    fsmblks: int
+    usable_bytes: int
+    block_count: int
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if os.confstr("CS_GNU_LIBC_VERSION") is None or shutil.which("gcc") is None:
+        pytest.skip("needs gcc and glibc")
+    return tmp_path_factory.mktemp("heaps")
+
+
+def program(folder: Path, source: str, kind: str) -> Path:
+    path = folder / f"{kind} {len(source)}"
+    if not path.exists():
+        words = ["gcc", "-O0", "-w", *KINDS[kind], "-x", "c", "-", "-o", str(path), "-pthread"]
+        made = subprocess.run(words, input=source, text=True, capture_output=True, check=False)
+        if made.returncode:
+            pytest.skip(f"cannot compile for {kind}: {made.stderr[-200:]}")
+    return path
+
+
+def counted(process: "subprocess.Popen[str]") -> Counted:
+    assert process.stdout is not None
+    return Counted(*map(int, process.stdout.readline().split()))
+
+
+def wait_until_ready(process: "subprocess.Popen[str]") -> None:
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+
+
+@contextmanager
+def running(path: Path, *words: str, **environment: str) -> Iterator["subprocess.Popen[str]"]:
+    own = dict(os.environ) | environment
+    with subprocess.Popen([path, *words], stdout=subprocess.PIPE, text=True, env=own) as started:
+        try:
+            yield started
+        finally:
+            started.kill()
+
+
+def heap_bytes(audit: Audit) -> int:
+    return sum(row.bytes or 0 for row in audit.ledger if row.kind is MemoryKind.HEAP)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_heap_of_a_process_is_what_its_own_malloc_counts(compiled: Path, shape: str, kind: str) -> None:
+    with running(program(compiled, SOURCE, kind), shape) as process:
+        own = counted(process)
+        audit = footprint.audit(process.pid)
+    found = audit.allocator
+    assert found is not None
+    assert found.unread == ()
+    assert found.held_bytes - found.mapped_block_bytes == own.arena
+    assert (found.mapped_block_count, found.mapped_block_bytes) == (own.hblks, own.hblkhd)
+    # mallinfo2 takes what threads keep for live.
+    kept_by_threads_bytes = found.cached_bytes - own.fsmblks
+    assert found.free_bytes - kept_by_threads_bytes == own.fordblks
+    assert found.live_bytes + found.overhead_bytes + found.free_bytes == found.held_bytes
+    if shape not in {"threads", "heaps"}:
+        # A static C library has some blocks before main begins.
+        early_count = found.live_block_count - own.block_count
+        assert 0 <= early_count <= (9 if kind == "static" else 0)
+        assert 0 <= found.live_bytes - own.usable_bytes <= 1000 * early_count
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_rows_of_the_heap_are_in_use_or_free_to_the_byte(compiled: Path, shape: str) -> None:
+    with running(program(compiled, SOURCE, "64 bits"), shape) as process:
+        counted(process)
+        audit = footprint.audit(process.pid)
+    found = audit.allocator
+    assert found is not None
+    rows = [row for row in audit.ledger if row.kind is MemoryKind.HEAP and row.name is not None]
+    assert {row.attribution for row in rows} == {"allocator"}
+    assert sum(row.mapped_bytes for row in rows) == found.held_bytes
+    assert sum(row.mapped_bytes for row in rows if row.name == "[free]") == found.free_bytes
+    assert sum(row.bytes or 0 for row in rows if row.name == "[free]") == found.free_private_bytes
+    # Nothing that malloc has is anything else.
+    assert heap_bytes(audit) == sum(row.bytes or 0 for row in rows)
+
+
+@pytest.mark.parametrize("shape", ["fragmented", "nearly all freed", "cached", "threads"])
+def test_malloc_trim_returns_the_whole_pages_that_are_predicted(compiled: Path, shape: str) -> None:
+    with running(program(compiled, SOURCE, "64 bits"), shape) as process:
+        counted(process)
+        before = footprint.audit(process.pid)
+        process.send_signal(signal.SIGUSR1)
+        counted(process)
+        after = footprint.audit(process.pid)
+    assert before.allocator is not None
+    assert after.allocator is not None
+    saved_bytes = heap_bytes(before) - heap_bytes(after)
+    assert saved_bytes == before.allocator.trimmable_bytes
+    assert after.allocator.trimmable_bytes == 0
+    # Of 40,000 blocks of 1,000 bytes four are left.
+    assert saved_bytes > 30_000_000 or shape != "nearly all freed"
+
+
+def test_a_process_that_allocates_all_the_time_has_a_heap_near_the_truth_or_a_note_says_why_not(compiled: Path) -> None:
+    with running(program(compiled, BUSY, "64 bits")) as process:
+        wait_until_ready(process)
+        audits = [footprint.audit(process.pid) for _ in range(10)]
+    for audit in audits:
+        slugs = {note.slug for note in audit.notes}
+        assert audit.allocator is not None
+        assert bool(audit.allocator.unread) is ("allocator-unread" in slugs)
+    told = [audit.allocator for audit in audits if audit.allocator is not None and not audit.allocator.unread]
+    assert told
+    # Each of two threads has 20,000 blocks, or is still at its first ones.
+    assert all(account.live_block_count <= 1.03 * 40_000 for account in told)
+
+
+def test_a_stopped_process_is_of_one_moment(compiled: Path) -> None:
+    exact = []
+    with running(program(compiled, BUSY, "64 bits")) as process:
+        wait_until_ready(process)
+        for _ in range(10):
+            os.kill(process.pid, signal.SIGSTOP)
+            os.waitpid(process.pid, os.WUNTRACED)
+            audit = footprint.audit(process.pid)
+            os.kill(process.pid, signal.SIGCONT)
+            assert "changed-while-read" not in {note.slug for note in audit.notes}
+            if audit.allocator is not None and not audit.allocator.unread:
+                exact.append(audit.allocator.live_block_count)
+    # It may be stopped while it changes a chunk: this is seen. Each thread has 20,000 blocks, its list, and what malloc
+    # and the thread need.
+    assert len(exact) >= 7
+    assert all(count <= 40_010 for count in exact)
+
+
+def test_reading_a_heap_makes_no_page_of_it(compiled: Path) -> None:
+    with running(program(compiled, SOURCE, "64 bits"), "mapped") as process:
+        counted(process)
+        first, second = (footprint.audit(process.pid) for _ in range(2))
+    assert first.totals.private == second.totals.private
+    assert first.totals.kernel == second.totals.kernel
+
+
+def test_the_tunable_that_takes_tcaches_away_is_seen(compiled: Path) -> None:
+    with running(
+        program(compiled, SOURCE, "64 bits"), "cached", GLIBC_TUNABLES="glibc.malloc.tcache_count=0"
+    ) as process:
+        own = counted(process)
+        account = footprint.audit(process.pid).allocator
+    assert account is not None
+    assert account.cached_bytes == own.fsmblks
+    assert (account.live_bytes, account.live_block_count) == (own.usable_bytes, own.block_count)
+
+
+@pytest.mark.parametrize("name", ["jemalloc", "tcmalloc"])
+def test_another_allocator_is_named_and_not_read(compiled: Path, name: str) -> None:
+    library = find_library(name) or find_library(f"{name}_minimal")
+    if library is None:
+        pytest.skip(f"needs {name}")
+    with running(program(compiled, SOURCE, "64 bits"), "threads", LD_PRELOAD=library) as process:
+        counted(process)
+        audit = footprint.audit(process.pid)
+    assert audit.allocator is None
+    (note,) = [note for note in audit.notes if note.slug == "allocator-unread"]
+    assert note.detail.startswith(f"{name} allocates for it")
