@@ -9,6 +9,7 @@ Where the profile has more than the process holds, it is unknown which blocks ar
 remains of it if all missing bytes were missing there, and the rest is a row of its own.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from collections.abc import Mapping as Dict
@@ -47,6 +48,7 @@ _NAMED: Final = ("[anon: glibc: malloc", "[anon:libc_malloc", "[anon:scudo:", "[
 _OWN_HEAPS: Final = {JEMALLOC_HEAP: JEMALLOC, "[anon:jemalloc": JEMALLOC, MIMALLOC_HEAP: MIMALLOC}
 _BLIND: Final = 10  # a profile with a tenth of it does not count the calls of this allocator
 _LEAST_BLIND_BYTES: Final = 1 << 20
+_LIBC: Final = re.compile(r"libc(?:\.so\.6|-2\.[0-9]+\.so)(?: \(deleted\))?")
 _OF_THREADS: Final = frozenset({"[malloc arenas]", "[thread stacks]"})
 _MOST_NAMED: Final = 3
 _LEAST_APART_BYTES: Final = 128 * 1024  # M_MMAP_THRESHOLD, as long as nothing so large was freed
@@ -64,27 +66,22 @@ def join_heap(audit: Audit, usage: HeapUsage, owners: Dict[str, str]) -> Audit:
     if snapshot is None:
         raise ValueError("a heap is joined with a profile of a moment")
     is_joined = profile.counted is Counted.HEAP
-    allocator = _allocator(audit.ledger, profile) if is_joined else _Allocator(None, maps_all=False)
+    allocator = (
+        _allocator(audit.ledger, profile, is_read=audit.allocator is not None)
+        if is_joined
+        else _Allocator(None, maps_all=False)
+    )
     model = allocator.model
-    place = next(number for number, one in enumerate(profile.snapshots) if one is snapshot)
-    extras = [_extra_bytes(one, model) for one in profile.snapshots[: place + 1]]
-    extra_bytes = extras[-1]
-    live_bytes = sum(share.size_bytes for share in shares)
+    live_bytes, extra_bytes = sum(share.size_bytes for share in shares), _extra_bytes(snapshot, model)
     used = live_bytes + (extra_bytes or 0)
-    # A faulty profile has shares of more than it has live.
-    before = [(one.live_bytes + (extra or 0), one) for one, extra in zip(profile.snapshots, extras, strict=False)]
-    peak_bytes, peak = max([*before, (used, snapshot)], key=itemgetter(0))
-    is_modelled = model is not None and _blocks(snapshot) is not None
-    # How many blocks massif had at a peak is unknown. Valgrind adds at least 8 bytes to each, and glibc up to 8 more.
-    unknown_bytes = (peak.extra_bytes or 0) if is_modelled and _blocks(peak) is None else 0
+    peak = _peak(profile, snapshot, model)
     # What was read from the process: its mapped blocks are in the pool.
-    own = audit.allocator if is_joined and model is GLIBC else None
+    own = audit.allocator if model is GLIBC else None
     apart_bytes = _apart_bytes(pool, usage, allocator, used) if is_joined and own is None else 0
     left_bytes = pool.held_bytes + apart_bytes - used if is_joined else 0
-    most_bytes = peak_bytes + unknown_bytes
-    if any(row.owner in _OF_THREADS for row in audit.ledger):
-        # Each arena keeps what its threads had at a peak of their own.
-        most_bytes = max(most_bytes, _allocated_bytes(profile, before, model))
+    has_threads = any(row.owner in _OF_THREADS for row in audit.ledger)
+    # Each arena keeps what its threads had at a peak of their own.
+    most_bytes = max(peak.most_bytes, peak.allocated_bytes if has_threads else 0, used)
     free_bytes = own.free_private_bytes if own is not None else min(max(0, left_bytes), most_bytes - used)
     account = HeapAccount(
         file=usage.file,
@@ -97,8 +94,8 @@ def join_heap(audit: Audit, usage: HeapUsage, owners: Dict[str, str]) -> Audit:
         shares=shares,
         live_bytes=live_bytes,
         extra_bytes=extra_bytes,
-        allocator=model.name if model is not None and is_modelled else None,
-        peak_bytes=peak_bytes,
+        allocator=model.name if model is not None and _blocks(snapshot) is not None else None,
+        peak_bytes=max(peak.used_bytes, used),
         held_bytes=pool.held_bytes if is_joined else None,
         apart_bytes=apart_bytes,
         free_bytes=free_bytes,
@@ -129,8 +126,11 @@ class _Allocator(NamedTuple):
     maps_all: bool
 
 
-def _allocator(ledger: Iterable[Row], profile: Profile) -> _Allocator:
-    """Find the allocator by the memory that was recognised as its own, or else by the name of its library."""
+def _allocator(ledger: Iterable[Row], profile: Profile, *, is_read: bool) -> _Allocator:
+    """Find the allocator by the memory that was recognised as its own, or else by the name of its library.
+
+    `is_read` says that the structures of glibc were read.
+    """
     if profile.heap_owner is not None:
         return _Allocator(None, maps_all=False)
     held = Counter[str]()
@@ -148,7 +148,9 @@ def _allocator(ledger: Iterable[Row], profile: Profile) -> _Allocator:
     has_other = profile.has_own_allocator or any(map(Allocators.has_object, owners))
     if has_other or any(owner.startswith("ld-musl-") for owner in owners):
         return _Allocator(None, maps_all=True)
-    return _Allocator(GLIBC, maps_all=False)
+    # A static program may have any: then nothing is modelled, unless the allocator was read.
+    has_glibc = is_read or any(map(_LIBC.fullmatch, owners))
+    return _Allocator(GLIBC if has_glibc else None, maps_all=False)
 
 
 def _blocks(snapshot: HeapSnapshot) -> CallTree | None:
@@ -162,14 +164,36 @@ def _extra_bytes(snapshot: HeapSnapshot, model: AllocatorModel | None) -> int | 
     return snapshot.extra_bytes if model is None or tree is None else model.added_bytes(tree)
 
 
-def _allocated_bytes(profile: Profile, before: Iterable[tuple[int, HeapSnapshot]], model: AllocatorModel | None) -> int:
-    """Return how much was allocated over the run, with what the allocator adds; 0 where the profile does not say."""
+class _Peak(NamedTuple):
+    """The most memory up to a moment, with what the allocator adds.
+
+    Attributes:
+        used_bytes: The most that was in use at once.
+        most_bytes: The most that it may have been, where the blocks of that moment are not counted.
+        allocated_bytes: All that was allocated over the run; 0 where the profile does not say.
+    """
+
+    used_bytes: int
+    most_bytes: int
+    allocated_bytes: int
+
+
+def _peak(profile: Profile, moment: HeapSnapshot, model: AllocatorModel | None) -> _Peak:
+    place = next(number for number, one in enumerate(profile.snapshots) if one is moment)
+    before = profile.snapshots[: place + 1]
+    used = [one.live_bytes + (_extra_bytes(one, model) or 0) for one in before]
+    used_bytes, peak = max(zip(used, before, strict=True), key=itemgetter(0))
+    # How many blocks massif had at a peak is unknown. Valgrind adds at least 8 bytes to each, and glibc up to 8 more.
+    is_unknown = model is not None and _blocks(moment) is not None and _blocks(peak) is None
+    most_bytes = used_bytes + ((peak.extra_bytes or 0) if is_unknown else 0)
     tree = _allocated(profile)
+    allocated_bytes = 0
     if tree is not None:
-        return tree.total_bytes + ((model.added_bytes(tree) if model is not None else None) or 0)
-    # The time of massif is what was allocated and freed.
-    is_counted = profile.time_unit == "B" and profile.format == "massif"
-    return max((int(one.time or 0) + used) // 2 for used, one in before) if is_counted else 0
+        allocated_bytes = tree.total_bytes + ((model.added_bytes(tree) if model is not None else None) or 0)
+    elif profile.time_unit == "B" and profile.format == "massif":
+        # Its time is what was allocated and freed.
+        allocated_bytes = max((int(one.time or 0) + size) // 2 for size, one in zip(used, before, strict=True))
+    return _Peak(used_bytes, most_bytes, allocated_bytes)
 
 
 def _allocated(profile: Profile) -> CallTree | None:
@@ -183,8 +207,8 @@ def _apart_bytes(pool: "_Pool", usage: HeapUsage, allocator: _Allocator, used: i
     """
     model, tree = allocator.model, usage.tree
     mapped_bytes = model.mapped_bytes(tree, _allocated(usage.profile)) if model is not None and tree is not None else 0
-    is_glibc = model is not None and model.maps_large_blocks
-    large_bytes = used if allocator.maps_all else _large_bytes(usage) if is_glibc else 0
+    has_own_heap = not allocator.maps_all and model in {JEMALLOC, MIMALLOC}
+    large_bytes = used if allocator.maps_all else 0 if has_own_heap else _large_bytes(usage)
     return min(pool.nameless_bytes, max(mapped_bytes, min(large_bytes, max(0, used - pool.held_bytes))))
 
 

@@ -26,6 +26,7 @@ from tests.pprofwriter import Call, Location, Map, Sample, pprof
 
 PMAP = Path(__file__).resolve().parents[2] / "tests" / "cases" / "condor_shadow" / "pmap-d.base.txt"
 HEAP = Area("[heap]", 132, 100)
+LIBC = Area("/lib/libc.so.6", 4, 0)
 LIBRARY = "/lib/libtable.so"
 
 
@@ -223,7 +224,7 @@ def test_the_overhead_is_that_of_the_allocator_of_the_process_where_blocks_are_c
         (HEAP, "glibc", 1_400),
         (Area("[anon:jemalloc_pg]", 132, 100), "jemalloc", 3_000),
     ):
-        account = join_heap(process(area), usage, {}).heap
+        account = join_heap(process(area, LIBC), usage, {}).heap
         assert account is not None
         assert (account.live_bytes, account.extra_bytes, account.allocator) == (13_000, added_bytes, allocator)
         # 98,000 were in use before; as massif counts no blocks there, it may be 8,000 more. 102,400 are held.
@@ -231,9 +232,15 @@ def test_the_overhead_is_that_of_the_allocator_of_the_process_where_blocks_are_c
         assert (account.free_bytes, account.difference_bytes) == (102_400 - 13_000 - added_bytes, 0)
 
 
+def test_the_allocator_of_a_static_program_is_unknown_so_it_has_no_model() -> None:
+    account = join_heap(process(HEAP), profiled(*end((PROGRAM, "load", 13_000, 100))), {}).heap
+    assert account is not None
+    assert (account.extra_bytes, account.allocator) == (None, None)
+
+
 def test_large_blocks_are_apart_though_the_heap_has_room_for_them() -> None:
     # 50,000 of 102,400 are in use; two blocks of 100,000 are less than glibc maps, two of 200,000 have 49 pages each.
-    here = process(HEAP, Area("", 1000, 800))
+    here = process(HEAP, Area("", 1000, 800), LIBC)
     small = join_heap(here, profiled(*end((PROGRAM, "f", 50_000, 500))), {}).heap
     large = join_heap(here, profiled(*end((PROGRAM, "f", 50_000, 500), (PROGRAM, "g", 400_000, 2))), {}).heap
     assert small is not None
@@ -246,8 +253,8 @@ def test_what_the_arenas_of_threads_keep_is_free_up_to_all_that_was_allocated() 
     # Never more than 40,000 at once, but 70,000 over the run: 50,000 freed at 90,000 of massif's time, 20,000 live.
     one, other = moment((PROGRAM, "one", 40_000), time=40_000), moment((PROGRAM, "other", 30_000), time=110_000)
     usage = profiled(one, other, *end((PROGRAM, "other", 24_000, 1000)), time_unit="B")
-    alone = join_heap(process(HEAP), usage, {}).heap
-    with_threads = join_heap(process(HEAP, Area("[stack:77]", 8, 8)), usage, {}).heap
+    alone = join_heap(process(HEAP, LIBC), usage, {}).heap
+    with_threads = join_heap(process(HEAP, LIBC, Area("[stack:77]", 8, 8)), usage, {}).heap
     assert alone is not None
     assert with_threads is not None
     assert (alone.free_bytes, with_threads.free_bytes) == (40_000 - 32_000, 70_000 - 32_000)
