@@ -6,7 +6,7 @@
 #
 # Then, elsewhere:  footprint audit web.capture
 #
-# It needs a POSIX shell, cat and readlink; with od and stat it also identifies the mapped files. It writes to no file,
+# It needs a POSIX shell with printf, cat and readlink; with od and stat it also identifies the mapped files. It writes to no file,
 # and stops nothing. Run it as the user of the processes, or as root. The text may hold command lines: keep it private.
 
 LC_ALL=C

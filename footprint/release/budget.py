@@ -275,7 +275,7 @@ def _results(
     counts = [one.start_count for one in spreads]
     if is_noise:
         remark = "within the spread of the starts"
-    elif measured < before - increase:
+    elif measured < before - increase and not audit.run_failures:
         remark = "smaller than the baseline by more than it may grow: --update-baseline lowers it"
     elif is_noise is False and measured > before + increase and max(counts) > 1:
         confidence = separation_confidence(*counts)

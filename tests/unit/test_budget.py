@@ -17,6 +17,7 @@ from footprint.model.audit import Audit
 from footprint.model.finding import Confidence, Finding, SearchedRule
 from footprint.model.object_cost import ObjectCost
 from footprint.model.row import MemoryKind
+from footprint.model.run_failure import RunFailure, RunFailureKind
 from footprint.model.spread import Spread, Spreads
 from footprint.release.budget import (
     BudgetResult,
@@ -707,3 +708,14 @@ def test_a_proposal_for_files_of_any_name_can_be_read_again(names: Sequence[str]
     rows = tuple(row._replace(owner=next(owners, row.owner)) for row in BASE.ledger)
     audit = replace(BASE, ledger=rows)
     assert budgets(propose(audit)).budgets
+
+
+def test_a_failed_run_is_no_reason_to_lower_the_baseline() -> None:
+    program, text = "/srv/web", "[budgets]\nprivate_bytes = { max_increase = 0 }"
+    before, now = audit_of(ledger_row(program, 2 * KIB)), audit_of(ledger_row(program, KIB))
+    assert "--update-baseline lowers it" in only(checked(text, now, before)).remark
+    failed = replace(now, run_failures=(RunFailure(RunFailureKind.SIGNAL, 1, "SIGABRT ended it"),))
+    assert [(one.key, one.remark) for one in checked(text, failed, before).results] == [
+        ("run", ""),
+        ("private_bytes", ""),
+    ]
