@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from footprint.elf import shown_name
 from footprint.formats.issues import Issue, Level, fingerprint
 from footprint.formats.rules import GROWN_VARIABLE, NEW_LIBRARY
+from footprint.model.finding import listed_places
 from footprint.model.owner import file_name
 from footprint.release.compare import Comparison, RowChange
 from footprint.release.matching import comparable_name
@@ -50,6 +51,8 @@ def _of_variable(one: RowChange, count: int, level: Level) -> Issue:
         kind = "writable" if one.old_bytes is None or one.new_bytes is None else "private"
         message += f" It adds {format_bytes(one.delta_bytes)} of {kind} memory to each process"
         message += f", {format_bytes(one.delta_bytes * count)} to {count:,}." if count > 1 else "."
+    if one.possible_locations:
+        message += f" Its copies are declared at {listed_places(one.possible_locations, 'and')}."
     key = fingerprint((GROWN_VARIABLE, comparable_name(one.symbol or ""), owner))
     size_bytes = one.growth_bytes
     return Issue(GROWN_VARIABLE, level, name, message, key, size_bytes, None, one.location, one.owner, fails=False)

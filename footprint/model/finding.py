@@ -1,10 +1,11 @@
 """A finding: what costs memory, how sure that is, and what to do about it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-__all__ = ("CONFIDENCES", "Confidence", "Finding", "SearchedRule", "SourceLocation")
+__all__ = ("CONFIDENCES", "Confidence", "Finding", "SearchedRule", "SourceLocation", "listed_places")
 
 
 class Confidence(StrEnum):
@@ -48,6 +49,17 @@ class SourceLocation(NamedTuple):
 
     file: str
     line: int | None
+
+
+_MOST_PLACES: Final = 3
+
+
+def listed_places(places: Sequence[SourceLocation], word: str) -> str:
+    """Write the first of some places, as `a.c:1, b.c:2 and c.c:3`, with `word` before the last one."""
+    shown = [one.file if one.line is None else f"{one.file}:{one.line}" for one in places[:_MOST_PLACES]]
+    if rest := len(places) - len(shown):
+        shown.append(f"{rest} more lines")
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} {word} {shown[-1]}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,7 +74,7 @@ class FormerPlace(NamedTuple):
 
 @json_members(
     "status owner kind section symbol name old_bytes new_bytes delta_bytes old_mapped_bytes new_mapped_bytes "
-    "old_writable_bytes new_writable_bytes mapped_delta_bytes before location"
+    "old_writable_bytes new_writable_bytes mapped_delta_bytes before location possible_locations"
 )
 class RowChange(NamedTuple):
     """One row that differs, with its place now, or its last place if it is gone.
@@ -94,6 +94,7 @@ class RowChange(NamedTuple):
         is_writable: Whether the range counts towards `mapped_writable_bytes`.
         was_writable: Whether it did before.
         location: The source line that declares a variable that grew; None where that is not known.
+        possible_locations: The lines that declare the copies of a variable that grew, where there are several.
     """
 
     status: RowStatus
@@ -110,6 +111,7 @@ class RowChange(NamedTuple):
     is_writable: bool = True
     was_writable: bool = True
     location: SourceLocation | None = None
+    possible_locations: tuple[SourceLocation, ...] = ()
 
     @property
     def delta_bytes(self) -> Signed:

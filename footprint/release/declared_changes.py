@@ -23,7 +23,7 @@ def with_locations(found: Comparison, root: str | None, debug: DebugSearch | Non
     """Add to the variables that grew where they are declared.
 
     A file of a saved audit may be another one by now: a variable counts only if it still has the name and size. Copies
-    of one name have a line only if one line declares them all.
+    of one name have one line if it declares them all; else each line is listed, because nothing tells which copy grew.
 
     Args:
         found: The comparison.
@@ -44,11 +44,15 @@ def with_locations(found: Comparison, root: str | None, debug: DebugSearch | Non
     return found._replace(
         changes=tuple(
             [
-                one._replace(location=locations.get((one.owner, one.symbol or "", one.new_mapped_bytes)))
+                _placed(one, locations.get((one.owner, one.symbol or "", one.new_mapped_bytes), ()))
                 for one in found.changes
             ]
         )
     )
+
+
+def _placed(change: RowChange, lines: tuple[SourceLocation, ...]) -> RowChange:
+    return change._replace(location=lines[0]) if len(lines) == 1 else change._replace(possible_locations=lines)
 
 
 def _own_path(path: str) -> str:
@@ -57,7 +61,7 @@ def _own_path(path: str) -> str:
 
 def _locations(
     path: str, grown: Iterable[RowChange], files: DebugFiles
-) -> Iterable[tuple[tuple[str, int], SourceLocation]]:
+) -> Iterable[tuple[tuple[str, int], tuple[SourceLocation, ...]]]:
     """Find where the variables of one file, by name and size, are declared; nothing of a file that cannot be read."""
     if not os.path.isfile(path):
         return
@@ -81,8 +85,8 @@ def _locations(
     declared = information.declarations(wanted)
     for variable, same in variables.items():
         told = {_line_of(one, declared) for one in same}
-        if len(told) == 1 and (line := told.pop()) is not None:
-            yield variable, line
+        if None not in told:
+            yield variable, tuple(sorted(filter(None, told)))
 
 
 def _line_of(variable: Symbol, declared: Mapping[VariablePlace, tuple[Declaration, ...]]) -> SourceLocation | None:

@@ -1,10 +1,10 @@
 """The libraries that are new, by what brought them: the one that an object needs now, and those that came with it."""
 
 from collections.abc import Container, Iterable
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from footprint.loader.dependencies import reached
-from footprint.model.finding import SourceLocation
+from footprint.model.finding import SourceLocation, listed_places
 from footprint.model.object_cost import ObjectCost, holders_of
 from footprint.model.owner import file_name
 
@@ -133,22 +133,12 @@ def root_text(root: NewRoot) -> str:
     return f"{root.name}, which {' and '.join(users)} now need{'s' if len(users) == 1 else ''}"
 
 
-_MOST_LINES: Final = 3
-
-
 def link_text(root: NewRoot) -> str:
     """Write where a root is linked, and for which object file, as the end of a sentence; "" where neither is known."""
-    places = [_place(one) for one in root.possible_locations[:_MOST_LINES]]
-    if rest := len(root.possible_locations) - len(places):
-        places.append(f"{rest} more lines")
     if root.location is not None:
-        text = f"is linked at {_place(root.location)}"
-    elif places:
-        text = f"may be linked at {', '.join(places[:-1])} or {places[-1]}"
+        text = f"is linked at {listed_places((root.location,), '')}"
+    elif root.possible_locations:
+        text = f"may be linked at {listed_places(root.possible_locations, 'or')}"
     else:
         text = "is linked" if root.needed_for else ""
     return f"{text}, for {root.needed_for}" if root.needed_for else text
-
-
-def _place(location: SourceLocation) -> str:
-    return location.file if location.line is None else f"{location.file}:{location.line}"

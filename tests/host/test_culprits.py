@@ -206,3 +206,15 @@ def test_a_saved_process_names_the_root_without_findings(project: Callable[[int]
     # Nobody searched for findings: none of them is new or gone.
     assert not found.new.searched_rules
     assert not found.new.is_searched
+
+
+def test_each_line_of_copies_of_a_grown_variable_is_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, declared in (("one", "\nstatic char cache[SIZE];"), ("two", "static char cache[4096];")):
+        Path(f"{name}.c").write_text(f"{declared}\nchar *{name}(int at) {{ return cache + at; }}\n")
+    Path("main.c").write_text("char *one(int), *two(int); int main(int n, char **v) { return *one(n) + *two(n); }")
+    for size in (4096, 16384):
+        run("gcc", "-g", "-O1", f"-DSIZE={size}", "main.c", "one.c", "two.c", "-o", f"agentd-{size}")
+    (cache,) = footprint.diff("agentd-4096", "agentd-16384").grown_variables
+    assert (cache.symbol, cache.mapped_delta_bytes, cache.location) == ("cache", 12288, None)
+    assert cache.possible_locations == ((f"{tmp_path}/one.c", 2), (f"{tmp_path}/two.c", 1))

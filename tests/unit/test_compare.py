@@ -269,6 +269,20 @@ def test_new_libraries_are_told_by_what_brought_them() -> None:
     assert "[5 variables of new libraries]" in text
 
 
+def test_what_a_library_holds_that_several_roots_brought_came_with_a_root() -> None:
+    # a and b need c, which nothing but the program holds; c needs d.
+    needs = {"/p": ("/a", "/b"), "/a": ("/c",), "/b": ("/c",), "/c": ("/d",), "/d": ()}
+    held_by = {"/p": None, "/a": "/p", "/b": "/p", "/c": "/p", "/d": "/c"}
+    objects = tuple(
+        ObjectCost(path, path[1:], KIB, KIB, held_by[path], 0, tuple(Need(one, 1) for one in needed))
+        for path, needed in needs.items()
+    )
+    rows = [variable("x", KIB, KIB, owner=path) for path in needs]
+    found = compare(audit_of(rows[0]), replace(audit_of(*rows), objects=objects))
+    assert {one.owner: one.came_with for one in found.owners} == {"/a": None, "/b": None, "/c": "/a", "/d": "/a"}
+    assert {one.owner for one in found.roots} == {"/a", "/b"}
+
+
 def test_of_another_program_no_library_is_the_cause() -> None:
     objects = tuple(ObjectCost(path, path, 0, 0, None, 0, ()) for path in ("/bin/other", "/l/libz.so"))
     new = replace(audit_of(*(variable("x", 64, 64, owner=one.path) for one in objects)), objects=objects)

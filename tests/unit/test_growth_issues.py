@@ -49,6 +49,18 @@ def test_what_grew_is_told_at_its_place() -> None:
     assert "::notice file=cache.cpp,line=6,title=A variable is new or grew%3A table::" in text
 
 
+def test_the_lines_of_copies_are_listed_where_nothing_tells_which_of_them_grew() -> None:
+    found = comparison()
+    lines = tuple(SourceLocation(f"{name}.c", 3) for name in "abcde")
+    changes = tuple(one._replace(location=None, possible_locations=lines[:2]) for one in found.changes)
+    issue = list(growth_issues(found._replace(changes=changes), Level.NOTE))[-1]
+    assert issue.location is None
+    assert issue.message.endswith("Its copies are declared at a.c:3 and b.c:3.")
+    changes = tuple(one._replace(possible_locations=lines) for one in changes)
+    issue = list(growth_issues(found._replace(changes=changes), Level.NOTE))[-1]
+    assert issue.message.endswith("Its copies are declared at a.c:3, b.c:3, c.c:3 and 2 more lines.")
+
+
 def test_notes_on_system_libraries_stay_out_of_code_scanning_and_are_counted() -> None:
     def finding(path: str, confidence: Confidence) -> Finding:
         return Finding("large-static", "buffer", "pool", "pool is large", 4096, confidence, (), "", object_path=path)

@@ -1042,6 +1042,8 @@ export interface RowChange {
   before: FormerPlace | null;
   /** The source line that declares a variable that grew; null where that is not known. */
   location: SourceLocation | null;
+  /** The lines that declare the copies of a variable that grew, where there are several. */
+  possible_locations: SourceLocation[];
 }
 
 /** A start of a program that failed. */
