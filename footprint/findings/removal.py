@@ -7,7 +7,7 @@ list of loaded objects. Each doubt says how sure the removal can still be.
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Final, NamedTuple
 
 from footprint.attribution.dependency_graph import DependencyGraph
@@ -19,7 +19,7 @@ from footprint.loader.dependencies import start_order
 from footprint.loader.without import Rebinding, Without
 from footprint.model.finding import Confidence
 
-__all__ = ("Doubt", "doubts", "is_always_there", "listed", "weakest")
+__all__ = ("Doubt", "differences", "doubts", "is_always_there", "listed", "weakest")
 
 # Every process has the C library and the loader.
 _ALWAYS: Final = re.compile(r"(libc\.so|libc\.musl|ld-linux|ld-musl|ld64\.so|ld\.so|linux-vdso|linux-gate)")
@@ -27,8 +27,11 @@ _ALWAYS: Final = re.compile(r"(libc\.so|libc\.musl|ld-linux|ld-musl|ld64\.so|ld\
 _UNWINDERS: Final = re.compile(r"lib(gcc_s|unwind)\b")
 # What the C library opens by itself: to end a thread, and to look up users and hosts.
 _OPENED_BY_LIBC: Final = re.compile(r"lib(gcc_s\.so|nss_)")
-_LISTS: Final = frozenset({"dl_iterate_phdr", "dlinfo", "_r_debug"})
-_FILES_OF_MAPPINGS: Final = {b"/proc/self/maps", b"/proc/self/smaps", b"/proc/self/map_files"}
+_LISTS: Final = frozenset({"dl_iterate_phdr", "dladdr1", "dlinfo", "_r_debug"})
+_FILES_OF_MAPPINGS: Final = {
+    b"/proc/%s/%s" % names
+    for names in product((b"self", b"%d", b"%i", b"%u", b"%ld"), (b"maps", b"smaps", b"numa_maps", b"map_files"))
+}
 # A program that is linked for plugins exports at least so many symbols that these bind to.
 _LEAST_SHOWN: Final = 32
 _CHUNK_BYTES: Final = 1 << 20
@@ -59,13 +62,7 @@ def doubts(graph: DependencyGraph, without: Without, leaving: frozenset[int]) ->
         without: The process without the needs.
         leaving: The objects that leave it.
     """
-    found = [
-        *_missing(graph, without),
-        *_other_files(graph, without),
-        *_other_bindings(graph, without, leaving),
-        *_versions(graph, leaving),
-        *_order(graph, without),
-    ]
+    found = differences(graph, without, leaving)
     if graph.start_failures:
         found.append(Doubt(Confidence.MEDIUM, "the program does not start as it is, or ends at a call; see its notes"))
     if graph.link_map.missing:
@@ -76,6 +73,17 @@ def doubts(graph: DependencyGraph, without: Without, leaving: frozenset[int]) ->
     if leaving and not found:
         found += _readers_of_mappings(graph, leaving)
     return tuple(sorted(found, key=lambda one: (not one.is_fatal, one.confidence is not Confidence.BLOCKED)))
+
+
+def differences(graph: DependencyGraph, without: Without, leaving: frozenset[int]) -> list[Doubt]:
+    """Find what the loader would do differently; the arguments are those of `doubts`."""
+    return [
+        *_missing(graph, without),
+        *_other_files(graph, without),
+        *_other_bindings(graph, without, leaving),
+        *_versions(graph, leaving),
+        *_order(graph, without),
+    ]
 
 
 def weakest(found: Iterable[Doubt]) -> Confidence:

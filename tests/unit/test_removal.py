@@ -301,6 +301,34 @@ def test_a_need_that_saves_nothing_may_keep_the_order(tmp_path: Path) -> None:
     )
 
 
+def test_two_needs_that_may_go_alone_may_not_go_together(tmp_path: Path) -> None:
+    files = {
+        "/bin/program": made(None, "libx.so", "liby.so", "libuser.so", asks=["user"]),
+        "/lib/libx.so": made("libx.so", "libtwo.so"),
+        "/lib/liby.so": made("liby.so", "libtwo.so"),
+        "/lib/libuser.so": FOO_USER,
+        "/lib/libone.so": foo("libone.so"),
+        "/lib/libtwo.so": foo("libtwo.so"),
+    }
+    graph = graph_of(tmp_path, files)
+    assert [of(graph, subject).confidence for subject in ("libx.so", "liby.so")] == [MEDIUM, MEDIUM]
+    reason = "libuser.so would get foo from libone.so instead of libtwo.so"
+    assert of(graph).reasons[-1] == f"dropping libx.so and liby.so together is not safe: {reason}"
+
+
+def test_a_remedy_that_would_drop_more_than_may_go_says_so(tmp_path: Path) -> None:
+    files = {
+        "/bin/program": made(None, "libx.so", "libtwo.so", "libuser.so", asks=["user"]),
+        "/lib/libx.so": PLAIN,
+        "/lib/libuser.so": FOO_USER,
+        "/lib/libone.so": foo("libone.so"),
+        "/lib/libtwo.so": foo("libtwo.so"),
+    }
+    found = of(graph_of(tmp_path, files))
+    assert found.confidence == HIGH
+    assert found.remedy.endswith("; --as-needed would also drop libtwo.so, which is blocked")
+
+
 # --- programs that do not start
 
 

@@ -6,12 +6,13 @@ and what it alone brought in goes with it. So every such need is judged by what 
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.findings.link_advice import program_advice
 from footprint.findings.registry import Fact, Rule
-from footprint.findings.removal import Doubt, doubts, is_always_there, listed, weakest
+from footprint.findings.removal import Doubt, differences, doubts, is_always_there, listed, weakest
 from footprint.loader.dependencies import reached
 from footprint.model.finding import Confidence, Finding
 from footprint.units import format_bytes
@@ -30,6 +31,13 @@ class UnusedNeed(NamedTuple):
 
     user: int
     provider: int
+
+
+class _Judged(NamedTuple):
+    """A finding with the needs that it is about."""
+
+    finding: Finding
+    needs: frozenset[UnusedNeed]
 
 
 def unused_needs(graph: DependencyGraph) -> frozenset[UnusedNeed]:
@@ -76,17 +84,49 @@ def _apart(graph: DependencyGraph, unused: frozenset[UnusedNeed]) -> list[Findin
         group: _leaving_alone(graph, min(group), unused) if len(group) == 1 else _leaving(graph, group, unused)
         for group in _groups(graph, unused)
     }
-    findings = []
+    judged: list[_Judged] = []
     gone: list[frozenset[int]] = []
     for group in sorted(leaving, key=lambda one: (-len(leaving[one]), sorted(one))):
         needing = set[int]().union(*(users[head] for head in group))
         if any(needing <= one for one in gone):
             continue
-        finding = _finding(graph, group, needing, leaving[group], unused)
-        findings.append(finding)
+        needs = frozenset(need for need in unused if need.provider in group)
+        finding = _finding(graph, group, needing, leaving[group], needs)
+        judged.append(_Judged(finding, needs))
         if leaving[group] & group and finding.confidence is not Confidence.BLOCKED:
             gone.append(leaving[group])
-    return findings
+    return [_beside_others(one, judged) for one in _together(graph, judged)]
+
+
+def _together(graph: DependencyGraph, judged: Sequence[_Judged]) -> list[_Judged]:
+    """Lower the confidence of findings whose needs are safe to drop each, and not together: all, or all of one link."""
+    sure = [one for one in judged if one.finding.confidence is Confidence.HIGH]
+    users = sorted({need.user for one in sure for need in one.needs})
+    links = [[one for one in sure if any(need.user == user for need in one.needs)] for user in users]
+    lowered = {one: one for one in judged}
+    for link in [sure, *(link for link in links if link != sure)]:
+        needs = frozenset[UnusedNeed]().union(*(one.needs for one in link))
+        leaving = _leaving(graph, frozenset([need.provider for need in needs]), needs)
+        found = differences(graph, graph.without(needs), leaving) if len(link) > 1 else []
+        for one in link if found else ():
+            reason = f"dropping {listed([other.finding.subject for other in link])} together is not safe"
+            reasons = (*one.finding.reasons, f"{reason}: {found[0].reason}")
+            lowered[one] = one._replace(finding=replace(one.finding, confidence=Confidence.MEDIUM, reasons=reasons))
+    return list(lowered.values())
+
+
+def _beside_others(one: _Judged, judged: Sequence[_Judged]) -> Finding:
+    """Add to the remedy of a finding what --as-needed would also drop, and may not."""
+    users = {need.user for need in one.needs}
+    blocked = [
+        other.finding.subject
+        for other in judged
+        if other.finding.confidence is Confidence.BLOCKED and users & {need.user for need in other.needs}
+    ]
+    finding = one.finding
+    if not blocked or finding.confidence is Confidence.BLOCKED or "--as-needed" not in finding.remedy:
+        return finding
+    return replace(finding, remedy=f"{finding.remedy}; --as-needed would also drop {listed(blocked)}, which is blocked")
 
 
 def _groups(graph: DependencyGraph, unused: frozenset[UnusedNeed]) -> list[frozenset[int]]:
@@ -130,12 +170,12 @@ def _finding(
     heads: frozenset[int],
     needing: set[int],
     leaving: frozenset[int],
-    unused: frozenset[UnusedNeed],
+    needs: frozenset[UnusedNeed],
 ) -> Finding:
     """Judge the libraries of one group."""
     users = sorted(needing - leaving)
     subject = _names(graph, heads)
-    without = graph.without([need for need in unused if need.provider in heads])
+    without = graph.without(needs)
     found = doubts(graph, without, leaving if leaving & heads else frozenset())
     if not leaving & heads:
         return _staying(graph, heads, users, found)
