@@ -221,8 +221,9 @@ class DependencyGraph:
         file of glibc 2.34.
         """
         found = self.bindings.symbols[number].found if number < len(self.bindings.symbols) else {}
-        names = [name for name in found if not name.startswith("GLIBC_")]
-        return bool(names) and all(name.endswith(_STUB_SUFFIX) for name in names)
+        # Nearly all libraries end the first search at their first name.
+        is_empty = all(name.endswith(_STUB_SUFFIX) or name.startswith("GLIBC_") for name in found)
+        return is_empty and any(name.endswith(_STUB_SUFFIX) for name in found)
 
     def used_count(self, provider: int) -> int:
         """Count the symbols of an object that others use, each once."""
