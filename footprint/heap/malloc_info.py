@@ -44,7 +44,7 @@ def read_malloc_info(pieces: Iterable[bytes], source: str) -> Profile:
     for figure in _FIGURE.finditer(text):
         number, element, kind, count, size = figure.groups()
         if element is None:
-            arena = f"[arena {int(number)}]" if number else None
+            arena = f"arena {int(number)}" if number else None
         elif kind == b"mmap":
             mapped_bytes, mapped_count = int(size), int(count or b"0")
         elif kind == b"current":
@@ -55,8 +55,8 @@ def read_malloc_info(pieces: Iterable[bytes], source: str) -> Profile:
     used = {one: system[one] - free.get(one, 0) for one in arenas}
     if min(used.values(), default=0) < 0:
         raise InputError(source, "an arena has more free bytes than it has from the system")
-    used["[blocks from mmap]"] = mapped_bytes
-    frames = (Frame(label="malloc_info"), *(Frame(label=label) for label in used))
+    used["blocks from mmap"] = mapped_bytes
+    frames = (Frame(label="malloc_info"), *(Frame(function=name, object="[malloc]") for name in used))
     stacks = CallTreeBuilder()
     ends = [stacks.add([place]) for place in range(1, len(frames))]
     tree = stacks.tree(frames, ends, list(used.values()), None, source)

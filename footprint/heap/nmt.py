@@ -58,7 +58,7 @@ def read_nmt(pieces: Iterable[bytes], source: str) -> Profile:
             pid = int(process[1])
     if total_bytes is None or not sizes:
         raise InputError(source, "native memory without a total and categories: it is cut, or a difference")
-    frames = (Frame(label="native memory of a JVM"), *(Frame(label=f"[{name}]") for name in sizes))
+    frames = (Frame(label="native memory of a JVM"), *(Frame(function=name, object="[JVM]") for name in sizes))
     stacks = CallTreeBuilder()
     ends = [stacks.add([place]) for place in range(1, len(frames))]
     tree = stacks.tree(frames, ends, list(sizes.values()), None, source)

@@ -221,8 +221,12 @@ def test_malloc_info_has_what_is_in_use_in_each_arena() -> None:
     profile = read(INFO)
     (snapshot,) = profile.snapshots
     assert snapshot.tree is not None
-    sizes = {frame.label: size for frame, size in zip(profile.frames, snapshot.tree.own_bytes(), strict=True)}
-    assert sizes == {"malloc_info": 0, "[arena 0]": 4000, "[arena 1]": 300, "[blocks from mmap]": 70_000}
+    assert flat_amounts(snapshot.tree) == {
+        "arena 0": (4000, None),
+        "arena 1": (300, None),
+        "blocks from mmap": (70_000, None),
+    }
+    assert {frame.object for frame in profile.frames[1:]} == {"[malloc]"}
     assert slugs(profile) == ["heap-no-callers"]
     assert (
         "1.07 KiB are free of the 5.27 KiB that the arenas have, and 3 blocks came from mmap" in profile.notes[0].detail
@@ -271,14 +275,12 @@ def test_native_memory_of_a_jvm_is_what_it_has_from_malloc() -> None:
     assert (profile.format, profile.pid) == ("nmt", 42)
     (snapshot,) = profile.snapshots
     assert snapshot.tree is not None
-    sizes = {frame.label: size // 1024 for frame, size in zip(profile.frames, snapshot.tree.own_bytes(), strict=True)}
-    assert sizes == {
-        "native memory of a JVM": 0,
-        "[Java Heap]": 0,
-        "[Class]": 9,
-        "[Thread]": 35,
-        "[Native Memory Tracking]": 5,
+    assert flat_amounts(snapshot.tree) == {
+        "Class": (9 * 1024, None),
+        "Thread": (35 * 1024, None),
+        "Native Memory Tracking": (5 * 1024, None),
     }
+    assert {frame.object for frame in profile.frames[1:]} == {"[JVM]"}
     assert "360 KiB that the JVM maps itself" in profile.notes[0].detail
     # With the scale of bytes, and inside of a longer report.
     plain = NMT.replace(b"KB", b"") + b"\nDetails:\n\n[0x1] f()+0x1\n    (malloc=9 type=Class #1)\n"
