@@ -60,9 +60,9 @@ _BUILD_FILES: Final = (
 _TOKEN: Final = re.compile(r"[^\s,;'\"\[\]<>=]+")
 _WORD: Final = re.compile(r"[\w.+-]+")
 _FLAG_OR_FILE: Final = re.compile(r"-l.+|(?:.*/)?lib[^/]+\.(?:so|a)[.0-9]*")
-# The targets of a rule, and commands that only move files.
+# A rule with what it is made of, unless it sets a variable; and commands that only move files.
 _NO_LINK: Final = re.compile(
-    r"[\w.$(){}/%-][^=:\"']*:(?!=)|\t[ @-]*(?:rm|cp|mv|ln|install|strip|\$[({](?:RM|INSTALL)\b)"
+    r"[\w.$(){}/%-][^=:\"']*:[^=]*$|\t[ @-]*(?:rm|cp|mv|ln|install|strip|\$[({](?:RM|INSTALL)\b)"
 )
 _OUTPUT: Final = re.compile(r"(?:-o|-soname|-install_name)[ ,=]+[^\s,]+")
 _NAME_OF_FILE: Final = re.compile(r"lib(.+?)\.(?:so|a)(?:\.[0-9]+)*")

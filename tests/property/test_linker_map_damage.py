@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from footprint.elf import read_contents, read_image
-from footprint.elf.linker_map import read_linker_map
+from footprint.elf.linker_map import linked_libraries, read_linker_map
 from footprint.elf.origins import Origins
 from footprint.errors import InputError
 from tests.examples import examples
@@ -117,3 +117,18 @@ def test_a_map_of_more_sections_than_any_program_has_is_refused(monkeypatch: pyt
         assert error is not None
         assert error.cause == "a map of more than 1,000 entries"
     assert refusal(LLD_START + b"    1000 1000 10 4 .data\n" * 1000) is None
+
+
+@given(st.lists(st.sampled_from([b"LOAD ", b"/l/libz.so", b".1", b"\n", b" ", b"a.o", b"(f)", b"(", b"\0", b"\xff"])))
+def test_the_libraries_of_whatever_map_have_lines_of_it(pieces: list[bytes]) -> None:
+    data = GNU_START + b"".join(pieces)
+    for name, (line, needed_for) in linked_libraries(data, "a.map").items():
+        assert ".so" in name
+        assert line is None or data.split(b"\n")[line - 1].startswith(b"LOAD ")
+        assert line is not None or needed_for
+
+
+def test_a_map_of_endless_lines_has_its_libraries_quickly() -> None:
+    for piece in (b"LOAD a.so", b"\nLOAD ", b"a.so ", b"\na.so.1", b"a.so a.o (", b"\n" + b"a" * 4096):
+        # Each line is read a bounded number of times.
+        assert len(linked_libraries(GNU_START + piece * 20_000, "a.map")) <= 20_000
