@@ -211,8 +211,9 @@ class Profile:
     """The contents of one profile.
 
     Attributes:
-        format: `massif`, `xtree`, `dhat`, `heaptrack`, `gperftools`, `jemalloc`, `pprof` or `go` (its text);
-            `heaptrack massif` is a recording of heaptrack that was exported in the format of massif.
+        format: `massif`, `xtree`, `dhat`, `heaptrack`, `gperftools`, `jemalloc`, `pprof`, `go` (its text), `v8`,
+            `mtrace`, `malloc_info`, `nmt` or `leaksanitizer`; `heaptrack massif` is a recording of heaptrack that was
+            exported in the format of massif.
         counted: The unit of its amounts.
         command: The command line of the program.
         description: The description in the profile: the options of massif, the mode of DHAT.

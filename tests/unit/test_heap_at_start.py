@@ -1,14 +1,18 @@
 """Tables that are filled at start and kept: what each kind of profile can say of them, and what is none."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import footprint
-from footprint.attribution.heap_usage import HeapUsage
+from footprint.attribution.heap_frames import name_frames
+from footprint.attribution.heap_usage import HeapUsage, heap_usage
 from footprint.findings.heap_rules.heap_at_start import heap_at_start
 from footprint.findings.registry import HeapFacts
+from footprint.heap import read_profile
+from footprint.heap.allocators import Allocators
 from footprint.model.finding import Confidence, Finding
 from tests.heapjoins import PROGRAM, dhat, moment, profiled
 from tests.massifwriter import Moment
@@ -53,6 +57,16 @@ def test_what_is_freed_at_the_very_end_was_kept() -> None:
 )
 def test_what_is_no_constant_table(point: dict[str, Any]) -> None:
     assert heap_at_start(HeapFacts(dhat(point))) == ()
+
+
+def test_what_go_collects_is_no_constant_table() -> None:
+    path = Path(__file__).resolve().parents[1] / "corpus" / "heap" / "pprof-go1.26-kept.pb.gz"
+    profile = read_profile(path.read_bytes(), "a text")
+    named = name_frames(profile, "a text", Allocators())
+    # 73,728 bytes of one call are among it, which of malloc could be a table.
+    assert heap_at_start(HeapFacts(heap_usage("a text", profile, 0, named))) == ()
+    of_malloc = heap_usage("a text", replace(profile, heap_owner=None), 0, named)
+    assert [one.saving_bytes for one in heap_at_start(HeapFacts(of_malloc)) if "inlined" in one.subject] == [73_728]
 
 
 def test_many_blocks_of_one_size_from_one_call_may_hold_the_same() -> None:
