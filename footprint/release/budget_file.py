@@ -325,6 +325,8 @@ class _File:
         found = told.get(key, {})
         if not isinstance(found, dict):
             raise self.wrong(f"`{key}` is not a table")
+        if not all(isinstance(name, str) for name in found):
+            raise self.wrong(f"`{key}` has a name that is not a text")
         return found
 
     def tables(self, told: Mapping[str, Any], key: str) -> Sequence[Mapping[str, Any]]:

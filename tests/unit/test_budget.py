@@ -710,6 +710,11 @@ def test_a_proposal_for_files_of_any_name_can_be_read_again(names: Sequence[str]
     assert budgets(propose(audit)).budgets
 
 
+def test_a_table_of_a_dict_has_texts_as_names() -> None:
+    with pytest.raises(UsageError, match="`owners` has a name that is not a text"):
+        parse_budgets({"budgets": {"owners": {1: 2}}})
+
+
 def test_a_failed_run_is_no_reason_to_lower_the_baseline() -> None:
     program, text = "/srv/web", "[budgets]\nprivate_bytes = { max_increase = 0 }"
     before, now = audit_of(ledger_row(program, 2 * KIB)), audit_of(ledger_row(program, KIB))
