@@ -16,7 +16,8 @@ Source: malloc/malloc.c and malloc/arena.c of glibc 2.26 to 2.42.
 """
 
 from footprint.process.glibc.heap import GlibcHeap, read_glibc_heap
+from footprint.process.glibc.mapped_blocks import MappedBlock
 from footprint.process.glibc.regions import HeapRegion
 from footprint.process.glibc.words import HeapMemory
 
-__all__ = ("GlibcHeap", "HeapMemory", "HeapRegion", "read_glibc_heap")
+__all__ = ("GlibcHeap", "HeapMemory", "HeapRegion", "MappedBlock", "read_glibc_heap")

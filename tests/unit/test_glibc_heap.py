@@ -1,0 +1,219 @@
+"""The heap of glibc in memory that was written for the test: what is in use, what is free, and what does not fit."""
+
+import struct
+
+import pytest
+
+from footprint.process.glibc import GlibcHeap, HeapRegion, read_glibc_heap
+from tests.glibcwriter import PAGE, Chunk, HeapWriter
+
+WORDS = [8, 4]
+MAPPED = {8: 0x7F2000000000, 4: 0xF0000000}
+
+
+def read(
+    written: HeapWriter, nameless: list[tuple[int, int]] | None = None, most_chunks: int = 1000
+) -> GlibcHeap | None:
+    return read_glibc_heap(
+        written.memory, written.word, written.data, nameless or [], page_bytes=PAGE, most_chunks=most_chunks
+    )
+
+
+def only_region(written: HeapWriter) -> HeapRegion:
+    heap = read(written)
+    assert heap is not None
+    assert heap.causes == ()
+    (region,) = heap.regions
+    return region
+
+
+def sizes(flat: object) -> list[int]:
+    assert hasattr(flat, "__getitem__")
+    return [end - start for start, end in zip(flat[::2], flat[1::2], strict=True)]
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_each_chunk_is_in_use_or_free_as_its_lists_and_its_neighbour_say(word: int) -> None:
+    written = HeapWriter(word)
+    first, end = written.main_heap(
+        Chunk(64),
+        Chunk(96, "binned"),
+        Chunk(32),
+        Chunk(48, "cached"),
+        Chunk(48, "cached"),
+        Chunk(64, "fast"),
+        Chunk(32),
+    )
+    region = only_region(written)
+    assert (region.start_addr, region.first_addr, region.end_addr) == (written.heap_addr, first, end)
+    assert sizes(region.binned) == [96]
+    assert sizes(region.cached) == [48, 48]
+    assert sizes(region.fast) == [64]
+    # The lists of the thread are no block of the program: 64, 32 and 32 are.
+    assert region.live_count == 3
+    assert region.own_bytes == (0x290 if word == 8 else 0x190)
+    used = region.top_addr - first - 96 - 96 - 64 - region.own_bytes
+    assert used == 64 + 32 + 32
+
+
+def test_lists_before_safe_linking_are_followed(  # glibc 2.31
+) -> None:
+    written = HeapWriter(is_linked_safely=False, info_bytes=32)
+    written.main_heap(*[Chunk(48, "cached")] * 3, Chunk(32, "fast"), Chunk(32, "fast"), Chunk(32))
+    region = only_region(written)
+    assert sizes(region.cached) == [48, 48, 48]
+    assert sizes(region.fast) == [32, 32]
+    assert region.live_count == 1
+
+
+def test_the_layout_of_2_26_is_read() -> None:
+    # No `have_fastchunks`, counts of a byte, and no padding in `mp_`.
+    written = HeapWriter(bins_offset=104, info_bytes=32, is_linked_safely=False)
+    written.main_heap(Chunk(64), Chunk(80, "cached"), Chunk(32), count_bytes=1)
+    written.parameters(is_padded=False)
+    region = only_region(written)
+    assert (region.own_bytes, sizes(region.cached), region.live_count) == (0x250, [80], 2)
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_the_heaps_of_a_thread_are_found_from_its_arena(word: int) -> None:
+    written = HeapWriter(word)
+    arena = written.thread_heaps(
+        [Chunk(64), Chunk(PAGE, "binned"), Chunk(32)], [Chunk(128), Chunk(64, "binned"), Chunk(32)]
+    )
+    written.main_heap(Chunk(32), next_addr=arena)
+    heap = read(written)
+    assert heap is not None
+    assert heap.causes == ()
+    assert heap.arena_count == 2
+    by_start = {region.start_addr: region for region in heap.regions}
+    step = (64 << 20) if word == 8 else (1 << 20)
+    full, last = by_start[written.thread_addr], by_start[written.thread_addr + step]
+    assert not full.is_last
+    # What was left of the first heap is free, too.
+    assert sizes(full.binned)[0] == PAGE
+    assert full.end_addr - full.first_addr - sum(sizes(full.binned)) == 64 + 32 + (32 if word == 8 else 24)
+    assert full.live_count == 2
+    assert last.is_last
+    assert (sizes(last.binned), last.live_count) == ([64], 2)
+
+
+@pytest.mark.parametrize("alignment", [16, 64, PAGE, 1 << 16])
+@pytest.mark.parametrize("word", WORDS)
+def test_blocks_that_are_mapped_alone_are_found_one_behind_the_other(word: int, alignment: int) -> None:
+    written, addr = HeapWriter(word), MAPPED[word]
+    written.main_heap(Chunk(32))
+    written.parameters(2, 48 * PAGE)
+    rooms = [written.mapped_block(addr, 32 * PAGE, alignment), written.mapped_block(addr + 32 * PAGE, 16 * PAGE)]
+    heap = read(written, [(addr, addr + 50 * PAGE)])
+    assert heap is not None
+    assert heap.causes == ()
+    assert [(one.start_addr - addr, one.end_addr - addr) for one in heap.mapped] == [
+        (0, 32 * PAGE),
+        (32 * PAGE, 48 * PAGE),
+    ]
+    assert [one.usable_bytes for one in heap.mapped] == rooms
+
+
+def test_a_block_in_the_middle_of_a_mapping_is_found() -> None:
+    written, addr = HeapWriter(), MAPPED[8]
+    written.main_heap(Chunk(32))
+    written.parameters(1, 16 * PAGE)
+    written.memory.write(addr, b"something else")
+    written.mapped_block(addr + 5 * PAGE, 16 * PAGE)
+    heap = read(written, [(addr, addr + 30 * PAGE)])
+    assert heap is not None
+    assert [one.start_addr - addr for one in heap.mapped] == [5 * PAGE]
+
+
+def test_blocks_that_are_not_found_are_a_cause() -> None:
+    written = HeapWriter()
+    written.main_heap(Chunk(32))
+    written.parameters(3, 16 * PAGE)
+    heap = read(written)
+    assert heap is not None
+    assert heap.causes == ("of 3 blocks that malloc maps alone 0 were found",)
+
+
+def test_what_looks_like_more_blocks_than_there_are_is_none() -> None:
+    written, addr = HeapWriter(), MAPPED[8]
+    written.main_heap(Chunk(32))
+    written.parameters(1, PAGE)
+    written.mapped_block(addr, 16 * PAGE)
+    heap = read(written, [(addr, addr + 16 * PAGE)])
+    assert heap is not None
+    assert heap.mapped == ()
+    assert heap.causes == ("of 1 blocks that malloc maps alone 0 were found",)
+
+
+@pytest.mark.parametrize("size", [0, 8, 24, 33, 2 << 20, (1 << 64) - 15, 48 | 2, 48 | 4])
+def test_a_size_that_does_not_fit_makes_the_heap_unknown(size: int) -> None:
+    written = HeapWriter()
+    first, _ = written.main_heap(Chunk(64), Chunk(48), Chunk(64))
+    written.words(first + 0x290 + 64 + 8, size | 1)
+    heap = read(written)
+    assert heap is not None
+    assert heap.regions == ()
+    (cause,) = heap.causes
+    assert "chunk" in cause
+
+
+def test_a_page_that_is_not_in_memory_makes_the_heap_unknown() -> None:
+    written = HeapWriter()
+    first, _ = written.main_heap(*[Chunk(1024)] * 20)
+    del written.memory.pages[(first + 2 * PAGE) // PAGE]
+    heap = read(written)
+    assert heap is not None
+    assert heap.regions == ()
+    assert heap.causes[0].endswith("is in a page that is not in memory")
+
+
+def test_the_contents_of_blocks_need_not_be_in_memory() -> None:
+    written = HeapWriter()
+    first, _ = written.main_heap(Chunk(64), Chunk(64 * PAGE, "binned"), Chunk(32))
+    for page in range(first // PAGE + 2, first // PAGE + 60):
+        del written.memory.pages[page]
+    assert sizes(only_region(written).binned) == [64 * PAGE]
+
+
+def test_a_heap_with_too_many_chunks_is_not_read_to_its_end() -> None:
+    written = HeapWriter()
+    written.main_heap(*[Chunk(32)] * 2000)
+    heap = read(written, most_chunks=100)
+    assert heap is not None
+    assert heap.regions == ()
+    assert heap.causes == ("it has more than 100 chunks",)
+
+
+@pytest.mark.parametrize("data", [b"", b"\0" * PAGE, struct.pack("=512Q", *range(512))])
+def test_data_without_an_arena_has_no_heap(data: bytes) -> None:
+    written = HeapWriter()
+    written.memory.write(written.data_addr, data)
+    assert read(written) is None
+
+
+def test_another_caller_of_sbrk_makes_the_heap_unknown() -> None:
+    written = HeapWriter()
+    first, end = written.main_heap(Chunk(64))
+    written.arena(written.main_addr, first + 0x290 + 64, end - written.heap_addr + 2 * PAGE, written.main_addr, {})
+    heap = read(written)
+    assert heap is not None
+    assert heap.regions == ()
+    assert heap.causes[0] == "what is at 0x5554ffffe008 is not in memory"
+
+
+def test_zeros_of_the_size_of_lists_are_a_block() -> None:
+    written = HeapWriter()
+    written.main_heap(Chunk(0x290), Chunk(0x290))
+    region = only_region(written)
+    assert (region.own_bytes, region.live_count) == (0x290, 2)
+
+
+def test_a_list_that_leads_nowhere_ends() -> None:
+    written = HeapWriter()
+    first, _ = written.main_heap(Chunk(48, "cached"), Chunk(48, "cached"), Chunk(32))
+    place = first + 0x290 + 16
+    for told in (place - 16 + 16, 0x1234567, first, (1 << 64) - 16):
+        written.words(place, (place >> 12) ^ told)
+        # The second is one that the program may have: it is live.
+        assert sizes(only_region(written).cached) == [48]
