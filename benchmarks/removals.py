@@ -73,24 +73,30 @@ def _is_loader(graph: DependencyGraph, number: int) -> bool:
 
 
 class Copies:
-    """Copies of a program and of its libraries, without some needs."""
+    """Copies of a program and of its libraries; `drop` removes some of their needs."""
 
     def __init__(self, folder: Path, graph: DependencyGraph, needs: Sequence[UnusedNeed]) -> None:
         self.program = folder / os.path.basename(graph.objects[0].library.real_path)
         self.originals: dict[str, str] = {}
         self._libraries = folder / "lib"
         self._libraries.mkdir()
-        dropped: dict[int, set[str]] = {0: set()}
-        for user, provider in needs:
-            names = {one.name for one in graph.objects[user].dependencies if one.place == provider}
-            dropped.setdefault(user, set()).update(names)
-        for user, names in dropped.items():
+        self._dropped: dict[Path, set[str]] = {}
+        for user in sorted({0, *(need.user for need in needs)}):
             linked = graph.objects[user]
             path = self.program if user == 0 else self._libraries / graph.name(user)
             shutil.copy(linked.library.real_path, path)
+            path.chmod(0o755)
             origin = os.path.dirname(os.path.realpath(linked.path) if user == 0 else linked.path)
-            _patch(path, names, origin)
+            _keep_search_path(path, origin)
             self.originals[str(path)] = linked.path
+            places = {need.provider for need in needs if need.user == user}
+            self._dropped[path] = {one.name for one in linked.dependencies if one.place in places}
+
+    def drop(self) -> None:
+        """Remove the needs."""
+        for path, names in self._dropped.items():
+            for name in sorted(names):
+                subprocess.run(["patchelf", "--remove-needed", name, str(path)], check=True)
 
     @property
     def environment(self) -> dict[str, str]:
@@ -110,14 +116,11 @@ def _path(line: str) -> str:
     return words[2] if len(words) > 2 and words[1] == "=>" else words[0]
 
 
-def _patch(path: Path, names: set[str], origin: str) -> None:
-    path.chmod(0o755)
-    options = [word for name in sorted(names) for word in ("--remove-needed", name)]
-    directories = subprocess.run(["patchelf", "--print-rpath", str(path)], capture_output=True, text=True, check=True)
-    if "$ORIGIN" in directories.stdout:
-        options += ["--set-rpath", directories.stdout.strip().replace("$ORIGIN", origin)]
-    if options:
-        subprocess.run(["patchelf", *options, str(path)], check=True)
+def _keep_search_path(path: Path, origin: str) -> None:
+    done = subprocess.run(["patchelf", "--print-rpath", str(path)], capture_output=True, text=True, check=True)
+    if "$ORIGIN" in done.stdout:
+        directories = done.stdout.strip().replace("$ORIGIN", origin)
+        subprocess.run(["patchelf", "--set-rpath", directories, str(path)], check=True)
 
 
 def run(path: str, arguments: Sequence[str], environment: dict[str, str], name: str) -> tuple[str, int, bytes, bytes]:
@@ -144,11 +147,12 @@ def removed(graph: DependencyGraph, finding: Finding, needs: list[UnusedNeed], a
     program = graph.objects[0].library.real_path
     with tempfile.TemporaryDirectory() as folder:
         copies = Copies(Path(folder), graph, needs)
+        command = str(copies.program), arguments, copies.environment, program
+        before = [run(*command) for _ in range(2)]
+        copies.drop()
         expected = [one.path for one in graph.without(needs).link_map.objects[1:]]
         is_computed = copies.loaded() == expected
-        usual = os.environ | {"LD_BIND_NOW": "1"}
-        before = [run(program, arguments, usual, program) for _ in range(2)]
-        after = run(str(copies.program), arguments, copies.environment, program)
+        after = run(*command)
     verdict = "varies" if before[0] != before[1] else "equal" if after == before[0] else f"differs ({after[1]})"
     measured_bytes = None
     if finding.leaves:

@@ -14,7 +14,7 @@ from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.elf.abi import PF_W, PF_X, PT_GNU_STACK
 from footprint.elf.dynsym import weak_names
 from footprint.errors import FootprintError
-from footprint.loader import Libc, LinkMap
+from footprint.loader import FoundBy, Libc, LinkMap
 from footprint.loader.dependencies import start_order
 from footprint.loader.without import Rebinding, Without
 from footprint.model.finding import Confidence
@@ -83,6 +83,7 @@ def differences(graph: DependencyGraph, without: Without, leaving: frozenset[int
         *_other_bindings(graph, without, leaving),
         *_versions(graph, leaving),
         *_order(graph, without),
+        *_later(graph, without),
     ]
 
 
@@ -196,6 +197,15 @@ def _order(graph: DependencyGraph, without: Without) -> Iterator[Doubt]:
         later, earlier = [graph.name(number) for number in without.swapped]
         order = f"{later} would be loaded before {earlier}"
         yield Doubt(Confidence.MEDIUM, f"{_names(graph, set(finders))} may look up symbols in load order, and {order}")
+
+
+def _later(graph: DependencyGraph, without: Without) -> Iterator[Doubt]:
+    """Find what a live process would load only when it opens what needs it."""
+    opened = {one.library for one in without.link_map.objects if one.found_by is FoundBy.OPENED}
+    for number, linked in enumerate(graph.link_map.objects):
+        if linked.library in opened and linked.found_by is not FoundBy.OPENED:
+            reason = f"{graph.name(number)} would be searched for when the process opens what needs it"
+            yield Doubt(Confidence.MEDIUM, f"{reason}, and may not be found then")
 
 
 def _swapped_constructors(graph: DependencyGraph, without: LinkMap) -> tuple[int, int] | None:

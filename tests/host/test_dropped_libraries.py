@@ -18,6 +18,7 @@ from footprint.findings.graph_rules.unused_library import unused_libraries
 from footprint.loader import Environment
 from footprint.model.finding import Confidence
 from footprint.sources.programs import Programs
+from footprint.verbs.libraries.call import libraries
 from footprint.verbs.survey.call import survey
 
 TOOLS = ("gcc", "patchelf")
@@ -412,6 +413,30 @@ def test_a_removal_that_changes_what_a_program_does_is_never_called_sure(
     ]
     assert [one.confidence for one in found] == [case.confidence], found
     assert case.reason in "; ".join(found[0].reasons)
+
+
+def test_what_a_process_has_opened_keeps_what_it_needs(tmp_path: Path) -> None:
+    folder = tmp_path / "opened"
+    wait = "#include <unistd.h>\n#include <dlfcn.h>\n#include <stdio.h>\nint main(void) {"
+    wait += ' if (dlopen("libplugin.so", RTLD_NOW)) puts("ready"); fflush(stdout); return getchar() != 10; }'
+    files = {"libx.so": DEEP, "liby.so": "int y;", "libplugin.so": USER, "program": wait}
+    options = {"libplugin.so": "-lx", "program": "-lx -ly"}
+    build(folder, Case(files, options, HIGH, "", Outcome(0, ""), Outcome(0, "")))
+    with subprocess.Popen([folder / "program"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=folder) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == b"ready\n"
+        found = libraries(running.pid)
+        without = found.graph.without({(0, 1), (0, 2)})
+        running.communicate(b"\n", timeout=20)
+    names = [Path(one.path).name for one in found.graph.link_map.objects]
+    assert names == ["program", "libx.so", "liby.so", "libc.so.6", "ld-linux-x86-64.so.2", "libplugin.so"]
+    left = [Path(one.path).name for one in without.link_map.objects]
+    assert left == ["program", "libc.so.6", "ld-linux-x86-64.so.2", "libx.so", "libplugin.so"]
+    assert (without.missing, without.replaced) == ((), ())
+    assert {one.subject: (one.confidence, one.saving_bytes > 0) for one in found.findings} == {
+        "libx.so": (MEDIUM, False),
+        "liby.so": (MEDIUM, True),
+    }
 
 
 # --- programs that do not start as they are

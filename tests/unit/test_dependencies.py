@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from footprint.elf import read_image
 from footprint.elf.linkage import read_linkage
 from footprint.loader import FoundBy, Libc, Library, Linked, LinkMap
-from footprint.loader.dependencies import chains, needs, reached, retained, roots
+from footprint.loader.dependencies import chains, needs, reached, retained, roots, start_order
 from footprint.loader.link_map import Dependency
 from tests.elfwriter import DT_SONAME, Dyn, ElfFile, write
 
@@ -200,3 +200,14 @@ def test_the_roots_are_the_program_what_is_preloaded_and_the_loader() -> None:
     assert roots(LinkMap(objects[:3], (), None, loader, Libc.GLIBC, None, ())) == (0, 1)
     # A loader that is looked at as if it were a program is there once.
     assert roots(LinkMap((loader,), (), 0, loader, Libc.GLIBC, None, ())) == (0,)
+
+
+def test_constructors_run_from_the_last_object_on_and_first_those_of_what_it_needs() -> None:
+    # The program needs a and b, a needs b, and both need libc.
+    objects = (linked("program", None, 1, 2), linked("a", 0, 2, 3), linked("b", 0, 3), linked("libc", 1))
+    assert start_order(LinkMap(objects, (), None, None, Libc.GLIBC, None, ())) == [3, 2, 1, 0]
+    # Without the need of b, the later one of the two comes first all the same.
+    objects = (linked("program", None, 1, 2), linked("a", 0, 3), linked("b", 0, 3), linked("libc", 1))
+    assert start_order(LinkMap(objects, (), None, None, Libc.GLIBC, None, ())) == [3, 2, 1, 0]
+    objects = (linked("program", None, 1, 2), linked("b", 0, 3), linked("a", 0, 3), linked("libc", 1))
+    assert start_order(LinkMap(objects, (), None, None, Libc.GLIBC, None, ())) == [3, 2, 1, 0]
