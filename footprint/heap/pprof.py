@@ -49,7 +49,7 @@ _NUMBERS: Final = (0x08, 0x10, 0x18, 0x20, 0x28, 0x30)
 _PACKED_1, _PACKED_2, _LINES = 0x0A, 0x12, 0x22
 # Sample types of bytes in use, the usual ones first, and of bytes counted over the run.
 _IN_USE: Final = re.compile(r"inuse(?:_space)?|space|heap[-_]space|heap[-_]live[-_]size|live|unreleased malloc size")
-_ALLOCATED: Final = re.compile(r"alloc(?:ated|[-_]space|[-_]size|_in_new_tlab_bytes)?|total malloc size")
+_ALLOCATED: Final = re.compile(r"alloc(?:ated|ations|[-_]space|[-_]size|_in_new_tlab_bytes)?|total malloc size")
 # The runtimes that write such profiles of their own heaps, by the suffixes of their source files.
 _HEAP_OWNERS: Final = {"go": GO_HEAP, "js": V8_HEAP, "mjs": V8_HEAP, "ts": V8_HEAP}
 _KINDS: Final = {

@@ -144,6 +144,7 @@ def test_a_profile_without_samples_is_empty() -> None:
         ([("live_blocks", "count"), ("live", "bytes")], (2, 1), None),
         ([("alloc-samples", "count"), ("alloc-space", "bytes"), ("heap-space", "bytes")], (3, None), (2, 1)),
         ([("alloc_in_new_tlab_objects", "count"), ("alloc_in_new_tlab_bytes", "bytes")], None, (2, 1)),
+        ([("allocations", "bytes")], None, (1, None)),
         ([("alloc_space", "bytes")], None, (1, None)),
     ],
 )
