@@ -20,6 +20,7 @@ PT_DYNAMIC: Final = 2
 PT_INTERP: Final = 3
 PT_NOTE: Final = 4
 PT_TLS: Final = 7
+PT_GNU_EH_FRAME: Final = 0x6474E550
 PT_GNU_STACK: Final = 0x6474E551
 PT_GNU_RELRO: Final = 0x6474E552
 

@@ -1,6 +1,8 @@
 """Which moment of a heap profile is meant, and what its figures are."""
 
 import gzip
+import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from footprint.errors import AccessError, InputError, UsageError
 from footprint.heap import Profile, read_profile
 from footprint.heap.allocators import Allocators
 from footprint.model.evidence import Evidence
+from footprint.verbs.heap.call import program_of
 from tests.massifwriter import ROOT, Line, Moment, massif
 
 ROOT_FOLDER = Path(__file__).resolve().parents[2]
@@ -210,8 +213,8 @@ def _below_main(size_bytes: int) -> Line:
     return Line(size_bytes, f"0x1084A0: (below main) (in {PROGRAM})")
 
 
-def test_without_the_program_its_functions_are_known_and_its_object_is_not() -> None:
-    usage = only(str(SAMPLE / "massif.out"))
+def test_without_the_program_its_functions_are_known_and_its_object_is_not(tmp_path: Path) -> None:
+    usage = only(str(shutil.copy(SAMPLE / "massif.out", tmp_path)))
     only_lines = "[no object: lines only]"
     assert functions(usage)[0] == (only_lines, "load_parameters", 100_000)
     assert usage.attribution is not None
@@ -219,6 +222,51 @@ def test_without_the_program_its_functions_are_known_and_its_object_is_not() -> 
     (note,) = usage.notes
     assert note.slug == "heap-objects-untold"
     assert "72.2% of the bytes" in note.detail
+
+
+def test_the_program_of_the_command_tells_the_objects_where_it_fits(tmp_path: Path) -> None:
+    # The command is `./heap`: the program lies beside the profile.
+    profile = str(shutil.copy(SAMPLE / "massif.out", tmp_path))
+    program = str(shutil.copy(SAMPLE / "heap", tmp_path))
+    usage = only(profile)
+    assert functions(usage)[0] == (program, "load_parameters", 100_000)
+    (note,) = usage.notes
+    assert (note.slug, note.detail) == (
+        "heap-binary-taken",
+        f"{program}, the program of its command, tells the objects of its functions: they have their addresses there",
+    )
+
+
+def test_another_program_at_the_place_of_the_command_is_not_taken(tmp_path: Path) -> None:
+    profile = str(shutil.copy(SAMPLE / "massif.out", tmp_path))
+    shutil.copy(ROOT_FOLDER / "sample_binaries" / "condor_shadow" / "base", tmp_path / "heap")
+    usage = only(profile)
+    assert functions(usage)[0][0] == "[no object: lines only]"
+    assert [note.slug for note in usage.notes] == ["heap-binary-misfit", "heap-objects-untold"]
+    assert "/heap, the program of its command: they are of another build" in usage.notes[0].detail
+
+
+@pytest.mark.parametrize(
+    ("command", "found"),
+    [
+        ("tool --fast", "bin/tool"),
+        ("./local tool", "profiles/local tool"),
+        ("{root}/bin/tool", "bin/tool"),
+        ("missing tool", None),
+        ("data", None),
+        ("", None),
+    ],
+)
+def test_the_program_of_a_command_is_looked_for_as_a_shell_would(
+    command: str, found: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("bin/tool", "profiles/local tool"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).touch(0o755)
+    (tmp_path / "bin" / "data").touch(0o644)
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin")
+    program = program_of(command.format(root=tmp_path), str(tmp_path / "profiles"), None)
+    assert program == found or (program is not None and os.path.samefile(program, tmp_path / (found or "")))
 
 
 def test_another_program_is_not_taken_for_the_one_that_was_profiled() -> None:

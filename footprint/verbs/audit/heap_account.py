@@ -10,6 +10,7 @@ from footprint.attribution.heap_frames import Binary
 from footprint.attribution.heap_join import join_heap
 from footprint.attribution.heap_usage import HeapUsage
 from footprint.elf import read_image, starts_like_elf
+from footprint.elf.function_starts import FunctionStarts
 from footprint.elf.functions import read_functions
 from footprint.errors import FootprintError, Note, UsageError
 from footprint.files import open_input
@@ -197,7 +198,8 @@ class _ProcessFiles:
             return None
         try:
             image = read_image(found.data, mapping.name)
-            return Binary(mapping.name, image, read_functions(self._debug_files.symbols_of(image, mapping.name)))
+            functions = read_functions(self._debug_files.symbols_of(image, mapping.name))
+            return Binary(mapping.name, image, functions, FunctionStarts(image))
         except FootprintError as error:
             self.notes.append(Note("file-unreadable", mapping.name, f"{error.detail}, its functions are not named"))
             return None

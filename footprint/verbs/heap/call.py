@@ -2,13 +2,17 @@
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final, NamedTuple
 
 from footprint.attribution.heap_frames import Binary, name_frames
+from footprint.attribution.heap_places import Origin
 from footprint.attribution.heap_totals import counted_by, run_totals
 from footprint.attribution.heap_usage import HeapUsage, heap_usage, place_at
 from footprint.elf import Buffer, read_image
+from footprint.elf.function_starts import FunctionStarts
 from footprint.elf.functions import read_functions
 from footprint.errors import AccessError, FootprintError, InputError, Note, UsageError
 from footprint.files import StrPath, open_input
@@ -31,6 +35,7 @@ _STEPS: Final = 8
 # The limits of a report with all moments: the number of call trees, and how much of the profile they are read from.
 _MOST_TREES: Final = 200
 _MOST_TREE_BYTES: Final = 64 << 20
+_MOST_WORDS: Final = 8
 _AMOUNTS: Final = {
     Counted.HEAP: "memory in use",
     Counted.PAGES: "address space",
@@ -99,7 +104,13 @@ def heap_profile(
             data = open_input(file) if data is None else data
             moments = [(asked[place].name, asked[place].at) for place in places]
             usages = read_usages(
-                file, data, moments, known_allocators, lambda _: known, files.opened, has_all_trees=has_all_trees
+                file,
+                data,
+                moments,
+                known_allocators,
+                (lambda _: known) if known else partial(files.of_profile, folder=os.path.dirname(file)),
+                files.opened,
+                has_all_trees=has_all_trees,
             )
             found_of |= zip(places, usages, strict=True)
         except UsageError:
@@ -290,6 +301,33 @@ class BinaryFiles:
                     found[library] = binary
         return list(found.values())
 
+    def of_profile(self, profile: Profile, folder: str) -> list[Binary]:
+        """Return the files that a profile tells.
+
+        These are the program of its command, with the libraries that it needs, for functions without an object; and the
+        files at its own paths, for addresses without a function.
+
+        Args:
+            profile: The profile. If it lists mappings, nothing more is needed.
+            folder: The directory of the profile, from which the command may have been called.
+        """
+        if profile.modules:
+            return []
+        found: list[Binary] = []
+        frames = [frame for frame in profile.frames if frame.addr is not None]
+        if profile.command and any(frame.object is None and frame.function is not None for frame in frames):
+            with suppress(FootprintError):
+                place = program_of(profile.command, folder, self._root)
+                found = self.with_needed([] if place is None else [place])
+                found[:1] = [one._replace(origin=Origin.COMMAND) for one in found[:1]]
+        known = {binary.path for binary in found}
+        for path in dict.fromkeys(frame.object for frame in frames if frame.function is None):
+            if path is not None and path.startswith("/") and path not in known:
+                with suppress(FootprintError):
+                    place = path if self._root is None else path_inside(self._root, path)
+                    found.append(self._read(place, path)._replace(origin=Origin.PROFILE))
+        return found
+
     def _needed(self, path: str) -> list[str]:
         try:
             link_map = link(System(self._root or "/"), path)
@@ -303,4 +341,34 @@ class BinaryFiles:
         if isinstance(data, str):
             raise AccessError(path, data)
         image = read_image(data, path)
-        return Binary(path, image, read_functions(self._debug_files.symbols_of(image, os.path.abspath(place))))
+        functions = read_functions(self._debug_files.symbols_of(image, os.path.abspath(place)))
+        return Binary(path, image, functions, FunctionStarts(image))
+
+
+def program_of(command: str, folder: str, root: str | None) -> str | None:
+    """Find the program of a command, whose words are not quoted; None if there is none.
+
+    Args:
+        command: The command.
+        folder: The directory of the profile, in which a relative path is looked for after the current one.
+        root: The directory that the process took for `/`; None for that of this machine.
+    """
+    words = command.split(" ")
+    # A path may contain spaces.
+    for count in range(1, min(len(words), _MOST_WORDS) + 1):
+        name = " ".join(words[:count])
+        if os.path.isabs(name):
+            places = [name if root is None else path_inside(root, name)]
+        elif "/" in name:
+            places = [] if root is not None else [name, os.path.join(folder, name)]
+        else:
+            folders = os.environ.get("PATH", os.defpath).split(":")
+            places = [
+                os.path.join(one, name) if root is None else path_inside(root, os.path.join(one, name))
+                for one in folders
+                if os.path.isabs(one)
+            ]
+        for place in places:
+            if os.path.isfile(place) and os.access(place, os.X_OK):
+                return place
+    return None

@@ -5,6 +5,7 @@ from operator import attrgetter
 from typing import Final, NamedTuple
 
 from footprint.attribution.heap_growth import growth_of
+from footprint.attribution.heap_places import STARTS_AT
 from footprint.attribution.heap_totals import ORDERS, FunctionTotals, counted_by, run_totals, sorted_totals
 from footprint.attribution.heap_usage import HeapUsage, used_bytes
 from footprint.errors import Note
@@ -281,7 +282,11 @@ def _by(usage: HeapUsage, view: HeapView, names: Names) -> list[Block]:
         least_bytes = view.threshold_percent / 100 * usage.total_bytes
         rows = _tree_rows(usage, shown, least_bytes, top, lambda node: _label(shown, node, names, is_raw=is_raw))
         table = Table((*_amount_headings(usage), "function"), tuple(rows))
-    return [Heading(f"{title}, {moment_name(usage)}"), table]
+    blocks: list[Block] = [Heading(f"{title}, {moment_name(usage)}"), table]
+    if any(share.function.startswith(STARTS_AT) for share in attribution.shares):
+        name = f"{STARTS_AT}0x...]"
+        blocks.append(Paragraph(f"{name}: no symbol covers it; it starts there in the file, by the unwind tables."))
+    return blocks
 
 
 def _totals_table(usage: HeapUsage, sort: str | None, names: Names, top: int) -> list[Block]:
