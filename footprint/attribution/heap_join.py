@@ -23,7 +23,6 @@ from footprint.attribution.heap_usage import HeapUsage
 from footprint.attribution.runtimes import JEMALLOC_HEAP, MIMALLOC_HEAP
 from footprint.errors import Note
 from footprint.heap import CallTree, Counted, HeapSnapshot, Profile
-from footprint.heap.allocators import Allocators
 from footprint.heap.attribution import NO_STACK, add_up_shares, charged
 from footprint.model.audit import Audit
 from footprint.model.evidence import Evidence, weakest
@@ -48,7 +47,13 @@ _NAMED: Final = ("[anon: glibc: malloc", "[anon:libc_malloc", "[anon:scudo:", "[
 _OWN_HEAPS: Final = {JEMALLOC_HEAP: JEMALLOC, "[anon:jemalloc": JEMALLOC, MIMALLOC_HEAP: MIMALLOC}
 _BLIND: Final = 10  # a profile with a tenth of it does not count the calls of this allocator
 _LEAST_BLIND_BYTES: Final = 1 << 20
-_LIBC: Final = re.compile(r"libc(?:\.so\.6|-2\.[0-9]+\.so)(?: \(deleted\))?")
+_LIBC: Final = re.compile(r"libc(?:\.so\.6|-2\.[0-9.]+\.so)(?: \(deleted\))?")
+_LIBRARIES: Final = {
+    "libjemalloc": "jemalloc",
+    "libmimalloc": "mimalloc",
+    "libtcmalloc": "tcmalloc",
+    "ld-musl-": "musl",
+}
 _OF_THREADS: Final = frozenset({"[malloc arenas]", "[thread stacks]"})
 _MOST_NAMED: Final = 3
 _LEAST_APART_BYTES: Final = 128 * 1024  # M_MMAP_THRESHOLD, as long as nothing so large was freed
@@ -94,7 +99,8 @@ def join_heap(audit: Audit, usage: HeapUsage, owners: Dict[str, str]) -> Audit:
         shares=shares,
         live_bytes=live_bytes,
         extra_bytes=extra_bytes,
-        allocator=model.name if model is not None and _blocks(snapshot) is not None else None,
+        is_extra_modelled=model is not None and _blocks(snapshot) is not None,
+        allocator=allocator.name,
         peak_bytes=max(peak.used_bytes, used),
         held_bytes=pool.held_bytes if is_joined else None,
         apart_bytes=apart_bytes,
@@ -120,10 +126,17 @@ def _shares(usage: HeapUsage, owners: Dict[str, str]) -> tuple[Share, ...]:
 
 
 class _Allocator(NamedTuple):
-    """The allocator of a process: its model, where there is one, and whether all its memory is nameless mappings."""
+    """The allocator of a process.
 
-    model: AllocatorModel | None
-    maps_all: bool
+    Attributes:
+        name: Its name, where it is known.
+        model: Its block sizes, where there is a model.
+        maps_all: Whether its memory is not recognised, but lies in nameless mappings.
+    """
+
+    name: str | None
+    model: AllocatorModel | None = None
+    maps_all: bool = False
 
 
 def _allocator(ledger: Iterable[Row], profile: Profile, *, is_read: bool) -> _Allocator:
@@ -132,25 +145,26 @@ def _allocator(ledger: Iterable[Row], profile: Profile, *, is_read: bool) -> _Al
     `is_read` says that the structures of glibc were read.
     """
     if profile.heap_owner is not None:
-        return _Allocator(None, maps_all=False)
+        return _Allocator(profile.heap_owner)
     held = Counter[str]()
     for row in ledger:
         if _is_heap(row, None):
             held[row.owner] += row.bytes or row.mapped_bytes
     largest = next((owner for owner, _ in held.most_common(1)), "")
-    model = next((model for start, model in _OWN_HEAPS.items() if largest.startswith(start)), None)
-    if model is not None:
-        return _Allocator(model, maps_all=False)
-    owners = {row.owner.rsplit("/", 1)[-1] for row in ledger if row.owner.startswith("/")}
-    for model in (JEMALLOC, MIMALLOC):
-        if any(owner.startswith(f"lib{model.name}") for owner in owners):
-            return _Allocator(model, maps_all=True)
-    has_other = profile.has_own_allocator or any(map(Allocators.has_object, owners))
-    if has_other or any(owner.startswith("ld-musl-") for owner in owners):
+    for start, model in _OWN_HEAPS.items():
+        if largest.startswith(start):
+            return _Allocator(model.name, model)
+    files = {row.owner.rsplit("/", 1)[-1] for row in ledger if not row.owner.startswith("[")}
+    for start, name in _LIBRARIES.items():
+        if any(file.startswith(start) for file in files):
+            return _Allocator(
+                name, next((one for one in (JEMALLOC, MIMALLOC) if one.name == name), None), maps_all=True
+            )
+    if profile.has_own_allocator:
         return _Allocator(None, maps_all=True)
-    # A static program may have any: then nothing is modelled, unless the allocator was read.
-    has_glibc = is_read or any(map(_LIBC.fullmatch, owners))
-    return _Allocator(GLIBC if has_glibc else None, maps_all=False)
+    # A static program may have any.
+    has_glibc = is_read or any(map(_LIBC.fullmatch, files))
+    return _Allocator(GLIBC.name, GLIBC) if has_glibc else _Allocator(None)
 
 
 def _blocks(snapshot: HeapSnapshot) -> CallTree | None:
@@ -227,13 +241,13 @@ def _notes(account: HeapAccount, ledger: Iterable[Row]) -> Iterable[Note]:
     if account.held_bytes is None:
         detail = "it counts address space (--pages-as-heap), also untouched memory: it is shown, and added to nothing"
         yield Note("heap-profile-virtual", account.file, detail)
-    own = [row for row in ledger if row.owner.startswith(tuple(_OWN_HEAPS))]
-    own_bytes = sum(row.bytes or 0 for row in own)
-    if own_bytes > max(_LEAST_BLIND_BYTES, _BLIND * account.peak_bytes):
-        sizes = (
-            f"{own[0].owner} has {format_bytes(own_bytes)}, the profile {format_bytes(account.peak_bytes)} at its peak"
-        )
-        detail = f"{sizes}: it may not count the calls of functions with a prefix, such as je_malloc"
+    # Where the allocator is unknown, its memory may have no name.
+    owners = (*_OWN_HEAPS, *(() if account.allocator else (NAMELESS,)))
+    unseen = [row for row in ledger if row.owner.startswith(owners) and row.is_writable]
+    unseen_bytes = sum(row.bytes or 0 for row in unseen)
+    if account.held_bytes is not None and unseen_bytes > max(_LEAST_BLIND_BYTES, _BLIND * account.peak_bytes):
+        sizes = f"{format_bytes(unseen_bytes)}, the profile {format_bytes(account.peak_bytes)} at its peak"
+        detail = f"{unseen[0].owner} has {sizes}: it may not count the calls of an allocator that is linked in"
         yield Note("heap-profile-blind", account.file, detail)
     known = {row.owner for row in ledger}
     told = [share for share in account.shares if not share.owner.startswith("[")]

@@ -46,7 +46,8 @@ class HeapAccountMembers(NamedTuple):
         live_bytes: The bytes that the program had asked for and not freed.
         extra_bytes: The bytes that the allocator used besides: by a model of its block sizes, or else as the profile
             has them; null where neither is known.
-        allocator: The allocator of the process whose model that is; null where it is the figure of the profile.
+        is_extra_modelled: Whether that is the model.
+        allocator: The allocator of the process; null where it is unknown.
         peak_bytes: The most that both were up to the snapshot.
         held_bytes: The heap and the arenas of the process: private memory, or the mapped size where only virtual sizes
             are known; null for a profile of address space, which is joined with nothing.
@@ -69,6 +70,7 @@ class HeapAccountMembers(NamedTuple):
     has_end: Annotated[bool, Later(default=True)]
     live_bytes: int
     extra_bytes: int | None
+    is_extra_modelled: Annotated[bool, Later(default=False)]
     allocator: Annotated[str | None, LATER]
     peak_bytes: int
     held_bytes: int | None

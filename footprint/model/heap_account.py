@@ -42,7 +42,8 @@ class HeapAccount:
         live_bytes: The bytes that the program had asked for and not freed.
         extra_bytes: The bytes that the allocator used for itself: by a model of its block sizes, or else as the profile
             has them; None where neither is known.
-        allocator: The allocator of the process whose model that is; None where it is the figure of the profile.
+        is_extra_modelled: Whether that is the model.
+        allocator: The allocator of the process, where it is known.
         peak_bytes: The largest sum of both up to this moment.
         held_bytes: The private bytes in the heap and in the arenas of the allocator, or the mapped bytes where only
             virtual sizes are known; None where the profile counts address space, which is never joined.
@@ -69,6 +70,7 @@ class HeapAccount:
     shares: tuple[Share, ...]
     live_bytes: int
     extra_bytes: int | None
+    is_extra_modelled: bool
     allocator: str | None
     peak_bytes: int
     held_bytes: int | None

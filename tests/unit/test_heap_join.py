@@ -265,6 +265,10 @@ def test_a_profile_that_does_not_count_the_calls_of_the_allocator_is_told() -> N
     here = process(Area("[anon:jemalloc_pg]", 4096, 4096))
     note = next(note for note in join_heap(here, usage, {}).notes if note.slug == "heap-profile-blind")
     assert note.detail.startswith("[anon:jemalloc_pg] has 4 MiB, the profile 1.09 KiB at its peak: ")
+    static = process(HEAP, Area("", 4096, 4096))
+    assert "heap-profile-blind" in {note.slug for note in join_heap(static, usage, {}).notes}
+    dynamic = process(HEAP, LIBC, Area("", 4096, 4096))
+    assert "heap-profile-blind" not in {note.slug for note in join_heap(dynamic, usage, {}).notes}
     assert "heap-profile-blind" not in {note.slug for note in join_heap(process(HEAP), usage, {}).notes}
 
 

@@ -118,7 +118,7 @@ def _parts_explained(account: HeapAccount) -> list[str]:
             "the end the live and the free bytes are unknown."
         )
     if account.extra_bytes:
-        whose = account.allocator or "Valgrind's own allocator"
+        whose = account.allocator if account.is_extra_modelled else "Valgrind's own allocator"
         texts.append(f"{OVERHEAD} is a model by the block sizes of {whose}, not a measurement.")
     if account.is_free_measured:
         texts.append(f"{FREE} is what the allocator itself has as free, read from the process.")
@@ -154,7 +154,9 @@ def _explained(account: HeapAccount, nameless_bytes: int, *, is_measured: bool) 
             f"At its peak the profiled run had {format_bytes(account.peak_bytes)}: `audit --heap FILE --heap-at peak` "
             "joins that moment."
         )
-    if nameless_bytes:
+    if nameless_bytes and account.allocator is None:
+        texts.append(f"{NAMELESS}, {format_bytes(nameless_bytes)}: its allocator is unknown, so that may be heap, too.")
+    elif nameless_bytes:
         texts.append(
             f"{NAMELESS}, {format_bytes(nameless_bytes)}, is no part of it: what the program maps past its allocator "
             "is in no such profile (massif --pages-as-heap=yes tells who maps)."

@@ -570,7 +570,9 @@ export interface HeapAccountMembers {
   live_bytes: number;
   /** The bytes that the allocator used besides: by a model of its block sizes, or else as the profile has them; null where neither is known. */
   extra_bytes: number | null;
-  /** The allocator of the process whose model that is; null where it is the figure of the profile. */
+  /** Whether that is the model. */
+  is_extra_modelled: boolean;
+  /** The allocator of the process; null where it is unknown. */
   allocator: string | null;
   /** The most that both were up to the snapshot. */
   peak_bytes: number;
