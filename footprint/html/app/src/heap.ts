@@ -192,12 +192,13 @@ export function heapAccountSection(account: HeapAccountMembers): HTMLElement {
   const { tree, legend } = shareTree(table(account.shares), formatBytes);
   const figures: [string, number | null][] = [
     ["held by the process in its heap", account.held_bytes], ["apart, in mappings of their own", account.apart_bytes],
-    ["asked for, as profiled", account.live_bytes], ["the allocator's own, as profiled", account.extra_bytes],
-    ["free, and used before", account.free_bytes], ["beyond that", account.difference_bytes],
+    ["asked for, as profiled", account.live_bytes], [`the allocator's own${account.is_extra_modelled ? ", by a model" : ", as profiled"}`, account.extra_bytes],
+    [account.is_free_measured ? "free, as the allocator has it" : "free, and used before", account.free_bytes], ["beyond that", account.difference_bytes],
   ];
   const rows = figures.flatMap(([name, size]) => (size === null ? [] : [[name, formatBytes(size)]]));
   return el("section", { class: "section", id: "heap" }, el("h2", {}, "The heap by who asked for it"),
-    el("p", {}, `By ${printable(account.file)}, a profile of another run (${account.format}, snapshot ${account.snapshot} of ${account.snapshot_count}${account.is_peak ? ", its peak" : ""}). `,
+    el("p", {}, `By ${printable(account.file)}, a profile of another run (${account.format}, snapshot ${account.snapshot} of ${account.snapshot_count}${account.is_peak ? ", its peak" : ""}). ${
+      account.has_end || account.is_peak ? "" : "Massif writes no snapshot at the end: what was freed after this one is unknown. "}`,
       evidenceMark(account.evidence)),
     plainTable(["what", "bytes"], rows, "What the heap is made of"),
     tree.size > 1 ? treeView(tree, "The heap by who asked for it", legend) : el("p", { class: "empty" }, "The profile has no call tree."));
