@@ -9,11 +9,11 @@ __all__ = ("REPLACEMENT", "RULES", "USER", "AllocatorRule", "Allocators")
 USER: Final = "--alloc-fn"
 """The rule of the functions that the user names."""
 
-REPLACEMENT: Final = "object of a malloc replacement or a profiler"
+REPLACEMENT: Final = "whole object"
 """The rule of the functions of whole objects."""
 
-_STANDARD: Final = "standard library of C++ or Rust"
-_RUST: Final = "crates of Rust"
+_STANDARD: Final = "standard library"
+_RUST: Final = "Rust crates"
 _OPERATORS: Final = "C++ allocation"
 
 
@@ -46,7 +46,7 @@ RULES: Final = (
         """,
     ),
     _rule(
-        "wrappers by common names",
+        "common names",
         """
         xmalloc xcalloc xrealloc xstrdup xstrndup xmemdup xzalloc xmallocarray xreallocarray do_xmalloc
         xcharalloc xnmalloc xpalloc x2realloc x2nrealloc xasprintf xvasprintf emalloc ecalloc erealloc estrdup
@@ -68,7 +68,7 @@ RULES: Final = (
         """,
     ),
     _rule(
-        "containers of C++ libraries",
+        "C++ libraries",
         """
         boost::container::* boost::make_shared* boost::allocate_shared* boost::unordered::* boost::detail::shared_count*
         absl::container_internal::* absl::inlined_vector_internal::* absl::cord_internal::* absl::Cord::* absl::StrCat*

@@ -283,7 +283,7 @@ def _by(usage: HeapUsage, view: HeapView, names: Names) -> list[Block]:
         rows = _tree_rows(usage, shown, least_bytes, top, lambda node: _label(shown, node, names, is_raw=is_raw))
         table = Table((*_amount_headings(usage), "function"), tuple(rows))
     blocks: list[Block] = [Heading(f"{title}, {moment_name(usage)}"), table]
-    if any(share.function.startswith(STARTS_AT) for share in attribution.shares):
+    if any(share.function.startswith(STARTS_AT) for share in attribution.shares[: top or None]):
         name = f"{STARTS_AT}0x...]"
         blocks.append(Paragraph(f"{name}: no symbol covers it; it starts there in the file, by the unwind tables."))
     return blocks
@@ -307,42 +307,41 @@ def _totals_table(usage: HeapUsage, sort: str | None, names: Names, top: int) ->
     )
     columns = (*orders, "object", "function")
     footer = rest_rows(len(rest), len(columns))
+    unit = f" (lives in {_unit(usage.profile)})" if "lifetime" in orders else ""
     return [
-        Heading(f"By function over the whole run, {_ORDER_NAMES[order]}"),
+        Heading(f"By function over the whole run{unit}, {_ORDER_NAMES[order]}"),
         Table(columns, rows, frozenset({len(orders)}), footer),
     ]
 
 
 def _total_cell(one: FunctionTotals, order: str, profile: Profile) -> str:
     value = getattr(one, ORDERS[order])
-    return format_time(value, _unit(profile)) if order == "lifetime" else f"{value:,}"
+    if order == "lifetime":
+        return format_time(value, _unit(profile)).removesuffix(_unit(profile)).strip()
+    return f"{value:,}"
 
 
 def _growth(usage: HeapUsage, names: Names, top: int) -> list[Block]:
-    """List by how much each function grew from the first call tree on, and when it grew most."""
+    """List by how much each function grew from the first call tree on, and between which snapshots it grew most."""
     growth = growth_of(usage)
     shown, rest = cut_at([one for one in growth.functions if one.growth_bytes or one.step_bytes], top)
     first, last = growth.numbers[0], growth.numbers[-1]
-    columns = ("grew", f"at {first}", f"at {last}", "most between", "then", "object", "function")
+    columns = ("grew", f"at {last}", "most in", "object", "function")
     rows = tuple(
         (
             f"{one.growth_bytes:+,}",
-            f"{one.first_bytes:,}",
             f"{one.last_bytes:,}",
-            f"{one.step[0]} and {one.step[1]}" if one.step_bytes > 0 else "-",
-            f"{one.step_bytes:+,}" if one.step_bytes > 0 else "-",
+            f"{one.step[0]}-{one.step[1]}" if one.step_bytes > 0 else "-",
             _owner(one.owner, names),
             _function(one.owner, one.function, names),
         )
         for one in shown
     )
-    rest_bytes = [sum(one.first_bytes for one in rest), sum(one.last_bytes for one in rest)]
-    footer = rest_rows(
-        len(rest), len(columns), f"{rest_bytes[1] - rest_bytes[0]:+,}", f"{rest_bytes[0]:,}", f"{rest_bytes[1]:,}"
-    )
+    rest_bytes = sum(one.growth_bytes for one in rest), sum(one.last_bytes for one in rest)
+    footer = rest_rows(len(rest), len(columns), f"{rest_bytes[0]:+,}", f"{rest_bytes[1]:,}")
     trees = counted(len(growth.numbers), "call tree")
     title = f"By growth, from snapshot {first} to snapshot {last} in {trees}"
-    return [Heading(title), Table(columns, rows, frozenset({3, 5}), footer)]
+    return [Heading(title), Table(columns, rows, frozenset({2, 3}), footer)]
 
 
 def _owner(owner: str, names: Names) -> str:
