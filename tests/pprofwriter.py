@@ -66,6 +66,7 @@ def pprof(
     *,
     period: tuple[str, str, int] | None = None,
     comments: Sequence[str] = (),
+    default_type: str = "",
 ) -> bytes:
     """Write a whole profile, with the order of fields of most writers: the strings come last."""
     strings: dict[str, int] = {"": 0}
@@ -95,4 +96,5 @@ def pprof(
     if period is not None:
         parts += [message(11, type_of(*period[:2])), number(12, period[2])]
     parts += [number(13, place(text)) for text in comments]
+    parts.append(number(14, place(default_type)))
     return b"".join([*parts, *(message(6, text.encode("utf-8", "surrogateescape")) for text in strings)])

@@ -44,12 +44,18 @@ _START: Final = re.compile(
 # Tags of fields: the number, and the wire type.
 _SAMPLE_TYPE, _SAMPLE, _MAPPING, _LOCATION, _FUNCTION, _STRING, _PERIOD_TYPE = 0x0A, 0x12, 0x1A, 0x22, 0x2A, 0x32, 0x5A
 _MESSAGES: Final = (_SAMPLE_TYPE, _SAMPLE, _MAPPING, _LOCATION, _FUNCTION, _STRING, _PERIOD_TYPE)
-_PERIOD, _COMMENT, _COMMENTS = 0x60, 0x68, 0x6A
+_PERIOD, _COMMENT, _COMMENTS, _DEFAULT_TYPE = 0x60, 0x68, 0x6A, 0x70
 _NUMBERS: Final = (0x08, 0x10, 0x18, 0x20, 0x28, 0x30)
 _PACKED_1, _PACKED_2, _LINES = 0x0A, 0x12, 0x22
-# Sample types of bytes in use, the usual ones first, and of bytes counted over the run.
-_IN_USE: Final = re.compile(r"inuse(?:_space)?|space|heap[-_]space|heap[-_]live[-_]size|live|unreleased malloc size")
-_ALLOCATED: Final = re.compile(r"alloc(?:ated|ations|[-_]space|[-_]size|_in_new_tlab_bytes)?|total malloc size")
+# Names of sample types: bytes in use, and bytes counted over the run.
+_IN_USE: Final = re.compile(
+    r"inuse(?:[-_]space)?|space|heap[-_]space|heap[-_]live[-_]size|live|unreleased (?:malloc )?size"
+)
+_ALLOCATED: Final = re.compile(
+    r"alloc(?:ated|ations)?(?:[-_](?:space|size))?|alloc_(?:in_new|outside)_tlab_bytes|total (?:malloc )?size"
+)
+# tcmalloc has the same sample types for blocks in use and for blocks that were allocated: the default is another one.
+_OBJECTS: Final = "objects"
 # The runtimes that write such profiles of their own heaps, by the suffixes of their source files.
 _HEAP_OWNERS: Final = {"go": GO_HEAP, "js": V8_HEAP, "mjs": V8_HEAP, "ts": V8_HEAP}
 _KINDS: Final = {
@@ -93,7 +99,7 @@ def read_pprof(pieces: Iterable[bytes], source: str) -> Profile:
         UnsupportedError: Where it does not count memory of an allocator, or is a difference of two profiles.
     """
     tables = _Tables(Wire(whole_of(pieces, _MOST_BYTES, source), source), source)
-    in_use, allocated = _columns(tables.types, source)
+    in_use, allocated = _columns(tables.types, tables.default_type, source)
     frames, trees = tables.frames, tables.trees([column for column in (in_use, allocated) if column is not None])
     snapshots: tuple[HeapSnapshot, ...] = ()
     if in_use is not None:
@@ -122,13 +128,15 @@ def _heap_owner(frames: Iterable[Frame]) -> str | None:
     return next((owner for suffix, owner in _HEAP_OWNERS.items() if suffix in files), None)
 
 
-def _columns(types: Sequence[_ValueType], source: str) -> tuple[_Column | None, _Column | None]:
+def _columns(types: Sequence[_ValueType], default_type: str, source: str) -> tuple[_Column | None, _Column | None]:
     """Return which amounts are bytes in use, and which are bytes allocated over the run.
 
     Raises:
         UnsupportedError: Where there are none of either.
     """
     in_use, allocated = (_column(types, pattern) for pattern in (_IN_USE, _ALLOCATED))
+    if default_type == _OBJECTS and allocated is None:
+        return None, in_use
     if in_use is None and allocated is None:
         kind = next((_KINDS[one.name] for one in types if one.name in _KINDS), "a profile of something else")
         counted = first_of([f"{one.name} ({one.unit})" for one in types], 4) if types else "nothing"
@@ -139,10 +147,15 @@ def _columns(types: Sequence[_ValueType], source: str) -> tuple[_Column | None, 
 def _column(types: Sequence[_ValueType], pattern: re.Pattern[str]) -> _Column | None:
     for place, one in enumerate(types):
         if one.unit in {"bytes", "byte"} and pattern.fullmatch(one.name.lower()):
-            # Writers have the blocks directly before their bytes, if they have them.
-            has_count = place > 0 and types[place - 1].unit == "count"
-            return _Column(place, place - 1 if has_count else None)
+            # Writers have the blocks directly before their bytes, if they have them: `heap-live-samples`.
+            before = types[place - 1] if place else _ValueType("", "")
+            is_same = before.name == _OBJECTS or _first_word(before) == _first_word(one)
+            return _Column(place, place - 1 if before.unit == "count" and is_same else None)
     return None
+
+
+def _first_word(one: _ValueType) -> str:
+    return re.split("[-_ ]", one.name, maxsplit=1)[0]
 
 
 class _Tables:
@@ -150,6 +163,7 @@ class _Tables:
 
     Attributes:
         types: What each amount of a sample counts.
+        default_type: The name of the one that matters most, or "".
         frames: The frames of all locations; frame 0 is the root.
         modules: The mappings of the process.
         period_bytes: The mean distance of the samples, where the profile says it in bytes.
@@ -163,17 +177,20 @@ class _Tables:
         self._wire, self._source = wire, source
         # The starts and ends of the messages; those that refer to others may come before them.
         spans = {tag: array("q") for tag in _MESSAGES}
-        period, comments = 0, []
+        period, default_type, comments = 0, 0, []
         for tag, value, end in wire.fields(0, len(wire)):
             if tag in spans:
                 spans[tag].extend((value, end))
             elif tag == _PERIOD:
                 period = signed(value)
+            elif tag == _DEFAULT_TYPE:
+                default_type = value
             elif tag == _COMMENT:
                 comments.append(value)
             elif tag == _COMMENTS:
                 comments += wire.numbers(value, end)
         self._strings = [wire.text(*span) for span in _pairs(spans[_STRING])]
+        self.default_type = self._string(default_type)
         self.comments = [self._string(comment) for comment in comments]
         self.types, self.period_bytes = tuple(self._types(spans[_SAMPLE_TYPE])), None
         for one in self._types(spans[_PERIOD_TYPE]):
@@ -255,8 +272,8 @@ class _Tables:
             frames.append(
                 Frame(
                     addr if addr and place == len(lines) else None,
-                    self._string(names[1] or names[0]) or None,
-                    self._string(names[2]) or None,
+                    self._string(names[1] or names[0], start) or None,
+                    self._string(names[2], start) or None,
                     line or None,
                     owner,
                 )
@@ -270,7 +287,7 @@ class _Tables:
     def _types(self, spans: "array[int]") -> Iterator[_ValueType]:
         for start, end in _pairs(spans):
             name, unit, *_ = self._numbers(start, end)
-            yield _ValueType(self._string(name), self._string(unit))
+            yield _ValueType(self._string(name, start), self._string(unit, start))
 
     def _by_number(self, what: str, spans: "array[int]") -> dict[int, tuple[int, ...]]:
         """Return the numbers of messages by the first one, which identifies them."""
@@ -296,11 +313,11 @@ class _Tables:
             raise InputError(self._source, f"no {what} {number}", at)
         return found
 
-    def _string(self, index: int) -> str:
+    def _string(self, index: int, at: int | None = None) -> str:
         if not index:
             return ""
         if index >= len(self._strings):
-            raise InputError(self._source, f"string {index} of {len(self._strings)}")
+            raise InputError(self._source, f"no string {index}", at)
         return self._strings[index]
 
 
