@@ -61,6 +61,14 @@ def ends(tree: CallTree) -> int:
     return sum(tree.own_bytes())
 
 
+@examples(300)
+@given(st.text(st.sampled_from("<>()[]{}&*, :~sa0"), max_size=40), st.sampled_from(["", "std::", "<alloc::", "void "]))
+def test_every_name_is_or_is_no_allocation_function(name: str, before: str) -> None:
+    allocators = Allocators(["pool_*"])
+    assert isinstance(allocators.rule_of(before + name), str)
+    assert allocators.rule_of(f"pool_{name}") == "--alloc-fn"
+
+
 @examples(150)
 @given(nodes(ROOT))
 def test_every_byte_has_one_function_in_every_view(root: Line) -> None:

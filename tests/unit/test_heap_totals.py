@@ -1,5 +1,6 @@
 """What profiles count over the whole run, by function; the figures are by hand."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 import footprint
 from footprint.attribution.heap_totals import FunctionTotals, counted_by, run_totals, sorted_totals
 from footprint.attribution.heap_usage import HeapUsage
+from footprint.heap import Tally
 from tests.heapjoins import PROGRAM, dhat, moment, profiled
 
 CORPUS = Path(__file__).resolve().parents[1] / "corpus" / "heap"
@@ -28,6 +30,14 @@ def test_dhat_counts_allocations_lives_accesses_and_leaks() -> None:
     assert counted_by(totals) == ["allocated", "blocks", "lifetime", "read", "written", "leaked"]
     for order, first in (("blocks", "f1"), ("lifetime", "f1"), ("written", "f2"), ("leaked", "f1")):
         assert sorted_totals(totals, order)[0].function == first
+
+
+def test_blocks_that_were_freed_right_away_are_counted_where_the_profile_counts_them() -> None:
+    usage = dhat({"tb": 300, "tbk": 3}, {"tb": 900, "tbk": 1})
+    (allocated, *_) = usage.profile.tallies
+    profile = replace(usage.profile, tallies=(allocated, Tally("temporary", allocated.tree)))
+    totals = sorted_totals(run_totals(replace(usage, profile=profile)), "temporary")
+    assert [(one.function, one.temporary_blocks) for one in totals] == [("f1", 3), ("f2", 1)]
 
 
 def test_totals_add_up_to_the_tallies_of_the_profile() -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from typing import Final, NamedTuple
 
 from footprint.attribution.heap_frames import Binary, name_frames
@@ -35,7 +36,9 @@ _STEPS: Final = 8
 # The limits of a report with all moments: the number of call trees, and how much of the profile they are read from.
 _MOST_TREES: Final = 200
 _MOST_TREE_BYTES: Final = 64 << 20
+# The words of a command that a path may have, and the files of a process: far more than any has.
 _MOST_WORDS: Final = 8
+_MOST_FILES: Final = 1000
 _AMOUNTS: Final = {
     Counted.HEAP: "memory in use",
     Counted.PAGES: "address space",
@@ -321,7 +324,8 @@ class BinaryFiles:
                 found = self.with_needed([] if place is None else [place])
                 found[:1] = [one._replace(origin=Origin.COMMAND) for one in found[:1]]
         known = {binary.path for binary in found}
-        for path in dict.fromkeys(frame.object for frame in frames if frame.function is None):
+        paths = dict.fromkeys(frame.object for frame in frames if frame.function is None)
+        for path in islice(paths, _MOST_FILES):
             if path is not None and path.startswith("/") and path not in known:
                 with suppress(FootprintError):
                     place = path if self._root is None else path_inside(self._root, path)
