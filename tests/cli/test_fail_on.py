@@ -80,7 +80,7 @@ def test_a_rule_that_a_profile_cannot_show_and_several_profiles_are_wrong_use(
 ) -> None:
     monkeypatch.chdir(SAMPLES / "heap_by_function")
     code, _, error = ask(capsys, "heap", "dhat.json", "--fail-on", "unused-library")
-    assert (code, error) == (2, "footprint: --fail-on unused-library: `heap` searches for heap-at-start\n")
+    assert (code, error) == (2, "footprint: --fail-on unused-library: `heap` searches for heap-at-start, heap-unused\n")
     code, _, error = ask(capsys, "heap", "dhat.json", "dhat.json", "--fail-on", "heap-at-start")
     assert code == 2
     assert "--fail-on is for one profile" in error
