@@ -4,10 +4,12 @@ The structures of the allocator give ranges of addresses, the kernel the private
 use or free by the range that it lies in, so the rows add up to what the kernel counts.
 """
 
-from bisect import bisect_right
+from array import array
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Mapping as Dict
 from functools import cached_property
+from itertools import chain
 from typing import Final, NamedTuple
 
 from footprint.attribution.owned_range import OwnedRange, clip
@@ -30,20 +32,37 @@ _MAPPED: Final = "[mapped blocks]"
 _Addresses = tuple[int, int]
 
 
-class _Split(NamedTuple):
-    """The free part of a range.
+class _Free(NamedTuple):
+    """Free ranges that do not touch each other: their starts and their ends, both ascending."""
 
-    Attributes:
-        private_bytes: What of it is in private pages.
-        mapped_bytes: All of it, touched or not.
-        mixed_pages: The number of private pages of which a part is free.
-        whole_pages: The number of private pages that are free as a whole.
-    """
+    starts: Sequence[int]
+    ends: Sequence[int]
 
-    private_bytes: int
-    mapped_bytes: int
-    mixed_pages: int
-    whole_pages: int
+    def within(self, start: int, end: int) -> "_Free":
+        """Return the parts between two addresses."""
+        first, past = bisect_right(self.ends, start), bisect_left(self.starts, end)
+        starts, ends = self.starts[first:past], self.ends[first:past]
+        if not starts or (starts[0] >= start and ends[-1] <= end):
+            return _Free(starts, ends)
+        starts, ends = array("Q", starts), array("Q", ends)
+        starts[0], ends[-1] = max(start, starts[0]), min(end, ends[-1])
+        return _Free(starts, ends)
+
+    @property
+    def size_bytes(self) -> int:
+        """Return the sum of their sizes."""
+        return sum(self.ends) - sum(self.starts)
+
+    def page_counts(self, page_bytes: int) -> tuple[int, int]:
+        """Return the number of pages that they touch, and of those that they cover."""
+        touched = {start // page_bytes for start in self.starts}
+        touched.update([(end - 1) // page_bytes for end in self.ends])
+        between_count = whole_count = 0
+        for start, end in zip(self.starts, self.ends, strict=True):
+            if end - start >= page_bytes:
+                between_count += max(0, (end - 1) // page_bytes - start // page_bytes - 1)
+                whole_count += max(0, end // page_bytes - -(-start // page_bytes))
+        return len(touched) + between_count, whole_count
 
 
 class HeapRanges:
@@ -83,32 +102,34 @@ class HeapRanges:
 
     def rows(self, one: OwnedRange, private: Sequence[PageRange], whole: Row) -> list[Row]:
         """Divide the row of a range of `cut` into what is in use and what is free; `private` are its private pages."""
-        free, page_bytes = self._split(one, private), self._page_bytes
+        free, page_bytes = self._free_in(one), self._page_bytes
         page_count = sum([-(-end // page_bytes) - start // page_bytes for start, end, _ in private])
+        private_free = [free.within(start, end) for start, end, _ in private]
+        counts = [each.page_counts(page_bytes) for each in private_free]
+        touched_count, whole_count = (sum([pair[number] for pair in counts]) for number in (0, 1))
         in_use = whole._replace(
             name=_IN_USE,
-            bytes=ranges_bytes(private) - free.private_bytes,
-            mapped_bytes=one.size_bytes - free.mapped_bytes,
-            pages=page_count - free.whole_pages,
-            sole_pages=page_count - free.whole_pages - free.mixed_pages,
+            bytes=ranges_bytes(private) - sum([each.size_bytes for each in private_free]),
+            mapped_bytes=one.size_bytes - free.size_bytes,
+            pages=page_count - whole_count,
+            sole_pages=page_count - touched_count,
             evidence=weakest((whole.evidence, Evidence.DERIVED)),
         )
         unused = in_use._replace(
             name=FREE,
-            bytes=free.private_bytes,
-            mapped_bytes=free.mapped_bytes,
+            bytes=sum([each.size_bytes for each in private_free]),
+            mapped_bytes=free.size_bytes,
             shared_bytes=None if whole.shared_bytes is None else 0,
-            pages=free.whole_pages + free.mixed_pages,
-            sole_pages=free.whole_pages,
+            pages=touched_count,
+            sole_pages=whole_count,
         )
-        return [in_use, unused] if free.mapped_bytes else [in_use]
+        return [in_use, unused] if free.starts else [in_use]
 
-    def _split(self, one: OwnedRange, private: Sequence[PageRange]) -> _Split:
+    def _free_in(self, one: OwnedRange) -> _Free:
         place = bisect_right(self._starts, one.start_addr) - 1
         if place < 0 or one.start_addr >= self._heap.regions[place].end_addr:
-            return _Split(0, 0, 0, 0)
-        free = [(max(start, one.start_addr), min(end, one.end_addr)) for start, end in self._free[place]]
-        return _overlap([each for each in free if each[0] < each[1]], private, self._page_bytes)
+            return _Free((), ())
+        return self._free[place].within(one.start_addr, one.end_addr)
 
     def account(self, ranges: Iterable[OwnedRange], pages: Dict[int, Sequence[PageRange]]) -> AllocatorAccount:
         """Add up the heap; `ranges` are those of `cut`, `pages` the private pages by the start of their mapping."""
@@ -117,14 +138,14 @@ class HeapRanges:
         for one in ranges:
             if one.attribution is Attribution.ALLOCATOR:
                 private += clip(pages.get(one.mapping.start_addr, ()), one.start_addr, one.end_addr)
-        free = [each for ranges in self._free for each in ranges]
-        trimmable = sorted(_trimmable(heap, self._page_bytes))
+        trimmed = sorted(_trimmable(heap, self._page_bytes))
+        trimmable = _Free([start for start, _ in trimmed], [end for _, end in trimmed])
         mapped_bytes = sum([one.end_addr - one.start_addr for one in heap.mapped])
         usable_bytes = sum([one.usable_bytes for one in heap.mapped])
         held_bytes = sum([one.end_addr - one.start_addr for one in heap.regions]) + mapped_bytes
         cached_bytes = sum([_size(one.fast) + _size(one.cached) for one in heap.regions])
         live_count = sum([one.live_count for one in heap.regions])
-        free_bytes = sum([end - start for start, end in free])
+        free_bytes = sum([one.size_bytes for one in self._free])
         structure_bytes = sum([_structure_bytes(one) for one in heap.regions])
         overhead_bytes = structure_bytes + heap.word_bytes * live_count + mapped_bytes - usable_bytes
         return AllocatorAccount(
@@ -138,8 +159,8 @@ class HeapRanges:
             cached_bytes=cached_bytes,
             mapped_block_count=len(heap.mapped),
             mapped_block_bytes=mapped_bytes,
-            free_private_bytes=_overlap(free, private, self._page_bytes).private_bytes,
-            trimmable_bytes=_overlap(trimmable, private, self._page_bytes).private_bytes,
+            free_private_bytes=sum([_private_bytes(one, private) for one in self._free]),
+            trimmable_bytes=_private_bytes(trimmable, private),
             unread=heap.causes,
         )
 
@@ -162,10 +183,6 @@ def _unclaimed(gap: Gap[str | None]) -> list[Piece[str | None]]:
     return [Piece(gap.start, gap.end, None)]
 
 
-def _pairs(flat: Sequence[int]) -> Iterator[_Addresses]:
-    return zip(flat[::2], flat[1::2], strict=True)
-
-
 def _size(flat: Sequence[int]) -> int:
     return sum(flat[1::2]) - sum(flat[::2])
 
@@ -176,20 +193,26 @@ def _structure_bytes(region: HeapRegion) -> int:
     return region.first_addr - region.start_addr + region.own_bytes + closing_bytes
 
 
-def _free(region: HeapRegion) -> list[_Addresses]:
-    """Return the free ranges of a region, ascending; neighbours are joined."""
-    behind = [(region.top_addr, region.end_addr)] if region.is_last else []
-    return _joined([*_pairs(region.binned), *_pairs(region.fast), *_pairs(region.cached), *behind])
+def _free(region: HeapRegion) -> _Free:
+    """Return the free ranges of a region."""
+    behind = (region.top_addr, region.end_addr) if region.is_last else ()
+    return _joined(region.binned, region.fast, region.cached, behind)
 
 
-def _joined(ranges: list[_Addresses]) -> list[_Addresses]:
-    found: list[_Addresses] = []
-    for start, end in sorted(ranges):
-        if found and found[-1][1] >= start:
-            found[-1] = (found[-1][0], max(end, found[-1][1]))
-        else:
-            found.append((start, end))
-    return found
+def _joined(*lists: Sequence[int]) -> _Free:
+    """Join neighbours among disjoint ranges; each list has start and end of each range in turn."""
+    # Starts and ends are sorted apart: the ranges are disjoint. Tuples of millions would take too much memory.
+    starts = sorted([start for flat in lists for start in flat[::2]])
+    ends = sorted([end for flat in lists for end in flat[1::2]])
+    return _Free(
+        array("Q", [start for start, before in zip(starts, chain((-1,), ends), strict=False) if start != before]),
+        array("Q", [end for end, after in zip(ends, chain(starts[1:], (-1,)), strict=False) if end != after]),
+    )
+
+
+def _private_bytes(free: _Free, private: Iterable[PageRange]) -> int:
+    """Add up what of some ranges is in private pages."""
+    return sum([free.within(start, end).size_bytes for start, end, _ in private])
 
 
 def _trimmable(heap: GlibcHeap, page_bytes: int) -> Iterator[_Addresses]:
@@ -201,7 +224,7 @@ def _trimmable(heap: GlibcHeap, page_bytes: int) -> Iterator[_Addresses]:
     links_bytes, least_bytes = 6 * heap.word_bytes, 4 * heap.word_bytes
     for region in heap.regions:
         top_addr = region.top_addr
-        for start, end in _joined([*_pairs(region.binned), *_pairs(region.fast)]):
+        for start, end in zip(*_joined(region.binned, region.fast), strict=True):
             if end == region.top_addr:
                 top_addr = start
                 continue
@@ -211,26 +234,3 @@ def _trimmable(heap: GlibcHeap, page_bytes: int) -> Iterator[_Addresses]:
         past_bytes = (region.end_addr - top_addr - least_bytes - 1) // page_bytes * page_bytes
         if region.is_main and past_bytes > 0:
             yield region.end_addr - past_bytes, region.end_addr
-
-
-def _overlap(free: Sequence[_Addresses], private: Sequence[PageRange], page_bytes: int) -> _Split:
-    """Add up the private bytes and pages that lie in free ranges; both are ascending."""
-    private_bytes = mixed_pages = whole_pages = 0
-    last_mixed = -1
-    place = 0
-    for start, end, _ in private:
-        while place < len(free) and free[place][1] <= start:
-            place += 1
-        at = place
-        while at < len(free) and free[at][0] < end:
-            first, past = max(free[at][0], start), min(free[at][1], end)
-            private_bytes += past - first
-            whole_first, whole_past = -(-first // page_bytes), past // page_bytes
-            whole_pages += max(0, whole_past - whole_first)
-            for edge in (first, past):
-                if edge % page_bytes and edge // page_bytes > last_mixed:
-                    last_mixed = edge // page_bytes
-                    mixed_pages += 1
-            at += 1
-        place = max(place, at - 1)
-    return _Split(private_bytes, sum([end - start for start, end in free]), mixed_pages, whole_pages)

@@ -12,8 +12,8 @@ from footprint.process.snapshot import Snapshot, process_folder
 
 __all__ = ("read_live_heap",)
 
-MOST_CHUNKS: Final = 4 << 20
-"""A heap with more is not read: a million chunks take an eighth of a second."""
+MOST_CHUNKS: Final = 2 << 20
+"""A heap with more is not read to its end: a million chunks take up to a second."""
 _LIBC: Final = re.compile(r"/libc(?:\.so\.6|-2\.[0-9]+\.so)(?: \(deleted\))?$")
 _OTHERS: Final = re.compile(r"/(?:lib(jemalloc|mimalloc|tcmalloc|scudo|hoard|snmalloc|rpmalloc)|ld-(musl)-)[^/]*$")
 _NAMED: Final = "[anon: glibc: malloc"  # glibc 2.39 with glibc.mem.decorate_maps

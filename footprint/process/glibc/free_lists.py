@@ -12,7 +12,7 @@ __all__ = ("TCACHES", "FreeList", "TcacheLayout", "fastbin_lists", "tcache_lists
 
 _FLAGS: Final = 7
 _EXACT_COUNT: Final = 64  # lists of one size each; those of 2.42 behind them have ranges of sizes
-_MOST_CACHED: Final = 1 << 20
+_MOST_CACHED: Final = 1 << 18
 
 
 class TcacheLayout(NamedTuple):
@@ -87,8 +87,10 @@ def tcache_lists(words: ProcessWords, layout: TcacheLayout, addr: int, *, may_be
     ]
 
 
-def with_cached(words: ProcessWords, regions: Sequence[HeapRegion], lists: Iterable[FreeList]) -> list[HeapRegion]:
-    """Add the chunks of lists to the regions that they lie in; `regions` are ascending."""
+def with_cached(
+    words: ProcessWords, regions: Sequence[HeapRegion], lists: Iterable[FreeList]
+) -> tuple[list[HeapRegion], bool]:
+    """Add the chunks of lists to the regions that they lie in, which are ascending; return also whether that is all."""
     return _Follower(words, regions).follow(lists)
 
 
@@ -101,14 +103,15 @@ class _Follower:
         self._starts = [one.start_addr for one in regions]
         self._found: list[dict[int, tuple[int, bool]]] = [{} for _ in regions]
 
-    def follow(self, lists: Iterable[FreeList]) -> list[HeapRegion]:
+    def follow(self, lists: Iterable[FreeList]) -> tuple[list[HeapRegion], bool]:
         left = _MOST_CACHED
         for one in lists:
             at = one.first_addr
             while left and at:
                 left -= 1
                 at = self._add(at, one)
-        return [_with_chunks(region, chunks) for region, chunks in zip(self._regions, self._found, strict=True)]
+        found = [_with_chunks(region, chunks) for region, chunks in zip(self._regions, self._found, strict=True)]
+        return found, left > 0
 
     def _add(self, at: int, one: FreeList) -> int:
         """Add a chunk, if it is one of the list; return the next, or 0."""

@@ -79,7 +79,9 @@ def read_glibc_heap(
             walker.add_arena(addr)
         except MisfitError as misfit:
             causes.append(str(misfit))
-    regions = with_cached(words, sorted(walker.regions), walker.lists())
+    regions, is_complete = with_cached(words, sorted(walker.regions), walker.lists())
+    if not is_complete:
+        causes.append("its lists of free chunks are too long to follow: some of these chunks count as in use")
     counts = _counts(words, arenas, pieces, page_bytes)
     starts = {one.start_addr for one in regions}
     elsewhere = [each for each in nameless if each[0] not in starts]
