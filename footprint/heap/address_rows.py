@@ -23,8 +23,30 @@ _MAPPING: Final = re.compile(
 )
 
 
+Estimate = Callable[[int, int, int], tuple[int, int]]
+"""Estimates blocks and bytes from those of the samples, and their period."""
+
+
+def _estimate(block_count: int, size_bytes: int, period_bytes: int) -> tuple[int, int]:
+    """Estimate blocks and bytes from samples.
+
+    Sampling is a Poisson process: a block of mean size x is sampled with the probability 1 - exp(-x / period), so the
+    number of blocks is the number of samples divided by that probability.
+    """
+    if not block_count or not size_bytes or period_bytes <= 1:
+        return block_count, size_bytes
+    factor = -1 / expm1(-size_bytes / block_count / period_bytes)
+    return round(block_count * factor), round(size_bytes * factor)
+
+
 class AddressRows:
     """The rows of a profile: blocks and bytes in use, blocks and bytes ever allocated, and the call stack.
+
+    Args:
+        pieces: The pieces of the text.
+        source: Its name for messages.
+        first_line: The pattern of the first line.
+        estimate: Estimates what was sampled.
 
     Attributes:
         header: The match of the first line.
@@ -38,14 +60,14 @@ class AddressRows:
         pieces: Iterable[bytes],
         source: str,
         first_line: re.Pattern[bytes],
-        rounded: Callable[[float], int] = round,
+        estimate: Estimate = _estimate,
     ) -> None:
         self._lines = (line for _, some in lines_of(pieces, source) for line in some)
         header = first_line.fullmatch(next(self._lines, b"").rstrip())
         if header is None:
             raise InputError(source, "the first line is not that of a heap profile", 0)
         self.header = header
-        self._source, self._rounded = source, rounded
+        self._source, self._estimate = source, estimate
         self._stacks = CallTreeBuilder()
         self._places: dict[int | Frame, int] = {}
         self._ends: list[int] = []
@@ -138,17 +160,6 @@ class AddressRows:
         if any(max(row) > MOST_AMOUNT for row in rows):
             raise InputError(self._source, "its samples scale to more than an address space")
         return rows
-
-    def _estimate(self, block_count: int, size_bytes: int, period_bytes: int) -> tuple[int, int]:
-        """Estimate blocks and bytes from samples.
-
-        Sampling is a Poisson process: a block of mean size x is sampled with the probability 1 - exp(-x / period), so
-        the number of blocks is the number of samples divided by that probability.
-        """
-        if not block_count or not size_bytes or period_bytes <= 1:
-            return block_count, size_bytes
-        factor = -1 / expm1(-size_bytes / block_count / period_bytes)
-        return self._rounded(block_count * factor), self._rounded(size_bytes * factor)
 
     def _is_unbiased_sum(self, totals: list[int], period_bytes: int) -> bool:
         """Return whether the rows add up once they are scaled, as those of jemalloc 5.3 do (`prof_unbias`).

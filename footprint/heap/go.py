@@ -5,6 +5,7 @@ Source: runtime/pprof/pprof.go of Go 1.26; parseHeap in profile/legacy_profile.g
 
 import re
 from collections.abc import Iterable
+from math import exp, expm1
 from typing import Final
 
 from footprint.heap.address_rows import AddressRows
@@ -30,8 +31,7 @@ def read_go(pieces: Iterable[bytes], source: str) -> Profile:
     Raises:
         InputError: Where the first line is damaged.
     """
-    # Its pprof rounds estimates down.
-    rows = AddressRows(pieces, source, _HEADER, rounded=int)
+    rows = AddressRows(pieces, source, _HEADER, _estimate)
     *totals, period = map(int, rows.header.groups())
     figures: list[int] | None = None
     addrs: list[int] = []
@@ -54,6 +54,16 @@ def read_go(pieces: Iterable[bytes], source: str) -> Profile:
     add()
     # Go writes twice the mean distance of its samples.
     return rows.finish("go", "heap", totals, max(1, period // 2), GO_HEAP)
+
+
+def _estimate(block_count: int, size_bytes: int, period_bytes: int) -> tuple[int, int]:
+    """Estimate blocks and bytes from samples, to the last digit as pprof does."""
+    if not block_count or not size_bytes or period_bytes <= 1:
+        return block_count, size_bytes
+    mean_share = size_bytes / block_count / period_bytes
+    # Where the difference is 0, pprof has no figure.
+    scale = 1 / (1 - exp(-mean_share) or -expm1(-mean_share))
+    return int(block_count * scale), int(size_bytes * scale)
 
 
 def _frame(addr: bytes, function: bytes | None, file: bytes | None, line: bytes | None) -> Frame:

@@ -310,6 +310,15 @@ def test_the_text_of_go_is_scaled_by_half_of_its_figure() -> None:
     assert flat_amounts(profile.snapshots[0].tree) == {"main.f": (524438, 1748), 0x21: (1049076, 2098)}
 
 
+def test_the_text_of_go_is_scaled_to_the_last_digit_as_pprof_scales_it() -> None:
+    # 6144 / (1 - exp(-1024 / 524288)) is 3,148,801 but for 7e-8: pprof is above it, the exact formula below.
+    profile = read(b"heap profile: 6: 6144 [0: 0] @ heap/1048576\n6: 6144 [0: 0] @ 0x10\n#\t0x10\tf+0x0\ta.go:3\n")
+    assert profile.snapshots[0].live_bytes == 3_148_801
+    # A probability that is 0 in pprof's formula.
+    with pytest.raises(InputError, match="scale to more than an address space"):
+        read(b"heap profile: 9: 1 [0: 0] @ heap/900000000000000000\n9: 1 [0: 0] @ 0x10\n#\t0x10\tf+0x0\ta.go:3\n")
+
+
 def test_an_empty_text_of_go_is_empty_and_a_cut_one_has_a_note() -> None:
     empty = read(b"heap profile: 0: 0 [0: 0] @ heap/1048576\n\n# runtime.MemStats\n# Alloc = 1\n")
     assert empty.snapshots[0].live_bytes == 0
