@@ -17,7 +17,7 @@ class HeapShare(NamedTuple):
     Attributes:
         owner: The path of the object that the function is in, or in brackets why that is not known.
         symbol: The linker name of the function; null where it has none.
-        name: The name to show, or in brackets why there is none.
+        name: The name to show; in brackets the address where it starts in its file, or why it has no name.
         bytes: The bytes.
         block_count: The blocks; null where the profile does not count them.
     """

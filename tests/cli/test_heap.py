@@ -373,6 +373,13 @@ def test_the_totals_over_the_run_are_sorted_as_asked(capfdbinary: Captured) -> N
     )
 
 
+def test_totals_over_the_run_are_compared_where_an_order_is_asked_for(capfdbinary: Captured) -> None:
+    text = answer(capfdbinary, DHAT, f"{SAMPLE}/heaptrack.txt", *BINARY, "--sort", "blocks")
+    table = rows(text, "By function over the whole run: blocks")
+    assert ["1", "1", "+0", "libtable.so", "table_new"] in table
+    assert ["0", "1", "+1", "libstdc++.so.6", "[no symbol]"] in table
+
+
 def test_the_json_has_trees_where_they_are_asked_for(capfdbinary: Captured) -> None:
     calls = found(capfdbinary, MASSIF, *BINARY, "--by", "tree")["calls"]
     assert [(row["node"], row["parent"], row["symbol"], row["bytes"]) for row in calls] == [
@@ -394,7 +401,7 @@ def test_the_json_has_trees_where_they_are_asked_for(capfdbinary: Captured) -> N
         ([MASSIF, "--at", "later"], "'later' is not a moment"),
         ([MASSIF, "--at", "4", "--at", "13"], "choose one moment of a profile: 4 or 13"),
         ([MASSIF, DHAT, "--by", "tree"], "--by tree shows one profile"),
-        ([MASSIF, DHAT, "--sort", "read"], "--sort shows one profile"),
+        ([DHAT, MASSIF, "--sort", "read"], "massif.out does not count read"),
         ([MASSIF, "--sort", "read"], "does not count read: it counts nothing over the run"),
         ([DHAT, "--sort", "temporary"], "over the run it counts allocated, blocks, lifetime, read, written, leaked"),
         ([MASSIF, "--threshold", "101"], "101"),

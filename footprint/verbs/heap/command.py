@@ -87,8 +87,6 @@ def heap(
         raise UsageError("--threshold is a number of percent")
     if not is_one and by not in {options.HeapBy.OWNER, options.HeapBy.FUNCTION}:
         raise UsageError(f"--by {by.value} shows one profile: compare several by owner or function")
-    if sort is not None and not is_one:
-        raise UsageError("--sort shows one profile: several are compared by what they have in use")
     found = call.heap_profile(
         *files,
         at=options.one_moment(at),
@@ -98,8 +96,8 @@ def heap(
         debug=debug,
         has_all_trees=output.has_report or by is options.HeapBy.GROWTH,
     )
-    if sort is not None:
-        call.check_order(found.files[0], sort.value)
+    for usage in found.files if sort is not None else ():
+        call.check_order(usage, view.sort or "")
     return write_judged(answer, found, found.findings, conditions, f"heap {' '.join(files)}", output, found.notes)
 
 

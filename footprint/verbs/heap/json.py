@@ -128,7 +128,7 @@ class FunctionBytes(NamedTuple):
         file: The profile.
         owner: The path of the object that the function is in, or in brackets why it is not known.
         symbol: The linker name of the function; null where it has none.
-        name: The name to show, or in brackets why there is none.
+        name: The name to show; in brackets the address where it starts in its file, or why it has no name.
         bytes: The bytes.
         block_count: The blocks; null where the profile does not count them.
     """
@@ -150,7 +150,7 @@ class CallRow(NamedTuple):
         parent: The number of the node that it is called from, or that it calls; 0 for the root, which has no row.
         owner: The path of the object that the function is in, or in brackets why it is not known.
         symbol: The linker name of the function; null where it has none.
-        name: The name to show, or in brackets why there is none.
+        name: The name to show; in brackets the address where it starts in its file, or why it has no name.
         bytes: The bytes of the node and of all nodes below it.
         block_count: The blocks; null where the profile does not count them.
     """
@@ -173,7 +173,7 @@ class AllocatorRow(NamedTuple):
         rule: The rule by which it is one.
         owner: The path of the object that it is in, or in brackets why it is not known.
         symbol: Its linker name; null where it has none.
-        name: The name to show, or in brackets why there is none.
+        name: The name to show; in brackets the address where it starts in its file, or why it has no name.
         bytes: The bytes of the stacks that it stands in; a stack counts for each of its allocation functions.
         block_count: The blocks; null where the profile does not count them.
     """
@@ -194,7 +194,7 @@ class GrowthRow(NamedTuple):
         file: The profile.
         owner: The path of the object that the function is in, or in brackets why it is not known.
         symbol: The linker name of the function; null where it has none.
-        name: The name to show, or in brackets why there is none.
+        name: The name to show; in brackets the address where it starts in its file, or why it has no name.
         first_snapshot: The number of the first snapshot with a call tree.
         first_bytes: Its bytes then.
         last_snapshot: The number of the snapshot that the other tables are about.
@@ -226,7 +226,7 @@ class FunctionTotalsRow(NamedTuple):
         file: The profile.
         owner: The path of the object that the function is in, or in brackets why it is not known.
         symbol: The linker name of the function; null where it has none.
-        name: The name to show, or in brackets why there is none.
+        name: The name to show; in brackets the address where it starts in its file, or why it has no name.
         allocated_bytes: All bytes that it asked for.
         allocated_blocks: The number of blocks.
         temporary_blocks: Blocks that were freed right after they were allocated: between the two was no other

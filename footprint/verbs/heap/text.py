@@ -99,7 +99,7 @@ def heap_document(
         blocks += _allocators(usage, names, top) if view.has_allocators else ()
         verdict = _verdict(usage, names)
     else:
-        blocks = _several(usages, view.by, names, top)
+        blocks = _several(usages, view, names)
         verdict = _difference(usages)
     found = finding_blocks(findings, 1, is_verbose=view.is_whole)
     target = usages[0].file if len(usages) == 1 else ""
@@ -448,7 +448,8 @@ def _tree_rows(
 # --- several profiles -------------------------------------------------------------------------------------------------
 
 
-def _several(usages: Sequence[HeapUsage], by: str, names: Names, top: int) -> list[Block]:
+def _several(usages: Sequence[HeapUsage], view: HeapView, names: Names) -> list[Block]:
+    by, top = view.by, view.top
     totals = _totals(usages)
     rows = tuple(
         (
@@ -473,6 +474,8 @@ def _several(usages: Sequence[HeapUsage], by: str, names: Names, top: int) -> li
     ]
     words: dict[str, Callable[[str, str], str]] = {"object": lambda owner, _: _owner(owner, names)}
     blocks += [Heading("By object"), _beside_each_other(owners, top, words)]
+    words["function"] = lambda owner, function: _function(owner, function, names)
+    functions: list[list[tuple[str, str, int]]]
     if by == "function":
         functions = [
             [
@@ -481,8 +484,14 @@ def _several(usages: Sequence[HeapUsage], by: str, names: Names, top: int) -> li
             ]
             for usage in usages
         ]
-        words["function"] = lambda owner, function: _function(owner, function, names)
         blocks += [Heading("By function"), _beside_each_other(functions, top, words)]
+    if view.sort:
+        field = ORDERS[view.sort]
+        functions = [
+            [(one.owner, one.function, round(getattr(one, field) or 0)) for one in run_totals(usage)]
+            for usage in usages
+        ]
+        blocks += [Heading(f"By function over the whole run: {view.sort}"), _beside_each_other(functions, top, words)]
     return blocks
 
 

@@ -58,7 +58,7 @@ export interface AllocatorRow {
   owner: string;
   /** Its linker name; null where it has none. */
   symbol: string | null;
-  /** The name to show, or in brackets why there is none. */
+  /** The name to show; in brackets the address where it starts in its file, or why it has no name. */
   name: string;
   /** The bytes of the stacks that it stands in; a stack counts for each of its allocation functions. */
   bytes: number;
@@ -146,7 +146,7 @@ export interface CallRow {
   owner: string;
   /** The linker name of the function; null where it has none. */
   symbol: string | null;
-  /** The name to show, or in brackets why there is none. */
+  /** The name to show; in brackets the address where it starts in its file, or why it has no name. */
   name: string;
   /** The bytes of the node and of all nodes below it. */
   bytes: number;
@@ -372,7 +372,7 @@ export interface FunctionBytes {
   owner: string;
   /** The linker name of the function; null where it has none. */
   symbol: string | null;
-  /** The name to show, or in brackets why there is none. */
+  /** The name to show; in brackets the address where it starts in its file, or why it has no name. */
   name: string;
   /** The bytes. */
   bytes: number;
@@ -388,7 +388,7 @@ export interface FunctionTotalsRow {
   owner: string;
   /** The linker name of the function; null where it has none. */
   symbol: string | null;
-  /** The name to show, or in brackets why there is none. */
+  /** The name to show; in brackets the address where it starts in its file, or why it has no name. */
   name: string;
   /** All bytes that it asked for. */
   allocated_bytes: number | null;
@@ -530,7 +530,7 @@ export interface GrowthRow {
   owner: string;
   /** The linker name of the function; null where it has none. */
   symbol: string | null;
-  /** The name to show, or in brackets why there is none. */
+  /** The name to show; in brackets the address where it starts in its file, or why it has no name. */
   name: string;
   /** The number of the first snapshot with a call tree. */
   first_snapshot: number;
@@ -636,7 +636,7 @@ export interface HeapShare {
   owner: string;
   /** The linker name of the function; null where it has none. */
   symbol: string | null;
-  /** The name to show, or in brackets why there is none. */
+  /** The name to show; in brackets the address where it starts in its file, or why it has no name. */
   name: string;
   /** The bytes. */
   bytes: number;
