@@ -31,7 +31,7 @@ __all__ = ("looks_like_pprof", "read_pprof")
 _MOST_BYTES: Final = 128 << 20
 # More calls than in any profile; and a location takes at least a byte of its sample, and has few inlined calls.
 _MOST_CALLS: Final = 1 << 23
-_MOST_CALLS_PER_BYTE: Final = 4
+_MOST_CALLS_PER_BYTE: Final = 3
 # There is no magic number. The first fields are the time and period, a type (two indexes of strings), or the empty
 # first string.
 _INDEX: Final = rb"[\x80-\xff]{0,9}[\x00-\x7f]"
