@@ -8,6 +8,7 @@ from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.errors import UsageError
 from footprint.findings.graph_rules.unused_library import UnusedNeed, unused_needs
 from footprint.findings.removal import Doubt, doubts
+from footprint.loader import FoundBy
 from footprint.loader.without import Without
 from footprint.model.finding import Confidence
 
@@ -98,7 +99,10 @@ def _head(graph: DependencyGraph, name: str) -> int:
     number = found[0]
     if number == 0:
         raise UsageError(f"{name} is the program itself")
-    is_loader = number in {graph.link_map.interpreter, len(graph.link_map.objects)}
+    if objects[number].found_by is FoundBy.AUDIT:
+        raise UsageError(f"{name} cannot be dropped: it watches the loader (DT_AUDIT), or is a copy for what does")
+    loader = graph.link_map.interpreter_object
+    is_loader = loader is not None and objects[number].library is loader.library
     if is_loader or graph.name(number).startswith("libc.so."):
         raise UsageError(f"{name} cannot be dropped: no program runs without the C library and the loader")
     if number in graph.roots:
