@@ -69,7 +69,7 @@ def _relr(link_map: LinkMap, bindings: Bindings) -> Iterator[Note]:
 
 def _undefined(link_map: LinkMap, bindings: Bindings) -> Iterator[Note]:
     """Find references that no object provides, and that are not weak: what `ldd -r` prints."""
-    is_eager = link_map.libc is Libc.MUSL or _binds_now(link_map.objects[0])
+    is_eager = link_map.libc is Libc.MUSL
     for linked, symbols, places in zip(link_map.objects, bindings.symbols, bindings.undefined, strict=True):
         references = [symbols.references[place] for place in sorted(places)]
         lazy = [] if is_eager or _binds_now(linked) else [one for one in references if one.is_call]
