@@ -8,7 +8,7 @@ from footprint.attribution.projection import project
 from footprint.errors import UsageError
 from footprint.model.evidence import Evidence
 from footprint.model.projection import FILES_TERM, Basis, Model, Projection, Question, Term
-from footprint.model.row import Row
+from footprint.model.row import Attribution, Row
 from footprint.model.totals import Totals
 from footprint.process import Status
 
@@ -191,6 +191,8 @@ def _thread_terms(
     threads = status.thread_count or 1
     others = threads - 1
     rows = list(ledger)
+    # Of the first thread, too.
+    variables_bytes = sum(row.bytes or 0 for row in rows if row.attribution is Attribution.THREAD_VECTOR) // threads
     stacks_bytes = sum(row.bytes or 0 for row in rows if row.owner == "[thread stacks]")
     arenas_bytes = sum(row.bytes or 0 for row in rows if row.owner == "[malloc arenas]")
     before = sum(cost.size_bytes for cost in costs(status, mapping_count))
@@ -199,7 +201,9 @@ def _thread_terms(
     process_bytes = (totals.private.bytes or 0) + before
     terms = []
     if others and stacks_bytes:
-        terms.append(_each("stack and thread-local memory touched", stacks_bytes // others, Evidence.DERIVED))
+        terms.append(
+            _each("stack and thread-local memory touched", stacks_bytes // others + variables_bytes, Evidence.DERIVED)
+        )
     else:
         terms.append(_each("stack and thread-local memory (assumed)", _ASSUMED_STACK_BYTES, Evidence.ESTIMATED))
     if others and arenas_bytes:

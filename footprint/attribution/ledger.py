@@ -12,13 +12,14 @@ The ranges of one owner, section and symbol become one row (`footprint.attributi
 
 from collections.abc import Container, Hashable, Iterable, Iterator, Sequence
 from collections.abc import Mapping as Dict
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from footprint.attribution.accounts import Accounts
 from footprint.attribution.counters import MappingCounts
 from footprint.attribution.kernel import KernelCost
 from footprint.attribution.owned_range import LoadedObject, OwnedRange, by_mapping, clip, private_pages
 from footprint.attribution.symbol_ranges import PageNumbers, symbol_rows
+from footprint.attribution.thread_ranges import thread_rows
 from footprint.elf import Contents, Image
 from footprint.model.evidence import Evidence, weakest
 from footprint.model.row import Attribution, MemoryKind, Row
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from footprint.attribution.heap_ranges import HeapRanges
 
 __all__ = ("Files", "KnownRows", "ledger_rows")
+
+# Structures in the memory of the process divide such a range, whatever its mapping is.
+_BY_STRUCTURES: Final = frozenset({Attribution.ALLOCATOR, Attribution.THREAD_VECTOR})
 
 
 class Files(Protocol):
@@ -71,7 +75,7 @@ def ledger_rows(  # noqa: PLR0913 # all but the first six have their name
     symbols = _Symbols(files, page_bytes, touched, has_untouched, {} if known is None else known, heap)
     accounts, alike = Accounts(), _AlikeMappings()
     for own, counted in mappings:
-        if len(own) == 1 and _image_of(own[0]) is None and own[0].attribution is not Attribution.ALLOCATOR:
+        if len(own) == 1 and _image_of(own[0]) is None and own[0].attribution not in _BY_STRUCTURES:
             alike.add(own[0], counted)
         else:
             accounts.add(_mapping_rows(own, counted, pages, symbols))
@@ -130,6 +134,8 @@ def _range_rows(
 ) -> list[Row]:
     """Return the rows of one range: one for each symbol where its private pages and the object's symbols are known."""
     loaded, image, page_bytes = one.loaded, _image_of(one), symbols.page_bytes
+    if one.attribution is Attribution.THREAD_VECTOR and loaded is not None and private is not None:
+        return thread_rows(one, symbols.files.contents_of(loaded), private, _row(one, counts, page_bytes), page_bytes)
     if one.attribution is Attribution.ALLOCATOR and symbols.heap is not None and private is not None:
         return symbols.heap.rows(one, private, _row(one, counts, page_bytes))
     if loaded is None or image is None:

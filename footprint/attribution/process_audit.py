@@ -10,7 +10,9 @@ from footprint.attribution.counters import MappingCounts, count_each
 from footprint.attribution.kernel import BUILT_IN, KernelConstants, kernel_costs
 from footprint.attribution.layout import lay_out
 from footprint.attribution.ledger import Files, KnownRows, ledger_rows
+from footprint.attribution.owned_range import OwnedRange
 from footprint.attribution.shared_memory import shared_memory_notes
+from footprint.attribution.thread_ranges import ThreadRanges
 from footprint.attribution.totals import total_up
 from footprint.elf import Image
 from footprint.errors import Note
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from footprint.attribution.heap_ranges import HeapRanges
     from footprint.attribution.page_maps import Presence
     from footprint.model.page_map import PageMap
+    from footprint.process.live_threads import LiveThreads
 
 __all__ = ("audit_snapshot",)
 
@@ -49,16 +52,16 @@ def audit_snapshot(  # noqa: PLR0913 # all but the first three have their name
     parent: ForkParent | None = None,
     known_rows: KnownRows | None = None,
     heap: "HeapRanges | None" = None,
+    threads: "LiveThreads | None" = None,
 ) -> Audit:
     """Audit a process: join what the kernel counts with what its files contain.
 
     `images` are the ELF files among its mapped files that could be read, `open_files` the open file descriptions that
     it pays for, `parent` the process that it was forked from, where that was read, `heap` its heap as its allocator
-    has it. Page maps are made where `presence` is given.
+    has it, `threads` where its threads have their variables. Page maps are made where `presence` is given.
     """
     memory = snapshot.memory
-    parts = lay_out(memory, images, snapshot.page_bytes, snapshot.thread_stack_addrs)
-    parts = heap.cut(parts) if heap else parts
+    parts = _cut(lay_out(memory, images, snapshot.page_bytes, snapshot.thread_stack_addrs), threads, heap)
     costs = partial(kernel_costs, constants=constants, mappings=memory.mappings, open_files=open_files)
     kernel = costs(snapshot.status, len(memory.mappings))
     held = count_each(memory.mappings, snapshot.pages)
@@ -96,6 +99,14 @@ def audit_snapshot(  # noqa: PLR0913 # all but the first three have their name
         page_maps=page_maps,
         allocator=heap.account(parts, snapshot.pages or {}) if heap else None,
     )
+
+
+def _cut(
+    parts: tuple[OwnedRange, ...], threads: "LiveThreads | None", heap: "HeapRanges | None"
+) -> tuple[OwnedRange, ...]:
+    """Cut the ranges of a process by the structures in its memory."""
+    parts = ThreadRanges(threads, parts).cut(parts) if threads else parts
+    return heap.cut(parts) if heap else parts
 
 
 def _notes(

@@ -42,6 +42,8 @@ class Attribution(StrEnum):
     """The kernel names the mapping."""
     ALLOCATOR = "allocator"
     """The structures of the allocator say what it has there, and which of it is in use."""
+    THREAD_VECTOR = "thread vector"
+    """The vector of a thread (dtv) says where it has the thread-local variables of a library."""
     STACK_POINTER = "stack pointer"
     """A thread's stack pointer lies in it."""
     SHAPE = "shape"

@@ -7,7 +7,7 @@ from typing import Final
 from footprint.errors import AccessError, Note
 from footprint.process.glibc import GlibcHeap, read_glibc_heap
 from footprint.process.mappings import Mapping
-from footprint.process.process_memory import ProcessMemory
+from footprint.process.process_memory import ProcessMemory, word_bytes_of
 from footprint.process.snapshot import Snapshot, process_folder
 
 __all__ = ("read_live_heap",)
@@ -17,7 +17,6 @@ MOST_CHUNKS: Final = 2 << 20
 _LIBC: Final = re.compile(r"/libc(?:\.so\.6|-2\.[0-9]+\.so)(?: \(deleted\))?$")
 _OTHERS: Final = re.compile(r"/(?:lib(jemalloc|mimalloc|tcmalloc|scudo|hoard|snmalloc|rpmalloc)|ld-(musl)-)[^/]*$")
 _NAMED: Final = "[anon: glibc: malloc"  # glibc 2.39 with glibc.mem.decorate_maps
-_FIRST_64_BIT_ADDR: Final = 1 << 32
 
 
 def read_live_heap(snapshot: Snapshot, most_chunks: int = MOST_CHUNKS) -> tuple[GlibcHeap | None, tuple[Note, ...]]:
@@ -34,12 +33,11 @@ def read_live_heap(snapshot: Snapshot, most_chunks: int = MOST_CHUNKS) -> tuple[
     if other is not None:
         detail = f"{other} allocates for it, whose structures are not read: how much of its memory is free is unknown"
         return None, (Note("allocator-unread", source, detail),)
-    is_64 = any(one.start_addr >= _FIRST_64_BIT_ADDR and one.name != "[vsyscall]" for one in mappings)
     try:
         with process_folder(snapshot.pid) as folder, ProcessMemory(folder, snapshot.page_bytes) as memory:
             heap = read_glibc_heap(
                 memory,
-                8 if is_64 else 4,
+                word_bytes_of(mappings),
                 _data(mappings),
                 [(one.start_addr, one.end_addr) for one in mappings if _may_be_blocks(one)],
                 page_bytes=snapshot.page_bytes,

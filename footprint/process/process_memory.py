@@ -7,15 +7,25 @@ Source: proc_pid_mem(5), Documentation/admin-guide/mm/pagemap.rst.
 
 import os
 from array import array
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Final, Self
 
-__all__ = ("ProcessMemory",)
+from footprint.process.mappings import Mapping
+
+__all__ = ("ProcessMemory", "word_bytes_of")
 
 _ENTRY_BYTES: Final = 8
 _HIGH_BYTE: Final = 7 if array("H", [1]).tobytes()[0] else 0
 _PRESENT: Final = bytes(0xFF if byte & 0x80 else 0 for byte in range(256))
 _MOST_PAGES_A_SKIP: Final = 1 << 15
+_FIRST_64_BIT_ADDR: Final = 1 << 32
+
+
+def word_bytes_of(mappings: Iterable[Mapping]) -> int:
+    """Return the size of a pointer of a process, by where its memory is."""
+    is_64 = any(one.start_addr >= _FIRST_64_BIT_ADDR and one.name != "[vsyscall]" for one in mappings)
+    return 8 if is_64 else 4
 
 
 class ProcessMemory:

@@ -15,7 +15,7 @@ from footprint.loader.bindings import NO_BINDINGS, Binder, Bindings
 from footprint.loader.development_links import DevelopmentLinks
 from footprint.loader.link_map import with_opened
 from footprint.model.owner import DELETED
-from footprint.model.row import Row
+from footprint.model.row import Attribution, Row
 from footprint.process import Snapshot
 from footprint.process.mapped_files import FileOpener, open_regular
 from footprint.sources.libc_calibration import load_libc_start
@@ -152,7 +152,8 @@ class Programs:
         relink = partial(link, self._system, path_below(view.program, folder), self._environment, self._searches)
         link_map = relink()
         held_bytes: dict[str, int] = {}
-        for row in ledger:
+        # Thread-local variables are counted for each thread, by their size.
+        for row in (row for row in ledger if row.attribution is not Attribution.THREAD_VECTOR):
             held_bytes[row.owner] = held_bytes.get(row.owner, 0) + (row.bytes or 0)
         owners = self._owners(snapshot, folder)
         known = {linked.library for linked in link_map.objects}

@@ -23,7 +23,7 @@ import footprint
 from footprint.attribution.owned_range import OwnedRange
 from footprint.errors import AccessError, UnsupportedError
 from footprint.model.audit import Audit
-from footprint.model.row import Row
+from footprint.model.row import Attribution, Row
 from footprint.verbs.maps.call import OwnedMap
 from tests.liveprocesses import PATIENCE_SECONDS, DyingOS, private_bytes_between, status_of, wait_until
 
@@ -635,9 +635,13 @@ def test_a_thread_has_the_stack_that_its_stack_pointer_is_in(threaded: tuple[int
         assert part.attribution.value == "stack pointer"
     mapped = [mapping_of(pid, pointer) for pointer in pointers]
     assert len(set(mapped)) == 3
-    rows = [row for row in footprint.audit(pid).ledger if row.owner == "[thread stacks]"]
-    assert sum(row.mapped_bytes for row in rows) == sum(end - start for start, end, _ in mapped)
-    assert 3 * 9 * MIB // 10 < sum(row.mapped_bytes for row in rows) <= 3 * MIB  # asked for 1 MiB each, guards included
+    ledger = footprint.audit(pid).ledger
+    stacks_bytes = sum(row.mapped_bytes for row in ledger if row.owner == "[thread stacks]")
+    # The libraries own their thread-local variables: those of three threads lie in these stacks, the first's does not.
+    blocks_bytes = sum(row.mapped_bytes for row in ledger if row.attribution is Attribution.THREAD_VECTOR)
+    whole_bytes = stacks_bytes + blocks_bytes * 3 // 4
+    assert whole_bytes == sum(end - start for start, end, _ in mapped)
+    assert 3 * 9 * MIB // 10 < whole_bytes <= 3 * MIB  # asked for 1 MiB each, guards included
 
 
 def test_what_malloc_gave_to_a_thread_lies_in_an_arena(threaded: tuple[int, list[int]]) -> None:

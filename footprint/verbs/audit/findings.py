@@ -173,7 +173,10 @@ def _owner_names(found: Audit, pid: int) -> Callable[[str], str]:
         inside = path.removeprefix(root)
         if not inside or inside in owners:
             return inside
-        real = os.path.realpath(root + inside).removeprefix(root)
+        try:
+            real = os.path.realpath(root + inside).removeprefix(root)
+        except OSError:  # the process ended: Python 3.11 reads a link that was there before
+            return inside
         # Where nothing but this process has that root, its links lead out of it.
         real = real if real in owners else os.path.realpath(inside)
         return real if real in owners else inside

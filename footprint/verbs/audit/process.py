@@ -14,6 +14,7 @@ from footprint.model.audit import Audit
 from footprint.model.projection import Model, Question
 from footprint.process import Mapping, PageRange, Snapshot, read_process
 from footprint.process.descriptions import OpenFile, read_own_open_files
+from footprint.process.live_threads import read_live_threads
 from footprint.process.stat import processes
 from footprint.sources.calibration import load_constants
 from footprint.sources.debug_files import STANDARD_PLACES, DebugSearch
@@ -53,7 +54,7 @@ def audit_of(  # noqa: PLR0913 # all but the first three have their name
         has_page_maps: Whether the pages of its objects are told one by one.
         open_files: The open file descriptions that it pays for; read from a live process without it.
         constants: What its kernel spends on each thing; those that are known of its host without it.
-        has_heap: Whether the structures of its allocator are read, if it is live.
+        has_heap: Whether the structures of its allocator and of its threads are read, if it is live.
     """
     files = files or files_of(snapshot, debug, root)
     files.drop_if_many()
@@ -79,6 +80,7 @@ def audit_of(  # noqa: PLR0913 # all but the first three have their name
             parent=parent,
             known_rows=files.known_rows,
             heap=heap,
+            threads=read_live_threads(snapshot) if has_heap else None,
         )
     return with_files_told(found, files, known)
 

@@ -5,7 +5,7 @@ import type { Table } from "./data";
 /** A table of an answer; one without rows is an empty list. */
 export type Rows<Row> = Table<Row> | never[];
 
-export type Attribution = "program headers" | "name" | "allocator" | "stack pointer" | "shape" | "adjacency" | "allocator profile" | "none";
+export type Attribution = "program headers" | "name" | "allocator" | "thread vector" | "stack pointer" | "shape" | "adjacency" | "allocator profile" | "none";
 export type Basis = "per process" | "started copy" | "everything rewritten" | "private" | "mapped writable";
 export type Confidence = "proof" | "high" | "medium" | "low" | "blocked";
 export type Counted = "heap" | "pages" | "copies" | "events";

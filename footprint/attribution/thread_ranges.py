@@ -1,0 +1,135 @@
+"""The thread-local variables of a live process, in each of its threads: ranges of the stacks that libraries own.
+
+A thread has the block of each library that the program started with at the top of its stack, the first thread at the
+start of the heap. The vector of the thread says where; the file of the library says which variables are in it.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from footprint.attribution.owned_range import LoadedObject, OwnedRange
+from footprint.elf import Contents, SectionKind, Symbol
+from footprint.elf.abi import PT_TLS
+from footprint.model.evidence import Evidence, weakest
+from footprint.model.row import Attribution, MemoryKind, Row
+from footprint.process import PageRange
+from footprint.process.live_threads import LiveThreads
+from footprint.ranges import Claim, Gap, Piece, partition
+
+__all__ = ("ThreadRanges", "thread_rows")
+
+_Variable = tuple[str | None, str | None, str]
+
+
+class ThreadRanges:
+    """The thread-local blocks of a process.
+
+    Args:
+        threads: Where the blocks are.
+        ranges: The ranges of the process, which tell whose they are.
+    """
+
+    def __init__(self, threads: LiveThreads, ranges: Sequence[OwnedRange]) -> None:
+        modules = _modules(threads.object_addrs, ranges)
+        claims = [claim for one in threads.vectors for claim in _claims(one.tcb_addr, one.block_addrs, modules)]
+        self._claims = sorted(claims, key=lambda one: one.start)
+        self._starts = [one.start for one in self._claims]
+
+    def cut(self, ranges: Sequence[OwnedRange]) -> tuple[OwnedRange, ...]:
+        """Cut ranges where a thread has its variables: these parts are the library's."""
+        found: list[OwnedRange] = []
+        for one in ranges:
+            first = bisect_right(self._starts, one.start_addr - 1)
+            own = self._claims[first : bisect_right(self._starts, one.end_addr - 1)]
+            if not own or one.loaded is not None or own[-1].end > one.end_addr:
+                found.append(one)
+                continue
+            for start, end, loaded in partition(one.start_addr, one.end_addr, own, _unclaimed).pieces:
+                if loaded is None:
+                    found.append(one._replace(start_addr=start, end_addr=end))
+                    continue
+                by = Attribution.THREAD_VECTOR
+                found.append(OwnedRange(one.mapping, start, end, loaded.key.name, MemoryKind.TLS, by, loaded))
+        return tuple(found)
+
+
+def thread_rows(
+    one: OwnedRange, contents: Contents | None, private: Sequence[PageRange], whole: Row, page_bytes: int
+) -> list[Row]:
+    """Divide the row of a block among the variables of its library; `private` are its private pages.
+
+    The mapped bytes of the rows add up to the block, the private bytes to `private`.
+    """
+    evidence = weakest((whole.evidence, Evidence.DERIVED))
+    tls = one.loaded.image.segment(PT_TLS) if one.loaded and one.loaded.image else None
+    if contents is None or tls is None:
+        return [whole._replace(evidence=evidence)]
+    claims: list[Claim[_Variable]] = []
+    for part in contents.sections:
+        if part.kind is SectionKind.TLS:
+            start_addr = one.start_addr + part.section.vaddr - tls.vaddr
+            for start, end, owner in part.ranges.pieces:
+                symbol, name = (owner.name, owner.name) if isinstance(owner, Symbol) else (None, owner.label)
+                # The file has the first contents of .tdata in a section of that name, which has rows of its own.
+                place = f"{part.section.name} of threads"
+                claims.append(Claim(start_addr + start, start_addr + end, (place, symbol, name)))
+    rows = []
+    for start, end, (section, symbol, name) in partition(one.start_addr, one.end_addr, claims, _padding).pieces:
+        own = [(max(first, start), min(past, end)) for first, past, _ in private if first < end and start < past]
+        rows.append(
+            whole._replace(
+                section=section,
+                symbol=symbol,
+                name=name,
+                bytes=sum([past - first for first, past in own]),
+                mapped_bytes=end - start,
+                shared_bytes=None if whole.shared_bytes is None else 0,
+                pages=sum([-(-past // page_bytes) - first // page_bytes for first, past in own]),
+                sole_pages=sum([max(0, past // page_bytes - -(-first // page_bytes)) for first, past in own]),
+                evidence=evidence,
+            )
+        )
+    return rows
+
+
+def _padding(gap: Gap[_Variable]) -> list[Piece[_Variable]]:
+    return [Piece(gap.start, gap.end, (None, None, "[padding between sections]"))]
+
+
+def _modules(object_addrs: Sequence[int], ranges: Sequence[OwnedRange]) -> list[LoadedObject]:
+    """Return the objects that have thread-local variables, in load order; none if one of them was not read."""
+    starts = [one.start_addr for one in ranges]
+    found: dict[LoadedObject, None] = {}
+    for addr in object_addrs:
+        one = ranges[max(0, bisect_right(starts, addr) - 1)]
+        if one.loaded is None or not one.start_addr <= addr < one.end_addr:
+            # The vdso has no file and no thread-local variables.
+            continue
+        if one.loaded.image is None:
+            return []
+        tls = one.loaded.image.segment(PT_TLS)
+        if tls is not None and tls.memory_bytes:
+            found[one.loaded] = None
+    return list(found)
+
+
+def _claims(
+    tcb_addr: int, block_addrs: Sequence[int | None], modules: Sequence[LoadedObject]
+) -> Iterator[Claim[LoadedObject | None]]:
+    """Return the blocks of one thread, if they fit the files: aligned, below the control block, and apart."""
+    claims: list[Claim[LoadedObject | None]] = []
+    for addr, loaded in zip(block_addrs, modules, strict=False):
+        tls = loaded.image.segment(PT_TLS) if loaded.image else None
+        if addr is None or tls is None:
+            continue
+        if (addr - tls.vaddr) % max(tls.align, 1) or addr + tls.memory_bytes > tcb_addr:
+            return
+        claims.append(Claim(addr, addr + tls.memory_bytes, loaded))
+    claims.sort(key=lambda one: one.start)
+    if all(one.end <= behind.start for one, behind in pairwise(claims)):
+        yield from claims
+
+
+def _unclaimed(gap: Gap[LoadedObject | None]) -> list[Piece[LoadedObject | None]]:
+    return [Piece(gap.start, gap.end, None)]

@@ -1,0 +1,82 @@
+"""The threads of a live process: where each has the thread-local blocks of the libraries."""
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import zip_longest
+from typing import Final, NamedTuple
+
+from footprint.errors import AccessError
+from footprint.process.glibc.threads import ThreadVector, load_order, thread_vectors
+from footprint.process.mappings import Mapping
+from footprint.process.process_memory import ProcessMemory, word_bytes_of
+from footprint.process.snapshot import Snapshot, process_folder, read_whole
+
+__all__ = ("LiveThreads", "read_live_threads")
+
+_TOP_BYTES: Final = 1 << 14
+_MOST_FIRST_BYTES: Final = 4 << 20
+_MOST_SEARCHED_BYTES: Final = 64 << 20
+
+
+class LiveThreads(NamedTuple):
+    """The threads of a process.
+
+    Attributes:
+        object_addrs: An address in each object, in load order.
+        vectors: The blocks of each thread that was found.
+    """
+
+    object_addrs: tuple[int, ...]
+    vectors: tuple[ThreadVector, ...]
+
+
+def read_live_threads(snapshot: Snapshot) -> LiveThreads | None:
+    """Read the thread-local blocks of a live process; None where that is not allowed, or it has no such threads."""
+    if not snapshot.is_live or snapshot.pid is None or snapshot.pages is None:
+        return None
+    word_bytes = word_bytes_of(snapshot.memory.mappings)
+    with suppress(AccessError, OSError), process_folder(snapshot.pid) as folder:
+        auxiliary = read_whole(folder, "auxv", snapshot.source)
+        with ProcessMemory(folder, snapshot.page_bytes) as memory:
+            object_addrs = load_order(memory, word_bytes, auxiliary)
+            found = {one.tcb_addr: one for one in thread_vectors(memory, word_bytes, _places(snapshot))}
+            if object_addrs and found:
+                return LiveThreads(object_addrs, tuple(found.values()))
+    return None
+
+
+def _places(snapshot: Snapshot) -> Iterator[tuple[int, int]]:
+    """Yield the places where control blocks can be, as many as are quickly searched."""
+    left_bytes = _MOST_SEARCHED_BYTES
+    for start_addr, end_addr in _possible_places(snapshot):
+        if end_addr - start_addr <= left_bytes:
+            left_bytes -= end_addr - start_addr
+            yield start_addr, end_addr
+
+
+def _possible_places(snapshot: Snapshot) -> Iterator[tuple[int, int]]:
+    """Yield the places that can hold a control block.
+
+    That of a thread lies above all that it has on its stack; of a running thread the stack pointer is not known. The
+    kernel may merge neighbouring stacks: then the lowest stack pointer of the mapping counts. That of the first thread
+    lies at the start of the heap (glibc 2.35 and later), or in a mapping that the loader made below a library.
+    """
+    addrs = sorted(snapshot.thread_stack_addrs)
+    mappings = snapshot.memory.mappings
+    for one, behind in zip_longest(mappings, mappings[1:]):
+        if one.name == "[heap]":
+            yield one.start_addr, min(one.end_addr, one.start_addr + _MOST_FIRST_BYTES)
+        elif _may_be_stack(one):
+            place = bisect_left(addrs, one.start_addr)
+            if place < len(addrs) and addrs[place] < one.end_addr:
+                yield addrs[place], one.end_addr
+            elif behind and behind.inode and behind.start_addr == one.end_addr and one.size_bytes <= _MOST_FIRST_BYTES:
+                yield one.start_addr, one.end_addr
+            else:
+                yield max(one.start_addr, one.end_addr - _TOP_BYTES), one.end_addr
+
+
+def _may_be_stack(mapping: Mapping) -> bool:
+    is_private = mapping.is_mapped_writable and not mapping.is_shared
+    return is_private and not mapping.inode and not mapping.name.startswith("[s")

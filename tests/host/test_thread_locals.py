@@ -1,0 +1,138 @@
+"""Thread-local variables of live processes: their rows are what the programs themselves say of their addresses."""
+
+import os
+import platform
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import footprint
+from footprint.model.audit import Audit
+from footprint.model.row import Attribution, MemoryKind
+from tests.liveprocesses import PAGE_BYTES, private_bytes_between
+
+KIB = 1024
+THREADS = 8
+pytestmark = [
+    pytest.mark.skipif(shutil.which("gcc") is None, reason="there is no gcc here"),
+    pytest.mark.skipif(platform.machine() != "x86_64", reason="the control block is that of x86"),
+    pytest.mark.skipif(os.confstr("CS_GNU_LIBC_VERSION") is None, reason="programs here do not use glibc"),
+]
+
+# Each thread says where its variables are. `used` is written as far as its number, 4 KiB each.
+PROGRAM = """
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#ifdef LIBRARY
+extern __thread char block[]; void *mine(void);
+#else
+__thread char block[40 * 1024]; static void *mine(void) { return block; }
+#endif
+static __thread char small[300] = "5";
+static pthread_barrier_t all;
+static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+static void *body(void *p) {
+    pthread_mutex_lock(&turn);
+    printf("%p %p\\n", mine(), small); fflush(stdout);
+    pthread_mutex_unlock(&turn);
+    pthread_barrier_wait(&all);
+    if (p) pause();
+    return p;
+}
+int main(void) {
+    static pthread_t threads[THREADS - 1];
+    pthread_barrier_init(&all, 0, THREADS);
+    for (long i = 0; i < THREADS - 1; i++) pthread_create(&threads[i], 0, body, (void *)1);
+    body(0);
+    puts("ready"); fflush(stdout);
+    pause();
+}
+"""
+LIBRARY = "__thread char block[40 * 1024]; void *mine(void) { return block; }\n"
+
+
+def build(folder: Path, *options: str, library: bool = False) -> Path:
+    (folder / "program.c").write_text(PROGRAM)
+    program = folder / "program"
+    words = ["gcc", "-O1", f"-DTHREADS={THREADS}", "-o", str(program), str(folder / "program.c"), "-pthread", *options]
+    if library:
+        (folder / "blocks.c").write_text(LIBRARY)
+        shared = ["gcc", "-O1", "-fPIC", "-shared", "-Wl,-soname,libblocks.so", *options]
+        subprocess.run([*shared, "-o", folder / "libblocks.so", folder / "blocks.c"], check=True)
+        words += ["-DLIBRARY", "-Wl,--no-as-needed", f"-L{folder}", "-lblocks", f"-Wl,-rpath,{folder}"]
+    done = subprocess.run(words, check=False, capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip(f"gcc {' '.join(options)} does not work here: {done.stderr[:200]}")
+    return program
+
+
+@contextmanager
+def started(program: Path) -> Iterator[tuple[int, list[tuple[int, int]]]]:
+    """Start a program, and yield its PID and the addresses of the two variables of each thread."""
+    with subprocess.Popen([program], stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        places = []
+        for line in child.stdout:
+            if line == "ready\n":
+                break
+            first, second = line.split()
+            places.append((int(first, 16), int(second, 16)))
+        try:
+            yield child.pid, places
+        finally:
+            child.kill()
+
+
+def held(audit: Audit, symbol: str) -> tuple[str, int, int]:
+    """Return the owner of a variable, and its private and mapped bytes in all threads."""
+    rows = [one for one in audit.ledger if one.attribution is Attribution.THREAD_VECTOR and one.symbol == symbol]
+    (owner,) = {Path(one.owner).name for one in rows}
+    return owner, sum(one.bytes or 0 for one in rows), sum(one.mapped_bytes for one in rows)
+
+
+def private_within(pid: int, start_addr: int, end_addr: int) -> int:
+    """Count the bytes between two addresses that lie in private pages."""
+    pages = range(start_addr // PAGE_BYTES * PAGE_BYTES, end_addr, PAGE_BYTES)
+    private = [page for page in pages if private_bytes_between(pid, page, page + PAGE_BYTES)]
+    return sum(min(page + PAGE_BYTES, end_addr) - max(page, start_addr) for page in private)
+
+
+@pytest.mark.parametrize("options", [[], ["-static"], ["-m32"], ["-static-pie"]], ids=["usual", "static", "32", "pie"])
+def test_each_thread_local_variable_has_its_bytes_in_each_thread(tmp_path: Path, options: list[str]) -> None:
+    with started(build(tmp_path, *options)) as (pid, places):
+        audit = footprint.audit(pid)
+        assert len(places) == THREADS
+        expected = [
+            sum(private_within(pid, at, at + size) for at in starts)
+            for starts, size in zip(zip(*places, strict=True), (40 * KIB, 300), strict=True)
+        ]
+    assert held(audit, "block") == ("program", expected[0], THREADS * 40 * KIB)
+    assert held(audit, "small") == ("program", expected[1], THREADS * 300)
+    # glibc writes all of them when it makes a thread; in a static program the first one has untouched zeros.
+    if "-static" not in " ".join(options):
+        assert expected == [THREADS * 40 * KIB, THREADS * 300]
+    assert (
+        sum(one.bytes or 0 for one in audit.ledger if one.kind is not MemoryKind.KERNEL) == audit.totals.private.bytes
+    )
+
+
+@pytest.mark.parametrize("options", [[], ["-m32"]], ids=["64", "32"])
+def test_the_variables_of_a_library_are_its_own(tmp_path: Path, options: list[str]) -> None:
+    with started(build(tmp_path, *options, library=True)) as (pid, _):
+        audit = footprint.audit(pid)
+    assert held(audit, "block") == ("libblocks.so", THREADS * 40 * KIB, THREADS * 40 * KIB)
+    assert held(audit, "small") == ("program", THREADS * 300, THREADS * 300)
+
+
+def test_what_more_threads_cost_has_their_variables(tmp_path: Path) -> None:
+    with started(build(tmp_path)) as (pid, _):
+        projection = footprint.project(pid, count=10, model="threads").projection
+    (term,) = [one for one in projection.terms if "thread-local" in one.name]
+    # The 40 KiB, and the touched end of a stack.
+    assert 40 * KIB <= term.size_bytes <= 56 * KIB

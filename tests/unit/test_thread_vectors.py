@@ -1,0 +1,105 @@
+"""Where threads have their thread-local blocks, by memory in view: control blocks, vectors, and the loader's list."""
+
+import struct
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from footprint.process.glibc.threads import ThreadVector, load_order, thread_vectors
+
+PAGE = 4096
+UNUSED = (1 << 64) - 1
+
+
+class Memory:
+    """Some pieces of memory by their address; all else is not there."""
+
+    def __init__(self, pieces: Mapping[int, bytes]) -> None:
+        self._pieces = sorted(pieces.items())
+
+    def read(self, addr: int, size_bytes: int) -> bytes:
+        for start, data in self._pieces:
+            if start <= addr < start + len(data):
+                return data[addr - start : addr - start + size_bytes]
+        return b""
+
+    def skip(self, addr: int, end_addr: int) -> int:
+        for start, data in self._pieces:
+            if addr < start + len(data):
+                return min(max(addr, start), end_addr)
+        return end_addr
+
+
+def words(*values: int) -> bytes:
+    return struct.pack(f"<{len(values)}Q", *values)
+
+
+TCB, VECTOR = 0x7F0000010FC0, 0x5000
+BLOCKS = {
+    # A page of a stack: the variables of two modules, then the control block.
+    TCB - 0xFC0: bytes(0xFC0) + words(TCB, VECTOR, TCB) + bytes(40),
+    # Four entries: their number before the vector, the generation, then pairs of an address and what to free.
+    VECTOR - 16: words(4, 0, 1, 0, TCB - 64, 0, TCB - 192, 0, UNUSED, 0, 0x9000, 0x9000),
+}
+
+
+def vectors(memory: Memory, *places: tuple[int, int]) -> list[ThreadVector]:
+    return list(thread_vectors(memory, 8, places))
+
+
+def test_a_control_block_leads_to_the_blocks_that_a_thread_got_at_its_start() -> None:
+    # The third module was never used, and the block of the fourth was allocated later.
+    expected = ThreadVector(TCB, (TCB - 64, TCB - 192, None, None))
+    assert vectors(Memory(BLOCKS), (TCB - 0xFC0, TCB + 64)) == [expected]
+    # A stack pointer is not aligned, and pages below may not be there.
+    assert vectors(Memory(BLOCKS), (TCB - 0x5000 - 8, TCB + 64)) == [expected]
+
+
+@pytest.mark.parametrize(
+    "vector",
+    [words(0, 0, 1, 0), words(1 << 40, 0, 1, 0), words(4, 0, 1, 0, TCB - 64), b""],
+    ids=["no entries", "too many", "cut", "not there"],
+)
+def test_a_vector_that_does_not_fit_is_no_thread(vector: bytes) -> None:
+    assert vectors(Memory(BLOCKS | {VECTOR - 16: vector}), (TCB - 0xFC0, TCB + 64)) == []
+
+
+def test_pointers_that_lead_elsewhere_are_no_control_block() -> None:
+    page = bytes(0xFC0) + words(TCB, VECTOR, TCB + 8) + bytes(40)
+    assert vectors(Memory(BLOCKS | {TCB - 0xFC0: page}), (TCB - 0xFC0, TCB + 64)) == []
+
+
+@given(st.binary(max_size=600), st.integers(0, 2**64 - 1))
+def test_whatever_is_in_memory_is_read_without_an_error(data: bytes, addr: int) -> None:
+    memory = Memory({addr: data, 0x1000: data})
+    for vector in thread_vectors(memory, 8, [(addr, addr + len(data)), (0x1000, 0x1000 + len(data))]):
+        assert all(one is None or one < vector.tcb_addr for one in vector.block_addrs)
+    load_order(memory, 8, data)
+    load_order(memory, 4, words(3, addr, 4, 56, 5, 2) + data)
+
+
+HEADERS, DYNAMIC, DEBUG, LIST = 0x400040, 0x403000, 0x7000, 0x8000
+AUXV = words(3, HEADERS, 4, 56, 5, 2, 9, 0x401000, 0, 0)
+# PT_PHDR and PT_DYNAMIC of a program that is linked to 0 and loaded at 0x400000.
+PROGRAM = {
+    HEADERS: words(6 | 4 << 32, 0x40, 0x40, 0x40, 112, 112, 8, 2 | 6 << 32, 0x3000, 0x3000, 0, 0, 0, 8),
+    DYNAMIC: words(1, 5, 21, DEBUG, 0, 0),
+    DEBUG: words(1, LIST),
+    LIST: words(0x400000, 0, DYNAMIC, LIST + 64) + bytes(32) + words(0x7F0000000000, 0, 0x7F0000002000, 0),
+}
+
+
+def test_the_list_of_the_loader_has_the_objects_in_load_order() -> None:
+    assert load_order(Memory(PROGRAM), 8, AUXV) == (DYNAMIC, 0x7F0000002000)
+
+
+@pytest.mark.parametrize("missing", [HEADERS, DYNAMIC, DEBUG, LIST])
+def test_without_the_list_only_the_program_is_known(missing: int) -> None:
+    assert load_order(Memory({at: data for at, data in PROGRAM.items() if at != missing}), 8, AUXV) == (HEADERS,)
+
+
+def test_a_list_that_is_a_circle_ends() -> None:
+    circle = PROGRAM | {LIST: words(0, 0, DYNAMIC, LIST)}
+    assert set(load_order(Memory(circle), 8, AUXV)) == {DYNAMIC}
