@@ -152,6 +152,9 @@ class _Modules:
                 detail = f"{module.path} is another file than the one that was mapped: its functions are not named"
                 self._notes.append(Note("heap-binary-misfit", self._name, detail))
                 found = None
+            elif found is not None and module.has_file_addrs and not module.build_id:
+                detail = f"{self._name} has no build-id to compare: functions are named by the file with that name"
+                self._notes.append(Note("file-unverified", module.path, detail))
             self._binaries[module.path] = found
         return self._binaries[module.path]
 
