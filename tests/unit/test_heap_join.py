@@ -16,6 +16,7 @@ from footprint.formats.saved_audit import read_audit
 from footprint.formats.sections.names import Names
 from footprint.heap import read_profile
 from footprint.heap.allocators import Allocators
+from footprint.model.allocator_account import AllocatorAccount
 from footprint.model.evidence import Evidence
 from footprint.model.row import Attribution
 from footprint.release.compare import compare
@@ -258,6 +259,22 @@ def test_what_the_arenas_of_threads_keep_is_free_up_to_all_that_was_allocated() 
     assert alone is not None
     assert with_threads is not None
     assert (alone.free_bytes, with_threads.free_bytes) == (40_000 - 32_000, 70_000 - 32_000)
+
+
+def test_what_the_allocator_itself_has_as_free_is_free_whatever_the_profile_had_at_its_peak() -> None:
+    # 102,400 are held: 90,000 free, and of 13,000 profiled bytes with 1,400 beside them 2,000 are missing.
+    here = process(HEAP, LIBC)
+    own = AllocatorAccount("glibc", 1, 90, 11_000, 1_400, 90_000, 102_400, 0, 0, 0, 90_000, 0)
+    usage = profiled(*end((PROGRAM, "load", 13_000, 100)))
+    joined = join_heap(replace(here, allocator=own), usage, {})
+    account = joined.heap
+    assert account is not None
+    assert account.is_free_measured
+    assert (account.extra_bytes, account.free_bytes, account.difference_bytes) == (1_400, 90_000, -2_000)
+    assert sums(joined) == sums(here)
+    unread = join_heap(here, usage, {}).heap
+    assert unread is not None
+    assert (unread.is_free_measured, unread.free_bytes, unread.difference_bytes) == (False, 0, 102_400 - 14_400)
 
 
 def test_a_profile_that_does_not_count_the_calls_of_the_allocator_is_told() -> None:

@@ -113,9 +113,10 @@ def _parts_explained(account: HeapAccount) -> list[str]:
             "glibc from 128 KiB on) each on its own, in memory that has no name."
         )
     if not account.has_end and not account.is_peak:
+        unknown = "the live bytes" if account.is_free_measured else "the live and the free bytes"
         texts.append(
-            "Massif writes no snapshot at the end of a run: what was freed after this one is still live in it, so at "
-            "the end the live and the free bytes are unknown."
+            "Massif writes no snapshot at the end of a run: what was freed after this one is still live in it, so "
+            f"{unknown} at the end are unknown."
         )
     if account.extra_bytes:
         whose = account.allocator if account.is_extra_modelled else "Valgrind's own allocator"
