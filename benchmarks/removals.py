@@ -188,7 +188,7 @@ def main() -> None:
             wrong += row.verdict.startswith("differs") and row.confidence is Confidence.HIGH
             measured = "-" if row.measured_bytes is None else f"{row.measured_bytes / _KIB:.0f} KiB"
             order = "computed" if row.is_computed else "OTHER"
-            line = f"{row.program:26}{row.library:22}{row.confidence.value:11}{order:9}{row.verdict:10}"
+            line = f"{row.program[:25]:26}{row.library:22}{row.confidence.value:11}{order:9}{row.verdict:10}"
             print(f"{line}{row.predicted_bytes / _KIB:>6.0f} KiB{measured:>10}", flush=True)
     print(f"{count} removals; {differing} behave differently, {wrong} of them were called sure", end="")
     print(f"; {uncomputed} load other objects than computed")
