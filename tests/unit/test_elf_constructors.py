@@ -18,6 +18,7 @@ from tests.elfwriter import (
     DT_NEEDED,
     EM_386,
     EM_AARCH64,
+    EM_ARM,
     EM_PPC,
     EM_RISCV,
     EM_S390,
@@ -229,3 +230,16 @@ def test_the_compiler_s_own_destructor_is_known_by_its_code(machine: int, code: 
 )
 def test_a_function_for_the_end_counts_unless_it_does_nothing(code: bytes, count: int) -> None:
     assert ended([], code, [Dyn(DT_FINI, TEXT)]) == count
+
+
+@pytest.mark.parametrize(
+    ("machine", "bits", "code"),
+    [
+        pytest.param(EM_386, 32, "5383ec08e8f3feffff81c3a72e000083c4085bc3", id="i386"),
+        pytest.param(EM_ARM, 32, "08402de90880bde8", id="arm"),
+        pytest.param(EM_AARCH64, 64, "1f2003d5fd7bbfa9fd030091fd7bc1a8c0035fd6", id="aarch64"),
+    ],
+)
+def test_the_usual_function_for_the_end_is_known_by_its_code(machine: int, bits: int, code: str) -> None:
+    assert ended([], bytes.fromhex(code), [Dyn(DT_FINI, TEXT)], machine=machine, bits=bits) == 0
+    assert ended([], OWN, [Dyn(DT_FINI, TEXT)], machine=machine, bits=bits) == 1
