@@ -267,7 +267,7 @@ def start(
                 # Its files are opened here too: while it is held, there is a way to each.
                 snapshot = read_process(task)
                 called = name if index == 0 else str(task)
-                audit = audit_of(snapshot, called, question, files=files)
+                audit = audit_of(snapshot, called, question, files=files, has_heap=True)
                 found.append((snapshot, with_objects(audit, snapshot, files) if has_objects else audit))
             except (AccessError, InputError) as error:
                 if index == 0:
