@@ -9,7 +9,7 @@ from typing import IO, Any, Final, cast
 
 from footprint.errors import InputError, UnsupportedError
 
-__all__ = ("PIECE_BYTES", "is_compressed", "lines_of", "pieces_of", "whole_of")
+__all__ = ("PIECE_BYTES", "is_compressed", "lines_of", "pieces_of", "texts_of", "whole_of")
 
 PIECE_BYTES: Final = 1 << 18
 _MOST_INFLATED_BYTES: Final = 2 << 30
@@ -171,8 +171,8 @@ def _inflated(file: IO[bytes], source: str) -> Iterator[bytes]:
         yield piece
 
 
-def lines_of(pieces: Iterable[bytes], source: str) -> Iterator[tuple[int, list[bytes]]]:
-    """Split pieces into lists of lines without line ends, each list with the offset of its first line.
+def texts_of(pieces: Iterable[bytes], source: str) -> Iterator[tuple[int, bytes]]:
+    """Cut pieces at line ends; yield whole lines as one text without the last line end, with the offset of the text.
 
     Raises:
         InputError: Where a line is longer than any line of a profile.
@@ -180,14 +180,24 @@ def lines_of(pieces: Iterable[bytes], source: str) -> Iterator[tuple[int, list[b
     carry, offset = b"", 0
     for piece in pieces:
         text = carry + piece
-        *lines, carry = text.split(b"\n")
+        end = text.rfind(b"\n")
+        carry = text[end + 1 :]
         if len(carry) > _MOST_LINE_BYTES:
             raise InputError(source, "a line that is longer than any line of a profile", offset)
-        if lines:
-            yield offset, lines
-            offset += len(text) - len(carry)
+        if end >= 0:
+            yield offset, text[:end]
+            offset += end + 1
     if carry:
-        yield offset, [carry]
+        yield offset, carry
+
+
+def lines_of(pieces: Iterable[bytes], source: str) -> Iterator[tuple[int, list[bytes]]]:
+    """Split pieces into lists of lines without line ends, each list with the offset of its first line.
+
+    Raises:
+        InputError: Where a line is longer than any line of a profile.
+    """
+    return ((offset, text.split(b"\n")) for offset, text in texts_of(pieces, source))
 
 
 def whole_of(pieces: Iterable[bytes], most_bytes: int, source: str) -> bytes:

@@ -1,7 +1,7 @@
 """Building one call tree from many call stacks."""
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from footprint.errors import InputError
@@ -39,7 +39,7 @@ class CallTreeBuilder:
         return known
 
     def tree(
-        self, frames: tuple[Frame, ...], ends: list[int], sizes: list[int], counts: list[int] | None, source: str
+        self, frames: tuple[Frame, ...], ends: list[int], sizes: list[int], counts: Sequence[int] | None, source: str
     ) -> CallTree:
         """Build the tree with the amounts of the stacks that end at these nodes. All trees share one shape.
 
@@ -50,7 +50,7 @@ class CallTreeBuilder:
         node_blocks = None if counts is None else self._added_up(ends, counts, source)
         return CallTree(frames, self._parents, self._frame_indexes, node_bytes, node_blocks)
 
-    def _added_up(self, ends: list[int], amounts: list[int], source: str) -> "array[int]":
+    def _added_up(self, ends: list[int], amounts: Sequence[int], source: str) -> "array[int]":
         totals = [0] * len(self._parents)
         for node, amount in zip(ends, amounts, strict=True):
             totals[node] += amount

@@ -4,12 +4,14 @@ Source: src/analyze/accumulatedtracedata.cpp and src/interpret/heaptrack_interpr
 """
 
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sized
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from operator import mul
 from typing import Final
 
-from footprint.decompression import lines_of
+from footprint.decompression import texts_of
 from footprint.errors import InputError, Note, UnsupportedError
 from footprint.heap.call_tree_builder import MOST_AMOUNT, CallTreeBuilder
+from footprint.heap.heaptrack_events import Events
 from footprint.heap.profile import CallTree, Counted, Frame, HeapSnapshot, Profile, Tally
 from footprint.units import counted
 
@@ -45,15 +47,15 @@ def read_heaptrack(pieces: Iterable[bytes], source: str) -> Profile:
         UnsupportedError: Where it is a raw recording, or its format is newer.
     """
     reader = _Reader(source)
-    for offset, lines in lines_of(pieces, source):
-        reader.read(lines)
+    for offset, text in texts_of(pieces, source):
+        reader.read(text)
         if reader.entry_count > _MOST_ENTRIES:
             raise InputError(source, "its tables are longer than those of any recording", offset)
     return reader.finish()
 
 
 class _Reader:
-    """The tables of a recording, and the memory in use."""
+    """The tables of a recording, and its events."""
 
     def __init__(self, source: str) -> None:
         self._source = source
@@ -69,18 +71,13 @@ class _Reader:
         self._addrs = [range(0)]  # the frames of each address, the innermost first
         self._trace_addrs = array("q", [0])
         self._trace_callers = array("q", [0])
-        # Allocations of equal size and trace are a class, counted from 0: those in use, and those ever made.
-        self._classes: list[tuple[int, int]] = []
-        self._live: list[int] = []
-        self._ever: list[int] = []
+        # Allocations of equal size and trace are a class, counted from 0.
+        self._class_traces = array("q")
         self._class_of: dict[tuple[int, int], int] = {}  # format 0 has block addresses instead of classes
         self._class_at: dict[int, int] = {}
-        self._live_bytes = self._peak_bytes = 0
-        # The changes since the peak: the memory in use now without them is that at the peak.
-        self._since_peak: dict[int, int] = {}
+        self._events = Events(self._read_other, self._skip)
         self._time = 0
         self._moments: list[tuple[int, int]] = []
-        self._peak_moment = (0, 0)  # the number of moments before it, and its time
         self._tables: dict[bytes, Callable[[bytes], None]] = {
             b"s": self._add_string,
             b"i": self._add_addr,
@@ -95,49 +92,82 @@ class _Reader:
             self._strings,
             self._frames,
             self._addrs,
-            self._classes,
+            self._class_traces,
             self._class_at,
             self._moments,
         )
         traces, text = len(self._trace_addrs) // _TRACES_PER_ENTRY, self._string_bytes // _TEXT_BYTES_PER_ENTRY
         return sum(map(len, tables)) + traces + text
 
-    def read(self, lines: list[bytes]) -> None:
-        for line in lines:
-            self._text_bytes += len(line) + 1
-            kind = line[:2]
+    def read(self, text: bytes) -> None:
+        """Read lines of the recording."""
+        is_start = not self._text_bytes
+        self._text_bytes += len(text) + 1
+        if is_start:
+            version, _, text = text.partition(b"\n")
+            self._read_version(version)
+        first, *later = (b"\n" + text).split(b"\nc ")
+        self._read_events(first[1:])
+        for part in later:
+            stamp, _, events = part.partition(b"\n")
+            self._read_moment(stamp)
+            self._read_events(events)
+
+    def _read_version(self, line: bytes) -> None:
+        words = line.split()
+        self._format = int(words[2], 16) if len(words) > 2 else 0
+        if self._format > _NEWEST_FORMAT:
+            cause = f"format {self._format} of heaptrack: only those up to {_NEWEST_FORMAT} are supported"
+            raise UnsupportedError(self._source, cause, 0)
+
+    def _read_moment(self, stamp: bytes) -> None:
+        try:
+            self._time = _checked(int(stamp, 16))
+            self._moments.append((self._time, self._events.live_bytes))
+        except ValueError:
+            self._skip(b"c " + stamp)
+
+    def _read_events(self, text: bytes) -> None:
+        moment = (len(self._moments), self._time)
+        self._events.read(text if self._format else self._with_classes(text), moment)
+
+    def _with_classes(self, text: bytes) -> bytes:
+        """Return the events of format 0, which have the addresses of blocks, as those of later formats."""
+        events = []
+        for line in text.split(b"\n"):
+            kind, rest = line[:2], line[2:]
             try:
                 if kind == b"+ ":
-                    self._allocate(line[2:])
+                    events.append(b"+ %x" % self._class_allocated(rest))
                 elif kind == b"- ":
-                    self._free(line[2:])
-                elif line[:1] in self._tables:
-                    self._tables[line[:1]](line[2:])
+                    events.append(b"- %x" % self._class_at.pop(int(rest, 16)))
                 else:
-                    self._read_rare(line)
-            # Python reads numbers of any length, but columns do not hold them.
-            except (ValueError, IndexError, OverflowError):
+                    self._read_other(line)
+            except (ValueError, LookupError, OverflowError):
                 self._skip(line)
+        return b"\n".join(events)
 
-    def _read_rare(self, line: bytes) -> None:
+    def _class_allocated(self, rest: bytes) -> int:
+        size_bytes, trace, addr = (_checked(int(word, 16), (1 << 64) - 1) for word in rest.split())
+        place = self._class_of.setdefault((size_bytes, trace), len(self._class_traces))
+        if place == len(self._class_traces):
+            self._add_class(b"%x %x" % (size_bytes, trace))
+        self._class_at[addr] = place
+        return place
+
+    def _read_other(self, line: bytes) -> None:
         kind, rest = line[:1], line[2:]
-        if kind == b"c":
-            self._time = _checked(int(rest, 16))
-            self._moments.append((self._time, self._live_bytes))
+        add = self._tables.get(kind)
+        if add:
+            add(rest)
         elif kind == b"X":
             self._command = _text(rest)
-        elif kind == b"v":
-            words = rest.split()
-            self._format = int(words[1], 16) if len(words) > 1 else 0
-            if self._format > _NEWEST_FORMAT:
-                cause = f"format {self._format} of heaptrack: only those up to {_NEWEST_FORMAT} are supported"
-                raise UnsupportedError(self._source, cause, 0)
         elif kind in {b"x", b"m"}:
             raise UnsupportedError(self._source, "a raw recording of heaptrack: interpret it first")
         elif kind == b"A":
             self._is_attached = True
         elif kind not in {b"", b"#", b"I", b"R", b"S"}:
-            self._skip(line)
+            raise ValueError(line)
 
     def _skip(self, line: bytes) -> None:
         count, first = self._skipped
@@ -181,66 +211,28 @@ class _Reader:
             amount, place = rest.split()
             size_bytes, trace = _checked(int(amount, 16)), _checked(int(place, 16), len(self._trace_addrs) - 1)
         finally:
-            self._classes.append((size_bytes, trace))
-            self._live.append(0)
-            self._ever.append(0)
-
-    # --- events ---
-
-    def _allocate(self, rest: bytes) -> None:
-        if self._format:
-            place = int(rest, 16)
-        else:
-            size_bytes, trace, addr = (_checked(int(word, 16), (1 << 64) - 1) for word in rest.split())
-            known = self._class_of.setdefault((size_bytes, trace), len(self._classes))
-            if known == len(self._classes):
-                self._add_class(b"%x %x" % (size_bytes, trace))
-            place = self._class_at[addr] = known
-        if place < 0:
-            raise IndexError(place)
-        self._live[place] += 1
-        self._ever[place] += 1
-        self._live_bytes += self._classes[place][0]
-        if self._live_bytes > self._peak_bytes:
-            self._peak_bytes = self._live_bytes
-            self._peak_moment = (len(self._moments), self._time)
-            self._since_peak.clear()
-        else:
-            self._since_peak[place] = self._since_peak.get(place, 0) + 1
-
-    def _free(self, rest: bytes) -> None:
-        place = int(rest, 16)
-        if not self._format:
-            place = self._class_at.pop(place, -1)
-        if place < 0 or not self._live[place]:
-            raise IndexError(place)
-        self._live[place] -= 1
-        self._live_bytes -= self._classes[place][0]
-        self._since_peak[place] = self._since_peak.get(place, 0) - 1
+            self._class_traces.append(trace)
+            self._events.add_class(size_bytes)
 
     # --- the end ---
 
     def finish(self) -> Profile:
         source = self._source
-        if len(self._trace_addrs) == 1 and not self._classes and self._command is None:
+        if len(self._trace_addrs) == 1 and not self._class_traces and self._command is None:
             raise InputError(source, "no record in the format of heaptrack", 0)
         frames = tuple(self._frames)
         self._frames_left = _SPARE_FRAMES + _FRAMES_PER_BYTE * self._text_bytes
-        stacks = CallTreeBuilder()
-        end_of = {trace: stacks.add(self._stack(trace)) for trace in dict.fromkeys(trace for _, trace in self._classes)}
-        ends = [end_of[trace] for _, trace in self._classes]
+        stacks, events = CallTreeBuilder(), self._events
+        end_of = {trace: stacks.add(self._stack(trace)) for trace in dict.fromkeys(self._class_traces)}
+        ends = [end_of[trace] for trace in self._class_traces]
 
-        def tree(counts: list[int]) -> CallTree:
-            sizes = [size_bytes * count for (size_bytes, _), count in zip(self._classes, counts, strict=True)]
-            return stacks.tree(frames, ends, sizes, counts, source)
+        def tree(counts: Sequence[int]) -> CallTree:
+            return stacks.tree(frames, ends, list(map(mul, events.sizes, counts)), counts, source)
 
-        since = self._since_peak
-        at_peak = tree([count - since.get(place, 0) for place, count in enumerate(self._live)])
-        at_end = tree(self._live)
         moments: list[tuple[int, int, CallTree | None]] = [(*moment, None) for moment in self._moments]
-        before, peak_time = self._peak_moment
-        moments.insert(before, (peak_time, self._peak_bytes, at_peak))
-        moments.append((self._time, self._live_bytes, at_end))
+        (before, peak_time), peak_bytes, at_peak = events.peak()
+        moments.insert(before, (peak_time, peak_bytes, tree(at_peak)))
+        moments.append((self._time, events.live_bytes, tree(events.live())))
         return Profile(
             "heaptrack",
             Counted.HEAP,
@@ -252,7 +244,7 @@ class _Reader:
                 for number, (time, size_bytes, found) in enumerate(moments)
             ),
             peak_index=before,
-            tallies=(Tally("allocated", tree(self._ever)),),
+            tallies=(Tally("allocated", tree(events.ever())), Tally("temporary", tree(events.temporary()))),
             notes=tuple(self._notes()),
         )
 
