@@ -14,7 +14,9 @@ from footprint.sources.programs import Programs
 from tests.elfwriter import (
     DT_AUDIT,
     DT_DEPAUDIT,
+    DT_FINI,
     DT_FLAGS_1,
+    DT_INIT,
     DT_NEEDED,
     DT_RELR,
     DT_RPATH,
@@ -22,10 +24,12 @@ from tests.elfwriter import (
     DT_SONAME,
     RO,
     RW,
+    SHT_NOBITS,
     SHT_RELA,
     STB_GLOBAL,
     STB_WEAK,
     STT_FUNC,
+    TLS,
     VER_FLG_BASE,
     VER_FLG_WEAK,
     At,
@@ -42,6 +46,8 @@ from tests.sysroot import GLIBC, Sysroot, loader_cache
 HIGH, MEDIUM, LOW, BLOCKED = Confidence.HIGH, Confidence.MEDIUM, Confidence.LOW, Confidence.BLOCKED
 GLOB_DAT, JUMP_SLOT = 6, 7
 NOW = Dyn(DT_FLAGS_1, 1)
+# What stands there is no code of the compiler.
+STARTS, ENDS = Dyn(DT_INIT, At(".data")), Dyn(DT_FINI, At(".data"))
 
 
 def made(
@@ -53,6 +59,7 @@ def made(
     relocation: int = JUMP_SLOT,
     holds: bytes = b"",
     more: Sequence[Dyn] = (),
+    tls_bytes: int = 0,
     needs: Mapping[str, Sequence[Version]] | None = None,
     defines: Sequence[Version] = (),
 ) -> bytes:
@@ -63,6 +70,7 @@ def made(
     sections = [
         Section(".data", flags=RW, data=bytes(max(16, 8 * len(asks)))),
         Section(".rodata", flags=RO, data=b"\0" + holds + b"\0"),
+        *([Section(".tbss", SHT_NOBITS, TLS, size=tls_bytes)] if tls_bytes else []),
         *([Section(".rela.dyn", SHT_RELA, RO, slots)] if slots else []),
         *([Section(".interp", flags=RO, data=GLIBC.encode() + b"\0")] if soname is None else []),
     ]
@@ -257,6 +265,21 @@ CASES: dict[str, tuple[dict[str, bytes], Confidence, str]] = {
         MEDIUM,
         "the program does not start as it is, or ends at a call; see its notes",
     ),
+    "it has thread-local variables": (
+        {"/bin/program": made(None, "libx.so"), "/lib/libx.so": made("libx.so", tls_bytes=4096)},
+        HIGH,
+        "no object of the process binds to what would leave",
+    ),
+    "it has a constructor": (
+        {"/bin/program": made(None, "libx.so"), "/lib/libx.so": made("libx.so", more=[STARTS])},
+        MEDIUM,
+        "libx.so has 1 constructor of its own, which would not run",
+    ),
+    "it has a destructor": (
+        {"/bin/program": made(None, "libx.so"), "/lib/libx.so": made("libx.so", more=[ENDS])},
+        MEDIUM,
+        "libx.so has 1 destructor of its own, which would not run",
+    ),
     "its version is checked": (
         {
             "/bin/program": made(None, "libx.so", needs={"libx.so": [Version("V1", 2)]}),
@@ -299,6 +322,17 @@ def test_a_need_that_saves_nothing_may_keep_the_order(tmp_path: Path) -> None:
         "dropping it saves nothing",
         "libuser.so would get foo from libone.so instead of libtwo.so",
     )
+
+
+def test_a_need_that_saves_nothing_may_keep_the_order_of_constructors(tmp_path: Path) -> None:
+    files = {
+        "/bin/program": made(None, "libx.so", "liba.so", asks=["a", "x"]),
+        "/lib/liba.so": made("liba.so", "libx.so", offers=["a"], more=[STARTS]),
+        "/lib/libx.so": made("libx.so", offers=["x"], more=[ENDS]),
+    }
+    found = of(graph_of(tmp_path, files))
+    assert (found.kind, found.confidence, Path(found.object_path).name) == ("linker-residue", MEDIUM, "liba.so")
+    assert found.reasons[1:] == ("liba.so would be initialised before libx.so, which comes first now",)
 
 
 def test_two_needs_that_may_go_alone_may_not_go_together(tmp_path: Path) -> None:
