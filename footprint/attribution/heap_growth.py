@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 from footprint.attribution.heap_usage import HeapUsage
 from footprint.errors import UsageError
-from footprint.heap.attribution import attribute
 
 __all__ = ("GrownFunction", "Growth", "growth_of")
 
@@ -57,7 +56,7 @@ def growth_of(usage: HeapUsage) -> Growth:
     moments = []
     for one in usage.profile.snapshots:
         if one.tree is not None:
-            sizes = {share[:2]: share.size_bytes for share in attribute(one.tree, usage.calls).shares}
+            sizes = {share[:2]: share.size_bytes for share in usage.shares_in(one.tree)}
             moments.append((one.number, sizes))
         if one is usage.snapshot:
             break

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from footprint.attribution.heap_usage import HeapUsage
-from footprint.heap.attribution import attribute
 
 __all__ = ("ORDERS", "FunctionTotals", "counted_by", "run_totals", "sorted_totals")
 
@@ -80,7 +79,7 @@ def run_totals(usage: HeapUsage) -> tuple[FunctionTotals, ...]:
         names = {bytes_field: "size_bytes"} if bytes_field else {}
         names |= {blocks_field: "block_count"} if blocks_field and tree.node_blocks is not None else {}
         fields |= dict.fromkeys(names, 0)
-        for share in attribute(tree, usage.calls).shares:
+        for share in usage.shares_in(tree):
             row = sums.setdefault(share[:2], {})
             row.update((field, getattr(share, amount)) for field, amount in names.items())
     totals = [FunctionTotals(*place, **(fields | row)) for place, row in sums.items()]

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Final
 
@@ -11,6 +11,7 @@ from footprint.errors import Note, UsageError
 from footprint.heap import CallTree, Counted, HeapSnapshot, Profile
 from footprint.heap.attribution import Call, HeapShares, attribute
 from footprint.model.evidence import Evidence
+from footprint.model.heap_account import Share
 from footprint.units import first_of, parse_bytes
 
 __all__ = ("HeapUsage", "heap_usage", "place_at", "used_bytes")
@@ -46,6 +47,13 @@ class HeapUsage:
     attribution: HeapShares | None
     evidence: Evidence
     notes: tuple[Note, ...] = ()
+    _shares: dict[int, tuple[Share, ...]] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def shares_in(self, tree: CallTree) -> tuple[Share, ...]:
+        """Return who asked for the bytes of a tree of the profile, the largest first; each tree is added up once."""
+        if id(tree) not in self._shares:
+            self._shares[id(tree)] = attribute(tree, self.calls).shares
+        return self._shares[id(tree)]
 
     @property
     def total_bytes(self) -> int:

@@ -120,23 +120,46 @@ def add_up_shares(shares: Iterable[Share]) -> tuple[Share, ...]:
     return tuple(sorted(sums.values(), key=lambda share: (-share.size_bytes, share.owner, share.function)))
 
 
-def charged_frames(tree: CallTree, calls: Sequence[Call]) -> list[int]:
-    """Return for each node the frame that `attribute` charges with the stacks that end there; 0 for the root.
+def charged_frames(tree: CallTree, calls: Sequence[Call], nodes: Iterable[int]) -> list[int]:
+    """Return for some nodes the frame that `attribute` charges with the stacks that end there; 0 for the root.
 
     Where all known functions are allocation functions, it is the outermost one.
     """
-    seen = _Functions(tree, calls)
-    askers = enumerate(seen.askers)
-    return [0, *(asker if asker >= 0 else tree.frame_indexes[node] for node, asker in islice(askers, 1, None))]
+    can_ask, inlined = _can_ask(calls), tree.inlined_nodes()
+    parents, indexes = tree.parents, tree.frame_indexes
+    # By node the innermost function that can be charged, -1 for none. Stacks share their inner nodes.
+    askers = {0: -1}
+    found = []
+    for end in nodes:
+        path = []
+        node = end
+        while node not in askers:
+            path.append(node)
+            node = parents[node]
+        asker = askers[node]
+        for node in reversed(path):
+            if asker < 0 and not inlined[node] and can_ask[indexes[node]]:
+                asker = indexes[node]
+            askers[node] = asker
+        found.append(asker if asker >= 0 else indexes[end] if end else 0)
+    return found
 
 
-def charged(tree: CallTree, calls: Sequence[Call]) -> Iterator[tuple[Call, int, int | None]]:
-    """Yield for each node at which stacks end the call that `attribute` charges, the bytes, and the blocks or None."""
+def charged(tree: CallTree, calls: Sequence[Call], least_bytes: int = 0) -> Iterator[tuple[Call, int, int | None]]:
+    """Yield for each node at which stacks end the call that `attribute` charges, the bytes, and the blocks or None.
+
+    With `least_bytes` these are only nodes with so many bytes.
+    """
     own_bytes, own_blocks = tree.own_bytes(), tree.own_blocks()
-    for node, place in enumerate(charged_frames(tree, calls)):
-        size_bytes, block_count = own_bytes[node], own_blocks[node] if own_blocks else None
-        if size_bytes or block_count:
-            yield calls[place] if node else _NOBODY, size_bytes, block_count
+    if least_bytes:
+        ends = [node for node, size_bytes in enumerate(own_bytes) if size_bytes >= least_bytes]
+    else:
+        ends = [
+            node for node, amounts in enumerate(zip(own_bytes, own_blocks or own_bytes, strict=True)) if any(amounts)
+        ]
+    for node, place in zip(ends, charged_frames(tree, calls, ends), strict=True):
+        call = calls[place] if node else _NOBODY
+        yield call, own_bytes[node], own_blocks[node] if own_blocks else None
 
 
 def stepped_over(tree: CallTree, calls: Sequence[Call]) -> list[tuple[Call, Share]]:

@@ -4,7 +4,6 @@ What a profile tells decides how sure that is. DHAT counts what is written: wher
 is as it was filled. The others tell no more than that it was there early and stayed as large.
 """
 
-from collections import Counter
 from collections.abc import Container, Iterator
 from collections.abc import Mapping as Dict
 from itertools import pairwise
@@ -14,7 +13,7 @@ from footprint.attribution.heap_usage import HeapUsage
 from footprint.findings.heap_functions import LEAST_BYTES, asked, at_most_held, function_facts
 from footprint.findings.registry import Fact, HeapFacts, Rule
 from footprint.heap import CallTree, Counted, Profile
-from footprint.heap.attribution import attribute, charged
+from footprint.heap.attribution import charged
 from footprint.model.finding import Confidence, Finding
 from footprint.model.heap_account import Share
 from footprint.units import counted, format_bytes
@@ -86,7 +85,7 @@ def _is_told(share: Share) -> bool:
 
 
 def _by_place(tree: CallTree, usage: HeapUsage) -> dict[_Place, Share]:
-    return {(share.owner, share.function): share for share in attribute(tree, usage.calls).shares}
+    return {(share.owner, share.function): share for share in usage.shares_in(tree)}
 
 
 def _start_end(profile: Profile) -> float:
@@ -180,13 +179,16 @@ def _alike(usage: HeapUsage, known: Container[_Place]) -> Iterator[Share]:
     ever = next((tally.tree for tally in profile.tallies if tally.name == "allocated"), None)
     if tree is None or ever is None:
         return
+    many = [
+        one
+        for one in charged(tree, usage.calls, LEAST_BYTES)
+        if (one[2] or 0) >= _LEAST_ALIKE and not one[1] % (one[2] or 1)
+    ]
     # A call whose function, size and number are the same in both trees freed nothing.
-    were = Counter(charged(ever, usage.calls))
-    for call, size_bytes, block_count in charged(tree, usage.calls):
-        is_many = (block_count or 0) >= _LEAST_ALIKE and size_bytes >= LEAST_BYTES
-        if not is_many or not block_count or size_bytes % block_count or not were[call, size_bytes, block_count]:
-            continue
-        if (call.owner, call.function) not in known and not call.function.startswith("["):
+    were = set(charged(ever, usage.calls, LEAST_BYTES)) if many else set()
+    for call, size_bytes, block_count in many:
+        is_known = (call.owner, call.function) in known or call.function.startswith("[")
+        if (call, size_bytes, block_count) in were and not is_known:
             yield Share(call.owner, call.function, size_bytes, block_count)
 
 

@@ -127,7 +127,7 @@ def _unused(usage: HeapUsage) -> Iterable[_Group]:
 
 
 def _stacks(usage: HeapUsage) -> Iterator[tuple[int, tuple[int, int, int, int]]]:
-    """Yield for each stack the charged frame, its bytes and blocks at the peak, and the bytes read and written."""
+    """Yield for each unused stack the charged frame, its bytes and blocks at the peak, and what is read and written."""
     peak = usage.profile.peak
     trees = {tally.name: tally.tree for tally in usage.profile.tallies}
     if peak is None or peak.tree is None or not {"read", "written"} <= trees.keys():
@@ -136,9 +136,12 @@ def _stacks(usage: HeapUsage) -> Iterator[tuple[int, tuple[int, int, int, int]]]
     if not all(_has_shape(trees[name], tree) for name in ("read", "written")):
         return
     columns = (tree.own_bytes(), tree.own_blocks() or [], trees["read"].own_bytes(), trees["written"].own_bytes())
-    for place, amounts in zip(charged_frames(tree, usage.calls), zip(*columns, strict=True), strict=True):
-        if amounts[0] > 0 and place:
-            yield place, amounts
+    unused = {
+        node: amounts
+        for node, amounts in enumerate(zip(*columns, strict=True))
+        if node and amounts[0] > 0 and not (amounts[2] and amounts[3])
+    }
+    yield from zip(charged_frames(tree, usage.calls, unused), unused.values(), strict=True)
 
 
 def _has_shape(tree: CallTree, other: CallTree) -> bool:
