@@ -191,6 +191,22 @@ def test_the_order_of_stacks_changes_no_amount(rows: list[tuple[list[int], int, 
     assert amounts(rows)[()] == (sum(row[1] for row in rows), sum(row[2] for row in rows))
 
 
+@given(STACKS)
+def test_a_node_has_the_amounts_of_all_stacks_through_it(rows: list[tuple[list[int], int, int]]) -> None:
+    stacks = CallTreeBuilder()
+    ends = [stacks.add(frames) for frames, _, _ in rows]
+    tree = stacks.tree((), ends, [row[1] for row in rows], [row[2] for row in rows], "a text")
+    assert tree.node_blocks is not None
+    paths: list[list[int]] = [[]]
+    for node in range(1, len(tree)):
+        paths.append([*paths[tree.parents[node]], tree.frame_indexes[node]])
+        assert paths[node] not in paths[:node]
+    for path, size_bytes, block_count in zip(paths, tree.node_bytes, tree.node_blocks, strict=True):
+        through = [row for row in rows if row[0][: len(path)] == path]
+        assert (size_bytes, block_count) == (sum(row[1] for row in through), sum(row[2] for row in through))
+    assert [paths[end] for end in ends] == [row[0] for row in rows]
+
+
 # --- damage -----------------------------------------------------------------------------------------------------------
 
 
