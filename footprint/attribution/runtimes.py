@@ -56,6 +56,8 @@ _ALLOCATORS: Final = (
 # Where no flags are known, memory that starts and ends so is taken for that of such an allocator.
 _ALLOCATOR_STEP_BYTES: Final = 1 << 20
 _GLIBC_ARENA_BYTES: Final = 64 << 20
+# Both begin with more. V8 maps pages of 256 KiB without reserve; its programs are large, and not searched for texts.
+_LEAST_CHUNK_BYTES: Final = 2 << 20
 
 
 def runtime_owners(mappings: Sequence[Mapping], objects: Sequence[LoadedObject | None]) -> dict[int, str]:
@@ -76,7 +78,8 @@ def runtime_owners(mappings: Sequence[Mapping], objects: Sequence[LoadedObject |
             for run in _runs(mappings):
                 found.update(_sanitizer_memory(mappings, run, sanitizer))
     chunks = [index for index in _chunks(mappings) if index not in found]
-    allocator = _allocator(loaded) if chunks else None
+    is_large = any(mappings[index].size_bytes >= _LEAST_CHUNK_BYTES for index in chunks)
+    allocator = _allocator(loaded) if is_large else None
     if allocator is not None:
         found.update(
             {index: allocator.owner for index in chunks if not mappings[index].start_addr % allocator.step_bytes}
@@ -159,16 +162,16 @@ def _chunks(mappings: Sequence[Mapping]) -> Iterator[int]:
 
 def _allocator(loaded: Iterable[LoadedObject]) -> _Allocator | None:
     """Find the allocator of a process: its library, or the program that it was linked into."""
+    images = []
     for one in loaded:
         name = one.key.name.rsplit("/", 1)[-1]
-        image = one.image
-        is_program = image is not None and (image.type == ET_EXEC or image.segment(PT_INTERP) is not None)
         for allocator in _ALLOCATORS:
             if name.startswith(allocator.library):
                 return allocator
-            if image is not None and is_program and _has_text(image, allocator.texts, (*_NAMES, ".rodata")):
-                return allocator
-    return None
+        if one.image is not None and (one.image.type == ET_EXEC or one.image.segment(PT_INTERP) is not None):
+            images.append(one.image)
+    sections = (*_NAMES, ".rodata")
+    return next((one for image in images for one in _ALLOCATORS if _has_text(image, one.texts, sections)), None)
 
 
 def _sanitizer_memory(mappings: Sequence[Mapping], run: range, sanitizer: str) -> Iterator[tuple[int, str]]:
