@@ -163,13 +163,15 @@ def _chunks(mappings: Sequence[Mapping]) -> Iterator[int]:
 def _allocator(loaded: Iterable[LoadedObject]) -> _Allocator | None:
     """Find the allocator of a process: its library, or the program that it was linked into."""
     images = []
-    for one in loaded:
+    for place, one in enumerate(loaded):
         name = one.key.name.rsplit("/", 1)[-1]
         for allocator in _ALLOCATORS:
             if name.startswith(allocator.library):
                 return allocator
-        if one.image is not None and (one.image.type == ET_EXEC or one.image.segment(PT_INTERP) is not None):
-            images.append(one.image)
+        image = one.image
+        # A static program that can be moved has no interpreter, and no object is mapped before it.
+        if image is not None and (place == 0 or image.type == ET_EXEC or image.segment(PT_INTERP) is not None):
+            images.append(image)
     sections = (*_NAMES, ".rodata")
     return next((one for image in images for one in _ALLOCATORS if _has_text(image, one.texts, sections)), None)
 

@@ -24,9 +24,7 @@ int main(void) { one_by_one(); in_pairs(); held(); return 0; }
 """
 # Of each pair the second is freed right after it was allocated; then the first is freed, after another free.
 EXPECTED: Final = {"one_by_one": (1000, 1000), "in_pairs": (600, 300), "held": (50, 0)}
-FOUND: Final = re.compile(
-    r"^(\d+) temporary allocations of (\d+) allocations in total .* from\n(\w+)$", re.MULTILINE
-)
+FOUND: Final = re.compile(r"^(\d+) temporary allocations of (\d+) allocations in total .* from\n(\w+)$", re.MULTILINE)
 
 
 def run(folder: Path, *words: str) -> str:
