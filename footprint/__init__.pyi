@@ -36,6 +36,8 @@ from footprint.verbs.run.save import save
 from footprint.verbs.survey.call import Survey, survey
 from footprint.verbs.symbols.call import FileSymbols, symbols
 from footprint.verbs.trend.call import trend
+from footprint.verbs.whatif.build_comparison import BuildComparison
+from footprint.verbs.whatif.builds import compare_builds
 from footprint.verbs.whatif.call import whatif
 from footprint.verbs.whatif.result import WhatIf
 
@@ -44,6 +46,7 @@ __all__ = (
     "Audit",
     "BudgetResult",
     "Budgets",
+    "BuildComparison",
     "Captured",
     "Checked",
     "Comparison",
@@ -85,6 +88,7 @@ __all__ = (
     "audit_group",
     "capture",
     "check",
+    "compare_builds",
     "diff",
     "doctor",
     "duplicates",

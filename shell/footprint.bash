@@ -52,9 +52,9 @@ _footprint() {
             esac
             ;;
         whatif)
-            options='--drop --when --when-output --timeout --starts --force -n --count --top -o --output --format --table --json --color -q --quiet -v --verbose --strict -h --help'
+            options='--drop --with --when --when-output --timeout --starts --force --expect-exit --allow -n --count --top -o --output --format --table --json --color -q --quiet -v --verbose --strict -h --help'
             case $prev in
-                --drop | --when | --when-output | --timeout | --starts | -n | --count | --top | --table) kind=none ;;
+                --drop | --with | --when | --when-output | --timeout | --starts | --expect-exit | --allow | -n | --count | --top | --table) kind=none ;;
                 -o | --output) kind=file ;;
                 --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof dot html' ;;
                 --color) kind=none values='auto always never' ;;

@@ -19,10 +19,12 @@ if TYPE_CHECKING:
 
 __all__ = (
     "AllocFns",
+    "Allow",
     "Binaries",
     "By",
     "Color",
     "Count",
+    "ExpectExit",
     "Format",
     "Heap",
     "HeapAt",
@@ -228,6 +230,11 @@ Timeout = Annotated[
     float, typer.Option("--timeout", help="The longest time to wait for that moment.", metavar="SECONDS")
 ]
 Starts = Annotated[int, typer.Option("--starts", min=1, max=1000, help="Start it K times.", metavar="K")]
+ExpectExit = Annotated[int, typer.Option("--expect-exit", help="The exit code of success.", metavar="CODE")]
+Allow = Annotated[
+    list[str] | None,
+    typer.Option("--allow", help="Accept this failure: signal, exit or moment; repeatable.", metavar="FAILURE"),
+]
 AllocFns = Annotated[
     list[str] | None,
     typer.Option(

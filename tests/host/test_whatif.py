@@ -17,7 +17,7 @@ from jsonschema import Draft202012Validator
 
 import footprint
 from footprint.errors import AccessError, FootprintError, UsageError
-from footprint.verbs.whatif import call as verb
+from footprint.verbs.whatif import trials
 from footprint.verbs.whatif.call import whatif
 from footprint.verbs.whatif.result import Agreement, WhatIf
 from tests.liveprocesses import is_ptrace_allowed
@@ -395,7 +395,7 @@ def test_a_start_that_fails_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatc
     def fail(*_: object, **__: object) -> None:
         raise AccessError("shadow", "it cannot be started")
 
-    monkeypatch.setattr(verb, "start", fail)
+    monkeypatch.setattr(trials, "start", fail)
     with pytest.raises(FootprintError, match="cannot be started"):
         whatif([str(SAMPLE / "shadow")], drop=["libcrypt_like.so"])
 

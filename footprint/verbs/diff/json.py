@@ -15,7 +15,7 @@ from footprint.release.compare import Comparison, OwnerChange, RowChange, TotalC
 from footprint.release.member_changes import MemberChange
 from footprint.release.new_libraries import NewRoot
 
-__all__ = ("DiffJson", "diff_members")
+__all__ = ("DiffJson", "DiffTarget", "FigureChange", "diff_members", "figure_changes", "named_changes")
 
 
 class DiffTarget(NamedTuple):
@@ -101,19 +101,27 @@ def diff_members(found: Comparison, version: str) -> Json:
             host=found.new.host,
             target=DiffTarget(process_target(found.old), process_target(found.new)),
             count=found.count,
-            figures=tuple([_figure(one, found.count) for one in found.totals]),
+            figures=figure_changes(found),
             roots=found.roots,
             owner_changes=found.owners,
             members=found.members,
-            diff=tuple(
-                [one if one.symbol is None else one._replace(name=shown_name(one.symbol)) for one in found.changes]
-            ),
+            diff=named_changes(found),
             same_count=found.same_count,
             new_findings=finding_rows(found.new_findings, found.count),
             fixed_findings=finding_rows(found.fixed_findings, found.count),
             notes=found.notes,
         )
     )
+
+
+def figure_changes(found: Comparison) -> tuple[FigureChange, ...]:
+    """Return the figures of the whole, before and now."""
+    return tuple([_figure(one, found.count) for one in found.totals])
+
+
+def named_changes(found: Comparison) -> tuple[RowChange, ...]:
+    """Return the rows that differ, with names to show in place of linker names."""
+    return tuple([one if one.symbol is None else one._replace(name=shown_name(one.symbol)) for one in found.changes])
 
 
 def _figure(one: TotalChange, count: int) -> FigureChange:

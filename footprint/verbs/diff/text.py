@@ -27,7 +27,7 @@ from footprint.units import counted, format_bytes
 if TYPE_CHECKING:
     from footprint.model.audited import Audited
 
-__all__ = ("diff_document",)
+__all__ = ("comparison_names", "diff_document", "owner_blocks", "percent_text", "signed", "variable_blocks")
 
 # Those that are mapped shared, or mapped at all, are no cost.
 _SHOWN: Final = (
@@ -49,16 +49,15 @@ _PARTS: Final = frozenset({"private", "shared_between", "own_shared", "kernel"})
 
 def diff_document(found: Comparison, *, top: int = 20, has_whole_names: bool = False) -> Document:
     """Write what changed; `top` rows a table, 0 for all."""
-    owners = [name for one in found.owners for name in (one.owner, one.old_owner, one.left_with, one.came_with) if name]
-    names = Names([*owners, *(one.owner for one in found.changes)], is_whole=has_whole_names)
+    names = comparison_names(found, is_whole=has_whole_names)
     return (
         Heading(f"footprint diff: {_name(found.old)} -> {_name(found.new)}"),
         Paragraph(_origin(found)),
         *_totals(found),
         *_roots(found, top),
         *_members(found, top),
-        *_owners(found, top, names),
-        *_variables(found, top, names),
+        *owner_blocks(found, top, names),
+        *variable_blocks(found, top, names),
         *_findings("Findings that are new", found.new_findings),
         *_findings("Findings that are gone", found.fixed_findings),
         *_not_looked_into(found),
@@ -67,17 +66,25 @@ def diff_document(found: Comparison, *, top: int = 20, has_whole_names: bool = F
     )
 
 
+def comparison_names(found: Comparison, *, is_whole: bool) -> Names:
+    """Return the names of all owners that a comparison shows."""
+    owners = [name for one in found.owners for name in (one.owner, one.old_owner, one.left_with, one.came_with) if name]
+    return Names([*owners, *(one.owner for one in found.changes)], is_whole=is_whole)
+
+
 def _origin(found: Comparison) -> str:
     sources = dict.fromkeys(one.source for one in (found.old, found.new))
     how = "Predicted from their files" if "prediction" in sources else f"Read from {' and '.join(sources)}"
     return f"{how}: {counted(found.same_count, 'row')} of the ledger as before, {len(found.changes):,} not."
 
 
-def _signed(size_bytes: int) -> str:
+def signed(size_bytes: int) -> str:
+    """Write a change with its sign."""
     return "-" if not size_bytes else f"{'+' if size_bytes > 0 else ''}{format_bytes(size_bytes)}"
 
 
-def _percent(delta_bytes: int, old_bytes: int) -> str:
+def percent_text(delta_bytes: int, old_bytes: int) -> str:
+    """Write a change as a part of what was before; nothing where that is 0."""
     return f"{delta_bytes / old_bytes:+.1%}" if old_bytes and delta_bytes else ""
 
 
@@ -105,9 +112,9 @@ def _total(one: TotalChange, count: int) -> tuple[str, ...]:
     noise = "; within the spread of the starts" if one.is_noise and one.new.bytes != one.old.bytes else ""
     delta_bytes = one.new.bytes - one.old.bytes
     return (
-        _signed(delta_bytes),
-        _percent(delta_bytes, one.old.bytes),
-        *(_signed(one.delta_at_count(count) or 0) for _ in _at(count)),
+        signed(delta_bytes),
+        percent_text(delta_bytes, one.old.bytes),
+        *(signed(one.delta_at_count(count) or 0) for _ in _at(count)),
         format_bytes(one.old.bytes),
         format_bytes(one.new.bytes),
         f"{label} ({evidence}){noise}",
@@ -158,16 +165,17 @@ def _members(found: Comparison, top: int) -> list[Block]:
 
 def _member(one: MemberChange) -> tuple[str, ...]:
     sizes = ("?" if size is None else format_bytes(size) if size else "-" for size in (one.old_bytes, one.new_bytes))
-    change = "?" if one.delta_bytes is None else _signed(one.delta_bytes)
+    change = "?" if one.delta_bytes is None else signed(one.delta_bytes)
     return (change, *sizes, one.status.value, str(one.pid or one.old_pid or "-"), one.command[:80])
 
 
 def _member_sum(changes: Sequence[MemberChange]) -> tuple[str, str, str]:
     known = [one.delta_bytes for one in changes if one.delta_bytes is not None]
-    return _signed(sum(known)) if len(known) == len(changes) else "?", "", ""
+    return signed(sum(known)) if len(known) == len(changes) else "?", "", ""
 
 
-def _owners(found: Comparison, top: int, names: Names) -> list[Block]:
+def owner_blocks(found: Comparison, top: int, names: Names) -> list[Block]:
+    """List the owners that changed."""
     changed = found.owners
     if not changed:
         return []
@@ -205,14 +213,14 @@ def _deltas(changes: Sequence[OwnerChange | RowChange], count: int) -> tuple[str
     """Return the first cells of a row: the growth, in one process and in N, and that of the virtual size."""
     delta_bytes = sum(one.delta_bytes for one in changes)
     mapped_bytes = sum(one.new_mapped_bytes - one.old_mapped_bytes for one in changes)
-    return (_signed(delta_bytes), *(_signed(delta_bytes * count) for _ in _at(count)), _signed(mapped_bytes))
+    return (signed(delta_bytes), *(signed(delta_bytes * count) for _ in _at(count)), signed(mapped_bytes))
 
 
 def _sum(changes: Sequence[OwnerChange | RowChange], label: str, count: int) -> tuple[str, ...]:
     return (*_deltas(changes, count), "", "", label)
 
 
-def _variables(found: Comparison, top: int, names: Names) -> list[Block]:
+def variable_blocks(found: Comparison, top: int, names: Names) -> list[Block]:
     """List variables. Bytes without a name (padding, tails of pages, heaps) are in the rows of the owners."""
     named = [one for one in found.changes if one.symbol is not None]
     if not named:
@@ -311,7 +319,7 @@ def _verdict(found: Comparison) -> str:
                 f"One {found.new.noun} {what} as much as before, {format_bytes(total.new.bytes or 0)}{_ceiling(found)}."
             )
         word = "more" if delta_bytes > 0 else "less"
-        percent = _percent(delta_bytes, total.old.bytes or 0)
+        percent = percent_text(delta_bytes, total.old.bytes or 0)
         text = f"One {found.new.noun} {what} {format_bytes(abs(delta_bytes))} {word}"
         text += f" ({percent})" if percent else ""
         if found.count > 1:

@@ -24,7 +24,7 @@ from footprint.verbs.audit.process import audit_of
 from footprint.verbs.audit.request import HeapRequest
 from footprint.verbs.run.result import Expected, RunResult, Start, median_start
 
-__all__ = ("check_command", "parse_moment", "run", "start")
+__all__ = ("check_command", "parse_expected", "parse_moment", "run", "start")
 
 _MOST_SECONDS: Final = 1e7
 _MOST_STARTS: Final = 1000
@@ -92,7 +92,7 @@ def run(  # noqa: PLR0913 # all but the command have their name
         valgrind()
     elif massif_out is not None:
         raise UsageError("only a run under massif has a profile to keep (--massif)")
-    expected = _expected(expect_exit, allow)
+    expected = parse_expected(expect_exit, allow)
     if is_at_peak:
         return _run_to_peak(words, Question(count), starts, timeout_seconds, expected)
     done = (
@@ -115,7 +115,7 @@ def _peak_notes(ran: RunResult) -> list[Note]:
     return [Note("freed-before-exit", ran.command[0], detail)]
 
 
-def _expected(exit_code: int, allow: Sequence[str]) -> Expected:
+def parse_expected(exit_code: int, allow: Sequence[str]) -> Expected:
     """Read what counts as success.
 
     Raises:

@@ -40,11 +40,8 @@ def run(
     massif_timeout: Annotated[
         float, typer.Option("--massif-timeout", help="The longest time for that run.", metavar="SECONDS")
     ] = 600,
-    expect_exit: Annotated[int, typer.Option("--expect-exit", help="The exit code of success.", metavar="CODE")] = 0,
-    allow: Annotated[
-        list[str] | None,
-        typer.Option("--allow", help="Accept this failure: signal, exit or moment; repeatable.", metavar="FAILURE"),
-    ] = None,
+    expect_exit: options.ExpectExit = 0,
+    allow: options.Allow = None,
     count: options.Count = 1,
     by: Annotated[options.By, typer.Option("--by", help="The grouping of the ledger.")] = options.By.OWNER,
     top: options.Top = 20,

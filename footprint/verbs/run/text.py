@@ -17,7 +17,7 @@ from footprint.units import format_bytes
 from footprint.verbs.audit.text import audit_document
 from footprint.verbs.run.result import RunResult, Start
 
-__all__ = ("MOMENTS", "run_document")
+__all__ = ("MOMENTS", "failure_causes", "failure_text", "run_document")
 
 MOMENTS: Final = {
     When.EXIT: "at its exit",
@@ -51,9 +51,14 @@ def run_document(ran: RunResult, *, by: str = "owner", top: int = 20, has_whole_
 
 def failure_text(failures: Sequence[RunFailure], start_count: int) -> str:
     """Write in one line how a run failed, and in which of its starts."""
+    return f"The run failed: {failure_causes(failures, start_count)}"
+
+
+def failure_causes(failures: Sequence[RunFailure], start_count: int) -> str:
+    """List how starts failed, and which of them."""
     causes = list(dict.fromkeys(one.detail for one in failures))
     starts = list(dict.fromkeys(one.start for one in failures))
-    return f"The run failed: {'; '.join(causes)}{which_starts(starts, start_count)}"
+    return f"{'; '.join(causes)}{which_starts(starts, start_count)}"
 
 
 def _title(ran: RunResult) -> str:

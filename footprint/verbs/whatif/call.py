@@ -1,28 +1,24 @@
 """`footprint.whatif`: a program run with some of its libraries and without them."""
 
-import hashlib
 import os
-import shutil
 import stat
 from collections.abc import Mapping, Sequence
-from typing import Final
 
 from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.errors import AccessError, Note, UsageError
 from footprint.loader import Environment
 from footprint.model.audit import Audit
 from footprint.model.projection import Question
-from footprint.process.launch import Moment, Streams, When, interrupted_by_signals
+from footprint.process.launch import When, interrupted_by_signals
 from footprint.sources.programs import Programs
-from footprint.verbs.run.call import check_command, parse_moment, start
+from footprint.verbs.run.call import check_command, parse_moment
 from footprint.verbs.run.result import Start, median_start, private_memory
 from footprint.verbs.whatif.copies import private_copies
 from footprint.verbs.whatif.dropping import plan_dropping
-from footprint.verbs.whatif.result import Agreement, Compared, Leaving, Output, Trial, WhatIf, changes, compare
+from footprint.verbs.whatif.result import Agreement, Compared, Leaving, Trial, WhatIf, changes, compare
+from footprint.verbs.whatif.trials import program_file, try_start
 
 __all__ = ("whatif",)
-
-_MOST_HEAD_BYTES: Final = 1 << 20
 
 
 def whatif(
@@ -68,12 +64,12 @@ def whatif(
     # The copies are removed in any case, also after a signal.
     with interrupted_by_signals(), private_copies(graph, dropping, environment) as copies:
         notes = copies.check()
-        original = _try(words, moment, question, None)
+        original = try_start(words, moment, question, None)
         trials: dict[bool, list[Trial]] = {True: [], False: []}
         for _ in range(starts):
             for is_on, found in trials.items():
                 copies.switch(is_on=is_on)
-                found.append(_try(words, moment, question, copies.program))
+                found.append(try_start(words, moment, question, copies.program))
         owners = {os.path.realpath(one.library.real_path): one.path for one in graph.objects} | copies.originals
     asked = when if when_output is None else When.OUTPUT.value
     before, after = [
@@ -117,22 +113,8 @@ def _environment() -> Environment:
 
 def _program(words: tuple[str, ...]) -> str:
     """Find the file of a program, and refuse one whose copy would run differently."""
-    if not words or not words[0]:
-        raise UsageError("say which program to run")
-    found = shutil.which(words[0])
-    if found is None:
-        raise AccessError(words[0], "there is no such program")
-    path = os.path.abspath(found)
-    if not os.path.isfile(path):
-        raise AccessError(path, "it is not a file")
-    try:
-        with open(path, "rb") as file:
-            head, mode = file.read(2), os.fstat(file.fileno()).st_mode
-    except OSError as error:
-        raise AccessError(path, error.strerror or str(error)) from error
-    if head == b"#!":
-        raise UsageError(f"{path} is a script: run the program in its first line, with the script as its argument")
-    if mode & (stat.S_ISUID | stat.S_ISGID) or _has_capabilities(path):
+    path = program_file(words[0] if words else "")
+    if os.stat(path).st_mode & (stat.S_ISUID | stat.S_ISGID) or _has_capabilities(path):
         raise UsageError(
             f"{path} runs with privileges of its own (set-user-ID or the like), which a copy would not have"
         )
@@ -152,39 +134,6 @@ def _graph(path: str, environment: Environment) -> DependencyGraph:
         one = graph.link_map.missing[0]
         raise AccessError(path, f"it does not start: it needs {one.name}, and {one.cause}")
     return graph
-
-
-def _try(words: tuple[str, ...], moment: Moment, question: Question, executable: str | None) -> Trial:
-    output, errors = _Recorder(), _Recorder()
-    streams = Streams(_input_path(), output.record, errors.record)
-    done = start(words, moment, question, executable=executable, streams=streams)
-    return Trial(done, output.recorded(), errors.recorded())
-
-
-def _input_path() -> str:
-    """Return the standard input of all starts: a file, which each start can read again, else /dev/null."""
-    try:
-        is_file = stat.S_ISREG(os.fstat(0).st_mode)
-    except OSError:
-        is_file = False
-    return "/proc/self/fd/0" if is_file else os.devnull
-
-
-class _Recorder:
-    """Records what a program prints: the beginning, and a hash of all of it."""
-
-    def __init__(self) -> None:
-        self._head = bytearray()
-        self._hash = hashlib.sha256()
-        self._size_bytes = 0
-
-    def record(self, piece: bytes) -> None:
-        self._head += piece[: _MOST_HEAD_BYTES - len(self._head)]
-        self._hash.update(piece)
-        self._size_bytes += len(piece)
-
-    def recorded(self) -> Output:
-        return Output(bytes(self._head), self._size_bytes, self._hash.digest())
 
 
 def _still_loaded(after: Audit, owners: Mapping[str, str], leaving: Sequence[Leaving]) -> list[Note]:

@@ -1,18 +1,23 @@
-"""`footprint whatif`: a program run with some of its libraries and without them."""
+"""`footprint whatif`: a program run without some libraries, or as another build."""
 
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from footprint.errors import UsageError
+from footprint.formats.escape import printable
 from footprint.verbs import options
 from footprint.verbs.lazy import lazy_modules
-from footprint.verbs.output import Answer, check_formats, write
+from footprint.verbs.output import EXIT_RUN_FAILED, Answer, check_formats, write
 
 if TYPE_CHECKING:
-    from footprint.verbs.whatif import call, json, text
+    from footprint.verbs.whatif import builds, builds_json, builds_text, call, json, text
+    from footprint.verbs.whatif.build_comparison import BuildComparison
     from footprint.verbs.whatif.result import WhatIf
 else:
-    call, json, text = lazy_modules("footprint.verbs.whatif", "call json text")
+    builds, builds_json, builds_text, call, json, text = lazy_modules(
+        "footprint.verbs.whatif", "builds builds_json builds_text call json text"
+    )
 
 __all__ = ("whatif",)
 
@@ -23,40 +28,90 @@ HAS_COMMAND = True
 @options.shared_options()
 def whatif(
     command: options.Words,
-    drop: Annotated[list[str], typer.Option("--drop", help="A library that nobody uses; repeatable.", metavar="LIB")],
+    drop: Annotated[
+        list[str] | None, typer.Option("--drop", help="A library that nobody uses; repeatable.", metavar="LIB")
+    ] = None,
+    with_: Annotated[
+        str | None, typer.Option("--with", help="Another build of the program, to compare it with.", metavar="BINARY")
+    ] = None,
     when: options.When = "exit",
     when_output: options.WhenOutput = None,
     timeout: options.Timeout = 60,
     starts: options.Starts = 3,
-    force: Annotated[bool, typer.Option("--force", help="Although something is bound from it.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="With --drop: although something is bound from it.")] = False,
+    expect_exit: options.ExpectExit = 0,
+    allow: options.Allow = None,
     count: options.Count = 1,
     top: options.Top = 20,
     *,
     output: options.OutputOptions,
 ) -> int:
-    """Run a program without a library that it needs for nothing, and measure what that saves.
+    """Run a program without a library that it does not use, or as another build, and measure what that saves.
 
-    A private copy is patched. What it prints with and without is compared; exit code 1 says that it differs.
+    With --drop, a private copy is patched. With --with, both builds are started as they are, with the same arguments;
+    exit code 5 says that one of them failed, as for `run` (--expect-exit, --allow). What is printed is compared; exit
+    code 1 says that it differs.
 
     \b
     footprint whatif --drop libm.so.6 --when settled -n 10000 -- ./server
+    footprint whatif --with ./server.new --when settled --starts 5 -- ./server
     """
-    answer: Answer[WhatIf] = Answer(
-        "whatif",
-        "changes",
-        document=lambda found: text.whatif_document(found, top=top, has_whole_names=output.has_whole_names),
-        members=json.whatif_members,
-    )
-    check_formats(answer, output)
-    found = call.whatif(
+    if bool(drop) is (with_ is not None):
+        raise UsageError("say what to compare the program with: --drop LIB, or --with BINARY")
+    if drop and (expect_exit or allow):
+        raise UsageError("--expect-exit and --allow go with --with")
+    if with_ is not None and force:
+        raise UsageError("--force goes with --drop")
+    name = f"whatif {command[0]}"
+    if with_ is None:
+        answer = _dropping_answer(top, is_whole=output.has_whole_names)
+        check_formats(answer, output)
+        found = call.whatif(
+            command,
+            drop=drop or (),
+            when=when,
+            when_output=when_output,
+            starts=starts,
+            count=count,
+            force=force,
+            timeout_seconds=timeout,
+        )
+        code = write(answer, found, name, output, found.notes)
+        return code if found.is_alike else 1
+    with_answer = _builds_answer(top, is_whole=output.has_whole_names)
+    check_formats(with_answer, output)
+    compared = builds.compare_builds(
         command,
-        drop=drop,
+        with_,
         when=when,
         when_output=when_output,
         starts=starts,
         count=count,
-        force=force,
         timeout_seconds=timeout,
+        expect_exit=expect_exit,
+        allow=allow or (),
     )
-    code = write(answer, found, f"whatif {found.command[0]}", output, found.notes)
-    return code if found.is_alike else 1
+    code = write(with_answer, compared, name, output, compared.notes)
+    if any(compared.failures):
+        if output.file != "-":
+            typer.echo(f"footprint: {printable(builds_text.builds_failure_text(compared))}", err=True)
+        return EXIT_RUN_FAILED
+    return code if compared.is_alike else 1
+
+
+def _dropping_answer(top: int, *, is_whole: bool) -> "Answer[WhatIf]":
+    return Answer(
+        "whatif",
+        "changes",
+        document=lambda found: text.whatif_document(found, top=top, has_whole_names=is_whole),
+        members=json.whatif_members,
+    )
+
+
+def _builds_answer(top: int, *, is_whole: bool) -> "Answer[BuildComparison]":
+    return Answer(
+        "whatif",
+        "changes",
+        document=lambda found: builds_text.builds_document(found, top=top, has_whole_names=is_whole),
+        members=builds_json.builds_members,
+    )

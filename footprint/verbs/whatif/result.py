@@ -24,6 +24,9 @@ __all__ = (
     "WhatIf",
     "changes",
     "compare",
+    "is_alike",
+    "per_process_saving",
+    "private_saving",
 )
 
 _MOST_SHOWN_BYTES: Final = 200
@@ -126,9 +129,9 @@ class Saving(NamedTuple):
     """A figure of the median starts, with the libraries and without, and the range of the difference.
 
     Attributes:
-        before_bytes: With the libraries.
-        after_bytes: Without.
-        least_bytes: The smallest difference between a start with the libraries and a start without.
+        before_bytes: With the libraries, or of the first build.
+        after_bytes: Without, or of the second build.
+        least_bytes: The smallest difference between a start before and a start after.
         most_bytes: The largest such difference.
     """
 
@@ -185,15 +188,12 @@ class WhatIf:
     @property
     def private(self) -> Saving | None:
         """Private memory; None where it is not known."""
-        totals = self.before.audit.totals, self.after.audit.totals
-        return _saving(totals[0].private.bytes, totals[1].private.bytes, self.before.private, self.after.private)
+        return private_saving(self.before, self.after)
 
     @property
     def per_process(self) -> Saving | None:
         """The cost of one process; None where it is not known."""
-        totals = self.before.audit.totals, self.after.audit.totals
-        spreads = self.before.per_process, self.after.per_process
-        return _saving(totals[0].per_process.bytes, totals[1].per_process.bytes, *spreads)
+        return per_process_saving(self.before, self.after)
 
     @property
     def kernel_bytes(self) -> int | None:
@@ -205,7 +205,24 @@ class WhatIf:
     @property
     def is_alike(self) -> bool:
         """Return whether no difference was seen that a user would notice."""
-        return all(one.verdict is not Agreement.DIFFERENT for one in self.behaviour)
+        return is_alike(self.behaviour)
+
+
+def is_alike(behaviour: Iterable[Compared]) -> bool:
+    """Return whether no difference was seen that a user would notice."""
+    return all(one.verdict is not Agreement.DIFFERENT for one in behaviour)
+
+
+def private_saving(before: RunResult, after: RunResult) -> Saving | None:
+    """Compare the private memory of two variants; None where it is not known."""
+    totals = before.audit.totals, after.audit.totals
+    return _saving(totals[0].private.bytes, totals[1].private.bytes, before.private, after.private)
+
+
+def per_process_saving(before: RunResult, after: RunResult) -> Saving | None:
+    """Compare the cost of one process of two variants; None where it is not known."""
+    totals = before.audit.totals, after.audit.totals
+    return _saving(totals[0].per_process.bytes, totals[1].per_process.bytes, before.per_process, after.per_process)
 
 
 def _saving(before: int | None, after: int | None, with_it: Spread | None, without: Spread | None) -> Saving | None:

@@ -2,20 +2,17 @@
 
 import shlex
 from collections.abc import Sequence
-from typing import Final
 
-from footprint.formats.document import Block, Document, Facts, Heading, Paragraph, Table, Verdict
+from footprint.formats.document import Block, Document, Heading, Paragraph, Table, Verdict
 from footprint.formats.sections.names import Names
 from footprint.formats.sections.notes import note_blocks
 from footprint.formats.sections.rest import cut_at, more
 from footprint.units import counted, format_bytes
 from footprint.verbs.run.text import MOMENTS
-from footprint.verbs.whatif.result import Agreement, Compared, OwnerSaving, Saving, WhatIf
+from footprint.verbs.whatif.behaviour_text import behaviour_blocks, behaviour_sentence
+from footprint.verbs.whatif.result import OwnerSaving, Saving, WhatIf
 
 __all__ = ("whatif_document",)
-
-_SEEN: Final = {"stdout": "standard output", "stderr": "standard error", "ending": "its end"}
-_END: Final = "[there is none]"
 
 
 def whatif_document(found: WhatIf, *, top: int = 20, has_whole_names: bool = False) -> Document:
@@ -32,9 +29,7 @@ def whatif_document(found: WhatIf, *, top: int = 20, has_whole_names: bool = Fal
         ),
         *_changes(found, top, Names([one.owner for one in found.changes], is_whole=has_whole_names)),
         *_figures(found),
-        Heading("What a user sees, with and without"),
-        Facts(tuple(map(_seen, found.behaviour))),
-        *(block for one in found.behaviour for block in _lines(one)),
+        *behaviour_blocks(found.behaviour, ("with", "without")),
         *_doubts(found),
         *note_blocks(found.notes),
         Verdict(_verdict(found)),
@@ -87,42 +82,15 @@ def _figure(saving: Saving, label: str) -> tuple[str, ...]:
     return (*map(format_bytes, sizes), label)
 
 
-def _seen(one: Compared) -> tuple[str, str, str]:
-    remark = (one.before or "") if one.size_bytes is None else counted(one.size_bytes, "byte")
-    if one.verdict is Agreement.VARYING:
-        remark = "differs between starts of one program, and so says nothing"
-    elif one.verdict is Agreement.DIFFERENT:
-        remark = "beyond what is kept of it" if one.before is one.after is None else f"from line {one.line} on"
-        remark = f"{one.before}, then {one.after}" if one.size_bytes is None else remark
-    return _SEEN[one.name], one.verdict.value, remark
-
-
-def _lines(one: Compared) -> list[Block]:
-    """Show the first line that differs."""
-    if one.line is None:
-        return []
-    place = f"{_SEEN[one.name]}, line {one.line}"
-    shown = [("with", one.before), ("without", one.after)]
-    return [Paragraph(f"{place}, {label}: {_END if line is None else line}") for label, line in shown]
-
-
 def _doubts(found: WhatIf) -> list[Block]:
     if not found.doubts:
         return []
     return [Heading("What this run may not have shown"), *(Paragraph(f"{reason}.") for reason in found.doubts)]
 
 
-def _behaviour(found: WhatIf) -> str:
-    if not found.is_alike:
-        return "It does not behave as before."
-    if any(one.verdict is Agreement.VARYING for one in found.behaviour):
-        return "As far as that is steady, it behaves as before."
-    return "It behaves as before."
-
-
 def _verdict(found: WhatIf) -> str:
     subject = f"Without {_dropped(found)} each process saves"
-    behaviour = _behaviour(found)
+    behaviour = behaviour_sentence(found.behaviour)
     predicted = f"predicted: {format_bytes(found.predicted_bytes)}"
     private, whole = found.private, found.per_process
     if private is None:

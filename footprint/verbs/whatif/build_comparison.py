@@ -1,0 +1,121 @@
+"""A program and another build of it: two variants, run in turn and compared."""
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from footprint.errors import Note
+from footprint.model.run_failure import RunFailure
+from footprint.model.spread import ONE_START
+from footprint.release.compare import Comparison, OwnerChange, compare
+from footprint.verbs.run.result import Expected, RunResult, median_start, private_memory
+from footprint.verbs.whatif.result import Compared, Saving, Trial, is_alike, per_process_saving, private_saving
+from footprint.verbs.whatif.result import compare as compare_behaviour
+
+__all__ = ("BuildComparison", "compare_trials")
+
+
+@dataclass(frozen=True, slots=True)
+class BuildComparison:
+    """A program and another build of it, run with the same arguments.
+
+    Attributes:
+        command: The program and its arguments.
+        build: The other build, as it was named.
+        before: The starts of the program.
+        after: The starts of the other build.
+        comparison: What differs between the median starts, by owner and symbol, and what is within the spread.
+        behaviour: What a user sees of both.
+        notes: What was odd.
+    """
+
+    command: tuple[str, ...]
+    build: str
+    before: RunResult
+    after: RunResult
+    comparison: Comparison
+    behaviour: tuple[Compared, ...]
+    notes: tuple[Note, ...]
+
+    @property
+    def private(self) -> Saving | None:
+        """Private memory; None where it is not known."""
+        return private_saving(self.before, self.after)
+
+    @property
+    def per_process(self) -> Saving | None:
+        """The cost of one process; None where it is not known."""
+        return per_process_saving(self.before, self.after)
+
+    @property
+    def is_noise(self) -> bool | None:
+        """Whether the starts of both overlap, so that the difference may be chance; None for one start of each."""
+        total = self.comparison.total("per_process" if self.per_process else "private")
+        return None if total is None else total.is_noise
+
+    @property
+    def sure_changes(self) -> tuple[OwnerChange, ...]:
+        """The owners that differ by more than the starts of one build do."""
+        return tuple([one for one in self.comparison.owners if one.is_noise is False and one.delta_bytes])
+
+    @property
+    def is_alike(self) -> bool:
+        """Return whether no difference was seen that a user would notice."""
+        return is_alike(self.behaviour)
+
+    @property
+    def failures(self) -> tuple[tuple[RunFailure, ...], tuple[RunFailure, ...]]:
+        """How starts of the program failed, and of the other build."""
+        return self.before.audit.run_failures, self.after.audit.run_failures
+
+
+def compare_trials(
+    command: tuple[str, ...],
+    build: str,
+    when: str,
+    before: Sequence[Trial],
+    after: Sequence[Trial],
+    *,
+    count: int = 1,
+    expected: Expected | None = None,
+) -> BuildComparison:
+    """Compare the starts of a program with those of another build of it.
+
+    Args:
+        command: The program and its arguments.
+        build: The name of the other build.
+        when: The moment that was asked for.
+        before: The starts of the program, at least one.
+        after: As many starts of the other build.
+        count: How many processes to project to.
+        expected: What counts as success.
+    """
+    ran, other = (
+        median_start(command, when, [one.start for one in trials], private_memory, expected)
+        for trials in (before, after)
+    )
+    other = _called(other, build)
+    spreads = (ran.spreads, other.spreads) if len(before) > 1 else (ONE_START, ONE_START)
+    comparison = compare(ran.audit, other.audit, count, *spreads)
+    own_notes = [note for one in (ran, other) for note in one.notes if note not in one.audit.notes]
+    return BuildComparison(
+        command=command,
+        build=build,
+        before=ran,
+        after=other,
+        comparison=comparison,
+        behaviour=compare_behaviour(before[0], before, after),
+        notes=tuple(dict.fromkeys((*comparison.notes, *own_notes))),
+    )
+
+
+def _called(ran: RunResult, build: str) -> RunResult:
+    """Return the starts of the other build under its own name: they were made under the name of the program."""
+    name, target = ran.command[0], shlex.join((build, *ran.command[1:]))
+
+    def renamed(notes: Sequence[Note]) -> tuple[Note, ...]:
+        subjects = {name: build, ran.audit.target: target}
+        return tuple([note._replace(subject=subjects.get(note.subject, note.subject)) for note in notes])
+
+    audit = replace(ran.audit, target=target, notes=renamed(ran.audit.notes))
+    return replace(ran, start=replace(ran.start, audit=audit), notes=renamed(ran.notes))

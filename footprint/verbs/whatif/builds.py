@@ -1,0 +1,74 @@
+"""`footprint.compare_builds`: a program and another build of it, run in turn and compared."""
+
+from collections.abc import Sequence
+
+from footprint.elf import read_image
+from footprint.errors import AccessError
+from footprint.files import open_input
+from footprint.model.projection import Question
+from footprint.process.launch import When, interrupted_by_signals
+from footprint.verbs.run.call import check_command, parse_expected, parse_moment
+from footprint.verbs.whatif.build_comparison import BuildComparison, compare_trials
+from footprint.verbs.whatif.result import Trial
+from footprint.verbs.whatif.trials import program_file, try_start
+
+__all__ = ("compare_builds",)
+
+
+def compare_builds(  # noqa: PLR0913 # all but the two builds have their name
+    command: Sequence[str],
+    build: str,
+    *,
+    when: str = "exit",
+    when_output: str | None = None,
+    starts: int = 3,
+    count: int = 1,
+    timeout_seconds: float = 60,
+    expect_exit: int = 0,
+    allow: Sequence[str] = (),
+) -> BuildComparison:
+    """Run a program and another build of it in turn, and measure what the other one saves or costs.
+
+    Both are started as they are, with the same words (the other build, too, gets the name of the program as argv[0]),
+    the same environment, and the same standard input: a file, else nothing. The output of both is compared and not
+    shown.
+
+    Args:
+        command: The program and its arguments.
+        build: The other build: a path, or a name that is searched in PATH.
+        when: The moment to read both at, as for `run`.
+        when_output: Read each when a line of its output matches this regular expression instead.
+        starts: How often to start each of the two.
+        count: How many processes to project to.
+        timeout_seconds: Read it after this time if it does not settle, or if no line matches.
+        expect_exit: The exit code of success.
+        allow: Failures to accept: `signal`, `exit`, `moment`.
+
+    Raises:
+        AccessError: If one of them cannot be started, read, or stopped at its exit.
+        InputError: If one of them is not an ELF file.
+        UsageError: If the command or the moment is not valid, or if one of them is a script.
+    """
+    words = check_command(command, starts)
+    expected = parse_expected(expect_exit, allow)
+    moment = parse_moment(when, when_output, timeout_seconds)
+    question = Question(count)
+    paths = [program_file(name) for name in (words[0] if words else "", build)]
+    machines = [_machine(path) for path in paths]
+    trials: list[list[Trial]] = [[], []]
+    with interrupted_by_signals():
+        for _ in range(starts):
+            trials[0].append(try_start(words, moment, question, paths[0], has_objects=True))
+            try:
+                trials[1].append(try_start(words, moment, question, paths[1], has_objects=True))
+            except AccessError as error:
+                remark = "" if machines[0] == machines[1] else f"; it is for another machine than {words[0]}"
+                raise AccessError(build, f"{error.cause}{remark}") from error
+    asked = when if when_output is None else When.OUTPUT.value
+    return compare_trials(words, build, asked, *trials, count=count, expected=expected)
+
+
+def _machine(path: str) -> tuple[int, bool]:
+    """Return the machine of an ELF file, and whether it is of 64 bits."""
+    image = read_image(open_input(path), path, with_sections=False)
+    return image.machine, image.is_64

@@ -1,0 +1,107 @@
+"""The report of `footprint whatif --with`."""
+
+import shlex
+
+from footprint.formats.document import Block, Document, Heading, Paragraph, Table, Verdict
+from footprint.formats.sections.notes import note_blocks
+from footprint.model.owner import file_name
+from footprint.units import format_bytes
+from footprint.verbs.diff.text import comparison_names, owner_blocks, percent_text, signed, variable_blocks
+from footprint.verbs.run.text import MOMENTS, failure_causes
+from footprint.verbs.whatif.behaviour_text import behaviour_blocks, behaviour_sentence
+from footprint.verbs.whatif.build_comparison import BuildComparison
+from footprint.verbs.whatif.result import Saving
+
+__all__ = ("builds_document", "builds_failure_text")
+
+
+def builds_document(found: BuildComparison, *, top: int = 20, has_whole_names: bool = False) -> Document:
+    """Write what another build of a program saves or costs; `top` rows a table, 0 for all."""
+    names = comparison_names(found.comparison, is_whole=has_whole_names)
+    command = shlex.join(found.command)
+    failure = builds_failure_text(found)
+    return (
+        Heading(f"footprint whatif: {command if len(command) <= 60 else command[:57] + '...'} with {found.build}"),
+        Paragraph(_how(found)),
+        *_figures(found),
+        *owner_blocks(found.comparison, top, names),
+        *variable_blocks(found.comparison, top, names),
+        *behaviour_blocks(found.behaviour, ("before", "now")),
+        *note_blocks(found.notes),
+        Verdict(f"{failure}.", is_failure=True) if failure else Verdict(_verdict(found)),
+    )
+
+
+def builds_failure_text(found: BuildComparison) -> str:
+    """Write in one line which build failed, how, and in which of its starts; nothing where none did."""
+    count = found.before.start_count
+    both = zip(_names(found), found.failures, strict=True)
+    return "; ".join([f"{name} failed: {failure_causes(each, count)}" for name, each in both if each])
+
+
+def _names(found: BuildComparison) -> tuple[str, str]:
+    """Return what to call the program and the other build: their file names, where these differ."""
+    typed = found.command[0], found.build
+    names = file_name(typed[0]), file_name(typed[1])
+    return typed if names[0] == names[1] else names
+
+
+def _how(found: BuildComparison) -> str:
+    moments = [MOMENTS[one.start.moment] for one in (found.before, found.after)]
+    count, name = found.before.start_count, _names(found)[1]
+    how = f"{count} starts of each, in turn, each taken" if count > 1 else "One start of each, taken"
+    if moments[0] == moments[1]:
+        how += f" {moments[0]}"
+    else:
+        how += f" {moments[0]}, of {name} {moments[1]}"
+    return f"{how}; {name} was started with the argv of {_names(found)[0]}."
+
+
+def _figures(found: BuildComparison) -> list[Block]:
+    rows = []
+    for saving, name, label in (
+        (found.private, "private", "private"),
+        (found.per_process, "per_process", "with the kernel's"),
+    ):
+        total = found.comparison.total(name)
+        if saving is not None and total is not None:
+            rows.append((*_figure(saving), f"{label} ({total.new.evidence.value})"))
+    columns = ("change", "least", "most", "before", "now", "one process")
+    return [Heading("What one process costs; least and most over all starts"), Table(columns, tuple(rows))]
+
+
+def _figure(saving: Saving) -> tuple[str, ...]:
+    changes = (-saving.bytes, -saving.most_bytes, -saving.least_bytes)
+    return (*map(signed, changes), format_bytes(saving.before_bytes), format_bytes(saving.after_bytes))
+
+
+def _verdict(found: BuildComparison) -> str:
+    name, new_name = _names(found)
+    subject, behaviour = f"A process of {new_name} costs", behaviour_sentence(found.behaviour)
+    saving = found.per_process or found.private
+    if saving is None:
+        return f"{subject} what could not be measured. {behaviour}"
+    if not saving.bytes:
+        return f"{subject} as much as one of {name}. {_sure_part(found)}{behaviour}"
+    word = "less" if saving.bytes > 0 else "more"
+    size = f"{format_bytes(abs(saving.bytes))} {word}"
+    if found.is_noise:
+        chance = "within the spread of the starts: it may be chance"
+        return f"{subject} {size} than one of {name}, {chance}. {_sure_part(found)}{behaviour}"
+    certainty = "by one start of each (--starts)" if found.is_noise is None else "beyond the spread of the starts"
+    text = f"{subject} {size} ({percent_text(-saving.bytes, saving.before_bytes)}) than one of {name}, {certainty}"
+    if (count := found.comparison.count) > 1:
+        text += f"; {count:,} of them {format_bytes(count * abs(saving.bytes))} {word}"
+    return f"{text}. {behaviour}"
+
+
+def _sure_part(found: BuildComparison) -> str:
+    """Write what is beyond the spread of single owners, where that of the whole process hides it."""
+    delta_bytes = sum([one.delta_bytes for one in found.sure_changes])
+    if not delta_bytes:
+        return ""
+    word = "less" if delta_bytes < 0 else "more"
+    names = comparison_names(found.comparison, is_whole=False)
+    owners = ", ".join([names.owner(one.owner) for one in found.sure_changes[:3]])
+    more = f" and {len(found.sure_changes) - 3} more" if len(found.sure_changes) > 3 else ""
+    return f"Beyond the spread is {format_bytes(abs(delta_bytes))} {word} in {owners}{more}. "

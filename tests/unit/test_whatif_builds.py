@@ -1,0 +1,154 @@
+"""Starts of two builds of a program are compared: what differs beyond their spread, and which build failed."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from footprint.errors import Note
+from footprint.formats.text import plain
+from footprint.model.evidence import Evidence
+from footprint.model.row import MemoryKind
+from footprint.model.run_failure import RunFailure, RunFailureKind
+from footprint.model.totals import Total
+from footprint.process.launch import When
+from footprint.verbs.run.result import Expected, Start
+from footprint.verbs.whatif.build_comparison import BuildComparison, compare_trials
+from footprint.verbs.whatif.builds_json import builds_members
+from footprint.verbs.whatif.builds_text import builds_document
+from footprint.verbs.whatif.result import Output, Trial
+from tests.jsonschemas import WRITTEN
+from tests.ledgers import audit_of, ledger_row
+
+KIB = 1024
+NOTHING = Output(b"", 0, b"")
+COMMAND = ("./agentd", "-v")
+
+
+def start_of(
+    program: str, program_kib: int, stack_kib: int, *, code: int | None = 0, signal: str | None = None
+) -> Trial:
+    """Return a start of a program with this much private memory in its data and its stack."""
+    rows = [
+        ledger_row(f"/srv/{program}", program_kib * KIB, symbol="table", name="table", section=".data"),
+        ledger_row("[stack]", stack_kib * KIB, kind=MemoryKind.STACK),
+    ]
+    audit = replace(audit_of(*rows), target="./agentd -v")
+    return Trial(Start(audit, (), (), When.EXIT, code, signal, ()), NOTHING, NOTHING)
+
+
+def compared(before: Sequence[Trial], after: Sequence[Trial], count: int = 1) -> BuildComparison:
+    return compare_trials(COMMAND, "./agentd.new", "exit", before, after, count=count)
+
+
+def starts(program: str, program_kib: int, stacks_kib: Sequence[int]) -> list[Trial]:
+    return [start_of(program, program_kib, stack_kib) for stack_kib in stacks_kib]
+
+
+def verdict(found: BuildComparison) -> str:
+    return " ".join(plain(builds_document(found)).rpartition("\n\n")[2].split())
+
+
+@pytest.mark.parametrize(
+    ("after_kib", "stacks_kib", "is_noise", "told"),
+    [
+        # 100 + 8, 12, 12 KiB before; the median is 112 KiB.
+        (60, (8, 12, 12), False, "costs 40 KiB less (-35.7%) than one of agentd, beyond the spread of the starts"),
+        (140, (8, 12, 12), False, "costs 40 KiB more (+35.7%) than one of agentd, beyond the spread of the starts"),
+        # The largest start is of 108 KiB: as much as the smallest before.
+        (
+            96,
+            (8, 8, 12),
+            True,
+            "costs 8 KiB less than one of agentd, within the spread of the starts: it may be chance",
+        ),
+        # 107 KiB is less than all before.
+        (95, (8, 8, 12), False, "costs 9 KiB less (-8.0%) than one of agentd, beyond the spread of the starts"),
+        (100, (12, 8, 12), True, "costs as much as one of agentd"),
+    ],
+)
+def test_a_difference_counts_where_no_start_of_one_build_costs_what_one_of_the_other_does(
+    after_kib: int, stacks_kib: Sequence[int], *, is_noise: bool, told: str
+) -> None:
+    found = compared(starts("agentd", 100, (12, 8, 12)), starts("agentd.new", after_kib, stacks_kib))
+    assert found.is_noise is is_noise
+    assert verdict(found).startswith(f"A process of agentd.new {told}.")
+
+
+def test_what_the_stack_hides_in_the_whole_process_is_told_of_its_owner() -> None:
+    found = compared(starts("agentd", 100, (8, 8, 16)), starts("agentd.new", 96, (8, 16, 16)))
+    assert [(one.owner, one.delta_bytes, one.is_noise) for one in found.comparison.owners] == [
+        ("[stack]", 8 * KIB, True),
+        ("/srv/agentd.new", -4 * KIB, False),
+    ]
+    assert found.is_noise
+    assert "Beyond the spread is 4 KiB less in agentd.new. It behaves as before." in verdict(found)
+
+
+def test_one_start_of_each_has_no_spread_to_compare_with() -> None:
+    found = compared(starts("agentd", 100, [8]), starts("agentd.new", 60, [8]), count=1000)
+    assert (found.is_noise, [one.is_noise for one in found.comparison.owners]) == (None, [None])
+    assert verdict(found) == (
+        "A process of agentd.new costs 40 KiB less (-37.0%) than one of agentd, by one start of each (--starts); 1,000 "
+        "of them 39.1 MiB less. It behaves as before."
+    )
+
+
+def test_two_programs_under_any_names_are_one_owner_and_what_changed_of_it_adds_up() -> None:
+    before = compared(starts("agentd-1.0", 100, [8]), starts("agentd-2.0", 60, [8]))
+    assert [(one.old_owner, one.owner) for one in before.comparison.owners] == [("/srv/agentd-1.0", "/srv/agentd-2.0")]
+    assert [(one.symbol, one.delta_bytes) for one in before.comparison.changes] == [("table", -40 * KIB)]
+    assert before.private is not None
+    assert before.private.bytes == 40 * KIB
+
+
+def test_the_build_that_failed_is_named_with_its_starts() -> None:
+    crashed = [start_of("agentd.new", 60, 8), start_of("agentd.new", 60, 8, code=None, signal="SIGSEGV")]
+    found = compared(starts("agentd", 100, (8, 8)), crashed)
+    assert found.failures == ((), (RunFailure(RunFailureKind.SIGNAL, 2, "SIGSEGV ended it"),))
+    assert verdict(found) == "agentd.new failed: SIGSEGV ended it (start 2 of 2)."
+    assert not found.is_alike
+
+
+def test_an_exit_code_that_is_expected_of_both_is_no_failure() -> None:
+    trials = [start_of("agentd", 60, 8, code=3)], [start_of("agentd.new", 60, 8, code=3)]
+    assert verdict(compared(*trials)).startswith("agentd failed: it exited with 3, not with 0; agentd.new failed: ")
+    found = compare_trials(COMMAND, "./agentd.new", "exit", *trials, expected=Expected(3))
+    assert (found.failures, found.is_alike) == (((), ()), True)
+
+
+def test_two_builds_with_one_file_name_are_called_by_their_paths() -> None:
+    trials = [starts("agentd", size_kib, [8]) for size_kib in (100, 60)]
+    found = compare_trials(("old/agentd",), "new/agentd", "exit", *trials)
+    assert verdict(found).startswith("A process of new/agentd costs 40 KiB less (-37.0%) than one of old/agentd, ")
+
+
+def test_a_note_on_a_start_names_the_build_that_was_started() -> None:
+    note = Note("moment-not-reached", "./agentd", "it ended first")
+    before, after = (
+        [one._replace(start=replace(one.start, notes=(note,))) for one in starts(name, 60, [8])]
+        for name in ("agentd", "agentd.new")
+    )
+    assert [one.subject for one in compared(before, after).notes] == ["./agentd", "./agentd.new"]
+
+
+def test_where_private_memory_is_not_known_nothing_is_claimed() -> None:
+    (known,) = starts("agentd", 100, [8])
+    unknown = Total(None, Evidence.MEASURED)
+    totals = known.start.audit.totals._replace(private=unknown, per_process=unknown)
+    blind = known._replace(start=replace(known.start, audit=replace(known.start.audit, totals=totals)))
+    found = compared([blind], [blind])
+    assert (found.private, found.per_process, found.is_noise) == (None, None, None)
+    assert verdict(found) == "A process of agentd.new costs what could not be measured. It behaves as before."
+
+
+def test_the_json_is_what_the_schema_says_and_names_both_builds() -> None:
+    found = builds_members(compared(starts("agentd", 100, (8, 8, 8)), starts("agentd.new", 60, (8, 8, 8)), 7), "1.0")
+    WRITTEN.validate({"schema": "footprint/1"} | found)
+    assert [found["target"][side]["name"] for side in ("old", "new")] == ["./agentd -v", "./agentd.new -v"]
+    private = next(one for one in found["figures"] if one["name"] == "private_bytes")
+    assert (private["delta_bytes"], private["delta_at_count_bytes"], private["is_noise"]) == (
+        -40 * KIB,
+        -280 * KIB,
+        False,
+    )
