@@ -14,12 +14,14 @@ from typing import NamedTuple
 import pytest
 
 from footprint.attribution.dependency_graph import DependencyGraph
+from footprint.errors import AccessError
 from footprint.findings.graph_rules.unused_library import unused_libraries
 from footprint.loader import Environment
 from footprint.model.finding import Confidence
 from footprint.sources.programs import Programs
 from footprint.verbs.libraries.call import libraries
 from footprint.verbs.survey.call import survey
+from footprint.verbs.whatif.call import whatif
 
 TOOLS = ("gcc", "patchelf")
 pytestmark = [
@@ -468,6 +470,8 @@ def test_packed_relocations_without_their_version_are_noted(tmp_path: Path) -> N
     assert "does not need version GLIBC_ABI_DT_RELR" in detail
     assert confidences(folder) == [MEDIUM]
     assert run(folder).code == NOT_STARTED
+    with pytest.raises(AccessError, match="does not start: it has RELR relocations"):
+        whatif([str(folder / "program")], drop=["libx.so"])
 
 
 @pytest.mark.parametrize(

@@ -133,6 +133,9 @@ def _graph(path: str, environment: Environment) -> DependencyGraph:
     if graph.link_map.missing:
         one = graph.link_map.missing[0]
         raise AccessError(path, f"it does not start: it needs {one.name}, and {one.cause}")
+    for failure in graph.start_failures:
+        if failure.slug == "does-not-start":
+            raise AccessError(failure.subject, f"{path} does not start: {failure.detail}")
     return graph
 
 
