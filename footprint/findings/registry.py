@@ -15,6 +15,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from footprint.model.allocator_account import AllocatorAccount
 from footprint.model.finding import Finding
 from footprint.model.row import Row
 
@@ -58,10 +59,12 @@ class LedgerFacts(NamedTuple):
     Attributes:
         rows: Its rows.
         page_bytes: The size of a page.
+        allocator: Its heap as the allocator has it; None where that was not read.
     """
 
     rows: tuple[Row, ...]
     page_bytes: int
+    allocator: AllocatorAccount | None = None
 
 
 class HeapFacts(NamedTuple):

@@ -305,3 +305,17 @@ def test_another_allocator_is_named_and_not_read(compiled: Path, name: str) -> N
     assert audit.allocator is None
     (note,) = [note for note in audit.notes if note.slug == "allocator-unread"]
     assert note.detail.startswith(f"{name} allocates for it")
+
+
+def test_a_heap_that_was_nearly_all_freed_is_a_finding_that_malloc_trim_proves(compiled: Path) -> None:
+    with running(program(compiled, SOURCE, "64 bits"), "nearly all freed") as process:
+        counted(process)
+        before = footprint.audit(process.pid, has_findings=True)
+        process.send_signal(signal.SIGUSR1)
+        counted(process)
+        after = footprint.audit(process.pid, has_findings=True)
+    (finding,) = [one for one in before.findings if one.rule == "free-heap"]
+    assert finding.saving_bytes == heap_bytes(before) - heap_bytes(after)
+    assert finding.confidence == "medium"
+    assert "free-heap" not in {one.rule for one in after.findings}
+    assert "free-heap" in {one.rule for one in after.searched_rules}

@@ -17,7 +17,6 @@ from footprint.model.audit import Audit
 from footprint.model.evidence import Evidence, weakest
 from footprint.model.finding import Confidence, Finding, SearchedRule
 from footprint.model.object_cost import ObjectCost
-from footprint.model.row import Row
 from footprint.model.totals import Total
 from footprint.process import Snapshot
 from footprint.process.descriptions import OpenFile
@@ -75,7 +74,7 @@ def audit_program(target: str, asked: AuditRequest) -> Audit:
     from footprint.verbs.duplicates.call import variables_in  # noqa: PLC0415 # debug information, which only findings need
 
     variables = variables_in(graph.objects[0].library.image, asked.debug, files.opened)
-    findings, searched = _file_findings(graph, found.ledger, variables, asked.doubtful_rules)
+    findings, searched = _file_findings(graph, found, variables, asked.doubtful_rules)
     told = replace(found, findings=findings, searched_rules=searched, objects=graph.object_costs())
     return with_files_told(told, files)
 
@@ -118,7 +117,7 @@ def audit_with_findings(
     )
     graph = Programs.of_process(snapshot, view, open_file=files.opened).graph_of(snapshot, view, found.ledger)
     variables = variables_of(snapshot, asked.debug, files.opened)
-    findings, searched = _file_findings(graph, found.ledger, variables, asked.doubtful_rules)
+    findings, searched = _file_findings(graph, found, variables, asked.doubtful_rules)
     known = [one for one in graph.predictions if one]
     totals = found.totals._replace(
         startup_min=Total(sum(one.startup_min_bytes for one in known), weakest(one.evidence for one in known)),
@@ -185,14 +184,15 @@ def _owner_names(found: Audit, pid: int) -> Callable[[str], str]:
 
 
 def _file_findings(
-    graph: DependencyGraph, ledger: tuple[Row, ...], variables: "Variables | None", doubtful_rules: frozenset[str]
+    graph: DependencyGraph, audit: Audit, variables: "Variables | None", doubtful_rules: frozenset[str]
 ) -> tuple[tuple[Finding, ...], tuple[SearchedRule, ...]]:
     """Run the rules that read files; return their findings, the largest saving first, and which rules were run.
 
     Doubtful findings on variables are left out, except those of `doubtful_rules`, and those of variables whose private
     bytes are known: these the process itself shows. If all files are stripped, their variables count as not searched.
     """
-    facts: dict[Fact, object] = {Fact.GRAPH: graph, Fact.LEDGER: LedgerFacts(ledger, graph.page_bytes)}
+    ledger = LedgerFacts(audit.ledger, graph.page_bytes, audit.allocator)
+    facts: dict[Fact, object] = {Fact.GRAPH: graph, Fact.LEDGER: ledger}
     if variables is not None:
         facts[Fact.VARIABLES] = variables
     found, left_out = [], Counter[str]()
