@@ -574,6 +574,17 @@ def test_paths_that_a_profile_names_are_read_only_where_they_are_files(capfdbina
     assert "it is not a regular file, its functions are not named" in shown.replace("\n    ", " ")
 
 
+@pytest.mark.parametrize("command", [b"./fifo", b"./folder", b"/bin/a\0b \xff", b"/" + b"a" * 70_000, b" ", b"./text"])
+def test_a_command_without_a_program_names_no_objects(capfdbinary: Captured, tmp_path: Path, command: bytes) -> None:
+    os.mkfifo(tmp_path / "fifo", 0o755)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "text").write_text("#!/bin/sh\n", encoding="utf-8")
+    (tmp_path / "text").chmod(0o755)
+    text = (ROOT / MASSIF).read_bytes().replace(b"cmd: ./heap", b"cmd: " + command)
+    answered = found(capfdbinary, profile(tmp_path, text))
+    assert [row["slug"] for row in answered["notes"]] == ["heap-objects-untold"]
+
+
 def test_what_one_profile_does_not_tell_is_no_difference(capfdbinary: Captured) -> None:
     # One run, in which 180,000 bytes were in use at the peak; massif tells the allocator's overhead, DHAT does not.
     for first, second in ((MASSIF, DHAT), (DHAT, MASSIF)):
