@@ -133,7 +133,10 @@ RULES: Final = (
 _OBJECTS: Final = ("libjemalloc", "libtcmalloc", "libmimalloc", "vgpreload_", "libheaptrack_preload")
 # Standard libraries call the program through these. If the compiler inlined the program's function, its memory is
 # theirs: the functions that call them are schedulers and start code.
-_CALL_BACKS: Final = ("::_M_invoke", "::_M_run", "::__rust_begin_short_backtrace", "::call_once")
+_CALL_BACKS: Final = (
+    *("::_M_invoke", "::_M_run", "::call_once", "::__rust_begin_short_backtrace"),
+    *("::__thread_proxy", "::__func::operator()", "::__call_impl"),  # libc++
+)
 _ANONYMOUS: Final = "(anonymous namespace)::"
 _CRATES: Final = ("alloc::", "core::", "std::", "hashbrown::", "indexmap::")
 _STEP: Final = re.compile(r"operator(?:\(\)|\[\]|<=>|<<|>>|->|[<> ])?|->|\(anonymous namespace\)| as |[<>()\[\]{} ]")
@@ -179,7 +182,7 @@ class Allocators:
         if found in {USER, _OPERATORS} or not any(part in function for part in (":", " ", "(")):
             return found
         plain, has_arguments = _plain(function[:_LONGEST_NAME])
-        found = self._match(plain.removeprefix(_ANONYMOUS))
+        found = self._match(plain) or self._match(plain.removeprefix(_ANONYMOUS))
         if found == _RUST and has_arguments:
             # A namespace of C++: names of Rust have no arguments.
             return ""

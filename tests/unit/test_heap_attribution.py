@@ -93,6 +93,9 @@ def test_functions_of_the_programs_own_that_hand_memory_on_can_be_named() -> Non
     assert attributed(stack) == [(LIB, "pool_take(int)", 50)]
     assert attributed(stack, allocators=("pool_*",)) == [(LIB, "arena::grow(int)", 50)]
     assert attributed(stack, allocators=("pool_take", "arena::grow(int)")) == [(PROGRAM, "f", 50)]
+    hidden = line(50, 0x11, "(anonymous namespace)::take(int)", LIB, line(50, 0x13, "f", PROGRAM))
+    for name in ("(anonymous namespace)::take", "(anonymous namespace)::*", "take"):
+        assert attributed(hidden, allocators=(name,)) == [(PROGRAM, "f", 50)]
 
 
 def test_where_nobody_else_is_known_the_outermost_function_that_hands_memory_on_has_it() -> None:
@@ -174,6 +177,8 @@ def test_functions_that_only_hand_memory_on_are_known_by_name(name: str) -> None
         "app::load()::{lambda()#1}::operator()() const",
         "std::_Function_handler<int (), app::load()::{lambda()#1}>::_M_invoke(std::_Any_data const&)",
         "std::thread::_State_impl<std::thread::_Invoker<std::tuple<app::load()::{lambda()#1}> > >::_M_run()",
+        "void* std::__1::__thread_proxy<std::__1::tuple<app::load()::$_0> >(void*)",
+        "std::__1::__function::__func<app::load()::$_0, void ()>::operator()()",
         "core::Engine::load()",
         "<app::Row as core::clone::Clone>::clone",
         "<[T] as app::Rows>::load",
