@@ -453,7 +453,8 @@ def _not_searched(budget: Budget, audit: "Audited") -> str:
     if fact_of(budget.name) is Fact.HEAP:
         return f"{name} was not looked into for that: `--heap` joins a profile"
     if not covers_files(audit):
-        return f"{name} was not looked into for that: `--findings` does so for a live process; for a run, check its program"
+        how = "`--findings` does so for a live process; for a run, check its program"
+        return f"{name} was not looked into for that: {how}"
     if not covers(audit, budget.name):
         return f"{name} has no symbols, so its variables are not known: keep its debug file, or do not strip it"
     return (
