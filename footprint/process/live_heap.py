@@ -10,12 +10,16 @@ from footprint.process.mappings import Mapping
 from footprint.process.process_memory import ProcessMemory, word_bytes_of
 from footprint.process.snapshot import Snapshot, process_folder
 
-__all__ = ("read_live_heap",)
+__all__ = ("MOST_CHUNKS", "MOST_CHUNKS_OF_A_SEARCH", "read_live_heap")
 
 MOST_CHUNKS: Final = 2 << 20
 """A heap with more is not read to its end: a million chunks take up to a second."""
+MOST_CHUNKS_OF_A_SEARCH: Final = 64 << 20
+"""The same where time matters less."""
 _LIBC: Final = re.compile(r"/libc(?:\.so\.6|-2\.[0-9]+\.so)(?: \(deleted\))?$")
-_OTHERS: Final = re.compile(r"/(?:lib(jemalloc|mimalloc|tcmalloc|scudo|hoard|snmalloc|rpmalloc)|ld-(musl)-)[^/]*$")
+_OTHERS: Final = re.compile(
+    r"/(?:lib(jemalloc|mimalloc|tcmalloc|scudo|hoard|snmalloc|rpmalloc)|ld-(musl)-)[^/]*$|linux-(musl)[^/]*/libc\.so$"
+)
 _NAMED: Final = "[anon: glibc: malloc"  # glibc 2.39 with glibc.mem.decorate_maps
 
 
@@ -88,4 +92,4 @@ def _other_allocator(mapping: Mapping) -> str | None:
     if mapping.permissions[2] != "x":
         return None
     found = _OTHERS.search(mapping.name)
-    return None if found is None else found.group(1) or found.group(2)
+    return None if found is None else next(filter(None, found.groups()))

@@ -1,6 +1,7 @@
 """The heap of live processes against what their own malloc counts: mallinfo2, malloc_usable_size, malloc_trim."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -13,8 +14,12 @@ from typing import NamedTuple
 import pytest
 
 import footprint
+from footprint.elf import read_image
+from footprint.elf.notes import build_id
 from footprint.model.audit import Audit
 from footprint.model.row import MemoryKind
+from footprint.process.glibc.free_lists import TCACHES
+from footprint.process.glibc.words import LAYOUTS
 
 SOURCE = r"""
 #include <malloc.h>
@@ -319,3 +324,38 @@ def test_a_heap_that_was_nearly_all_freed_is_a_finding_that_malloc_trim_proves(c
     assert finding.confidence == "medium"
     assert "free-heap" not in {one.rule for one in after.findings}
     assert "free-heap" in {one.rule for one in after.searched_rules}
+
+
+def test_the_layouts_are_those_of_the_debug_information_of_this_c_library() -> None:
+    library = Path("/lib/x86_64-linux-gnu/libc.so.6")
+    if not library.exists() or shutil.which("gdb") is None:
+        pytest.skip("needs gdb, and glibc for x86-64 where Debian has it")
+    identity = build_id(read_image(library.read_bytes(), str(library))) or ""
+    debug = Path("/usr/lib/debug/.build-id", identity[:2], f"{identity[2:]}.debug")
+    if not debug.exists():
+        pytest.skip("needs the debug file of the C library")
+    names = ("malloc_state", "malloc_par", "_heap_info", "tcache_perthread_struct")
+    words = [part for name in names for part in ("-ex", f"ptype /o struct {name}")]
+    done = subprocess.run(["gdb", "-q", "-nx", "-batch", *words, debug], text=True, capture_output=True, check=True)
+    text = done.stdout
+    arena, parameters, heap, lists = (
+        {
+            member: int(offset)
+            for offset, member in re.findall(r"/\* +(\d+) +\| +\d+ \*/[^;{]*?(\w+)(?:\[\d+\])?;", body)
+        }
+        for body in text.split("type = struct ")[1:]
+    )
+    sizes = [int(size) for size in re.findall(r"total size \(bytes\): +(\d+)", text)]
+    layout = LAYOUTS[8]
+    bins = layout.bins_offsets[0]
+    assert arena["bins"] == bins
+    assert (arena["fastbinsY"], arena["top"]) == (bins - 8 * (layout.fastbin_count + 2), bins - 16)
+    behind = bins + 254 * 8 + 16
+    assert [arena[name] for name in ("next", "system_mem", "max_system_mem")] == [behind, behind + 24, behind + 32]
+    # Two words and half a word are between the four counts and the start of the heap.
+    assert parameters["sbrk_base"] - parameters["mmapped_mem"] == 16
+    assert parameters["mmapped_mem"] - parameters["n_mmaps"] == 20
+    assert [heap[name] for name in ("ar_ptr", "prev", "size")] == [0, 8, 16]
+    assert sizes[2] == layout.info_bytes[0]
+    assert (lists["counts"], lists["entries"]) == (0, TCACHES[0].list_count * TCACHES[0].count_bytes)
+    assert sizes[3] == TCACHES[0].size_bytes(8)

@@ -59,7 +59,7 @@ class ChunkWalk:
                     self.free.extend((last, at))
                 return
             if self.count > most_count:
-                raise MisfitError(f"it has more than {most_count:,} chunks")
+                raise MisfitError("it has more chunks than are read (with --findings up to 64 million)")
         if at == self._span.end_addr and self._span.is_last:
             # Meanwhile the last chunks were freed, and are what was never handed out.
             self.count, self.top_addr = self.count - 1, last

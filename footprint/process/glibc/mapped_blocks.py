@@ -9,7 +9,8 @@ __all__ = ("MappedBlock", "MappedCounts", "find_mapped_blocks", "mapped_counts")
 
 _IS_MAPPED, _FLAGS = 2, 7
 _COUNTS_BYTES: Final = 16  # number now, most allowed, most so far, whether the threshold is fixed
-_MOST_PAGES: Final = 1 << 14
+_WINDOW_BYTES: Final = 1 << 17
+_MOST_SEARCHED_BYTES: Final = 1 << 30
 _MOST_ALIGNED_BITS: Final = 31
 
 
@@ -79,15 +80,26 @@ def _blocks(
             count, at = count - 1, block.end_addr
             yield block
         rests.append((at, end))
-    pages_left = _MOST_PAGES
+    bytes_left = _MOST_SEARCHED_BYTES
     for start, end in rests:
         at = words.memory.skip(start, end)
-        while count and pages_left and at < end:
-            block, pages_left = _block_at(words, at, end, page_bytes), pages_left - 1
+        while count and bytes_left > 0 and at < end:
+            page = _likely_page(words, at, end, page_bytes)
+            bytes_left -= page - at + page_bytes
+            block = _block_at(words, page, end, page_bytes)
             if block:
                 count -= 1
                 yield block
-            at = words.memory.skip(block.end_addr if block else at - at % page_bytes + page_bytes, end)
+            at = words.memory.skip(block.end_addr if block else page + page_bytes, end)
+
+
+def _likely_page(words: ProcessWords, at: int, end: int, page_bytes: int) -> int:
+    """Return the first page that may begin with the header of a block, or the last one that was looked at."""
+    word, start = words.layout.word_bytes, at - at % page_bytes
+    told = words.of(words.memory.read(start, min(_WINDOW_BYTES, end - start)))
+    sizes = told[(ALIGNMENT - words.header_bytes) // word + 1 :: page_bytes // word].tolist()
+    place = next((place for place, size in enumerate(sizes) if size & _FLAGS == _IS_MAPPED), len(sizes) - 1)
+    return start + max(0, place) * page_bytes
 
 
 def _block_at(words: ProcessWords, page: int, end: int, page_bytes: int) -> MappedBlock | None:

@@ -114,6 +114,7 @@ def audit_with_findings(
         has_page_maps=asked.has_page_maps,
         open_files=open_files,
         has_heap=open_files is None,
+        has_whole_heap=True,
     )
     graph = Programs.of_process(snapshot, view, open_file=files.opened).graph_of(snapshot, view, found.ledger)
     variables = variables_of(snapshot, asked.debug, files.opened)

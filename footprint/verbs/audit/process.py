@@ -41,6 +41,7 @@ def audit_of(  # noqa: PLR0913 # all but the first three have their name
     open_files: Sequence[OpenFile] | None = None,
     constants: KernelConstants | None = None,
     has_heap: bool = False,
+    has_whole_heap: bool = False,
 ) -> Audit:
     """Audit a process that was read already; its files are opened now, so a live one must still be there.
 
@@ -55,6 +56,7 @@ def audit_of(  # noqa: PLR0913 # all but the first three have their name
         open_files: The open file descriptions that it pays for; read from a live process without it.
         constants: What its kernel spends on each thing; those that are known of its host without it.
         has_heap: Whether the structures of its allocator and of its threads are read, if it is live.
+        has_whole_heap: Whether those of the allocator are read however many they are.
     """
     files = files or files_of(snapshot, debug, root)
     files.drop_if_many()
@@ -65,7 +67,7 @@ def audit_of(  # noqa: PLR0913 # all but the first three have their name
     parent_notes: Sequence[Note] = ()
     if snapshot.is_live and question.model in {None, Model.FORK}:
         parent, parent_notes = _fork_parent(snapshot, constants)
-    heap, heap_notes = _heap_of(snapshot) if has_heap else (None, ())
+    heap, heap_notes = _heap_of(snapshot, is_whole=has_whole_heap) if has_heap else (None, ())
     with _presence(snapshot, is_wanted=has_page_maps) as presence:
         found = audit_snapshot(
             snapshot,
@@ -85,12 +87,13 @@ def audit_of(  # noqa: PLR0913 # all but the first three have their name
     return with_files_told(found, files, known)
 
 
-def _heap_of(snapshot: Snapshot) -> "tuple[HeapRanges | None, tuple[Note, ...]]":
+def _heap_of(snapshot: Snapshot, *, is_whole: bool) -> "tuple[HeapRanges | None, tuple[Note, ...]]":
     """Read the heap of a process, as its allocator has it."""
     from footprint.attribution.heap_ranges import HeapRanges  # noqa: PLC0415 # only a single live process needs it
-    from footprint.process.live_heap import read_live_heap  # noqa: PLC0415 # the same
+    from footprint.process import live_heap  # noqa: PLC0415 # the same
 
-    heap, notes = read_live_heap(snapshot)
+    most_chunks = live_heap.MOST_CHUNKS_OF_A_SEARCH if is_whole else live_heap.MOST_CHUNKS
+    heap, notes = live_heap.read_live_heap(snapshot, most_chunks)
     return None if heap is None else HeapRanges(heap, snapshot.page_bytes), notes
 
 
