@@ -63,7 +63,7 @@ def _notes(heap: GlibcHeap | None, snapshot: Snapshot) -> tuple[Note, ...]:
         is_expected = "[heap]" in names and any(map(_LIBC.search, names))
         return (Note("allocator-unread", source, detail),) if is_expected else ()
     notes = [
-        Note("allocator-unread", source, f"a part of its heap is not told apart: {cause}") for cause in heap.causes
+        Note("allocator-unread", source, f"a part of its heap could not be read: {cause}") for cause in heap.causes
     ]
     if heap.is_changing:
         detail = (

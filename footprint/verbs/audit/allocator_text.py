@@ -28,4 +28,6 @@ def allocator_blocks(account: AllocatorAccount) -> list[Block]:
         ("    whole pages", account.trimmable_bytes, "malloc_trim(0) returns them to the kernel"),
     ]
     rows = tuple((label, format_bytes(size_bytes), remark) for label, size_bytes, remark in facts)
-    return [Heading(f"The heap as {account.allocator} has it, {format_bytes(account.held_bytes)}"), Facts(rows)]
+    part = ", as far as it could be read" if account.unread else ""
+    heading = f"The heap as {account.allocator} has it, {format_bytes(account.held_bytes)}{part}"
+    return [Heading(heading), Facts(rows)]
