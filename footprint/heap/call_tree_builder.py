@@ -2,7 +2,9 @@
 
 from array import array
 from collections.abc import Iterable, Sequence
-from itertools import chain, pairwise, repeat
+from itertools import chain, pairwise
+from operator import mul
+from struct import iter_unpack
 from typing import Final, NamedTuple
 
 from footprint.errors import InputError
@@ -28,9 +30,15 @@ class CallTreeBuilder:
 
     def add(self, frames: Iterable[int]) -> int:
         """Add a stack, the innermost frame first; return the node where it ends."""
-        stack, node = list(frames), 0
+        parents, indexes, others = self._parents, self._frame_indexes, self._other_children
+        stack, node, count = list(frames), 0, len(parents)
         for at, frame in enumerate(stack):
-            known = self._child(node, frame)
+            # As `_child`, without a call: a profile has many frames.
+            behind = node + 1
+            if behind < count and indexes[behind] == frame and parents[behind] == node:
+                node = behind
+                continue
+            known = others.get(node << 32 | frame)
             if known is None:
                 return self._append(node, stack[at:])
             node = known
@@ -112,4 +120,6 @@ class _Runs(NamedTuple):
             totals[self.parents[number - 1]] += totals[number]
         if totals[0] > MOST_AMOUNT:
             raise InputError(source, "its amounts add up to more than an address space")
-        return array("q", chain.from_iterable(map(repeat, totals, self.lengths)))
+        # The eight bytes of each amount, as often as its run has nodes.
+        amounts_bytes = chain.from_iterable(iter_unpack("8s", array("q", totals)))
+        return array("q", b"".join(map(mul, amounts_bytes, self.lengths)))

@@ -3,22 +3,27 @@
 Source: the notes on the file format in dhat/dh_main.c of Valgrind 3.15 to 3.28.
 """
 
-import json
-from collections.abc import Iterable
+from array import array
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any, Final
 
 from footprint.errors import InputError, Note, UnsupportedError
 from footprint.heap.call_tree_builder import MOST_AMOUNT, CallTreeBuilder
+from footprint.heap.json_stream import JsonStream
 from footprint.heap.labels import read_label
 from footprint.heap.profile import CallTree, Counted, Frame, HeapSnapshot, Profile, Tally
 
 __all__ = ("looks_like_dhat", "read_dhat")
 
-_MOST_BYTES: Final = 128 << 20
-# Each object and list has more text than this; a text of brackets alone would fill the memory.
-_LEAST_BYTES_PER_BRACKET: Final = 12
-_MOST_DIGITS: Final = 640  # the smallest limit that Python has; an amount has 20
 _COUNTED: Final = {"copy": Counted.COPIES, "ad-hoc": Counted.EVENTS}
+# The amounts of a point, by the list of the points: version 1 has `aps`.
+_AMOUNTS: Final = {
+    "pps": ("tb", "tbk", "tl", "gb", "gbk", "eb", "ebk", "rb", "wb"),
+    "aps": ("tb", "tbk", "tli", "gb", "gbk", "fb", "fbk", "rb", "wb"),
+}
+_NO_AMOUNT: Final = -1
+_MOST_FRAMES: Final = 1 << 30
 _TALLIES: Final = {Counted.HEAP: "allocated", Counted.COPIES: "copied", Counted.EVENTS: "occurred"}
 
 
@@ -32,9 +37,9 @@ def read_dhat(pieces: Iterable[bytes], source: str) -> Profile:
 
     Raises:
         InputError: Where it is not the JSON of DHAT.
-        UnsupportedError: Where its version is newer, or it is too long to hold in memory as JSON.
+        UnsupportedError: Where its version is newer.
     """
-    facts = _Object(_parsed(_whole(pieces, source), source), "the file", source)
+    facts, found = _read(pieces, source)
     version = facts.amount("dhatFileVersion")
     if version not in {1, 2}:
         raise UnsupportedError(source, f"version {version} of a DHAT file: only 1 and 2 are supported")
@@ -43,18 +48,15 @@ def read_dhat(pieces: Iterable[bytes], source: str) -> Profile:
     counted = _COUNTED.get(mode, Counted.HEAP)
     points_key, peak_key, end_key, left_key = ("aps", "mi", "ei", "fb") if version == 1 else ("pps", "tg", "te", "eb")
     lives_key = "tli" if version == 1 else "tl"
-    labels = facts.entries("ftbl")
-    if not all(isinstance(label, str) for label in labels):
-        raise InputError(source, "`ftbl` has an entry that is not a string")
-    frames = tuple(read_label(str(label)) for label in labels) or (Frame(label="[root]"),)
-    points = [_Object(point, f"a point of `{points_key}`", source) for point in facts.entries(points_key)]
-    stacks = CallTreeBuilder()
-    ends = [stacks.add(point.frames(len(frames))) for point in points]
+    frames = facts.frames() or (Frame(label="[root]"),)
+    points = found.get(points_key)
+    if points is None:
+        raise InputError(source, f"the file: `{points_key}` is not a list")
+    points.check_frames(len(frames))
 
     def tree(key: str, *, has_blocks: bool = True) -> CallTree:
-        sizes = [point.amount(key, 0) for point in points]
-        counts = [point.amount(f"{key}k", 0) for point in points] if has_blocks else None
-        return stacks.tree(frames, ends, sizes, counts, source)
+        counts = points.amounts(f"{key}k") if has_blocks else None
+        return points.stacks.tree(frames, points.ends, points.amounts(key), counts, source)
 
     snapshots: tuple[HeapSnapshot, ...] = ()
     if facts.is_on("bklt") and counted is Counted.HEAP:
@@ -68,7 +70,7 @@ def read_dhat(pieces: Iterable[bytes], source: str) -> Profile:
     if facts.is_on("bkacc") and counted is Counted.HEAP:
         tallies += [Tally(name, tree(key, has_blocks=False)) for name, key in (("read", "rb"), ("written", "wb"))]
     # In a long run these exceed a column: then there is no tally of lives.
-    if snapshots and sum(point.amount(lives_key, 0) for point in points) <= MOST_AMOUNT:
+    if snapshots and sum(points.amounts(lives_key)) <= MOST_AMOUNT:
         tallies.append(Tally("lived", tree(lives_key, has_blocks=False)))
     notes: tuple[Note, ...] = ()
     if counted is not Counted.HEAP:
@@ -89,82 +91,105 @@ def read_dhat(pieces: Iterable[bytes], source: str) -> Profile:
     )
 
 
-def _whole(pieces: Iterable[bytes], source: str) -> bytes:
-    parts, total_bytes = [], 0
-    for piece in pieces:
-        total_bytes += len(piece)
-        if total_bytes > _MOST_BYTES:
-            raise UnsupportedError(source, f"longer than {_MOST_BYTES:,} bytes: too long to hold in memory as JSON")
-        parts.append(piece)
-    return b"".join(parts)
+def _read(pieces: Iterable[bytes], source: str) -> tuple["_Facts", dict[str, "_Points"]]:
+    """Read the members of the file, and its points: a large file has millions of these."""
+    stream = JsonStream(pieces, "the JSON of DHAT", source, _mended)
+    facts, found = _Facts(source), dict[str, _Points]()
+    for key, value in stream.members({*_AMOUNTS, "ftbl"}):
+        if not isinstance(value, Iterator):
+            facts.members[key] = value
+            found.pop(key, None)
+        elif key == "ftbl":
+            labels = chain.from_iterable(value)
+            facts.members[key] = [read_label(label) if isinstance(label, str) else None for label in labels]
+        else:
+            found[key] = _Points(key, value, source)
+    return facts, found
 
 
-def _parsed(data: bytes, source: str) -> dict[str, Any]:
+def _mended(text: str) -> str:
     # DHAT writes the opening bracket of `fs` with the first frame: it is missing where all frames were omitted. Strings
-    # cannot contain this text, because quotes are escaped there. Names come from the program, in any encoding.
-    if (data.count(b"{") + data.count(b"[")) * _LEAST_BYTES_PER_BRACKET > len(data) + 4096:
-        raise InputError(source, "not the JSON of DHAT: it is mostly brackets")
-    text = data.replace(b'"fs":]', b'"fs":[]').decode("utf-8", "surrogateescape")
-    try:
-        facts = json.loads(text, strict=False, parse_int=_integer, parse_constant=_no_number)
-    except json.JSONDecodeError as error:
-        offset = len(text[: error.pos].encode("utf-8", "surrogateescape"))
-        raise InputError(source, f"not the JSON of DHAT: {error.msg}", offset) from error
-    except (ValueError, RecursionError) as error:
-        raise InputError(source, f"not the JSON of DHAT: {error}") from error
-    if not isinstance(facts, dict):
-        raise InputError(source, "not the JSON of DHAT: not an object", 0)
-    return facts
+    # cannot contain this text, because quotes are escaped there.
+    return text.replace('"fs":]', '"fs":[]')
 
 
-def _integer(digits: str) -> int:
-    if len(digits) > _MOST_DIGITS:
-        raise ValueError(f"an integer of {len(digits)} digits")
-    return int(digits)
+class _Points:
+    """The points of a list, as columns.
+
+    Attributes:
+        stacks: The call stacks.
+        ends: The node where that of each point ends.
+    """
+
+    def __init__(self, key: str, parts: Iterable[list[Any]], source: str) -> None:
+        self._what, self._source = f"a point of `{key}`", source
+        self._columns = {name: array("q") for name in _AMOUNTS[key]}
+        self._last_frame = 0
+        self.stacks, self.ends = CallTreeBuilder(), list[int]()
+        for points in parts:
+            if {*map(type, points)} != {dict}:
+                raise InputError(source, f"{self._what} is not an object")
+            self.ends += map(self.stacks.add, self._checked([point.get("fs") for point in points]))
+            for name, column in self._columns.items():
+                amounts = [point.get(name, 0) for point in points]
+                if {*map(type, amounts)} != {int} or min(amounts) < 0 or max(amounts) > MOST_AMOUNT:
+                    amounts = [_NO_AMOUNT]
+                column.extend(amounts)
+
+    def _checked(self, stacks: list[Any]) -> list[list[int]]:
+        """Return the indexes of the frames of points, the innermost first."""
+        if {*map(type, stacks)} != {list}:
+            raise InputError(self._source, f"{self._what}: `fs` is not a list")
+        places = [*chain.from_iterable(stacks), 0]
+        if {*map(type, places)} != {int} or min(places) < 0 or max(places) > _MOST_FRAMES:
+            raise InputError(self._source, f"{self._what}: a frame that is not in `ftbl`")
+        self._last_frame = max(self._last_frame, *places)
+        return stacks
+
+    def check_frames(self, count: int) -> None:
+        """Refuse frames that the file does not have."""
+        if self._last_frame >= count:
+            raise InputError(self._source, f"{self._what}: a frame that is not in `ftbl`")
+
+    def amounts(self, name: str) -> "array[int]":
+        """Return one amount of each point."""
+        column = self._columns[name]
+        if column and min(column) == _NO_AMOUNT:
+            raise InputError(self._source, f"{self._what}: `{name}` is not an amount")
+        return column
 
 
-def _no_number(word: str) -> None:
-    raise ValueError(f"{word} is not a number")
+class _Facts:
+    """The other members of the file; one of another type than the requested one is an error."""
 
-
-class _Object:
-    """An object of the file; a member of another type than the requested one is an error."""
-
-    def __init__(self, members: object, what: str, source: str) -> None:
-        if not isinstance(members, dict):
-            raise InputError(source, f"{what} is not an object")
-        self._members, self._what, self._source = members, what, source
+    def __init__(self, source: str) -> None:
+        self.members: dict[str, Any] = {}
+        self._source = source
 
     def __contains__(self, key: str) -> bool:
-        return key in self._members
+        return key in self.members
 
     def is_on(self, key: str) -> bool:
         """Return whether a switch is on; a missing switch is on."""
-        return self._members.get(key, True) is not False
+        return self.members.get(key, True) is not False
 
     def amount(self, key: str, default: int | None = None) -> int:
-        value = self._members.get(key, default)
+        value = self.members.get(key, default)
         if type(value) is not int or not 0 <= value <= MOST_AMOUNT:
-            raise InputError(self._source, f"{self._what}: `{key}` is not an amount")
+            raise InputError(self._source, f"the file: `{key}` is not an amount")
         return value
 
     def text(self, key: str, default: str) -> str:
-        value = self._members.get(key, default)
+        value = self.members.get(key, default)
         if not isinstance(value, str):
-            raise InputError(self._source, f"{self._what}: `{key}` is not a string")
+            raise InputError(self._source, f"the file: `{key}` is not a string")
         return value
 
-    def entries(self, key: str) -> list[object]:
-        value = self._members.get(key)
+    def frames(self) -> tuple[Frame, ...]:
+        """Return the frames of the table."""
+        value = self.members.get("ftbl")
         if not isinstance(value, list):
-            raise InputError(self._source, f"{self._what}: `{key}` is not a list")
-        return value
-
-    def frames(self, count: int) -> list[int]:
-        """Return the indexes of the frames of a point, the innermost first."""
-        places: list[int] = []
-        for place in self.entries("fs"):
-            if type(place) is not int or not 0 <= place < count:
-                raise InputError(self._source, f"{self._what}: a frame that is not in `ftbl`")
-            places.append(place)
-        return places
+            raise InputError(self._source, "the file: `ftbl` is not a list")
+        if None in value:
+            raise InputError(self._source, "`ftbl` has an entry that is not a string")
+        return tuple(value)

@@ -1,0 +1,175 @@
+"""The members of a large JSON object, read from pieces of its text: few of its values are in memory at a time."""
+
+import json
+import re
+from codecs import getincrementaldecoder
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import Any, Final, cast
+
+from footprint.errors import InputError
+
+__all__ = ("JsonStream",)
+
+_MOST_VALUE_CHARS: Final = 16 << 20
+# Each object and list has more text than this; a text of brackets alone would fill the memory.
+_LEAST_BYTES_PER_BRACKET: Final = 12
+_SPARE_BYTES: Final = 4096
+# Valgrind begins the line of an element of a list so.
+_LINE_OF_ELEMENT: Final = "\n ,"
+_SPACE: Final = re.compile(r"[ \t\n\r]*")
+# A comma or an end, and the character behind it.
+_DELIMITER: Final = re.compile(r"[ \t\n\r]*([,}\]])[ \t\n\r]*(?=[^ \t\n\r])")
+
+
+class JsonStream:
+    """A JSON object that is read member by member.
+
+    Args:
+        pieces: The pieces of the text. Bytes that are not UTF-8 are kept.
+        what: What the text should be, for messages.
+        source: The name of the file, for messages.
+        mend: Corrects a part of the text that was not read yet.
+    """
+
+    def __init__(self, pieces: Iterable[bytes], what: str, source: str, mend: Callable[[str], str]) -> None:
+        self._pieces, self._what, self._source, self._mend = iter(pieces), what, source, mend
+        self._decode = getincrementaldecoder("utf-8")("surrogateescape").decode
+        # The scanner of the library, in C. It raises StopIteration where there is no value.
+        self._scan: Any = json.JSONDecoder(strict=False, parse_constant=_no_number).scan_once  # type: ignore[attr-defined]
+        # The text that is not yet read starts at `_at`; `_offset` is that of the first character.
+        self._text, self._at, self._offset = "", 0, 0
+        self._read_bytes = self._bracket_count = 0
+        self._batched = -1
+
+    def members(self, lists: Collection[str]) -> Iterator[tuple[str, Any]]:
+        """Yield the key and the value of each member.
+
+        A list with one of some keys is an iterator of parts of the list, and must be used up.
+
+        Raises:
+            InputError: Where the text is damaged, or not an object.
+        """
+        if self._character() != "{":
+            raise self._error("not an object", 0)
+        self._at += 1
+        is_open = self._character() != "}"
+        self._at += not is_open
+        while is_open:
+            if self._character() != '"':
+                raise self._error("Expecting property name enclosed in double quotes", self._at)
+            key = self._value()
+            if self._character() != ":":
+                raise self._error("Expecting ':' delimiter", self._at)
+            self._at += 1
+            if key in lists and self._character() == "[":
+                yield key, self._elements()
+            else:
+                yield key, self._value()
+            is_open = self._has_next("}")
+        if self._character():
+            raise self._error("Extra data", self._at)
+
+    def _elements(self) -> Iterator[list[Any]]:
+        self._at += 1
+        if self._character() == "]":
+            self._at += 1
+            return
+        while True:
+            some = self._batch()
+            if some:
+                yield some
+            yield [self._value()]
+            if not self._has_next("]"):
+                return
+
+    def _batch(self) -> list[Any]:
+        """Return most elements of the text in memory, read at once; none where they are not on lines of their own."""
+        if self._batched == self._offset:
+            return []
+        self._batched = self._offset
+        end = self._text.rfind(_LINE_OF_ELEMENT, self._at)
+        part = f"[{self._text[self._at : end]}]"
+        try:
+            some, length = self._scan(part, 0)
+        # What is wrong is found where the elements are read one by one.
+        except (StopIteration, ValueError, RecursionError):
+            return []
+        if end < 0 or length < len(part):
+            return []
+        self._at = end + len(_LINE_OF_ELEMENT)
+        return cast("list[Any]", some)
+
+    def _has_next(self, end: str) -> bool:
+        """Step over a comma or the end; return whether it is a comma."""
+        found = _DELIMITER.match(self._text, self._at)
+        character = found[1] if found else self._character()
+        if character not in {",", end}:
+            raise self._error("Expecting ',' delimiter", self._at)
+        self._at = found.end() if found else self._at + 1
+        return character == ","
+
+    def _value(self) -> Any:  # noqa: ANN401 # any JSON
+        self._character()
+        while True:
+            try:
+                value, end = self._scan(self._text, self._at)
+            except StopIteration as stop:
+                error = self._error("Expecting value", stop.value)
+            except json.JSONDecodeError as damage:
+                error = self._error(damage.msg, damage.pos)
+            except (ValueError, RecursionError) as damage:
+                raise self._error(str(damage), self._at) from damage
+            else:
+                # A number may go on in the next piece.
+                is_whole = end < len(self._text) and self._text[end] not in ".eE"
+                if is_whole or self._text[end - 1] in '}]"' or not self._has_more():
+                    self._at = end
+                    return value
+                continue
+            # The value may be cut at the end of the piece.
+            if len(self._text) - self._at > _MOST_VALUE_CHARS or not self._has_more():
+                raise error
+
+    def _character(self) -> str:
+        """Step over space; return the character behind it, "" at the end of the text."""
+        while True:
+            found = _SPACE.match(self._text, self._at)
+            self._at = found.end() if found else self._at
+            if self._at < len(self._text):
+                return self._text[self._at]
+            if not self._has_more():
+                return ""
+
+    def _has_more(self) -> bool:
+        """Read on, as much as is left to read at least; return whether there was more."""
+        rest = self._text[self._at :]
+        parts, least_bytes = [rest], len(rest)
+        is_read = False
+        for piece in self._pieces:
+            is_read = True
+            parts.append(self._decode(piece))
+            self._read_bytes += len(piece)
+            self._bracket_count += piece.count(b"{") + piece.count(b"[")
+            if self._bracket_count * _LEAST_BYTES_PER_BRACKET > self._read_bytes + _SPARE_BYTES:
+                raise InputError(self._source, f"not {self._what}: it is mostly brackets")
+            least_bytes -= len(piece)
+            if least_bytes <= 0:
+                break
+        else:
+            last = self._decode(b"", final=True)
+            is_read = is_read or bool(last)
+            parts.append(last)
+        self._offset += _byte_count(self._text[: self._at])
+        self._text, self._at = self._mend("".join(parts)), 0
+        return is_read
+
+    def _error(self, cause: str, at: int) -> InputError:
+        return InputError(self._source, f"not {self._what}: {cause}", self._offset + _byte_count(self._text[:at]))
+
+
+def _byte_count(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogateescape"))
+
+
+def _no_number(word: str) -> None:
+    raise ValueError(f"{word} is not a number")
