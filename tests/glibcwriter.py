@@ -28,6 +28,8 @@ class Pages:
     def __init__(self) -> None:
         self.pages: dict[int, bytearray] = {}
         self.read_bytes = 0
+        self.read_count = 0
+        self.skipped: list[tuple[int, int]] = []
 
     def write(self, addr: int, data: bytes) -> None:
         for offset, byte in enumerate(data):
@@ -46,9 +48,11 @@ class Pages:
             number += 1
         data = bytes(found[addr % PAGE : addr % PAGE + size_bytes])
         self.read_bytes += len(data)
+        self.read_count += 1
         return data
 
     def skip(self, addr: int, end_addr: int) -> int:
+        self.skipped.append((addr, end_addr))
         there = [page * PAGE for page in self.pages if addr < (page + 1) * PAGE and page * PAGE < end_addr]
         return max(addr, min(there)) if there else end_addr
 

@@ -217,3 +217,80 @@ def test_a_list_that_leads_nowhere_ends() -> None:
         written.words(place, (place >> 12) ^ told)
         # The second is one that the program may have: it is live.
         assert sizes(only_region(written).cached) == [48]
+
+
+def test_holes_are_passed_over_only_where_a_block_is_missing() -> None:
+    written, addr = HeapWriter(), MAPPED[8]
+    written.main_heap(Chunk(32))
+    written.parameters(1, 16 * PAGE)
+    written.mapped_block(addr, 16 * PAGE)
+    heap = read(written, [(addr, addr + 16 * PAGE), (addr + (1 << 30), addr + (1 << 44))])
+    assert heap is not None
+    assert len(heap.mapped) == 1
+    assert [one for one in written.memory.skipped if one[0] >= addr] == []
+
+
+def test_blocks_as_large_as_the_lists_of_a_thread_are_told_apart_without_reading_each() -> None:
+    written = HeapWriter()
+    first, _ = written.main_heap(*[Chunk(0x290)] * 900)
+    for number in range(1, 901):
+        # Counts that are not 0, and no pointers; the last ones are zeros.
+        written.words(first + number * 0x290 + 16, *[number % 1000] * 80)
+    region = only_region(written)
+    assert (region.own_bytes, region.live_count) == (0x290, 900)
+    assert written.memory.read_count < 200
+
+
+def test_heaps_that_lead_to_each_other_end() -> None:
+    written = HeapWriter()
+    arena = written.thread_heaps([Chunk(64)], [Chunk(64)])
+    written.main_heap(Chunk(32), next_addr=arena)
+    last = written.thread_addr + (64 << 20)
+    written.words(last, arena, last, PAGE)  # the heap before it is this one
+    written.words(arena + written.bins_offset + 254 * 8 + 16, written.main_addr, 0, 1, 1 << 62, 1 << 62)
+    heap = read(written)
+    assert heap is not None
+    assert [one.is_main for one in heap.regions] == [True]
+    assert heap.causes == (f"the heaps of the arena at {arena:#x} do not add up to what it counts",)
+    assert written.memory.read_count < 1000
+
+
+def test_the_cost_of_structures_is_limited_whatever_they_lead_to() -> None:
+    written, step = HeapWriter(), 1 << 20
+    # Each word of the data leads to an arena, whose bins are any pointers. The arenas are a ring without the first.
+    other = written.thread_addr + written.info_bytes
+    for addr in (other, other + step):
+        following = other if addr > other else other + step
+        written.words(addr - written.info_bytes, addr)
+        written.words(addr, *[following] * 300)
+    own = [written.data_addr + place * 8 for place in range(512)]
+    written.words(written.data_addr, *[other] * 512)
+    for place in range(20, 500, 260):
+        written.words(own[place], own[place] - 16, own[place] - 16)
+    assert read(written) is None
+    assert written.memory.read_count < 300_000
+
+
+def test_the_contents_of_large_blocks_are_not_read() -> None:
+    written = HeapWriter()
+    written.main_heap(*[Chunk(100 * PAGE)] * 40)
+    assert only_region(written).live_count == 40
+    assert written.memory.read_bytes < 2 * 40 * PAGE + (1 << 18)
+
+
+def test_heaps_that_lie_in_each_other_are_not_counted_twice() -> None:
+    written, inner = HeapWriter(), HeapWriter()
+    arena = written.thread_heaps([Chunk(64), Chunk(10 << 20), Chunk(64)])
+    # Another arena, in the block of 10 MiB.
+    inner.memory, inner.thread_addr = written.memory, written.thread_addr + (8 << 20)
+    inner_arena = inner.thread_heaps([Chunk(64)], next_addr=written.main_addr)
+    written.words(arena + written.bins_offset + 254 * 8 + 16, inner_arena)
+    # A header of a block that is mapped alone, in the same block.
+    written.main_heap(Chunk(32), next_addr=arena)
+    written.parameters(1, 2 * PAGE)
+    written.mapped_block(written.thread_addr + (9 << 20), 2 * PAGE)
+    heap = read(written, [(written.thread_addr + (9 << 20), written.thread_addr + (10 << 20))])
+    assert heap is not None
+    assert [one.start_addr for one in heap.regions] == [written.heap_addr, written.thread_addr]
+    assert heap.mapped == ()
+    assert heap.causes[0] == "a heap of it lies in another one"

@@ -131,13 +131,13 @@ class Arenas:
             raise MisfitError(f"the arena at {addr:#x} has more memory than it ever had")
         return Arena(addr, tuple(told[:fastbin_count]), told[fastbin_count], next_addr, system_bytes)
 
-    def spans(self, arena: Arena) -> Iterator[HeapSpan]:
+    def spans(self, arena: Arena) -> list[HeapSpan]:
         """Return the heaps of an arena.
 
         Raises:
             MisfitError: If they do not add up to what it counts.
         """
-        return self._main_span(arena) if arena.addr == self.addrs[0] else self._spans(arena)
+        return list(self._main_span(arena)) if arena.addr == self.addrs[0] else list(self._spans(arena))
 
     def heap_start(self, main: Arena) -> int:
         """Compute where the heap of brk(2) begins: it ends with its last chunk, and its arena counts its bytes.
@@ -170,7 +170,9 @@ class Arenas:
         word = self._words.layout.word_bytes
         info_bytes = self._info_bytes(arena.addr)
         at, left_bytes, top_addr = self._last_heap(arena), arena.system_bytes, arena.top_addr
-        for _ in range(_MOST_HEAPS):
+        seen: set[int] = set()
+        while at not in seen and len(seen) < _MOST_HEAPS and not at % _HEAP_ALIGNMENT:
+            seen.add(at)
             owner, before_addr, size_bytes = self._words.read(at, 3)
             left_bytes -= size_bytes
             if owner != arena.addr or not size_bytes or size_bytes % self._page_bytes or left_bytes < 0:

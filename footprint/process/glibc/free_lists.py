@@ -1,5 +1,6 @@
 """The free chunks that keep the look of chunks in use: those of threads (tcache) and of fastbins, in lists."""
 
+import sys
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
@@ -8,9 +9,11 @@ from typing import Final, NamedTuple
 from footprint.process.glibc.regions import HeapRegion
 from footprint.process.glibc.words import ALIGNMENT, MisfitError, ProcessWords
 
-__all__ = ("TCACHES", "FreeList", "TcacheLayout", "fastbin_lists", "tcache_lists", "with_cached")
+__all__ = ("TCACHES", "FreeList", "TcacheLayout", "fastbin_lists", "may_have_lists", "tcache_lists", "with_cached")
 
 _FLAGS: Final = 7
+_LOW_BYTE: Final = 0 if sys.byteorder == "little" else 1
+_ALIGNED: Final = bytes(range(0, 256, ALIGNMENT))
 _EXACT_COUNT: Final = 64  # lists of one size each; those of 2.42 behind them have ranges of sizes
 _MOST_CACHED: Final = 1 << 18
 
@@ -54,6 +57,17 @@ def fastbin_lists(words: ProcessWords, first_addrs: Iterable[int]) -> list[FreeL
     return [
         FreeList(addr, (place + 2) * step_bytes, is_of_thread=False) for place, addr in enumerate(first_addrs) if addr
     ]
+
+
+def may_have_lists(layout: TcacheLayout, word_bytes: int, block: bytes) -> bool:
+    """Return whether a block can be the lists of a thread, by the last digits of its addresses: it must be quick.
+
+    A program may have a million blocks of this size. Lists that are all empty have no address to tell by.
+    """
+    if len(block) < layout.size_bytes(word_bytes):
+        return True
+    digits = block[layout.list_count * layout.count_bytes + _LOW_BYTE * (word_bytes - 1) :: word_bytes]
+    return not digits.translate(None, _ALIGNED) and block.count(0) < len(block)
 
 
 def tcache_lists(words: ProcessWords, layout: TcacheLayout, addr: int, *, may_be_empty: bool) -> list[FreeList] | None:

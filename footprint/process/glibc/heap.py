@@ -1,7 +1,9 @@
 """The whole heap of a process: all arenas, the free chunks in lists, and the large blocks."""
 
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from footprint.process.glibc.arenas import Arena, Arenas, HeapSpan, find_arenas
@@ -79,13 +81,17 @@ def read_glibc_heap(
             walker.add_arena(addr)
         except MisfitError as misfit:
             causes.append(str(misfit))
-    regions, is_complete = with_cached(words, sorted(walker.regions), walker.lists())
+    apart = _apart(walker.regions)
+    if len(apart) < len(walker.regions):
+        causes.append("a heap of it lies in another one")
+    regions, is_complete = with_cached(words, apart, walker.lists())
     if not is_complete:
         causes.append("its lists of free chunks are too long to follow: some of these chunks count as in use")
     counts = _counts(words, arenas, pieces, page_bytes)
     starts = {one.start_addr for one in regions}
     elsewhere = [each for each in nameless if each[0] not in starts]
     mapped = find_mapped_blocks(words, elsewhere, counts, page_bytes) if counts else ()
+    mapped = tuple(one for one in mapped if not _is_in(regions, one))
     if counts is None:
         causes.append("the counts of blocks that malloc maps alone were not found")
     elif sum([one.end_addr - one.start_addr for one in mapped]) != counts.size_bytes:
@@ -93,6 +99,21 @@ def read_glibc_heap(
     return GlibcHeap(
         word_bytes, len(arenas.addrs), tuple(regions), mapped, tuple(causes), is_changing=walker.is_changing
     )
+
+
+def _apart(regions: Iterable[HeapRegion]) -> list[HeapRegion]:
+    """Sort heaps, and leave out those that begin in another one."""
+    found: list[HeapRegion] = []
+    for one in sorted(regions):
+        if not found or found[-1].end_addr <= one.start_addr:
+            found.append(one)
+    return found
+
+
+def _is_in(regions: Sequence[HeapRegion], block: MappedBlock) -> bool:
+    """Return whether a block lies in a heap; `regions` are ascending."""
+    place = bisect_left(regions, block.end_addr, key=attrgetter("start_addr")) - 1
+    return place >= 0 and regions[place].end_addr > block.start_addr
 
 
 def _pieces(words: ProcessWords, ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[int, memoryview]]:
@@ -177,13 +198,13 @@ class _Walker:
             self._tcache = next((one for one in TCACHES if one.chunk_bytes(word) == first_bytes), None)
         layout = self._tcache
         tcache_bytes = layout.chunk_bytes(word) if layout else 0
-        walk = ChunkWalk(self._words, span, tcache_bytes)
+        walk = ChunkWalk(self._words, span, layout)
         try:
             walk.walk(self._chunks_left)
         finally:
             self._chunks_left -= walk.count
         tcaches: list[tuple[int, list[FreeList]]] = []
-        for addr in walk.marked if layout else ():
+        for addr in walk.tcaches:
             own = layout and tcache_lists(self._words, layout, addr, may_be_empty=addr == span.first_addr)
             if own is not None and len(self._tcaches) + len(tcaches) < _MOST_TCACHES:
                 tcaches.append((addr, own))

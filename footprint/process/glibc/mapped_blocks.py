@@ -82,6 +82,8 @@ def _blocks(
         rests.append((at, end))
     bytes_left = _MOST_SEARCHED_BYTES
     for start, end in rests:
+        if not count or not pages_left:
+            return
         at = words.memory.skip(start, end)
         while count and bytes_left > 0 and at < end:
             page = _likely_page(words, at, end, page_bytes)

@@ -7,6 +7,8 @@ __all__ = ("ALIGNMENT", "LAYOUTS", "HeapMemory", "Layout", "MisfitError", "Proce
 ALIGNMENT: Final = 16
 """Of all blocks of malloc (MALLOC_ALIGNMENT)."""
 _MOST_ADDR: Final = 1 << 63
+_MOST_WORDS: Final = 1 << 25
+_WORDS_A_CALL: Final = 32
 
 
 class MisfitError(Exception):
@@ -51,7 +53,7 @@ LAYOUTS: Final = {
 
 
 class ProcessWords:
-    """Reads words.
+    """Reads words, up to a number: memory that is made for it may lead from structure to structure without end.
 
     Attributes:
         memory: What is read.
@@ -63,6 +65,7 @@ class ProcessWords:
         self.memory = memory
         self.layout = layout
         self.header_bytes = 2 * layout.word_bytes
+        self._words_left = _MOST_WORDS
 
     def of(self, data: bytes) -> "memoryview[int]":
         """Return bytes as words, without what is left at the end."""
@@ -73,8 +76,11 @@ class ProcessWords:
         """Read some words.
 
         Raises:
-            MisfitError: If they are not in memory.
+            MisfitError: If they are not in memory, or if too many were read.
         """
+        self._words_left -= count + _WORDS_A_CALL
+        if self._words_left < 0:
+            raise MisfitError("its structures have no end")
         size_bytes = count * self.layout.word_bytes
         data = self.memory.read(addr, size_bytes) if 0 < addr < _MOST_ADDR else b""
         if len(data) < size_bytes:
