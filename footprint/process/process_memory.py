@@ -19,6 +19,7 @@ _ENTRY_BYTES: Final = 8
 _HIGH_BYTE: Final = 7 if array("H", [1]).tobytes()[0] else 0
 _PRESENT: Final = bytes(0xFF if byte & 0x80 else 0 for byte in range(256))
 _MOST_PAGES_A_SKIP: Final = 1 << 15
+_MOST_PAGES_SKIPPED: Final = 1 << 24  # 64 GiB: reading their bits takes a tenth of a second
 _FIRST_64_BIT_ADDR: Final = 1 << 32
 
 
@@ -37,6 +38,7 @@ class ProcessMemory:
 
     def __init__(self, folder: int, page_bytes: int) -> None:
         self._page_bytes = page_bytes
+        self._pages_to_skip = _MOST_PAGES_SKIPPED
         self._memory = os.open("mem", os.O_RDONLY | os.O_CLOEXEC, dir_fd=folder)
         try:
             self._bits = os.open("pagemap", os.O_RDONLY | os.O_CLOEXEC, dir_fd=folder)
@@ -64,10 +66,13 @@ class ProcessMemory:
         return b""
 
     def skip(self, addr: int, end_addr: int) -> int:
-        """Return the first address from `addr` on whose page is in memory, or `end_addr`."""
+        """Return the first address from `addr` on whose page is in memory, or `end_addr`.
+
+        Holes of many GiB are looked through up to a number of pages; what is behind them is not found.
+        """
         page_bytes = self._page_bytes
         first, past, count = addr // page_bytes, -(-end_addr // page_bytes), 1
-        while first < past:
+        while first < past and self._pages_to_skip > 0:
             # The next page is there most often; behind a large hole, look far.
             present = self._present(first, min(past - first, count))
             count = min(8 * count, _MOST_PAGES_A_SKIP)
@@ -77,6 +82,7 @@ class ProcessMemory:
             if not present:
                 break
             first += len(present)
+            self._pages_to_skip -= len(present)
         return end_addr
 
     def _present(self, first: int, count: int) -> bytes:
