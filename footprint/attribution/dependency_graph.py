@@ -1,11 +1,14 @@
 """The dependency graph of a process: its objects, what each needs and binds to, and what each costs."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 from typing import Final
 
 from footprint.attribution.object_prediction import ObjectPrediction
+from footprint.elf.abi import PF_W, PF_X
 from footprint.elf.constructors import own_constructors, own_destructors
 from footprint.elf.image import Image
 from footprint.elf.notes import optional_libraries
@@ -22,6 +25,12 @@ from footprint.model.object_cost import Need, ObjectCost
 __all__ = ("DependencyGraph", "build_graph")
 
 _DLOPEN_NAMES: Final = frozenset({"dlopen", "dlmopen", "g_module_open", "lt_dlopen", "lt_dlopenext"})
+_FILES_OF_MAPPINGS: Final = {
+    b"/proc/%s/%s" % names
+    for names in product((b"self", b"%d", b"%i", b"%u", b"%ld"), (b"maps", b"smaps", b"numa_maps", b"map_files"))
+}
+_CHUNK_BYTES: Final = 1 << 20
+_LONGEST_NAME: Final = 4096
 _STUB_SUFFIX: Final = "_version_placeholder"
 _DLSYM_NAMES: Final = frozenset({"dlsym", "dlvsym", "g_module_symbol", "lt_dlsym"})
 
@@ -213,6 +222,40 @@ class DependencyGraph:
             return count(self.objects[number].library.image)
         except FootprintError:
             return 0
+
+    @cached_property
+    def mapping_readers(self) -> tuple[tuple[int, str], ...]:
+        """The objects that hold the name of a file with the mappings of a process, each with that name."""
+        return tuple(
+            [
+                (number, name.decode())
+                for number in range(len(self.objects))
+                for name in sorted(self.constants_among(number, _FILES_OF_MAPPINGS))
+            ]
+        )
+
+    def constants_among(self, number: int, names: AbstractSet[bytes]) -> set[bytes]:
+        """Return which names are whole strings in the constants of an object; none where it cannot be read.
+
+        Other read-only sections are left out: they hold the names of the symbols that the object asks for.
+        """
+        try:
+            image = self.objects[number].library.image
+            constants = [
+                image.section_bytes(one)
+                for one in image.sections
+                if one.name.startswith(".rodata") and one.is_in_memory
+            ]
+            if not image.sections:
+                segments = [one for one in image.loads if not one.flags & (PF_W | PF_X)]
+                constants = [image.bytes_at(one.offset, one.file_bytes, "a segment") for one in segments]
+        except FootprintError:
+            return set()
+        found: set[bytes] = set()
+        for raw in constants:
+            for at in range(0, len(raw), _CHUNK_BYTES):
+                found.update(names & set(bytes(raw[at : at + _CHUNK_BYTES + _LONGEST_NAME]).split(b"\0")))
+        return found
 
     def is_stub(self, number: int) -> bool:
         """Return whether an object is an empty library of glibc: all that it defines are the names of old versions.

@@ -7,11 +7,11 @@ list of loaded objects. Each doubt says how sure the removal can still be.
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise, product
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from footprint.attribution.dependency_graph import DependencyGraph
-from footprint.elf.abi import PF_W, PF_X, PT_GNU_STACK
+from footprint.elf.abi import PF_X, PT_GNU_STACK
 from footprint.elf.dynsym import weak_names
 from footprint.errors import FootprintError
 from footprint.loader import FoundBy, Libc, LinkMap
@@ -28,14 +28,8 @@ _UNWINDERS: Final = re.compile(r"lib(gcc_s|unwind)\b")
 # What the C library opens by itself: to end a thread, and to look up users and hosts.
 _OPENED_BY_LIBC: Final = re.compile(r"lib(gcc_s\.so|nss_)")
 _LISTS: Final = frozenset({"dl_iterate_phdr", "dladdr1", "dlinfo", "_r_debug"})
-_FILES_OF_MAPPINGS: Final = {
-    b"/proc/%s/%s" % names
-    for names in product((b"self", b"%d", b"%i", b"%u", b"%ld"), (b"maps", b"smaps", b"numa_maps", b"map_files"))
-}
 # A program that is linked for plugins exports at least so many symbols that these bind to.
 _LEAST_SHOWN: Final = 32
-_CHUNK_BYTES: Final = 1 << 20
-_LONGEST_NAME: Final = 4096
 _MOST_NAMED: Final = 3
 _SAFE: Final = (Confidence.HIGH, Confidence.MEDIUM, Confidence.LOW, Confidence.BLOCKED)
 
@@ -276,10 +270,9 @@ def _has_executable_stack(graph: DependencyGraph, number: int) -> bool:
 
 
 def _readers_of_mappings(graph: DependencyGraph, leaving: frozenset[int]) -> Iterator[Doubt]:
-    for number in range(len(graph.bindings.symbols)):
+    for number, name in graph.mapping_readers:
         if number not in leaving and not is_always_there(graph, number):
-            for name in sorted(_strings_among(graph, number, _FILES_OF_MAPPINGS)):
-                yield Doubt(Confidence.MEDIUM, f"{graph.name(number)} may read {name.decode()}")
+            yield Doubt(Confidence.MEDIUM, f"{graph.name(number)} may read {name}")
 
 
 def _sought(
@@ -292,33 +285,11 @@ def _sought(
     asked = [(number, functions, "symbols") for number in by_symbol]
     asked += [(number, files, "libraries") for number in by_file if number not in by_symbol]
     for number, names, what in asked:
-        found = _strings_among(graph, number, {name.encode("utf-8", "surrogateescape") for name in names})
+        found = graph.constants_among(number, {name.encode("utf-8", "surrogateescape") for name in names})
         if found:
             shown = listed(sorted(one.decode("utf-8", "backslashreplace") for one in found))
             return f"{graph.name(number)} looks up {what} by name, and holds {shown}"
     return None
-
-
-def _strings_among(graph: DependencyGraph, number: int, names: set[bytes]) -> set[bytes]:
-    """Return which names are whole strings in the constants of an object; none where it cannot be read.
-
-    Other read-only sections are left out: they hold the names of the symbols that the object asks for.
-    """
-    try:
-        image = graph.objects[number].library.image
-        constants = [
-            image.section_bytes(one) for one in image.sections if one.name.startswith(".rodata") and one.is_in_memory
-        ]
-        if not image.sections:
-            segments = [one for one in image.loads if not one.flags & (PF_W | PF_X)]
-            constants = [image.bytes_at(one.offset, one.file_bytes, "a segment") for one in segments]
-    except FootprintError:
-        return set()
-    found: set[bytes] = set()
-    for raw in constants:
-        for at in range(0, len(raw), _CHUNK_BYTES):
-            found |= names.intersection(bytes(raw[at : at + _CHUNK_BYTES + _LONGEST_NAME]).split(b"\0"))
-    return found
 
 
 def _names(graph: DependencyGraph, numbers: Iterable[int]) -> str:

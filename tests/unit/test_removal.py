@@ -363,6 +363,22 @@ def test_a_remedy_that_would_drop_more_than_may_go_says_so(tmp_path: Path) -> No
     assert found.remedy.endswith("; --as-needed would also drop libtwo.so, which is blocked")
 
 
+def test_of_very_many_needs_the_first_are_tried_each_and_the_rest_together(tmp_path: Path) -> None:
+    count = 300
+    names = [f"lib{number:03}.so" for number in range(count)]
+    files = {"/bin/program": made(None, *names, asks=["f299"])}
+    files |= {f"/lib/{name}": made(name, offers=[f"f{number}"]) for number, name in enumerate(names)}
+    graph = graph_of(tmp_path, files)
+    found = [one for one in unused_libraries(graph) if one.kind == "whole-process"]
+    assert [one.subject for one in found] == names[:-1]
+    confidences = [one.confidence for one in found]
+    assert confidences == sorted(confidences, key=[HIGH, MEDIUM].index)
+    assert 50 < confidences.count(HIGH) < 60
+    assert found[-1].reasons == (
+        "only the removal of all needs without use was computed: there are too many to try each",
+    )
+
+
 # --- programs that do not start
 
 

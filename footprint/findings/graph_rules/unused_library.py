@@ -14,6 +14,7 @@ from footprint.findings.link_advice import program_advice
 from footprint.findings.registry import Fact, Rule
 from footprint.findings.removal import Doubt, differences, doubts, is_always_there, listed, weakest
 from footprint.loader.dependencies import reached
+from footprint.loader.without import Without
 from footprint.model.finding import Confidence, Finding
 from footprint.units import format_bytes
 
@@ -23,6 +24,8 @@ __all__ = ("RULE", "UnusedNeed", "unused_libraries", "unused_needs")
 _RUNTIMES: Final = re.compile(r"lib(asan|tsan|ubsan|lsan|hwasan|clang_rt|gcov|profiler|gperftools|efence|duma)\b")
 # More pairs than this are judged as one group.
 _MOST_PAIRS: Final = 1 << 20
+# So many objects are linked again to judge the groups one by one; those after that are judged together.
+_MOST_LINKED: Final = 1 << 14
 _SAFE: Final = (Confidence.HIGH, Confidence.MEDIUM, Confidence.LOW, Confidence.BLOCKED)
 
 
@@ -86,16 +89,30 @@ def _apart(graph: DependencyGraph, unused: frozenset[UnusedNeed]) -> list[Findin
     }
     judged: list[_Judged] = []
     gone: list[frozenset[int]] = []
+    whole: Without | None = None
     for group in sorted(leaving, key=lambda one: (-len(leaving[one]), sorted(one))):
         needing = set[int]().union(*(users[head] for head in group))
         if any(needing <= one for one in gone):
             continue
         needs = frozenset(need for need in unused if need.provider in group)
-        finding = _finding(graph, group, needing, leaving[group], needs)
+        gone_now = leaving[group] if leaving[group] & group else frozenset[int]()
+        if len(judged) * len(graph.objects) < _MOST_LINKED:
+            found = doubts(graph, graph.without(needs), gone_now)
+        else:
+            whole = whole or graph.without(unused)
+            found = _doubts_of_many(graph, whole, gone_now)
+        finding = _finding(graph, group, needing, leaving[group], found)
         judged.append(_Judged(finding, needs))
         if leaving[group] & group and finding.confidence is not Confidence.BLOCKED:
             gone.append(leaving[group])
     return [_beside_others(one, judged) for one in _together(graph, judged)]
+
+
+def _doubts_of_many(graph: DependencyGraph, whole: Without, leaving: frozenset[int]) -> tuple[Doubt, ...]:
+    """Find what speaks against one of very many removals, of which only all together were computed."""
+    alone = replace(whole, rebindings=tuple([one for one in whole.rebindings if one.before in leaving]), swapped=None)
+    reason = "only the removal of all needs without use was computed: there are too many to try each"
+    return (*doubts(graph, alone, leaving), Doubt(Confidence.MEDIUM, reason))
 
 
 def _together(graph: DependencyGraph, judged: Sequence[_Judged]) -> list[_Judged]:
@@ -104,6 +121,8 @@ def _together(graph: DependencyGraph, judged: Sequence[_Judged]) -> list[_Judged
     users = sorted({need.user for one in sure for need in one.needs})
     links = [[one for one in sure if any(need.user == user for need in one.needs)] for user in users]
     lowered = {one: one for one in judged}
+    if len(users) * len(graph.objects) > _MOST_LINKED:
+        links = []
     for link in [sure, *(link for link in links if link != sure)]:
         needs = frozenset[UnusedNeed]().union(*(one.needs for one in link))
         leaving = _leaving(graph, frozenset([need.provider for need in needs]), needs)
@@ -170,13 +189,11 @@ def _finding(
     heads: frozenset[int],
     needing: set[int],
     leaving: frozenset[int],
-    needs: frozenset[UnusedNeed],
+    found: tuple[Doubt, ...],
 ) -> Finding:
-    """Judge the libraries of one group."""
+    """Make the finding on the libraries of one group."""
     users = sorted(needing - leaving)
     subject = _names(graph, heads)
-    without = graph.without(needs)
-    found = doubts(graph, without, leaving if leaving & heads else frozenset())
     if not leaving & heads:
         return _staying(graph, heads, users, found)
     confidence = weakest(found)
@@ -192,7 +209,7 @@ def _finding(
         "droppable-set"
         if len(heads) > 1
         else "direct"
-        if any(one.before in leaving for one in without.rebindings)
+        if any(user not in leaving for number in leaving for user in graph.bindings.users(number))
         else "whole-process",
         subject,
         message,
