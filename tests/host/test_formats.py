@@ -21,6 +21,7 @@ UNUSED = "sample_binaries/unused_library/shadow"
 VERBS = {
     "run": (["run", "--", "true"], EVERY | FIGURES | STACKS),
     "whatif": (["whatif", "--drop", "libcrypt_like.so", "--starts", "1", "--", UNUSED], EVERY),
+    "whatif --with": (["whatif", "--with", UNUSED, "--starts", "1", "--", UNUSED], EVERY),
 }
 
 

@@ -38,7 +38,7 @@ def start_of(
 
 
 def compared(before: Sequence[Trial], after: Sequence[Trial], count: int = 1) -> BuildComparison:
-    return compare_trials(COMMAND, "./agentd.new", "exit", before, after, count=count)
+    return compare_trials(COMMAND, "./agentd.new", "exit", before[0], before, after, count=count)
 
 
 def starts(program: str, program_kib: int, stacks_kib: Sequence[int]) -> list[Trial]:
@@ -82,7 +82,7 @@ def test_what_the_stack_hides_in_the_whole_process_is_told_of_its_owner() -> Non
         ("/srv/agentd.new", -4 * KIB, False),
     ]
     assert found.is_noise
-    assert "Beyond the spread is 4 KiB less in agentd.new. It behaves as before." in verdict(found)
+    assert "Beyond the spread of single owners: 4 KiB less in agentd.new. It behaves as before." in verdict(found)
 
 
 def test_one_start_of_each_has_no_spread_to_compare_with() -> None:
@@ -113,13 +113,13 @@ def test_the_build_that_failed_is_named_with_its_starts() -> None:
 def test_an_exit_code_that_is_expected_of_both_is_no_failure() -> None:
     trials = [start_of("agentd", 60, 8, code=3)], [start_of("agentd.new", 60, 8, code=3)]
     assert verdict(compared(*trials)).startswith("agentd failed: it exited with 3, not with 0; agentd.new failed: ")
-    found = compare_trials(COMMAND, "./agentd.new", "exit", *trials, expected=Expected(3))
+    found = compare_trials(COMMAND, "./agentd.new", "exit", trials[0][0], *trials, expected=Expected(3))
     assert (found.failures, found.is_alike) == (((), ()), True)
 
 
 def test_two_builds_with_one_file_name_are_called_by_their_paths() -> None:
     trials = [starts("agentd", size_kib, [8]) for size_kib in (100, 60)]
-    found = compare_trials(("old/agentd",), "new/agentd", "exit", *trials)
+    found = compare_trials(("old/agentd",), "new/agentd", "exit", trials[0][0], *trials)
     assert verdict(found).startswith("A process of new/agentd costs 40 KiB less (-37.0%) than one of old/agentd, ")
 
 

@@ -73,6 +73,7 @@ def compare_trials(
     command: tuple[str, ...],
     build: str,
     when: str,
+    original: Trial,
     before: Sequence[Trial],
     after: Sequence[Trial],
     *,
@@ -85,6 +86,7 @@ def compare_trials(
         command: The program and its arguments.
         build: The name of the other build.
         when: The moment that was asked for.
+        original: A start of the program that is in no figure: what it shows anew each time says nothing of the build.
         before: The starts of the program, at least one.
         after: As many starts of the other build.
         count: How many processes to project to.
@@ -104,7 +106,7 @@ def compare_trials(
         before=ran,
         after=other,
         comparison=comparison,
-        behaviour=compare_behaviour(before[0], before, after),
+        behaviour=compare_behaviour(original, before, after),
         notes=tuple(dict.fromkeys((*comparison.notes, *own_notes))),
     )
 

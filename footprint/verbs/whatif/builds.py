@@ -57,6 +57,8 @@ def compare_builds(  # noqa: PLR0913 # all but the two builds have their name
     machines = [_machine(path) for path in paths]
     trials: list[list[Trial]] = [[], []]
     with interrupted_by_signals():
+        # Only to see whether its output is steady.
+        original = try_start(words, moment, question, paths[0])
         for _ in range(starts):
             trials[0].append(try_start(words, moment, question, paths[0], has_objects=True))
             try:
@@ -65,7 +67,7 @@ def compare_builds(  # noqa: PLR0913 # all but the two builds have their name
                 remark = "" if machines[0] == machines[1] else f"; it is for another machine than {words[0]}"
                 raise AccessError(build, f"{error.cause}{remark}") from error
     asked = when if when_output is None else When.OUTPUT.value
-    return compare_trials(words, build, asked, *trials, count=count, expected=expected)
+    return compare_trials(words, build, asked, original, *trials, count=count, expected=expected)
 
 
 def _machine(path: str) -> tuple[int, bool]:

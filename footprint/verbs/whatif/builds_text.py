@@ -1,6 +1,7 @@
 """The report of `footprint whatif --with`."""
 
 import shlex
+from typing import Final
 
 from footprint.formats.document import Block, Document, Heading, Paragraph, Table, Verdict
 from footprint.formats.sections.notes import note_blocks
@@ -13,6 +14,8 @@ from footprint.verbs.whatif.build_comparison import BuildComparison
 from footprint.verbs.whatif.result import Saving
 
 __all__ = ("builds_document", "builds_failure_text")
+
+_MOST_OWNERS: Final = 3
 
 
 def builds_document(found: BuildComparison, *, top: int = 20, has_whole_names: bool = False) -> Document:
@@ -61,7 +64,7 @@ def _figures(found: BuildComparison) -> list[Block]:
     rows = []
     for saving, name, label in (
         (found.private, "private", "private"),
-        (found.per_process, "per_process", "with the kernel's"),
+        (found.per_process, "per_process", "in all"),
     ):
         total = found.comparison.total(name)
         if saving is not None and total is not None:
@@ -92,16 +95,20 @@ def _verdict(found: BuildComparison) -> str:
     text = f"{subject} {size} ({percent_text(-saving.bytes, saving.before_bytes)}) than one of {name}, {certainty}"
     if (count := found.comparison.count) > 1:
         text += f"; {count:,} of them {format_bytes(count * abs(saving.bytes))} {word}"
-    return f"{text}. {behaviour}"
+    return f"{text}. {_sure_part(found)}{behaviour}"
 
 
 def _sure_part(found: BuildComparison) -> str:
-    """Write what is beyond the spread of single owners, where that of the whole process hides it."""
-    delta_bytes = sum([one.delta_bytes for one in found.sure_changes])
-    if not delta_bytes:
+    """Write what is beyond the spread of single owners; nothing where that is the whole difference, or not known."""
+    changes, delta_bytes = found.sure_changes, sum([one.delta_bytes for one in found.sure_changes])
+    if not changes or delta_bytes == sum([one.delta_bytes for one in found.comparison.owners]):
         return ""
-    word = "less" if delta_bytes < 0 else "more"
+    size = (
+        f"{format_bytes(abs(delta_bytes))} {'less' if delta_bytes < 0 else 'more'}"
+        if delta_bytes
+        else "no more or less"
+    )
     names = comparison_names(found.comparison, is_whole=False)
-    owners = ", ".join([names.owner(one.owner) for one in found.sure_changes[:3]])
-    more = f" and {len(found.sure_changes) - 3} more" if len(found.sure_changes) > 3 else ""
-    return f"Beyond the spread is {format_bytes(abs(delta_bytes))} {word} in {owners}{more}. "
+    owners = [names.owner(one.owner) for one in changes[:_MOST_OWNERS]]
+    rest = f" and {len(changes) - _MOST_OWNERS} more" if len(changes) > _MOST_OWNERS else ""
+    return f"Beyond the spread of single owners: {size} in {', '.join(owners)}{rest}. "

@@ -19,8 +19,8 @@ class Variants(NamedTuple):
     """A figure over all starts of both variants.
 
     Attributes:
-        before: With the libraries; null where it is not known.
-        after: Without them; null where it is not known.
+        before: With the libraries, or of the program; null where it is not known.
+        after: Without them, or of the other build; null where it is not known.
     """
 
     before: Spread | None

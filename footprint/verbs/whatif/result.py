@@ -76,16 +76,17 @@ class Agreement(StrEnum):
 
 
 class Compared(NamedTuple):
-    """One thing that a user sees of a program, with the libraries and without.
+    """One thing that a user sees of two variants of a program: with some libraries and without, or of two builds.
 
     Attributes:
         name: `stdout`, `stderr` or `ending`.
         verdict: How it compares.
-        is_as_original: Whether a copy of the program shows what the program itself does, all libraries in place.
-        size_bytes: How much was printed with the libraries; None for the ending.
+        is_as_original: Whether the first variant shows what the program itself did at a start before: a copy with all
+            libraries, or the program started again.
+        size_bytes: How much the first variant printed; None for the ending.
         line: The number of the first line that differs, where one does.
-        before: What it is with the libraries: how the program ended, or that line; None where there is none.
-        after: The same without them.
+        before: What it is of the first variant: how the program ended, or that line; None where there is none.
+        after: The same of the second one.
     """
 
     name: str
