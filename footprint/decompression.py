@@ -3,13 +3,12 @@
 import io
 import mmap
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from importlib import import_module
 from typing import IO, Any, Final, cast
 
 from footprint.errors import InputError, UnsupportedError
 
-__all__ = ("PIECE_BYTES", "is_compressed", "lines_of", "pieces_of", "texts_of", "whole_of")
+__all__ = ("PIECE_BYTES", "is_compressed", "lines_of", "pieces_of", "texts_of", "whole_of", "zstd_module")
 
 PIECE_BYTES: Final = 1 << 18
 _MOST_INFLATED_BYTES: Final = 2 << 30
@@ -107,16 +106,25 @@ def _check_size(total_bytes: int, source: str) -> None:
 
 def _zstd_file(view: memoryview, source: str) -> IO[bytes]:
     if not _is_whole_zstd(view):
-        # The package `zstandard` reads to the cut, and reports nothing.
+        # The module reads to the cut, and reports nothing where a frame begins there.
         raise InputError(source, "the compressed data is damaged: it is cut")
-    with suppress(ImportError):
-        return cast("IO[bytes]", import_module("compression.zstd").ZstdFile(_View(view)))
     try:
-        reader = import_module("zstandard").ZstdDecompressor(max_window_size=1 << 27)
+        return cast("IO[bytes]", zstd_module().ZstdFile(_View(view)))
     except ImportError:
-        cause = "compressed with zstd, which needs Python 3.14 or the package `zstandard`; or decompress it first"
+        cause = "compressed with zstd, which needs Python 3.14 or the package `backports.zstd`; or decompress it first"
         raise UnsupportedError(source, cause, 0) from None
-    return cast("IO[bytes]", reader.stream_reader(_View(view), read_across_frames=True))
+
+
+def zstd_module() -> Any:  # noqa: ANN401 # a module
+    """Import the module for zstd of Python 3.14, or its backport.
+
+    Raises:
+        ImportError: Where there is none.
+    """
+    try:
+        return import_module("compression.zstd")
+    except ImportError:
+        return import_module("backports.zstd")
 
 
 def _is_whole_zstd(view: memoryview) -> bool:

@@ -9,6 +9,7 @@ import zlib
 from struct import Struct
 from typing import Final, Literal
 
+from footprint.decompression import zstd_module
 from footprint.dwarf.relocator import Relocator
 from footprint.elf.image import Buffer, Image, Section, StringTable
 from footprint.errors import InputError, Note, UnsupportedError
@@ -189,7 +190,7 @@ def _contents(image: Image, section: Section) -> Buffer:
     try:
         data = inflate(raw, size_bytes)
     except ImportError as error:
-        cause = f"section {section.index}: zstd needs Python 3.14 or the package zstandard"
+        cause = f"section {section.index}: zstd needs Python 3.14 or the package backports.zstd"
         raise UnsupportedError(image.file, cause, section.offset) from error
     except ValueError as error:
         raise InputError(image.file, f"section {section.index}: {error}", section.offset) from error
@@ -208,23 +209,9 @@ def _unzlib(raw: Buffer, size_bytes: int) -> bytes:
 
 
 def _unzstd(raw: Buffer, size_bytes: int) -> bytes:
-    try:
-        from compression import zstd  # noqa: PLC0415 # Python 3.14
-    except ImportError:
-        return _unzstd_by_package(raw, size_bytes)
+    zstd = zstd_module()
     try:
         data: bytes = zstd.ZstdDecompressor().decompress(raw, size_bytes + 1)
     except zstd.ZstdError as error:
-        raise ValueError(str(error)) from error
-    return data
-
-
-def _unzstd_by_package(raw: Buffer, size_bytes: int) -> bytes:
-    import zstandard  # noqa: PLC0415 # optional
-
-    try:
-        with zstandard.ZstdDecompressor().stream_reader(raw) as stream:
-            data: bytes = stream.read(size_bytes + 1)
-    except zstandard.ZstdError as error:
         raise ValueError(str(error)) from error
     return data

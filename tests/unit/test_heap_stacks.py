@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from footprint.decompression import zstd_module
 from footprint.errors import InputError, UnsupportedError
 from footprint.heap import CallTree, Counted, Frame, Module, Profile, read_profile
 from tests.calltrees import stack
@@ -342,17 +343,18 @@ def test_a_recording_that_was_attached_says_so() -> None:
     assert slugs(read(HEAPTRACK.replace(b"I 1000", b"A\nI 1000"))) == ["heap-attached-late"]
 
 
-def test_zstd_is_inflated_or_what_is_missing_is_told() -> None:
-    whole = b"\x28\xb5\x2f\xfd"
-    try:
-        import zstandard
-    except ImportError:
-        with pytest.raises(InputError, match=r"zstandard|damaged"):
-            read(whole)
-    else:
-        assert read(zstandard.ZstdCompressor().compress(HEAPTRACK)) == read(HEAPTRACK)
-        with pytest.raises(InputError):
-            read(whole + b"\xff" * 20)
+def test_a_recording_is_read_as_heaptrack_compresses_it() -> None:
+    assert read(zstd_module().compress(HEAPTRACK)) == read(HEAPTRACK)
+    with pytest.raises(InputError, match="damaged"):
+        read(b"\x28\xb5\x2f\xfd" + b"\xff" * 20)
+
+
+def test_a_python_without_zstd_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    packed = zstd_module().compress(HEAPTRACK)
+    for name in ("compression.zstd", "backports.zstd"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(UnsupportedError, match=r"needs Python 3\.14 or the package `backports\.zstd`"):
+        read(packed)
 
 
 # --- gperftools and jemalloc ------------------------------------------------------------------------------------------
