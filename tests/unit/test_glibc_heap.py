@@ -294,3 +294,12 @@ def test_heaps_that_lie_in_each_other_are_not_counted_twice() -> None:
     assert [one.start_addr for one in heap.regions] == [written.heap_addr, written.thread_addr]
     assert heap.mapped == ()
     assert heap.causes[0] == "a heap of it lies in another one"
+
+
+def test_blocks_are_not_searched_through_terabytes() -> None:
+    written, addr = HeapWriter(), MAPPED[8]
+    written.main_heap(Chunk(32))
+    written.parameters(2, 2 * PAGE)
+    heap = read(written, [(addr + (number << 44), addr + (number + 1 << 44)) for number in range(4)])
+    assert heap is not None
+    assert sum(end - start for start, end in written.memory.skipped) < 17 << 30

@@ -25,6 +25,7 @@ __all__ = ("GlibcHeap", "read_glibc_heap")
 _FLAGS: Final = 7
 _TRIES: Final = 6
 _MOST_DATA_BYTES: Final = 4 << 20
+_MOST_SPAN_BYTES: Final = 256 << 20
 _MOST_TCACHES: Final = 1 << 12
 
 
@@ -119,7 +120,8 @@ def _is_in(regions: Sequence[HeapRegion], block: MappedBlock) -> bool:
 def _pieces(words: ProcessWords, ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[int, memoryview]]:
     """Return what of some ranges is in memory, each piece with its address."""
     left_bytes = _MOST_DATA_BYTES
-    for start, end in ranges:
+    for start, whole_end in ranges:
+        end = min(whole_end, start + _MOST_SPAN_BYTES)
         at = words.memory.skip(start, end)
         while at < end and left_bytes > 0:
             data = words.memory.read(at, min(end - at, left_bytes))

@@ -11,6 +11,7 @@ _IS_MAPPED, _FLAGS = 2, 7
 _COUNTS_BYTES: Final = 16  # number now, most allowed, most so far, whether the threshold is fixed
 _WINDOW_BYTES: Final = 1 << 17
 _MOST_SEARCHED_BYTES: Final = 1 << 30
+_MOST_SPAN_BYTES: Final = 16 << 30
 _MOST_ALIGNED_BITS: Final = 31
 
 
@@ -80,15 +81,18 @@ def _blocks(
             count, at = count - 1, block.end_addr
             yield block
         rests.append((at, end))
-    bytes_left = _MOST_SEARCHED_BYTES
-    for start, end in rests:
-        if not count or not pages_left:
+    bytes_left, span_left = _MOST_SEARCHED_BYTES, _MOST_SPAN_BYTES
+    for start, whole_end in rests:
+        if not count:
             return
+        # Reservations may be of terabytes: also to look for a page that is there takes time.
+        end = min(whole_end, start + span_left)
+        span_left -= end - start
         at = words.memory.skip(start, end)
         while count and bytes_left > 0 and at < end:
             page = _likely_page(words, at, end, page_bytes)
             bytes_left -= page - at + page_bytes
-            block = _block_at(words, page, end, page_bytes)
+            block = _block_at(words, page, whole_end, page_bytes)
             if block:
                 count -= 1
                 yield block
