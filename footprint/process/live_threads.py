@@ -3,7 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Iterator
 from contextlib import suppress
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from typing import Final, NamedTuple
 
 from footprint.errors import AccessError
@@ -15,6 +15,7 @@ from footprint.process.snapshot import Snapshot, process_folder, read_whole
 __all__ = ("LiveThreads", "read_live_threads")
 
 _TOP_BYTES: Final = 1 << 14
+_MOST_ENDED_THREADS: Final = 1 << 10
 _MOST_FIRST_BYTES: Final = 4 << 20
 _MOST_SEARCHED_BYTES: Final = 64 << 20
 
@@ -40,7 +41,10 @@ def read_live_threads(snapshot: Snapshot) -> LiveThreads | None:
         auxiliary = read_whole(folder, "auxv", snapshot.source)
         with ProcessMemory(folder, snapshot.page_bytes) as memory:
             object_addrs = load_order(memory, word_bytes, auxiliary)
-            found = {one.tcb_addr: one for one in thread_vectors(memory, word_bytes, _places(snapshot))}
+            vectors = thread_vectors(memory, word_bytes, _places(snapshot))
+            # The control blocks of threads that have ended stay in the stacks that are kept for others.
+            thread_count = (snapshot.status and snapshot.status.thread_count) or 1
+            found = {one.tcb_addr: one for one in islice(vectors, 2 * thread_count + _MOST_ENDED_THREADS)}
             if object_addrs and found:
                 return LiveThreads(object_addrs, tuple(found.values()))
     return None

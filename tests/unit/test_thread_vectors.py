@@ -103,3 +103,12 @@ def test_without_the_list_only_the_program_is_known(missing: int) -> None:
 def test_a_list_that_is_a_circle_ends() -> None:
     circle = PROGRAM | {LIST: words(0, 0, DYNAMIC, LIST)}
     assert set(load_order(Memory(circle), 8, AUXV)) == {DYNAMIC}
+
+
+def test_memory_full_of_control_blocks_is_not_read_without_end() -> None:
+    # Each 64 bytes are a control block, and all lead to a vector of 4,000 blocks.
+    count = 4000
+    page = b"".join(words(addr, VECTOR, addr, 0, 0, 0, 0, 0) for addr in range(TCB, TCB + 64 * 5000, 64))
+    memory = Memory({TCB: page, VECTOR - 16: words(count, 0, 1, 0) + words(64, 0) * count})
+    found = vectors(memory, (TCB, TCB + len(page)))
+    assert sum([len(one.block_addrs) for one in found]) <= 1 << 20

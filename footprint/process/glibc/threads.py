@@ -18,6 +18,7 @@ __all__ = ("ThreadVector", "load_order", "thread_vectors")
 
 _TCB_ALIGNMENT: Final = 64
 _MOST_MODULES: Final = 1 << 12
+_MOST_BLOCKS: Final = 1 << 20  # of all threads
 _MOST_OBJECTS: Final = 1 << 14
 _MOST_HEADERS: Final = 1 << 10
 _AT_PHDR, _AT_PHENT, _AT_PHNUM = 3, 4, 5
@@ -38,16 +39,20 @@ class ThreadVector(NamedTuple):
 
 
 def thread_vectors(memory: HeapMemory, word_bytes: int, places: Iterable[tuple[int, int]]) -> Iterator[ThreadVector]:
-    """Find the control blocks in some places, and read the vector of each. A place without one is passed over."""
+    """Find the control blocks in some places, and read the vector of each, up to a number of blocks."""
     words = ProcessWords(memory, LAYOUTS[word_bytes])
-    step = _TCB_ALIGNMENT // word_bytes
+    step, left = _TCB_ALIGNMENT // word_bytes, _MOST_BLOCKS
     for start_addr, data in (piece for place in places for piece in _present(memory, *place)):
         found = words.of(data)
         for place in range(-start_addr % _TCB_ALIGNMENT // word_bytes, len(found) - 2, step):
             addr = start_addr + place * word_bytes
             if found[place] == addr and found[place + 2] == addr:
                 with suppress(MisfitError):
-                    yield ThreadVector(addr, _block_addrs(words, addr, found[place + 1]))
+                    blocks = _block_addrs(words, addr, found[place + 1])
+                    left -= len(blocks)
+                    if left < 0:
+                        return
+                    yield ThreadVector(addr, blocks)
 
 
 def _present(memory: HeapMemory, start_addr: int, end_addr: int) -> Iterator[tuple[int, bytes]]:
