@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import IO
 
@@ -345,8 +346,8 @@ def test_an_interrupt_ends_the_build_that_runs(builds: Builds) -> None:
     one = builds.build("napping", f"int main(void) {{ sleep({nap}); }}")
     line = [sys.executable, "-m", "footprint", "whatif", "--with", one, "--when", "60s", "--", one]
     with subprocess.Popen(line, env=os.environ | {"PYTHONPATH": str(ROOT)}) as running:
-        while running.poll() is None and not (napping := _processes_of(one)):
-            pass
+        while not (napping := _processes_of(one)) and running.poll() is None:
+            time.sleep(0.05)
         running.send_signal(signal.SIGINT)
         assert running.wait(timeout=20) == 130
     assert [pid for pid in napping if Path(f"/proc/{pid}").exists()] == []

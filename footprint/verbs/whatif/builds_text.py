@@ -100,14 +100,11 @@ def _verdict(found: BuildComparison) -> str:
 
 def _sure_part(found: BuildComparison) -> str:
     """Write what is beyond the spread of single owners; nothing where that is the whole difference, or not known."""
-    changes, delta_bytes = found.sure_changes, sum([one.delta_bytes for one in found.sure_changes])
-    if not changes or delta_bytes == sum([one.delta_bytes for one in found.comparison.owners]):
+    changes, whole_bytes = found.sure_changes, sum([one.delta_bytes for one in found.comparison.owners])
+    delta_bytes = sum([one.delta_bytes for one in changes])
+    if not delta_bytes or signed(delta_bytes) == signed(whole_bytes):
         return ""
-    size = (
-        f"{format_bytes(abs(delta_bytes))} {'less' if delta_bytes < 0 else 'more'}"
-        if delta_bytes
-        else "no more or less"
-    )
+    size = f"{format_bytes(abs(delta_bytes))} {'less' if delta_bytes < 0 else 'more'}"
     names = comparison_names(found.comparison, is_whole=False)
     owners = [names.owner(one.owner) for one in changes[:_MOST_OWNERS]]
     rest = f" and {len(changes) - _MOST_OWNERS} more" if len(changes) > _MOST_OWNERS else ""
