@@ -61,17 +61,17 @@ _TALLIES: Final = {
     "read": ("read_bytes", ""),
     "written": ("written_bytes", ""),
     "lived": ("lived", ""),
+    "leaked": ("leaked_bytes", "leaked_blocks"),
 }
-_LEFT: Final = ("leaked_bytes", "leaked_blocks")
 
 
 def run_totals(usage: HeapUsage) -> tuple[FunctionTotals, ...]:
-    """Return the totals of each function, the one that asked for most first; none if the profile has no totals."""
+    """Return the totals of each function, the largest of what it counts first; none if the profile has no totals."""
     counts = [(tally.tree, _TALLIES[tally.name]) for tally in usage.profile.tallies if tally.name in _TALLIES]
     if not counts:
         return ()
     if (left := usage.profile.left_tree) is not None:
-        counts.append((left, _LEFT))
+        counts.append((left, _TALLIES["leaked"]))
     # What is counted of one function is 0 of another that has none.
     fields: dict[str, Any] = {}
     sums: dict[tuple[str, str], dict[str, int]] = {}
@@ -83,7 +83,7 @@ def run_totals(usage: HeapUsage) -> tuple[FunctionTotals, ...]:
             row = sums.setdefault(share[:2], {})
             row.update((field, getattr(share, amount)) for field, amount in names.items())
     totals = [FunctionTotals(*place, **(fields | row)) for place, row in sums.items()]
-    return sorted_totals(totals, "allocated")
+    return sorted_totals(totals)
 
 
 def counted_by(totals: Sequence[FunctionTotals]) -> list[str]:
@@ -91,6 +91,7 @@ def counted_by(totals: Sequence[FunctionTotals]) -> list[str]:
     return [order for order, field in ORDERS.items() if totals and getattr(totals[0], field) is not None]
 
 
-def sorted_totals(totals: Sequence[FunctionTotals], order: str) -> tuple[FunctionTotals, ...]:
-    """Sort totals, the largest first."""
-    return tuple(sorted(totals, key=lambda one: (-(getattr(one, ORDERS[order]) or 0), one.owner, one.function)))
+def sorted_totals(totals: Sequence[FunctionTotals], order: str | None = None) -> tuple[FunctionTotals, ...]:
+    """Sort totals, the largest first; by the first order in which they can be sorted, where none is given."""
+    field = ORDERS[order or next(iter(counted_by(totals)), "allocated")]
+    return tuple(sorted(totals, key=lambda one: (-(getattr(one, field) or 0), one.owner, one.function)))

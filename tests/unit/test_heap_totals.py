@@ -64,3 +64,9 @@ def test_a_profile_that_is_written_at_any_time_knows_no_leaks(name: str) -> None
 
 def test_massif_counts_nothing_over_the_run() -> None:
     assert run_totals(profiled(moment((PROGRAM, "load", 50_000)))) == ()
+
+
+def test_a_report_of_leaks_counts_what_leaked() -> None:
+    totals = run_totals(of("leaksanitizer-gcc12-leaks.txt"))
+    assert counted_by(totals) == ["leaked"]
+    assert [one.leaked_bytes for one in totals] == sorted([one.leaked_bytes or 0 for one in totals], reverse=True)

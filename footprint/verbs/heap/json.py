@@ -400,7 +400,7 @@ def _share_rows(shares: Iterable[Share], file: str) -> Iterator[FunctionBytes]:
 
 
 def _totals(usage: HeapUsage, sort: str | None) -> Iterator[FunctionTotalsRow]:
-    for one in sorted_totals(run_totals(usage), sort or "allocated"):
+    for one in sorted_totals(run_totals(usage), sort):
         owner, symbol, name, *_ = heap_share(Share(one.owner, one.function, 0))
         yield like(FunctionTotalsRow, one, file=usage.file, owner=owner, symbol=symbol, name=name)
 

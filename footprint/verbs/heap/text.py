@@ -95,7 +95,10 @@ def heap_document(
         (usage,) = usages
         blocks = _one(usage, names, top)
         blocks += _by(usage, view, names)
-        blocks += _totals_table(usage, view.sort, names, top) if view.sort or view.by == "function" else ()
+        # What a profile without moments shows by function is its only total already.
+        has_more = usage.snapshot is not None or len(usage.profile.tallies) > 1
+        is_shown = view.sort or (view.by == "function" and has_more)
+        blocks += _totals_table(usage, view.sort, names, top) if is_shown else ()
         blocks += _allocators(usage, names, top) if view.has_allocators else ()
         verdict = _verdict(usage, names)
     else:
@@ -294,9 +297,9 @@ def _totals_table(usage: HeapUsage, sort: str | None, names: Names, top: int) ->
     totals = run_totals(usage)
     if not totals:
         return []
-    order = sort or "allocated"
-    shown, rest = cut_at(sorted_totals(totals, order), top)
     orders = counted_by(totals)
+    order = sort or orders[0]
+    shown, rest = cut_at(sorted_totals(totals, order), top)
     rows = tuple(
         (
             *(_total_cell(one, each, usage.profile) for each in orders),
