@@ -55,6 +55,7 @@ class DependencyGraph:
         bind: Binds the objects of a link map.
         link_name: Returns the NAME by which a linker finds an object as `-lNAME`, or None.
         thread_count: The number of threads of the live process; 1 where there is none.
+        heap_bytes: What constructors have written of the heap when the program's own code begins, where it is known.
     """
 
     link_map: LinkMap
@@ -69,6 +70,7 @@ class DependencyGraph:
     bind: Callable[[LinkMap], Bindings]
     link_name: Callable[[Linked], str | None]
     thread_count: int = 1
+    heap_bytes: int = 0
 
     @cached_property
     def needed(self) -> tuple[tuple[int, ...], ...]:

@@ -6,13 +6,13 @@ object are united, never added up.
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from footprint.attribution.startup_writes import WriteCause, written_pages
 from footprint.elf import PT_GNU_RELRO, Image
-from footprint.elf.abi import PF_W, PT_INTERP, PT_TLS
+from footprint.elf.abi import PF_W, PT_DYNAMIC, PT_INTERP, PT_TLS
 from footprint.elf.image import Segment
 from footprint.errors import InputError, Note
 from footprint.loader.target import Libc
@@ -27,6 +27,7 @@ __all__ = (
     "WriteCause",
     "count_pages",
     "predict",
+    "with_written",
 )
 
 Pages = tuple[range, ...]
@@ -75,6 +76,10 @@ class LibcStart:
 
 UNKNOWN_LIBC: Final = LibcStart((), 0, 4, "built in: glibc 2.36, x86-64")
 """What is assumed for a C library that was not calibrated."""
+STATIC_LIBC: Final = LibcStart((), 0, 4, UNKNOWN_LIBC.origin)
+"""What the glibc inside a static program writes at least: settings of the machine in RELRO, streams, its .bss."""
+STATIC_PIE_LIBC: Final = LibcStart((), 0, 1, UNKNOWN_LIBC.origin)
+"""The same in a static program that moves: relocations write RELRO and most of its .data, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +151,8 @@ def predict(
     notes = list(libc_start.notes) if libc_start else []
     written: dict[WriteCause, set[int]] = {}
     # A static program of musl leaves RELRO writable.
-    has_relro = libc is not Libc.MUSL or not is_program or image.segment(PT_INTERP) is not None
+    is_static = is_program and image.segment(PT_INTERP) is None
+    has_relro = libc is not Libc.MUSL or not is_static
     areas = _areas(image, page_bytes, has_holes=not is_program, has_relro=has_relro)
     startup_max = _united([one.pages for one in areas if one.loaded_flags & PF_W])
     mapped = _united([one.pages for one in areas if one.loaded_flags])
@@ -165,6 +171,9 @@ def predict(
     causes = {cause: _united(map(_run, written[cause])) for cause in WriteCause if written.get(cause)}
     startup_min = _united(map(_run, set().union(*written.values())))
     startup_max = _united([*startup_max, *startup_min])
+    if is_static and written.get(WriteCause.IRELATIVE):
+        # Only the start-up code of glibc calls the resolver functions of a static program.
+        libc_start = STATIC_PIE_LIBC if image.segment(PT_DYNAMIC) else STATIC_LIBC
     most_assumed = count_pages(startup_max) - count_pages(startup_min)
     tls = image.segment(PT_TLS)
     align = max(1, tls.align) if tls else 1
@@ -177,6 +186,16 @@ def predict(
         tuple(areas),
         min(libc_start.count, most_assumed) if libc_start else 0,
         tuple(notes),
+    )
+
+
+def with_written(prediction: ObjectPrediction, cause: WriteCause, pages: set[int]) -> ObjectPrediction:
+    """Return a prediction with more pages that are surely written; pages that cannot be are left out."""
+    added = _united(map(_run, _inside(pages, prediction.startup_max)))
+    return replace(
+        prediction,
+        startup_min=_united([*prediction.startup_min, *added]),
+        causes=MappingProxyType({**prediction.causes, cause: added}),
     )
 
 

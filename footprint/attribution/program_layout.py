@@ -68,6 +68,7 @@ _SPACES: Final = {
 }
 _LOWEST_ADDR: Final = 0x10000
 _STACK_BYTES: Final = 132 * 1024
+_HEAP_GAP_BYTES: Final = 1 << 22
 _DEVICE: Final = "00:00"
 
 
@@ -148,11 +149,15 @@ def _start_mappings(program: PlacedObject, start: StartMemory, page_bytes: int) 
     loader_end_addr = loader_addr + start.loader_bytes
     stack_end_addr = space.stack_addr // page_bytes * page_bytes
     stack_addr = stack_end_addr - -(-max(_STACK_BYTES, start.stack_bytes) // page_bytes) * page_bytes
-    if loader_end_addr > stack_addr:
+    # The heap has page tables of its own, wherever it is.
+    heap_addr = loader_end_addr + _HEAP_GAP_BYTES
+    if max(loader_end_addr, (heap_addr + start.heap_bytes) if start.heap_bytes else 0) > stack_addr:
         raise InputError(program.path, "the thread-local variables of its objects do not fit into an address space")
     loader = Mapping(loader_addr, loader_end_addr, "rw-p", 0, _DEVICE, 0, "[loader and thread block]")
     yield loader, start.loader_bytes
     yield Mapping(stack_addr, stack_end_addr, "rw-p", 0, _DEVICE, 0, "[stack]"), start.stack_bytes
+    if start.heap_bytes:
+        yield Mapping(heap_addr, heap_addr + start.heap_bytes, "rw-p", 0, _DEVICE, 0, "[heap]"), start.heap_bytes
 
 
 def _common(runs: Sequence[range], pages: range) -> Iterator[range]:

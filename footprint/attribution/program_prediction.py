@@ -16,6 +16,7 @@ from footprint.attribution.kernel import KernelConstants, KernelCost, kernel_cos
 from footprint.attribution.layout import lay_out
 from footprint.attribution.ledger import Files, ledger_rows
 from footprint.attribution.program_layout import PlacedObject, ProgramLayout, lay_out_program
+from footprint.attribution.runtimes import has_go
 from footprint.attribution.totals import total_up
 from footprint.errors import Note, UsageError
 from footprint.model.audit import Audit
@@ -85,7 +86,7 @@ def predicted_audit(  # noqa: PLR0913 # all but the first two have their name
         totals=totals,
         ledger=rows,
         projection=_projection(totals, rows, kernel, len(layout.mappings), question),
-        notes=(*notes, *layout.notes, *constants.notes),
+        notes=(*notes, *layout.notes, *_go_notes(target, layout.objects), *constants.notes),
         findings=findings,
         page_maps=page_maps,
     )
@@ -125,16 +126,26 @@ def _page_table_bytes(mappings: Sequence[Mapping], pages: Dict[int, Sequence[Pag
     return count * page_bytes
 
 
+def _go_notes(target: str, objects: Sequence[PlacedObject]) -> tuple[Note, ...]:
+    if not any(has_go(one.image) for one in objects):
+        return ()
+    detail = "the runtime of Go maps its own heap before main runs: no figure of a program that does not run has it"
+    return (Note("go-heap-unknown", target, detail),)
+
+
 def _assumed_row(objects: Sequence[PlacedObject]) -> Row | None:
     """Return the row of the pages that the C library is assumed to write, where its own are not known."""
-    for path, prediction, _, _ in objects:
+    for path, prediction, image, _ in objects:
         if prediction.assumed_pages:
+            # The C library of a static program is a part of it, and can be measured in no other.
+            is_static = image is objects[0].image
+            name = "written by the first steps of the C library"
             return Row(
                 owner=path,
                 kind=MemoryKind.DATA,
                 section=None,
                 symbol=None,
-                name="[written by the first steps of the C library: footprint doctor --calibrate]",
+                name=f"[{name}]" if is_static else f"[{name}: footprint doctor --calibrate]",
                 bytes=prediction.assumed_pages * prediction.page_bytes,
                 mapped_bytes=0,
                 shared_bytes=None,

@@ -15,7 +15,7 @@ from footprint.elf.abi import PT_INTERP
 from footprint.errors import InputError
 from footprint.process import Mapping
 
-__all__ = ("JEMALLOC_HEAP", "MIMALLOC_HEAP", "flags_of", "runtime_owners")
+__all__ = ("JEMALLOC_HEAP", "MIMALLOC_HEAP", "flags_of", "has_go", "runtime_owners")
 
 JEMALLOC_HEAP: Final = "[jemalloc heap]"
 MIMALLOC_HEAP: Final = "[mimalloc heap]"
@@ -60,6 +60,11 @@ _GLIBC_ARENA_BYTES: Final = 64 << 20
 _LEAST_CHUNK_BYTES: Final = 2 << 20
 
 
+def has_go(image: Image) -> bool:
+    """Return whether a file has the runtime of Go, by its sections."""
+    return any(section.name in _GO_SECTIONS for section in image.sections)
+
+
 def runtime_owners(mappings: Sequence[Mapping], objects: Sequence[LoadedObject | None]) -> dict[int, str]:
     """Find the mappings that a runtime, sanitizer or allocator made for itself: their index and their owner."""
     loaded = dict.fromkeys(one for one in objects if one is not None)
@@ -68,7 +73,7 @@ def runtime_owners(mappings: Sequence[Mapping], objects: Sequence[LoadedObject |
     found: dict[int, str] = {}
     if "libjvm.so" in names:
         found.update({index: "[java heap]" for run in _runs(mappings) for index in _java_heap(mappings, run)})
-    go = next((one for one in images if any(section.name in _GO_SECTIONS for section in one.sections)), None)
+    go = next((one for one in images if has_go(one)), None)
     if go is not None:
         arena_bytes = _GO_ARENA_BYTES[go.is_64]
         found.update({index: "[go heap]" for run in _runs(mappings) for index in _go_heap(mappings, run, arena_bytes)})

@@ -12,12 +12,19 @@ to run: the loader's part is within 2.2 pages of each, its standard deviation is
 from typing import Final, NamedTuple
 
 from footprint.attribution.dependency_graph import DependencyGraph
-from footprint.elf.abi import PT_TLS
+from footprint.elf.abi import PT_INTERP, PT_TLS
 from footprint.loader import Libc
 
 __all__ = ("StartMemory", "start_memory")
 
 _STACK_BYTES: Final = 12 * 1024
+# That of musl, and of programs without a C library, whose first steps have small frames.
+_SMALL_STACK_BYTES: Final = 8 * 1024
+# The thread block of a static program of glibc: `struct pthread`, room for libraries that are opened later, alignment.
+_STATIC_BLOCK_BYTES: Final = 2_304 + 1_664 + 64
+# The first thread of musl has its block in musl's .bss, where thread-local variables fit into its 16 words.
+_MUSL_TLS_BYTES: Final = 128
+_MUSL_BLOCK_BYTES: Final = 200
 # What the loader has once: search paths, the head of the thread block, the table of thread-local blocks.
 _LOADER_BYTES: Final = 4_700
 # `struct link_map` with its soname, its entry in the list of search scopes, and its entry for unwinding.
@@ -33,14 +40,23 @@ _LOSS_PERCENT: Final = 6
 
 
 class StartMemory(NamedTuple):
-    """The private memory of a process at its start that belongs to no object, in whole pages."""
+    """The private memory of a process at its start that belongs to no object, in whole pages.
+
+    Attributes:
+        stack_bytes: The stack.
+        loader_bytes: What the loader allocates, and the thread block.
+        heap_bytes: What constructors allocate and write, where `doctor --calibrate` measured them.
+    """
 
     stack_bytes: int
     loader_bytes: int
+    heap_bytes: int = 0
 
 
 def start_memory(graph: DependencyGraph) -> StartMemory:
     """Estimate the stack, and what the loader allocates for the objects of a program and for their thread-locals."""
+    if not _has_glibc_loader(graph):
+        return _without_glibc_loader(graph)
     blocks_bytes = 0
     unique: set[str] = set()
     for number, (linked, prediction) in enumerate(zip(graph.objects, graph.predictions, strict=True)):
@@ -57,8 +73,30 @@ def start_memory(graph: DependencyGraph) -> StartMemory:
         blocks_bytes += _NEED_BYTES * len(graph.needed[number]) + _VERSION_BYTES * version_count
     blocks_bytes += blocks_bytes * _LOSS_PERCENT // 100
     loader_bytes = _LOADER_BYTES + blocks_bytes + _unique_tables_bytes(len(unique)) + _thread_block_bytes(graph)
-    page_bytes = graph.page_bytes
-    return StartMemory(*(-(-size // page_bytes) * page_bytes for size in (_STACK_BYTES, loader_bytes)))
+    return _in_pages(graph, _STACK_BYTES, loader_bytes)
+
+
+def _has_glibc_loader(graph: DependencyGraph) -> bool:
+    """Return whether a loader starts the program that is not musl's: others are taken to be like glibc's."""
+    is_static = graph.objects[0].library.image.segment(PT_INTERP) is None
+    return graph.link_map.libc is not Libc.MUSL and not is_static
+
+
+def _without_glibc_loader(graph: DependencyGraph) -> StartMemory:
+    """Estimate the same for a static program, and for one of musl: the lists of its loader are in memory of objects."""
+    program = graph.predictions[0]
+    if program is not None and program.assumed_pages:
+        return _in_pages(graph, _STACK_BYTES, _STATIC_BLOCK_BYTES + program.tls_bytes)
+    tls_bytes = sum([one.tls_bytes for one in graph.predictions if one])
+    block_bytes = _MUSL_BLOCK_BYTES + _thread_block_bytes(graph) if tls_bytes > _MUSL_TLS_BYTES else 0
+    # The first page of its heap describes the blocks.
+    heap_bytes = graph.page_bytes if graph.objects[0].library.image.segment(PT_INTERP) else 0
+    return _in_pages(graph, _SMALL_STACK_BYTES, heap_bytes + block_bytes)
+
+
+def _in_pages(graph: DependencyGraph, *sizes_bytes: int) -> StartMemory:
+    stack_bytes, loader_bytes = [-(-size // graph.page_bytes) * graph.page_bytes for size in sizes_bytes]
+    return StartMemory(stack_bytes, loader_bytes, graph.heap_bytes)
 
 
 def _unique_tables_bytes(count: int) -> int:

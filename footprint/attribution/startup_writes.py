@@ -55,6 +55,8 @@ class WriteCause(StrEnum):
     """The rest of the last page, which musl gives to malloc."""
     LIBC_START = "libc-start"
     """Variables of the C library that it writes at its start."""
+    CONSTRUCTOR = "constructor"
+    """Variables that constructors of libraries write, where `doctor --calibrate` measured them."""
 
 
 EM_MIPS: Final = 8

@@ -96,6 +96,16 @@ class DynamicSymbols:
         table = _symbol_table(read_dynamic(image), self.count)
         return frozenset([table.vaddrs[index] for index in self.found.values()])
 
+    def areas(self, image: Image, names: Collection[str]) -> list[range]:
+        """Return the vaddrs of the definitions with some names, those of one name in all its versions."""
+        places = [
+            place for name in names if name in self.found for place in self.several.get(name, (self.found[name],))
+        ]
+        if not places:
+            return []
+        table = _symbol_table(read_dynamic(image), self.count)
+        return [range(table.vaddrs[place], table.vaddrs[place] + table.sizes[place]) for place in places]
+
 
 def read_dynamic_symbols(image: Image) -> DynamicSymbols:
     """Read the dynamic symbols of a file, which may have none."""

@@ -7,7 +7,7 @@ import os
 import signal
 import time
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Final, NoReturn
 
@@ -61,15 +61,17 @@ class HeldProgram:
 
 
 @contextmanager
-def held_at_start(program: str) -> Iterator[HeldProgram]:
+def held_at_start(program: str, environment: Mapping[str, str] | None = None) -> Iterator[HeldProgram]:
     """Start a program without arguments, stop it before its first instruction, and end it afterwards.
+
+    It has our environment where none is named.
 
     Raises:
         AccessError: Where the program cannot be started or traced.
     """
     pid = os.fork()
     if pid == 0:
-        _become(program)
+        _become(program, os.environ if environment is None else environment)
     try:
         try:
             if _next_stop(pid, program) != signal.SIGTRAP:
@@ -85,14 +87,14 @@ def held_at_start(program: str) -> Iterator[HeldProgram]:
             os.waitpid(pid, 0)
 
 
-def _become(program: str) -> NoReturn:
+def _become(program: str, environment: Mapping[str, str]) -> NoReturn:
     """Execute the program in the new process, traced, with /dev/null for input and output."""
     try:
         nothing = os.open(os.devnull, os.O_RDWR)
         for descriptor in range(3):
             os.dup2(nothing, descriptor)
         ptrace(_TRACEME, 0)
-        os.execv(program, [program])  # noqa: S606 # the purpose of this module
+        os.execve(program, [program], environment)  # noqa: S606 # the purpose of this module
     finally:
         os._exit(127)
 

@@ -144,7 +144,8 @@ def calibrate() -> KernelConstants:
     if not all(0 < size < MOST_BYTES for size in sizes.values()):
         cause = "kernel memory is not accounted in it (cgroup.memory=nokmem, or Linux before 4.5)"
         raise AccessError("memory cgroup", cause)
-    keep(kept_path(_FILE), _TABLE, f"{system.release} {system.machine}", {**sizes, "open_file_bytes": open_files})
+    entry = {**sizes, "open_file_bytes": open_files}
+    keep(kept_path(_FILE), _TABLE, {f"{system.release} {system.machine}": entry})
     return load_constants(system.release, system.machine)
 
 

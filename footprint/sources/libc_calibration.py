@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
-from footprint.attribution.object_prediction import UNKNOWN_LIBC, LibcStart, Pages, predict
+from footprint.attribution.object_prediction import UNKNOWN_LIBC, LibcStart, ObjectPrediction, predict
 from footprint.elf import Image, read_image
 from footprint.elf.notes import build_id
 from footprint.errors import AccessError, Note
@@ -16,13 +16,13 @@ from footprint.process import Mapping, parse_maps
 from footprint.process.pages import PageReader
 from footprint.sources.measurement_cache import keep, kept_path, read_kept
 
-__all__ = ("calibrate_libc", "load_libc_start", "own_libc")
+__all__ = ("calibrate_libc", "idle_program", "load_libc_start", "own_libc", "pages_beyond")
 
 _FILE: Final = "libc.json"
 _TABLE: Final = "libcs"
 _MOST_PAGES: Final = 1 << 10
 _NAME: Final = re.compile(r".*/libc(\.so\.6(\.1)?|-2\.[0-9]+\.so)")
-# It does nothing, uses nothing but the C library, and is on every system.
+# It is on every system.
 _PROGRAMS: Final = ("/bin/true", "/usr/bin/true")
 
 
@@ -48,6 +48,11 @@ def _from_fields(stored: object) -> LibcStart:
     return LibcStart(tuple(pages), page_bytes, len(pages), "calibrated for this build")
 
 
+def idle_program() -> str:
+    """Return the path of a program that does nothing, and uses nothing but the C library."""
+    return next((path for path in _PROGRAMS if os.path.exists(path)), _PROGRAMS[0])
+
+
 def own_libc() -> str | None:
     """Return the path of the glibc that this process uses; None if it uses another C library."""
     with suppress(OSError), open("/proc/self/maps", "rb") as file:
@@ -68,7 +73,7 @@ def calibrate_libc() -> LibcStart | None:
     """
     from footprint.process.held_program import AT_ENTRY, held_at_start  # noqa: PLC0415 # an audit only loads
 
-    program = next((path for path in _PROGRAMS if os.path.exists(path)), _PROGRAMS[0])
+    program = idle_program()
     with held_at_start(program) as held:
         held.run_to(held.auxiliary(AT_ENTRY))
         folder = os.open(f"/proc/{held.pid}", os.O_RDONLY | os.O_DIRECTORY)
@@ -84,7 +89,7 @@ def calibrate_libc() -> LibcStart | None:
     identity = build_id(image)
     if identity is None:
         raise AccessError(image.file, "it has no build-id, so a calibration cannot name it")
-    keep(kept_path(_FILE), _TABLE, identity, {"pages": pages, "page_bytes": page_bytes})
+    keep(kept_path(_FILE), _TABLE, {identity: {"pages": pages, "page_bytes": page_bytes}})
     return load_libc_start(image)
 
 
@@ -98,16 +103,18 @@ def _written(folder: int, program: str) -> tuple[Image, list[int], int] | None:
         return None
     image = read_image(open_input(path), path)
     prediction = predict(image, page_bytes, is_program=False)
-    first_addr = min(one.start_addr for one in mappings if one.name == path)
-    bias = first_addr // page_bytes - min(one.vaddr for one in image.loads) // page_bytes
-    startup_min = {page for run in prediction.startup_min for page in run}
-    private = _private(folder, mappings, page_bytes, prediction.startup_max, bias)
-    return image, sorted(private - startup_min), page_bytes
+    return image, pages_beyond(folder, mappings, image, prediction), page_bytes
 
 
-def _private(folder: int, mappings: Sequence[Mapping], page_bytes: int, pages: Pages, bias: int) -> set[int]:
-    """Return the private pages of an object; its .bss may be the beginning of a longer mapping."""
+def pages_beyond(folder: int, mappings: Sequence[Mapping], image: Image, prediction: ObjectPrediction) -> list[int]:
+    """Return the pages of an object that are private in a process, beyond those that were predicted.
+
+    Its .bss may be the beginning of a longer mapping. `image.file` is the name of its mappings.
+    """
     found: set[int] = set()
+    page_bytes, pages = prediction.page_bytes, prediction.startup_max
+    first_addr = min(one.start_addr for one in mappings if one.name == image.file)
+    bias = first_addr // page_bytes - min(one.vaddr for one in image.loads) // page_bytes
     with PageReader(folder, page_bytes) as reader:
         for mapping in mappings:
             for run in pages if mapping.permissions.endswith("p") else ():
@@ -116,4 +123,4 @@ def _private(folder: int, mappings: Sequence[Mapping], page_bytes: int, pages: P
                     for one in reader.read(mapping):
                         first, past = max(one.start_addr, own.start), min(one.end_addr, own.stop)
                         found |= {addr // page_bytes - bias for addr in range(first, past, page_bytes)}
-    return found
+    return sorted(found.difference(*prediction.startup_min))

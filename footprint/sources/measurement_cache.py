@@ -1,6 +1,7 @@
 """What is measured once and kept: JSON files in a folder of the user, one table of entries each."""
 
 import os
+from collections.abc import Mapping
 from typing import Any, Final
 
 from footprint.errors import AccessError
@@ -42,8 +43,8 @@ def read_kept(path: str, table: str) -> dict[str, Any]:
     return entries
 
 
-def keep(path: str, table: str, key: str, entry: dict[str, Any]) -> None:
-    """Keep an entry beside those of other keys; the file is there whole or not at all.
+def keep(path: str, table: str, added: Mapping[str, dict[str, Any]]) -> None:
+    """Keep entries by their keys, beside those of other keys; the file is there whole or not at all.
 
     Raises:
         AccessError: Where it cannot be written.
@@ -54,7 +55,7 @@ def keep(path: str, table: str, key: str, entry: dict[str, Any]) -> None:
         entries = read_kept(path, table)
     except (OSError, ValueError):
         entries = {}
-    entries[key] = entry
+    entries.update(added)
     text = json.dumps({"format": _FORMAT, table: entries}, indent=2, sort_keys=True) + "\n"
     try:
         os.makedirs(os.path.dirname(path), exist_ok=True)

@@ -3,12 +3,15 @@
 import os
 from collections.abc import Iterable
 from collections.abc import Mapping as Dict
-from functools import partial
+from dataclasses import replace
+from functools import cache, partial
 from typing import Final, NamedTuple
 
+from footprint.attribution.constructor_writes import with_constructors
 from footprint.attribution.dependency_graph import DependencyGraph, build_graph
 from footprint.attribution.object_prediction import ObjectPrediction, predict
-from footprint.errors import AccessError, Note, UsageError
+from footprint.elf.notes import build_id
+from footprint.errors import AccessError, FootprintError, Note, UsageError
 from footprint.files import StrPath
 from footprint.loader import Environment, Library, Linked, LinkMap, Searches, System, link
 from footprint.loader.bindings import NO_BINDINGS, Binder, Bindings
@@ -18,6 +21,7 @@ from footprint.model.owner import DELETED
 from footprint.model.row import Attribution, Row
 from footprint.process import Snapshot
 from footprint.process.mapped_files import FileOpener, open_regular
+from footprint.sources.constructor_calibration import load_constructors
 from footprint.sources.libc_calibration import load_libc_start
 from footprint.sources.roots import path_below
 
@@ -101,6 +105,8 @@ class Programs:
         self._binder = Binder()
         self._links = DevelopmentLinks(self._system)
         self._predicted: dict[Library, ObjectPrediction] = {}
+        self._identify = cache(_identity)
+        self._constructors, self._notes = load_constructors() if is_calibrated else ({}, ())
 
     @classmethod
     def of_process(
@@ -131,7 +137,8 @@ class Programs:
         relink = partial(link, self._system, path, self._environment, self._searches)
         link_map = relink()
         predict = self._predictor(link_map)
-        return build_graph(link_map, relink, self._binder.bind, self._page_bytes, predict, self._links.name_of)
+        graph = build_graph(link_map, relink, self._binder.bind, self._page_bytes, predict, self._links.name_of)
+        return self._with_constructors(graph)
 
     def graph_of(
         self, snapshot: Snapshot, view: ProcessView, ledger: Iterable[Row], *, is_bound: bool = True
@@ -174,7 +181,12 @@ class Programs:
         link_name = self._links.name_of
         bind = self._binder.bind if is_bound else _not_bound
         threads = (snapshot.status.thread_count if snapshot.status else None) or 1
-        return build_graph(link_map, relink, bind, self._page_bytes, predict, link_name, private_bytes, threads)
+        graph = build_graph(link_map, relink, bind, self._page_bytes, predict, link_name, private_bytes, threads)
+        return self._with_constructors(graph)
+
+    def _with_constructors(self, graph: DependencyGraph) -> DependencyGraph:
+        graph = with_constructors(graph, self._constructors, self._identify)
+        return replace(graph, notes=(*graph.notes, *self._notes)) if self._notes else graph
 
     def _owners(self, snapshot: Snapshot, folder: str) -> dict[Library, str]:
         """Return the files that a process has mapped, by the name that its mappings have."""
@@ -188,6 +200,13 @@ class Programs:
 
     def _predictor(self, link_map: LinkMap) -> "_Predictor":
         return _Predictor(link_map, self._page_bytes, self._predicted, is_calibrated=self._is_calibrated)
+
+
+def _identity(library: Library) -> str:
+    try:
+        return build_id(library.image) or ""
+    except FootprintError:
+        return ""
 
 
 def _not_bound(_: LinkMap) -> Bindings:

@@ -191,7 +191,7 @@ def test_without_a_calibration_the_built_in_constants_are_used(state: Path) -> N
 
 
 def test_a_calibration_is_read_back_for_its_kernel_only(state: Path) -> None:
-    kept.keep(str(state), "kernels", f"{KERNEL} {MACHINE}", SIZES)
+    kept.keep(str(state), "kernels", {f"{KERNEL} {MACHINE}": SIZES})
     found = load_constants(KERNEL, MACHINE)
     assert {field: getattr(found, field) for field in SIZES} == SIZES
     assert found.evidence is Evidence.DERIVED
@@ -202,7 +202,7 @@ def test_a_calibration_is_read_back_for_its_kernel_only(state: Path) -> None:
 
 def test_a_second_calibration_stands_beside_the_first(state: Path) -> None:
     for kernel in (KERNEL, "6.18.44"):
-        kept.keep(str(state), "kernels", f"{kernel} {MACHINE}", SIZES)
+        kept.keep(str(state), "kernels", {f"{kernel} {MACHINE}": SIZES})
     assert load_constants(KERNEL, MACHINE).process_bytes == load_constants("6.18.44", MACHINE).process_bytes == 13_600
     assert os.listdir(state.parent) == ["kernel.json"]
 
@@ -245,14 +245,14 @@ def test_a_damaged_file_is_a_note_and_the_built_in_constants(state: Path, text: 
 
 def test_a_damaged_file_is_written_anew(state: Path) -> None:
     keep(state, "{")
-    kept.keep(str(state), "kernels", f"{KERNEL} {MACHINE}", SIZES)
+    kept.keep(str(state), "kernels", {f"{KERNEL} {MACHINE}": SIZES})
     assert load_constants(KERNEL, MACHINE).notes == ()
 
 
 def test_a_folder_that_cannot_be_made_is_an_error(state: Path) -> None:
     state.parent.write_text("in the way", encoding="ascii")
     with pytest.raises(AccessError, match="cannot be stored"):
-        kept.keep(str(state), "kernels", f"{KERNEL} {MACHINE}", SIZES)
+        kept.keep(str(state), "kernels", {f"{KERNEL} {MACHINE}": SIZES})
 
 
 def test_sizes_are_found_from_kinds_of_children_that_differ_by_one_thing() -> None:
@@ -342,7 +342,7 @@ def test_a_group_that_cannot_be_made_limits_a_host(tmp_path: Path, monkeypatch: 
 
 def test_a_calibrated_kernel_is_fine(state: Path) -> None:
     assert verb._calibration(load_constants(KERNEL, MACHINE)).cure == "footprint doctor --calibrate"
-    kept.keep(str(state), "kernels", f"{KERNEL} {MACHINE}", SIZES)
+    kept.keep(str(state), "kernels", {f"{KERNEL} {MACHINE}": SIZES})
     assert verb._calibration(load_constants(KERNEL, MACHINE)).state is State.OK
 
 

@@ -35,7 +35,7 @@ def test_a_library_that_was_not_calibrated_is_assumed_to_be_like_ours(state: Pat
 
 
 def test_what_was_kept_is_for_that_build_only(state: Path) -> None:
-    keep(str(state), "libcs", ID.hex(), KEPT)
+    keep(str(state), "libcs", {ID.hex(): KEPT})
     found = load_libc_start(libc())
     assert found == LibcStart((473, 481), 4096, 2, "calibrated for this build")
     assert not found.is_assumed
@@ -44,7 +44,7 @@ def test_what_was_kept_is_for_that_build_only(state: Path) -> None:
 
 
 def test_a_library_may_write_nothing_in_itself(state: Path) -> None:
-    keep(str(state), "libcs", ID.hex(), KEPT | {"pages": []})
+    keep(str(state), "libcs", {ID.hex(): KEPT | {"pages": []}})
     found = load_libc_start(libc())
     assert (found.pages, found.is_assumed) == ((), False)
 

@@ -27,7 +27,9 @@ def start_of(folder: Path, library_count: int, *, tls_bytes: int = 0, page_bytes
     program = ElfFile(sections=sections, symbols=symbols, dynamic=[Dyn(DT_NEEDED, name) for name in names])
     root.file("/bin/program", write(program))
     programs = Programs(str(folder), Environment(hwcaps="baseline"), page_bytes=page_bytes)
-    return start_memory(programs.graph("/bin/program"))
+    start = start_memory(programs.graph("/bin/program"))
+    assert start.heap_bytes == 0
+    return start.stack_bytes, start.loader_bytes
 
 
 def test_the_loader_has_its_own_and_a_block_for_each_object(tmp_path: Path) -> None:

@@ -18,11 +18,22 @@ from footprint.files import open_input
 from footprint.model.evidence import Evidence
 from footprint.process.pages import has_exclusive_bit
 from footprint.sources.calibration import calibrate, load_constants
+from footprint.sources.constructor_calibration import calibrate_constructors, load_constructors
 from footprint.sources.debug_files import STANDARD_FOLDER
 from footprint.sources.demanglers import TOOLS
 from footprint.sources.libc_calibration import calibrate_libc, load_libc_start, own_libc
+from footprint.units import counted
 
-__all__ = ("Check", "Diagnosis", "State", "calibrate", "calibrate_libc", "doctor", "load_constants")
+__all__ = (
+    "Check",
+    "Diagnosis",
+    "State",
+    "calibrate",
+    "calibrate_constructors",
+    "calibrate_libc",
+    "doctor",
+    "load_constants",
+)
 
 
 class State(StrEnum):
@@ -269,6 +280,12 @@ def _libc_calibration() -> Iterator[Check]:
     else:
         meaning = f"before a program runs, it writes {start.count} pages in itself, {start.origin}"
         yield Check("C library", State.OK, meaning)
+    count = len(load_constructors()[0])
+    meaning = f"what they write before a program runs is known of {counted(count, 'library')}"
+    if count:
+        yield Check("constructors", State.OK, meaning)
+    else:
+        yield Check("constructors", State.LIMITED, meaning, "footprint doctor --calibrate")
 
 
 def _debug_files() -> Check:

@@ -46,5 +46,6 @@ def doctor(
     check_formats(answer, output)
     if calibrate:
         call.calibrate_libc()
+        call.calibrate_constructors()
         call.calibrate()
     return write(answer, call.doctor(), "doctor", output)

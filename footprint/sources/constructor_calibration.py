@@ -1,0 +1,180 @@
+"""What the constructors of this machine's libraries write: measured once for each build, and kept in a file."""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from functools import cache
+from typing import Any, Final, NamedTuple
+
+from footprint.attribution.constructor_writes import ConstructorWrites
+from footprint.attribution.object_prediction import ObjectPrediction, predict
+from footprint.elf import Image, read_image, starts_like_elf
+from footprint.elf.constructors import own_constructors
+from footprint.elf.notes import build_id
+from footprint.errors import FootprintError, Note
+from footprint.files import open_input
+from footprint.process import Mapping as Area
+from footprint.process import parse_maps
+from footprint.process.pages import PageReader
+from footprint.sources.libc_calibration import idle_program, load_libc_start, own_libc, pages_beyond
+from footprint.sources.measurement_cache import keep, kept_path, read_kept
+
+__all__ = ("calibrate_constructors", "load_constructors")
+
+_FILE: Final = "constructors.json"
+_TABLE: Final = "libraries"
+_MORE_STARTS: Final = 20
+_MOST_HEAP_BYTES: Final = 1 << 30
+
+
+def load_constructors() -> tuple[Mapping[str, ConstructorWrites], tuple[Note, ...]]:
+    """Return what the constructors of libraries write, by build-id, as calibrated; damage is a note."""
+    path = kept_path(_FILE)
+    try:
+        return {identity: _from_fields(stored) for identity, stored in read_kept(path, _TABLE).items()}, ()
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        detail = f"{error}: constructors are taken to write nothing; `footprint doctor --calibrate` writes a new file"
+        return {}, (Note("calibration-unreadable", path, detail),)
+
+
+def _from_fields(stored: Any) -> ConstructorWrites:  # noqa: ANN401 # JSON
+    pages = {str(identity): tuple(numbers) for identity, numbers in stored["pages"].items()}
+    found = ConstructorWrites(
+        stored["page_bytes"], pages, stored["heap_bytes"], stored["untouched_pages"], stored["heap_head_bytes"]
+    )
+    if found.page_bytes not in {1 << shift for shift in range(12, 17)}:
+        raise ValueError("a page_bytes is not a page size")
+    if not all(type(page) is int and page >= 0 for numbers in pages.values() for page in numbers):
+        raise ValueError("its pages are not numbers")
+    if not all(type(size) is int and 0 <= size <= _MOST_HEAP_BYTES for size in found[2:]):
+        raise ValueError("its sizes of the heap are not sizes")
+    return found
+
+
+class _Started(NamedTuple):
+    """A program that does nothing, with one more library and what that needs, where its own code begins.
+
+    Attributes:
+        identities: The build-ids of the objects.
+        pages: The pages that constructors have written, by the build-id of the object.
+        heap_bytes: The length of the heap up to its last word that is not zero.
+        untouched_pages: The pages of these that nothing has written.
+        heap_head_bytes: The first block of the heap: malloc's own.
+    """
+
+    identities: frozenset[str]
+    pages: dict[str, list[int]]
+    heap_bytes: int
+    untouched_pages: int
+    heap_head_bytes: int
+
+
+def calibrate_constructors() -> int:
+    """Measure what the constructors of each library beside the C library write, and keep it; return how many there are.
+
+    A program that does nothing is started with each of these libraries (LD_PRELOAD), and ended where its own code
+    begins. A library without constructors of its own, or without a build-id, is not started.
+
+    Raises:
+        AccessError: Where the result cannot be kept.
+    """
+    libc = own_libc()
+    started: dict[str, _Started] = {}
+    for path in _libraries(os.path.dirname(os.path.realpath(libc))) if libc else ():
+        with suppress(FootprintError, OSError):
+            image = read_image(open_input(path), path)
+            identity = build_id(image)
+            if identity and own_constructors(image) and identity in (found := _surely(path)).identities:
+                started[identity] = found
+    page_bytes = os.sysconf("SC_PAGE_SIZE")
+    kept: dict[str, ConstructorWrites] = {}
+    # What a library needs comes before it: fewer objects.
+    for identity, one in sorted(started.items(), key=lambda item: len(item[1].identities)):
+        needed = [kept[other] for other in one.identities if other in kept]
+        kept[identity] = ConstructorWrites(
+            page_bytes,
+            {other: tuple(pages) for other, pages in one.pages.items()},
+            max(0, one.heap_bytes - one.heap_head_bytes - sum(other.heap_bytes for other in needed)),
+            max(0, one.untouched_pages - sum(other.untouched_pages for other in needed)),
+            one.heap_head_bytes,
+        )
+    keep(kept_path(_FILE), _TABLE, {identity: one._asdict() for identity, one in kept.items() if any(one[1:3])})
+    return len(kept)
+
+
+def _libraries(folder: str) -> Iterator[str]:
+    """Return the ELF files of a folder that are called libraries, once each."""
+    for entry in sorted(os.scandir(folder), key=lambda one: one.name):
+        # The loader separates names by spaces and colons.
+        if ".so" in entry.name and entry.is_file(follow_symlinks=False) and not set(entry.path) & {" ", ":"}:
+            with suppress(OSError), open(entry.path, "rb") as file:
+                if starts_like_elf(file.read(4)):
+                    yield entry.path
+
+
+def _surely(library: str) -> _Started:
+    """Return what constructors write in every start: some allocators write what depends on addresses, so on chance."""
+    starts = [_start(library) for _ in range(2)]
+    if starts[0] != starts[1]:
+        starts += [_start(library) for _ in range(_MORE_STARTS)]
+    least, *others = sorted(starts, key=lambda one: one.heap_bytes - one.untouched_pages * os.sysconf("SC_PAGE_SIZE"))
+    pages = {
+        identity: sorted(set(pages).intersection(*(one.pages.get(identity, ()) for one in others)))
+        for identity, pages in least.pages.items()
+    }
+    return least._replace(pages=pages)
+
+
+def _start(library: str) -> _Started:
+    """Start a program that does nothing with a library, and read what constructors have written."""
+    from footprint.process.held_program import AT_ENTRY, held_at_start  # noqa: PLC0415 # an audit only loads
+
+    program = idle_program()
+    with held_at_start(program, {"LD_PRELOAD": library}) as held:
+        held.run_to(held.auxiliary(AT_ENTRY))
+        folder = os.open(f"/proc/{held.pid}", os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            return _read(folder, os.path.realpath(program))
+        finally:
+            os.close(folder)
+
+
+def _read(folder: int, program: str) -> _Started:
+    with open(os.open("maps", os.O_RDONLY, dir_fd=folder), "rb") as file:
+        mappings = parse_maps(file.read(), program).mappings
+    names = {one.name for one in mappings if one.permissions[2] == "x" and one.name.startswith("/")} - {program}
+    identities: set[str] = set()
+    pages: dict[str, list[int]] = {}
+    for name in sorted(names):
+        image, prediction = _object(name)
+        identity = build_id(image)
+        if identity:
+            identities.add(identity)
+            if found := pages_beyond(folder, mappings, image, prediction):
+                pages[identity] = found
+    heap = next((one for one in mappings if one.name == "[heap]"), None)
+    return _Started(frozenset(identities), pages, *(_heap(folder, heap) if heap else (0, 0, 0)))
+
+
+@cache
+def _object(path: str) -> tuple[Image, ObjectPrediction]:
+    """Return a library and its prediction; many programs have it."""
+    image = read_image(open_input(path), path)
+    start = load_libc_start(image) if path == own_libc() else None
+    return image, predict(image, os.sysconf("SC_PAGE_SIZE"), is_program=False, libc_start=start)
+
+
+def _heap(folder: int, heap: Area) -> tuple[int, int, int]:
+    """Return the length of a heap, the pages in it that nothing has written, and the length of its first block."""
+    page_bytes = os.sysconf("SC_PAGE_SIZE")
+    with PageReader(folder, page_bytes) as reader:
+        touched = [range(one.start_addr, one.end_addr) for one in reader.read(heap)]
+    with open(os.open("mem", os.O_RDONLY, dir_fd=folder), "rb") as file:
+        file.seek(heap.start_addr)
+        data = file.read(min(heap.end_addr - heap.start_addr, _MOST_HEAP_BYTES))
+    length_bytes = len(data.rstrip(b"\0"))
+    page_count = -(-length_bytes // page_bytes)
+    word_bytes = 8
+    # The size of a block of glibc stands in its second word, with flags.
+    head_bytes = int.from_bytes(data[word_bytes : 2 * word_bytes], "little") & ~7
+    return length_bytes, max(0, page_count - sum(map(len, touched)) // page_bytes), min(head_bytes, length_bytes)
