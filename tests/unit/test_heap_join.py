@@ -120,6 +120,11 @@ def test_a_profile_of_go_is_joined_with_the_heap_of_go_alone() -> None:
     assert joined.heap is not None
     assert (joined.heap.held_bytes, joined.heap.apart_bytes) == (307_200, 0)
     assert joined.totals == here.totals
+    # No profile of massif is of use there.
+    blocks = heap_account_blocks(joined.heap, Names((), is_whole=True), 20, nameless_bytes=KIB, is_measured=True)
+    texts = [block.text for block in blocks if isinstance(block, Paragraph)]
+    assert any("[anonymous], 1 KiB, is no part of it: what the runtime has for itself" in text for text in texts)
+    assert not any("massif" in text for text in texts)
 
 
 def test_a_profile_of_go_is_not_joined_with_a_process_of_another_language() -> None:
@@ -259,6 +264,10 @@ def test_what_the_arenas_of_threads_keep_is_free_up_to_all_that_was_allocated() 
     assert alone is not None
     assert with_threads is not None
     assert (alone.free_bytes, with_threads.free_bytes) == (40_000 - 32_000, 70_000 - 32_000)
+    for account, before in ((alone, "39.1 KiB were in use"), (with_threads, "other blocks were freed")):
+        blocks = heap_account_blocks(account, Names((), is_whole=True), 20, nameless_bytes=0, is_measured=True)
+        texts = [block.text for block in blocks if isinstance(block, Paragraph)]
+        assert any(f"[free but resident]: before this moment {before}, and" in text for text in texts)
 
 
 def test_what_the_allocator_itself_has_as_free_is_free_whatever_the_profile_had_at_its_peak() -> None:

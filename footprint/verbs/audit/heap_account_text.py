@@ -124,10 +124,10 @@ def _parts_explained(account: HeapAccount) -> list[str]:
     if account.is_free_measured:
         texts.append(f"{FREE} is what the allocator itself has as free, read from the process.")
     elif account.free_bytes:
-        texts.append(
-            f"{FREE}: before this moment {format_bytes(account.peak_bytes)} were in use, and what is freed "
-            "stays with the allocator."
-        )
+        used_bytes = account.live_bytes + (account.extra_bytes or 0)
+        is_by_peak = account.free_bytes <= account.peak_bytes - used_bytes
+        before = f"{format_bytes(account.peak_bytes)} were in use" if is_by_peak else "other blocks were freed"
+        texts.append(f"{FREE}: before this moment {before}, and what is freed stays with the allocator.")
     return texts
 
 
@@ -157,6 +157,11 @@ def _explained(account: HeapAccount, nameless_bytes: int, *, is_measured: bool) 
         )
     if nameless_bytes and account.allocator is None:
         texts.append(f"{NAMELESS}, {format_bytes(nameless_bytes)}: its allocator is unknown, so that may be heap, too.")
+    elif nameless_bytes and account.allocator and account.allocator.startswith("["):
+        texts.append(
+            f"{NAMELESS}, {format_bytes(nameless_bytes)}, is no part of it: what the runtime has for itself, and what "
+            "libraries map, is in no profile of this heap."
+        )
     elif nameless_bytes:
         texts.append(
             f"{NAMELESS}, {format_bytes(nameless_bytes)}, is no part of it: what the program maps past its allocator "
