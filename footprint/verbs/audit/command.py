@@ -139,6 +139,7 @@ def audit(
 
 def _audit_folders(folders: Sequence[str], asked: "AuditRequest", top: int, output: options.OutputOptions) -> int:
     from footprint.sources.target import Folders, check_options
+    from footprint.verbs.progress import progress_line
 
     answer: Answer[Survey] = Answer(
         "audit --all",
@@ -149,5 +150,12 @@ def _audit_folders(folders: Sequence[str], asked: "AuditRequest", top: int, outp
     )
     check_formats(answer, output)
     check_options(Folders(" ".join(folders), tuple(folders)), asked.options)
-    found = survey_call.survey(*folders, count=asked.question.count, root=asked.root, page_bytes=asked.page_bytes)
+    with progress_line("audit --all", is_quiet=output.is_quiet) as on_progress:
+        found = survey_call.survey(
+            *folders,
+            count=asked.question.count,
+            root=asked.root,
+            page_bytes=asked.page_bytes,
+            on_progress=on_progress,
+        )
     return write(answer, found, f"audit --all {' '.join(found.folders)}", output, found.notes)

@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -66,7 +66,13 @@ class Survey:
     notes: tuple[Note, ...]
 
 
-def survey(*folders: StrPath, count: int = 1, root: StrPath | None = None, page_bytes: int | None = None) -> Survey:
+def survey(
+    *folders: StrPath,
+    count: int = 1,
+    root: StrPath | None = None,
+    page_bytes: int | None = None,
+    on_progress: Callable[[int, int], object] | None = None,
+) -> Survey:
     """Predict what a process of each program below some folders costs, the costliest first.
 
     Args:
@@ -74,6 +80,7 @@ def survey(*folders: StrPath, count: int = 1, root: StrPath | None = None, page_
         count: How many processes of each to project to.
         root: The directory that the programs take for `/`, in which the folders are.
         page_bytes: The size of a page, where that is not this machine's.
+        on_progress: Is called for each file with the number of files that are done, and that of all.
 
     Raises:
         UsageError: If no folder is named, or if one is not a folder.
@@ -84,7 +91,10 @@ def survey(*folders: StrPath, count: int = 1, root: StrPath | None = None, page_
     programs = Programs(root, page_bytes=page_bytes)
     found: list[SurveyedProgram] = []
     notes: list[Note] = []
-    for path in _executable_paths(names, notes):
+    paths = list(_executable_paths(names, notes))
+    for done_count, path in enumerate(paths):
+        if on_progress is not None:
+            on_progress(done_count, len(paths))
         own_path = _within(path, root)
         try:
             graph = programs.graph(own_path)
