@@ -1,6 +1,7 @@
 """The development links of libraries: the file `libNAME.so` by which the linker finds a library as `-lNAME`."""
 
 import re
+from functools import cache
 from typing import Final
 
 from footprint.loader.link_map import Linked
@@ -24,36 +25,39 @@ class DevelopmentLinks:
 
     def __init__(self, system: System) -> None:
         self._system = system
-        self._by_home: dict[str, dict[str, list[str]]] = {}
+        self._links = cache(self._read_links)
+        self._scripts = cache(self._read_scripts)
 
     def name_of(self, linked: Linked) -> str | None:
         """Return the NAME of `-lNAME`; None where neither the library's directory nor /usr/lib has a link to it."""
         soname = linked.library.linkage.soname or linked.path.rsplit("/", 1)[-1]
         home = linked.path.rpartition("/")[0] or "/"
-        homes = (home, home if home.startswith("/usr/") else f"/usr{home}", "/usr/lib")
+        homes = dict.fromkeys((home, home if home.startswith("/usr/") else f"/usr{home}", "/usr/lib"))
         usual = _SONAME.match(soname)
-        for directory in dict.fromkeys(homes):
-            links = self._links(directory)
-            names = links.get(self._system.real_path(linked.path)) or links.get(soname)
+        real_path = self._system.real_path(linked.path)
+        for directory in homes:
+            names = self._links(directory).get(real_path) or self._scripts(directory).get(soname)
             if names:
                 return usual[1] if usual and usual[1] in names else names[0]
         # A library whose soname has no version is its own link, also where it was deleted since.
         own = _LINK.fullmatch(soname)
         return own[1] if own else None
 
-    def _links(self, home: str) -> dict[str, list[str]]:
-        """Return the names of the links in a directory by the file that they lead to, or the soname in their script."""
-        if home not in self._by_home:
-            found = self._by_home[home] = {}
-            for file in self._system.names(home):
-                name = _LINK.fullmatch(file)
-                if name:
-                    for key in self._targets(f"{home}/{file}"):
-                        found.setdefault(key, []).append(name[1])
-        return self._by_home[home]
+    def _read_links(self, home: str) -> dict[str, list[str]]:
+        """Return the names of the links in a directory by the file that they lead to."""
+        found: dict[str, list[str]] = {}
+        for file in self._system.names(home):
+            if name := _LINK.fullmatch(file):
+                found.setdefault(self._system.real_path(f"{home}/{file}"), []).append(name[1])
+        return found
 
-    def _targets(self, path: str) -> list[str]:
-        text = self._system.text(path, _LONGEST_SCRIPT_BYTES) or b""
-        # An ELF file has null bytes.
-        named = None if b"\0" in text else _IN_SCRIPT.search(text)
-        return [self._system.real_path(path), *([named[1].decode("utf-8", "surrogateescape")] if named else [])]
+    def _read_scripts(self, home: str) -> dict[str, list[str]]:
+        """Return the names of the links in a directory that are scripts, by the soname in them."""
+        found: dict[str, list[str]] = {}
+        for path, names in self._links(home).items():
+            text = self._system.text(path, _LONGEST_SCRIPT_BYTES) or b""
+            # An ELF file has null bytes.
+            named = None if b"\0" in text else _IN_SCRIPT.search(text)
+            if named:
+                found.setdefault(named[1].decode("utf-8", "surrogateescape"), []).extend(names)
+        return found

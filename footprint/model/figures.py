@@ -230,7 +230,7 @@ _ALL: Final = (
         "thread-local variables",
         "thread-local variables of all objects: each thread has its own copy",
         _EACH,
-        "It is known for a program, and for a process that is audited with `--findings`.",
+        "It is known for a program, and for a process that is audited with `--findings` or saved in a file.",
         has_budget=True,
     ),
     # Of libraries, findings and copies.
