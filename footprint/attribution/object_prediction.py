@@ -88,7 +88,8 @@ class ObjectPrediction:
 
     Attributes:
         page_bytes: The size of a page.
-        startup_min: The pages that are surely written before the program's own code and constructors run.
+        startup_min: The pages that are surely written before the program's own code runs; those of constructors only
+            where they were measured.
         startup_max: The pages that can ever be written, including RELRO; `startup_min` is a part of them.
         causes: The pages that each cause writes; the sets overlap.
         assumed_pages: The number of further pages that the C library is assumed to write in itself.
