@@ -17,6 +17,7 @@ from footprint.units import counted
 __all__ = ("looks_like_mtrace", "read_mtrace")
 
 _MOST_EVENTS: Final = 1 << 24
+_MOST_CALLERS: Final = 1 << 18
 _LONGEST_CALLER: Final = 4096
 _ADDR: Final = rb"0x([0-9a-f]{1,16})"
 _EVENT: Final = re.compile(rb"@ (.*?) ?([-+<>]) " + _ADDR + rb"(?: 0x([0-9a-f]{1,15})| 0)?")
@@ -32,7 +33,7 @@ def read_mtrace(pieces: Iterable[bytes], source: str) -> Profile:
     """Read a trace from the pieces of its text.
 
     Raises:
-        InputError: Where there are more events than in any trace.
+        InputError: Where there are more events or callers than in any trace.
     """
     trace = _Trace(source)
     for _, lines in lines_of(pieces, source):
@@ -87,6 +88,8 @@ class _Trace:
     def _node_of(self, caller: bytes) -> int:
         node = self._callers.get(caller)
         if node is None:
+            if len(self._callers) >= _MOST_CALLERS:
+                raise InputError(self._source, f"more than {_MOST_CALLERS:,} places that allocate")
             text = caller.decode("utf-8", "surrogateescape")
             known = _CALLER.fullmatch(text) if len(text) <= _LONGEST_CALLER else None
             path, function, addr = known.groups() if known else (None, None, "0")

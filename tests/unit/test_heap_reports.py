@@ -135,6 +135,13 @@ def test_more_allocations_than_in_any_trace_are_refused(monkeypatch: pytest.Monk
         read(TRACE)
 
 
+def test_more_callers_than_a_trace_may_have_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("footprint.heap.mtrace._MOST_CALLERS", 2)
+    text = b"= Start\n" + b"".join(b"@ ./x:[0x%x] + 0x%x 0x10\n" % (0x1000 + place, place) for place in range(1, 4))
+    with pytest.raises(InputError, match="more than 2 places that allocate"):
+        read_profile(text, "trace")
+
+
 # --- V8 ---------------------------------------------------------------------------------------------------------------
 
 
