@@ -7,6 +7,7 @@ start of the heap. The vector of the thread says where; the file of the library 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from footprint.attribution.owned_range import LoadedObject, OwnedRange
 from footprint.elf import Contents, SectionKind, Symbol
@@ -14,8 +15,10 @@ from footprint.elf.abi import PT_TLS
 from footprint.model.evidence import Evidence, weakest
 from footprint.model.row import Attribution, MemoryKind, Row
 from footprint.process import PageRange
-from footprint.process.live_threads import LiveThreads
 from footprint.ranges import Claim, Gap, Piece, partition
+
+if TYPE_CHECKING:
+    from footprint.process.live_threads import LiveThreads
 
 __all__ = ("ThreadRanges", "thread_rows")
 
@@ -30,7 +33,7 @@ class ThreadRanges:
         ranges: The ranges of the process, which tell whose they are.
     """
 
-    def __init__(self, threads: LiveThreads, ranges: Sequence[OwnedRange]) -> None:
+    def __init__(self, threads: "LiveThreads", ranges: Sequence[OwnedRange]) -> None:
         modules = _modules(threads.object_addrs, ranges)
         claims = [claim for one in threads.vectors for claim in _claims(one.tcb_addr, one.block_addrs, modules)]
         self._claims = sorted(claims, key=lambda one: one.start)

@@ -14,7 +14,6 @@ from footprint.model.audit import Audit
 from footprint.model.projection import Model, Question
 from footprint.process import Mapping, PageRange, Snapshot, read_process
 from footprint.process.descriptions import OpenFile, read_own_open_files
-from footprint.process.live_threads import read_live_threads
 from footprint.process.stat import processes
 from footprint.sources.calibration import load_constants
 from footprint.sources.debug_files import STANDARD_PLACES, DebugSearch
@@ -25,6 +24,7 @@ from footprint.sources.process_files import images_of
 if TYPE_CHECKING:
     from footprint.attribution.heap_ranges import HeapRanges
     from footprint.attribution.page_maps import Presence
+    from footprint.process.live_threads import LiveThreads
 
 __all__ = ("audit_of", "files_of", "with_files_told")
 
@@ -82,7 +82,7 @@ def audit_of(  # noqa: PLR0913 # all but the first three have their name
             parent=parent,
             known_rows=files.known_rows,
             heap=heap,
-            threads=read_live_threads(snapshot) if has_heap else None,
+            threads=_threads_of(snapshot) if has_heap else None,
         )
     return with_files_told(found, files, known)
 
@@ -95,6 +95,13 @@ def _heap_of(snapshot: Snapshot, *, is_whole: bool) -> "tuple[HeapRanges | None,
     most_chunks = live_heap.MOST_CHUNKS_OF_A_SEARCH if is_whole else live_heap.MOST_CHUNKS
     heap, notes = live_heap.read_live_heap(snapshot, most_chunks)
     return None if heap is None else HeapRanges(heap, snapshot.page_bytes), notes
+
+
+def _threads_of(snapshot: Snapshot) -> "LiveThreads | None":
+    """Read where the threads of a process have their variables."""
+    from footprint.process.live_threads import read_live_threads  # noqa: PLC0415 # only a single live process needs it
+
+    return read_live_threads(snapshot)
 
 
 def _open_files(snapshot: Snapshot) -> tuple[OpenFile, ...]:
