@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from footprint.attribution.startup_writes import WriteCause, written_pages
+from footprint.attribution.startup_writes import WriteCause, static_start_pages, written_pages
 from footprint.elf import PT_GNU_RELRO, Image
 from footprint.elf.abi import PF_W, PT_DYNAMIC, PT_INTERP, PT_TLS
 from footprint.elf.image import Segment
@@ -159,6 +159,13 @@ def predict(
     mapped = _united([one.pages for one in areas if one.loaded_flags])
     try:
         _gather(written_pages(image, page_bytes, libc, is_program=is_program), written, image)
+        if is_static and written.get(WriteCause.IRELATIVE):
+            # Only the start-up code of glibc calls the resolver functions of a static program.
+            of_relocations = set().union(*written.values())
+            _gather(static_start_pages(image, page_bytes), written, image)
+            start = STATIC_PIE_LIBC if image.segment(PT_DYNAMIC) else STATIC_LIBC
+            named_count = len(written.get(WriteCause.LIBC_START, set()) - of_relocations)
+            libc_start = replace(start, count=start.count - named_count) if named_count < start.count else None
     except InputError as error:
         detail = f"{error.detail}: some pages that are written at its start are not known"
         notes.append(Note("file-unreadable", image.file, detail))
@@ -172,9 +179,6 @@ def predict(
     causes = {cause: _united(map(_run, written[cause])) for cause in WriteCause if written.get(cause)}
     startup_min = _united(map(_run, set().union(*written.values())))
     startup_max = _united([*startup_max, *startup_min])
-    if is_static and written.get(WriteCause.IRELATIVE):
-        # Only the start-up code of glibc calls the resolver functions of a static program.
-        libc_start = STATIC_PIE_LIBC if image.segment(PT_DYNAMIC) else STATIC_LIBC
     most_assumed = count_pages(startup_max) - count_pages(startup_min)
     tls = image.segment(PT_TLS)
     align = max(1, tls.align) if tls else 1

@@ -12,6 +12,7 @@ to run: the loader's part is within 2.2 pages of each, its standard deviation is
 from typing import Final, NamedTuple
 
 from footprint.attribution.dependency_graph import DependencyGraph
+from footprint.attribution.startup_writes import WriteCause
 from footprint.elf.abi import PT_INTERP, PT_TLS
 from footprint.loader import Libc
 
@@ -85,7 +86,7 @@ def _has_glibc_loader(graph: DependencyGraph) -> bool:
 def _without_glibc_loader(graph: DependencyGraph) -> StartMemory:
     """Estimate the same for a static program, and for one of musl: the lists of its loader are in memory of objects."""
     program = graph.predictions[0]
-    if program is not None and program.assumed_pages:
+    if program is not None and WriteCause.IRELATIVE in program.causes:
         return _in_pages(graph, _STACK_BYTES, _STATIC_BLOCK_BYTES + program.tls_bytes)
     tls_bytes = sum([one.tls_bytes for one in graph.predictions if one])
     block_bytes = _MUSL_BLOCK_BYTES + _thread_block_bytes(graph) if tls_bytes > _MUSL_TLS_BYTES else 0

@@ -12,16 +12,16 @@ from enum import StrEnum
 from typing import Final
 
 from footprint.elf import ET_EXEC, PT_GNU_RELRO, Image
-from footprint.elf.abi import PT_DYNAMIC, PT_INTERP
+from footprint.elf.abi import PT_DYNAMIC, PT_INTERP, STT_OBJECT
 from footprint.elf.dynamic import Dynamic, bytes_at_vaddr, read_dynamic
 from footprint.elf.image import Segment
 from footprint.elf.machines import relocation_types
 from footprint.elf.relocations import Relocations, relocations, relr_pages, static_relocations, symbol_and_type
-from footprint.elf.symbols import NO_NAMES, SymbolTable
+from footprint.elf.symbols import NO_NAMES, SymbolTable, read_symbol_table
 from footprint.errors import InputError
 from footprint.loader.target import Libc
 
-__all__ = ("WriteCause", "written_pages")
+__all__ = ("WriteCause", "static_start_pages", "written_pages")
 
 
 class WriteCause(StrEnum):
@@ -97,6 +97,21 @@ _MIPS_GOT_TAGS: Final = (DT_MIPS_LOCAL_GOTNO, DT_MIPS_SYMTABNO, DT_MIPS_GOTSYM)
 _MOST_GOT_WORDS: Final = 1 << 22
 # Some versions of musl give away no smaller rest.
 _LEAST_DONATED_BYTES: Final = 128
+# What the start of glibc 2.36 writes in each static program (csu/libc-start.c, csu/libc-tls.c, elf/dl-support.c), and
+# what libstdc++ 12 writes where `std::cout` is linked in: each such file initialises the streams and the first locale.
+_STATIC_VARIABLES: Final = {
+    "_dl_random": WriteCause.LIBC_START,
+    "_dlfo_main": WriteCause.LIBC_START,
+    "_dl_main_map": WriteCause.LIBC_START,
+    "__progname": WriteCause.LIBC_START,
+    "__environ": WriteCause.LIBC_START,
+    "__curbrk": WriteCause.LIBC_START,
+    "_ZSt4cout": WriteCause.CONSTRUCTOR,
+    "_ZSt5wcout": WriteCause.CONSTRUCTOR,
+    "_ZNSt6locale9_S_globalE": WriteCause.CONSTRUCTOR,
+    "_ZNSt7__cxx117collateIwE2idE": WriteCause.CONSTRUCTOR,
+    "_ZNSt8numpunctIcE2idE": WriteCause.CONSTRUCTOR,
+}
 # Causes that may write more than a word.
 _WIDE: Final = frozenset({WriteCause.COPY, WriteCause.TLS})
 # A file can claim any size for a copied object, and many of them at the same pages.
@@ -132,6 +147,15 @@ def written_pages(
     yield WriteCause.RELR, relr_pages(image, page_bytes)
     for found in relocations(image):
         yield from types.written(found, page_bytes)
+
+
+def static_start_pages(image: Image, page_bytes: int) -> Iterator[tuple[WriteCause, set[int]]]:
+    """Return the pages that the C library inside a static program writes, as far as its symbols name them."""
+    table = read_symbol_table(image)
+    table.names.learn_all()
+    for index in table.of_types({STT_OBJECT}):
+        if cause := _STATIC_VARIABLES.get(table.name(index)):
+            yield cause, {table.vaddrs[index] // page_bytes}
 
 
 def _donated(image: Image, page_bytes: int) -> set[int]:

@@ -152,3 +152,21 @@ def test_static_programs_and_those_of_musl_hold_what_is_predicted_when_main_begi
     one = compared(program, "main")
     assert not one.over_predicted
     assert abs(one.predicted_bytes - one.private_bytes) <= PAGE
+
+
+CXX = "#include <iostream>\nint main(int count, char **words) { if (count > 1) std::cout << words[1]; return 0; }\n"
+
+
+@pytest.mark.parametrize("option", ["-static", "-static-pie"])
+def test_a_static_cxx_program_has_its_streams_and_nothing_that_is_not_written(option: str, tmp_path: Path) -> None:
+    if shutil.which("g++") is None:
+        pytest.skip("g++ is not installed")
+    (tmp_path / "program.cc").write_text(CXX, encoding="ascii")
+    program = str(tmp_path / "program")
+    built = subprocess.run(["g++", option, "-O1", "-o", program, f"{program}.cc"], capture_output=True, check=False)
+    if built.returncode:
+        pytest.skip(f"g++ {option} does not work here")
+    one = compared(program, "main")
+    assert not one.over_predicted
+    # The heap of libstdc++ is in no figure.
+    assert -PAGE <= one.private_bytes - one.predicted_bytes <= 4 * PAGE

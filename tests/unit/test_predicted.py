@@ -208,6 +208,30 @@ def test_a_static_program_finds_its_relocations_without_a_dynamic_section() -> N
     assert pages_of(WriteCause.IRELATIVE, file, is_program=True) == [5]
 
 
+def static_program(*names: str) -> ElfFile:
+    """Return a static program that calls a resolver, in page 5, with variables in pages 8 and 9."""
+    table = Section(".rela.plt", SHT_RELA, RO, [Rel(0x5010, IRELATIVE, addend=0)], link=".symtab")
+    words = Section(".data", flags=RW, data=bytes(64), addr=0x5000)
+    variables = Section(".bss", SHT_NOBITS, RW, size=0x6000, addr=0x6000)
+    symbols = [Sym(name, 0x8000 + 0x1000 * place, 8) for place, name in enumerate(names)]
+    return ElfFile(type=ET_EXEC, sections=[replace(table, addr=0x1000), words, variables], symbols=symbols)
+
+
+def test_the_start_of_a_static_program_writes_variables_that_its_symbols_name_and_at_least_four_pages() -> None:
+    unnamed = predicted(static_program("main"), is_program=True, libc=Libc.OTHER)
+    assert (numbers(unnamed.startup_min), unnamed.assumed_pages) == ([5], 4)
+    assert unnamed.startup_min_bytes == 5 * 0x1000
+    named = predicted(static_program("_dl_random", "__environ"), is_program=True, libc=Libc.OTHER)
+    assert numbers(named.causes[WriteCause.LIBC_START]) == [8, 9]
+    assert (numbers(named.startup_min), named.assumed_pages) == ([5, 8, 9], 2)
+
+
+def test_a_static_program_with_the_streams_of_cxx_has_written_them() -> None:
+    found = predicted(static_program("_ZSt4cout", "_ZSt5other"), is_program=True, libc=Libc.OTHER)
+    assert numbers(found.causes[WriteCause.CONSTRUCTOR]) == [8]
+    assert found.startup_min_bytes == (2 + 4) * 0x1000
+
+
 # --- what the loader notes for itself ---------------------------------------------------------------------------------
 
 
