@@ -1,10 +1,10 @@
 """The dependency graph of a process: its objects, what each needs and binds to, and what each costs."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import product
 from typing import Final
 
 from footprint.attribution.object_prediction import ObjectPrediction
@@ -25,10 +25,10 @@ from footprint.model.object_cost import Need, ObjectCost
 __all__ = ("DependencyGraph", "build_graph")
 
 _DLOPEN_NAMES: Final = frozenset({"dlopen", "dlmopen", "g_module_open", "lt_dlopen", "lt_dlopenext"})
-_FILES_OF_MAPPINGS: Final = {
-    b"/proc/%s/%s" % names
-    for names in product((b"self", b"%d", b"%i", b"%u", b"%ld"), (b"maps", b"smaps", b"numa_maps", b"map_files"))
-}
+# Rust and Go end no text with a null byte. A program can put the path together: `"/proc/" + pid + "/maps"`.
+_FILE_OF_MAPPINGS: Final = re.compile(
+    rb"/(?:proc/[!-.0-~]{1,32}/(?:s?maps|numa_maps|map_files)|(?<=\0/)(?:s?maps|numa_maps|map_files)(?=\0))"
+)
 _CHUNK_BYTES: Final = 1 << 20
 _LONGEST_NAME: Final = 4096
 _STUB_SUFFIX: Final = "_version_placeholder"
@@ -228,16 +228,23 @@ class DependencyGraph:
     @cached_property
     def mapping_readers(self) -> tuple[tuple[int, str], ...]:
         """The objects that hold the name of a file with the mappings of a process, each with that name."""
-        return tuple(
-            [
-                (number, name.decode())
-                for number in range(len(self.objects))
-                for name in sorted(self.constants_among(number, _FILES_OF_MAPPINGS))
-            ]
-        )
+        found = {
+            (number, name.decode())
+            for number in range(len(self.objects))
+            for data in self._constants(number)
+            for name in _FILE_OF_MAPPINGS.findall(data)
+        }
+        return tuple(sorted(found))
 
     def constants_among(self, number: int, names: AbstractSet[bytes]) -> set[bytes]:
-        """Return which names are whole strings in the constants of an object; none where it cannot be read.
+        """Return which names are whole strings in the constants of an object; none where it cannot be read."""
+        found: set[bytes] = set()
+        for data in self._constants(number):
+            found.update(names & set(data.split(b"\0")))
+        return found
+
+    def _constants(self, number: int) -> Iterator[bytes]:
+        """Yield the constants of an object in pieces that overlap.
 
         Other read-only sections are left out: they hold the names of the symbols that the object asks for.
         """
@@ -252,12 +259,10 @@ class DependencyGraph:
                 segments = [one for one in image.loads if not one.flags & (PF_W | PF_X)]
                 constants = [image.bytes_at(one.offset, one.file_bytes, "a segment") for one in segments]
         except FootprintError:
-            return set()
-        found: set[bytes] = set()
+            return
         for raw in constants:
             for at in range(0, len(raw), _CHUNK_BYTES):
-                found.update(names & set(bytes(raw[at : at + _CHUNK_BYTES + _LONGEST_NAME]).split(b"\0")))
-        return found
+                yield bytes(raw[at : at + _CHUNK_BYTES + _LONGEST_NAME])
 
     def is_stub(self, number: int) -> bool:
         """Return whether an object is an empty library of glibc: all that it defines are the names of old versions.

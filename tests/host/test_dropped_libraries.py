@@ -116,6 +116,10 @@ READS_MAPS = """
 int main(void) { FILE *maps = fopen("/proc/self/maps", "r"); char line[4096]; int found = 0;
     while (fgets(line, sizeof line, maps)) found |= strstr(line, "/lib" "x.") != 0; return found; }
 """
+READS_MAPS_OF_PID = READS_MAPS.replace(
+    'FILE *maps = fopen("/proc/self/maps", "r")',
+    'char path[64]; sprintf(path, "/proc/%lu/maps", (long)getpid()); FILE *maps = fopen(path, "r")',
+).replace("#include <stdio.h>", "#include <stdio.h>\n#include <unistd.h>")
 OPENS = '#include <dlfcn.h>\nint main(void) {{ return dlopen("libx.so", {}) ? 5 : 6; }}'
 AUDITOR = """
 #include <link.h>
@@ -309,6 +313,14 @@ CASES = {
         {"program": "-lx"},
         MEDIUM,
         "program may read /proc/self/maps",
+        Outcome(1, ""),
+        Outcome(0, ""),
+    ),
+    "/proc/PID/maps": Case(
+        {"libx.so": "int x;", "program": READS_MAPS_OF_PID},
+        {"program": "-lx"},
+        MEDIUM,
+        "program may read /proc/%lu/maps",
         Outcome(1, ""),
         Outcome(0, ""),
     ),

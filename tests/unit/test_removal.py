@@ -251,6 +251,31 @@ CASES: dict[str, tuple[dict[str, bytes], Confidence, str]] = {
         MEDIUM,
         "program may read /proc/self/maps",
     ),
+    "another file of a process is read": (
+        {"/bin/program": made(None, "libx.so", holds=b"/proc/%lu/task/1"), "/lib/libx.so": PLAIN},
+        HIGH,
+        "no object of the process binds to what would leave",
+    ),
+    "the mappings of a thread are read": (
+        {"/bin/program": made(None, "libx.so", holds=b"/proc/thread-self/smaps"), "/lib/libx.so": PLAIN},
+        MEDIUM,
+        "program may read /proc/thread-self/smaps",
+    ),
+    "texts that end without a null byte": (
+        {"/bin/program": made(None, "libx.so", holds=b"cannot open/proc/self/mapsno line"), "/lib/libx.so": PLAIN},
+        MEDIUM,
+        "program may read /proc/self/maps",
+    ),
+    "the path is put together": (
+        {"/bin/program": made(None, "libx.so", holds=b"/proc/\0/maps"), "/lib/libx.so": PLAIN},
+        MEDIUM,
+        "program may read /maps",
+    ),
+    "another file is called maps": (
+        {"/bin/program": made(None, "libx.so", holds=b"/usr/share/maps"), "/lib/libx.so": PLAIN},
+        HIGH,
+        "no object of the process binds to what would leave",
+    ),
     "somebody watches the loader": (
         {
             "/bin/program": made(None, "libx.so", more=[Dyn(DT_AUDIT, "/lib/libaudit.so")]),
