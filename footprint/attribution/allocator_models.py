@@ -58,7 +58,7 @@ class AllocatorModel(NamedTuple):
             return 0
         own_bytes = tree.own_bytes()
         threshold_bytes = _MMAP_THRESHOLD_BYTES
-        if allocated is not None and allocated.parents == tree.parents:
+        if allocated is not None and allocated.has_shape_of(tree):
             all_blocks = allocated.own_blocks() or own_blocks
             for size_bytes, count, live_count in zip(allocated.own_bytes(), all_blocks, own_blocks, strict=True):
                 if count > live_count and threshold_bytes < size_bytes // count <= _MOST_MMAP_THRESHOLD_BYTES:

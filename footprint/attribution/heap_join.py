@@ -169,7 +169,7 @@ def _allocator(ledger: Iterable[Row], profile: Profile, *, is_read: bool) -> _Al
 
 def _blocks(snapshot: HeapSnapshot) -> CallTree | None:
     """Return the call tree of a snapshot if it counts blocks."""
-    return snapshot.tree if snapshot.tree is not None and snapshot.tree.node_blocks is not None else None
+    return snapshot.tree if snapshot.tree is not None and snapshot.tree.total_blocks is not None else None
 
 
 def _extra_bytes(snapshot: HeapSnapshot, model: AllocatorModel | None) -> int | None:

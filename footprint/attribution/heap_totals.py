@@ -77,7 +77,7 @@ def run_totals(usage: HeapUsage) -> tuple[FunctionTotals, ...]:
     sums: dict[tuple[str, str], dict[str, int]] = {}
     for tree, (bytes_field, blocks_field) in counts:
         names = {bytes_field: "size_bytes"} if bytes_field else {}
-        names |= {blocks_field: "block_count"} if blocks_field and tree.node_blocks is not None else {}
+        names |= {blocks_field: "block_count"} if blocks_field and tree.total_blocks is not None else {}
         fields |= dict.fromkeys(names, 0)
         for share in usage.shares_in(tree):
             row = sums.setdefault(share[:2], {})

@@ -6,11 +6,13 @@ function have rows of their own with the cause, so the rows always add up to the
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import compress, islice
+from itertools import islice, repeat
 from typing import Final, NamedTuple
+from weakref import WeakKeyDictionary
 
 from footprint.heap.call_tree_builder import CallTreeBuilder
 from footprint.heap.profile import CallTree, Frame
+from footprint.heap.runs import Runs
 from footprint.model.heap_account import Share
 
 __all__ = (
@@ -78,30 +80,18 @@ class HeapShares:
 
 def attribute(tree: CallTree, calls: Sequence[Call]) -> HeapShares:
     """Charge the bytes of a tree to objects and functions; `calls` has those of each frame."""
-    can_ask, inlined = _can_ask(calls), tree.inlined_nodes()
-    parents, indexes = tree.parents, tree.frame_indexes
-    # Per frame: there are few frames.
-    sizes, counts = {_ROOT: tree.total_bytes}, {_ROOT: tree.total_blocks or 0}
-    columns = [(sizes, tree.node_bytes)]
-    if tree.node_blocks is not None:
-        columns.append((counts, tree.node_blocks))
-    # A charged function is charged for all nodes below it, so only a few of very many nodes are visited.
-    is_open = bytearray(len(tree))
-    is_open[0] = True
-    for node in compress(range(1, len(tree)), map(is_open.__getitem__, islice(parents, 1, None))):
-        place = indexes[node]
-        above = indexes[parents[node]] if parents[node] else _ROOT
-        is_open[node] = inlined[node] or not can_ask[place]
-        for sums, amounts in columns:
-            sums[place] = sums.get(place, 0) + amounts[node]
-            sums[above] -= amounts[node]
-    has_blocks = tree.node_blocks is not None
-    shares = []
-    for place, size_bytes in sizes.items():
-        block_count = counts.get(place, 0)
-        if size_bytes or block_count:
-            call = _NOBODY if place == _ROOT else calls[place]
-            shares.append(Share(call.owner, call.function, size_bytes, block_count if has_blocks else None))
+    ends, places = tree.stack_ends, charged_frames(tree, calls)
+    # Per frame, and of the root last: there are few frames.
+    sizes, counts = [0] * (len(calls) + 1), [0] * (len(calls) + 1)
+    for sums, amounts in ((sizes, ends.sizes), (counts, ends.counts or ())):
+        for place, amount in zip(places, amounts, strict=False):
+            sums[place] += amount
+    has_blocks = ends.counts is not None
+    shares = [
+        Share(call.owner, call.function, size_bytes, block_count if has_blocks else None)
+        for call, size_bytes, block_count in zip((*calls, _NOBODY), sizes, counts, strict=True)
+        if size_bytes or block_count
+    ]
     return HeapShares(add_up_shares(shares), tree.total_bytes, tree.total_blocks)
 
 
@@ -120,29 +110,32 @@ def add_up_shares(shares: Iterable[Share]) -> tuple[Share, ...]:
     return tuple(sorted(sums.values(), key=lambda share: (-share.size_bytes, share.owner, share.function)))
 
 
-def charged_frames(tree: CallTree, calls: Sequence[Call], nodes: Iterable[int]) -> list[int]:
-    """Return for some nodes the frame that `attribute` charges with the stacks that end there; 0 for the root.
+def charged_frames(tree: CallTree, calls: Sequence[Call]) -> list[int]:
+    """Return for each of `stack_ends` the frame that is charged with the stacks that end there; -1 for the root.
 
     Where all known functions are allocation functions, it is the outermost one.
     """
-    can_ask, inlined = _can_ask(calls), tree.inlined_nodes()
-    parents, indexes = tree.parents, tree.frame_indexes
-    # By node the innermost function that can be charged, -1 for none. Stacks share their inner nodes.
-    askers = {0: -1}
-    found = []
-    for end in nodes:
-        path = []
-        node = end
-        while node not in askers:
-            path.append(node)
-            node = parents[node]
-        asker = askers[node]
-        for node in reversed(path):
-            if asker < 0 and not inlined[node] and can_ask[indexes[node]]:
-                asker = indexes[node]
-            askers[node] = asker
-        found.append(asker if asker >= 0 else indexes[end] if end else 0)
+    known = None if tree.runs is None else _CHARGED.get(tree.runs)
+    if known is not None and known[0] is calls:
+        return known[1]
+    can_ask, inlined, indexes = _can_ask(calls), tree.inlined_nodes(), tree.frame_indexes
+    ends = tree.stack_ends
+    # For each run the innermost function that can be charged, -1 for none. Stacks share their inner nodes.
+    askers: list[int] = []
+    for first, last, above in zip(ends.firsts, ends.nodes, ends.above, strict=True):
+        asker = askers[above] if above >= 0 else _ROOT
+        if asker < 0:
+            nodes = (node for node in range(first or 1, last + 1) if not inlined[node] and can_ask[indexes[node]])
+            asker = next((indexes[node] for node in nodes), asker)
+        askers.append(asker)
+    found = [asker if asker >= 0 or not end else indexes[end] for asker, end in zip(askers, ends.nodes, strict=True)]
+    if tree.runs is not None:
+        _CHARGED[tree.runs] = (calls, found)
     return found
+
+
+# The trees of one profile share their runs.
+_CHARGED: Final[WeakKeyDictionary[Runs, tuple[Sequence[Call], list[int]]]] = WeakKeyDictionary()
 
 
 def charged(tree: CallTree, calls: Sequence[Call], least_bytes: int = 0) -> Iterator[tuple[Call, int, int | None]]:
@@ -150,16 +143,11 @@ def charged(tree: CallTree, calls: Sequence[Call], least_bytes: int = 0) -> Iter
 
     With `least_bytes` these are only nodes with so many bytes.
     """
-    own_bytes, own_blocks = tree.own_bytes(), tree.own_blocks()
-    if least_bytes:
-        ends = [node for node, size_bytes in enumerate(own_bytes) if size_bytes >= least_bytes]
-    else:
-        ends = [
-            node for node, amounts in enumerate(zip(own_bytes, own_blocks or own_bytes, strict=True)) if any(amounts)
-        ]
-    for node, place in zip(ends, charged_frames(tree, calls, ends), strict=True):
-        call = calls[place] if node else _NOBODY
-        yield call, own_bytes[node], own_blocks[node] if own_blocks else None
+    ends = tree.stack_ends
+    counts = repeat(None) if ends.counts is None else ends.counts
+    for place, size_bytes, block_count in zip(charged_frames(tree, calls), ends.sizes, counts, strict=False):
+        if size_bytes >= least_bytes if least_bytes else size_bytes or block_count:
+            yield _NOBODY if place < 0 else calls[place], size_bytes, block_count
 
 
 def stepped_over(tree: CallTree, calls: Sequence[Call]) -> list[tuple[Call, Share]]:

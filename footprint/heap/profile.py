@@ -1,13 +1,16 @@
 """A heap profile of any format: memory over time, and the call stacks that allocated it."""
 
 from array import array
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from itertools import compress, islice
 from operator import eq
 from typing import Final, NamedTuple
 
 from footprint.errors import Note
+from footprint.heap.runs import Runs
 
 __all__ = (
     "GO_HEAP",
@@ -19,6 +22,7 @@ __all__ = (
     "HeapSnapshot",
     "Module",
     "Profile",
+    "StackEnds",
     "Tally",
     "sampled_notes",
 )
@@ -91,7 +95,24 @@ class Module(NamedTuple):
         return self.start_addr == 0 and self.end_addr == WHOLE_FILE
 
 
-@dataclass(frozen=True, slots=True)
+class StackEnds(NamedTuple):
+    """The nodes where stacks may end, in order, and the amounts of these stacks.
+
+    Attributes:
+        firsts: For each the first node of its run: those behind it are each the only child of the node before.
+        nodes: The last node of each run, where stacks may end.
+        above: For each run the place of the run above it in these lists, -1 for the first.
+        sizes: The bytes of the stacks that end there.
+        counts: Their blocks, where the profile counts them.
+    """
+
+    firsts: Sequence[int]
+    nodes: Sequence[int]
+    above: Sequence[int]
+    sizes: Sequence[int]
+    counts: Sequence[int] | None
+
+
 class CallTree:
     """Call stacks as one tree, from the allocation outwards: the children of a node are its callers; `main` is a leaf.
 
@@ -103,46 +124,110 @@ class CallTree:
 
     Attributes:
         frames: The frames of all trees of the profile.
-        parents: The parent of each node, -1 for the root.
         frame_indexes: The index of the frame of each node in `frames`.
-        node_bytes: The bytes of each node.
-        node_blocks: Its blocks, where the profile counts them.
+        runs: The shape of a tree that was built from stacks, which other trees share; None for others.
     """
 
-    frames: tuple[Frame, ...]
-    parents: "array[int]"
-    frame_indexes: "array[int]"
-    node_bytes: "array[int]"
-    node_blocks: "array[int] | None" = None
+    def __init__(
+        self,
+        frames: tuple[Frame, ...],
+        parents: "array[int]",
+        frame_indexes: "array[int]",
+        node_bytes: "array[int]",
+        node_blocks: "array[int] | None" = None,
+    ) -> None:
+        self.frames, self.parents, self.frame_indexes = frames, parents, frame_indexes
+        self.node_bytes, self.node_blocks = node_bytes, node_blocks
+        self.runs: Runs | None = None
+
+    @classmethod
+    def of_runs(
+        cls, frames: tuple[Frame, ...], runs: Runs, sizes: Sequence[int], counts: Sequence[int] | None
+    ) -> "CallTree":
+        """Return the tree with the amounts of the stacks that end with each run.
+
+        They are spread over the nodes only when those of a node are needed: few answers need them.
+        """
+        tree = cls.__new__(cls)
+        tree.frames, tree.frame_indexes, tree.runs = frames, runs.frame_indexes, runs
+        tree.stack_ends = StackEnds(runs.firsts, runs.lasts, runs.above, sizes, counts)
+        return tree
 
     def __len__(self) -> int:
         """Return the number of nodes."""
-        return len(self.parents)
+        return len(self.frame_indexes)
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether the nodes and the amounts of two trees are equal."""
+        return isinstance(other, CallTree) and self._members() == other._members()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _members(self) -> tuple[object, ...]:
+        return (self.frames, self.parents, self.frame_indexes, self.node_bytes, self.node_blocks)
+
+    @cached_property
+    def parents(self) -> "array[int]":
+        """The parent of each node, -1 for the root."""
+        return self._runs.parents
+
+    @cached_property
+    def node_bytes(self) -> "array[int]":
+        """The bytes of each node."""
+        return self._runs.node_amounts(self.stack_ends.sizes)
+
+    @cached_property
+    def node_blocks(self) -> "array[int] | None":
+        """The blocks of each node, where the profile counts them."""
+        counts = self.stack_ends.counts
+        return None if counts is None else self._runs.node_amounts(counts)
+
+    @cached_property
+    def stack_ends(self) -> StackEnds:
+        """The nodes where stacks may end; all nodes, where it was not built from stacks."""
+        nodes = range(len(self))
+        return StackEnds(nodes, nodes, self.parents, self.own_bytes(), self.own_blocks())
+
+    @property
+    def _runs(self) -> Runs:
+        if self.runs is None:
+            raise AttributeError("a tree has either runs or amounts of its nodes")
+        return self.runs
 
     @property
     def total_bytes(self) -> int:
         """The bytes of all stacks together."""
-        return self.node_bytes[0]
+        return self.node_bytes[0] if self.runs is None else sum(self.stack_ends.sizes)
 
     @property
     def total_blocks(self) -> int | None:
         """The blocks of all stacks together, where the profile counts them."""
-        return None if self.node_blocks is None else self.node_blocks[0]
+        if self.runs is None:
+            return None if self.node_blocks is None else self.node_blocks[0]
+        return None if self.stack_ends.counts is None else sum(self.stack_ends.counts)
 
     def frame(self, node: int) -> Frame:
         """Return the frame of a node."""
         return self.frames[self.frame_indexes[node]]
+
+    def has_shape_of(self, other: "CallTree") -> bool:
+        """Return whether two trees have the same nodes."""
+        if self.runs is not None and self.runs is other.runs:
+            return True
+        return (self.parents, self.frame_indexes) == (other.parents, other.frame_indexes)
 
     def own_bytes(self) -> list[int]:
         """Return the bytes of each node without those of the nodes below it; they add up to the total.
 
         Bytes that a faulty profile counts twice appear as a negative amount.
         """
-        return self._own(self.node_bytes)
+        return self._own(self.node_bytes) if self.runs is None else self.runs.own_amounts(self.stack_ends.sizes)
 
     def own_blocks(self) -> list[int] | None:
         """Return the blocks of each node without those of the nodes below it, where the profile counts them."""
-        return None if self.node_blocks is None else self._own(self.node_blocks)
+        if self.runs is None:
+            return None if self.node_blocks is None else self._own(self.node_blocks)
+        return None if self.stack_ends.counts is None else self.runs.own_amounts(self.stack_ends.counts)
 
     def _own(self, amounts: "array[int]") -> list[int]:
         own = amounts.tolist()

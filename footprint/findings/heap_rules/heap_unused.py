@@ -11,7 +11,7 @@ from footprint.attribution.heap_usage import HeapUsage
 from footprint.findings.heap_functions import LEAST_BYTES, asked, at_most_held, function_facts
 from footprint.findings.registry import Fact, HeapFacts, Rule
 from footprint.heap.attribution import charged_frames
-from footprint.heap.profile import CallTree, Frame
+from footprint.heap.profile import Frame
 from footprint.model.finding import Confidence, Finding, SourceLocation
 from footprint.model.heap_account import Share
 from footprint.units import format_bytes
@@ -132,17 +132,11 @@ def _stacks(usage: HeapUsage) -> Iterator[tuple[int, tuple[int, int, int, int]]]
     trees = {tally.name: tally.tree for tally in usage.profile.tallies}
     if peak is None or peak.tree is None or not {"read", "written"} <= trees.keys():
         return
-    tree = peak.tree
-    if not all(_has_shape(trees[name], tree) for name in ("read", "written")):
+    tree, read, written = peak.tree, trees["read"], trees["written"]
+    if not (read.has_shape_of(tree) and written.has_shape_of(tree)):
         return
-    columns = (tree.own_bytes(), tree.own_blocks() or [], trees["read"].own_bytes(), trees["written"].own_bytes())
-    unused = {
-        node: amounts
-        for node, amounts in enumerate(zip(*columns, strict=True))
-        if node and amounts[0] > 0 and not (amounts[2] and amounts[3])
-    }
-    yield from zip(charged_frames(tree, usage.calls, unused), unused.values(), strict=True)
-
-
-def _has_shape(tree: CallTree, other: CallTree) -> bool:
-    return (tree.parents, tree.frame_indexes) == (other.parents, other.frame_indexes)
+    ends = tree.stack_ends
+    columns = (ends.sizes, ends.counts or (), read.stack_ends.sizes, written.stack_ends.sizes)
+    for frame_index, amounts in zip(charged_frames(tree, usage.calls), zip(*columns, strict=True), strict=True):
+        if frame_index >= 0 and amounts[0] > 0 and not (amounts[2] and amounts[3]):
+            yield frame_index, amounts
