@@ -170,6 +170,9 @@ def _entries(image: Image, raw: Buffer, words: int) -> Iterator[Relocations]:
     for first in range(0, count, _ENTRIES_AT_ONCE):
         past = min(first + _ENTRIES_AT_ONCE, count)
         entries = numbers(image, raw[first * entry_bytes : past * entry_bytes])
+        if first == 0 and image.machine == abi.EM_MIPS and not entries[1]:
+            # The table of MIPS begins with an empty entry (R_MIPS_NONE), which writes nothing.
+            entries = entries[words:]
         vaddrs = entries[::words]
         yield Relocations(vaddrs if image.is_64 else array("Q", vaddrs), entries[1::words])
 

@@ -19,6 +19,7 @@ from tests.elfwriter import (
     DT_RELR,
     DT_RELRSZ,
     DT_RELSZ,
+    EM_MIPS,
     RO,
     RW,
     SHT_REL,
@@ -93,6 +94,15 @@ def test_the_offset_of_each_entry_is_an_address_that_is_written(
 ) -> None:
     image = library(entries(0x4010, 0x4000, 0x4088), bits=bits, order=order)
     assert addresses(image) == [0x4010, 0x4000, 0x4088]
+
+
+@four_kinds_of_file
+def test_the_empty_entry_that_begins_a_table_of_mips_writes_nothing(bits: Bits, order: Order) -> None:
+    table = Section(".rel.dyn", SHT_REL, RO, [Rel(0, 0), Rel(0x4010, 3)])
+    image = write(
+        ElfFile(bits=bits, order=order, machine=EM_MIPS, sections=[table, DATA], dynamic=[Dyn(DT_NEEDED, "libc.so.6")])
+    )
+    assert addresses(image) == [0x4010]
 
 
 @four_kinds_of_file
