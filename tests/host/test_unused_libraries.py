@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import footprint
 from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.cli import main
 from footprint.elf import read_image
@@ -365,6 +366,12 @@ def test_all_empty_libraries_of_glibc_are_one_finding_whose_remedy_removes_them(
     assert finding.message == f"{finding.subject} are empty since glibc 2.34; old still needs them"
     assert finding.remedy == "build old against glibc 2.34 or later, without -lanl"
     assert unused_libraries(graph) == ()
+    # All verbs count it.
+    alone = shop.folder / "alone"
+    alone.mkdir()
+    shutil.copy(shop.folder / "old", alone)
+    (row,) = footprint.survey(alone).programs
+    assert (row.unused_bytes, row.unused) == (finding.saving_bytes, (finding.subject,))
     # The remedy: the same program, built here with the same options.
     shop.program("rebuilt", source, "-ldl", "-lpthread", "-lrt", "-lutil")
     rebuilt = shop.graph("rebuilt")

@@ -11,6 +11,7 @@ from footprint.attribution.start_memory import start_memory
 from footprint.elf import starts_like_elf
 from footprint.errors import FootprintError, Note, UsageError
 from footprint.files import StrPath
+from footprint.findings.graph_rules.stub_library import stub_libraries
 from footprint.findings.graph_rules.unused_library import unused_libraries
 from footprint.members import json_members
 from footprint.model.finding import Confidence
@@ -110,7 +111,7 @@ def survey(
 
 def _surveyed(path: str, graph: DependencyGraph) -> SurveyedProgram:
     known = [one for one in graph.predictions if one]
-    unused = [one for one in unused_libraries(graph) if one.saving_bytes]
+    unused = [one for one in (*unused_libraries(graph), *stub_libraries(graph)) if one.saving_bytes]
     dropped = [one for one in unused if one.confidence.is_counted]
     return SurveyedProgram(
         path,
