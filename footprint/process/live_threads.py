@@ -1,7 +1,7 @@
 """The threads of a live process: where each has the thread-local blocks of the libraries."""
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import islice, zip_longest
 from typing import Final, NamedTuple
@@ -14,6 +14,7 @@ from footprint.process.snapshot import Snapshot, process_folder, read_whole
 
 __all__ = ("LiveThreads", "read_live_threads")
 
+_Place = tuple[int, int]
 _TOP_BYTES: Final = 1 << 14
 _MOST_ENDED_THREADS: Final = 1 << 10
 _MOST_FIRST_BYTES: Final = 4 << 20
@@ -41,44 +42,51 @@ def read_live_threads(snapshot: Snapshot) -> LiveThreads | None:
         auxiliary = read_whole(folder, "auxv", snapshot.source)
         with ProcessMemory(folder, snapshot.page_bytes) as memory:
             object_addrs = load_order(memory, word_bytes, auxiliary)
-            vectors = thread_vectors(memory, word_bytes, _places(snapshot))
-            # The control blocks of threads that have ended stay in the stacks that are kept for others.
             thread_count = (snapshot.status and snapshot.status.thread_count) or 1
-            found = {one.tcb_addr: one for one in islice(vectors, 2 * thread_count + _MOST_ENDED_THREADS)}
+            found: dict[int, ThreadVector] = {}
+            for places in _possible_places(snapshot):
+                vectors = thread_vectors(memory, word_bytes, _within(places))
+                # The control blocks of threads that have ended stay in the stacks that are kept for others.
+                found |= {one.tcb_addr: one for one in islice(vectors, 2 * thread_count + _MOST_ENDED_THREADS)}
+                if len(found) >= thread_count:
+                    break
             if object_addrs and found:
                 return LiveThreads(object_addrs, tuple(found.values()))
     return None
 
 
-def _places(snapshot: Snapshot) -> Iterator[tuple[int, int]]:
-    """Yield the places where control blocks can be, as many as are quickly searched."""
+def _within(places: Iterable[_Place]) -> Iterator[_Place]:
+    """Yield as many places as are quickly searched."""
     left_bytes = _MOST_SEARCHED_BYTES
-    for start_addr, end_addr in _possible_places(snapshot):
+    for start_addr, end_addr in places:
         if end_addr - start_addr <= left_bytes:
             left_bytes -= end_addr - start_addr
             yield start_addr, end_addr
 
 
-def _possible_places(snapshot: Snapshot) -> Iterator[tuple[int, int]]:
-    """Yield the places that can hold a control block.
+def _possible_places(snapshot: Snapshot) -> tuple[list[_Place], list[_Place]]:
+    """Return the places that most likely hold a control block, and all others that can, which may be many.
 
     That of a thread lies above all that it has on its stack; of a running thread the stack pointer is not known. The
     kernel may merge neighbouring stacks: then the lowest stack pointer of the mapping counts. That of the first thread
     lies at the start of the heap (glibc 2.35 and later), or in a mapping that the loader made below a library.
     """
     addrs = sorted(snapshot.thread_stack_addrs)
+    likely: list[_Place] = []
+    others: list[_Place] = []
     mappings = snapshot.memory.mappings
     for one, behind in zip_longest(mappings, mappings[1:]):
         if one.name == "[heap]":
-            yield one.start_addr, min(one.end_addr, one.start_addr + _MOST_FIRST_BYTES)
+            likely.append((one.start_addr, min(one.end_addr, one.start_addr + _MOST_FIRST_BYTES)))
         elif _may_be_stack(one):
             place = bisect_left(addrs, one.start_addr)
             if place < len(addrs) and addrs[place] < one.end_addr:
-                yield addrs[place], one.end_addr
+                likely.append((addrs[place], one.end_addr))
             elif behind and behind.inode and behind.start_addr == one.end_addr and one.size_bytes <= _MOST_FIRST_BYTES:
-                yield one.start_addr, one.end_addr
+                likely.append((one.start_addr, one.end_addr))
             else:
-                yield max(one.start_addr, one.end_addr - _TOP_BYTES), one.end_addr
+                others.append((max(one.start_addr, one.end_addr - _TOP_BYTES), one.end_addr))
+    return likely, others
 
 
 def _may_be_stack(mapping: Mapping) -> bool:

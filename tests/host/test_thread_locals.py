@@ -13,6 +13,7 @@ import pytest
 import footprint
 from footprint.model.audit import Audit
 from footprint.model.row import Attribution, MemoryKind
+from footprint.process.process_memory import ProcessMemory
 from tests.liveprocesses import PAGE_BYTES, private_bytes_between
 
 KIB = 1024
@@ -136,3 +137,23 @@ def test_what_more_threads_cost_has_their_variables(tmp_path: Path) -> None:
     (term,) = [one for one in projection.terms if "thread-local" in one.name]
     # The 40 KiB, and the touched end of a stack.
     assert 40 * KIB <= term.size_bytes <= 56 * KIB
+
+
+def test_mappings_that_are_most_likely_no_stacks_are_not_read_where_all_threads_are_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many = "static void __attribute__((constructor)) many(void) { for (int i = 0; i < 2000; i++) {\n"
+    many += "char *p = mmap(0, 8192, 3, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); *p = 1; mprotect(p + 4096, 4096, 0); } }\n"
+    monkeypatch.setattr(f"{__name__}.PROGRAM", "#include <sys/mman.h>\n" + many + PROGRAM)
+    looked: list[int] = []
+    skip = ProcessMemory.skip
+
+    def counted(self: ProcessMemory, addr: int, end_addr: int) -> int:
+        looked.append(addr)
+        return skip(self, addr, end_addr)
+
+    monkeypatch.setattr(ProcessMemory, "skip", counted)
+    with started(build(tmp_path)) as (pid, _):
+        audit = footprint.audit(pid)
+    assert held(audit, "small") == ("program", THREADS * 300, THREADS * 300)
+    assert len(looked) < 1000
