@@ -29,40 +29,52 @@ class CallTreeBuilder:
 
     def add(self, frames: Iterable[int]) -> int:
         """Add a stack, the innermost frame first; return the node where it ends."""
-        indexes, others = self._frame_indexes, self._other_children
-        stack = frames if isinstance(frames, array) else array("i", frames)
-        node, count = 0, len(indexes)
-        for at, frame in enumerate(stack):
-            # As `_child`, without a call: a profile has many frames.
-            behind = node + 1
-            if behind < count and indexes[behind] == frame and behind not in self._other_parents:
-                node = behind
-                continue
-            known = others.get(node << 32 | frame)
-            if known is None:
-                return self._append(node, stack[at:])
-            node = known
-        return node
+        stack = array("i", frames)
+        return self.add_all(stack, (len(stack),))[0]
+
+    def add_all(self, frames: "array[int]", lengths: Iterable[int]) -> list[int]:
+        """Add stacks of some lengths, whose frames follow each other; return the nodes where they end."""
+        indexes, others, other_parents = self._frame_indexes, self._other_children, self._other_parents
+        ends = []
+        stop, count = 0, len(indexes)
+        for length in lengths:
+            start, stop, node = stop, stop + length, 0
+            for at in range(start, stop):
+                # As `below`, without a call: a profile has many frames.
+                frame, behind = frames[at], node + 1
+                if behind < count and indexes[behind] == frame and behind not in other_parents:
+                    node = behind
+                    continue
+                known = others.get(node << 32 | frame)
+                if known is None:
+                    if behind != count:
+                        others[node << 32 | frame] = count
+                        other_parents[count] = node
+                    indexes.extend(frames[at:stop])
+                    count += stop - at
+                    node = count - 1
+                    break
+                node = known
+            ends.append(node)
+        return ends
 
     def below(self, node: int, frame: int) -> int:
         """Return the child of a node for a frame; add it where it is missing."""
         known = self._child(node, frame)
-        return self._append(node, array("i", [frame])) if known is None else known
+        if known is not None:
+            return known
+        added = len(self._frame_indexes)
+        if added != node + 1:
+            self._other_children[node << 32 | frame] = added
+            self._other_parents[added] = node
+        self._frame_indexes.append(frame)
+        return added
 
     def _child(self, node: int, frame: int) -> int | None:
         behind, indexes = node + 1, self._frame_indexes
         if behind < len(indexes) and indexes[behind] == frame and behind not in self._other_parents:
             return behind
         return self._other_children.get(node << 32 | frame)
-
-    def _append(self, node: int, frames: "array[int]") -> int:
-        """Add a chain of nodes below a node; return the last one."""
-        first = len(self._frame_indexes)
-        if first != node + 1:
-            self._other_children[node << 32 | frames[0]] = first
-            self._other_parents[first] = node
-        self._frame_indexes.extend(frames)
-        return len(self._frame_indexes) - 1
 
     def tree(
         self,

@@ -6,6 +6,7 @@ Source: the notes on the file format in dhat/dh_main.c of Valgrind 3.15 to 3.28.
 from array import array
 from collections.abc import Iterable, Iterator
 from itertools import chain
+from operator import itemgetter
 from typing import Any, Final
 
 from footprint.errors import InputError, Note, UnsupportedError
@@ -129,22 +130,23 @@ class _Points:
         for points in parts:
             if {*map(type, points)} != {dict}:
                 raise InputError(source, f"{self._what} is not an object")
-            self.ends += map(self.stacks.add, self._checked([point.get("fs") for point in points]))
+            stacks = _column(points, "fs", None)
+            self.ends += self.stacks.add_all(self._frames_of(stacks), map(len, stacks))
             for name, column in self._columns.items():
-                amounts = [point.get(name, 0) for point in points]
+                amounts = _column(points, name, 0)
                 if {*map(type, amounts)} != {int} or min(amounts) < 0 or max(amounts) > MOST_AMOUNT:
                     amounts = [_NO_AMOUNT]
                 column.extend(amounts)
 
-    def _checked(self, stacks: list[Any]) -> list[list[int]]:
-        """Return the indexes of the frames of points, the innermost first."""
+    def _frames_of(self, stacks: list[Any]) -> "array[int]":
+        """Return the indexes of the frames of points, the innermost of each first."""
         if {*map(type, stacks)} != {list}:
             raise InputError(self._source, f"{self._what}: `fs` is not a list")
-        places = [*chain.from_iterable(stacks), 0]
-        if {*map(type, places)} != {int} or min(places) < 0 or max(places) > _MOST_FRAMES:
+        places = [*chain.from_iterable(stacks)]
+        if not {*map(type, places)} <= {int} or min(places, default=0) < 0 or max(places, default=0) > _MOST_FRAMES:
             raise InputError(self._source, f"{self._what}: a frame that is not in `ftbl`")
-        self._last_frame = max(self._last_frame, *places)
-        return stacks
+        self._last_frame = max(self._last_frame, max(places, default=0))
+        return array("i", places)
 
     def check_frames(self, count: int) -> None:
         """Refuse frames that the file does not have."""
@@ -157,6 +159,14 @@ class _Points:
         if column and min(column) == _NO_AMOUNT:
             raise InputError(self._source, f"{self._what}: `{name}` is not an amount")
         return column
+
+
+def _column(points: list[dict[str, Any]], name: str, default: int | None) -> list[Any]:
+    """Return one member of each point; most have all of them."""
+    try:
+        return list(map(itemgetter(name), points))
+    except KeyError:
+        return [point.get(name, default) for point in points]
 
 
 class _Facts:

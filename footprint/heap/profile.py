@@ -241,12 +241,12 @@ class CallTree:
         The two have the same address but differ otherwise; two equal calls are a recursion.
         """
         marks = bytearray(len(self))
-        indexes, parents = self.frame_indexes, self.parents
         known = [frame.addr for frame in self.frames]
         told = [addr for addr in known if addr is not None]
         if len(set(told)) == len(told):
             # Each address has one function: there are no inlined functions.
             return marks
+        indexes, parents = self.frame_indexes, self.parents
         addrs = list(map(known.__getitem__, indexes))
         # Few nodes have the address of the node below: find them without a Python loop.
         alike = map(eq, islice(addrs, 1, None), map(addrs.__getitem__, islice(parents, 1, None)))
