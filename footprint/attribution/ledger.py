@@ -134,8 +134,8 @@ def _range_rows(
 ) -> list[Row]:
     """Return the rows of one range: one for each symbol where its private pages and the object's symbols are known."""
     loaded, image, page_bytes = one.loaded, _image_of(one), symbols.page_bytes
-    if one.attribution is Attribution.THREAD_VECTOR and loaded is not None and private is not None:
-        return thread_rows(one, symbols.files.contents_of(loaded), private, _row(one, counts, page_bytes), page_bytes)
+    if one.attribution is Attribution.THREAD_VECTOR and image is not None and private is not None:
+        return _thread_rows(one, image, counts, private, symbols)
     if one.attribution is Attribution.ALLOCATOR and symbols.heap is not None and private is not None:
         return symbols.heap.rows(one, private, _row(one, counts, page_bytes))
     if loaded is None or image is None:
@@ -147,6 +147,23 @@ def _range_rows(
     if found is None:
         # The image is kept with its rows: as long as it exists, no other image has its number.
         found = symbols.known[key] = image, _object_rows(one, loaded, image, counts, private, symbols, has_symbols)
+    return found[1]
+
+
+def _thread_rows(
+    one: OwnedRange, image: Image, counts: MappingCounts, private: Sequence[PageRange], symbols: _Symbols
+) -> list[Row]:
+    """Return the rows of the variables of one thread: those of its threads are alike, and a process may have many."""
+    page_bytes = symbols.page_bytes
+    base_addr = one.start_addr // page_bytes * page_bytes
+    pages = tuple([(start - base_addr, end - base_addr, swapped) for start, end, swapped in private])
+    place = one.start_addr - base_addr, one.end_addr - base_addr
+    key = id(image), place, one[3:6], one.mapping.is_mapped_writable, counts, pages
+    found = symbols.known.get(key)
+    if found is None:
+        contents = symbols.files.contents_of(one.loaded) if one.loaded else None
+        rows = thread_rows(one, contents, private, _row(one, counts, page_bytes), page_bytes)
+        found = symbols.known[key] = image, rows
     return found[1]
 
 
