@@ -5,7 +5,7 @@ start of the heap. The vector of the thread says where; the file of the library 
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from footprint.process import PageRange
 from footprint.ranges import Claim, Gap, Piece, partition
 
 if TYPE_CHECKING:
+    from footprint.process.glibc.threads import LinkEntry
     from footprint.process.live_threads import LiveThreads
 
 __all__ = ("ThreadRanges", "thread_rows")
@@ -34,7 +35,7 @@ class ThreadRanges:
     """
 
     def __init__(self, threads: "LiveThreads", ranges: Sequence[OwnedRange]) -> None:
-        modules = _modules(threads.object_addrs, ranges)
+        modules = _modules(threads.entries, ranges)
         claims = [claim for one in threads.vectors for claim in _claims(one.tcb_addr, one.block_addrs, modules)]
         self._claims = sorted(claims, key=lambda one: one.start)
         self._starts = [one.start for one in self._claims]
@@ -100,30 +101,32 @@ def _padding(gap: Gap[_Variable]) -> list[Piece[_Variable]]:
     return [Piece(gap.start, gap.end, (None, None, "[padding between sections]"))]
 
 
-def _modules(object_addrs: Sequence[int], ranges: Sequence[OwnedRange]) -> list[LoadedObject]:
-    """Return the objects that have thread-local variables, in load order; none if one of them was not read."""
+def _modules(entries: "Sequence[LinkEntry]", ranges: Sequence[OwnedRange]) -> dict[int, LoadedObject]:
+    """Return the objects that have thread-local variables by the number of their module, as far as it is known."""
     starts = [one.start_addr for one in ranges]
-    found: dict[LoadedObject, None] = {}
-    for addr in object_addrs:
+    found: dict[int, LoadedObject] = {}
+    for entry in entries:
+        addr = entry.section_addr
         one = ranges[max(0, bisect_right(starts, addr) - 1)]
-        if one.loaded is None or not one.start_addr <= addr < one.end_addr:
-            # The vdso has no file and no thread-local variables.
+        # The vdso has no file and no thread-local variables.
+        if one.loaded is None or one.loaded.image is None or not one.start_addr <= addr < one.end_addr:
             continue
-        if one.loaded.image is None:
-            return []
         tls = one.loaded.image.segment(PT_TLS)
         if tls is not None and tls.memory_bytes:
-            found[one.loaded] = None
-    return list(found)
+            number = entry.module_number(tls.vaddr, tls.file_bytes, tls.memory_bytes, tls.align)
+            if number is not None:
+                found[number] = one.loaded
+    return found
 
 
 def _claims(
-    tcb_addr: int, block_addrs: Sequence[int | None], modules: Sequence[LoadedObject]
+    tcb_addr: int, block_addrs: Sequence[int | None], modules: Mapping[int, LoadedObject]
 ) -> Iterator[Claim[LoadedObject | None]]:
     """Return the blocks of one thread, if they fit the files: aligned, below the control block, and apart."""
     claims: list[Claim[LoadedObject | None]] = []
-    for addr, loaded in zip(block_addrs, modules, strict=False):
-        tls = loaded.image.segment(PT_TLS) if loaded.image else None
+    for number, addr in enumerate(block_addrs, 1):
+        loaded = modules.get(number)
+        tls = loaded.image.segment(PT_TLS) if loaded and loaded.image else None
         if addr is None or tls is None:
             continue
         if (addr - tls.vaddr) % max(tls.align, 1) or addr + tls.memory_bytes > tcb_addr:

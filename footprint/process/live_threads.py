@@ -7,7 +7,7 @@ from itertools import islice, zip_longest
 from typing import Final, NamedTuple
 
 from footprint.errors import AccessError
-from footprint.process.glibc.threads import ThreadVector, load_order, thread_vectors
+from footprint.process.glibc.threads import LinkEntry, ThreadVector, load_order, thread_vectors
 from footprint.process.mappings import Mapping
 from footprint.process.process_memory import ProcessMemory, word_bytes_of
 from footprint.process.snapshot import Snapshot, process_folder, read_whole
@@ -25,11 +25,11 @@ class LiveThreads(NamedTuple):
     """The threads of a process.
 
     Attributes:
-        object_addrs: An address in each object, in load order.
+        entries: What the loader keeps of each object, in load order.
         vectors: The blocks of each thread that was found.
     """
 
-    object_addrs: tuple[int, ...]
+    entries: tuple[LinkEntry, ...]
     vectors: tuple[ThreadVector, ...]
 
 
@@ -41,7 +41,7 @@ def read_live_threads(snapshot: Snapshot) -> LiveThreads | None:
     with suppress(AccessError, OSError), process_folder(snapshot.pid) as folder:
         auxiliary = read_whole(folder, "auxv", snapshot.source)
         with ProcessMemory(folder, snapshot.page_bytes) as memory:
-            object_addrs = load_order(memory, word_bytes, auxiliary)
+            entries = load_order(memory, word_bytes, auxiliary)
             thread_count = (snapshot.status and snapshot.status.thread_count) or 1
             found: dict[int, ThreadVector] = {}
             for places in _possible_places(snapshot):
@@ -50,8 +50,8 @@ def read_live_threads(snapshot: Snapshot) -> LiveThreads | None:
                 found |= {one.tcb_addr: one for one in islice(vectors, 2 * thread_count + _MOST_ENDED_THREADS)}
                 if len(found) >= thread_count:
                     break
-            if object_addrs and found:
-                return LiveThreads(object_addrs, tuple(found.values()))
+            if entries and found:
+                return LiveThreads(entries, tuple(found.values()))
     return None
 
 

@@ -157,3 +157,40 @@ def test_mappings_that_are_most_likely_no_stacks_are_not_read_where_all_threads_
         audit = footprint.audit(pid)
     assert held(audit, "small") == ("program", THREADS * 300, THREADS * 300)
     assert len(looked) < 1000
+
+
+PLUGINS = """
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+static void *body(void *p) { puts("ready"); fflush(stdout); pause(); return p; }
+int main(void) {
+    void *a = dlopen("./liba.so", RTLD_NOW), *b = dlopen("./libb.so", RTLD_NOW);
+    dlopen("./libthird.so", RTLD_NOW);
+    dlclose(a); dlclose(b);
+    // The numbers of both are free: the first one takes that of liba.so.
+    if (!dlopen("./libb.so", RTLD_NOW) || !dlopen("./liba.so", RTLD_NOW)) return 1;
+    pthread_t thread;
+    pthread_create(&thread, 0, body, 0);
+    pause();
+}
+"""
+
+
+def test_libraries_that_were_opened_again_have_their_own_variables(tmp_path: Path) -> None:
+    sizes = {"liba": 48, "libb": 96, "libthird": 144}
+    for name, size_bytes in sizes.items():
+        source = f'__thread char of_{name}[{size_bytes}] __attribute__((tls_model("initial-exec"))); char *mine(void) '
+        (tmp_path / f"{name}.c").write_text(source + f"{{ return of_{name}; }}\n")
+        command = ["gcc", "-O1", "-fPIC", "-shared", "-o", f"{name}.so", f"{name}.c"]
+        subprocess.run(command, check=True, cwd=tmp_path)
+    (tmp_path / "program.c").write_text(PLUGINS)
+    subprocess.run(["gcc", "-O1", "-o", "program", "program.c", "-pthread", "-ldl"], check=True, cwd=tmp_path)
+    with subprocess.Popen([tmp_path / "program"], stdout=subprocess.PIPE, text=True, cwd=tmp_path) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "ready\n"
+        audit = footprint.audit(child.pid)
+        child.kill()
+    for name, size_bytes in sizes.items():
+        assert held(audit, f"of_{name}") == (f"{name}.so", size_bytes, size_bytes)

@@ -2,10 +2,10 @@
 
 A thread's control block begins with a pointer to itself, its vector of blocks (dtv), and a second pointer to itself; it
 lies above the blocks of the libraries that the program started with. The vector has the address of each block by the
-number of its module: modules are numbered in load order, those without thread-local variables left out.
+number of its module. The loader keeps that number of each object: numbers are used again when an object is closed.
 
-Source: sysdeps/x86_64/nptl/tls.h and sysdeps/i386/nptl/tls.h (tcbhead_t), sysdeps/generic/dl-dtv.h, elf/dl-tls.c of
-glibc 2.26 to 2.42; ELF Handling For Thread-Local Storage, variant II.
+Source: include/link.h (struct link_map), sysdeps/x86_64/nptl/tls.h and sysdeps/i386/nptl/tls.h (tcbhead_t),
+sysdeps/generic/dl-dtv.h, elf/dl-tls.c of glibc 2.26 to 2.42; ELF Handling For Thread-Local Storage, variant II.
 """
 
 from collections.abc import Iterable, Iterator
@@ -14,13 +14,14 @@ from typing import Final, NamedTuple
 
 from footprint.process.glibc.words import LAYOUTS, HeapMemory, MisfitError, ProcessWords
 
-__all__ = ("ThreadVector", "load_order", "thread_vectors")
+__all__ = ("LinkEntry", "ThreadVector", "load_order", "thread_vectors")
 
 _TCB_ALIGNMENT: Final = 64
 _MOST_MODULES: Final = 1 << 12
 _MOST_BLOCKS: Final = 1 << 20  # of all threads
 _MOST_OBJECTS: Final = 1 << 14
 _MOST_HEADERS: Final = 1 << 10
+_ENTRY_WORDS: Final = 192
 _AT_PHDR, _AT_PHENT, _AT_PHNUM = 3, 4, 5
 _PT_DYNAMIC, _PT_PHDR, _DT_NULL, _DT_DEBUG = 2, 6, 0, 21
 
@@ -36,6 +37,32 @@ class ThreadVector(NamedTuple):
 
     tcb_addr: int
     block_addrs: tuple[int | None, ...]
+
+
+class LinkEntry(NamedTuple):
+    """What the loader keeps of an object: the begin of its `struct link_map`.
+
+    Attributes:
+        section_addr: The address of its dynamic section; in a static program that of the program headers.
+        words: The words of the structure, and what lies behind it; none in a static program.
+    """
+
+    section_addr: int
+    words: tuple[int, ...] = ()
+
+    def module_number(self, vaddr: int, file_bytes: int, memory_bytes: int, align: int) -> int | None:
+        """Return the number of the module with these thread-local variables (PT_TLS), from 1; None where it is unknown.
+
+        The place of the fields differs by the version of glibc, their order does not: the address of the first
+        contents, their size, the size of the block, its alignment, two offsets, the number.
+        """
+        if not self.words:
+            return 1
+        sought = (self.words[0] + vaddr, file_bytes, memory_bytes, align)
+        for place in range(4, len(self.words) - 6):
+            if self.words[place] == sought[0] and self.words[place : place + 4] == sought:
+                return self.words[place + 6] or None
+        return None
 
 
 def thread_vectors(memory: HeapMemory, word_bytes: int, places: Iterable[tuple[int, int]]) -> Iterator[ThreadVector]:
@@ -79,8 +106,8 @@ def _block_addrs(words: ProcessWords, tcb_addr: int, vector_addr: int) -> tuple[
     )
 
 
-def load_order(memory: HeapMemory, word_bytes: int, auxiliary: bytes) -> tuple[int, ...]:
-    """Return for each object, in load order, an address in it: that of its dynamic section.
+def load_order(memory: HeapMemory, word_bytes: int, auxiliary: bytes) -> tuple[LinkEntry, ...]:
+    """Return the list of the loader: its entry of each object, in load order.
 
     Args:
         memory: The memory of the process.
@@ -88,7 +115,7 @@ def load_order(memory: HeapMemory, word_bytes: int, auxiliary: bytes) -> tuple[i
         auxiliary: The auxiliary vector, as in `/proc/PID/auxv`; it leads to the list of the loader (`r_debug`).
 
     Returns:
-        For a static program, and where the list cannot be read, that of the program headers alone.
+        For a static program, and where the list cannot be read, the program alone.
     """
     words = ProcessWords(memory, LAYOUTS[word_bytes])
     pairs = words.of(auxiliary).tolist()
@@ -99,14 +126,15 @@ def load_order(memory: HeapMemory, word_bytes: int, auxiliary: bytes) -> tuple[i
         debug_addr = _debug_addr(words, dynamic_addr) if dynamic_addr else 0
         # struct r_debug: version, and the first struct link_map: l_addr, l_name, l_ld, l_next.
         entry_addr = words.read(debug_addr + word_bytes, 1)[0] if debug_addr else 0
-        found: list[int] = []
+        found: list[LinkEntry] = []
         while entry_addr and len(found) < _MOST_OBJECTS:
-            _, _, section_addr, entry_addr = words.read(entry_addr, 4)
-            found.append(section_addr)
+            _, _, section_addr, next_addr = words.read(entry_addr, 4)
+            found.append(LinkEntry(section_addr, tuple(words.of(memory.read(entry_addr, _ENTRY_WORDS * word_bytes)))))
+            entry_addr = next_addr
     except MisfitError:
         found = []
     # The program comes first in any case.
-    return tuple(found) or (headers_addr,)
+    return tuple(found) or (LinkEntry(headers_addr),)
 
 
 def _dynamic_addr(words: ProcessWords, headers_addr: int, size_bytes: int, count: int) -> int:
