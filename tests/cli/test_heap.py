@@ -221,6 +221,12 @@ def drawn(width: int, *words: str, **environment: str) -> str:
     return re.sub(r"\x1b\[[0-9;]*m", "", done.stdout.decode())
 
 
+def test_totals_over_the_run_are_whole_in_80_columns() -> None:
+    lines = drawn(80, f"{CORPUS}/dhat-3.19-heap.json")
+    (row,) = [line.split() for line in lines.splitlines() if "1,607,048" in line]
+    assert row[:8] == ["1,816,776", "75", "650.23", "k", "328,960", "1,607,048", "123,456", "main"]
+
+
 @pytest.mark.parametrize("width", [80, 120])
 def test_a_terminal_gets_blocks_as_wide_as_it_is(width: int) -> None:
     lines = drawn(width, MASSIF, *BINARY).splitlines()
@@ -355,9 +361,9 @@ def test_the_totals_over_the_run_are_sorted_as_asked(capfdbinary: Captured) -> N
     words = [DHAT, *BINARY, "--sort", "read"]
     text = answer(capfdbinary, *words, "--by", "callers")
     assert rows(text, "By function over the whole run (lives in instrs), the most bytes read first") == [
-        ["100,000", "101", "25.08 k", "9", "100,000", "100,000", "heap", "load_parameters"],
-        ["50,000", "1", "11.19 k", "1", "1", "50,000", "libtable.so", "table_new"],
-        ["30,000", "1", "6.49 k", "1", "30,000", "0", "heap", "parse_file"],
+        ["100,000", "101", "25.08 k", "9", "100,000", "100,000", "load_parameters", "(heap)"],
+        ["50,000", "1", "11.19 k", "1", "1", "50,000", "table_new", "(libtable.so)"],
+        ["30,000", "1", "6.49 k", "1", "30,000", "0", "parse_file", "(heap)"],
     ]
     totals = found(capfdbinary, *words)["totals"]
     assert [(row["symbol"], row["read_bytes"], row["leaked_blocks"]) for row in totals] == [
@@ -366,7 +372,7 @@ def test_the_totals_over_the_run_are_sorted_as_asked(capfdbinary: Captured) -> N
         ("parse_file", 1, 0),
     ]
     assert totals[0]["temporary_blocks"] is None
-    csv = answer(capfdbinary, *words, "--format", "csv", "--table", "totals").splitlines()
+    csv = answer(capfdbinary, *words, "--format", "csv").splitlines()
     assert csv[0].startswith("file,owner,symbol,name,allocated_bytes,allocated_blocks,temporary_blocks,lifetime,")
     assert "over the whole run (lives in instrs), the most bytes read first" in answer(
         capfdbinary, *words, "--format", "markdown"

@@ -303,17 +303,17 @@ def _totals_table(usage: HeapUsage, sort: str | None, names: Names, top: int) ->
     rows = tuple(
         (
             *(_total_cell(one, each, usage.profile) for each in orders),
-            _owner(one.owner, names),
-            _function(one.owner, one.function, names),
+            # With a column for the object, 80 columns have no room for the function.
+            f"{_function(one.owner, one.function, names)}  ({_owner(one.owner, names)})",
         )
         for one in shown
     )
-    columns = (*orders, "object", "function")
+    columns = (*orders, "function")
     footer = rest_rows(len(rest), len(columns))
     unit = f" (lives in {_unit(usage.profile)})" if "lifetime" in orders else ""
     return [
         Heading(f"By function over the whole run{unit}, {_ORDER_NAMES[order]}"),
-        Table(columns, rows, frozenset({len(orders)}), footer),
+        Table(columns, rows, frozenset(), footer),
     ]
 
 
