@@ -135,6 +135,16 @@ def test_blocks_that_are_not_found_are_a_cause() -> None:
     assert heap.causes == ("of 3 blocks that malloc maps alone 0 were found",)
 
 
+def test_blocks_that_are_all_found_and_changed_meanwhile_are_a_cause_of_their_size() -> None:
+    written, addr = HeapWriter(), MAPPED[8]
+    written.main_heap(Chunk(32))
+    written.parameters(1, 20 * PAGE)
+    written.mapped_block(addr, 16 * PAGE)
+    heap = read(written, [(addr, addr + 16 * PAGE)])
+    assert heap is not None
+    assert heap.causes == ("of 80 KiB in blocks that malloc maps alone 64 KiB were found",)
+
+
 def test_what_looks_like_more_blocks_than_there_are_is_none() -> None:
     written, addr = HeapWriter(), MAPPED[8]
     written.main_heap(Chunk(32))

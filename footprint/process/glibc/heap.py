@@ -19,6 +19,7 @@ from footprint.process.glibc.free_lists import (
 from footprint.process.glibc.mapped_blocks import MappedBlock, MappedCounts, find_mapped_blocks, mapped_counts
 from footprint.process.glibc.regions import HeapRegion
 from footprint.process.glibc.words import LAYOUTS, HeapMemory, MisfitError, ProcessWords
+from footprint.units import format_bytes
 
 __all__ = ("GlibcHeap", "read_glibc_heap")
 
@@ -95,8 +96,11 @@ def read_glibc_heap(
     mapped = tuple(one for one in mapped if not _is_in(regions, one))
     if counts is None:
         causes.append("the counts of blocks that malloc maps alone were not found")
-    elif sum([one.end_addr - one.start_addr for one in mapped]) != counts.size_bytes:
+    elif len(mapped) != counts.block_count:
         causes.append(f"of {counts.block_count:,} blocks that malloc maps alone {len(mapped):,} were found")
+    elif (found_bytes := sum([one.end_addr - one.start_addr for one in mapped])) != counts.size_bytes:
+        found = f"{format_bytes(found_bytes)} were found"
+        causes.append(f"of {format_bytes(counts.size_bytes)} in blocks that malloc maps alone {found}")
     return GlibcHeap(
         word_bytes, len(arenas.addrs), tuple(regions), mapped, tuple(causes), is_changing=walker.is_changing
     )
