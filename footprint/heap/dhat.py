@@ -24,7 +24,6 @@ _AMOUNTS: Final = {
     "aps": ("tb", "tbk", "tli", "gb", "gbk", "fb", "fbk", "rb", "wb"),
 }
 _NO_AMOUNT: Final = -1
-_MOST_FRAMES: Final = 1 << 30
 _TALLIES: Final = {Counted.HEAP: "allocated", Counted.COPIES: "copied", Counted.EVENTS: "occurred"}
 
 
@@ -134,19 +133,23 @@ class _Points:
             self.ends += self.stacks.add_all(self._frames_of(stacks), map(len, stacks))
             for name, column in self._columns.items():
                 amounts = _column(points, name, 0)
-                if {*map(type, amounts)} != {int} or min(amounts) < 0 or max(amounts) > MOST_AMOUNT:
-                    amounts = [_NO_AMOUNT]
-                column.extend(amounts)
+                try:
+                    column.extend(amounts if {*map(type, amounts)} == {int} else [_NO_AMOUNT])
+                except OverflowError:
+                    column.append(_NO_AMOUNT)
 
     def _frames_of(self, stacks: list[Any]) -> "array[int]":
         """Return the indexes of the frames of points, the innermost of each first."""
         if {*map(type, stacks)} != {list}:
             raise InputError(self._source, f"{self._what}: `fs` is not a list")
         places = [*chain.from_iterable(stacks)]
-        if not {*map(type, places)} <= {int} or min(places, default=0) < 0 or max(places, default=0) > _MOST_FRAMES:
-            raise InputError(self._source, f"{self._what}: a frame that is not in `ftbl`")
+        try:
+            # A number below 0 does not fit.
+            frames = array("I", places if {*map(type, places)} <= {int} else [_NO_AMOUNT])
+        except OverflowError as error:
+            raise InputError(self._source, f"{self._what}: a frame that is not in `ftbl`") from error
         self._last_frame = max(self._last_frame, max(places, default=0))
-        return array("i", places)
+        return array("i", frames.tobytes())
 
     def check_frames(self, count: int) -> None:
         """Refuse frames that the file does not have."""
@@ -156,7 +159,7 @@ class _Points:
     def amounts(self, name: str) -> "array[int]":
         """Return one amount of each point."""
         column = self._columns[name]
-        if column and min(column) == _NO_AMOUNT:
+        if column and min(column) < 0:
             raise InputError(self._source, f"{self._what}: `{name}` is not an amount")
         return column
 

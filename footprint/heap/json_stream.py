@@ -74,13 +74,14 @@ class JsonStream:
         if self._character() == "]":
             self._at += 1
             return
-        while True:
-            some = self._batch()
-            if some:
-                yield some
-            yield [self._value()]
-            if not self._has_next("]"):
-                return
+        is_open = True
+        while is_open:
+            some, offset = self._batch(), self._offset
+            # One by one, up to the one that is cut at the end of the text.
+            while is_open and self._offset == offset:
+                some.append(self._value())
+                is_open = self._has_next("]")
+            yield some
 
     def _batch(self) -> list[Any]:
         """Return most elements of the text in memory, read at once; none where they are not on lines of their own."""

@@ -3,8 +3,8 @@
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from itertools import chain, islice, pairwise
-from operator import mul
+from itertools import chain, islice, pairwise, repeat
+from operator import add, mul, sub
 from struct import iter_unpack
 
 __all__ = ("Runs",)
@@ -32,10 +32,11 @@ class Runs:
         self._other_parents = other_parents
         count = len(frame_indexes)
         # A run ends where a stack ends, or where a node has several children.
-        self.lasts = sorted({*ends, *other_parents.values(), *(first - 1 for first in other_parents), count - 1})
-        self.firsts = [0, *(last + 1 for last in self.lasts[:-1])]
+        self.lasts = sorted({*ends, *other_parents.values(), *map(sub, other_parents, repeat(1)), count - 1})
+        self.firsts = [0, *map(add, self.lasts[:-1], repeat(1))]
         run_of = dict(zip(self.lasts, range(len(self.lasts)), strict=True))
-        self.above = [-1, *(run_of[other_parents.get(first, first - 1)] for first in self.firsts[1:])]
+        # Most first nodes are behind their parents.
+        self.above = [-1, *map(run_of.__getitem__, map(other_parents.get, self.firsts[1:], self.lasts))]
         self._end_runs = list(map(run_of.__getitem__, ends))
 
     def added_up(self, amounts: Sequence[int]) -> list[int]:
