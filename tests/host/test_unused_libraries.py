@@ -257,6 +257,19 @@ def test_the_thread_locals_of_an_unused_library_are_in_what_a_process_and_each_t
     assert [one.tls_bytes for one in graph.predictions if one and one.tls_bytes >= 1 << 20] == [1 << 20]
 
 
+def test_what_could_be_spared_is_a_part_of_what_the_objects_take(
+    shop: Workshop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    graph = shop.graph("threads")
+    cost = format_bytes(graph.cost_bytes(range(len(graph.objects))))
+    saved = format_bytes(startup_min_bytes(graph, "libtls.so") + (1 << 20))
+    assert main(["libraries", shop.path("threads")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].endswith(f"; {cost} a process and 1 MiB for threads, {saved} of it could go")
+    verdict = " ".join(lines[-3:])
+    assert f"(predicted) and 1 MiB of thread-local variables; {saved} of it could be spared." in verdict
+
+
 # --- what may not be as unused as it looks
 
 

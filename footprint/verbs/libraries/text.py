@@ -121,7 +121,14 @@ def _heading(found: Libraries) -> Heading:
     spared = f", {format_bytes(sure_bytes)} of it could go" if sure_bytes else ""
     if doubtful_bytes and not sure_bytes:
         spared = f", {format_bytes(doubtful_bytes)} of it may go"
-    return Heading(f"{name}: {counted(count, 'object')}, {libc}; {cost} a process{spared}")
+    threads = f" and {format_bytes(size_bytes)} for threads" if (size_bytes := _thread_local_bytes(graph)) else ""
+    return Heading(f"{name}: {counted(count, 'object')}, {libc}; {cost} a process{threads}{spared}")
+
+
+def _thread_local_bytes(graph: DependencyGraph) -> int:
+    """Return the whole pages of thread-local variables in all threads: they are in the savings, not in the table."""
+    everything = frozenset(range(len(graph.objects)))
+    return graph.saving_bytes(everything) - graph.cost_bytes(everything)
 
 
 def _spared(found: Libraries) -> tuple[int, int]:
@@ -257,6 +264,8 @@ def _verdict(found: Libraries) -> str:
     graph = found.graph
     everything = frozenset(range(len(graph.objects)))
     cost = f"{format_bytes(graph.cost_bytes(everything))} private memory a process ({graph.evidence.value})"
+    if thread_local_bytes := _thread_local_bytes(graph):
+        cost += f" and {format_bytes(thread_local_bytes)} of thread-local variables"
     count = len(graph.objects)
     whole = f"The {count} objects take {cost}" if count > 1 else f"It takes {cost}"
     if missing := graph.link_map.missing:
