@@ -6,7 +6,7 @@ function have rows of their own with the cause, so the rows always add up to the
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice, repeat
+from itertools import compress, islice, repeat
 from typing import Final, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -80,19 +80,47 @@ class HeapShares:
 
 def attribute(tree: CallTree, calls: Sequence[Call]) -> HeapShares:
     """Charge the bytes of a tree to objects and functions; `calls` has those of each frame."""
-    ends, places = tree.stack_ends, charged_frames(tree, calls)
     # Per frame, and of the root last: there are few frames.
-    sizes, counts = [0] * (len(calls) + 1), [0] * (len(calls) + 1)
-    for sums, amounts in ((sizes, ends.sizes), (counts, ends.counts or ())):
-        for place, amount in zip(places, amounts, strict=False):
-            sums[place] += amount
-    has_blocks = ends.counts is not None
+    sizes, counts = _sums_of_nodes(tree, calls) if tree.runs is None else _sums_of_ends(tree, calls)
+    has_blocks = tree.total_blocks is not None
     shares = [
         Share(call.owner, call.function, size_bytes, block_count if has_blocks else None)
         for call, size_bytes, block_count in zip((*calls, _NOBODY), sizes, counts, strict=True)
         if size_bytes or block_count
     ]
     return HeapShares(add_up_shares(shares), tree.total_bytes, tree.total_blocks)
+
+
+def _sums_of_ends(tree: CallTree, calls: Sequence[Call]) -> tuple[list[int], list[int]]:
+    ends, places = tree.stack_ends, charged_frames(tree, calls)
+    sizes, counts = [0] * (len(calls) + 1), [0] * (len(calls) + 1)
+    for sums, amounts in ((sizes, ends.sizes), (counts, ends.counts)):
+        if amounts is not None:
+            for place, amount in zip(places, amounts, strict=True):
+                sums[place] += amount
+    return sizes, counts
+
+
+def _sums_of_nodes(tree: CallTree, calls: Sequence[Call]) -> tuple[list[int], list[int]]:
+    """Add up the same for a tree that has the amounts of its nodes: most of the nodes are not visited."""
+    can_ask, inlined = _can_ask(calls), tree.inlined_nodes()
+    parents, indexes = tree.parents, tree.frame_indexes
+    sizes, counts = [0] * (len(calls) + 1), [0] * (len(calls) + 1)
+    sizes[_ROOT], counts[_ROOT] = tree.total_bytes, tree.total_blocks or 0
+    columns = [(sizes, tree.node_bytes)]
+    if tree.node_blocks is not None:
+        columns.append((counts, tree.node_blocks))
+    # A charged function is charged for all nodes below it.
+    is_open = bytearray(len(tree))
+    is_open[0] = True
+    for node in compress(range(1, len(tree)), map(is_open.__getitem__, islice(parents, 1, None))):
+        place = indexes[node]
+        above = indexes[parents[node]] if parents[node] else _ROOT
+        is_open[node] = inlined[node] or not can_ask[place]
+        for sums, amounts in columns:
+            sums[place] += amounts[node]
+            sums[above] -= amounts[node]
+    return sizes, counts
 
 
 def add_up_shares(shares: Iterable[Share]) -> tuple[Share, ...]:
