@@ -3,8 +3,9 @@
 import gzip
 import time
 import tracemalloc
+from array import array
 from collections.abc import Callable
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,11 @@ from hypothesis import strategies as st
 from footprint.decompression import PIECE_BYTES
 from footprint.errors import InputError
 from footprint.heap import CallTree, Profile, read_profile
+from footprint.heap.attribution import Call as NamedCall
+from footprint.heap.attribution import attribute, charged
 from footprint.heap.call_tree_builder import CallTreeBuilder
 from footprint.heap.massif import read_massif
+from footprint.heap.profile import Frame
 from tests.calltrees import stack
 from tests.examples import examples
 from tests.massifwriter import ROOT, Line, Moment, lines_of, massif
@@ -205,6 +209,21 @@ def test_a_node_has_the_amounts_of_all_stacks_through_it(rows: list[tuple[list[i
         through = [row for row in rows if row[0][: len(path)] == path]
         assert (size_bytes, block_count) == (sum(row[1] for row in through), sum(row[2] for row in through))
     assert [paths[end] for end in ends] == [row[0] for row in rows]
+
+
+@given(STACKS, st.sets(st.integers(1, 4)))
+def test_a_tree_of_stacks_is_charged_as_the_same_tree_of_nodes(
+    rows: list[tuple[list[int], int, int]], allocators: set[int]
+) -> None:
+    stacks = CallTreeBuilder()
+    ends = stacks.add_all(array("i", chain.from_iterable(row[0] for row in rows)), [len(row[0]) for row in rows])
+    frames = tuple(Frame(addr=addr) for addr in (0, 1, 1, 2, 3))  # 1 may be inlined into 2, or 2 into 1
+    tree = stacks.tree(frames, ends, [row[1] for row in rows], [row[2] for row in rows], "a text")
+    calls = [NamedCall("lib", f"f{place}", "rule" if place in allocators else "") for place in range(5)]
+    nodes = CallTree(frames, tree.parents, tree.frame_indexes, tree.node_bytes, tree.node_blocks)
+    assert (tree, tree.own_bytes(), tree.own_blocks()) == (nodes, nodes.own_bytes(), nodes.own_blocks())
+    assert attribute(tree, calls) == attribute(nodes, calls)
+    assert sorted(charged(tree, calls)) == sorted(charged(nodes, calls))
 
 
 # --- damage -----------------------------------------------------------------------------------------------------------
