@@ -14,6 +14,7 @@ from footprint.attribution.owned_range import LoadedObject, OwnedRange, by_mappi
 from footprint.attribution.symbol_ranges import PageNumbers
 from footprint.elf import Contents, SectionContents, Symbol
 from footprint.model.page_map import PageMap, PagePart, PageState, Place
+from footprint.model.row import Attribution
 from footprint.process import Mapping, PageRange
 
 __all__ = ("MOST_PAGES", "MOST_SECTIONS", "Presence", "not_looked_at", "page_maps")
@@ -47,7 +48,9 @@ def page_maps(
     found: dict[LoadedObject, list[tuple[OwnedRange, MappingCounts]]] = {}
     for own, counted in by_mapping(parts, held):
         for part in own:
-            if part.loaded is not None and part.loaded.image is not None:
+            # A thread's variables are no part of the file's own mappings.
+            is_of_thread = part.attribution is Attribution.THREAD_VECTOR
+            if part.loaded is not None and part.loaded.image is not None and not is_of_thread:
                 found.setdefault(part.loaded, []).append((part, counted))
     reader = _Reader(pages, files, page_bytes, presence)
     return tuple([reader.map_of(loaded, ours) for loaded, ours in found.items()])

@@ -91,6 +91,7 @@ def thread_rows(
                 shared_bytes=None if whole.shared_bytes is None else 0,
                 pages=sum([-(-past // page_bytes) - first // page_bytes for first, past in own]),
                 sole_pages=sum([max(0, past // page_bytes - -(-first // page_bytes)) for first, past in own]),
+                relocated_bytes=0,
                 evidence=evidence,
             )
         )

@@ -10,6 +10,7 @@ from footprint.attribution.constructor_writes import ConstructorWrites
 from footprint.attribution.object_prediction import ObjectPrediction, predict
 from footprint.elf import Image, read_image, starts_like_elf
 from footprint.elf.constructors import own_constructors
+from footprint.elf.dynsym import read_dynamic_symbols
 from footprint.elf.notes import build_id
 from footprint.errors import FootprintError, Note
 from footprint.files import open_input
@@ -73,7 +74,8 @@ def calibrate_constructors() -> int:
     """Measure what the constructors of each library beside the C library write, and keep it; return how many there are.
 
     A program that does nothing is started with each of these libraries (LD_PRELOAD), and ended where its own code
-    begins. A library without constructors of its own, or without a build-id, is not started.
+    begins. A library without constructors of its own, or without a build-id, is not started; nor is an allocator, which
+    writes what depends on addresses, so on chance: no number of starts shows which pages are sure.
 
     Raises:
         AccessError: Where the result cannot be kept.
@@ -84,7 +86,9 @@ def calibrate_constructors() -> int:
         with suppress(FootprintError, OSError):
             image = read_image(open_input(path), path)
             identity = build_id(image)
-            if identity and own_constructors(image) and identity in (found := _surely(path)).identities:
+            if not identity or not own_constructors(image) or "malloc" in read_dynamic_symbols(image).found:
+                continue
+            if identity in (found := _surely(path)).identities:
                 started[identity] = found
     page_bytes = os.sysconf("SC_PAGE_SIZE")
     kept: dict[str, ConstructorWrites] = {}
@@ -113,7 +117,7 @@ def _libraries(folder: str) -> Iterator[str]:
 
 
 def _surely(library: str) -> _Started:
-    """Return what constructors write in every start: some allocators write what depends on addresses, so on chance."""
+    """Return what constructors write in every start: some write what depends on addresses, so on chance."""
     starts = [_start(library) for _ in range(2)]
     if starts[0] != starts[1]:
         starts += [_start(library) for _ in range(_MORE_STARTS)]

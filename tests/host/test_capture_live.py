@@ -19,6 +19,7 @@ import pytest
 import footprint
 from footprint.errors import AccessError, UnsupportedError, UsageError
 from footprint.model.audit import Audit
+from footprint.model.row import Attribution
 from footprint.process import Snapshot, read_process
 from footprint.process.capture import read_capture
 from footprint.sources.process_files import images_of
@@ -99,10 +100,18 @@ def read(path: Path) -> tuple[Snapshot, ...]:
 # --- the same facts ---------------------------------------------------------------------------------------------------
 
 
+# A live process is read inside: what its allocator has, and where its threads have their variables.
+INSIDE = {"[heap]", "[malloc arenas]", "[mapped blocks]", "[anonymous]", "[thread stacks]"}
+
+
 def facts_of(audit: Audit) -> dict[str, object]:
     """Return what an audit says, but for where it was read."""
-    names = ("pid", "command", "source", "mapping_count", "page_bytes", "host", "totals", "ledger", "projection")
-    return {name: getattr(audit, name) for name in names} | {"notes": [(one.slug, one.detail) for one in audit.notes]}
+    names = ("pid", "command", "source", "mapping_count", "page_bytes", "host", "totals", "projection")
+    found = {name: getattr(audit, name) for name in names} | {"notes": [(one.slug, one.detail) for one in audit.notes]}
+    inside = [row for row in audit.ledger if row.owner in INSIDE or row.attribution is Attribution.THREAD_VECTOR]
+    found["ledger"] = tuple(row for row in audit.ledger if row not in inside)
+    found["inside"] = sum(row.bytes or 0 for row in inside), sum(row.mapped_bytes for row in inside)
+    return found
 
 
 PROGRAMS = {

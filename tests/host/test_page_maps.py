@@ -10,6 +10,7 @@ import pytest
 import footprint
 from footprint.model.audit import Audit
 from footprint.model.page_map import PageState
+from footprint.model.row import Attribution
 
 STAGE = Path(__file__).resolve().parents[2] / "sample_binaries" / "condor_shadow" / "base"
 
@@ -29,9 +30,12 @@ def bytes_of_maps(audit: Audit) -> dict[str, int]:
 
 
 def bytes_of_rows(audit: Audit) -> dict[str, int]:
-    """Return the private bytes of owners, without what is assumed of pages that are not known."""
+    """Return the private bytes of owners, without what is assumed of pages that are not known.
+
+    Thread-local variables are left out: they lie in stacks and in the heap.
+    """
     found: dict[str, int] = {}
-    for row in audit.ledger:
+    for row in (row for row in audit.ledger if row.attribution is not Attribution.THREAD_VECTOR):
         found[row.owner] = found.get(row.owner, 0) + (row.bytes or 0 if row.mapped_bytes else 0)
     return found
 
