@@ -18,6 +18,7 @@ from footprint.cli import EXIT_INTERRUPTED, main  # noqa: E402 # the same
 
 _IMPORT_FILE = "<frozen importlib._bootstrap>"
 _RETRY_SECONDS = 0.005
+_interrupts_again: list[int] = []
 
 
 def command() -> int:
@@ -26,7 +27,9 @@ def command() -> int:
         if _IS_INTERRUPTIBLE:
             signal.signal(signal.SIGINT, _interrupt)
             sys.unraisablehook = _unraisable
-        return main()
+        code = main()
+        # The command may end before the second interrupt reaches it.
+        return EXIT_INTERRUPTED if _interrupts_again else code
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     finally:
@@ -46,6 +49,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 def _interrupt_again(number: int) -> None:
     main_thread = _thread.get_ident()
+    _interrupts_again.append(number)
 
     def interrupt() -> None:
         time.sleep(_RETRY_SECONDS)

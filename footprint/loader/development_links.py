@@ -1,7 +1,6 @@
 """The development links of libraries: the file `libNAME.so` by which the linker finds a library as `-lNAME`."""
 
 import re
-from functools import cache
 from typing import Final
 
 from footprint.loader.link_map import Linked
@@ -25,8 +24,9 @@ class DevelopmentLinks:
 
     def __init__(self, system: System) -> None:
         self._system = system
-        self._links = cache(self._read_links)
-        self._scripts = cache(self._read_scripts)
+        # No cached methods: they would be reference cycles, which keep files open until the next garbage collection.
+        self._links_by_home: dict[str, dict[str, list[str]]] = {}
+        self._scripts_by_home: dict[str, dict[str, list[str]]] = {}
 
     def name_of(self, linked: Linked) -> str | None:
         """Return the NAME of `-lNAME`; None where neither the library's directory nor /usr/lib has a link to it."""
@@ -43,17 +43,21 @@ class DevelopmentLinks:
         own = _LINK.fullmatch(soname)
         return own[1] if own else None
 
-    def _read_links(self, home: str) -> dict[str, list[str]]:
+    def _links(self, home: str) -> dict[str, list[str]]:
         """Return the names of the links in a directory by the file that they lead to."""
-        found: dict[str, list[str]] = {}
+        if home in self._links_by_home:
+            return self._links_by_home[home]
+        found = self._links_by_home[home] = {}
         for file in self._system.names(home):
             if name := _LINK.fullmatch(file):
                 found.setdefault(self._system.real_path(f"{home}/{file}"), []).append(name[1])
         return found
 
-    def _read_scripts(self, home: str) -> dict[str, list[str]]:
+    def _scripts(self, home: str) -> dict[str, list[str]]:
         """Return the names of the links in a directory that are scripts, by the soname in them."""
-        found: dict[str, list[str]] = {}
+        if home in self._scripts_by_home:
+            return self._scripts_by_home[home]
+        found = self._scripts_by_home[home] = {}
         for path, names in self._links(home).items():
             text = self._system.text(path, _LONGEST_SCRIPT_BYTES) or b""
             # An ELF file has null bytes.

@@ -143,7 +143,8 @@ _ALL: Final = (
     Figure(
         "floor_bytes",
         "startup minimum",
-        "pages that the loader surely writes before the program's own code runs",
+        "pages that the loader surely writes before the program's own code runs, and constructors of libraries where "
+        "`doctor --calibrate` measured them",
         _EACH,
         "It is predicted from the ELF files.",
         has_budget=True,
