@@ -28,10 +28,11 @@ def command() -> int:
             signal.signal(signal.SIGINT, _interrupt)
             sys.unraisablehook = _unraisable
         code = main()
-        # The command may end before the second interrupt reaches it.
-        return EXIT_INTERRUPTED if _interrupts_again else code
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
+    else:
+        # The command may end before the second interrupt reaches it.
+        return EXIT_INTERRUPTED if _interrupts_again else code
     finally:
         if _IS_INTERRUPTIBLE:
             signal.signal(signal.SIGINT, signal.SIG_DFL)

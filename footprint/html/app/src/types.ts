@@ -906,7 +906,7 @@ export interface ProcessTotals {
   mapped_shared_bytes: number | null;
   /** All address space of the process. */
   mapped_bytes: number | null;
-  /** Pages that the loader surely writes before the program's own code runs. */
+  /** Pages that the loader surely writes before the program's own code runs, and constructors of libraries where `doctor --calibrate` measured them. */
   floor_bytes: number | null;
   /** All pages of the ELF files that can ever become private. */
   ceiling_bytes: number | null;
