@@ -179,6 +179,11 @@ class DependencyGraph:
         """Return whether each thread writes all thread-local variables of an object at its start."""
         return self.link_map.libc is Libc.GLIBC and self.objects[number].found_by is not FoundBy.OPENED
 
+    @cached_property
+    def thread_local_bytes(self) -> int:
+        """The whole pages of thread-local variables of all objects, in all threads."""
+        return self.thread_bytes(range(len(self.objects))) * self.thread_count
+
     def saving_bytes(self, objects: frozenset[int]) -> int:
         """Return the private memory that a process saves without some objects: their own, and that of its threads."""
         return self.cost_bytes(objects) + self.thread_bytes(objects) * self.thread_count

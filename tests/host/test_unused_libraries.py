@@ -266,6 +266,12 @@ def test_what_could_be_spared_is_a_part_of_what_the_objects_take(
     assert main(["libraries", shop.path("threads")]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].endswith(f"; {cost} a process and 1 MiB for threads, {saved} of it could go")
+    # The column is there, since an object has whole pages of them.
+    assert lines[1].split()[2:4] == ["in", "threads"]
+    (own,) = [line.split() for line in lines if "libtls.so  " in line]
+    assert own[2:4] == ["1", "MiB"]
+    (other,) = [line.split() for line in lines if line.endswith("libc.so.6")]
+    assert other[2] == "-"
     verdict = " ".join(lines[-3:])
     assert f"(predicted) and 1 MiB of thread-local variables; {saved} of it could be spared." in verdict
 

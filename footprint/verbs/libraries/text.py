@@ -121,14 +121,8 @@ def _heading(found: Libraries) -> Heading:
     spared = f", {format_bytes(sure_bytes)} of it could go" if sure_bytes else ""
     if doubtful_bytes and not sure_bytes:
         spared = f", {format_bytes(doubtful_bytes)} of it may go"
-    threads = f" and {format_bytes(size_bytes)} for threads" if (size_bytes := _thread_local_bytes(graph)) else ""
+    threads = f" and {format_bytes(size_bytes)} for threads" if (size_bytes := graph.thread_local_bytes) else ""
     return Heading(f"{name}: {counted(count, 'object')}, {libc}; {cost} a process{threads}{spared}")
-
-
-def _thread_local_bytes(graph: DependencyGraph) -> int:
-    """Return the whole pages of thread-local variables in all threads: they are in the savings, not in the table."""
-    everything = frozenset(range(len(graph.objects)))
-    return graph.saving_bytes(everything) - graph.cost_bytes(everything)
 
 
 def _spared(found: Libraries) -> tuple[int, int]:
@@ -166,7 +160,8 @@ def _sorted(graph: DependencyGraph, sort: LibrarySort) -> Sequence[int]:
 
 def _cost_columns(graph: DependencyGraph) -> tuple[str, ...]:
     measured = () if graph.private_bytes is None else ("private", "beyond")
-    return ("startup min", *measured, "mapped", "retained")
+    threads = ("in threads",) if graph.thread_local_bytes else ()
+    return ("startup min", *measured, *threads, "mapped", "retained")
 
 
 def _figures(graph: DependencyGraph, number: int) -> tuple[str, ...]:
@@ -176,9 +171,11 @@ def _figures(graph: DependencyGraph, number: int) -> tuple[str, ...]:
         held_bytes = graph.private_bytes[number]
         private = (_size(held_bytes), _size(max(0, held_bytes - (prediction.startup_min_bytes if prediction else 0))))
     is_root = number in graph.roots
+    has_threads = graph.thread_local_bytes > 0
     return (
         _size(prediction.startup_min_bytes) if prediction else "?",
         *private,
+        *([_size(graph.thread_bytes((number,)) * graph.thread_count)] if has_threads else []),
         _size(prediction.mapped_bytes) if prediction else "?",
         "" if is_root else _size(graph.retained_bytes[number]),
         str(len(graph.bindings.users(number)) or "-"),
@@ -190,7 +187,8 @@ def _total(graph: DependencyGraph) -> tuple[str, ...]:
     known = [one for one in graph.predictions if one]
     private = () if graph.private_bytes is None else (_size(sum(graph.private_bytes)), "")
     startup_min = _size(sum(one.startup_min_bytes for one in known))
-    return (startup_min, *private, _size(sum(one.mapped_bytes for one in known)), "", "", "", "[total]")
+    threads = (_size(size_bytes),) if (size_bytes := graph.thread_local_bytes) else ()
+    return (startup_min, *private, *threads, _size(sum(one.mapped_bytes for one in known)), "", "", "", "[total]")
 
 
 def _size(size_bytes: int) -> str:
@@ -264,7 +262,7 @@ def _verdict(found: Libraries) -> str:
     graph = found.graph
     everything = frozenset(range(len(graph.objects)))
     cost = f"{format_bytes(graph.cost_bytes(everything))} private memory a process ({graph.evidence.value})"
-    if thread_local_bytes := _thread_local_bytes(graph):
+    if thread_local_bytes := graph.thread_local_bytes:
         cost += f" and {format_bytes(thread_local_bytes)} of thread-local variables"
     count = len(graph.objects)
     whole = f"The {count} objects take {cost}" if count > 1 else f"It takes {cost}"
