@@ -254,9 +254,7 @@ def _class_of(
     )
     wholes = [sum(one.values()) for one in costs]
     last = units[-1]
-    threads = sum(
-        (snapshot.status.thread_count or 1) if snapshot.status else 1 for u in units for snapshot, _ in u.members
-    )
+    threads = sum(snapshot.thread_count for u in units for snapshot, _ in u.members)
     return ProcessClass(
         command=last.root[1].command,
         pids=tuple(unit.root[0].pid or 0 for unit in units),

@@ -95,7 +95,7 @@ def _member(audit: Audit) -> GroupMember:
 
 def _task_count(members: Sequence[tuple[Snapshot, Audit]]) -> int:
     """Add up the threads; a process of which nothing is known has one."""
-    return sum(snapshot.status.thread_count or 1 if snapshot.status else 1 for snapshot, _ in members)
+    return sum(snapshot.thread_count for snapshot, _ in members)
 
 
 def _sum(totals: Sequence[Total]) -> Total:

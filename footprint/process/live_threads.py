@@ -42,13 +42,12 @@ def read_live_threads(snapshot: Snapshot) -> LiveThreads | None:
         auxiliary = read_whole(folder, "auxv", snapshot.source)
         with ProcessMemory(folder, snapshot.page_bytes) as memory:
             entries = load_order(memory, word_bytes, auxiliary)
-            thread_count = (snapshot.status and snapshot.status.thread_count) or 1
             found: dict[int, ThreadVector] = {}
             for places in _possible_places(snapshot):
                 vectors = thread_vectors(memory, word_bytes, _within(places))
                 # The control blocks of threads that have ended stay in the stacks that are kept for others.
-                found |= {one.tcb_addr: one for one in islice(vectors, 2 * thread_count + _MOST_ENDED_THREADS)}
-                if len(found) >= thread_count:
+                found |= {one.tcb_addr: one for one in islice(vectors, 2 * snapshot.thread_count + _MOST_ENDED_THREADS)}
+                if len(found) >= snapshot.thread_count:
                     break
             if entries and found:
                 return LiveThreads(entries, tuple(found.values()))

@@ -105,6 +105,11 @@ class Snapshot(NamedTuple):
     allocated_bytes: AbstractMapping[ObjectIdentity, int] = MappingProxyType({})
     open_files: "tuple[OpenFile, ...]" = ()
 
+    @property
+    def thread_count(self) -> int:
+        """The number of threads: at least the one that every process has, also where it is not known."""
+        return (self.status.thread_count if self.status else None) or 1
+
 
 def looks_like_capture(data: bytes | memoryview) -> bool:
     """Return whether a file begins as a capture does: a zip file, or the text of `capture --script`."""

@@ -180,7 +180,7 @@ class Programs:
         predict = self._predictor(link_map)
         link_name = self._links.name_of
         bind = self._binder.bind if is_bound else _not_bound
-        threads = (snapshot.status.thread_count if snapshot.status else None) or 1
+        threads = snapshot.thread_count
         graph = build_graph(link_map, relink, bind, self._page_bytes, predict, link_name, private_bytes, threads)
         return self._with_constructors(graph)
 

@@ -12,7 +12,7 @@ from footprint.model.projection import Question
 from footprint.process.launch import When, interrupted_by_signals
 from footprint.sources.programs import Programs
 from footprint.verbs.run.call import check_command, parse_moment
-from footprint.verbs.run.result import Start, median_start, private_memory
+from footprint.verbs.run.result import median_start, private_memory
 from footprint.verbs.whatif.copies import private_copies
 from footprint.verbs.whatif.dropping import plan_dropping
 from footprint.verbs.whatif.result import Agreement, Compared, Leaving, Trial, WhatIf, changes, compare
@@ -86,7 +86,7 @@ def whatif(
         dropped=tuple([graph.name(number) for number in sorted(dropping.heads)]),
         users=tuple([graph.name(number) for number in sorted({need.user for need in dropping.needs})]),
         leaving=leaving,
-        thread_local_bytes=graph.thread_bytes(dropping.leaving) * _thread_count(before.start),
+        thread_local_bytes=graph.thread_bytes(dropping.leaving) * before.start.snapshots[0].thread_count,
         original=original.start,
         before=before,
         after=after,
@@ -96,11 +96,6 @@ def whatif(
         count=count,
         notes=tuple(dict.fromkeys(notes)),
     )
-
-
-def _thread_count(start: Start) -> int:
-    status = start.snapshots[0].status
-    return (status.thread_count if status else None) or 1
 
 
 def _environment() -> Environment:
