@@ -12,13 +12,13 @@ from functools import cached_property
 from itertools import chain
 from typing import Final, NamedTuple
 
-from footprint.attribution.owned_range import OwnedRange, clip
+from footprint.attribution.owned_range import OwnedRange, RangeOwner, clip, divide
 from footprint.model.allocator_account import AllocatorAccount
 from footprint.model.evidence import Evidence, weakest
 from footprint.model.row import Attribution, MemoryKind, Row
 from footprint.process import PageRange, ranges_bytes
 from footprint.process.glibc import GlibcHeap, HeapRegion
-from footprint.ranges import Claim, Gap, Piece, partition
+from footprint.ranges import Claim
 
 __all__ = ("FREE", "HeapRanges")
 
@@ -90,14 +90,7 @@ class HeapRanges:
             if one.loaded is not None or not one.mapping.is_mapped_writable or not own or own[-1].end <= one.start_addr:
                 found.append(one)
                 continue
-            found += [
-                one._replace(start_addr=piece.start, end_addr=piece.end)
-                if piece.owner is None
-                else OwnedRange(
-                    one.mapping, piece.start, piece.end, piece.owner, MemoryKind.HEAP, Attribution.ALLOCATOR
-                )
-                for piece in partition(one.start_addr, one.end_addr, own, _unclaimed).pieces
-            ]
+            found += divide(one, own)
         return tuple(found)
 
     def rows(self, one: OwnedRange, private: Sequence[PageRange], whole: Row) -> list[Row]:
@@ -165,9 +158,12 @@ class HeapRanges:
         )
 
     @cached_property
-    def _claims(self) -> list[Claim[str | None]]:
-        claims: list[Claim[str | None]] = [
-            Claim(one.start_addr, one.end_addr, _HEAP if one.is_main else _ARENAS) for one in self._heap.regions
+    def _claims(self) -> list[Claim[RangeOwner | None]]:
+        heap, arenas, blocks = [
+            RangeOwner(owner, MemoryKind.HEAP, Attribution.ALLOCATOR) for owner in (_HEAP, _ARENAS, _MAPPED)
+        ]
+        claims: list[Claim[RangeOwner | None]] = [
+            Claim(one.start_addr, one.end_addr, heap if one.is_main else arenas) for one in self._heap.regions
         ]
         mapped: list[list[int]] = []
         for start, end, _ in sorted(self._heap.mapped):
@@ -175,12 +171,8 @@ class HeapRanges:
                 mapped[-1][1] = end
             else:
                 mapped.append([start, end])
-        claims += [Claim(start, end, _MAPPED) for start, end in mapped]
+        claims += [Claim(start, end, blocks) for start, end in mapped]
         return sorted(claims, key=lambda one: one.start)
-
-
-def _unclaimed(gap: Gap[str | None]) -> list[Piece[str | None]]:
-    return [Piece(gap.start, gap.end, None)]
 
 
 def _size(flat: Sequence[int]) -> int:

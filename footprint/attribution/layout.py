@@ -9,14 +9,14 @@ from collections.abc import Iterable
 from collections.abc import Mapping as Dict
 from typing import Final
 
-from footprint.attribution.owned_range import LoadedObject, OwnedRange
+from footprint.attribution.owned_range import LoadedObject, OwnedRange, RangeOwner, divide
 from footprint.attribution.runtimes import JEMALLOC_HEAP, MIMALLOC_HEAP, flags_of, runtime_owners
 from footprint.elf import ET_EXEC, PT_GNU_RELRO, Image
 from footprint.model.row import Attribution, MemoryKind
 from footprint.process import Mapping, MemoryMap
 from footprint.process.mapped_files import MEMORY_FILES, FileKey, file_key
 from footprint.process.snapshot import SHARED_ANONYMOUS
-from footprint.ranges import Claim, Gap, Piece, partition
+from footprint.ranges import Claim
 
 __all__ = ("has_too_many_segments", "lay_out")
 
@@ -71,17 +71,7 @@ def lay_out(
             else:
                 parts.extend(_limited(part))
             continue
-        rest = owner_of(index, mapping, None)
-        cut = partition(mapping.start_addr, mapping.end_addr, claims, _remainder)
-        for piece in cut.pieces:
-            loaded = piece.owner
-            if loaded is None:
-                parts.append(
-                    OwnedRange(mapping, piece.start, piece.end, rest.owner, rest.kind, rest.attribution, rest.loaded)
-                )
-            else:
-                by = Attribution.PROGRAM_HEADERS
-                parts.append(OwnedRange(mapping, piece.start, piece.end, loaded.key.name, MemoryKind.BSS, by, loaded))
+        parts += divide(owner_of(index, mapping, None), claims)
     return tuple(parts)
 
 
@@ -121,10 +111,6 @@ def _within_segments(part: OwnedRange) -> Iterable[OwnedRange]:
 def _is_in_use(mapping: Mapping) -> bool:
     """Return whether a mapping loads a file. Debuggers, for instance, map files only to read them."""
     return mapping.is_mapped_writable or mapping.permissions[2] == "x"
-
-
-def _remainder(gap: Gap[LoadedObject | None]) -> list[Piece[LoadedObject | None]]:
-    return [Piece(gap.start, gap.end, None)]
 
 
 def _may_hold_bss(mapping: Mapping) -> bool:
@@ -176,9 +162,9 @@ def _biases(mapping: Mapping, image: Image) -> Iterable[int]:
 
 def _bss_claims(
     mappings: Iterable[Mapping], objects: Iterable[LoadedObject | None], page_bytes: int
-) -> list[Claim[LoadedObject | None]]:
+) -> list[Claim[RangeOwner | None]]:
     """Return the addresses that the program headers of each object claim behind its file pages (p_memsz > p_filesz)."""
-    claims: list[Claim[LoadedObject | None]] = []
+    claims: list[Claim[RangeOwner | None]] = []
     in_use = [loaded for mapping, loaded in zip(mappings, objects, strict=True) if loaded and _is_in_use(mapping)]
     for loaded in dict.fromkeys(in_use):
         for segment in loaded.image.loads if loaded.image and not has_too_many_segments(loaded.image) else ():
@@ -187,7 +173,8 @@ def _bss_claims(
             begin = -(-file_end // page_bytes) if segment.file_bytes else start // page_bytes
             end = -(-(start + segment.memory_bytes) // page_bytes)
             if begin < end:
-                claims.append(Claim(begin * page_bytes, end * page_bytes, loaded))
+                owner = RangeOwner(loaded.key.name, MemoryKind.BSS, Attribution.PROGRAM_HEADERS, loaded)
+                claims.append(Claim(begin * page_bytes, end * page_bytes, owner))
     return sorted(claims, key=lambda claim: claim.start)
 
 

@@ -4,7 +4,7 @@
 of an object among its sections and symbols.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Mapping as Dict
 from typing import NamedTuple
 
@@ -14,8 +14,9 @@ from footprint.members import Address, json_members
 from footprint.model.row import Attribution, MemoryKind
 from footprint.process import Mapping, PageRange
 from footprint.process.mapped_files import FileKey
+from footprint.ranges import Claim, Gap, Piece, partition
 
-__all__ = ("LoadedObject", "OwnedRange", "by_mapping", "clip", "private_pages")
+__all__ = ("LoadedObject", "OwnedRange", "RangeOwner", "by_mapping", "clip", "divide", "private_pages")
 
 
 class LoadedObject(NamedTuple):
@@ -68,6 +69,28 @@ class OwnedRange(NamedTuple):
     def size_bytes(self) -> int:
         """The virtual size."""
         return self.end_addr - self.start_addr
+
+
+class RangeOwner(NamedTuple):
+    """Who owns a part of a range: the fields of `OwnedRange` that have these names."""
+
+    owner: str
+    kind: MemoryKind
+    attribution: Attribution
+    loaded: LoadedObject | None = None
+
+
+def divide(one: OwnedRange, claims: Iterable[Claim[RangeOwner | None]]) -> Iterator[OwnedRange]:
+    """Cut a range where others own parts of it; what nobody claims keeps its owner."""
+    for start_addr, end_addr, owner in partition(one.start_addr, one.end_addr, claims, _unclaimed).pieces:
+        if owner is None:
+            yield one._replace(start_addr=start_addr, end_addr=end_addr)
+        else:
+            yield OwnedRange(one.mapping, start_addr, end_addr, *owner)
+
+
+def _unclaimed(gap: Gap[RangeOwner | None]) -> list[Piece[RangeOwner | None]]:
+    return [Piece(gap.start, gap.end, None)]
 
 
 def by_mapping(

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from footprint.attribution.owned_range import LoadedObject, OwnedRange
+from footprint.attribution.owned_range import LoadedObject, OwnedRange, RangeOwner, divide
 from footprint.elf import Contents, SectionKind, Symbol
 from footprint.elf.abi import PT_TLS
 from footprint.model.evidence import Evidence, weakest
@@ -49,12 +49,7 @@ class ThreadRanges:
             if not own or one.loaded is not None or own[-1].end > one.end_addr:
                 found.append(one)
                 continue
-            for start, end, loaded in partition(one.start_addr, one.end_addr, own, _unclaimed).pieces:
-                if loaded is None:
-                    found.append(one._replace(start_addr=start, end_addr=end))
-                    continue
-                by = Attribution.THREAD_VECTOR
-                found.append(OwnedRange(one.mapping, start, end, loaded.key.name, MemoryKind.TLS, by, loaded))
+            found += divide(one, own)
         return tuple(found)
 
 
@@ -122,21 +117,18 @@ def _modules(entries: "Sequence[LinkEntry]", ranges: Sequence[OwnedRange]) -> di
 
 def _claims(
     tcb_addr: int, block_addrs: Sequence[int | None], modules: Mapping[int, LoadedObject]
-) -> Iterator[Claim[LoadedObject | None]]:
+) -> Iterator[Claim[RangeOwner | None]]:
     """Return the blocks of one thread, if they fit the files: aligned, below the control block, and apart."""
-    claims: list[Claim[LoadedObject | None]] = []
+    claims: list[Claim[RangeOwner | None]] = []
     for number, addr in enumerate(block_addrs, 1):
         loaded = modules.get(number)
         tls = loaded.image.segment(PT_TLS) if loaded and loaded.image else None
-        if addr is None or tls is None:
+        if addr is None or loaded is None or tls is None:
             continue
         if (addr - tls.vaddr) % max(tls.align, 1) or addr + tls.memory_bytes > tcb_addr:
             return
-        claims.append(Claim(addr, addr + tls.memory_bytes, loaded))
+        owner = RangeOwner(loaded.key.name, MemoryKind.TLS, Attribution.THREAD_VECTOR, loaded)
+        claims.append(Claim(addr, addr + tls.memory_bytes, owner))
     claims.sort(key=lambda one: one.start)
     if all(one.end <= behind.start for one, behind in pairwise(claims)):
         yield from claims
-
-
-def _unclaimed(gap: Gap[LoadedObject | None]) -> list[Piece[LoadedObject | None]]:
-    return [Piece(gap.start, gap.end, None)]
