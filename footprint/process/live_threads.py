@@ -7,7 +7,7 @@ from itertools import islice, zip_longest
 from typing import Final, NamedTuple
 
 from footprint.errors import AccessError
-from footprint.process.glibc.threads import LinkEntry, ThreadVector, load_order, thread_vectors
+from footprint.process.glibc.threads import LinkEntry, ThreadVector, loader_entries, thread_vectors
 from footprint.process.mappings import Mapping
 from footprint.process.process_memory import ProcessMemory, word_bytes_of
 from footprint.process.snapshot import Snapshot, process_folder, read_whole
@@ -41,7 +41,7 @@ def read_live_threads(snapshot: Snapshot) -> LiveThreads | None:
     with suppress(AccessError, OSError), process_folder(snapshot.pid) as folder:
         auxiliary = read_whole(folder, "auxv", snapshot.source)
         with ProcessMemory(folder, snapshot.page_bytes) as memory:
-            entries = load_order(memory, word_bytes, auxiliary)
+            entries = loader_entries(memory, word_bytes, auxiliary)
             found: dict[int, ThreadVector] = {}
             for places in _possible_places(snapshot):
                 vectors = thread_vectors(memory, word_bytes, _within(places))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from footprint.process.glibc.threads import LinkEntry, ThreadVector, load_order, thread_vectors
+from footprint.process.glibc.threads import LinkEntry, ThreadVector, loader_entries, thread_vectors
 
 PAGE = 4096
 UNUSED = (1 << 64) - 1
@@ -76,8 +76,8 @@ def test_whatever_is_in_memory_is_read_without_an_error(data: bytes, addr: int) 
     memory = Memory({addr: data, 0x1000: data})
     for vector in thread_vectors(memory, 8, [(addr, addr + len(data)), (0x1000, 0x1000 + len(data))]):
         assert all(one is None or one < vector.tcb_addr for one in vector.block_addrs)
-    load_order(memory, 8, data)
-    load_order(memory, 4, words(3, addr, 4, 56, 5, 2) + data)
+    loader_entries(memory, 8, data)
+    loader_entries(memory, 4, words(3, addr, 4, 56, 5, 2) + data)
 
 
 HEADERS, DYNAMIC, DEBUG, LIST = 0x400040, 0x403000, 0x7000, 0x8000
@@ -92,14 +92,14 @@ PROGRAM = {
 
 
 def test_the_list_of_the_loader_has_the_objects_in_load_order() -> None:
-    assert [one.section_addr for one in load_order(Memory(PROGRAM), 8, AUXV)] == [DYNAMIC, 0x7F0000002000]
+    assert [one.section_addr for one in loader_entries(Memory(PROGRAM), 8, AUXV)] == [DYNAMIC, 0x7F0000002000]
 
 
 def test_the_number_of_a_module_is_behind_what_the_loader_knows_of_its_variables() -> None:
     # A program at 0x400000: 16 bytes of .tdata at 0x3d00, 64 bytes in all, aligned to 32; two offsets, module 3.
     known = words(0x403D00, 16, 64, 32, 0, 64, 3, 0)
     entries = PROGRAM | {LIST: words(0x400000, 0, DYNAMIC, 0) + bytes(800) + known}
-    (entry,) = load_order(Memory(entries), 8, AUXV)
+    (entry,) = loader_entries(Memory(entries), 8, AUXV)
     assert entry.module_number(0x3D00, 16, 64, 32) == 3
     # A library whose variables are others is not this one.
     assert entry.module_number(0x3D00, 16, 72, 32) is None
@@ -107,20 +107,20 @@ def test_the_number_of_a_module_is_behind_what_the_loader_knows_of_its_variables
 
 
 def test_the_variables_of_a_static_program_are_the_first_module() -> None:
-    (entry,) = load_order(Memory({}), 8, AUXV)
+    (entry,) = loader_entries(Memory({}), 8, AUXV)
     assert entry.module_number(0x3D00, 16, 64, 32) == 1
 
 
 @pytest.mark.parametrize("missing", [HEADERS, DYNAMIC, DEBUG, LIST])
 def test_without_the_list_only_the_program_is_known(missing: int) -> None:
-    assert load_order(Memory({at: data for at, data in PROGRAM.items() if at != missing}), 8, AUXV) == (
+    assert loader_entries(Memory({at: data for at, data in PROGRAM.items() if at != missing}), 8, AUXV) == (
         LinkEntry(HEADERS),
     )
 
 
 def test_a_list_that_is_a_circle_ends() -> None:
     circle = PROGRAM | {LIST: words(0, 0, DYNAMIC, LIST)}
-    assert {one.section_addr for one in load_order(Memory(circle), 8, AUXV)} == {DYNAMIC}
+    assert {one.section_addr for one in loader_entries(Memory(circle), 8, AUXV)} == {DYNAMIC}
 
 
 def test_memory_full_of_control_blocks_is_not_read_without_end() -> None:

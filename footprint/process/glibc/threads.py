@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from footprint.process.glibc.words import LAYOUTS, HeapMemory, MisfitError, ProcessWords
 
-__all__ = ("LinkEntry", "ThreadVector", "load_order", "thread_vectors")
+__all__ = ("LinkEntry", "ThreadVector", "loader_entries", "thread_vectors")
 
 _TCB_ALIGNMENT: Final = 64
 _MOST_MODULES: Final = 1 << 12
@@ -106,7 +106,7 @@ def _block_addrs(words: ProcessWords, tcb_addr: int, vector_addr: int) -> tuple[
     )
 
 
-def load_order(memory: HeapMemory, word_bytes: int, auxiliary: bytes) -> tuple[LinkEntry, ...]:
+def loader_entries(memory: HeapMemory, word_bytes: int, auxiliary: bytes) -> tuple[LinkEntry, ...]:
     """Return the list of the loader: its entry of each object, in load order.
 
     Args:
