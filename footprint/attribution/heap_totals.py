@@ -92,6 +92,13 @@ def counted_by(totals: Sequence[FunctionTotals]) -> list[str]:
 
 
 def sorted_totals(totals: Sequence[FunctionTotals], order: str | None = None) -> tuple[FunctionTotals, ...]:
-    """Sort totals, the largest first; by the first order in which they can be sorted, where none is given."""
+    """Sort totals, the largest first; by the first order in which they can be sorted, where none is given.
+
+    Equal ones follow what they allocated, then their names. An owner is a path: where a checkout lies sorts nothing.
+    """
     field = ORDERS[order or next(iter(counted_by(totals)), "allocated")]
-    return tuple(sorted(totals, key=lambda one: (-(getattr(one, field) or 0), one.owner, one.function)))
+
+    def place(one: FunctionTotals) -> tuple[float, int, str, str]:
+        return -(getattr(one, field) or 0), -(one.allocated_bytes or 0), one.function, one.owner
+
+    return tuple(sorted(totals, key=place))
