@@ -323,6 +323,10 @@ def words() -> str:
             evidence,
         ),
         "The kinds of memory.": ("KINDS: MemoryKind[]", [one.value for one in MemoryKind]),
+        "What figures are called, in their order.": (
+            "TITLES: Record<string, string>",
+            {one.name: one.title for one in FIGURES.values()},
+        ),
         "The words for one of N and for all of them.": (
             "NOUNS: Record<Model, [string, string]>",
             {one.value: one.nouns for one in Model},

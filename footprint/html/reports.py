@@ -5,7 +5,6 @@ from footprint.formats.json import Json
 from footprint.html.columns import MOST_EXACT, inexact_count, payload
 from footprint.html.shell import html_file
 from footprint.html.static import static_html
-from footprint.model.figures import FIGURES
 from footprint.units import counted, format_bytes
 
 __all__ = ("report",)
@@ -29,7 +28,5 @@ def report(title: str, answers: Json, document: Document, warning: str = "") -> 
         warning = f"{rounding} {warning}".rstrip()
     if warning:
         document = (Paragraph(warning), *document)
-    # The script multiplies by a number that the reader chooses: the table says which figures it may multiply.
-    figures = {name: {"title": one.title, "adds_up": one.adds_up.value} for name, one in FIGURES.items()}
-    data = payload(answers | {"figures": figures, "warning": warning})
+    data = payload(answers | {"warning": warning})
     return html_file(f"footprint: {title}", data, static_html(document))

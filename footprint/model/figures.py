@@ -63,6 +63,11 @@ class Figure(NamedTuple):
         """Return the meaning as a sentence."""
         return f"{self.meaning[:1].upper()}{self.meaning[1:]}."
 
+    @property
+    def is_once(self) -> bool | None:
+        """Return whether all of N processes pay it once together; None where it has no sum."""
+        return None if self.adds_up is AddsUp.NOT_ADDITIVE else self.adds_up is AddsUp.ONCE
+
     def at_count(self, value: int, count: int) -> int | None:
         """Compute what `value` for one process is for `count` processes; None where it has no sum."""
         if self.adds_up is AddsUp.NOT_ADDITIVE:

@@ -39,6 +39,7 @@ class FigureChange(NamedTuple):
         new_bytes: The value now; null where it is not known.
         delta_bytes: The difference; null where one of them is not known.
         delta_at_count_bytes: The difference for `count` processes or groups; null where it has no sum.
+        is_once: Whether all of N processes pay it once together, and not each of them; null where it has no sum.
         old_evidence: How the value before is known.
         new_evidence: How the value now is known.
         is_noise: Whether the spreads of the starts overlap, so that nothing need have changed; null where it was
@@ -50,6 +51,7 @@ class FigureChange(NamedTuple):
     new_bytes: int | None
     delta_bytes: Signed | None
     delta_at_count_bytes: Signed | None
+    is_once: bool | None
     old_evidence: Evidence
     new_evidence: Evidence
     is_noise: bool | None
@@ -131,6 +133,7 @@ def _figure(one: TotalChange, count: int) -> FigureChange:
         new_bytes=one.new.bytes,
         delta_bytes=one.delta_bytes,
         delta_at_count_bytes=one.delta_at_count(count),
+        is_once=one.figure.is_once,
         old_evidence=one.old.evidence,
         new_evidence=one.new.evidence,
         is_noise=one.is_noise,

@@ -5,7 +5,7 @@ import { pageChangeSection, pageMapSection } from "./cells";
 import { changeSection, sideSwitch, type Side } from "./change";
 import { costSection } from "./cost";
 import { Count } from "./count";
-import { readData, table, written, type AuditData, type DiffData, type Figures, type GroupData, type HeapData, type LedgerAnswer } from "./data";
+import { readData, table, written, type AuditData, type DiffData, type GroupData, type HeapData, type LedgerAnswer } from "./data";
 import { choice, el, fill, save } from "./dom";
 import { findingsSection, notesSection, originsSection } from "./findings";
 import { heapAccountSection, profileSections, profilesTable } from "./heap";
@@ -56,35 +56,35 @@ function librariesSection(audit: LedgerAnswer): HTMLElement | null {
     view);
 }
 
-function auditFindings(audit: LedgerAnswer, count: Count, figures: Figures): HTMLElement {
-  return findingsSection("Findings", table(audit.findings), count, figures, table(audit.searched_rules).size
+function auditFindings(audit: LedgerAnswer, count: Count): HTMLElement {
+  return findingsSection("Findings", table(audit.findings), count, table(audit.searched_rules).size
     ? "Nothing was found that it could do without."
     : "What it could do without was not looked for: that needs the live process, or the program.");
 }
 
 function auditReport(data: AuditData): Part[] {
-  const { audit, check, figures } = data;
+  const { audit, check } = data;
   const count = new Count(BigInt(audit.projection.count || 1));
   return [
     () => header(...titleOf(audit), check ?? audit, audit.target.command || audit.target.name),
-    () => costSection(audit, count, figures),
+    () => costSection(audit, count),
     () => check ? budgetsSection(check) : null, () => ledgerSection(audit),
     () => audit.heap_account && heapAccountSection(audit.heap_account),
     () => pageMapSection({ maps: audit.page_maps, variables: data.variables }, audit.target.page_bytes, privateByOwner(audit)),
-    () => librariesSection(audit), () => auditFindings(audit, count, figures),
+    () => librariesSection(audit), () => auditFindings(audit, count),
     () => notesSection(table(audit.notes), data.warning), () => originsSection(audit),
   ];
 }
 
 function groupReport(data: GroupData): Part[] {
-  const { audit: group, check, figures } = data;
+  const { audit: group, check } = data;
   const audit = asAudit(group);
   const count = new Count(BigInt(group.projection?.count || 1));
   return [
     () => header(`${table(group.processes).size} processes`, group.target.name, check ?? group, audit.target.command || group.target.name),
-    () => groupCostSection(group, count, figures),
+    () => groupCostSection(group, count),
     () => check ? budgetsSection(check) : null, () => ledgerSection(audit),
-    () => processesSection(group), () => librariesSection(audit), () => auditFindings(audit, count, figures),
+    () => processesSection(group), () => librariesSection(audit), () => auditFindings(audit, count),
     () => notesSection(table(group.notes), data.warning), () => originsSection(audit),
   ];
 }
@@ -98,7 +98,7 @@ function objectChangesSection(diff: DiffAnswer, old: LedgerAnswer, now: LedgerAn
 }
 
 function changeView(data: DiffData, count: Count): (Node | null)[] {
-  const { diff, old_variables, variables, figures } = data;
+  const { diff, old_variables, variables } = data;
   const [old, audit] = [asAudit(data.old), asAudit(data.audit)];
   const pageBytes = audit.target.page_bytes;
   return [
@@ -112,13 +112,13 @@ function changeView(data: DiffData, count: Count): (Node | null)[] {
       : null,
     memberChangesSection(diff),
     objectChangesSection(diff, old, audit),
-    findingsSection("Findings that are new", table(diff.new_findings), count, figures, "None."),
-    findingsSection("Findings that are gone", table(diff.fixed_findings), count, figures, "None."),
+    findingsSection("Findings that are new", table(diff.new_findings), count, "None."),
+    findingsSection("Findings that are gone", table(diff.fixed_findings), count, "None."),
   ];
 }
 
 function diffReport(data: DiffData): Part[] {
-  const { diff, figures } = data;
+  const { diff } = data;
   const [old, audit] = [asAudit(data.old), asAudit(data.audit)];
   const count = new Count(BigInt(diff.count || 1));
   const view = el("div");
@@ -127,13 +127,13 @@ function diffReport(data: DiffData): Part[] {
     const [one, variables] = side === "before" ? [old, data.old_variables] : [audit, data.variables];
     fill(view, ledgerSection(one),
       pageMapSection({ maps: one.page_maps, variables }, one.target.page_bytes, privateByOwner(one)),
-      one.heap_account && heapAccountSection(one.heap_account), librariesSection(one), auditFindings(one, count, figures));
+      one.heap_account && heapAccountSection(one.heap_account), librariesSection(one), auditFindings(one, count));
   };
   show("change");
   const [before, after] = [old, audit].map(titleOf);
   return [
     () => header("Before and after", `${before[0]} ${before[1]} → ${after[0]} ${after[1]}`, diff),
-    () => changeSection(diff, count, figures), () => el("div", { class: "sides" }, sideSwitch(show)), () => view,
+    () => changeSection(diff, count), () => el("div", { class: "sides" }, sideSwitch(show)), () => view,
     () => notesSection(table(diff.notes), data.warning),
     () => originsSection(old, "How the figures before were obtained"),
     () => originsSection(audit, "How those after were obtained"),
@@ -141,7 +141,7 @@ function diffReport(data: DiffData): Part[] {
 }
 
 function heapReport(data: HeapData): Part[] {
-  const { heap, figures } = data;
+  const { heap } = data;
   const profiles = table(heap.profiles);
   const files = Object.keys(data.named);
   const view = el("div");
@@ -154,7 +154,7 @@ function heapReport(data: HeapData): Part[] {
     () => (profiles.size > 1 ? profilesTable(data) : null),
     () => (files.length > 1 ? el("p", { class: "tools" }, el("label", { for: "file" }, "Profile"), select) : null),
     () => view,
-    () => (table(heap.findings).size ? findingsSection("Findings", table(heap.findings), new Count(1n), figures, "") : null),
+    () => (table(heap.findings).size ? findingsSection("Findings", table(heap.findings), new Count(1n), "") : null),
     () => notesSection(table(heap.notes), data.warning),
   ];
 }

@@ -1,24 +1,26 @@
 // The first section of a comparison: the figures of one process before and after, and their change for N processes.
 
-import { atCount, type Count, countControl } from "./count";
-import { table, type Figures } from "./data";
+import { type Count, countControl } from "./count";
+import { table } from "./data";
 import { choice, el, evidenceMark, fill, plainTable } from "./dom";
 import { weakest } from "./evidence";
 import { printable } from "./names";
+import { atCount } from "./terms";
 import type { DiffAnswer, FigureChange } from "./types";
 import { formatBytes, formatChange, grouped } from "./units";
+import { TITLES } from "./words";
 
 /** The views of a comparison. */
 export type Side = "change" | "before" | "after";
 
 /** Make the section on the figures of a comparison. */
-export function changeSection(diff: DiffAnswer, count: Count, figures: Figures): HTMLElement {
-  const order = Object.keys(figures);
+export function changeSection(diff: DiffAnswer, count: Count): HTMLElement {
+  const order = Object.keys(TITLES);
   const rows = table(diff.figures).rows().sort((one, other) => order.indexOf(one.name) - order.indexOf(other.name));
   const main = ["per_process_bytes", "per_group_bytes", "private_bytes", "mapped_writable_bytes"]
     .map((name) => rows.find((one) => one.name === name && one.delta_bytes !== null)).find(Boolean);
   const deltaAt = (one: FigureChange, size: bigint) =>
-    one.delta_bytes === null ? null : atCount(figures[one.name], one.delta_bytes, size);
+    one.delta_bytes === null ? null : atCount([{ size_bytes: one.delta_bytes, is_once: one.is_once }], size);
   const size = (bytes: number | null) => (bytes === null ? "?" : formatBytes(bytes));
   const change = (bytes: number | bigint | null) => (bytes === null ? "?" : formatChange(bytes));
   const [noun, nouns] = table(diff.members).size ? ["group", "groups"] : ["process", "processes"];
@@ -33,7 +35,7 @@ export function changeSection(diff: DiffAnswer, count: Count, figures: Figures):
         main.is_noise ? " (within the spread of the starts)" : ""]
       : ["No figure is known of both."]));
     fill(view, plainTable(["figure", "before", "after", "change", `at ${grouped(many)}`, "known"], rows.map((one) => [
-      figures[one.name].title, size(one.old_bytes), size(one.new_bytes), change(one.delta_bytes),
+      TITLES[one.name], size(one.old_bytes), size(one.new_bytes), change(one.delta_bytes),
       change(deltaAt(one, many)), evidenceMark(weakest([one.old_evidence, one.new_evidence]))]), "Figures before and after"));
   });
   return el("section", { class: "answer", "aria-labelledby": "answer-title" },

@@ -1,46 +1,47 @@
-// The first section of an audit: the cost of one process in its parts, the cost of N, and how many fit. The cost of N is
-// computed as in footprint/attribution/projection.py, because the reader chooses N.
+// The first section of an audit: the cost of one process in its parts, the cost of N, and how many fit.
 
 import { type Count, countControl } from "./count";
-import { table, type Figures } from "./data";
+import { table } from "./data";
 import { el, evidenceMark, fill, plainTable } from "./dom";
+import { atCount, fitting, paidByEach } from "./terms";
 import type { AuditAnswer, Evidence, ProcessTotals, Projection, Term } from "./types";
 import { formatBytes, grouped, parseBytes, percent } from "./units";
-import { NOUNS, PHRASES } from "./words";
+import { NOUNS, PHRASES, TITLES } from "./words";
 
 const MEMORY_STEPS = 400; // 1 MiB to 1 PiB
 const LEAST_MEMORY_LOG = 20;
 const MOST_MEMORY_LOG = 50;
 
-/** The cost of one and of N: the figures of a projection, as integers of any size. */
+/** The cost of one and of N, from the terms of a projection. */
 export class Costs {
   readonly each: bigint;
-  readonly once: bigint | null;
-  readonly evidence: Evidence;
+  readonly once: bigint;
 
-  constructor({ per_process_bytes, shared_once_bytes, evidence }: Pick<Projection, "per_process_bytes" | "shared_once_bytes" | "evidence">) {
-    this.each = BigInt(per_process_bytes);
-    this.once = shared_once_bytes === null ? null : BigInt(shared_once_bytes);
-    this.evidence = evidence;
+  constructor(private readonly terms: readonly Term[], readonly evidence: Evidence) {
+    this.each = atCount(terms.filter((term) => !term.is_once), 1n)!;
+    this.once = this.total(1n) - this.each;
   }
 
   /** Compute the cost of `count` processes. */
-  total(count: bigint, each = this.each): bigint {
-    return count ? (this.once ?? 0n) + count * each : 0n;
+  total(count: bigint): bigint {
+    return atCount(this.terms, count)!;
+  }
+
+  /** Compute the cost of `count` processes if each pays as much at some moment of its life. */
+  totalAt(eachBytes: number, count: bigint): bigint {
+    return atCount([...this.terms.filter((term) => term.is_once), ...paidByEach(eachBytes)], count)!;
   }
 
   /** Compute how many fit into a memory; null where one costs nothing, so that any number fits. */
   fitting(memory: bigint): bigint | null {
-    if (this.each <= 0n) return null;
-    const count = (memory - (this.once ?? 0n)) / this.each;
-    return count > 0n ? count : 0n;
+    return fitting(this.terms, memory);
   }
 }
 
 /** Make the section on the cost of an audit. */
-export function costSection({ projection, totals }: AuditAnswer, count: Count, figures: Figures): HTMLElement {
+export function costSection({ projection, totals }: AuditAnswer, count: Count): HTMLElement {
   const terms = table(projection.terms).rows();
-  const costs = new Costs(projection);
+  const costs = new Costs(terms, projection.evidence);
   const [noun, nouns] = NOUNS[projection.model];
   const verdict = el("p", { class: "verdict", role: "status", id: "verdict" });
   const sum = el("p", { class: "sum", id: "sum" });
@@ -56,7 +57,7 @@ export function costSection({ projection, totals }: AuditAnswer, count: Count, f
   return el("section", { class: "answer", "aria-labelledby": "answer-title" },
     el("h2", { id: "answer-title" }, "What it costs"), verdict, sum, tiles(terms, costs, noun),
     partsBar(terms.filter((term) => !term.is_once), costs.each), countControl(count, nouns),
-    fitControl(costs, projection.memory_bytes, nouns), moments, totalsTable(totals, figures));
+    fitControl(costs, projection.memory_bytes, nouns), moments, totalsTable(totals));
 }
 
 // The cost at moments in the life of a forked worker.
@@ -64,7 +65,7 @@ function momentsTable(projection: Projection, costs: Costs, count: bigint): HTML
   const points = table(projection.points).rows();
   if (!points.length) return null;
   return plainTable(["at this moment", "each", "all", "known"], points.map((point) => [
-    point.name, formatBytes(point.each_bytes), formatBytes(costs.total(count, BigInt(point.each_bytes))),
+    point.name, formatBytes(point.each_bytes), formatBytes(costs.totalAt(point.each_bytes, count)),
     evidenceMark(point.evidence)]), "Moments of its life");
 }
 
@@ -81,13 +82,13 @@ export function tiles(terms: Term[], costs: Costs, noun: string): HTMLElement {
 }
 
 // Every known figure of one process.
-function totalsTable(totals: ProcessTotals, figures: Figures): HTMLElement {
-  const rows = Object.entries(figures).flatMap(([name, { title }]) => {
+function totalsTable(totals: ProcessTotals): HTMLElement {
+  const rows = Object.entries(TITLES).flatMap(([name, title]) => {
     const size = name in totals ? totals[name as Exclude<keyof ProcessTotals, "evidence" | "of_which">] : null;
     return size === null ? [] : [[title, formatBytes(size), evidenceMark(totals.evidence[name as keyof ProcessTotals["evidence"]])]];
   });
   const parts = Object.entries(totals.of_which).filter(([, size]) => size)
-    .map(([name, size]) => [`of which ${figures[name].title}`, formatBytes(size), null]);
+    .map(([name, size]) => [`of which ${TITLES[name]}`, formatBytes(size), null]);
   return el("details", { class: "totals" }, el("summary", {}, "All totals"),
     plainTable(["one process", "bytes", "known"], [...rows, ...parts], "All totals of one process"));
 }

@@ -1,22 +1,10 @@
-// The number of processes N that the report is computed for, and how figures add up over them.
+// The number of processes N that the report is computed for.
 
 import { el, fill } from "./dom";
 import { grouped } from "./units";
 
 const MOST_COUNT = 10n ** 12n;
 const MOST_SLIDER = 1200; // one step is a hundredth of a power of ten
-
-/** A figure of footprint/model/figures.py. */
-export interface Figure {
-  title: string;
-  adds_up: "each" | "once" | "not additive";
-}
-
-/** Compute what a figure of one process is for `count` processes; null where it has no sum. */
-export function atCount(figure: Figure, value: number, count: bigint): bigint | null {
-  if (figure.adds_up === "not additive") return null;
-  return figure.adds_up === "each" ? BigInt(value) * count : BigInt(value);
-}
 
 /** The number N, with listeners. */
 export class Count {

@@ -1,6 +1,5 @@
 // The data of the report. Python packs tables as columns (footprint/html/columns.py); here they become tables again.
 
-import type { Figure } from "./count";
 import { lookThrough } from "./names";
 import type { AuditAnswer, CallRow, CheckAnswer, DiffAnswer, FunctionBytes, GroupAnswer, HeapAnswer, PageMapRow, Rows } from "./types";
 
@@ -44,9 +43,6 @@ interface PackedTable {
   values: Record<string, unknown[]>;
 }
 
-/** The figures of footprint/model/figures.py by name, in their order. */
-export type Figures = Record<string, Figure>;
-
 /** A variable in the pages of an object. */
 export interface VariableRow {
   addr: number;
@@ -75,7 +71,6 @@ export interface Moment {
 
 /** What every report holds. */
 interface Common {
-  figures: Figures;
   warning: string;
 }
 

@@ -1,11 +1,12 @@
 // Findings with what they save, notes, and how the figures were obtained.
 
-import { atCount, type Count } from "./count";
-import { table, type Figures, type LedgerAnswer, type Table } from "./data";
+import type { Count } from "./count";
+import { table, type LedgerAnswer, type Table } from "./data";
 import { el, evidenceMark, factList, fill, plainTable } from "./dom";
 import { meanings } from "./evidence";
 import { isVirtual } from "./ledger";
 import { printable } from "./names";
+import { atCount, paidByEach } from "./terms";
 import type { Evidence, FindingRow, Note } from "./types";
 import { formatBytes, grouped } from "./units";
 
@@ -14,25 +15,25 @@ const FEW = 6;
 const SAVES_NOTHING = "saves nothing by itself";
 
 /** Make a section of findings; `ifNone` is shown where there are none. Many findings that save nothing are folded. */
-export function findingsSection(title: string, findings: Table<FindingRow>, count: Count, figures: Figures, ifNone: string): HTMLElement {
+export function findingsSection(title: string, findings: Table<FindingRow>, count: Count, ifNone: string): HTMLElement {
   const rows = findings.rows();
   const [saving, others] = [rows.filter((one) => one.saving_bytes), rows.filter((one) => !one.saving_bytes)];
   const also = saving.length ? " more" : "";
   return el("section", { class: "section" }, el("h2", {}, title),
-    saving.length ? cards(saving, count, figures) : null,
+    saving.length ? cards(saving, count) : null,
     others.length
       ? el("details", { open: others.length <= FEW },
         el("summary", {}, others.length === 1 ? `1${also} ${SAVES_NOTHING}` : `${grouped(others.length)}${also} save nothing by themselves`),
-        cards(others, count, figures))
+        cards(others, count))
       : null,
     rows.length ? null : el("p", {}, ifNone));
 }
 
-function cards(rows: FindingRow[], count: Count, figures: Figures): HTMLElement {
+function cards(rows: FindingRow[], count: Count): HTMLElement {
   const list = el("ol", { class: "findings" });
   let most = MOST_SHOWN;
   const draw = (many: bigint) => {
-    fill(list, ...rows.slice(0, most).map((one) => card(one, many, atCount(figures.saving_bytes, one.saving_bytes, many))),
+    fill(list, ...rows.slice(0, most).map((one) => card(one, many, atCount(paidByEach(one.saving_bytes), many))),
       rows.length > most && el("li", {}, el("button", { type: "button", onclick: () => {
         most = rows.length;
         draw(count.value);

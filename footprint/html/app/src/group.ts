@@ -2,11 +2,12 @@
 
 import { Costs, fitControl, partsBar, tiles } from "./cost";
 import { type Count, countControl } from "./count";
-import { table, type Figures, type LedgerAnswer } from "./data";
+import { table, type LedgerAnswer } from "./data";
 import { el, evidenceMark, fill, plainTable } from "./dom";
 import { printable } from "./names";
 import type { AuditAnswer, DiffAnswer, GroupAnswer, GroupTotals } from "./types";
 import { formatBytes, formatChange, grouped } from "./units";
+import { TITLES } from "./words";
 
 const MOST_SHOWN = 200;
 
@@ -37,30 +38,30 @@ export function asAudit(group: AuditAnswer | GroupAnswer): LedgerAnswer {
 }
 
 /** Make the section on the cost of a group. */
-export function groupCostSection({ group, projection, classes }: GroupAnswer, count: Count, figures: Figures): HTMLElement {
-  const totals = totalsTable(group, figures);
+export function groupCostSection({ group, projection, classes }: GroupAnswer, count: Count): HTMLElement {
+  const totals = totalsTable(group);
   const heading = el("h2", { id: "answer-title" }, "What it costs");
   if (projection === null) return el("section", { class: "answer", "aria-labelledby": "answer-title" }, heading, totals);
-  const costs = new Costs({ ...projection, per_process_bytes: projection.per_group_bytes });
+  const terms = table(projection.terms).rows();
+  const costs = new Costs(terms, projection.evidence);
   const workers = table(classes);
   const worker = workers.column("parent_pids")[0]?.length || projection.model === "fork" ? "worker" : "process";
   const verdict = el("p", { class: "verdict", role: "status", id: "verdict" });
   count.watch((size) => fill(verdict, `${grouped(size)} ${size === 1n ? "group costs" : "groups cost"} `,
     el("strong", { id: "total", "data-bytes": costs.total(size).toString() }, formatBytes(costs.total(size))), " ",
     evidenceMark(costs.evidence)));
-  const terms = table(projection.terms).rows();
   return el("section", { class: "answer", "aria-labelledby": "answer-title" }, heading, verdict,
     el("p", { id: "worker" }, `One more ${worker} costs `, el("strong", {}, formatBytes(projection.per_worker_bytes)), "."),
     tiles(terms, costs, "group"), partsBar(terms.filter((term) => !term.is_once), costs.each),
     countControl(count, "groups"), fitControl(costs, projection.memory_bytes, "groups"), totals);
 }
 
-function totalsTable(totals: GroupTotals, figures: Figures): HTMLElement {
+function totalsTable(totals: GroupTotals): HTMLElement {
   type Name = keyof GroupTotals["evidence"];
-  const names = Object.keys(figures).filter((name): name is Name => name in totals);
+  const names = Object.keys(TITLES).filter((name): name is Name => name in totals);
   const rows = names.flatMap((name) => {
     const size = totals[name];
-    return size === null ? [] : [[figures[name].title, formatBytes(size), evidenceMark(totals.evidence[name])]];
+    return size === null ? [] : [[TITLES[name], formatBytes(size), evidenceMark(totals.evidence[name])]];
   });
   return el("details", { class: "totals" }, el("summary", {}, "All totals"),
     plainTable(["together", "bytes", "known"], rows, "All totals of the group"));

@@ -292,6 +292,8 @@ export interface FigureChange {
   delta_bytes: number | null;
   /** The difference for `count` processes or groups; null where it has no sum. */
   delta_at_count_bytes: number | null;
+  /** Whether all of N processes pay it once together, and not each of them; null where it has no sum. */
+  is_once: boolean | null;
   /** How the value before is known. */
   old_evidence: Evidence;
   /** How the value now is known. */

@@ -26,6 +26,40 @@ export const KINDS: MemoryKind[] = [
   "kernel",
 ];
 
+/** What figures are called, in their order. */
+export const TITLES: Record<string, string> = {
+  "per_process_bytes": "per process",
+  "private_bytes": "private memory",
+  "kernel_bytes": "kernel memory",
+  "shared_once_bytes": "shared, once per machine",
+  "shared_with_relatives_bytes": "COW-shared",
+  "mapped_writable_bytes": "mapped writable",
+  "mapped_shared_bytes": "mapped shared",
+  "mapped_bytes": "mapped",
+  "floor_bytes": "startup minimum",
+  "ceiling_bytes": "startup maximum",
+  "per_group_bytes": "together",
+  "per_worker_bytes": "one more worker",
+  "shared_between_bytes": "shared between them",
+  "process_count": "processes",
+  "peak_bytes": "peak",
+  "total_at_count_bytes": "cost of N processes",
+  "mapping_count": "mappings",
+  "library_count": "files",
+  "tls_bytes": "thread-local variables",
+  "retained_bytes": "retained",
+  "saving_bytes": "saving",
+  "waste_bytes": "waste",
+  "swapped_bytes": "swapped out",
+  "lazy_free_bytes": "free for the kernel to take",
+  "locked_bytes": "locked",
+  "huge_page_bytes": "in transparent huge pages",
+  "ksm_bytes": "merged by KSM",
+  "hugetlb_private_bytes": "huge pages, private",
+  "hugetlb_shared_bytes": "huge pages, shared",
+  "own_shared_bytes": "shared memory of its own",
+};
+
 /** The words for one of N and for all of them. */
 export const NOUNS: Record<Model, [string, string]> = {
   "exec": ["process", "processes"],
