@@ -26,7 +26,7 @@ from footprint.release.budget_file import (
     parse_budgets,
 )
 from footprint.release.compare import Comparison, RowChange, compare, covers, covers_files
-from footprint.release.matching import named_owners, owner_names, soname_of
+from footprint.release.matching import named_owners, owner_names, paired_findings, soname_of
 from footprint.release.new_libraries import NewRoot
 from footprint.units import format_bytes
 
@@ -84,14 +84,14 @@ class BudgetResult(NamedTuple):
 
     Attributes:
         key: Its key in the file.
-        value: The value of the audit.
+        value: The value of the audit; of a limit of growth of findings, what the baseline has not of them.
         limit: The largest value that passes.
         is_count: Whether both are numbers of things, not bytes.
         is_exceeded: Whether the value is larger than the limit.
         waiver: The waiver of the budget; None where there is none.
         contributors: The largest parts of the value, or of its growth; at most three.
         is_growth: Whether the contributors are what grew since the baseline.
-        grew_from: The value of the baseline, where the limit is one of growth; else None.
+        grew_from: The value of the baseline, where the limit is one of growth, and 0 for findings; else None.
         is_noise: Whether the starts of both runs overlap, so that the growth may be chance.
         remark: What else there is to know; often empty.
         line: The line of the file; None where it is not known.
@@ -243,7 +243,8 @@ def _results(
         if audit.run_failures:  # what is limited may not have come into being; the failure itself is a result
             return
         raise UsageError(f"{budgets.file}: {budget.key}: {_absent(budget, audit)}")
-    is_count = budget.table == "findings" or (budget.table == "figures" and FIGURES[budget.name].is_count)
+    is_figure_count = budget.table == "figures" and FIGURES[budget.name].is_count
+    is_count = is_figure_count or (budget.table == "findings" and not budget.is_of_bytes)
     contributors, is_growth = _contributors(budget, audit, comparison, budgets.at_processes)
 
     def result(most: int, grew_from: int | None = None, remark: str = "") -> BudgetResult:
@@ -268,6 +269,9 @@ def _results(
         return
     before = _before(budget, baseline, budgets)
     increase = limit.increase_from(before)
+    if budget.table == "findings":
+        yield _growth_of_findings(result(increase, 0), budget, audit, baseline, before)
+        return
     is_noise = None
     if measured != before and comparison is not None:
         is_noise = _is_noise(budget, comparison, measured - before, spreads)
@@ -305,7 +309,10 @@ def _measure(budget: Budget, audit: "Audited", budgets: Budgets) -> int | None:
     if budget.table == "figures":
         return figure_of(budget.name, audit, budgets.at_processes)
     if budget.table == "findings":
-        return len(_counted_findings(budget, audit.findings)) if _has_all_counted(budget, audit) else None
+        if not _has_all_counted(budget, audit):
+            return None
+        found = _counted_findings(budget, audit.findings)
+        return sum(one.about_bytes for one in found) if budget.is_of_bytes else len(found)
     if budget.table == "retained":
         return _retained_bytes(budget, audit)
     rows = _rows_of(budget, audit)
@@ -380,6 +387,33 @@ def _is_limited(one: Row | RowChange, budget: Budget) -> bool:
 
 def _counted_findings(budget: Budget, findings: Iterable[Finding]) -> list[Finding]:
     return [one for one in findings if budget.counts(one)]
+
+
+def _grown_findings(budget: Budget, audit: "Audited", baseline: "Audited") -> Iterable[tuple[Finding, int, bool]]:
+    """Return the counted findings that are new or larger than in the baseline: by how much, and whether they are new.
+
+    What is gone makes no room for them.
+    """
+    names = {now: before for before, now in owner_names(baseline, audit).items()}
+    counted, before = (_counted_findings(budget, one.findings) for one in (audit, baseline))
+    for one, partner in paired_findings(counted, before, names):
+        grown_bytes = one.about_bytes - (0 if partner is None else partner.about_bytes)
+        if partner is None or grown_bytes > 0:
+            yield one, grown_bytes, partner is None
+
+
+def _growth_of_findings(
+    result: BudgetResult, budget: Budget, audit: "Audited", baseline: "Audited", before: int
+) -> BudgetResult:
+    """Return the result for what the baseline does not have, given one for what is there now."""
+    grown = list(_grown_findings(budget, audit, baseline))
+    value = sum(size_bytes for _, size_bytes, _ in grown) if budget.is_of_bytes else sum(new for _, _, new in grown)
+    remark = ""
+    if result.value - value < before and not audit.run_failures:
+        remark = "what is gone since the baseline makes no room for what is new"
+        if not value:
+            remark = "less than in the baseline: --update-baseline keeps it so"
+    return result._replace(value=value, is_exceeded=value > result.limit, remark=remark)
 
 
 def _has_all_counted(budget: Budget, audit: "Audited") -> bool:
@@ -582,7 +616,9 @@ def _objects_of(budget: Budget, audit: "Audited") -> list[ObjectCost]:
 def _grown(budget: Budget, comparison: Comparison) -> _Contributors:
     """Return what grew of the subject of a budget, the most first: by symbol, or else by owner."""
     if budget.table == "findings":
-        return _of_findings(_counted_findings(budget, comparison.new_findings))
+        grown = _grown_findings(budget, comparison.new, comparison.old)
+        sizes = [(one.subject, size_bytes) for one, size_bytes, is_new in grown if is_new or budget.is_of_bytes]
+        return tuple(sorted(sizes, key=lambda item: (-item[1], item[0]))[:_MOST_CONTRIBUTORS])
     if budget.name == "library_count":
         return tuple(_new_files(comparison)[:_MOST_CONTRIBUTORS])
     if budget.name in {"tls_bytes", "floor_bytes"}:

@@ -105,6 +105,7 @@ class Budget(NamedTuple):
         name: The name of the thing in its table.
         limit: The limit.
         counted: For findings: those that count.
+        is_of_bytes: For findings: whether the limit is one of their bytes, not of their number.
         line: The line of the file, where that is known.
         owners: The owners that the name stands for, once they are known.
     """
@@ -114,6 +115,7 @@ class Budget(NamedTuple):
     name: str
     limit: Limit
     counted: CountedFindings | None = None
+    is_of_bytes: bool = False
     line: int | None = None
     owners: frozenset[str] = frozenset()
 
@@ -258,7 +260,7 @@ def _budgets(tables: Mapping[str, Any], at: "_File", lines: Lines) -> Iterable[B
             key = f"{name}.{each}" if each.replace("-", "").replace("_", "").isalnum() else f'{name}."{each}"'
             if name == "findings":
                 at.one_of(each, rule_names(), key)
-                yield at.finding_budget(told_limit, key, each)._replace(line=line)
+                yield from (one._replace(line=line) for one in at.finding_budgets(told_limit, key, each))
                 continue
             if name == "kinds":
                 at.one_of(each, [kind.value for kind in MemoryKind], key)
@@ -410,9 +412,13 @@ class _File:
             raise self.wrong(f'{place}: {_quoted(text)} is not a share such as "2 %"')
         return Fraction(number) / 100
 
-    def finding_budget(self, told: object, key: str, rule: str) -> Budget:
+    def finding_budgets(self, told: object, key: str, rule: str) -> Iterable[Budget]:
+        """Read the limits on findings of a rule: a number limits their number, a size with a unit their bytes."""
         if not isinstance(told, dict):
-            return Budget(key, "findings", rule, Limit(self.amount(told, key, is_count=True)), usually_counted(rule))
+            is_size = _is_size(told)
+            limit = Limit(self.amount(told, key, is_count=not is_size))
+            yield Budget(key, "findings", rule, limit, usually_counted(rule), is_size)
+            return
         self.only(told, _FINDING_KEYS, key)
         if "confidence" in told and "least_confidence" in told:
             raise self.wrong(f"{key}: `confidence` is the old name of `least_confidence`: keep one")
@@ -425,4 +431,12 @@ class _File:
         # A budget that only says which findings count allows none of them.
         amounts = {name: told[name] for name in LIMIT_KEYS if name in told} or {"max": 0}
         counted = CountedFindings(Confidence(confidence), least_bytes)
-        return Budget(key, "findings", rule, self.limit(amounts, key, is_count=True), counted)
+        for is_size in (False, True):
+            alike = {name: amount for name, amount in amounts.items() if _is_size(amount) is is_size}
+            if alike:
+                yield Budget(key, "findings", rule, self.limit(alike, key, is_count=not is_size), counted, is_size)
+
+
+def _is_size(told: object) -> bool:
+    """Return whether a limit is a size with a unit, or has one beside a share."""
+    return isinstance(told, str) and any(not part.rstrip().endswith("%") for part in told.split(" or "))

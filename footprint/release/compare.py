@@ -3,7 +3,6 @@
 A new name for the same thing, from another build or in another folder, is no change; `matching` finds these.
 """
 
-from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from enum import StrEnum
 from itertools import takewhile
@@ -20,7 +19,7 @@ from footprint.model.owner import is_file
 from footprint.model.row import OF_OBJECTS, MemoryKind, Row, sum_rows
 from footprint.model.spread import NO_MEMORY, ONE_START, Spread, Spreads, overlap
 from footprint.model.totals import Total
-from footprint.release.matching import comparable_name, differing_rows, finding_key, owner_names, paired_rows
+from footprint.release.matching import comparable_name, differing_rows, owner_names, paired_findings, paired_rows
 from footprint.release.member_changes import MemberChange, member_changes
 from footprint.release.new_libraries import NewRoot, came_with, new_roots
 from footprint.release.one_sided_names import evenly_named
@@ -332,8 +331,8 @@ def compare(
         tuple(_owner_changes(old, new, owners, changes, old_spreads.owners, new_spreads.owners)),
         tuple(changes),
         len(old.ledger) - len(differing[0]) + len(pairs) - len(changes),
-        tuple(_only_in(new, old, uneven.values())),
-        tuple(_only_in(old, new, uneven)),
+        tuple(_only_in(new, old, uneven.values(), {now: before for before, now in owners.items()})),
+        tuple(_only_in(old, new, uneven, owners)),
         new_roots(new, set(owners.values())),
         tuple(uneven.values()),
         member_changes(old.members, new.members),
@@ -508,15 +507,13 @@ def covers_files(audit: "Audited") -> bool:
     return audit.is_searched or any(fact_of(one.rule) is not Fact.HEAP for one in audit.findings)
 
 
-def _only_in(audit: "Audited", other: "Audited", uneven: Container[str]) -> Iterable[Finding]:
+def _only_in(audit: "Audited", other: "Audited", uneven: Container[str], names: Mapping[str, str]) -> Iterable[Finding]:
     """Return the findings that the other audit lacks although it covers their rules; folders make no difference.
 
-    Those on variables of objects whose symbols only one audit knows are left out.
+    Those on variables of objects whose symbols only one audit knows are left out. `names` has the names that owners
+    have in the other audit.
     """
-    known = Counter(map(finding_key, other.findings))
-    for one in audit.findings:
-        key = finding_key(one)
-        if known[key]:
-            known[key] -= 1
-        elif covers(other, one.rule) and not (one.object_path in uneven and fact_of(one.rule) in _OF_VARIABLES):
+    for one, partner in paired_findings(audit.findings, other.findings, names):
+        is_uneven = one.object_path in uneven and fact_of(one.rule) in _OF_VARIABLES
+        if partner is None and covers(other, one.rule) and not is_uneven:
             yield one

@@ -7,7 +7,7 @@ not contradict.
 """
 
 import re
-from collections.abc import Callable, Container, Hashable, Iterable, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from operator import itemgetter
@@ -30,6 +30,7 @@ __all__ = (
     "is_same_program",
     "named_owners",
     "owner_names",
+    "paired_findings",
     "paired_rows",
     "soname_of",
 )
@@ -268,3 +269,25 @@ def finding_key(finding: Finding) -> tuple[str, str, str]:
     if finding.object_path:
         subject = subject.replace(finding.object_path, file_name(finding.object_path))
     return finding.rule, finding.kind, normalised(" ".join(map(file_name, subject.split(" "))))
+
+
+def paired_findings(
+    findings: Sequence[Finding], others: Iterable[Finding], names: Mapping[str, str]
+) -> Iterator[tuple[Finding, Finding | None]]:
+    """Pair each finding with one of the others about the same thing in the same file; of several by size.
+
+    `names` has the names that owners have on the other side.
+    """
+    left: dict[Hashable, list[Finding]] = {}
+    for one in sorted(others, key=_about_bytes):
+        left.setdefault((finding_key(one), file_name(one.object_path)), []).append(one)
+    partners: dict[int, Finding] = {}
+    for number, one in sorted(enumerate(findings), key=lambda item: -_about_bytes(item[1])):
+        path = names.get(one.object_path, one.object_path)
+        if alike := left.get((finding_key(one), file_name(path))):
+            partners[number] = alike.pop()
+    return ((one, partners.get(number)) for number, one in enumerate(findings))
+
+
+def _about_bytes(finding: Finding) -> int:
+    return finding.about_bytes

@@ -614,6 +614,57 @@ def test_new_findings_are_growth_and_are_named() -> None:
     assert [name for name, _ in result.contributors] == ["libunused.so"]
 
 
+def headers(*sizes: tuple[str, int], file: str = "/old/server") -> Audit:
+    """Return an audit with a sure finding for each name, about so many bytes."""
+
+    def found(name: str, size_bytes: int) -> Finding:
+        confidence = Confidence.PROOF
+        return Finding(
+            "duplicate-static", "header", name, "", 0, confidence, (), "", object_path=file, size_bytes=size_bytes
+        )
+
+    return replace(
+        BASE,
+        findings=tuple(found(*one) for one in sizes),
+        searched_rules=(SearchedRule("duplicate-static"),),
+    )
+
+
+def test_a_finding_that_is_gone_makes_no_room_for_a_new_one() -> None:
+    text = "[budgets.findings]\nduplicate-static = { max_increase = 0 }"
+    result = only(checked(text, headers(("b", 64), ("c", 64)), headers(("a", 64), ("c", 64))))
+    assert (result.grew_from, result.value, result.limit, result.fails) == (0, 1, 0, True)
+    assert result.contributors == (("b", 64),)
+    assert result.remark == "what is gone since the baseline makes no room for what is new"
+    assert not only(checked(text, headers(("a", 64)), headers(("a", 64), ("c", 64)))).fails
+
+
+def test_the_same_name_in_another_file_is_another_finding_but_not_in_another_folder() -> None:
+    text = "[budgets.findings]\nduplicate-static = { max_increase = 0 }"
+    assert not only(checked(text, headers(("a", 64), file="/new/server"), headers(("a", 64)))).fails
+    assert only(checked(text, headers(("a", 64), file="/old/libother.so"), headers(("a", 64)))).fails
+
+
+def test_a_size_limits_the_bytes_of_findings_and_a_number_their_number() -> None:
+    text = "[budgets.findings]\nduplicate-static = {}"
+    one, two = only(checked(text.format("'1 KiB'"), headers(("a", 600), ("b", 600)))), headers(("a", 2000))
+    assert (one.value, one.limit, one.is_count, one.fails) == (1200, 1024, False, True)
+    assert one.contributors == (("a", 600), ("b", 600))
+    assert not only(checked(text.format("1"), two)).fails
+    grown, number = checked(text.format("{ max = 1, max_increase = '100 B' }"), two, headers(("a", 1000))).results
+    assert (grown.value, grown.limit, grown.is_count, grown.fails) == (1000, 100, False, True)
+    assert (number.value, number.limit, number.is_count, number.fails) == (1, 1, True, False)
+
+
+def test_the_bytes_of_a_finding_that_grew_are_growth_though_it_is_not_new() -> None:
+    text = "[budgets.findings]\nduplicate-static = {}"
+    before, now = headers(("a", 64), ("gone", 4096)), headers(("a", 6400))
+    assert not only(checked(text.format("{ max_increase = 0 }"), now, before)).fails
+    result = only(checked(text.format("{ max_increase = '0 B' }"), now, before))
+    assert (result.value, result.limit, result.is_count, result.fails) == (6336, 0, False, True)
+    assert result.contributors == (("a", 6336),)
+
+
 def test_what_the_baseline_does_not_tell_did_not_grow_from_nothing() -> None:
     untold = replace(SMALLER, objects=(), findings=(), searched_rules=(), saved_in="base.json")
     for budget in ("[budgets]\ntls_bytes", "[budgets.retained]\n'libunused.so'", "[budgets.findings]\nlinked-twice"):

@@ -110,7 +110,7 @@ export interface AuditAnswer {
 export interface BudgetResult {
   /** Its key in the file. */
   key: string;
-  /** The value of the audit. */
+  /** The value of the audit; of a limit of growth of findings, what the baseline has not of them. */
   value: number;
   /** The largest value that passes. */
   limit: number;
@@ -120,7 +120,7 @@ export interface BudgetResult {
   is_exceeded: boolean;
   /** Whether it is exceeded, surely and without a waiver that holds. */
   fails: boolean;
-  /** The value of the baseline, where the limit is one of growth; else null. */
+  /** The value of the baseline, where the limit is one of growth, and 0 for findings; else null. */
   grew_from: number | null;
   /** The largest parts of the value, or of its growth; at most three. */
   contributors: Contributor[];
