@@ -243,8 +243,6 @@ def _results(
         if audit.run_failures:  # what is limited may not have come into being; the failure itself is a result
             return
         raise UsageError(f"{budgets.file}: {budget.key}: {_absent(budget, audit)}")
-    is_figure_count = budget.table == "figures" and FIGURES[budget.name].is_count
-    is_count = is_figure_count or (budget.table == "findings" and not budget.is_of_bytes)
     contributors, is_growth = _contributors(budget, audit, comparison, budgets.at_processes)
 
     def result(most: int, grew_from: int | None = None, remark: str = "") -> BudgetResult:
@@ -252,7 +250,7 @@ def _results(
             budget.key,
             measured,
             most,
-            is_count,
+            _is_count(budget),
             measured > most,
             contributors=tuple(map(Contributor._make, contributors)),
             is_growth=is_growth,
@@ -285,6 +283,13 @@ def _results(
         confidence = separation_confidence(*counts)
         remark = f"beyond the spread of the starts, with {100 * confidence:.3g} % confidence"
     yield result(before + increase, before, remark)._replace(is_noise=is_noise is True)
+
+
+def _is_count(budget: Budget) -> bool:
+    """Return whether a budget limits a number of things, not bytes."""
+    if budget.table == "findings":
+        return not budget.is_of_bytes
+    return budget.table == "figures" and FIGURES[budget.name].is_count
 
 
 def _before(budget: Budget, baseline: "Audited", budgets: Budgets) -> int:
