@@ -62,6 +62,7 @@ _OF_GROUP: Final = {
 }
 # Owners do not make up these figures.
 _WITHOUT_PARTS: Final = frozenset({"mapping_count", "process_count", "per_worker_bytes", "peak_bytes", *_OF_GROUP})
+_SMALLER: Final = "smaller than the baseline by more than it may grow: --update-baseline lowers it"
 RUN: Final = "run"
 """The key of the result that says how a run failed."""
 
@@ -270,18 +271,15 @@ def _results(
     if budget.table == "findings":
         yield _growth_of_findings(result(increase, 0), budget, audit, baseline, before)
         return
-    is_noise = None
-    if measured != before and comparison is not None:
-        is_noise = _is_noise(budget, comparison, measured - before, spreads)
+    is_noise = comparison and _is_noise(budget, comparison, measured - before, spreads)
     remark = ""
     counts = [one.start_count for one in spreads]
     if is_noise:
         remark = "within the spread of the starts"
-    elif measured < before - increase and not audit.run_failures:
-        remark = "smaller than the baseline by more than it may grow: --update-baseline lowers it"
+    elif measured < before - increase:
+        remark = "" if audit.run_failures else _SMALLER
     elif is_noise is False and measured > before + increase and max(counts) > 1:
-        confidence = separation_confidence(*counts)
-        remark = f"beyond the spread of the starts, with {100 * confidence:.3g} % confidence"
+        remark = f"beyond the spread of the starts, with {100 * separation_confidence(*counts):.3g} % confidence"
     yield result(before + increase, before, remark)._replace(is_noise=is_noise is True)
 
 
@@ -661,6 +659,8 @@ def _is_noise(
     budget: Budget, comparison: Comparison, delta_bytes: int, spreads: tuple[Spreads, Spreads]
 ) -> bool | None:
     """Return whether the starts of both runs overlap in a figure: its growth may be chance; None if that is unknown."""
+    if not delta_bytes:
+        return None
     if budget.table == "owners":
         own = [one for one in comparison.owners if one.owner in budget.owners]
         if sum(one.delta_bytes for one in own) != delta_bytes or any(one.is_noise is None for one in own):
