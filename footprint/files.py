@@ -1,18 +1,14 @@
-"""Opens inputs, which may be any file, and writes whole files."""
+"""Opens inputs, which may be any file."""
 
 import errno
-import io
 import mmap
 import os
 import stat
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from typing import IO
 
 from footprint.errors import AccessError, InputError
 
-__all__ = ("StrPath", "map_descriptor", "open_input", "read_all", "text_of", "whole_file", "write_file")
+__all__ = ("StrPath", "map_descriptor", "open_input", "read_all", "text_of")
 
 StrPath = str | os.PathLike[str]
 
@@ -145,49 +141,3 @@ def read_all(descriptor: int, name: str) -> bytes:
     except OSError as error:
         raise AccessError(name, error.strerror or str(error)) from error
     return b"".join(chunks)
-
-
-@contextmanager
-def whole_file(path: str, *, mode: int = 0o666) -> Iterator[IO[bytes]]:
-    """Open a file for writing that replaces `path` when all went well. Otherwise the old file remains.
-
-    A pipe or a device is not replaced: it is written at the end, all or nothing.
-
-    Args:
-        path: Where to write.
-        mode: The permissions of the file, less those that the umask takes.
-
-    Raises:
-        OSError: Where it cannot be written.
-    """
-    if os.path.exists(path) and not stat.S_ISREG(os.stat(path).st_mode):
-        held = io.BytesIO()
-        yield held
-        with open(path, "wb") as device:
-            device.write(held.getvalue())
-        return
-    # In the same folder, because renaming is atomic only within a file system.
-    temporary = os.path.join(os.path.dirname(os.path.abspath(path)), f".footprint-{os.urandom(8).hex()}")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
-    try:
-        with open(descriptor, "wb") as file:
-            yield file
-        os.replace(temporary, path)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(temporary)
-        raise
-
-
-def write_file(path: StrPath, data: bytes) -> None:
-    """Write a file that is there whole or not at all.
-
-    Raises:
-        AccessError: If it cannot be written.
-    """
-    name = os.fspath(path)
-    try:
-        with whole_file(name) as file:
-            file.write(data)
-    except OSError as error:
-        raise AccessError(name, error.strerror or str(error)) from error

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Final
 
 from footprint.errors import Note, UsageError
-from footprint.files import whole_file
+from footprint.whole_file import whole_file
 
 if TYPE_CHECKING:
     from http.client import HTTPResponse

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from footprint.errors import AccessError
-from footprint.files import whole_file
+from footprint.whole_file import whole_file
 
 __all__ = ("MOST_BYTES", "keep", "kept_path", "read_kept")
 

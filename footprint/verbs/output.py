@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
 from footprint import __version__
 from footprint.errors import AccessError, Note, UsageError
-from footprint.files import write_file
 from footprint.formats.document import About, Document, Verdict
 from footprint.formats.text import plain
 from footprint.verbs.options import Color, Format, OutputOptions
+from footprint.whole_file import write_file
 
 if TYPE_CHECKING:
     from footprint.formats.dot import Digraph

@@ -4,9 +4,7 @@ import gc
 import mmap
 import os
 import resource
-import stat
 import subprocess
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -14,7 +12,7 @@ import pytest
 import footprint
 from footprint import cli, files
 from footprint.errors import AccessError, InputError
-from footprint.files import open_input, read_all, text_of, whole_file
+from footprint.files import open_input, read_all, text_of
 from footprint.process.mapped_files import open_regular
 
 LARGE_BYTES = (8 << 20) + 1
@@ -174,49 +172,6 @@ def test_a_name_of_a_saved_text_that_is_no_path_is_not_opened(tmp_path: Path, mo
     found = open_regular(str(path), inode)
     assert not isinstance(found, str)
     assert bytes(found) == b"x"
-
-
-@pytest.mark.parametrize("error", [None, OSError, KeyboardInterrupt])
-def test_a_file_is_written_whole_or_not_at_all(error: type[BaseException] | None, tmp_path: Path) -> None:
-    path = tmp_path / "answer"
-    path.write_bytes(b"old")
-    with suppress(OSError, KeyboardInterrupt), whole_file(str(path)) as file:
-        file.write(b"new")
-        file.flush()
-        assert path.read_bytes() == b"old"
-        if error is not None:
-            raise error
-    assert path.read_bytes() == (b"new" if error is None else b"old")
-    assert list(tmp_path.iterdir()) == [path]
-
-
-@pytest.mark.parametrize(("mode", "umask", "expected"), [(0o666, 0o027, 0o640), (0o600, 0o022, 0o600)])
-def test_a_file_has_the_mode_asked_for_whatever_stood_there(
-    mode: int, umask: int, expected: int, tmp_path: Path
-) -> None:
-    path = tmp_path / "answer"
-    path.touch(0o777)
-    before = os.umask(umask)
-    try:
-        with whole_file(str(path), mode=mode):
-            pass
-    finally:
-        os.umask(before)
-    assert stat.S_IMODE(path.stat().st_mode) == expected
-
-
-@pytest.mark.parametrize("error", [None, OSError])
-def test_a_pipe_gets_all_or_nothing(error: type[OSError] | None) -> None:
-    read_end, write_end = os.pipe()
-    try:
-        with suppress(OSError), whole_file(f"/dev/fd/{write_end}") as file:
-            file.write(b"text")
-            if error is not None:
-                raise error
-        os.close(write_end)
-        assert os.read(read_end, 100) == (b"text" if error is None else b"")
-    finally:
-        os.close(read_end)
 
 
 def test_memory_that_runs_out_is_one_line_and_exit_code_3(

@@ -11,9 +11,10 @@ from typing import IO
 import footprint.process
 from footprint import __version__
 from footprint.errors import AccessError, UsageError
-from footprint.files import StrPath, whole_file
+from footprint.files import StrPath
 from footprint.process.capture import Captured, capture_processes
 from footprint.sources.process_files import build_id_of
+from footprint.whole_file import whole_file
 
 __all__ = ("capture", "capture_script")
 

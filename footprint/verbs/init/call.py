@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from footprint import __version__
 from footprint.errors import AccessError, FootprintError, UsageError
-from footprint.files import StrPath, write_file
+from footprint.files import StrPath
 from footprint.formats.audit_json import audit_json
 from footprint.release.budget import Budgets, propose
 from footprint.sources.target import resolve
@@ -19,6 +19,7 @@ from footprint.verbs.check.call import check, has_project_budgets, load_budgets
 from footprint.verbs.check.text import check_verdict
 from footprint.verbs.init.project import Forge, read_project
 from footprint.verbs.init.workflows import run_command, workflow_file, workflow_text
+from footprint.whole_file import write_file
 
 __all__ = ("Gate", "init")
 

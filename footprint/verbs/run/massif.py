@@ -10,8 +10,9 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from footprint.errors import AccessError, InputError, Note
-from footprint.files import open_input, whole_file
+from footprint.files import open_input
 from footprint.process.launch import Moment, Streams, When, launch
+from footprint.whole_file import whole_file
 
 __all__ = ("Profiled", "profiled_by_massif", "valgrind")
 

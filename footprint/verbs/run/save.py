@@ -1,13 +1,14 @@
 """`footprint.save`: an audit, a group or a run as a file, which every verb reads again."""
 
 from footprint import __version__
-from footprint.files import StrPath, write_file
+from footprint.files import StrPath
 from footprint.formats.json import write
 from footprint.model.audit import Audit
 from footprint.model.group import Group
 from footprint.verbs.audit.either import audited_members
 from footprint.verbs.run.json import run_members
 from footprint.verbs.run.result import RunResult
+from footprint.whole_file import write_file
 
 __all__ = ("save",)
 
