@@ -7,7 +7,8 @@ Source: System V ABI, chapter 4 (Relocation) and the RELR proposal of 2022 (gABI
 """
 
 from array import array
-from collections.abc import Container, Iterator
+from bisect import bisect_left
+from collections.abc import Container, Iterator, Sequence
 from itertools import repeat
 from operator import floordiv
 from typing import Final, NamedTuple
@@ -21,6 +22,7 @@ __all__ = (
     "Relocations",
     "addend_column",
     "addends_at",
+    "pages_relocated_alone",
     "relocated_pages",
     "relocated_vaddrs",
     "relocations",
@@ -131,6 +133,14 @@ def relocated_pages(image: Image, page_bytes: int) -> tuple[int, ...]:
         pages.update(map(floordiv, vaddrs, repeat(page_bytes)))
         _check_pages(image, pages)
     return tuple(sorted(pages))
+
+
+def pages_relocated_alone(vaddrs: Sequence[int], start: int, end: int, page_bytes: int) -> int:
+    """Count the pages in which all relocations lie between two vaddrs, given the vaddr of each in ascending order."""
+    first, past = bisect_left(vaddrs, start), bisect_left(vaddrs, end)
+    own = {vaddr // page_bytes for vaddr in vaddrs[first:past]}
+    before, behind = vaddrs[first - 1 : first] if first else (), vaddrs[past : past + 1]
+    return len(own - {vaddr // page_bytes for vaddr in (*before, *behind)})
 
 
 def relr_pages(image: Image, page_bytes: int) -> set[int]:

@@ -60,11 +60,14 @@ class LedgerFacts(NamedTuple):
         rows: Its rows.
         page_bytes: The size of a page.
         allocator: Its heap as the allocator has it; None where that was not read.
+        pages_relocated_alone: Counts the pages that only the relocations of the variable of a row write; None where
+            that is not known.
     """
 
     rows: tuple[Row, ...]
     page_bytes: int
     allocator: AllocatorAccount | None = None
+    pages_relocated_alone: Callable[[Row], int | None] = lambda _: None
 
 
 class HeapFacts(NamedTuple):

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import footprint
+from footprint.elf.relocations import pages_relocated_alone
 from footprint.findings.graph_rules.thread_locals import thread_locals
 from footprint.findings.ledger_rules.relocated_tables import relocated_tables
 from footprint.findings.registry import LedgerFacts
@@ -214,6 +215,38 @@ def test_only_whole_pages_that_go_with_it_are_saved(
 ) -> None:
     found = relocated_tables(LedgerFacts((table(sole_pages=sole_pages, relocated_bytes=relocated_bytes),), PAGE))
     assert [one.saving_bytes for one in found] == ([saving_bytes] if saving_bytes else [])
+
+
+def test_a_variable_that_shares_its_page_with_relocations_of_others_is_no_table(tmp_path: Path) -> None:
+    # .data begins with a word that the loader writes, as .got.plt may before it; then come numbers up to the middle of
+    # the second page, pointers up to the middle of the fourth, and numbers.
+    half = PAGE // 2
+    words = [0, *range(PAGE + half, 3 * PAGE + half, 8)]
+    file = ElfFile(
+        sections=[
+            Section(".interp", flags=RO, data=GLIBC.encode() + b"\0"),
+            Section(".data", flags=RW, data=bytes(4 * PAGE), align=PAGE),
+            Section(".rela.dyn", SHT_RELA, RO, [Rel(At(".data", word), 8, 0, 0x4000) for word in words]),
+        ],
+        symbols=[
+            Sym("numbers", At(".data", 8), PAGE + half - 8),
+            Sym("names", At(".data", PAGE + half), 2 * PAGE),
+            Sym("others", At(".data", 3 * PAGE + half), half),
+        ],
+        dynamic=[Dyn(DT_SONAME, "program")],
+    )
+    root = Sysroot(tmp_path)
+    root.loader()
+    root.file("/bin/program", write(file))
+    audit = footprint.audit("/bin/program", root=str(tmp_path))
+    tables = [one for one in audit.findings if one.rule == "relocated-tables"]
+    assert [(one.subject, one.saving_bytes) for one in tables] == [("names", PAGE)]
+
+
+def test_pages_are_relocated_for_a_variable_alone_where_no_other_relocation_is_in_them() -> None:
+    vaddrs = [0, *range(PAGE, 2 * PAGE, 8), 3 * PAGE - 8, 3 * PAGE]
+    ranges = ((0, PAGE), (8, PAGE), (PAGE, 2 * PAGE), (PAGE + 8, 2 * PAGE), (8, 3 * PAGE), (8, 4 * PAGE))
+    assert [pages_relocated_alone(vaddrs, *one, PAGE) for one in ranges] == [1, 0, 1, 0, 2, 3]
 
 
 def test_what_no_symbol_names_is_told_for_the_object_as_one() -> None:

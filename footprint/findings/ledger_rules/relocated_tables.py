@@ -37,9 +37,12 @@ def relocated_tables(ledger: LedgerFacts) -> tuple[Finding, ...]:
             if (row.name or "").startswith(_NAMELESS):
                 nameless[row.owner] = nameless.get(row.owner, 0) + relocated_bytes
         elif row.sole_pages:
-            saving_bytes = min(row.sole_pages * page_bytes, relocated_bytes // page_bytes * page_bytes)
-            if saving_bytes:
-                found.append(_of_symbol(row, saving_bytes))
+            page_count = min(row.sole_pages, relocated_bytes // page_bytes)
+            if page_count and (alone_count := ledger.pages_relocated_alone(row)) is not None:
+                # The global offset table may share the page of a variable that the loader does not write.
+                page_count = min(page_count, alone_count)
+            if page_count:
+                found.append(_of_symbol(row, page_count * page_bytes))
     found += [
         _of_object(owner, size_bytes // page_bytes * page_bytes)
         for owner, size_bytes in nameless.items()

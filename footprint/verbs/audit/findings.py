@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.attribution.kernel import BUILT_IN
 from footprint.attribution.program_prediction import predicted_audit
+from footprint.elf import Image
 from footprint.errors import FootprintError, Note
 from footprint.findings.registry import Fact, LedgerFacts, fact_of, find_all, rules_reading
-from footprint.loader import Environment
+from footprint.loader import Environment, Library
 from footprint.model.audit import Audit
 from footprint.model.evidence import Evidence, weakest
 from footprint.model.finding import Confidence, Finding, SearchedRule
@@ -23,6 +24,7 @@ from footprint.process.descriptions import OpenFile
 from footprint.sources.calibration import load_constants
 from footprint.sources.files import ElfFiles
 from footprint.sources.programs import ProcessView, Programs, missing_notes
+from footprint.sources.relocated_variables import RelocatedVariables
 from footprint.verbs.audit.process import audit_of, with_files_told
 from footprint.verbs.audit.request import AuditRequest
 
@@ -74,7 +76,9 @@ def audit_program(target: str, asked: AuditRequest) -> Audit:
     from footprint.verbs.duplicates.call import variables_in  # noqa: PLC0415 # debug information, which only findings need
 
     variables = variables_in(graph.objects[0].library.image, asked.debug, files.opened)
-    findings, searched = _file_findings(graph, found, variables, asked.doubtful_rules)
+    images = {one.path: one.library for one in graph.objects}
+    ledger = _ledger_facts(found, graph, files, images)
+    findings, searched = _file_findings(graph, ledger, variables, asked.doubtful_rules)
     told = replace(found, findings=findings, searched_rules=searched, objects=graph.object_costs())
     return with_files_told(told, files)
 
@@ -118,13 +122,15 @@ def audit_with_findings(
     )
     graph = Programs.of_process(snapshot, view, open_file=files.opened).graph_of(snapshot, view, found.ledger)
     variables = variables_of(snapshot, asked.debug, files.opened)
-    findings, searched = _file_findings(graph, found, variables, asked.doubtful_rules)
+    called = _owner_names(found, pid)
+    images = {called(one.path): one.library for one in graph.objects}
+    ledger = _ledger_facts(found, graph, files, images)
+    findings, searched = _file_findings(graph, ledger, variables, asked.doubtful_rules)
     known = [one for one in graph.predictions if one]
     totals = found.totals._replace(
         startup_min=Total(sum(one.startup_min_bytes for one in known), weakest(one.evidence for one in known)),
         startup_max=Total(sum(one.startup_max_bytes for one in known), Evidence.PREDICTED),
     )
-    called = _owner_names(found, pid)
     notes = (*found.notes, *graph.notes, *missing_notes(graph))
     return replace(
         found,
@@ -184,15 +190,26 @@ def _owner_names(found: Audit, pid: int) -> Callable[[str], str]:
     return called
 
 
+def _ledger_facts(
+    audit: Audit, graph: DependencyGraph, files: ElfFiles, libraries: Mapping[str, Library]
+) -> LedgerFacts:
+    """Return what rules read of a ledger; `libraries` has the files of its owners."""
+
+    def image_of(owner: str) -> Image | None:
+        return libraries[owner].image if owner in libraries else None
+
+    variables = RelocatedVariables(files, image_of, graph.page_bytes)
+    return LedgerFacts(audit.ledger, graph.page_bytes, audit.allocator, variables.page_count)
+
+
 def _file_findings(
-    graph: DependencyGraph, audit: Audit, variables: "Variables | None", doubtful_rules: frozenset[str]
+    graph: DependencyGraph, ledger: LedgerFacts, variables: "Variables | None", doubtful_rules: frozenset[str]
 ) -> tuple[tuple[Finding, ...], tuple[SearchedRule, ...]]:
     """Run the rules that read files; return their findings, the largest saving first, and which rules were run.
 
     Doubtful findings on variables are left out, except those of `doubtful_rules`, and those of variables whose private
     bytes are known: these the process itself shows. If all files are stripped, their variables count as not searched.
     """
-    ledger = LedgerFacts(audit.ledger, graph.page_bytes, audit.allocator)
     facts: dict[Fact, object] = {Fact.GRAPH: graph, Fact.LEDGER: ledger}
     if variables is not None:
         facts[Fact.VARIABLES] = variables
