@@ -17,6 +17,7 @@ from footprint.model.heap_account import Share
 
 __all__ = (
     "BELOW_THRESHOLD",
+    "CALLERS_BELOW",
     "NO_STACK",
     "NO_SYMBOL",
     "Call",
@@ -32,6 +33,7 @@ __all__ = (
 
 NO_SYMBOL: Final = "[no symbol]"
 BELOW_THRESHOLD: Final = "[below the profile's threshold]"
+CALLERS_BELOW: Final = "[callers below the profile's threshold]"
 NO_STACK: Final = "[no call stack]"
 
 
@@ -227,7 +229,10 @@ def callers(tree: CallTree, calls: Sequence[Call]) -> CallTree:
 
 
 def callees(tree: CallTree, calls: Sequence[Call]) -> CallTree:
-    """Build the tree of functions from the outermost ones inwards, down to the charged functions."""
+    """Build the tree of functions from the outermost ones inwards, down to the charged functions.
+
+    Functions whose outer callers the profile lumps together are below a node of their own: who asked is known of them.
+    """
     seen = _Functions(tree, calls)
     is_passed, parents = seen.is_passed, tree.parents
     for end in range(1, len(tree)):
@@ -241,6 +246,8 @@ def callees(tree: CallTree, calls: Sequence[Call]) -> CallTree:
                 if not stack or not seen.is_same_place(frame, stack[-1]):
                     stack.append(frame)
             node = parents[node]
+        if len(stack) > 1:
+            stack[0] = seen.outermost(stack[0])
         seen.ends[end] = seen.stacks.add(stack)
     return seen.new_tree()
 
@@ -281,6 +288,14 @@ class _Functions:
     def frame_of(self, node: int) -> int:
         """Return the frame of the new tree for the function of a node."""
         owner, function, *_ = self._calls[self._indexes[node]]
+        return self._number_of(owner, function)
+
+    def outermost(self, frame: int) -> int:
+        """Return the frame that stands for the outermost one of several."""
+        is_lump = self._frames[frame].object == BELOW_THRESHOLD
+        return self._number_of(CALLERS_BELOW, CALLERS_BELOW) if is_lump else frame
+
+    def _number_of(self, owner: str, function: str) -> int:
         number = self._frame_numbers.get((owner, function))
         if number is None:
             number = self._frame_numbers[owner, function] = len(self._frames)

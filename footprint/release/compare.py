@@ -10,7 +10,7 @@ from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from footprint.errors import Note
-from footprint.findings.registry import Fact, fact_of
+from footprint.findings.registry import Fact, fact_of, rule_names
 from footprint.members import Signed, json_members
 from footprint.model.figures import FIGURES, Figure
 from footprint.model.finding import Finding, SourceLocation
@@ -270,6 +270,11 @@ class Comparison(NamedTuple):
             for notes, when in ((sides[0], "before"), ([one for one in sides[1] if one not in sides[0]], "now"))
             for one in notes
         )
+
+    @property
+    def compared_rules(self) -> tuple[str, ...]:
+        """Return the rules that both sides were audited for."""
+        return tuple([rule for rule in rule_names() if covers(self.old, rule) and covers(self.new, rule)])
 
     @property
     def root_of(self) -> dict[str, str]:

@@ -42,6 +42,8 @@ from footprint.verbs.heap.html import heap_html
 from footprint.verbs.heap.json import heap_members
 from tests.chromium import MISSING, Browser, Tab, launched
 from tests.ledgers import ledger_row
+from tests.massifwriter import ROOT as ALLOCATED
+from tests.massifwriter import Line, Moment, massif
 
 pytestmark = pytest.mark.skipif(MISSING, reason="chromium is missing")
 
@@ -781,6 +783,42 @@ def test_the_figures_of_a_comparison_at_n_are_those_of_the_json(show: Show, coun
     # The machine pays shared memory once, for any number of processes.
     once = FIGURES["shared_once_bytes"].title
     assert shown[once] == figures(1)[once] == "9.43 MiB"
+
+
+def test_findings_are_not_compared_where_one_side_was_not_looked_into(show: Show) -> None:
+    found = footprint.diff(str(SLEEP), str(SMAPS))
+    assert found.compared_rules == ()
+    tab = show(diff_html(found, VERSION))
+    assert tab.text("#findings p").startswith("They are not compared")
+    assert "Findings that are new" not in tab.texts("h2")
+    both = footprint.diff(str(STAGES / "base"), str(STAGES / "sans_crypt"))
+    assert "unused-library" in both.compared_rules
+    tab = show(diff_html(both, VERSION))
+    assert "Findings that are gone" in tab.texts("h2")
+
+
+def test_a_live_process_that_was_not_searched_is_said_to_need_a_search_and_no_live_process(
+    show: Show, process: Audit
+) -> None:
+    tab = show(audit_html(replace(process, is_live=True, searched_rules=()), VERSION))
+    assert "`footprint audit --findings` looks" in tab.js("document.body.innerText")
+    assert "needs the live process" not in tab.js("document.body.innerText")
+
+
+def test_two_profiles_show_what_grew_between_them(show: Show, tmp_path: Path) -> None:
+    files = []
+    for name, sizes in (("old", (100, 50)), ("new", (70, 400))):
+        lines = [Line(size, f"0x1{place}: f{place} (in /lib/a.so)") for place, size in enumerate(sizes)]
+        files.append(tmp_path / name)
+        files[-1].write_bytes(massif([Moment(1, sum(sizes), tree=Line(sum(sizes), ALLOCATED, tuple(lines)))]))
+    found = heap_profile(*files, has_all_trees=True)
+    tab = show(heap_html(found.files, found.notes, VERSION, found.findings))
+    assert [row[:4] for row in rows_of(tab, "#change")] == [
+        ["[what differs]", "+320 B", "150 B", "470 B"],
+        ["a.so", "+320 B", "150 B", "470 B"],
+        ["f1", "+350 B", "50 B", "400 B"],
+        ["f0", "-30 B", "100 B", "70 B"],
+    ]
 
 
 def test_a_comparison_of_virtual_sizes_shows_what_is_writable(show: Show) -> None:

@@ -5,7 +5,16 @@ import pytest
 from footprint.attribution.heap_frames import NO_SYMBOL, ONLY_LINES, name_frames
 from footprint.heap import CallTree, read_profile
 from footprint.heap.allocators import Allocators
-from footprint.heap.attribution import BELOW_THRESHOLD, NO_STACK, Call, HeapShares, attribute, callees, callers
+from footprint.heap.attribution import (
+    BELOW_THRESHOLD,
+    CALLERS_BELOW,
+    NO_STACK,
+    Call,
+    HeapShares,
+    attribute,
+    callees,
+    callers,
+)
 from tests.massifwriter import ROOT, Line, Moment, massif
 
 LIB = "/usr/lib/libtable.so"
@@ -277,9 +286,13 @@ def test_a_tree_of_callers_begins_with_who_asked() -> None:
     ]
 
 
-def test_a_tree_of_callees_begins_with_the_outermost_function() -> None:
+def test_a_tree_of_callees_begins_with_the_outermost_function_and_knows_who_asked_where_only_callers_are_unknown() -> (
+    None
+):
+    # As in the tree of callers, who asked is unknown of 10.
     assert sorted(lines_of(callees(*read(*STACKS)))) == [
-        (1, 15, BELOW_THRESHOLD),
+        (1, 5, CALLERS_BELOW),
+        (1, 10, BELOW_THRESHOLD),
         (1, 82, "main"),
         (2, 5, "load"),
         (2, 75, "load"),

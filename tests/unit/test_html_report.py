@@ -30,6 +30,8 @@ from footprint.verbs.heap.html import heap_html
 from footprint.verbs.heap.json import heap_members
 from tests.hostile import HOSTILE
 from tests.ledgers import ledger_row
+from tests.massifwriter import ROOT as ALLOCATED
+from tests.massifwriter import Line, Moment, massif
 
 ROOT = Path(__file__).resolve().parents[2]
 STAGES = ROOT / "sample_binaries" / "condor_shadow"
@@ -119,8 +121,8 @@ def test_the_report_of_a_comparison_holds_what_changed_and_both_audits() -> None
 
 
 def test_the_report_of_a_heap_profile_holds_every_moment_that_has_a_call_tree() -> None:
-    massif = str(ROOT / "sample_binaries" / "heap_by_function" / "massif.out")
-    found = heap_profile(massif, has_all_trees=True)
+    heaps = str(ROOT / "sample_binaries" / "heap_by_function" / "massif.out")
+    found = heap_profile(heaps, has_all_trees=True)
     answers = answers_of(heap_html(found.files, found.notes, "1.2.3", found.findings))
     assert answers["heap"] == heap_members(found.files, found.notes, "1.2.3", by="tree", findings=found.findings)
     profile = found.files[0].profile
@@ -131,14 +133,45 @@ def test_the_report_of_a_heap_profile_holds_every_moment_that_has_a_call_tree() 
         assert sum(row["bytes"] for row in one["calls"] if row["parent"] == 0) == one["bytes"]
 
 
-def test_call_trees_beyond_what_a_report_holds_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    massif = str(ROOT / "sample_binaries" / "heap_by_function" / "massif.out")
-    found = heap_profile(massif, has_all_trees=True)
+def growing(count: int, peak: int) -> bytes:
+    """Write a profile with a call tree of three nodes at each of some moments."""
+    return massif(
+        [
+            Moment(number, size, tree=Line(size, ALLOCATED, (line(size),)), is_peak=number == peak)
+            for number in range(count)
+            for size in [9000 if number == peak else 1000 + number]
+        ]
+    )
+
+
+def line(size: int) -> Line:
+    return Line(size, "0x11: load (in /lib/libload.so)", (Line(size, "0x20: main (in /bin/program)"),))
+
+
+def test_too_many_call_trees_are_thinned_evenly_with_the_peak_and_both_ends(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    profile = tmp_path / "massif.out"
+    profile.write_bytes(growing(82, peak=50))
+    found = heap_profile(profile, has_all_trees=True)
+    # Room for 24 trees: each fourth, 0 to 80, and the peak and the end beside them.
+    monkeypatch.setattr("footprint.verbs.heap.html._MOST_NODES", 24 * 3)
+    report = heap_html(found.files, found.notes, "1.2.3", found.findings)
+    answers = answers_of(report)
+    assert [one["moment"] for one in answers["moments"].values()] == sorted([*range(0, 82, 4), 50, 81])
+    told = f"This report has 23 of 82 call trees of {profile}, evenly spread, with the peak and both ends"
+    assert answers["left_out"] == {str(profile): f"{told}; `heap --at` shows each."}
+    assert told in Elements(report).text
+
+
+def test_call_trees_that_are_all_too_large_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    heaps = str(ROOT / "sample_binaries" / "heap_by_function" / "massif.out")
+    found = heap_profile(heaps, has_all_trees=True)
     monkeypatch.setattr("footprint.verbs.heap.html._MOST_NODES", 0)
     report = heap_html(found.files, found.notes, "1.2.3", found.findings)
     count = len(found.files[0].profile.tree_places)
-    warning = f"{count} call trees of the profile: too many for this report; `heap --at` shows each."
-    assert answers_of(report)["warning"] == warning
+    warning = f"This report has 0 of {count} call trees"
+    assert answers_of(report)["warning"].startswith(warning)
     assert warning in Elements(report).text
 
 

@@ -95,12 +95,11 @@ def diff(
 
 
 def _issues(found: "Comparison") -> "Issues":
-    from footprint.findings.registry import rule_names
     from footprint.formats.growth_issues import growth_issues
     from footprint.formats.issues import Level, issues_of_findings
     from footprint.model.audited_names import lasting_name, program_path
-    from footprint.release.compare import covers
 
-    rules = [rule for rule in rule_names() if covers(found.old, rule) and covers(found.new, rule)]
     name, binary, grown = lasting_name(found.new), program_path(found.new), growth_issues(found, Level.NOTE)
-    return issues_of_findings(found.new_findings, name, count=found.count, binary=binary, rules=rules, others=grown)
+    return issues_of_findings(
+        found.new_findings, name, count=found.count, binary=binary, rules=found.compared_rules, others=grown
+    )

@@ -76,6 +76,7 @@ class DiffJson(Envelope):
             Their `delta_bytes` add up to that of `private_bytes`.
         diff: The rows that differ.
         same_count: The number of rows that do not differ.
+        compared_rules: The rules that both were audited for; findings of others are not compared.
         new_findings: The findings that only the new audit has, of rules that both were audited for.
         fixed_findings: The findings that only the old audit has, of rules that both were audited for.
         notes: The notes of both audits. Where they differ on one subject, `, before` or `, now` stands behind it.
@@ -90,6 +91,7 @@ class DiffJson(Envelope):
     members: tuple[MemberChange, ...]
     diff: tuple[RowChange, ...]
     same_count: int
+    compared_rules: tuple[str, ...]
     new_findings: tuple[FindingRow, ...]
     fixed_findings: tuple[FindingRow, ...]
     notes: tuple[Note, ...]
@@ -109,6 +111,7 @@ def diff_members(found: Comparison, version: str) -> Json:
             members=found.members,
             diff=named_changes(found),
             same_count=found.same_count,
+            compared_rules=found.compared_rules,
             new_findings=finding_rows(found.new_findings, found.count),
             fixed_findings=finding_rows(found.fixed_findings, found.count),
             notes=found.notes,

@@ -1,7 +1,7 @@
 """The HTML report of `footprint heap`."""
 
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, NamedTuple
 
 from footprint.attribution.heap_usage import HeapUsage, used_bytes
 from footprint.errors import Note
@@ -36,7 +36,10 @@ def heap_html(
     of_profile: dict[int, list[HeapUsage]] = {}
     for usage in usages:
         of_profile.setdefault(id(usage.profile), []).append(usage)
-    moments, left_out_count = _moments([some[0] for some in of_profile.values()])
+    profiles = [some[0] for some in of_profile.values()]
+    shown = _thinned([_trees(one) for one in profiles])
+    texts = {well_formed(one.file): _left_out_text(one, len(trees)) for one, trees in zip(profiles, shown, strict=True)}
+    left_out = {file: text for file, text in texts.items() if text}
     answers = {
         "kind": "heap",
         "heap": heap_members(usages, notes, version, by="tree", findings=findings),
@@ -46,48 +49,60 @@ def heap_html(
             for some in of_profile.values()
         },
         # One member for each moment, not rows of one table: the tables within them become columns.
-        "moments": dict(enumerate(moments)),
+        "moments": dict(
+            enumerate(_moment(one, tree) for one, trees in zip(profiles, shown, strict=True) for tree in trees)
+        ),
+        "left_out": left_out,
     }
-    warning = ""
-    if left_out_count:
-        trees = counted(left_out_count, "call tree")
-        warning = f"{trees} of the profile: too many for this report; `heap --at` shows each."
-    return report(", ".join(usage.file for usage in usages), answers, heap_document(usages, notes, findings), warning)
+    title = ", ".join(usage.file for usage in usages)
+    return report(title, answers, heap_document(usages, notes, findings), " ".join(left_out.values()))
 
 
-def _moments(usages: Sequence[HeapUsage]) -> tuple[list[Json], int]:
-    """Return the call tree and the bytes by function of each moment, and the number of call trees left out."""
-    moments: list[Json] = []
-    room = _MOST_NODES
-    left_out_count = 0
-    for usage in usages:
-        file = well_formed(usage.file)
-        left_out_count += sum(1 for place in usage.profile.tree_places if usage.profile.snapshots[place].tree is None)
-        for name, tree in _trees(usage):
-            # The tree of a profile has a node for each call of a stack; the tree that is shown has at most as many.
-            if len(tree) > room:
-                left_out_count += 1
-                continue
-            shown = callees(tree, usage.calls)
-            room -= len(shown)
-            moments.append(
-                {
-                    "file": file,
-                    "moment": name,
-                    "bytes": tree.total_bytes,
-                    **tree_members(shown, attribute(tree, usage.calls).shares, file),
-                }
-            )
-    return moments, left_out_count
+class _Tree(NamedTuple):
+    """The call tree of a snapshot, by its number, or of a tally, by its name."""
+
+    moment: int | str
+    tree: CallTree
+    is_kept: bool
 
 
-def _trees(usage: HeapUsage) -> Iterator[tuple[int | str, CallTree]]:
-    """Yield the call trees of a profile with the snapshot number or the tally name; the chosen snapshot comes first."""
-    own = usage.snapshot
-    if own is not None and own.tree is not None:
-        yield own.number, own.tree
-    for snapshot in usage.profile.snapshots:
-        if snapshot.tree is not None and (own is None or snapshot.number != own.number):
-            yield snapshot.number, snapshot.tree
-    for tally in usage.profile.tallies:
-        yield tally.name, tally.tree
+def _trees(usage: HeapUsage) -> list[_Tree]:
+    """Return the call trees of a profile in the order of time; the chosen one, the peak and both ends are kept."""
+    chosen = None if usage.snapshot is None else usage.snapshot.number
+    found = [one for one in usage.profile.snapshots if one.tree is not None]
+    most = max(found, key=lambda one: one.live_bytes, default=None)
+    kept = {chosen, *(one.number for one in (*found[:1], *found[-1:])), most and most.number}
+    snapshots = [
+        _Tree(one.number, one.tree, is_kept=one.is_peak or one.number in kept) for one in found if one.tree is not None
+    ]
+    return [*snapshots, *(_Tree(tally.name, tally.tree, is_kept=True) for tally in usage.profile.tallies)]
+
+
+def _thinned(profiles: Sequence[Sequence[_Tree]]) -> list[list[_Tree]]:
+    """Return as many trees of each profile as a report has room for, evenly spread over its time.
+
+    None are returned where those that must be kept are too many. The tree of a profile has a node for each call of a
+    stack; the tree that is shown has at most as many.
+    """
+    for step in range(1, max(map(len, profiles), default=0) + 1):
+        shown = [[one for place, one in enumerate(trees) if one.is_kept or not place % step] for trees in profiles]
+        if sum(len(one.tree) for trees in shown for one in trees) <= _MOST_NODES:
+            return shown
+    return [[] for _ in profiles]
+
+
+def _left_out_text(usage: HeapUsage, shown_count: int) -> str:
+    """Write how many call trees of a profile the report has, where it has not all of them."""
+    all_count = len(usage.profile.tree_places) + len(usage.profile.tallies)
+    if shown_count == all_count:
+        return ""
+    trees = f"{shown_count:,} of {counted(all_count, 'call tree')} of {usage.file}"
+    return f"This report has {trees}, evenly spread, with the peak and both ends; `heap --at` shows each."
+
+
+def _moment(usage: HeapUsage, one: _Tree) -> Json:
+    """Return the call tree and the bytes by function of a moment."""
+    file = well_formed(usage.file)
+    shares = attribute(one.tree, usage.calls).shares
+    tables = tree_members(callees(one.tree, usage.calls), shares, file)
+    return {"file": file, "moment": one.moment, "bytes": one.tree.total_bytes, **tables}

@@ -8,7 +8,7 @@ import { Count } from "./count";
 import { readData, table, written, type AuditData, type DiffData, type GroupData, type HeapData, type LedgerAnswer } from "./data";
 import { choice, el, fill, save } from "./dom";
 import { findingsSection, notesSection, originsSection } from "./findings";
-import { heapAccountSection, profileSections, profilesTable } from "./heap";
+import { heapAccountSection, profileChangeSection, profileSections, profilesTable } from "./heap";
 import { changeTree, GROWN, isVirtual, ledgerTree, privateByOwner, renamedOwners, SAME, SHRUNK, UNUSED, USED } from "./ledger";
 import { printable } from "./names";
 import { needTree, objectChangeTree, objectTree } from "./objects";
@@ -57,8 +57,9 @@ function librariesSection(audit: LedgerAnswer): HTMLElement | null {
 }
 
 function auditFindings(audit: LedgerAnswer, count: Count): HTMLElement {
-  return findingsSection("Findings", table(audit.findings), count, table(audit.searched_rules).size
-    ? "Nothing was found that it could do without."
+  return findingsSection("Findings", table(audit.findings), count,
+    table(audit.searched_rules).size ? "Nothing was found that it could do without."
+    : audit.target.is_live ? "What it could do without was not looked for: `footprint audit --findings` looks."
     : "What it could do without was not looked for: that needs the live process, or the program.");
 }
 
@@ -112,6 +113,16 @@ function changeView(data: DiffData, count: Count): (Node | null)[] {
       : null,
     memberChangesSection(diff),
     objectChangesSection(diff, old, audit),
+    ...findingChanges(diff, count),
+  ];
+}
+
+function findingChanges(diff: DiffAnswer, count: Count): Node[] {
+  if (!diff.compared_rules.length) {
+    return [el("section", { class: "section", id: "findings" }, el("h2", {}, "Findings"),
+      el("p", { class: "empty" }, "They are not compared: one of the two was not looked into for them (`footprint audit --findings`)."))];
+  }
+  return [
     findingsSection("Findings that are new", table(diff.new_findings), count, "None."),
     findingsSection("Findings that are gone", table(diff.fixed_findings), count, "None."),
   ];
@@ -152,6 +163,7 @@ function heapReport(data: HeapData): Part[] {
   return [
     () => header("Heap over time", profiles.column("command")[0] ?? "", heap),
     () => (profiles.size > 1 ? profilesTable(data) : null),
+    () => (profiles.size > 1 ? profileChangeSection(data) : null),
     () => (files.length > 1 ? el("p", { class: "tools" }, el("label", { for: "file" }, "Profile"), select) : null),
     () => view,
     () => (table(heap.findings).size ? findingsSection("Findings", table(heap.findings), new Count(1n), "") : null),

@@ -104,6 +104,8 @@ export interface HeapData extends Common {
   /** By the first name of each profile, the snapshots that the user named of it. */
   named: Record<string, (number | null)[]>;
   moments: Record<string, Moment>;
+  /** By profile, which of its call trees the report lacks. */
+  left_out: Record<string, string>;
 }
 
 const NO_ROWS = new Table<never>({ rows: 0, keys: [], texts: {}, values: {} }, []);

@@ -47,7 +47,8 @@ export function profileSections(data: HeapData, file: string): (HTMLElement | nu
   return [
     el("section", { class: "answer", "aria-labelledby": "answer-title" },
       el("h2", { id: "answer-title" }, "Memory over time"), tiles(profile, amount),
-      chart?.element ?? el("p", {}, "The profile knows no moments.")),
+      chart?.element ?? el("p", {}, "The profile knows no moments."),
+      data.left_out[file] ? el("p", { class: "warning" }, data.left_out[file]) : null),
     callers.element,
     totalsSection(profile),
     el("section", { class: "section" }, el("h2", {}, "How these figures were obtained"), factList([
@@ -135,7 +136,7 @@ class Callers {
       return;
     }
     const { before } = this;
-    const { tree, legend } = before ? growthTree(table(before.shares), table(current.shares), amount)
+    const { tree, legend } = before ? growthTree(table(before.shares).rows(), table(current.shares).rows(), amount)
       : this.by === "calls" ? callTree(table(current.calls), current.bytes, amount) : shareTree(table(current.shares), amount);
     const title = before ? `What grew from ${this.nameOf(before.moment)} to ${this.nameOf(current.moment)}`
       : `Who asked for it, ${this.nameOf(current.moment)}`;
@@ -185,6 +186,17 @@ export function profilesTable(data: HeapData): HTMLElement {
       printable(one.file), one.snapshot === null ? "" : String(one.snapshot),
       chosen ? formatBytes(chosen.used_bytes) : "", evidenceMark(one.evidence)];
   }), "Profiles");
+}
+
+/** Make the section on what the last of several profiles has more and less than the first. */
+export function profileChangeSection({ heap }: HeapData): HTMLElement {
+  const profiles = table(heap.profiles).rows();
+  const [first, last] = [profiles[0], profiles[profiles.length - 1]];
+  const amount = last.counted === "events" ? grouped : formatBytes;
+  const of = (file: string) => table(heap.heap).rows().filter((row) => row.file === file);
+  const { tree, legend } = growthTree(of(first.file), of(last.file), amount);
+  return el("section", { class: "section", id: "change" }, el("h2", {}, `What grew from ${printable(first.file)} to ${printable(last.file)}`),
+    tree.size > 1 ? treeView(tree, "What grew", legend) : el("p", { class: "empty" }, "Each function asked for as much in both."));
 }
 
 /** Make the section on a heap that was joined with a profile. */
@@ -289,9 +301,9 @@ function shareTree(rows: Table<HeapShare>, amount: Amount): ShownTree {
 }
 
 // Build the tree of the functions that have another amount; the area of a function is the size of its change.
-function growthTree(before: Table<HeapShare>, now: Table<HeapShare>, amount: Amount): ShownTree {
+function growthTree(before: HeapShare[], now: HeapShare[], amount: Amount): ShownTree {
   const key = (row: HeapShare) => `${row.owner}\n${row.symbol ?? row.name}`;
-  const [old, new_] = [before, now].map((rows) => new Map(rows.rows().map((row) => [key(row), row])));
+  const [old, new_] = [before, now].map((rows) => new Map(rows.map((row) => [key(row), row])));
   const changed = [...new Map([...new_, ...old])].filter(([name]) => old.get(name)?.bytes !== new_.get(name)?.bytes);
   const { tree, rowOf } = functionTree(changed.map(([, row]) => row));
   const bytesIn = (side: Map<string, HeapShare>) => sums(tree, rowOf.map((row) => (row === null ? null : side.get(key(row))?.bytes ?? 0)));

@@ -254,6 +254,8 @@ export interface DiffAnswer {
   diff: Rows<RowChange>;
   /** The number of rows that do not differ. */
   same_count: number;
+  /** The rules that both were audited for; findings of others are not compared. */
+  compared_rules: string[];
   /** The findings that only the new audit has, of rules that both were audited for. */
   new_findings: Rows<FindingRow>;
   /** The findings that only the old audit has, of rules that both were audited for. */
