@@ -4,6 +4,7 @@
 
 PYTHON ?= python3
 ARGS =
+TIME = 60
 
 # A python3 that is too old is passed over for a newer one beside it; one that was asked for by name is not.
 ifeq ($(origin PYTHON),file)
@@ -17,9 +18,10 @@ PIP = $(BIN)/python -m pip --disable-pip-version-check --quiet
 MADE := .venv/made-$(shell printf '%s %s' '$(PYTHON)' "$$(pwd -P)" | cksum | cut -d ' ' -f 1)
 RUNTIME = .venv/runtime-installed
 DEV = .venv/dev-installed
+FUZZ = .venv/fuzz-installed
 
 .SILENT:
-.PHONY: help demo test test-host lint bench format schema pictures shell report zipapp clean
+.PHONY: help demo test test-host fuzz lint bench format schema pictures shell report zipapp clean
 .DEFAULT_GOAL = help
 unexport PYTHONHOME PYTHONPATH
 
@@ -27,6 +29,7 @@ help: ## show this list
 	sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 18
 	echo
 	echo '  ARGS="..." goes on to pytest, or to the benchmarks:   make test ARGS="-k pmap -x"'
+	echo '  TIME=... is how many seconds to fuzz:                  make fuzz TIME=600 ARGS="elf dwarf"'
 	echo '  PYTHON=... is the interpreter to use, 3.11 or newer:   make test PYTHON=python3.13'
 
 demo: $(RUNTIME) ## start a sample program and show where its memory goes, and what 10,000 of them cost
@@ -39,6 +42,10 @@ test: $(DEV) ## run the tests that pass on any machine
 # The tests of one file stay together, since some of them share what they build.
 test-host: $(DEV) ## run the tests that compare with the programs, tools, kernel and browser of this machine
 	$(BIN)/pytest -n auto --dist loadfile $(if $(filter tests/%,$(ARGS)),,tests/host) $(ARGS)
+
+# What it finds is in fuzz/findings. ARGS="elf dwarf" names targets.
+fuzz: $(FUZZ) ## damage the inputs of every reader for TIME=60 seconds in all
+	$(BIN)/python -m fuzz --seconds $(TIME) $(ARGS)
 
 lint: $(DEV) ## check format, style, types, and who imports whom
 	$(BIN)/ruff format --check .
@@ -104,4 +111,9 @@ $(DEV): $(RUNTIME)
 	echo "installing the development tools into .venv"
 	$(PIP) install 'pip>=25.1'
 	$(PIP) install --group dev
+	touch $@
+
+$(FUZZ): $(DEV)
+	echo "installing the fuzzer into .venv"
+	$(PIP) install --group fuzz
 	touch $@

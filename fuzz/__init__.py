@@ -1,0 +1,1 @@
+"""Fuzzing: `make fuzz`. `fuzz/targets.py` has the table of targets."""

@@ -1,0 +1,62 @@
+"""The targets of `make fuzz`: what fuzzing found is read again, and some fresh damage, without the fuzzer itself."""
+
+import time
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from footprint.heap.formats import FORMATS
+from fuzz.mutators import MUTATORS, mutated
+from fuzz.seeds import LARGEST_BYTES, seeds
+from fuzz.targets import TARGETS, Target
+
+FUZZ = Path(__file__).resolve().parents[2] / "fuzz"
+FINDINGS = sorted((FUZZ / "regressions").glob("*/*"))
+MOST_SECONDS = 5
+"""What a finding is: `make fuzz` has the same limit."""
+INPUT_COUNT = 20
+each_target = pytest.mark.parametrize("name", TARGETS)
+
+
+def read(target: Target, data: bytes) -> None:
+    """Read an input; any error but those of the target fails the test."""
+    started = time.process_time()
+    with suppress(target.errors):
+        target.read(data)
+    assert time.process_time() - started < MOST_SECONDS
+
+
+@pytest.mark.parametrize("path", FINDINGS, ids=lambda path: f"{path.parent.name}-{path.name}")
+def test_what_fuzzing_found_is_read_or_refused(path: Path) -> None:
+    read(TARGETS[path.parent.name], path.read_bytes())
+
+
+@each_target
+def test_each_target_reads_a_seed_and_what_becomes_of_it(name: str) -> None:
+    target, random = TARGETS[name], Random(name)  # noqa: S311 # the same damage each time
+    found = list(islice(seeds(name), 40))
+    target.read(found[0])
+    for number in range(INPUT_COUNT):
+        sound = found[number % len(found)]
+        read(target, mutated(sound, LARGEST_BYTES, random, MUTATORS[target.mutator]))
+
+
+def test_each_format_of_heap_profiles_has_a_target() -> None:
+    assert {f"heap_{one.name.lower()}" for one in FORMATS} <= TARGETS.keys()
+
+
+def test_a_kept_finding_belongs_to_a_target() -> None:
+    assert {path.parent.name for path in FINDINGS} <= TARGETS.keys()
+
+
+@pytest.mark.parametrize("mutator", MUTATORS)
+def test_the_same_chance_gives_the_same_input_within_its_bounds(mutator: str) -> None:
+    sound = next(seeds("elf" if mutator == "elf" else "capture"))
+    for chance in range(50):
+        randoms = [Random(chance) for _ in range(2)]  # noqa: S311 # the same damage each time
+        first, second = (mutated(sound, len(sound) + 100, random, MUTATORS[mutator]) for random in randoms)
+        assert first == second
+        assert len(first) <= len(sound) + 100
