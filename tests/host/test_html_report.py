@@ -386,7 +386,7 @@ def test_the_keyboard_alone_reaches_every_row_and_opens_and_zooms(show: Show, pr
 def test_the_rows_are_copied_as_csv_with_figures_in_bytes(show: Show, process: Audit, browser: Browser) -> None:
     browser.ask("Browser.grantPermissions", permissions=["clipboardReadWrite", "clipboardSanitizedWrite"])
     tab = show(audit_html(process, VERSION))
-    text = tab.js("document.querySelector('#ledger .view').parts.grid.csv()")
+    text = tab.js("footprint.parts.ledger.grid.csv()")
     first, total, *rows = text.split("\r\n")
     assert first.startswith("level 1,bytes,share,pages,mapped,evidence")
     sizes = bytes_by_owner(process)
@@ -403,7 +403,7 @@ def test_the_rows_are_copied_as_csv_with_figures_in_bytes(show: Show, process: A
 def test_a_name_that_a_spreadsheet_would_take_for_a_formula_gets_an_apostrophe(show: Show, process: Audit) -> None:
     row = ledger_row('=HYPERLINK("x"),1')
     tab = show(audit_html(replace(process, ledger=(*process.ledger, row)), VERSION))
-    assert '"\'=HYPERLINK(""x""),1",' in tab.js("document.querySelector('#ledger .view').parts.grid.csv()")
+    assert '"\'=HYPERLINK(""x""),1",' in tab.js("footprint.parts.ledger.grid.csv()")
 
 
 # --- the picture ------------------------------------------------------------------------------------------------------
@@ -413,7 +413,7 @@ def test_a_name_that_a_spreadsheet_would_take_for_a_formula_gets_an_apostrophe(s
 def test_a_picture_and_the_table_go_together(show: Show, process: Audit, shape: str) -> None:
     tab = show(audit_html(process, VERSION))
     tab.click(f"#ledger button[data-value={shape}]")
-    view = "document.querySelector('#ledger .view').parts"
+    view = "footprint.parts.ledger"
     # The largest owner that has parts, and its place in the picture.
     node = tab.js(
         f"{view}.tree.children[0].filter((one) => {view}.tree.children[one].length)"
@@ -438,7 +438,7 @@ def test_what_is_estimated_is_hatched(show: Show) -> None:
     tab = show(audit_html(footprint.audit(str(PMAP)), VERSION))
     names = tab.js(
         "(({tree}) => tree.names.filter((_, node) => tree.hatched[node] && tree.parents[node] === 0))"
-        "(document.querySelector('#ledger .view').parts)"
+        "(footprint.parts.ledger)"
     )
     # The owners that are assumed from their place; the text marks them with a star.
     assert "[heap]" in names
@@ -454,10 +454,77 @@ def test_parts_thinner_than_a_line_have_their_colour(show: Show, process: Audit)
         "(({picture: {element}}) => { const {width, height} = element;"
         " const {data} = element.getContext('2d').getImageData(width * 0.6, 100, width * 0.3, 20);"
         " return [0, 1, 2].map((part) => data.filter((_, place) => place % 4 === part)"
-        ".reduce((sum, one) => sum + one, 0) * 4 / data.length) })(document.querySelector('#ledger .view').parts)"
+        ".reduce((sum, one) => sum + one, 0) * 4 / data.length) })(footprint.parts.ledger)"
     )
     # Data is #ee8866, the ground white.
     assert (red, green, blue) == pytest.approx((0xEE, 0x88, 0x66), abs=60)
+
+
+# --- the state in the address -----------------------------------------------------------------------------------------
+
+
+def test_the_address_keeps_what_was_chosen_and_the_way_back_undoes_it(show: Show, program: Audit) -> None:
+    tab = show(audit_html(program, VERSION))
+    tab.type("#count", "77")
+    tab.wait("location.hash === '#n=77'")
+    tab.type("#ledger input[type=search]", "libc")
+    tab.wait("location.hash === '#n=77&ledger.filter=libc'")
+    tab.click("#ledger [role=columnheader].c-mapped button")
+    tab.click("#ledger button[data-value=treemap]")
+    tab.wait("location.hash === '#n=77&ledger.filter=libc&ledger.sort=-mapped&ledger.shape=treemap'")
+    settle(tab)
+    rows, verdict = rows_of(tab), tab.text("#verdict")
+    tab.js("history.go(-3)")
+    tab.wait("document.querySelector('#count').value === '10000'")
+    tab.js("history.go(3)")
+    tab.wait("document.querySelector('#count').value === '77'")
+    settle(tab)
+    tab.js("window.isOld = true; location.reload()")
+    tab.wait(
+        "!window.isOld && document.documentElement?.dataset.ready && document.querySelector('#count').value === '77'"
+    )
+    settle(tab)
+    assert (rows_of(tab), tab.text("#verdict")) == (rows, verdict)
+    assert tab.js("document.querySelector('#ledger canvas').dataset.shape") == "treemap"
+    assert tab.text("#ledger .choice [aria-pressed=true]") == "Treemap"
+
+
+def test_an_address_that_is_none_of_the_report_shows_what_was_asked_for(show: Show, program: Audit) -> None:
+    tab = show(audit_html(program, VERSION))
+    before = rows_of(tab)
+    tab.js("location.hash = '#n=0&ledger.zoom=no/such&ledger.sort=-none&side=%zz&at=nowhere&ledger.shape=cube'")
+    tab.wait("footprint.get('at') === 'nowhere'")
+    settle(tab)
+    assert rows_of(tab) == before
+    assert tab.js("document.querySelector('#total').dataset.bytes") == str(program.projection.total_bytes)
+
+
+def test_a_path_in_the_address_zooms_to_it(show: Show, process: Audit) -> None:
+    names = ["a/b = c", "\U0001f418" * 201]
+    rows = [
+        ledger_row("/lib/libmany.so", 8, section=section, symbol=name, name=name) for name in names for section in names
+    ]
+    tab = show(audit_html(with_ledger(process, *rows), VERSION))
+    for place in range(2):
+        tab.js("footprint.parts.ledger.grid.openAll(true)")
+        node = f"footprint.parts.ledger.tree.children[1][{place}]"
+        name = tab.js(f"footprint.parts.ledger.tree.names[{node}]")
+        tab.js(f"footprint.parts.ledger.grid.events.onopen({node})")
+        assert tab.texts("#ledger .crumbs button")[-1] == name
+        link = tab.js("footprint.link()")
+        tab.js("footprint.set('ledger.zoom', null)")
+        assert tab.texts("#ledger .crumbs button") == ["[total]"]
+        tab.js(f"location.href = {json.dumps(link)}")
+        tab.wait("footprint.get('ledger.zoom') !== null")
+        assert tab.texts("#ledger .crumbs button")[-1] == name
+
+
+def test_the_contents_name_each_section_and_go_to_it(show: Show, program: Audit) -> None:
+    tab = show(audit_html(program, VERSION))
+    assert tab.texts(".contents a") == tab.texts("section[id] > h2")
+    tab.click(".contents a:last-child")
+    assert tab.js("document.querySelector('section:last-child').getBoundingClientRect().top < innerHeight")
+    tab.wait("location.hash === '#at=origins'")
 
 
 # --- findings, notes, JSON --------------------------------------------------------------------------------------------
@@ -531,7 +598,7 @@ def test_the_page_map_has_a_cell_for_each_page_and_says_what_lies_in_it(show: Sh
     tab.wait("document.querySelector('.cells').style.width")
     tab.js("document.querySelector('.cells').scrollIntoView({block: 'center'})")
     left, top = tab.js("(({x, y}) => [x, y])(document.querySelector('.cells').getBoundingClientRect())")
-    x, y = tab.js("document.querySelector('#pages').placeOf(0, 0)")
+    x, y = tab.js("footprint.parts.pages.placeOf(0, 0)")
     tab.move_to(left + x, top + y)
     told = tab.text("#cell")
     assert told.startswith(f"{first.start_addr:#x} {first.runs[0][0].name.lower().replace('_', ' ')}")
@@ -587,7 +654,7 @@ def point_at_first_cell(tab: Tab) -> str:
     tab.wait("document.querySelector('.cells').style.width")
     tab.js("document.querySelector('.cells').scrollIntoView({block: 'center'})")
     left, top = tab.js("(({x, y}) => [x, y])(document.querySelector('.cells').getBoundingClientRect())")
-    x, y = tab.js("document.querySelector('#pages').placeOf(0, 0)")
+    x, y = tab.js("footprint.parts.pages.placeOf(0, 0)")
     tab.move_to(left + x, top + y)
     return tab.text("#cell")
 
@@ -658,7 +725,7 @@ def test_libraries_stand_below_what_they_would_leave_with(show: Show, program: A
     found = tab.js(
         "(({tree}) => tree.names.map((name, node) => [tree.titles[node], node ? tree.titles[tree.parents[node]] : null,"
         " tree.columns[0].value(node), tree.columns[1].value(node), tree.columns[3].value(node)]).slice(1))"
-        "(document.querySelector('#libraries .view').parts)"
+        "(footprint.parts.libraries)"
     )
     unused = {path for one in program.findings if one.rule == "unused-library" for path in one.leaves}
     assert unused
@@ -671,7 +738,7 @@ def test_libraries_stand_below_what_they_would_leave_with(show: Show, program: A
 def test_needs_stand_below_who_has_them_and_those_that_are_not_used_are_marked(show: Show, program: Audit) -> None:
     tab = show(audit_html(program, VERSION))
     tab.click("#libraries button[data-value=needs]")
-    tree = "(({tree}) => tree.names.map((_, node) => [%s]))(document.querySelector('#libraries .view').parts)"
+    tree = "(({tree}) => tree.names.map((_, node) => [%s]))(footprint.parts.libraries)"
     found = tab.js(
         tree % "node ? tree.titles[tree.parents[node]] : null, tree.titles[node],"
         " tree.columns[2].value(node), tree.columns[3].value(node)"
@@ -847,7 +914,7 @@ def test_the_change_has_the_objects_and_pages_that_came_and_went(show: Show) -> 
     rows = tab.js(
         "(({tree}) => tree.titles.slice(1)"
         ".map((title, place) => [title, ...tree.columns.map((one) => one.value(place + 1))]))"
-        "(document.querySelector('#libraries .view').parts)"
+        "(footprint.parts.libraries)"
     )
     old, now = ({one.name: one for one in audit.objects} for audit in (found.old, found.new))
     # The program is one object, though its file has another name.
@@ -855,7 +922,7 @@ def test_the_change_has_the_objects_and_pages_that_came_and_went(show: Show) -> 
     gone = {title.rsplit("/", 1)[-1]: before for title, _, _, before, _, what in rows if what == "gone"}
     assert gone == {name: one.own_bytes for name, one in old.items() if name not in {*now, "base"}}
     assert set(gone) == {"libunused.so", "libunused_dep.so"}
-    change = tab.js("document.querySelector('#libraries .view').parts.tree.columns[0].value(0)")
+    change = tab.js("footprint.parts.libraries.tree.columns[0].value(0)")
     assert change == sum(one.own_bytes for one in now.values()) - sum(one.own_bytes for one in old.values())
     before, after = private_pages(found.old), private_pages(found.new)
     for text in tab.texts("#object option"):
@@ -891,7 +958,7 @@ def test_new_objects_stand_below_the_library_that_they_came_with(show: Show, pro
     tab = show(diff_html(found, VERSION))
     parents: dict[str, str] = tab.js(
         "(({tree}) => Object.fromEntries(tree.titles.map((title, node) => [title, tree.titles[tree.parents[node]]])))"
-        "(document.querySelector('#libraries .view').parts)"
+        "(footprint.parts.libraries)"
     )
     came_with = {one.owner: one.came_with for one in found.owners if one.is_new}
     assert came_with == {"/a": None, "/b": None, "/c": "/a", "/d": "/a"}
@@ -925,7 +992,7 @@ def shown_shares(tab: Tab) -> dict[str, int]:
     found: dict[str, int] = tab.js(
         "(({tree}) => Object.fromEntries("
         "tree.children[0].map((node) => [tree.titles[node], tree.columns[0].value(node)])))"
-        "(document.querySelector('#ledger .view').parts)"
+        "(footprint.parts.ledger)"
     )
     return found
 
@@ -965,9 +1032,7 @@ def test_the_calls_of_a_moment_begin_with_main(show: Show, heap: str) -> None:
     calls = heap_members(found.files, (), VERSION, by="tree")["calls"]
     outermost = [row for row in calls if row["parent"] == 0]
     assert rows[0][1] == format_bytes(sum(row["bytes"] for row in outermost))
-    names = tab.js(
-        "(({tree}) => tree.children[0].map((node) => tree.names[node]))(document.querySelector('#ledger .view').parts)"
-    )
+    names = tab.js("(({tree}) => tree.children[0].map((node) => tree.names[node]))(footprint.parts.ledger)")
     assert names == [row["name"] for row in outermost]
 
 
@@ -977,7 +1042,7 @@ SERIES = str(ROOT / "tests" / "corpus" / "heap" / "massif-3.19-default.out")
 def growth_shown(tab: Tab) -> dict[str, int]:
     found: dict[str, int] = tab.js(
         "(({tree}) => Object.fromEntries(tree.titles.map((title, node) => [title, tree.columns[0].value(node)])"
-        ".filter((one, node) => node && !tree.children[node].length)))(document.querySelector('#ledger .view').parts)"
+        ".filter((one, node) => node && !tree.children[node].length)))(footprint.parts.ledger)"
     )
     return found
 
@@ -1021,7 +1086,7 @@ def test_what_was_counted_over_the_run_is_that_of_the_json(show: Show) -> None:
     tab = show(heap_html(found.files, found.notes, VERSION, found.findings))
     rows = tab.js(
         "(({tree}) => tree.titles.map((title, node) => [title, ...tree.columns.map((one) => one.value(node))])"
-        ".filter((one, node) => !tree.children[node].length))(document.querySelector('#totals .view').parts)"
+        ".filter((one, node) => !tree.children[node].length))(footprint.parts.totals)"
     )
     totals = heap_members(found.files, (), VERSION, by="function")["totals"]
     fields = (
@@ -1076,7 +1141,7 @@ def test_a_heap_that_was_joined_is_shown_by_who_asked_for_it(show: Show) -> None
     shown = tab.js(
         "(({tree}) => Object.fromEntries("
         "tree.children[0].map((node) => [tree.titles[node], tree.columns[0].value(node)])))"
-        "(document.querySelector('#heap .view').parts)"
+        "(footprint.parts.heap)"
     )
     assert shown == owners
     assert format_bytes(audit.heap.live_bytes) in tab.texts("#heap td")
@@ -1112,12 +1177,12 @@ def test_a_real_program_and_a_live_process_are_shown_as_their_json_tells(show: S
     assert tab.js("document.querySelector('#total').dataset.bytes") == str(audit.projection.total_bytes)
     assert rows_of(tab)[0][1] == format_bytes(sum(row.bytes or 0 for row in audit.ledger))
     assert tab.count("#object option") == len(audit.page_maps)
-    assert tab.js("document.querySelector('#libraries .view').parts.tree.size") == len(audit.objects) + 1
+    assert tab.js("footprint.parts.libraries.tree.size") == len(audit.objects) + 1
     told = json.loads(audit_json(audit, VERSION))
     sizes = tab.js(
         "(({tree}) => Object.fromEntries(tree.children[0].map((node) =>"
         " [tree.titles[node] ?? tree.names[node], tree.columns[0].value(node)])))"
-        "(document.querySelector('#ledger .view').parts)"
+        "(footprint.parts.ledger)"
     )
     owners = bytes_by_owner(audit)
     assert sorted(sizes.values()) == sorted(owners.values())
@@ -1307,7 +1372,7 @@ def crowded(show: Show, process: Audit) -> Tab:
 
 def column_of(tab: Tab, place: int) -> list[str]:
     """Return a column of all rows below the section, from the CSV that the report copies."""
-    text = tab.js("document.querySelector('#ledger .view').parts.grid.csv()")
+    text = tab.js("footprint.parts.ledger.grid.csv()")
     return [row.split(",")[place] for row in text.split("\r\n")[4:-1]]
 
 
@@ -1395,8 +1460,7 @@ def test_a_part_that_is_chosen_while_a_table_is_busy_is_shown(crowded: Tab) -> N
     filter_and(
         crowded,
         "variable_4711",
-        "const { tree, picture } = document.querySelector('#ledger .view').parts;"
-        " picture.events.onclick(tree.names.indexOf('variable_1'));",
+        "const { tree, picture } = footprint.parts.ledger; picture.events.onclick(tree.names.indexOf('variable_1'));",
     )
     crowded.wait("document.querySelector('#ledger input[type=search]').value === ''")
     selected = crowded.wait("document.querySelector('#ledger [role=row][aria-selected=true]')?.textContent")

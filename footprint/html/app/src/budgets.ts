@@ -1,7 +1,7 @@
 // The budgets of a check.
 
 import { table } from "./data";
-import { el, plainTable } from "./dom";
+import { el, plainTable, section } from "./dom";
 import { printable } from "./names";
 import type { BudgetResult, CheckAnswer } from "./types";
 import { formatBytes, grouped } from "./units";
@@ -14,7 +14,7 @@ export function budgetsSection(check: CheckAnswer): HTMLElement {
   const result = rows.length === 0 ? "No budget is set."
     : failed ? `${grouped(failed)} of ${grouped(rows.length)} exceeded.`
     : rows.length === 1 ? "The budget holds." : `All ${grouped(rows.length)} hold.`;
-  return el("section", { class: "section", id: "budgets" }, el("h2", {}, "Budgets"),
+  return section("budgets", "Budgets",
     el("p", { class: failed ? "wrong" : "" }, result),
     el("p", { class: "small" }, `Read from ${printable(check.budget_file)}, for ${grouped(check.count)} ${nouns[check.count === 1 ? 0 : 1]}.`),
     rows.length ? plainTable(["budget", "is", "limit", "room", "state", "most of it"], rows.map(cells), "Budgets") : null);

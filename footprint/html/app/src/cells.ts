@@ -1,12 +1,13 @@
 // The section on pages: one cell for each page of an object, and a line on the page below the pointer.
 
 import type { PageMapData } from "./data";
-import { el, fill, plainTable } from "./dom";
+import { el, fill, plainTable, section } from "./dom";
 import { printable, shortened, shortOwners } from "./names";
 import {
   changeCounts, changedMaps, CHANGES, formerPart, placesWithin, privateCount, readMaps, sectionPages, STATES, UNKNOWN,
   type PageMap, type Part, type States,
 } from "./pagemap";
+import type { Store } from "./store";
 import { formatBytes, grouped } from "./units";
 
 const HEAD_PX = 20;
@@ -23,11 +24,11 @@ type Cell = [part: number, page: number];
  *
  * @param privateBytes The private bytes of each owner in the ledger.
  */
-export function pageMapSection(data: PageMapData, pageBytes: number, privateBytes: Map<string, number>): HTMLElement | null {
+export function pageMapSection(store: Store, data: PageMapData, pageBytes: number, privateBytes: Map<string, number>): HTMLElement | null {
   const maps = readMaps(data).sort((one, other) => privateCount(other) - privateCount(one));
   const drawnBytes = (map: PageMap) => privateCount(map) * pageBytes;
   if (!maps.length) return null;
-  return cellSection(maps, STATES, pageBytes, "Page by page", (map) => `${formatBytes(drawnBytes(map))} private`, (map) => {
+  return cellSection(store, maps, STATES, pageBytes, "Page by page", (map) => `${formatBytes(drawnBytes(map))} private`, (map) => {
     const held = privateBytes.get(map.owner) ?? 0;
     if (held <= drawnBytes(map) || map.counts[UNKNOWN] || map.omittedPages) return null;
     return `The table above has ${formatBytes(held)} of it: which of its other pages the process writes is not known one by one.`;
@@ -36,26 +37,26 @@ export function pageMapSection(data: PageMapData, pageBytes: number, privateByte
 
 /** Make the section on how the pages of objects changed; null where they are not known of both audits. */
 export function pageChangeSection(
-  old: PageMapData, now: PageMapData, pageBytes: number, renamed: Map<string, string>,
+  store: Store, old: PageMapData, now: PageMapData, pageBytes: number, renamed: Map<string, string>,
 ): HTMLElement | null {
   const [before, after] = [readMaps(old), readMaps(now)];
   if (!before.length || !after.length) return null;
   const title = "Pages that changed";
   const maps = changedMaps(before, after, renamed);
   if (!maps.length) {
-    return el("section", { class: "section", id: "pages" }, el("h2", {}, title),
+    return section("pages", title,
       el("p", { class: "empty" }, "Every object has the private pages that it had."));
   }
   const figure = (map: PageMap) => {
     const { more, less } = changeCounts(map);
     return `pages +${grouped(more)} -${grouped(less)}`;
   };
-  return cellSection(maps, CHANGES, pageBytes, title, figure,
+  return cellSection(store, maps, CHANGES, pageBytes, title, figure,
     () => "Parts of one kind are compared in their order, and their pages from the first one on.");
 }
 
 function cellSection(
-  maps: PageMap[], states: States, pageBytes: number, title: string,
+  store: Store, maps: PageMap[], states: States, pageBytes: number, title: string,
   figureOf: (map: PageMap) => string, remarkOn: (map: PageMap) => string | null,
 ): HTMLElement {
   const short = shortOwners(maps.map((one) => one.owner));
@@ -74,11 +75,10 @@ function cellSection(
   const select = el("select", { id: "object", onchange: () => show(maps[select.selectedIndex]) }, ...maps.map((one) =>
     el("option", {}, `${printable(shortened(short(one.owner), 120))}: ${figureOf(one)}`)));
   show(maps[0]);
-  const section = el("section", { class: "section", id: "pages" }, el("h2", {}, title),
+  store.parts.pages = { placeOf: (part: number, page: number) => canvas.middleOf([part, page]) };
+  return section("pages", title,
     el("div", { class: "tools" }, el("label", { for: "object" }, "Object"), select, legendList(maps, states)),
     status, canvas.element, figures);
-  // Tests find the middle of a cell here.
-  return Object.assign(section, { placeOf: (part: number, page: number) => canvas.middleOf([part, page]) });
 }
 
 function legendList(maps: PageMap[], states: States): HTMLElement {

@@ -1,20 +1,24 @@
 // The first section of a comparison: the figures of one process before and after, and their change for N processes.
 
-import { type Count, countControl } from "./count";
-import { table } from "./data";
-import { choice, el, evidenceMark, fill, plainTable } from "./dom";
+import { pageChangeSection } from "./cells";
+import { countControl } from "./count";
+import { table, type DiffData } from "./data";
+import { el, evidenceMark, fill, plainTable, section } from "./dom";
 import { weakest } from "./evidence";
+import { findingsSection } from "./findings";
+import { asAudit, memberChangesSection } from "./group";
+import { changeTree, GROWN, renamedOwners, SAME, SHRUNK } from "./ledger";
 import { printable } from "./names";
+import { objectChangesSection } from "./objects";
+import type { Page } from "./page";
 import { atCount } from "./terms";
 import type { DiffAnswer, FigureChange } from "./types";
 import { formatBytes, formatChange, grouped } from "./units";
+import { treeView } from "./view";
 import { TITLES } from "./words";
 
-/** The views of a comparison. */
-export type Side = "change" | "before" | "after";
-
 /** Make the section on the figures of a comparison. */
-export function changeSection(diff: DiffAnswer, count: Count): HTMLElement {
+export function changeSection(diff: DiffAnswer, { count }: Page): HTMLElement {
   const order = Object.keys(TITLES);
   const rows = table(diff.figures).rows().sort((one, other) => order.indexOf(one.name) - order.indexOf(other.name));
   const main = ["per_process_bytes", "per_group_bytes", "private_bytes", "mapped_writable_bytes"]
@@ -61,7 +65,33 @@ function rootDetails(diff: DiffAnswer): HTMLElement[] {
   });
 }
 
-/** Make the switch between the views of a comparison. */
-export function sideSwitch(onchoose: (side: Side) => void): HTMLElement {
-  return choice("Show", [["change", "Change"], ["before", "Before"], ["after", "After"]], "change", onchoose);
+/** Make the sections on what changed. */
+export function changeSections(data: DiffData, page: Page): (Node | null)[] {
+  const { diff, old_variables, variables } = data;
+  const [old, audit] = [asAudit(data.old), asAudit(data.audit)];
+  const pageBytes = audit.target.page_bytes;
+  return [
+    section("ledger", "Where it changed",
+      el("p", {}, `${diff.same_count} rows are as before.`),
+      table(diff.diff).size
+        ? treeView(page.store, "ledger", changeTree(diff), "What changed", [[GROWN, "grew"], [SHRUNK, "shrank"], [SAME, "as much as before"]])
+        : el("p", { class: "empty" }, "No row differs.")),
+    old.target.page_bytes === pageBytes
+      ? pageChangeSection(page.store, { maps: old.page_maps, variables: old_variables }, { maps: audit.page_maps, variables }, pageBytes, renamedOwners(diff))
+      : null,
+    memberChangesSection(diff),
+    objectChangesSection(diff, old, audit, page),
+    ...findingChanges(diff, page),
+  ];
+}
+
+function findingChanges(diff: DiffAnswer, page: Page): (Node | null)[] {
+  if (!diff.compared_rules.length) {
+    return [section("findings", "Findings",
+      el("p", { class: "empty" }, "They are not compared: one of the two was not looked into for them (`footprint audit --findings`)."))];
+  }
+  return [
+    findingsSection("new", "Findings that are new", table(diff.new_findings), page, "None."),
+    findingsSection("gone", "Findings that are gone", table(diff.fixed_findings), page, "None."),
+  ];
 }

@@ -1,8 +1,10 @@
 // The first section of an audit: the cost of one process in its parts, the cost of N, and how many fit.
 
-import { type Count, countControl } from "./count";
+import { countControl } from "./count";
 import { table } from "./data";
 import { el, evidenceMark, fill, plainTable } from "./dom";
+import type { Page } from "./page";
+import type { Store } from "./store";
 import { atCount, fitting, paidByEach } from "./terms";
 import type { AuditAnswer, Evidence, ProcessTotals, Projection, Term } from "./types";
 import { formatBytes, grouped, parseBytes, percent } from "./units";
@@ -39,7 +41,7 @@ export class Costs {
 }
 
 /** Make the section on the cost of an audit. */
-export function costSection({ projection, totals }: AuditAnswer, count: Count): HTMLElement {
+export function costSection({ projection, totals }: AuditAnswer, { store, count }: Page): HTMLElement {
   const terms = table(projection.terms).rows();
   const costs = new Costs(terms, projection.evidence);
   const [noun, nouns] = NOUNS[projection.model];
@@ -57,7 +59,7 @@ export function costSection({ projection, totals }: AuditAnswer, count: Count): 
   return el("section", { class: "answer", "aria-labelledby": "answer-title" },
     el("h2", { id: "answer-title" }, "What it costs"), verdict, sum, tiles(terms, costs, noun),
     partsBar(terms.filter((term) => !term.is_once), costs.each), countControl(count, nouns),
-    fitControl(costs, projection.memory_bytes, nouns), moments, totalsTable(totals));
+    fitControl(store, costs, projection.memory_bytes, nouns), moments, totalsTable(totals));
 }
 
 // The cost at moments in the life of a forked worker.
@@ -106,13 +108,17 @@ export function partsBar(terms: Term[], whole: bigint): HTMLElement | null {
 }
 
 /** Make the field and the slider of a memory, and show how many fit into it. */
-export function fitControl(costs: Costs, memoryBytes: number | null, nouns: string): HTMLElement {
+export function fitControl(store: Store, costs: Costs, memoryBytes: number | null, nouns: string): HTMLElement {
   const given = memoryBytes ?? 32 * 2 ** 30;
-  const text = el("input", { type: "text", id: "memory", value: formatBytes(given).replace(" ", ""), size: 10, autocomplete: "off" });
+  const text = el("input", { type: "text", id: "memory", size: 10, autocomplete: "off" });
   const slider = el("input", { type: "range", id: "memory-slider", min: 0, max: MEMORY_STEPS, step: 1, "aria-label": "Memory size" });
   const answer = el("output", { id: "fit", for: "memory memory-slider" });
+  const first = formatBytes(given).replace(" ", "");
+  // Whatever is typed is kept: what is no size is told to be none.
   const update = () => {
-    const memory = parseBytes(text.value);
+    const told = store.get("memory") ?? first;
+    if (text.value !== told) text.value = told;
+    const memory = parseBytes(told);
     if (memory === null) {
       fill(answer, "write a size like 32GiB or 500MB");
       answer.removeAttribute("data-count");
@@ -128,12 +134,13 @@ export function fitControl(costs: Costs, memoryBytes: number | null, nouns: stri
     fill(answer, count === null ? "one more costs nothing by this input: any number fits" : el("strong", {}, grouped(count)),
       count === null ? "" : ` ${nouns} fit`);
   };
-  text.addEventListener("input", update);
+  const choose = (told: string) => store.set("memory", told === first ? null : told);
+  text.addEventListener("input", () => choose(text.value));
   slider.addEventListener("input", () => {
     const log = LEAST_MEMORY_LOG + (Number(slider.value) / MEMORY_STEPS) * (MOST_MEMORY_LOG - LEAST_MEMORY_LOG);
-    text.value = formatBytes(BigInt(Math.round(2 ** log / 2 ** 20)) * (1n << 20n)).replace(" ", "");
-    update();
+    choose(formatBytes(BigInt(Math.round(2 ** log / 2 ** 20)) * (1n << 20n)).replace(" ", ""));
   });
+  store.watch("memory", update);
   update();
   return el("div", { class: "control" }, el("label", { for: "memory" }, "Memory that they may take"), text, slider, answer);
 }

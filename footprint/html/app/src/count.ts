@@ -1,30 +1,35 @@
 // The number of processes N that the report is computed for.
 
 import { el, fill } from "./dom";
+import type { Store } from "./store";
 import { grouped } from "./units";
 
 const MOST_COUNT = 10n ** 12n;
 const MOST_SLIDER = 1200; // one step is a hundredth of a power of ten
 
-/** The number N, with listeners. */
+/** The number N in the state of the report; at first that of the answer. */
 export class Count {
-  private readonly listeners: ((count: bigint) => void)[] = [];
-  constructor(private current: bigint) {}
+  constructor(private readonly store: Store, private readonly given: bigint) {}
 
   get value(): bigint {
-    return this.current;
+    return countOf(this.store.get("n") ?? "") ?? this.given;
   }
 
   set(value: bigint): void {
-    this.current = value;
-    for (const listener of this.listeners) listener(value);
+    this.store.set("n", value === this.given ? null : value.toString());
   }
 
   /** Call a listener now and after each change. */
   watch(listener: (count: bigint) => void): void {
-    this.listeners.push(listener);
-    listener(this.current);
+    this.store.watch("n", () => listener(this.value));
+    listener(this.value);
   }
+}
+
+// Read a number from 1 to 10^12; null for other texts.
+function countOf(text: string): bigint | null {
+  const value = /^[0-9]{1,13}$/.test(text.trim()) ? BigInt(text.trim()) : 0n;
+  return value >= 1n && value <= MOST_COUNT ? value : null;
 }
 
 /** Make the field and the slider that change the number. */
@@ -35,11 +40,9 @@ export function countControl(count: Count, nouns: string): HTMLElement {
   });
   const wrong = el("span", { class: "wrong", role: "alert" });
   number.addEventListener("input", () => {
-    const isNumber = /^[0-9]{1,13}$/.test(number.value.trim());
-    const value = isNumber ? BigInt(number.value.trim()) : 0n;
-    const isValid = value >= 1n && value <= MOST_COUNT;
-    fill(wrong, isValid ? "" : "a whole number from 1 to 10^12");
-    if (isValid) count.set(value);
+    const value = countOf(number.value);
+    fill(wrong, value === null ? "a whole number from 1 to 10^12" : "");
+    if (value !== null) count.set(value);
   });
   slider.addEventListener("input", () => {
     const exact = 10 ** (Number(slider.value) / 100);

@@ -126,8 +126,11 @@ export function written(answer: object): string {
   return `{${members.join(",\n")}}\n`;
 }
 
+/** The data of a report of any kind. */
+export type ReportData = AuditData | DiffData | GroupData | HeapData;
+
 /** Read the data out of the report. */
-export async function readData(): Promise<AuditData | DiffData | GroupData | HeapData> {
+export async function readData(): Promise<ReportData> {
   const element = document.getElementById("data")!;
   const encoded = element.textContent!;
   element.remove();
@@ -138,7 +141,7 @@ export async function readData(): Promise<AuditData | DiffData | GroupData | Hea
   const text = await new Response(stream).text();
   lookThrough(text);
   const whole: { answers: unknown; texts: { shared: number[]; rests: string[] } } = JSON.parse(text);
-  return unpacked(whole.answers, textsOf(whole.texts.shared, whole.texts.rests)) as AuditData | DiffData | GroupData | HeapData;
+  return unpacked(whole.answers, textsOf(whole.texts.shared, whole.texts.rests)) as ReportData;
 }
 
 // Each text is stored as the number of characters that it shares with the text before it, and its rest.

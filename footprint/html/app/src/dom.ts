@@ -31,25 +31,9 @@ export function fill(element: Element, ...children: Child[]): void {
     .map((child) => (typeof child === "string" ? printable(child) : child)));
 }
 
-/** Make a group of buttons, one of which is pressed. */
-export function choice<T extends string>(
-  label: string,
-  options: readonly (readonly [T, string])[],
-  chosen: T,
-  onchoose: (value: T) => void,
-): HTMLElement {
-  const buttons = options.map(([value, text]) =>
-    el("button", {
-      type: "button",
-      "data-value": value,
-      "aria-pressed": value === chosen ? "true" : "false",
-      onclick: () => {
-        for (const one of buttons) one.setAttribute("aria-pressed", String(one.dataset.value === value));
-        onchoose(value);
-      },
-    }, text),
-  );
-  return el("div", { role: "group", "aria-label": label, class: "choice" }, ...buttons);
+/** Make a section of the report; the table of contents has its heading. */
+export function section(id: string, title: string, ...children: Child[]): HTMLElement {
+  return el("section", { class: "section", id }, el("h2", {}, title), ...children);
 }
 
 /** Make the mark that shows how a figure is known. */

@@ -2,10 +2,11 @@
 
 import type { Count } from "./count";
 import { table, type LedgerAnswer, type Table } from "./data";
-import { el, evidenceMark, factList, fill, plainTable } from "./dom";
+import { el, evidenceMark, factList, fill, plainTable, section } from "./dom";
 import { meanings } from "./evidence";
 import { isVirtual } from "./ledger";
 import { printable } from "./names";
+import type { Page } from "./page";
 import { atCount, paidByEach } from "./terms";
 import type { Evidence, FindingRow, Note } from "./types";
 import { formatBytes, grouped } from "./units";
@@ -14,12 +15,21 @@ const MOST_SHOWN = 100;
 const FEW = 6;
 const SAVES_NOTHING = "saves nothing by itself";
 
-/** Make a section of findings; `ifNone` is shown where there are none. Many findings that save nothing are folded. */
-export function findingsSection(title: string, findings: Table<FindingRow>, count: Count, ifNone: string): HTMLElement {
+/** Make the section of the findings of an audit. */
+export function searchedFindings(audit: LedgerAnswer, page: Page): HTMLElement | null {
+  return findingsSection("findings", "Findings", table(audit.findings), page,
+    table(audit.searched_rules).size ? "Nothing was found that it could do without."
+    : audit.target.is_live ? "What it could do without was not looked for: `footprint audit --findings` looks."
+    : "What it could do without was not looked for: that needs the live process, or the program.");
+}
+
+/** Make a section of findings; `ifNone` is shown where there are none, "" for no section. Many findings that save nothing are folded. */
+export function findingsSection(id: string, title: string, findings: Table<FindingRow>, { count }: Page, ifNone: string): HTMLElement | null {
   const rows = findings.rows();
+  if (!rows.length && !ifNone) return null;
   const [saving, others] = [rows.filter((one) => one.saving_bytes), rows.filter((one) => !one.saving_bytes)];
   const also = saving.length ? " more" : "";
-  return el("section", { class: "section" }, el("h2", {}, title),
+  return section(id, title,
     saving.length ? cards(saving, count) : null,
     others.length
       ? el("details", { open: others.length <= FEW },
@@ -72,7 +82,7 @@ function card(one: FindingRow, count: bigint, total: bigint | null): HTMLElement
 /** Make the list of notes. */
 export function notesSection(notes: Table<Note>, warning: string): HTMLElement {
   const rows = notes.rows();
-  return el("section", { class: "section", id: "notes" }, el("h2", {}, "Notes"),
+  return section("notes", "Notes",
     warning ? el("p", { class: "warning" }, warning) : null,
     rows.length || warning
       ? el("ul", {}, ...rows.map((note) => el("li", {}, el("strong", {}, note.slug), ` ${printable(note.subject)}: ${printable(note.detail)}`)))
@@ -80,11 +90,11 @@ export function notesSection(notes: Table<Note>, warning: string): HTMLElement {
 }
 
 /** Make the section on what was read, and how sure the figures are. */
-export function originsSection(audit: LedgerAnswer, title = "How these figures were obtained"): HTMLElement {
+export function originsSection(audit: LedgerAnswer, title = "How these figures were obtained", id = "origins"): HTMLElement {
   const { target, host, tool } = audit;
   const source = target.source === "prediction" ? "its files; nothing was run" : `${target.source}${target.is_live ? ", live" : ""}`;
   const debugFileCount = table(audit.debug_files).size;
-  return el("section", { class: "section" }, el("h2", {}, title),
+  return section(id, title,
     factList([
       ["Target", printable(target.name)],
       ["Process", target.pid === null ? "" : String(target.pid)],

@@ -11,7 +11,15 @@ const OVERSCAN = 6;
 // Browsers cannot lay out a taller element.
 const MOST_ROWS = 500_000;
 
+/** A column, null for the names, undefined for the order of the tree; and its direction. */
+export interface Sort {
+  column: Column | null | undefined;
+  isDescending: boolean;
+}
+
 interface Events {
+  /** Called with the order that a click on a heading asks for. */
+  onsort(sort: Sort): void;
   onselect(node: number): void;
   onhover(node: number): void;
   /** Called for Enter or a double click. */
@@ -44,18 +52,16 @@ export class Grid {
   private readonly places: Int32Array;
   /** The filter and the sort that are running; the rows change when they have ended. */
   private readonly work = new Map<"order" | "filter", Generator>();
-  private sortColumn: Column | null | undefined; // null: by name; undefined: in the order of the tree
-  private isDescending = true;
   private active = 0;
   private readonly headings: HTMLElement[];
 
-  constructor(readonly tree: Tree, label: string, private readonly id: string, private readonly events: Events) {
-    this.sortColumn = tree.columns[tree.sortedBy];
-    this.children = this.sortColumn ? runAtOnce(ordered(tree, this.sortColumn, true)) : tree.children;
+  constructor(readonly tree: Tree, label: string, private readonly id: string, private order: Sort, private readonly events: Events) {
+    const { column, isDescending } = order;
+    this.children = column !== undefined ? runAtOnce(ordered(tree, column, isDescending)) : tree.children;
     this.places = new Int32Array(tree.size);
     this.headings = [null, ...tree.columns].map((column) =>
       el("div", { role: "columnheader", class: `cell c-${column?.key ?? "name"}` },
-        el("button", { type: "button", onclick: () => this.sort(column) }, column?.label ?? "Name")));
+        el("button", { type: "button", onclick: () => this.events.onsort(this.next(column)) }, column?.label ?? "Name")));
     this.head = el("div", { role: "rowgroup", class: "head" }, el("div", { role: "row", class: "row" }, ...this.headings));
     this.body = el("div", { role: "rowgroup", class: "rows" });
     this.element = el("div", {
@@ -106,12 +112,17 @@ export class Grid {
     this.showFound(null);
   }
 
-  /** Sort by a column, null for the names; the same column again reverses the order. */
-  async sort(column: Column | null): Promise<void> {
-    const isDescending = this.sortColumn === column ? !this.isDescending : column !== null && column.isEvidence !== true;
-    this.sortColumn = column;
-    this.isDescending = isDescending;
-    const children = await this.run("order", ordered(this.tree, column, isDescending));
+  // The same column again reverses the order.
+  private next(column: Column | null): Sort {
+    const isDescending = this.order.column === column ? !this.order.isDescending : column !== null && column.isEvidence !== true;
+    return { column, isDescending };
+  }
+
+  /** Sort by a column. */
+  async sort(order: Sort): Promise<void> {
+    this.order = order;
+    const { column, isDescending } = order;
+    const children = column === undefined ? this.tree.children : await this.run("order", ordered(this.tree, column, isDescending));
     if (!children) return;
     this.children = children;
     this.markOrder();
@@ -194,7 +205,7 @@ export class Grid {
 
   private markOrder(): void {
     [null, ...this.tree.columns].forEach((column, place) => {
-      const order = column === this.sortColumn ? (this.isDescending ? "descending" : "ascending") : "none";
+      const order = column === this.order.column ? (this.order.isDescending ? "descending" : "ascending") : "none";
       this.headings[place].setAttribute("aria-sort", order);
     });
   }

@@ -1,10 +1,11 @@
 // A group of processes: what one more group and one more worker cost, its processes, and how these changed.
 
 import { Costs, fitControl, partsBar, tiles } from "./cost";
-import { type Count, countControl } from "./count";
+import { countControl } from "./count";
 import { table, type LedgerAnswer } from "./data";
-import { el, evidenceMark, fill, plainTable } from "./dom";
+import { el, evidenceMark, fill, plainTable, section } from "./dom";
 import { printable } from "./names";
+import type { Page } from "./page";
 import type { AuditAnswer, DiffAnswer, GroupAnswer, GroupTotals } from "./types";
 import { formatBytes, formatChange, grouped } from "./units";
 import { TITLES } from "./words";
@@ -38,7 +39,7 @@ export function asAudit(group: AuditAnswer | GroupAnswer): LedgerAnswer {
 }
 
 /** Make the section on the cost of a group. */
-export function groupCostSection({ group, projection, classes }: GroupAnswer, count: Count): HTMLElement {
+export function groupCostSection({ group, projection, classes }: GroupAnswer, { store, count }: Page): HTMLElement {
   const totals = totalsTable(group);
   const heading = el("h2", { id: "answer-title" }, "What it costs");
   if (projection === null) return el("section", { class: "answer", "aria-labelledby": "answer-title" }, heading, totals);
@@ -53,7 +54,7 @@ export function groupCostSection({ group, projection, classes }: GroupAnswer, co
   return el("section", { class: "answer", "aria-labelledby": "answer-title" }, heading, verdict,
     el("p", { id: "worker" }, `One more ${worker} costs `, el("strong", {}, formatBytes(projection.per_worker_bytes)), "."),
     tiles(terms, costs, "group"), partsBar(terms.filter((term) => !term.is_once), costs.each),
-    countControl(count, "groups"), fitControl(costs, projection.memory_bytes, "groups"), totals);
+    countControl(count, "groups"), fitControl(store, costs, projection.memory_bytes, "groups"), totals);
 }
 
 function totalsTable(totals: GroupTotals): HTMLElement {
@@ -71,7 +72,7 @@ function totalsTable(totals: GroupTotals): HTMLElement {
 export function processesSection({ processes }: GroupAnswer): HTMLElement {
   const rows = table(processes).rows();
   const size = (bytes: number | null) => (bytes ? formatBytes(bytes) : "-");
-  return el("section", { class: "section", id: "processes" }, el("h2", {}, "Processes"),
+  return section("processes", "Processes",
     plainTable(["pid", "private", "COW-shared", "kernel", "per process", "command"], rows.slice(0, MOST_SHOWN).map((one) => [
       String(one.pid ?? "-"), size(one.totals.private_bytes), size(one.totals.shared_with_relatives_bytes),
       size(one.totals.kernel_bytes), size(one.totals.per_process_bytes), printable(one.command.slice(0, 200))]), "Processes"),
@@ -84,7 +85,7 @@ export function memberChangesSection({ members }: DiffAnswer): HTMLElement | nul
   if (!all.length) return null;
   const rows = all.filter((one) => one.status !== "same");
   const size = (bytes: number | null) => (bytes === null ? "?" : formatBytes(bytes));
-  return el("section", { class: "section", id: "processes" }, el("h2", {}, "Processes"),
+  return section("processes", "Processes",
     el("p", {}, `${grouped(all.length - rows.length)} are as before.`),
     rows.length ? plainTable(["change", "before", "after", "what", "pid", "command"], rows.slice(0, MOST_SHOWN).map((one) => [
       one.delta_bytes === null ? "?" : formatChange(one.delta_bytes), size(one.old_bytes), size(one.new_bytes), one.status,

@@ -1,9 +1,12 @@
 // The report of heap profiles: memory over time, and which functions asked for it at a moment.
 
 import { table, type HeapData, type Moment, type Table } from "./data";
-import { choice, el, evidenceMark, factList, fill, plainTable } from "./dom";
+import { type Choice, choice } from "./choice";
+import { el, evidenceMark, factList, fill, plainTable, section } from "./dom";
 import { cell, changeColour, GROWN, SAME, SHRUNK } from "./ledger";
 import { printable, shortened, shortOwners } from "./names";
+import type { Page } from "./page";
+import type { Store } from "./store";
 import { formatTime, type Snapshot, Timeline } from "./timeline";
 import { type Column, sums, Tree } from "./tree";
 import type { CallRow, Evidence, FunctionTotalsRow, HeapAccountMembers, HeapShare, ProfileRow } from "./types";
@@ -33,14 +36,14 @@ function profileOf(data: HeapData, file: string): Profile {
 }
 
 /** Make the sections on one profile. */
-export function profileSections(data: HeapData, file: string): (HTMLElement | null)[] {
+export function profileSections(data: HeapData, file: string, { store }: Page): (HTMLElement | null)[] {
   const profile = profileOf(data, file);
   const { row, snapshots, moments } = profile;
   // Profiles of declared events count units of the program, not bytes.
   const amount = row.counted === "events" ? grouped : formatBytes;
-  const callers = new Callers(profile, amount);
+  const callers = new Callers(profile, amount, store);
   const chart = snapshots.length > 1
-    ? new Timeline(snapshots, row.time_unit ?? "", new Set(moments.map((one) => one.moment)), (number) => callers.choose(number))
+    ? new Timeline(snapshots, row.time_unit ?? "", new Set(moments.map((one) => one.moment)), (number) => store.set("moment", String(number)))
     : null;
   callers.watch((moment) => chart?.mark(typeof moment === "number" ? moment : null));
   const treeCount = moments.filter((one) => typeof one.moment === "number").length;
@@ -50,8 +53,8 @@ export function profileSections(data: HeapData, file: string): (HTMLElement | nu
       chart?.element ?? el("p", {}, "The profile knows no moments."),
       data.left_out[file] ? el("p", { class: "warning" }, data.left_out[file]) : null),
     callers.element,
-    totalsSection(profile),
-    el("section", { class: "section" }, el("h2", {}, "How these figures were obtained"), factList([
+    totalsSection(profile, store),
+    section("origins", "How these figures were obtained", factList([
       ["Profile", printable(file)], ["Format", row.format], ["Counted", row.counted],
       ["Command", printable(row.command ?? "")], ["Says of itself", printable(row.description ?? "")],
       ["Snapshots", snapshots.length ? `${grouped(snapshots.length)}, ${grouped(treeCount)} with a call tree` : ""],
@@ -80,46 +83,44 @@ function tiles({ row, snapshots }: Profile, amount: Amount): HTMLElement {
 
 /** The section on which functions asked for the memory of a chosen moment. */
 class Callers {
-  readonly element = el("section", { class: "section", id: "ledger" });
-  private by: "calls" | "functions" = "functions";
-  private current: Moment | null;
-  private before: Moment | null;
+  readonly element = section("ledger", "");
+  private readonly by: Choice<"calls" | "functions">;
   private readonly select: HTMLSelectElement;
   private readonly beforeSelect: HTMLSelectElement;
-  private listener: (moment: number | string | null) => void = () => undefined;
 
-  constructor(private readonly profile: Profile, private readonly amount: Amount) {
-    const { row, moments, named } = profile;
-    const at = (number: number | null) => moments.find((one) => one.moment === number) ?? null;
-    const last = named.length > 1 ? named[named.length - 1] : row.snapshot;
-    this.current = at(last) ?? moments[0] ?? null;
-    this.before = named.length > 1 ? at(named[0]) : null;
+  constructor(private readonly profile: Profile, private readonly amount: Amount, private readonly store: Store) {
+    const { moments } = profile;
+    this.by = choice(store, "calls", "Add up by", [["functions", "By object and function"], ["calls", "By calls, main first"]] as const);
+    const choose = (name: string, one: Moment | undefined) => store.set(name, one ? String(one.moment) : "none");
     this.select = el("select", {
-      id: "moment", "aria-label": "Moment", onchange: () => this.choose(moments[this.select.selectedIndex].moment),
-    }, ...moments.map((one, place) =>
-      el("option", { value: place, selected: one === this.current }, `${this.nameOf(one.moment)}: ${amount(one.bytes)}`)));
+      id: "moment", "aria-label": "Moment", onchange: () => choose("moment", moments[this.select.selectedIndex]),
+    }, ...moments.map((one, place) => el("option", { value: place }, `${this.nameOf(one.moment)}: ${amount(one.bytes)}`)));
     this.beforeSelect = el("select", {
-      id: "before", "aria-label": "Compared with", onchange: () => {
-        this.before = moments[this.beforeSelect.selectedIndex - 1] ?? null;
-        this.draw();
-      },
-    }, el("option", { value: -1 }, "no other moment"), ...moments.map((one, place) =>
-      el("option", { value: place, selected: one === this.before }, this.nameOf(one.moment))));
-    this.draw();
+      id: "before", "aria-label": "Compared with", onchange: () => choose("before", moments[this.beforeSelect.selectedIndex - 1]),
+    }, el("option", { value: -1 }, "no other moment"), ...moments.map((one, place) => el("option", { value: place }, this.nameOf(one.moment))));
+    store.remake(["moment", "before", "calls"], () => this.draw());
   }
 
   /** Call a listener with the chosen moment, now and after each change. */
   watch(listener: (moment: number | string | null) => void): void {
-    this.listener = listener;
-    listener(this.current?.moment ?? null);
+    const tell = () => listener(this.current?.moment ?? null);
+    this.store.watch("moment", tell);
+    tell();
   }
 
-  choose(moment: number | string): void {
-    const { moments } = this.profile;
-    this.current = moments.find((one) => one.moment === moment) ?? this.current;
-    this.select.selectedIndex = moments.findIndex((one) => one === this.current);
-    this.draw();
-    this.listener(this.current?.moment ?? null);
+  private get current(): Moment | null {
+    const { row, moments, named } = this.profile;
+    const last = named.length > 1 ? named[named.length - 1] : row.snapshot;
+    return this.at(this.store.get("moment")) ?? this.at(last) ?? moments[0] ?? null;
+  }
+
+  private get before(): Moment | null {
+    const { named } = this.profile;
+    return this.at(this.store.get("before") ?? (named.length > 1 ? named[0] : null));
+  }
+
+  private at(moment: string | number | null): Moment | null {
+    return this.profile.moments.find((one) => String(one.moment) === String(moment)) ?? null;
   }
 
   private nameOf(moment: number | string): string {
@@ -130,31 +131,29 @@ class Callers {
   }
 
   private draw(): void {
-    const { current, amount } = this;
+    const { current, before, amount, store } = this;
     if (!current) {
       fill(this.element, el("h2", {}, "Who asked for it"), el("p", { class: "empty" }, "No call tree could be read: who asked for it is not known."));
       return;
     }
-    const { before } = this;
+    const { moments } = this.profile;
+    this.select.selectedIndex = moments.indexOf(current);
+    this.beforeSelect.selectedIndex = before ? moments.indexOf(before) + 1 : 0;
     const { tree, legend } = before ? growthTree(table(before.shares).rows(), table(current.shares).rows(), amount)
-      : this.by === "calls" ? callTree(table(current.calls), current.bytes, amount) : shareTree(table(current.shares), amount);
+      : this.by.value === "calls" ? callTree(table(current.calls), current.bytes, amount) : shareTree(table(current.shares), amount);
     const title = before ? `What grew from ${this.nameOf(before.moment)} to ${this.nameOf(current.moment)}`
       : `Who asked for it, ${this.nameOf(current.moment)}`;
     fill(this.element, el("h2", {}, title),
       el("div", { class: "tools" }, el("label", { for: "moment" }, "Moment"), this.select,
-        this.profile.moments.length > 1 && el("label", { for: "before" }, "Compared with"),
-        this.profile.moments.length > 1 && this.beforeSelect,
-        !before && choice("Add up by", [["functions", "By object and function"], ["calls", "By calls, main first"]] as const, this.by, (value) => {
-          this.by = value;
-          this.draw();
-        })),
-      tree.size > 1 ? treeView(tree, before ? "What grew" : "Who asked for it", legend)
+        moments.length > 1 && el("label", { for: "before" }, "Compared with"), moments.length > 1 && this.beforeSelect,
+        !before && this.by.element),
+      tree.size > 1 ? treeView(store, "ledger", tree, before ? "What grew" : "Who asked for it", legend)
         : el("p", { class: "empty" }, before ? "No function has another amount." : "Nothing was in use then."));
   }
 }
 
 /** Make the section on what was counted over the whole run; nothing if the profile counts nothing. */
-function totalsSection({ row, totals }: Profile): HTMLElement | null {
+function totalsSection({ row, totals }: Profile, store: Store): HTMLElement | null {
   if (!totals.length) return null;
   const { tree, rowOf } = functionTree(totals);
   const unit = row.time_unit ?? "";
@@ -174,8 +173,8 @@ function totalsSection({ row, totals }: Profile): HTMLElement | null {
     total("Read", (one) => one.read_bytes, formatBytes), total("Written", (one) => one.written_bytes, formatBytes),
     total("Leaked", (one) => one.leaked_bytes, formatBytes),
   ].filter((one) => one !== null);
-  return el("section", { class: "section", id: "totals" }, el("h2", {}, "By function, over the whole run"),
-    treeView(tree, "Over the whole run", [], null));
+  return section("totals", "By function, over the whole run",
+    treeView(store, "totals", tree, "Over the whole run", [], false));
 }
 
 /** Make the table that compares several profiles. */
@@ -189,18 +188,18 @@ export function profilesTable(data: HeapData): HTMLElement {
 }
 
 /** Make the section on what the last of several profiles has more and less than the first. */
-export function profileChangeSection({ heap }: HeapData): HTMLElement {
+export function profileChangeSection({ heap }: HeapData, { store }: Page): HTMLElement {
   const profiles = table(heap.profiles).rows();
   const [first, last] = [profiles[0], profiles[profiles.length - 1]];
   const amount = last.counted === "events" ? grouped : formatBytes;
   const of = (file: string) => table(heap.heap).rows().filter((row) => row.file === file);
   const { tree, legend } = growthTree(of(first.file), of(last.file), amount);
-  return el("section", { class: "section", id: "change" }, el("h2", {}, `What grew from ${printable(first.file)} to ${printable(last.file)}`),
-    tree.size > 1 ? treeView(tree, "What grew", legend) : el("p", { class: "empty" }, "Each function asked for as much in both."));
+  return section("change", `What grew from ${printable(first.file)} to ${printable(last.file)}`,
+    tree.size > 1 ? treeView(store, "change", tree, "What grew", legend) : el("p", { class: "empty" }, "Each function asked for as much in both."));
 }
 
 /** Make the section on a heap that was joined with a profile. */
-export function heapAccountSection(account: HeapAccountMembers): HTMLElement {
+export function heapAccountSection(account: HeapAccountMembers, { store }: Page): HTMLElement {
   const { tree, legend } = shareTree(table(account.shares), formatBytes);
   const figures: [string, number | null][] = [
     ["held by the process in its heap", account.held_bytes], ["apart, in mappings of their own", account.apart_bytes],
@@ -208,12 +207,12 @@ export function heapAccountSection(account: HeapAccountMembers): HTMLElement {
     [account.is_free_measured ? "free, as the allocator has it" : "free, and used before", account.free_bytes], ["beyond that", account.difference_bytes],
   ];
   const rows = figures.flatMap(([name, size]) => (size === null ? [] : [[name, formatBytes(size)]]));
-  return el("section", { class: "section", id: "heap" }, el("h2", {}, "The heap by who asked for it"),
+  return section("heap", "The heap by who asked for it",
     el("p", {}, `By ${printable(account.file)}, a profile of another run (${account.format}, snapshot ${account.snapshot} of ${account.snapshot_count}${account.is_peak ? ", its peak" : ""}). ${
       account.has_end || account.is_peak ? "" : "Massif writes no snapshot at the end: what was freed after this one is unknown. "}`,
       evidenceMark(account.evidence)),
     plainTable(["what", "bytes"], rows, "What the heap is made of"),
-    tree.size > 1 ? treeView(tree, "The heap by who asked for it", legend) : el("p", { class: "empty" }, "The profile has no call tree."));
+    tree.size > 1 ? treeView(store, "heap", tree, "The heap by who asked for it", legend) : el("p", { class: "empty" }, "The profile has no call tree."));
 }
 
 // Give the largest owners colours of their own; return the legend.

@@ -2,10 +2,13 @@
 
 import { table, type LedgerAnswer, type Table } from "./data";
 import { EVIDENCE } from "./evidence";
+import { el, section } from "./dom";
 import { printable, shortOwners, shortened } from "./names";
+import type { Page } from "./page";
 import { sums, Tree } from "./tree";
 import type { DiffAnswer, Evidence, Row } from "./types";
 import { formatBytes, formatChange, grouped, percent } from "./units";
+import { kindLegend, treeView } from "./view";
 import { KINDS } from "./words";
 
 /** The names of colours: the number of a kind of memory is its colour in `picture.ts`. */
@@ -125,6 +128,14 @@ export function privateByOwner(audit: LedgerAnswer): Map<string, number> {
 /** Return whether only the sizes of address space are known. */
 export function isVirtual(audit: LedgerAnswer): boolean {
   return audit.totals.private_bytes === null;
+}
+
+/** Make the section on where the memory is. */
+export function ledgerSection(audit: LedgerAnswer, { store }: Page): HTMLElement {
+  const tree = ledgerTree(audit);
+  const title = isVirtual(audit) ? "Where the mapped writable memory is" : "Where the memory is";
+  return section("ledger", title, table(audit.ledger).size
+    ? treeView(store, "ledger", tree, title, kindLegend(tree)) : el("p", { class: "empty" }, "The ledger is empty: no memory is known of it."));
 }
 
 /** Build the tree of a ledger: private bytes, or mapped writable bytes where private bytes are not known. */

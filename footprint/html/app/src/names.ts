@@ -24,6 +24,20 @@ export function printable(text: string): string {
   });
 }
 
+/** Write a text for the address of the report. Half of a character above 0xffff has no code there. */
+export function encoded(text: string): string {
+  return encodeURIComponent(text.replace(/\p{Cs}/gu, ""));
+}
+
+/** Read a text of the address; whatever is no such text stays as it is. */
+export function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
 /** Shorten a long name to its beginning and its end. */
 export function shortened(text: string, most = 400): string {
   return text.length <= most ? text : `${text.slice(0, most / 2)}…${text.slice(-most / 2)}`;

@@ -1,11 +1,15 @@
 // The trees of objects: what would leave with each, who needs whom, and how the objects of two audits differ.
 
 import { table, type LedgerAnswer } from "./data";
-import { cell, changeColour, renamedOwners, UNUSED, USED } from "./ledger";
+import { choice } from "./choice";
+import { el, fill, section } from "./dom";
+import { cell, changeColour, GROWN, renamedOwners, SHRUNK, UNUSED, USED } from "./ledger";
 import { printable, shortened } from "./names";
+import type { Page } from "./page";
 import { sums, Tree } from "./tree";
 import type { DiffAnswer, ObjectCost } from "./types";
 import { formatChange, grouped } from "./units";
+import { treeView } from "./view";
 
 /**
  * Build the tree of needs: each object below every object that needs it. The needs of an object are listed below its
@@ -199,4 +203,29 @@ export function objectTree(audit: LedgerAnswer): Tree {
     { key: "unused", label: "Unused", value: unusedOf, text: unusedOf },
   ];
   return tree;
+}
+
+/** Make the section on objects, and what would leave with each; null where no objects are known. */
+export function librariesSection(audit: LedgerAnswer, { store }: Page): HTMLElement | null {
+  const objects = table(audit.objects);
+  if (!objects.size) return null;
+  const view = el("div");
+  const order = choice(store, "objects", "Order of objects", [["held", "Who holds whom"], ["needs", "Who needs whom"]] as const);
+  store.remake(["objects"], () => fill(view, ...(order.value === "held"
+    ? [el("p", {}, "Below each object are the objects that only it brings in."),
+      treeView(store, "libraries", objectTree(audit), "Objects", [[USED, "used"], [UNUSED, "unused, or leaves with what is"]])]
+    : [el("p", {}, "Below each object are the objects that it needs, with the number of symbols that it uses of them. The needs of an object are listed below its first row only; its other rows are marked `repeated`."),
+      treeView(store, "libraries", needTree(audit), "Needs", [], false)])));
+  return section("libraries", "Objects, and what would leave with each",
+    objects.column("needs").some((one) => one !== null)
+      ? el("div", { class: "tools" }, order.element) : null,
+    view);
+}
+
+/** Make the section on how the objects of two audits differ; null where they are not known of both. */
+export function objectChangesSection(diff: DiffAnswer, old: LedgerAnswer, now: LedgerAnswer, { store }: Page): HTMLElement | null {
+  if (!table(old.objects).size || !table(now.objects).size) return null;
+  return section("libraries", "Objects that changed",
+    el("p", {}, "Each is below the object that holds it now, or held it before; new ones are below the library that they came with. Retained is the change of the object and all that it holds."),
+    treeView(store, "libraries", objectChangeTree(old, now, diff), "Objects before and after", [[GROWN, "grew"], [SHRUNK, "shrank"]]));
 }

@@ -1,9 +1,12 @@
 // A tree as a picture and a table that follow each other.
 
-import { choice, el, fill } from "./dom";
-import { copy, Grid } from "./grid";
+import { choice } from "./choice";
+import { el, fill } from "./dom";
+import { copy, Grid, type Sort } from "./grid";
 import { KIND_NAMES } from "./ledger";
 import { COLOURS, described, Picture, type Shape } from "./picture";
+import { decoded, encoded } from "./names";
+import type { Store } from "./store";
 import type { Tree } from "./tree";
 import { grouped } from "./units";
 
@@ -18,12 +21,18 @@ export function kindLegend(tree: Tree): Legend {
     .map((one) => [one, KIND_NAMES[one]] as const);
 }
 
-/** Show a tree; `shape` is the first picture, null for a table alone. */
-export function treeView(tree: Tree, label: string, legend: Legend, shape: Shape | null = "icicle"): HTMLElement {
+/**
+ * Show a tree as a picture and a table, or as a table alone.
+ *
+ * The values `NAME.zoom`, `NAME.sort`, `NAME.filter` and `NAME.shape` of the state belong to it.
+ */
+export function treeView(
+  store: Store, name: string, tree: Tree, label: string, legend: Legend, hasPicture = true,
+): HTMLElement {
   viewCount += 1;
   const status = el("p", { class: "status", "aria-live": "off" });
   const crumbs = el("nav", { class: "crumbs", "aria-label": `${label}: zoomed to` });
-  const hint = shape ? "Point at a part to read it; click it, or press Enter in the table, to zoom in." : "";
+  const hint = hasPicture ? "Point at a part to read it; click it, or press Enter in the table, to zoom in." : "";
   let selected = -1;
 
   const hover = (node: number) => {
@@ -39,14 +48,19 @@ export function treeView(tree: Tree, label: string, legend: Legend, shape: Shape
   const zoom = (node: number) => {
     // A leaf is shown within its parent.
     const target = tree.children[node].length ? node : Math.max(0, tree.parents[node]);
-    picture.zoomTo(target);
+    store.set(`${name}.zoom`, target ? written(tree, target) : null);
     picture.mark(-1, node);
+  };
+  const showZoom = () => {
+    const target = nodeOf(tree, store.get(`${name}.zoom`));
+    picture.zoomTo(target);
     fill(crumbs, ...[0, ...tree.path(target)].map((one) =>
       el("button", { type: "button", "aria-current": one === target ? "true" : null, onclick: () => zoom(one) },
         tree.names[one])));
   };
-  const grid = new Grid(tree, label, `g${viewCount}`, { onselect: select, onhover: hover, onopen: zoom });
-  const { element: tools, clear } = tableTools(grid, label);
+  const order = sortState(store, `${name}.sort`, tree);
+  const grid = new Grid(tree, label, `g${viewCount}`, order.get(), { onsort: order.set, onselect: select, onhover: hover, onopen: zoom });
+  const { element: tools, clear } = tableTools(store, `${name}.filter`, grid, label);
   const picture = new Picture(tree, label, {
     onhover: hover,
     onclick: async (node) => {
@@ -56,19 +70,53 @@ export function treeView(tree: Tree, label: string, legend: Legend, shape: Shape
       zoom(node);
     },
   });
-  if (shape) picture.setShape(shape);
+  const shape = choice(store, `${name}.shape`, "Picture", SHAPES);
   const view = el("div", { class: "view" },
-    ...(shape ? [el("div", { class: "tools" }, shapeSwitch(picture, shape), legendList(tree, legend)), crumbs, picture.element, status] : []),
+    ...(hasPicture ? [el("div", { class: "tools" }, shape.element, legendList(tree, legend)), crumbs, picture.element, status] : []),
     tools, grid.element);
-  zoom(0);
+  const showShape = () => hasPicture && picture.setShape(shape.value);
+  store.watch(`${name}.sort`, () => void grid.sort(order.get()));
+  store.watch(`${name}.zoom`, showZoom);
+  store.watch(`${name}.shape`, showShape);
+  showShape();
+  showZoom();
   fill(status, tree.areas[0] ? `${hint} ${tree.amount(tree.areas[0])} in all.` : hint);
-  // Tests read the tree and the places of its parts here.
-  return Object.assign(view, { parts: { tree, grid, picture } });
+  store.parts[name] = { tree, grid, picture };
+  return view;
 }
 
-function shapeSwitch(picture: Picture, shape: Shape): HTMLElement {
-  return choice("Picture", [["icicle", "Icicle"], ["treemap", "Treemap"], ["sunburst", "Sunburst"]] as const, shape,
-    (value) => picture.setShape(value));
+const SHAPES: readonly (readonly [Shape, string])[] = [["icicle", "Icicle"], ["treemap", "Treemap"], ["sunburst", "Sunburst"]];
+
+// The path of a node as a text: the names from the top down.
+function written(tree: Tree, node: number): string {
+  return tree.path(node).map((one) => encoded(tree.names[one])).join("/");
+}
+
+// Find the node with a path; the whole tree where there is none.
+function nodeOf(tree: Tree, path: string | null): number {
+  let node: number | undefined = 0;
+  for (const name of path?.split("/").map(decoded) ?? []) {
+    node = tree.children[node].find((one) => tree.names[one] === name);
+    if (node === undefined) return 0;
+  }
+  return node;
+}
+
+// The order of a table in the state: the key of a column, `name` for the names; with a minus where it descends.
+function sortState(store: Store, name: string, tree: Tree): { get(): Sort; set(sort: Sort): void } {
+  const given: Sort = { column: tree.columns[tree.sortedBy], isDescending: true };
+  const text = ({ column, isDescending }: Sort) => `${isDescending ? "-" : ""}${column?.key ?? "name"}`;
+  return {
+    get() {
+      const told = store.get(name);
+      const key = told?.replace(/^-/, "");
+      const column = key === "name" ? null : tree.columns.find((one) => one.key === key);
+      return told === null || column === undefined ? given : { column, isDescending: told.startsWith("-") };
+    },
+    set(sort) {
+      store.set(name, given.column !== undefined && text(sort) === text(given) ? null : text(sort));
+    },
+  };
 }
 
 function legendList(tree: Tree, legend: Legend): HTMLElement {
@@ -80,22 +128,25 @@ function legendList(tree: Tree, legend: Legend): HTMLElement {
 }
 
 // The filter and the buttons above a table. `clear` empties the filter.
-function tableTools(grid: Grid, label: string): { element: HTMLElement; clear: () => void } {
+function tableTools(store: Store, name: string, grid: Grid, label: string): { element: HTMLElement; clear: () => void } {
   const found = el("span", { class: "found", role: "status" });
-  const unfilter = () => {
-    grid.unfilter();
-    fill(found);
-  };
   const filter = el("input", {
-    type: "search", placeholder: "Filter by name", "aria-label": `${label}: filter by name`,
-    maxlength: 1000,
-    oninput: async () => {
-      const text = filter.value.trim();
-      if (!text) return unfilter();
-      const count = await grid.filter(text);
-      if (count !== null) fill(found, count === 1 ? "1 name" : `${grouped(count)} names`);
-    },
+    type: "search", placeholder: "Filter by name", "aria-label": `${label}: filter by name`, maxlength: 1000,
+    oninput: () => store.set(name, filter.value.trim() ? filter.value : null),
   });
+  const show = async () => {
+    const text = store.get(name) ?? "";
+    if (filter.value.trim() !== text.trim()) filter.value = text;
+    if (!text.trim()) {
+      grid.unfilter();
+      fill(found);
+      return;
+    }
+    const count = await grid.filter(text.trim());
+    if (count !== null) fill(found, count === 1 ? "1 name" : `${grouped(count)} names`);
+  };
+  store.watch(name, () => void show());
+  if (store.get(name)) void show();
   // A click is meant for the rows that a running filter or sort will show.
   const button = (text: string, act: () => void) =>
     el("button", { type: "button", onclick: () => grid.settled().then(act) }, text);
@@ -105,9 +156,5 @@ function tableTools(grid: Grid, label: string): { element: HTMLElement; clear: (
   };
   const element = el("div", { class: "tools" }, filter, button("Open all", openAll),
     button("Close all", () => grid.openAll(false)), button("Copy as CSV", () => void copy(grid.csv(), found, "The rows")), found);
-  const clear = () => {
-    filter.value = "";
-    unfilter();
-  };
-  return { element, clear };
+  return { element, clear: () => store.set(name, null) };
 }

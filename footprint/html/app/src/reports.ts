@@ -1,0 +1,110 @@
+// The reports by kind: their sections, in the order in which they are shown.
+
+import { budgetsSection } from "./budgets";
+import { pageMapSection } from "./cells";
+import { changeSection, changeSections } from "./change";
+import { choice } from "./choice";
+import { costSection } from "./cost";
+import { table, type AuditData, type DiffData, type GroupData, type HeapData, type LedgerAnswer, type ReportData } from "./data";
+import { el, fill } from "./dom";
+import { findingsSection, notesSection, originsSection, searchedFindings } from "./findings";
+import { asAudit, groupCostSection, processesSection } from "./group";
+import { header, nameOf } from "./header";
+import { heapAccountSection, profileChangeSection, profileSections, profilesTable } from "./heap";
+import { ledgerSection, privateByOwner } from "./ledger";
+import { printable } from "./names";
+import { librariesSection } from "./objects";
+import { makePage, type Page } from "./page";
+import type { Store } from "./store";
+
+/** Makes a part of the report; null where the answer has no data for it. */
+export type Part = () => Node | null;
+
+function auditReport(data: AuditData, store: Store): Part[] {
+  const { audit, check } = data;
+  const page = makePage(store, audit.projection.count);
+  return [
+    () => header(nameOf(audit), audit.target.command, check ?? audit, audit.target.command || audit.target.name),
+    () => costSection(audit, page),
+    () => check ? budgetsSection(check) : null, () => ledgerSection(audit, page),
+    () => audit.heap_account && heapAccountSection(audit.heap_account, page),
+    () => pageMapSection(store, { maps: audit.page_maps, variables: data.variables }, audit.target.page_bytes, privateByOwner(audit)),
+    () => librariesSection(audit, page), () => searchedFindings(audit, page),
+    () => notesSection(table(audit.notes), data.warning), () => originsSection(audit),
+  ];
+}
+
+function groupReport(data: GroupData, store: Store): Part[] {
+  const { audit: group, check } = data;
+  const audit = asAudit(group);
+  const page = makePage(store, group.projection?.count ?? 1);
+  return [
+    () => header(`${table(group.processes).size} processes`, group.target.name, check ?? group, audit.target.command || group.target.name),
+    () => groupCostSection(group, page),
+    () => check ? budgetsSection(check) : null, () => ledgerSection(audit, page),
+    () => processesSection(group), () => librariesSection(audit, page), () => searchedFindings(audit, page),
+    () => notesSection(table(group.notes), data.warning), () => originsSection(audit),
+  ];
+}
+
+// One of the two audits that are compared.
+function sideSections(audit: LedgerAnswer, variables: DiffData["variables"], page: Page): (Node | null)[] {
+  return [
+    ledgerSection(audit, page),
+    pageMapSection(page.store, { maps: audit.page_maps, variables }, audit.target.page_bytes, privateByOwner(audit)),
+    audit.heap_account && heapAccountSection(audit.heap_account, page), librariesSection(audit, page), searchedFindings(audit, page),
+  ];
+}
+
+function diffReport(data: DiffData, store: Store): Part[] {
+  const { diff } = data;
+  const [old, audit] = [asAudit(data.old), asAudit(data.audit)];
+  const page = makePage(store, diff.count);
+  const view = el("div");
+  const side = choice(store, "side", "Show", [["change", "Change"], ["before", "Before"], ["after", "After"]] as const);
+  store.remake(["side"], () => fill(view, ...(side.value === "change" ? changeSections(data, page)
+    : side.value === "before" ? sideSections(old, data.old_variables, page) : sideSections(audit, data.variables, page))));
+  return [
+    () => header("Before and after", `${nameOf(old)} ${old.target.command} → ${nameOf(audit)} ${audit.target.command}`, diff),
+    () => changeSection(diff, page), () => el("div", { class: "sides" }, side.element), () => view,
+    () => notesSection(table(diff.notes), data.warning),
+    () => originsSection(old, "How the figures before were obtained", "origins-before"),
+    () => originsSection(audit, "How those after were obtained"),
+  ];
+}
+
+function heapReport(data: HeapData, store: Store): Part[] {
+  const { heap } = data;
+  const page = makePage(store, 1);
+  const profiles = table(heap.profiles);
+  const files = Object.keys(data.named);
+  const view = el("div");
+  const place = () => Math.max(0, Number(store.get("file") ?? 0) % files.length || 0);
+  const select = el("select", { id: "file", onchange: () => {
+    for (const name of ["moment", "before"]) store.set(name, null);
+    store.set("file", select.selectedIndex ? String(select.selectedIndex) : null);
+  } }, ...files.map((file) => el("option", {}, printable(file))));
+  store.remake(["file"], () => {
+    select.selectedIndex = place();
+    fill(view, ...profileSections(data, files[place()], page));
+  });
+  return [
+    () => header("Heap over time", profiles.column("command")[0] ?? "", heap),
+    () => (profiles.size > 1 ? profilesTable(data) : null),
+    () => (profiles.size > 1 ? profileChangeSection(data, page) : null),
+    () => (files.length > 1 ? el("p", { class: "tools" }, el("label", { for: "file" }, "Profile"), select) : null),
+    () => view,
+    () => findingsSection("findings", "Findings", table(heap.findings), page, ""),
+    () => notesSection(table(heap.notes), data.warning),
+  ];
+}
+
+/** Return the parts of a report. */
+export function partsOf(data: ReportData, store: Store): Part[] {
+  switch (data.kind) {
+    case "audit": return auditReport(data, store);
+    case "diff": return diffReport(data, store);
+    case "group": return groupReport(data, store);
+    case "heap": return heapReport(data, store);
+  }
+}

@@ -1,0 +1,92 @@
+// The state of the report: what the reader chose, as texts by name. The fragment of the address holds it.
+
+import { decoded, encoded } from "./names";
+
+/** What changes within this time is one step back. */
+const STEP_MS = 300;
+
+/** The watchers that one run of `remake` added: they end when it runs again. */
+interface Scope {
+  isOver: boolean;
+  outer: Scope | null;
+}
+
+const ends = (scope: Scope | null): boolean => scope !== null && (scope.isOver || ends(scope.outer));
+
+export class Store {
+  private values = read(location.hash);
+  private watchers: { name: string; changed: () => void; scope: Scope | null }[] = [];
+  private scope: Scope | null = null;
+  private timer = 0;
+  /** What tests look into, by the name of its section. */
+  readonly parts: Record<string, unknown> = {};
+
+  constructor() {
+    addEventListener("popstate", () => {
+      clearTimeout(this.timer);
+      const [old, now] = [this.values, read(location.hash)];
+      this.values = now;
+      for (const name of new Set([...old.keys(), ...now.keys()])) if (old.get(name) !== now.get(name)) this.tell(name);
+    });
+  }
+
+  get(name: string): string | null {
+    return this.values.get(name) ?? null;
+  }
+
+  /** Set a value; null is the default of the report, and is not part of the address. */
+  set(name: string, value: string | null): void {
+    if (this.get(name) === value) return;
+    if (value === null) this.values.delete(name);
+    else this.values.set(name, value);
+    this.tell(name);
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.save(), STEP_MS);
+  }
+
+  /** Call a listener after each change of a value. */
+  watch(name: string, changed: () => void): void {
+    this.watchers.push({ name, changed, scope: this.scope });
+  }
+
+  /** Make a part of the report now and after each change of one of some values; what the former part watched is forgotten. */
+  remake(names: readonly string[], make: () => void): void {
+    const outer = this.scope;
+    let inner: Scope | null = null;
+    const again = () => {
+      if (inner) inner.isOver = true;
+      const before = this.scope;
+      this.scope = inner = { isOver: false, outer };
+      this.watchers = this.watchers.filter((one) => !ends(one.scope));
+      make();
+      this.scope = before;
+    };
+    for (const name of names) this.watch(name, again);
+    again();
+  }
+
+  /** Return the address of the report with this state. */
+  link(): string {
+    const text = [...this.values].map(([name, value]) => `${name}=${encoded(value).replaceAll("%2F", "/")}`).join("&");
+    return `${location.href.split("#")[0]}${text && "#"}${text}`;
+  }
+
+  private tell(name: string): void {
+    for (const one of [...this.watchers]) if (one.name === name && !ends(one.scope)) one.changed();
+  }
+
+  private save(): void {
+    // A frame without an origin of its own refuses: the report works without an address, too.
+    try {
+      if (this.link() !== location.href) history.pushState(null, "", this.link());
+    } catch {}
+  }
+}
+
+function read(fragment: string): Map<string, string> {
+  const pairs = fragment.slice(1).split("&").filter((one) => one.includes("="));
+  return new Map(pairs.map((one) => {
+    const at = one.indexOf("=");
+    return [one.slice(0, at), decoded(one.slice(at + 1))] as const;
+  }));
+}
