@@ -20,6 +20,7 @@ __all__ = (
     "learn_names",
     "normalised",
     "shown_name",
+    "source_name",
     "split_suffixes",
 )
 
@@ -84,6 +85,20 @@ def split_suffixes(name: str) -> SplitName:
 def normalised(name: str) -> str:
     """Return the name without suffixes, which all copies of one variable have."""
     return split_suffixes(name).stem
+
+
+def source_name(name: str) -> str:
+    """Return the name of a variable or function in the source, without scopes, template arguments and parameters."""
+    name = normalised(name)
+    if not name.startswith("_Z"):
+        return name
+    shown, kept, depth = shown_name(name), [], 0
+    # What is in brackets need not be balanced, as in `operator<`.
+    for part in re.split("([<>()])", shown) if "<" in shown or "(" in shown else [shown]:
+        depth += (part in {"<", "("}) - (part in {">", ")"})
+        if depth <= 0 and part not in {">", ")"}:
+            kept.append(part)
+    return "".join(kept).rpartition("::")[2]
 
 
 def lacks_function(name: str, function: str) -> bool:

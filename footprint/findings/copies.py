@@ -10,17 +10,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum, StrEnum
 from typing import Annotated, Final, NamedTuple
 
-from footprint.elf import PT_GNU_RELRO, Image, shown_name
+from footprint.elf import PT_GNU_RELRO, Image, abi, shown_name
 from footprint.elf.image import Section
 from footprint.elf.initial import Initial, Initials
-from footprint.elf.names import normalised
+from footprint.elf.names import normalised, source_name
 from footprint.elf.statics import NO_INITIALISERS, Initialisers, Statics
 from footprint.elf.symbols import Symbol
 from footprint.members import Address, Bounds, json_members
-from footprint.model.finding import Confidence, SourceLocation
+from footprint.model.finding import CONFIDENCES, Confidence, SourceLocation
 
 __all__ = (
     "ARTEFACT",
+    "DEAREST_FIRST",
     "LEAST_TELLING_BYTES",
     "THREAD_GUARD",
     "UNNAMED",
@@ -33,6 +34,7 @@ __all__ = (
     "candidates",
     "cost_of",
     "find_copies",
+    "is_mutable",
     "with_private_bytes",
 )
 
@@ -48,6 +50,7 @@ LEAST_TELLING_BYTES: Final = 16
 _STREAM_INIT: Final = "_ZStL8__ioinit"
 # gcc and clang order the words differently: `long unsigned int` and `unsigned long`.
 _INTEGER: Final = re.compile(r"\b(?:(?:long|short|unsigned|int)\b ?)+")
+_BOUNDS: Final = re.compile(r"\[\d*\]")
 # `x.3`, a static of a function in C, with the suffix that link-time optimisation adds.
 _FUNCTION_STATIC: Final = re.compile(r"[^.]+\.\d+(?:\.(?:lto_priv|llvm)\.\d+)*$")
 _GUARD: Final = "_ZGV"
@@ -73,6 +76,9 @@ class Cost(StrEnum):
     """Pages of the file, paid once per machine."""
 
 
+DEAREST_FIRST: Final = (Cost.AT_START, Cost.PER_THREAD, Cost.WHEN_TOUCHED, Cost.SHARED)
+
+
 class CopyOrigin(StrEnum):
     """Where copies come from."""
 
@@ -87,18 +93,21 @@ class CopyOrigin(StrEnum):
 
 
 @json_members(
-    "file symbol=name name=shown_name section size_bytes copy_count waste_bytes private_bytes cost origin confidence "
-    "reasons units function vaddrs location"
+    "file symbol=name name=shown_name section size_bytes copy_count waste_bytes waste_by_cost=waste private_bytes cost "
+    "origin confidence reasons units function vaddrs location"
 )
 class CopiedVariable(NamedTuple):
     """One thing that a file holds several times.
 
     Attributes:
         file: The file.
-        name: The linker name, without what tells the copies apart.
-        size_bytes: The size of each copy.
-        section: The section that the copies are in.
-        cost: When the copies cost private memory.
+        name: The linker name, without what tells the copies apart; of the first copy where namespaces or template
+            arguments differ.
+        size_bytes: The size of each copy; of the largest one where they differ.
+        section: The section that the copies are in; several are joined by `+`.
+        cost: When the copies cost private memory; where that differs, when the largest part of the waste does.
+        waste: The size of all copies but one, by when it costs private memory. Where the copies lie in several
+            sections, it is the most expensive one that stays.
         origin: Why there are copies.
         copies: The symbol of each copy.
         units: The source files that the copies came from, as far as they are known.
@@ -114,6 +123,7 @@ class CopiedVariable(NamedTuple):
     size_bytes: int
     section: str
     cost: Cost
+    waste: Mapping[Cost, int]
     origin: CopyOrigin
     copies: tuple[Symbol, ...]
     units: tuple[str, ...]
@@ -136,7 +146,7 @@ class CopiedVariable(NamedTuple):
     @property
     def waste_bytes(self) -> int:
         """Return the size of all copies but one."""
-        return (len(self.copies) - 1) * self.size_bytes
+        return sum(self.waste.values())
 
     @property
     def vaddrs(self) -> tuple[Address, ...]:
@@ -206,12 +216,10 @@ def find_copies(statics: Statics, declared: Lines | None = None) -> tuple[Copied
     """Find the copies in one file, the largest waste first."""
     several = _groups(statics)
     initials = Initials(statics)
-    initials.prepare(static for group in several.values() for static in group)
+    initials.prepare(static for group in several for static in group)
     lines = {**(declared or {})}
-    lines.update(_guard_lines(statics, several.values(), lines))
-    found = [
-        one for (name, _, _, _), group in several.items() for one in _of_group(name, group, statics, initials, lines)
-    ]
+    lines.update(_guard_lines(statics, several, lines))
+    found = [one for group in several for one in _of_group(group, statics, initials, lines)]
     return tuple(sorted(found, key=lambda one: (-one.waste_bytes, -len(one.copies), one.name)))
 
 
@@ -230,24 +238,56 @@ def with_private_bytes(copies: Iterable[CopiedVariable], private_of: PrivateOf) 
 
 
 def candidates(statics: Statics) -> list[Symbol]:
-    """Return the variables that share name, size and section with others: those whose declaration is worth a look."""
-    return [static for group in _groups(statics).values() for static in group]
+    """Return the variables that share their name in the source with others: those whose declaration is worth a look."""
+    return [static for group in _groups(statics) for static in group]
 
 
-def _groups(statics: Statics) -> dict[tuple[str, int, int, bool], list[Symbol]]:
-    groups: dict[tuple[str, int, int, bool], list[Symbol]] = {}
+def _groups(statics: Statics) -> list[list[Symbol]]:
+    """Group the variables that may be copies by their names in the source."""
+    groups: dict[tuple[str, bool, bool], list[Symbol]] = {}
     for static in statics.statics:
-        is_own = static.is_local or ".lto_priv" in static.name
+        is_own = static.is_local or ".lto_priv" in static.name or _is_of_template(static, statics)
         if is_own and not ARTEFACT.match(static.name):
-            key = (normalised(static.name), static.size_bytes, static.section_index, static.is_tls)
+            key = (source_name(static.name), static.name.startswith(_GUARD), static.is_tls)
             groups.setdefault(key, []).append(static)
-    return {key: group for key, group in groups.items() if len(group) > 1}
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def _is_of_template(static: Symbol, statics: Statics) -> bool:
+    """Return whether a variable is a constant of a template: each instance has one, and no program can tell.
+
+    What is written is another variable in each instance. Vtables and names of types are the compiler's.
+    """
+    is_instance = static.binding in {abi.STB_WEAK, abi.STB_GNU_UNIQUE} and static.size_bytes >= LEAST_TELLING_BYTES
+    if not is_instance or not static.name.startswith(("_ZN", "_ZZN", "_ZZ")) or "I" not in static.name:
+        return False
+    return not is_mutable(statics.image, statics.image.sections[static.section_index])
+
+
+def _alike(group: Iterable[Symbol]) -> dict[tuple[str, int, int], list[Symbol]]:
+    """Group variables by linker name, size and section."""
+    groups: dict[tuple[str, int, int], list[Symbol]] = {}
+    for static in group:
+        groups.setdefault((normalised(static.name), static.size_bytes, static.section_index), []).append(static)
+    return groups
 
 
 def _of_group(
+    group: Sequence[Symbol], statics: Statics, initials: Initials, declared: Lines
+) -> Iterable[CopiedVariable]:
+    """Find the copies among the variables of one name in the source."""
+    by_line, _ = _lines_of(group, declared)
+    for at, same in by_line:
+        yield from _by_line(same, at, statics, initials)
+    for (name, _, _), alike in _alike(group).items():
+        if len(alike) > 1 and not _is_of_template(alike[0], statics):
+            yield from _without_line(name, alike, statics, initials, declared)
+
+
+def _without_line(
     name: str, group: Sequence[Symbol], statics: Statics, initials: Initials, declared: Lines
 ) -> Iterable[CopiedVariable]:
-    """Find the copies among the variables of one name, size and section."""
+    """Find the copies among the variables of one name, size and section that have no known line."""
     if name == _STREAM_INIT:
         reason = "its constructor runs for each of them at start"
         yield _copies(name, group, statics, initials, CopyOrigin.STREAM_INIT, Confidence.HIGH, (reason,))
@@ -257,12 +297,10 @@ def _of_group(
         yield _copies(name, group, statics, initials, CopyOrigin.GUARD, Confidence.LOW, (reason,))
         return
     by_line, left = _lines_of(group, declared)
-    for at, same in by_line.items():
-        yield from _by_line(name, same, at, statics, initials)
     known: Declared | None = None
     if left and len(by_line) == 1:
         # Some source files may have no debug information: compare their variables with one that has it.
-        ((at, same),) = by_line.items()
+        ((at, same),) = by_line
         if at.is_in_header and at.function is None:
             known, left = at, [same[0], *left]
     by_contents: dict[Initial, list[Symbol]] = {}
@@ -275,26 +313,33 @@ def _of_group(
             yield from _by_contents(name, same, initial, statics, initials, known if same[0] is left[0] else None)
 
 
-def _lines_of(group: Iterable[Symbol], declared: Lines) -> tuple[dict[Declared, list[Symbol]], list[Symbol]]:
-    """Group variables by the line and type that declare them, and list those without a known line."""
+def _lines_of(group: Iterable[Symbol], declared: Lines) -> tuple[list[tuple[Declared, list[Symbol]]], list[Symbol]]:
+    """Group variables by the line and type that declare them, and list those without a known line.
+
+    Namespaces, template arguments and bounds of arrays may differ.
+    """
     left: list[Symbol] = []
     by_line: dict[Declared, list[Symbol]] = {}
+    first: dict[Declared, Declared] = {}
     for static in group:
         if (at := declared.get((static.is_tls, static.vaddr))) is None:
             left.append(static)
         else:
-            by_line.setdefault(at._replace(type_name=_type_words(at.type_name)), []).append(static)
-    typed = {at._replace(type_name=None): at for at in by_line if at.type_name is not None}
+            function = at.function and source_name(at.function)
+            key = at._replace(function=function, type_name=_type_words(at.type_name))
+            by_line.setdefault(key, []).append(static)
+            first.setdefault(key, at)
+    typed = {key._replace(type_name=None): key for key in by_line if key.type_name is not None}
     joined: dict[Declared, list[Symbol]] = {}
-    for at, same in by_line.items():
+    for key, same in by_line.items():
         # A variable without a known type has that of the others.
-        joined.setdefault(typed.get(at, at), []).extend(same)
-    return joined, left
+        joined.setdefault(typed.get(key, key), []).extend(same)
+    return [(first[key], same) for key, same in joined.items()], left
 
 
 def _type_words(type_name: str | None) -> str | None:
-    """Return a type in a form that is the same for all compilers."""
-    return type_name and _INTEGER.sub(_integer_words, type_name)
+    """Return a type in a form that is the same for all compilers, and for all bounds of an array."""
+    return type_name and _INTEGER.sub(_integer_words, _BOUNDS.sub("[]", type_name))
 
 
 def _integer_words(found: re.Match[str]) -> str:
@@ -330,15 +375,11 @@ def _guarded(guard: Symbol) -> str:
     return f"_Z{normalised(guard.name).removeprefix(_GUARD)}"
 
 
-def _by_line(
-    name: str, same: Sequence[Symbol], at: Declared, statics: Statics, initials: Initials
-) -> Iterable[CopiedVariable]:
+def _by_line(same: Sequence[Symbol], at: Declared, statics: Statics, initials: Initials) -> Iterable[CopiedVariable]:
     """Find the copies among the variables that one line declares."""
-    # A macro can declare several things in one line, and what these point to may have several names.
-    by_bytes: dict[bytes | None, list[Symbol]] = {}
-    for static in same:
-        initial = initials.of(static)
-        by_bytes.setdefault(None if initial is None else initial.raw, []).append(static)
+    if len(same) < 2 or normalised(same[0].name) in {_STREAM_INIT, THREAD_GUARD}:
+        return
+    name = normalised(same[0].name)
     origin = CopyOrigin.HEADER if at.is_in_header else CopyOrigin.SOURCE
     confidence = Confidence.PROOF
     where = "one line of a header declares them all" if at.is_in_header else "one line of a source file does"
@@ -348,10 +389,49 @@ def _by_line(
     reasons: tuple[str, ...] = (where,)
     if name.startswith(_GUARD):
         origin, reasons = (CopyOrigin.GUARD if at.is_in_header else origin), (_OF_GUARD, where)
-    for copies in (one for alike in by_bytes.values() for one in _one_of_each_unit(alike)):
+    for copies in (one for alike in _by_bytes(same, initials) for one in _one_of_each_unit(alike)):
         if len(copies) > 1:
-            found = _copies(name, copies, statics, initials, origin, confidence, reasons, at)
-            yield found._replace(function=at.function)
+            found = _copies(normalised(copies[0].name), copies, statics, initials, origin, confidence, reasons, at)
+            yield _as_joined(found, statics)._replace(function=at.function)
+
+
+def _by_bytes(same: Iterable[Symbol], initials: Initials) -> list[list[Symbol]]:
+    """Group the variables of one line by the bytes that they begin with; those of one size stay together.
+
+    A macro can declare several things in one line, and what these point to may have several names. An array can have
+    another bound in each source file: of two that begin alike, the shorter one is a part of the longer one.
+    """
+    by_bytes: dict[tuple[int, bytes], list[Symbol]] = {}
+    for static in same:
+        initial = initials.of(static)
+        # Zeros in .bss equal zeros in the file.
+        raw = b"" if initial is None or initial.raw is None else initial.raw
+        by_bytes.setdefault((static.size_bytes, raw.rstrip(b"\0")), []).append(static)
+    groups, left = [], list[tuple[bytes, Symbol]]()
+    for (_, raw), alike in sorted(by_bytes.items(), key=lambda item: item[0]):
+        if len(alike) > 1:
+            groups.append(alike)
+        elif left and raw.startswith(left[-1][0]):
+            left.append((raw, alike[0]))
+        else:
+            groups.append([static for _, static in left])
+            left = [(raw, alike[0])]
+    return [*groups, [static for _, static in left]]
+
+
+_OTHER_SIZES: Final = "the bound of the array differs between source files, and so the sizes of the copies do"
+_WRITTEN: Final = "some source files write their copy, and some only read theirs: these would see what the others write"
+
+
+def _as_joined(found: CopiedVariable, statics: Statics) -> CopiedVariable:
+    """Lower the confidence in copies that differ in size, or that only some source files write."""
+    image, copies = statics.image, found.copies
+    reasons, confidence = found.reasons, found.confidence
+    if len({one.size_bytes for one in copies}) > 1:
+        confidence, reasons = Confidence.LOW, (*reasons, _OTHER_SIZES)
+    elif len({is_mutable(image, image.sections[one.section_index]) for one in copies}) > 1:
+        confidence, reasons = max(confidence, Confidence.MEDIUM, key=CONFIDENCES.index), (*reasons, _WRITTEN)
+    return found._replace(confidence=confidence, reasons=reasons)
 
 
 def _one_of_each_unit(same: Sequence[Symbol]) -> Iterable[list[Symbol]]:
@@ -448,24 +528,38 @@ def _copies(
     reasons: tuple[str, ...],
     at: Declared | None = None,
 ) -> CopiedVariable:
-    section = statics.image.sections[same[0].section_index]
+    image = statics.image
     units = tuple(dict.fromkeys(statics.units[one.unit] for one in same if one.unit is not None))
-    is_relocated = any(initials.is_relocated(one) for one in same)
-    cost = cost_of(statics.image, section, is_relocated=is_relocated)
-    location = None if at is None else SourceLocation(at.file, at.line)
+    costs = [
+        (cost_of(image, image.sections[one.section_index], is_relocated=initials.is_relocated(one)), one.size_bytes)
+        for one in same
+    ]
+    # The copy that stays is the most expensive one, so the saving is a lower bound.
+    costs.sort(key=lambda item: (DEAREST_FIRST.index(item[0]), -item[1]))
+    waste: dict[Cost, int] = {}
+    for cost, size_bytes in costs[1:]:
+        waste[cost] = waste.get(cost, 0) + size_bytes
     return CopiedVariable(
-        statics.image.file,
+        image.file,
         name,
-        same[0].size_bytes,
-        section.name,
-        cost,
+        max(one.size_bytes for one in same),
+        "+".join(dict.fromkeys(image.sections[one.section_index].name for one in same)),
+        max(waste, key=waste.__getitem__),
+        waste,
         origin,
         tuple(same),
         units,
         confidence,
         reasons,
-        location,
+        None if at is None else SourceLocation(at.file, at.line),
     )
+
+
+def is_mutable(image: Image, section: Section) -> bool:
+    """Return whether the program can write a section: the loader seals others."""
+    relro = image.segment(PT_GNU_RELRO)
+    is_sealed = relro is not None and relro.vaddr <= section.vaddr < relro.vaddr + relro.memory_bytes
+    return section.is_writable and not is_sealed and not section.name.startswith(".data.rel.ro")
 
 
 def cost_of(image: Image, section: Section, *, is_relocated: bool = False) -> Cost:

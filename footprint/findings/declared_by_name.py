@@ -10,19 +10,12 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
 from footprint.dwarf import Declaration
-from footprint.elf import shown_name
-from footprint.elf.names import normalised
+from footprint.elf.names import source_name
 from footprint.elf.statics import Statics
 from footprint.elf.symbols import Symbol
 from footprint.findings.copies import Declared
 
-__all__ = ("declared_by_name", "source_name")
-
-
-def source_name(static: Symbol) -> str:
-    """Return the name of a variable in the source, without scopes."""
-    name = normalised(static.name)
-    return shown_name(name).rpartition("::")[2] if name.startswith("_Z") else name
+__all__ = ("declared_by_name",)
 
 
 def declared_by_name(
@@ -41,7 +34,7 @@ def declared_by_name(
     sources: dict[str, set[str]] = {}
     for path in compiled:
         sources.setdefault(posixpath.basename(path), set()).add(path)
-    named = [(source_name(static), static) for static in lacking if static.unit is not None]
+    named = [(source_name(static.name), static) for static in lacking if static.unit is not None]
     counts = Counter((name, static.unit, static.size_bytes) for name, static in named)
     lines: dict[tuple[bool, int], Declared] = {}
     for name, static in named:

@@ -15,6 +15,7 @@ from footprint.elf.statics import Statics
 from footprint.elf.symbols import Symbol
 from footprint.findings.copies import (
     ARTEFACT,
+    DEAREST_FIRST,
     LEAST_TELLING_BYTES,
     CopiedVariable,
     CopyOrigin,
@@ -217,10 +218,6 @@ def _is_of_several(held: _Held) -> bool:
     return len({number for number, _ in held}) > 1
 
 
-# The copy that stays is the most expensive one, so the saving is a lower bound.
-_DEAREST_FIRST: Final = (Cost.AT_START, Cost.PER_THREAD, Cost.WHEN_TOUCHED, Cost.SHARED)
-
-
 def _found(files: tuple[str, ...], units: tuple[str, ...], variables: list[_One], count: int) -> LinkedTwice:
     variables.sort(key=lambda one: (-one.size_bytes, one.name))
     names = tuple(one.name for one in variables)
@@ -228,7 +225,8 @@ def _found(files: tuple[str, ...], units: tuple[str, ...], variables: list[_One]
     library = next((name for name, known in _KNOWN if len(marks & known) > 1), None)
     waste: Counter[Cost] = Counter()
     for one in variables:
-        for cost in sorted(one.costs, key=_DEAREST_FIRST.index)[1:]:
+        # The copy that stays is the most expensive one, so the saving is a lower bound.
+        for cost in sorted(one.costs, key=DEAREST_FIRST.index)[1:]:
             waste[cost] += one.size_bytes
-    ordered = {cost: waste[cost] for cost in _DEAREST_FIRST if waste[cost]}
+    ordered = {cost: waste[cost] for cost in DEAREST_FIRST if waste[cost]}
     return LinkedTwice(files, library, units, names, sum(one.size_bytes for one in variables), count, ordered)

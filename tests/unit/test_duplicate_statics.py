@@ -374,6 +374,78 @@ def test_one_line_of_a_header_that_declares_them_all_is_proof() -> None:
     assert (found.origin, found.reasons) == (CopyOrigin.HEADER, ("one line of a header declares them all",))
 
 
+def test_copies_of_one_line_in_several_sections_are_one_thing_and_each_is_priced_where_it_lies() -> None:
+    # One source file writes `table`, and two only read it: the compiler puts theirs among the constants.
+    symbols = [
+        *in_files("table", section=".data"),
+        *[source("b.c"), static("table", 0, ".rodata"), source("c.c"), static("table", 1, ".rodata")],
+    ]
+    sections = [Section(".rodata", flags=RO, data=ALIKE[:32] * 2), *SECTIONS[1:]]
+    statics = read(symbols, sections)
+    assert [one.section for one in find_copies(statics)] == [".rodata"]
+    lines = {(one.is_tls, one.vaddr): Declared("/src/x.h", 7, is_in_header=True) for one in statics.statics}
+    (found,) = find_copies(statics, lines)
+    assert (found.section, found.copy_count, found.size_bytes) == (".data+.rodata", 3, 32)
+    # The one in .data stays: a source file writes it.
+    assert (found.waste, found.cost, found.waste_bytes) == ({Cost.SHARED: 64}, Cost.SHARED, 64)
+    assert found.confidence is Confidence.MEDIUM
+    assert found.reasons[-1].startswith("some source files write their copy, and some only read theirs")
+
+
+def test_tables_of_pointers_that_are_sealed_in_one_source_file_and_writable_in_another_are_copies() -> None:
+    symbols = [source("a.c"), static("names", 0, ".data"), source("b.c"), static("names", 0, ".data.rel.ro")]
+    found = only(symbols, declared_at(symbols, ("/src/x.h", 7), ("/src/x.h", 7)))
+    assert (found.section, found.waste) == (".data+.data.rel.ro", {Cost.WHEN_TOUCHED: 32})
+
+
+def test_zeros_in_the_file_and_zeros_in_bss_are_copies_of_one_line() -> None:
+    symbols = [source("a.c"), static("seen", 0, ".data"), source("b.c"), static("seen", 0, ".bss")]
+    statics = read(symbols, [*SECTIONS[:-2], Section(".data", flags=RW, data=bytes(64)), SECTIONS[-1]])
+    lines = {(one.is_tls, one.vaddr): Declared("/src/x.h", 7, is_in_header=True) for one in statics.statics}
+    (found,) = find_copies(statics, lines)
+    assert (found.section, found.waste) == (".data+.bss", {Cost.WHEN_TOUCHED: 32})
+
+
+@pytest.mark.parametrize(
+    ("names", "binding"),
+    [
+        # base64::decode<char const*> and base64::decode<char*>; two namespaces that include one file.
+        (("_ZZN6base646decodeIPKcEEiT_E5TABLE", "_ZZN6base646decodeIPcEEiT_E5TABLE"), STB_WEAK),
+        (("_ZN3oneL5TABLEE", "_ZN3twoL5TABLEE"), STB_LOCAL),
+    ],
+)
+def test_constants_of_one_line_are_copies_whatever_their_scope_and_template_arguments(
+    names: tuple[str, str], binding: int
+) -> None:
+    symbols = in_files(*names, section=".rodata", binding=binding)
+    places = declared_at(symbols, ("/src/x.h", 7), ("/src/x.h", 7))
+    functions = [name.replace("ZZ", "Z").removesuffix("E5TABLE") if binding == STB_WEAK else None for name in names]
+    lines = {
+        place: at._replace(function=function) for (place, at), function in zip(places.items(), functions, strict=True)
+    }
+    found = only(symbols, lines)
+    assert (found.name, found.copy_count, found.waste) == (names[0], 2, {Cost.SHARED: 32})
+    assert copies(symbols) == []
+    # What an instance writes is its own.
+    written = in_files(*names, section=".data", binding=binding)
+    of_data = dict(zip(declared_at(written, ("/src/x.h", 7), ("/src/x.h", 7)), lines.values(), strict=True))
+    assert [one.copy_count for one in copies(written, of_data)] == ([] if binding == STB_WEAK else [2])
+
+
+def test_arrays_of_one_line_with_other_bounds_are_doubtful_copies_where_one_begins_like_the_other() -> None:
+    symbols = [source("a.c"), static("pool", 0, ".bss", 64), source("b.c"), static("pool", 2, ".bss", 32)]
+    statics = read(symbols)
+    lines = {
+        (one.is_tls, one.vaddr): Declared("/src/x.h", 7, is_in_header=True, type_name=f"char [{one.size_bytes}]")
+        for one in statics.statics
+    }
+    (found,) = find_copies(statics, lines)
+    assert (found.size_bytes, found.waste_bytes, found.confidence) == (64, 32, Confidence.LOW)
+    other = [source("a.c"), static("pool", 0, size=24), source("b.c"), Sym("pool", At(".data", 40), 32, 1, STB_LOCAL)]
+    lines = {(one.is_tls, one.vaddr): lines[False, statics.statics[0].vaddr] for one in read(other).statics}
+    assert copies(other, lines) == []
+
+
 def test_two_lines_are_two_things_even_with_the_same_contents() -> None:
     symbols = in_files("table", "table")
     assert copies(symbols, declared_at(symbols, ("/src/x.h", 7), ("/src/x.h", 8))) == []

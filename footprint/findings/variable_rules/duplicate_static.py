@@ -30,11 +30,14 @@ def _finding(one: CopiedVariable) -> Finding:
     owner = one.file.rsplit("/", 1)[-1]
     inside = f" in {shown_name(one.function)}" if one.function and lacks_function(one.name, one.function) else ""
     message = f"{counted(len(one.copies), 'copy')} of {one.shown_name}{inside}, {format_bytes(one.size_bytes)} each, "
-    message += f"in {one.section} of {owner}: {format_bytes(one.waste_bytes)} more than one takes, {one.cost.value}"
+    when = one.cost.value
+    if len(one.waste) > 1:
+        when = ", ".join(f"{format_bytes(size_bytes)} {cost.value}" for cost, size_bytes in one.waste.items())
+    message += f"in {one.section} of {owner}: {format_bytes(one.waste_bytes)} more than one takes, {when}"
     if one.private_bytes is not None and (one.private_bytes or one.cost is not Cost.SHARED):
         part = f"{format_bytes(one.private_bytes)} of all" if one.private_bytes else "none"
         message += f"; {part} of them is private now"
-    saving_bytes = one.waste_bytes if one.cost in {Cost.AT_START, Cost.PER_THREAD} else 0
+    saving_bytes = one.waste.get(Cost.AT_START, 0) + one.waste.get(Cost.PER_THREAD, 0)
     return Finding(
         RULE.name,
         one.origin.value.replace(" ", "-"),

@@ -8,12 +8,13 @@ from functools import partial
 from footprint.dwarf import VariablePlace
 from footprint.dwarf.declared_variables import declaration_of
 from footprint.elf import Image, read_image
+from footprint.elf.names import source_name
 from footprint.elf.statics import Statics, read_statics
 from footprint.elf.symbols import Symbol
 from footprint.errors import AccessError, FootprintError, InputError, Note, UsageError
 from footprint.files import open_input
 from footprint.findings.copies import Declared, Lines, SearchedFile, candidates
-from footprint.findings.declared_by_name import declared_by_name, source_name
+from footprint.findings.declared_by_name import declared_by_name
 from footprint.findings.linked_twice import LinkedTwice, zeros_of_one_name
 from footprint.findings.registry import Fact, find_all
 from footprint.findings.variable_rules.large_static import large_ones
@@ -187,7 +188,7 @@ def _declared(
             place = said.defined_in, said.defined_at_line, said.is_in_header
             lines[is_tls, vaddr] = Declared(*place, said.function, said.type_name)
     lacking = [one for one in several if (one.is_tls, one.vaddr) not in lines]
-    by_name, compiled = information.declarations_by_name(map(source_name, lacking))
+    by_name, compiled = information.declarations_by_name(source_name(one.name) for one in lacking)
     notes.extend(information.notes)
     return lines | declared_by_name(statics, lacking, by_name, compiled)
 

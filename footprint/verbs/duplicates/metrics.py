@@ -13,7 +13,8 @@ def duplicates_metrics(found: Duplicates) -> list[MetricFamily]:
     wastes: Counter[tuple[str, str]] = Counter()
     for file in found.files:
         for one in file.copies:
-            wastes[file.file, one.cost.value] += one.waste_bytes
+            for cost, waste_bytes in one.waste.items():
+                wastes[file.file, cost.value] += waste_bytes
     samples = [MetricSample({"file": file, "cost": cost}, waste_bytes) for (file, cost), waste_bytes in wastes.items()]
     waste = MetricFamily("duplicate_waste", "The size of all copies but one of data that headers define.", samples)
     return [waste, *finding_families(found.findings, {})]

@@ -95,7 +95,7 @@ def _copies(
             str(one.copy_count),
             format_bytes(one.size_bytes),
             *(["-" if one.private_bytes is None else format_bytes(one.private_bytes)] if has_private else []),
-            _WHEN[one.cost],
+            ", ".join(_WHEN[cost] for cost in one.waste),
             one.confidence.value,
             *([one.section] if is_whole else []),
             "  ".join(filter(None, _which(one, is_whole=is_whole, has_file=has_files))),
@@ -204,7 +204,8 @@ def _verdict(copies: Sequence[CopiedVariable], count: int, linked_twice: Sequenc
         if one.confidence is Confidence.LOW:
             doubtful_bytes += one.waste_bytes
         else:
-            waste[one.cost] = waste.get(one.cost, 0) + one.waste_bytes
+            for cost, size_bytes in one.waste.items():
+                waste[cost] = waste.get(cost, 0) + size_bytes
     doubtful = f"{format_bytes(doubtful_bytes)} more would be copies only by name" if doubtful_bytes else ""
     if not waste and linked_twice:
         twice = {cost: sum(one.waste.get(cost, 0) for one in linked_twice) for cost in Cost}
