@@ -7,6 +7,7 @@ object are united, never added up.
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -148,6 +149,9 @@ def predict(
     """Predict what an object costs before it runs. A damaged table becomes a note, and the rest is predicted.
 
     For the C library itself, `libc_start` has the pages that it writes at its start.
+
+    Raises:
+        InputError: Where its segments are not in the order that the ABI demands.
     """
     notes = list(libc_start.notes) if libc_start else []
     written: dict[WriteCause, set[int]] = {}
@@ -241,7 +245,11 @@ def _inside(pages: set[int], runs: Pages) -> set[int]:
 
 
 def _areas(image: Image, page_bytes: int, *, has_holes: bool, has_relro: bool) -> list[Area]:
-    """Return the mappings of an object; those of RELRO become read-only."""
+    """Return the mappings of an object; those of RELRO become read-only.
+
+    Raises:
+        InputError: Where the segments are not in the order that the ABI demands.
+    """
     areas: list[Area] = []
     for segment in image.loads:
         for area in _segment_areas(segment, page_bytes):
@@ -263,6 +271,8 @@ def _areas(image: Image, page_bytes: int, *, has_holes: bool, has_relro: bool) -
             merged[-1] = merged[-1]._replace(pages=range(merged[-1].pages.start, area.pages.stop))
         elif area.pages:
             merged.append(area)
+    if any(one.pages.stop > after.pages.start for one, after in pairwise(merged)):
+        raise InputError(image.file, "its loadable segments overlap, or their addresses do not ascend")
     return merged
 
 

@@ -15,7 +15,7 @@ from footprint.attribution.shared_memory import shared_memory_notes
 from footprint.attribution.thread_ranges import ThreadRanges
 from footprint.attribution.totals import total_up
 from footprint.elf import Image
-from footprint.errors import Note
+from footprint.errors import InputError, Note
 from footprint.model.audit import Audit
 from footprint.model.evidence import Evidence
 from footprint.model.projection import ONE, Question
@@ -59,6 +59,9 @@ def audit_snapshot(  # noqa: PLR0913 # all but the first three have their name
     `images` are the ELF files among its mapped files that could be read, `open_files` the open file descriptions that
     it pays for, `parent` the process that it was forked from, where that was read, `heap` its heap as its allocator
     has it, `threads` where its threads have their variables. Page maps are made where `presence` is given.
+
+    Raises:
+        InputError: Where a text has neither sizes nor counters of private memory.
     """
     memory = snapshot.memory
     parts = _cut(lay_out(memory, images, snapshot.page_bytes, snapshot.thread_stack_addrs), threads, heap)
@@ -72,6 +75,8 @@ def audit_snapshot(  # noqa: PLR0913 # all but the first three have their name
 
         page_maps = map_pages(parts, held, snapshot.pages, files, snapshot.page_bytes, presence)
     totals = total_up(memory, held, kernel)
+    if totals.private.bytes is None and totals.mapped.bytes is None:
+        raise InputError(snapshot.source, "it has no counter that says what the process costs")
     projection = project_process(
         totals,
         rows,

@@ -121,7 +121,9 @@ def _placed_objects(graph: DependencyGraph) -> tuple[list[PlacedObject], list[No
             is_fixed = linked.library.image.type == ET_EXEC
             bias_addr = 0 if is_fixed else space.program_addr // page_bytes * page_bytes - first
             taken = range(bias_addr + first, bias_addr + past)
-            if prediction is None or not taken or taken.stop > top_addr:
+            if prediction is None:
+                raise InputError(linked.path, next(one.detail for one in graph.notes if one.subject == linked.path))
+            if not taken or taken.stop > top_addr:
                 raise InputError(linked.path, "its segments do not fit into an address space")
         elif prediction is None or not areas:
             continue

@@ -49,8 +49,8 @@ def _lines(block: Block) -> list[str]:
 
 def _fact_lines(facts: Facts) -> list[str]:
     rows = [tuple(map(printable, row)) for row in facts.rows]
-    label_width = max(len(label) for label, _, _ in rows)
-    figure_width = max(len(figure) for _, figure, _ in rows)
+    label_width = max((len(label) for label, _, _ in rows), default=0)
+    figure_width = max((len(figure) for _, figure, _ in rows), default=0)
     return [f"  {label:<{label_width}}  {figure:>{figure_width}}  {remark}" for label, figure, remark in rows]
 
 
