@@ -5,6 +5,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from footprint.dwarf import dw
 from footprint.dwarf.lines import SourceFiles
+from footprint.dwarf.standards import LanguageStandard, standard_of
 from footprint.dwarf.types import Types
 from footprint.dwarf.units import Entry, Unit
 from footprint.errors import InputError
@@ -38,6 +39,7 @@ class Declaration(NamedTuple):
         is_in_header: Whether it is defined in a file that the unit includes, and not in the source file of the unit.
         is_external: Whether other units may refer to it.
         function: For a variable in a function, where requested, the linker name of that function.
+        standard: The standard of C or C++ that the unit was compiled for; None for other languages.
     """
 
     name: str | None
@@ -52,6 +54,7 @@ class Declaration(NamedTuple):
     is_in_header: bool
     is_external: bool
     function: str | None = None
+    standard: LanguageStandard | None = None
 
 
 class Describer:
@@ -65,6 +68,7 @@ class Describer:
         self.damage: InputError | None = None
         self._files = SourceFiles()
         self._types = Types()
+        self._standards: dict[Unit, LanguageStandard | None] = {}
 
     def declaration(self, entry: Entry) -> Declaration:
         """Join an entry with the entries that it refers to; its own attributes come first."""
@@ -104,7 +108,13 @@ class Describer:
             size_bytes,
             defined_in is not None and defined_in != source and _may_include(entry.unit),
             is_external,
+            standard=self._standard(entry.unit),
         )
+
+    def _standard(self, unit: Unit) -> LanguageStandard | None:
+        if unit not in self._standards:
+            self._standards[unit] = standard_of(unit.skeleton or unit)
+        return self._standards[unit]
 
     def _path(self, unit: Unit, number: int) -> str | None:
         try:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum, StrEnum
 from typing import Annotated, Final, NamedTuple
 
+from footprint.dwarf.standards import LanguageStandard
 from footprint.elf import PT_GNU_RELRO, Image, abi, shown_name
 from footprint.elf.image import Section
 from footprint.elf.initial import Initial, Initials
@@ -50,6 +51,7 @@ LEAST_TELLING_BYTES: Final = 16
 _STREAM_INIT: Final = "_ZStL8__ioinit"
 # gcc and clang order the words differently: `long unsigned int` and `unsigned long`.
 _INTEGER: Final = re.compile(r"\b(?:(?:long|short|unsigned|int)\b ?)+")
+_NO_YEAR: Final = 9999
 _BOUNDS: Final = re.compile(r"\[\d*\]")
 # `x.3`, a static of a function in C, with the suffix that link-time optimisation adds.
 _FUNCTION_STATIC: Final = re.compile(r"[^.]+\.\d+(?:\.(?:lto_priv|llvm)\.\d+)*$")
@@ -94,7 +96,7 @@ class CopyOrigin(StrEnum):
 
 @json_members(
     "file symbol=name name=shown_name section size_bytes copy_count waste_bytes waste_by_cost=waste private_bytes cost "
-    "origin confidence reasons units function vaddrs location"
+    "origin confidence reasons units function standard=standard_label vaddrs location"
 )
 class CopiedVariable(NamedTuple):
     """One thing that a file holds several times.
@@ -116,6 +118,8 @@ class CopiedVariable(NamedTuple):
         location: The place of the definition in the source code; None where it is not known.
         function: The linker name of the function whose statics they are; None where there is none.
         private_bytes: The private memory of all copies in the live process; None where that is not known.
+        is_mutable: Whether the program can write one of the copies.
+        standard: The oldest language standard of the source files; None where the debug information names none.
     """
 
     file: str
@@ -132,6 +136,13 @@ class CopiedVariable(NamedTuple):
     location: SourceLocation | None
     function: str | None = None
     private_bytes: int | None = None
+    is_mutable: bool = False
+    standard: LanguageStandard | None = None
+
+    @property
+    def standard_label(self) -> str | None:
+        """Return the oldest language standard of the source files, such as `C++14`; None where it is not known."""
+        return None if self.standard is None else self.standard.label
 
     @property
     def shown_name(self) -> str:
@@ -142,6 +153,11 @@ class CopiedVariable(NamedTuple):
     def copy_count(self) -> Annotated[int, Bounds(2)]:
         """Return the number of copies."""
         return len(self.copies)
+
+    @property
+    def name_count(self) -> int:
+        """Return the number of their linker names: more than one where namespaces or template arguments differ."""
+        return len({normalised(copy.name) for copy in self.copies})
 
     @property
     def waste_bytes(self) -> int:
@@ -199,6 +215,7 @@ class Declared(NamedTuple):
         is_in_header: Whether the file is another one than the one that was compiled.
         function: The linker name of the function that the variable is a static of; None for other variables.
         type_name: The type as the source has it; None where it is not known.
+        standard: The language standard of the source file; None where it is not known.
     """
 
     file: str
@@ -206,6 +223,7 @@ class Declared(NamedTuple):
     is_in_header: bool
     function: str | None = None
     type_name: str | None = None
+    standard: LanguageStandard | None = None
 
 
 Lines = Mapping[tuple[bool, int], Declared]
@@ -326,15 +344,22 @@ def _lines_of(group: Iterable[Symbol], declared: Lines) -> tuple[list[tuple[Decl
             left.append(static)
         else:
             function = at.function and source_name(at.function)
-            key = at._replace(function=function, type_name=_type_words(at.type_name))
+            key = at._replace(function=function, type_name=_type_words(at.type_name), standard=None)
             by_line.setdefault(key, []).append(static)
-            first.setdefault(key, at)
+            known = first.setdefault(key, at)
+            first[key] = known._replace(standard=_older(known.standard, at.standard))
     typed = {key._replace(type_name=None): key for key in by_line if key.type_name is not None}
     joined: dict[Declared, list[Symbol]] = {}
     for key, same in by_line.items():
         # A variable without a known type has that of the others.
         joined.setdefault(typed.get(key, key), []).extend(same)
     return [(first[key], same) for key, same in joined.items()], left
+
+
+def _older(one: LanguageStandard | None, other: LanguageStandard | None) -> LanguageStandard | None:
+    """Return the standard with less in it: C before C++, and the earlier year."""
+    known = [each for each in (one, other) if each is not None]
+    return min(known, key=lambda each: (each.is_cxx, each.year or _NO_YEAR), default=None)
 
 
 def _type_words(type_name: str | None) -> str | None:
@@ -552,6 +577,8 @@ def _copies(
         confidence,
         reasons,
         None if at is None else SourceLocation(at.file, at.line),
+        is_mutable=any(is_mutable(image, image.sections[one.section_index]) for one in same),
+        standard=None if at is None else at.standard,
     )
 
 

@@ -50,5 +50,7 @@ def declared_by_name(
         if len(places) == 1 and {one.unit for one in fitting} == sources.get(unit):
             file, line, is_in_header, type_name = places.pop()
             if file is not None and line is not None:
-                lines[static.is_tls, static.vaddr] = Declared(file, line, is_in_header, type_name=type_name)
+                lines[static.is_tls, static.vaddr] = Declared(
+                    file, line, is_in_header, type_name=type_name, standard=fitting[0].standard
+                )
     return lines

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from footprint.dwarf import Declaration
+from footprint.dwarf.standards import LanguageStandard
 from footprint.elf import read_image
 from footprint.elf.statics import Statics, read_statics
 from footprint.findings.copies import (
@@ -62,6 +63,8 @@ SECTIONS = [
     Section(".bss", SHT_NOBITS, RW, size=256),
 ]
 EMPTY: Lines = {}
+# Behind the remedies for what the program can write.
+SHARED = "; all then share one: check that no source file relies on a copy that the others do not write"
 R_X86_64_RELATIVE = 8
 
 
@@ -325,24 +328,63 @@ def test_the_section_tells_when_copies_cost_private_memory(section: str, cost: C
     ("name", "section", "remedy"),
     [
         ("table", ".rodata", "declare it `extern const` in the header, and define it in one source file"),
-        ("table", ".data", "declare it `extern` in the header, and define it in one source file"),
+        ("table", ".data", f"declare it `extern` in the header, and define it in one source file{SHARED}"),
         ("_ZN2nsL5tableE", ".rodata", "declare it `inline constexpr` (C++17), without `static`"),
-        ("_ZN2nsL5tableE", ".data", "declare it `inline` (C++17), without `static`"),
+        ("_ZN2nsL5tableE", ".data", f"declare it `inline` (C++17), without `static`{SHARED}"),
         (
             "_ZN12_GLOBAL__N_15tableE",
             ".data",
-            "take it out of the unnamed namespace, and declare it `inline` (C++17)",
+            f"take it out of the unnamed namespace, and declare it `inline` (C++17){SHARED}",
         ),
-        ("_ZZL1fvE5table", ".data", "make the function that holds it `inline`, without `static`, and all share one"),
+        (
+            "_ZZL1fvE5table",
+            ".data",
+            f"make the function that holds it `inline`, without `static`, and all share one{SHARED}",
+        ),
         (
             "_ZZN12_GLOBAL__N_11fEvE5table",
             ".data",
-            "take the function that holds it out of the unnamed namespace, and make it `inline`",
+            f"take the function that holds it out of the unnamed namespace, and make it `inline`{SHARED}",
         ),
     ],
 )
 def test_the_remedy_is_that_of_the_language_and_of_constants(name: str, section: str, remedy: str) -> None:
     (finding,) = duplicate_findings(copies(in_files(name, name, section=section)))
+    assert finding.remedy == remedy
+
+
+C11, CXX14, CXX17, CXX = (
+    LanguageStandard(is_cxx=False, year=2011),
+    LanguageStandard(is_cxx=True, year=2014),
+    LanguageStandard(is_cxx=True, year=2017),
+    LanguageStandard(is_cxx=True, year=None),
+)
+INLINE = "declare it `inline constexpr` (C++17), without `static`"
+EXTERN = "declare it `extern const` in the header, and define it in one source file"
+
+
+@pytest.mark.parametrize(
+    ("standards", "remedy"),
+    [
+        ((CXX17, CXX17), INLINE),
+        ((CXX, CXX17), INLINE),
+        ((CXX14, CXX14), f"{EXTERN} (C++14 has no inline variables)"),
+        # The header must suit the oldest of the source files that include it.
+        ((CXX17, CXX14), f"{EXTERN} (C++14 has no inline variables)"),
+        ((CXX17, C11), EXTERN),
+        ((None, None), INLINE),
+    ],
+)
+def test_the_remedy_is_one_that_the_oldest_language_standard_has(
+    standards: tuple[LanguageStandard | None, ...], remedy: str
+) -> None:
+    symbols = in_files("_ZN2nsL5tableE", "_ZN2nsL5tableE", section=".rodata")
+    places = declared_at(symbols, ("/src/x.h", 7), ("/src/x.h", 7))
+    lines = {
+        place: at._replace(standard=standard) for (place, at), standard in zip(places.items(), standards, strict=True)
+    }
+    found = only(symbols, lines)
+    (finding,) = duplicate_findings([found])
     assert finding.remedy == remedy
 
 
@@ -425,6 +467,9 @@ def test_constants_of_one_line_are_copies_whatever_their_scope_and_template_argu
     }
     found = only(symbols, lines)
     assert (found.name, found.copy_count, found.waste) == (names[0], 2, {Cost.SHARED: 32})
+    (finding,) = duplicate_findings([found])
+    where = "take it out of the template" if binding == STB_WEAK else "move it to one namespace that all of them use"
+    assert finding.remedy.startswith(f"{where}, and declare it `inline constexpr` (C++17)")
     assert copies(symbols) == []
     # What an instance writes is its own.
     written = in_files(*names, section=".data", binding=binding)
@@ -469,7 +514,8 @@ def test_statics_of_two_functions_are_two_things_even_where_one_line_of_a_macro_
     (finding,) = duplicate_findings([found])
     assert finding.message.startswith("2 copies of calls in f, 32 B each")
     # In C a function that is inline may hold no static that is written to.
-    assert finding.remedy == "define the function that holds it in one source file, and only declare it in the header"
+    said = "define the function that holds it in one source file, and only declare it in the header"
+    assert finding.remedy == f"{said}{SHARED}"
 
 
 def test_what_one_line_declares_twice_in_one_source_file_is_not_one_thing() -> None:
@@ -643,7 +689,8 @@ def test_what_relocations_write_is_private_at_start_wherever_it_stands() -> None
     assert {one.name: one.cost for one in found} == {"table": Cost.AT_START, "other": Cost.WHEN_TOUCHED}
     findings = duplicate_findings(found)
     assert {one.subject: one.saving_bytes for one in findings} == {"table": 32, "other": 0}
-    assert {one.remedy for one in findings} == {"declare it `extern` in the header, and define it in one source file"}
+    remedy = f"declare it `extern` in the header, and define it in one source file{SHARED}"
+    assert {one.remedy for one in findings} == {remedy}
 
 
 def test_a_kind_of_copies_is_a_word_that_the_schema_knows() -> None:

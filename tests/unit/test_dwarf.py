@@ -86,6 +86,7 @@ from tests.elfwriter import RW, SHF_COMPRESSED, ElfFile, Section, write
 VADDR = 0x404010
 INT = Die(TAG_BASE_TYPE, [(AT_NAME, STRING, "int"), (AT_BYTE_SIZE, DATA1, 4)], label="int")
 C99, RUST = 0x0C, 0x1C
+AT_PRODUCER = 0x25
 HERE = Addr(VADDR)
 
 
@@ -553,3 +554,29 @@ def test_an_address_of_any_width_is_asked_for_without_harm() -> None:
     assert read(elf(unit(variable("x"))), [VADDR, 1 << 63, (1 << 64) - 1, 1 << 70, 0]).by_place.keys() == {
         (VADDR, False)
     }
+
+
+@pytest.mark.parametrize(
+    ("language", "producer", "label"),
+    [
+        (0x04, "GNU C++17 12.2.0 -mtune=generic -g -O2", "C++17"),
+        (0x1A, "GNU C++11 12.2.0 -std=gnu++11", "C++11"),
+        (0x04, "GNU C++98 8.3.0", "C++98"),
+        (0x04, "GNU C++ 4.8.5 -O2 -std=c++0x", "C++11"),
+        (0x1D, "GNU C17 12.2.0 -g", "C17"),
+        (0x01, "GNU C89 12.2.0", "C89"),
+        # clang names C++14 for every later standard.
+        (0x21, "Debian clang version 14.0.6", "C++"),
+        (0x21, "clang version 17.0.1 /usr/bin/clang -std=c++2a -c x.cc", "C++20"),
+        (0x1A, "clang version 14.0.6", "C++11"),
+        (0x1D, "clang version 14.0.6", "C11"),
+        (0x0C, "", "C99"),
+        (RUST, "rustc 1.70", None),
+    ],
+)
+def test_the_language_standard_is_that_of_the_producer_or_else_of_the_language(
+    language: int, producer: str, label: str | None
+) -> None:
+    data = elf(unit(variable("x"), language=language, more=[(AT_PRODUCER, STRING, producer)]))
+    standard = the_only(read(data)).standard
+    assert (None if standard is None else standard.label) == label

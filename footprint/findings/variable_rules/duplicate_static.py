@@ -61,21 +61,51 @@ def _remedy(one: CopiedVariable) -> str:
         return "link the source file, or the library that it is part of, only once"
     if one.name == THREAD_GUARD:
         return "declare the thread-local variables that headers define `inline` (C++17), without `static`"
-    is_cxx = one.name.startswith("_Z")
-    if one.origin is CopyOrigin.GUARD or one.name.startswith("_ZZ") or one.function is not None:
-        if not is_cxx and not (one.function or "").startswith("_Z"):
-            # An inline function in C must not hold a static that is written to.
-            return "define the function that holds it in one source file, and only declare it in the header"
-        if UNNAMED in one.name:
-            return "take the function that holds it out of the unnamed namespace, and make it `inline`"
-        return "make the function that holds it `inline`, without `static`, and all share one"
-    # Pointers in .data are written at start as well, but the program may write there too.
-    is_constant = one.cost is Cost.SHARED or (one.cost is Cost.AT_START and one.section != ".data")
-    if is_cxx:
-        declare = f"declare it `inline{' constexpr' if is_constant else ''}` (C++17)"
-        # What is inline and static, or in an unnamed namespace, still exists once per source file.
-        if UNNAMED in one.name:
-            return f"take it out of the unnamed namespace, and {declare}"
-        return f"{declare}, without `static`"
-    what = "extern const" if is_constant else "extern"
-    return f"declare it `{what}` in the header, and define it in one source file"
+    remedy = _in_function(one) if _is_in_function(one) else _declared(one)
+    return f"{remedy}{_SHARED}" if one.is_mutable and one.origin is CopyOrigin.HEADER else remedy
+
+
+_SHARED: Final = "; all then share one: check that no source file relies on a copy that the others do not write"
+
+
+def _is_in_function(one: CopiedVariable) -> bool:
+    return one.origin is CopyOrigin.GUARD or one.name.startswith("_ZZ") or one.function is not None
+
+
+def _in_function(one: CopiedVariable) -> str:
+    if not _is_cxx(one) and not (one.function or "").startswith("_Z"):
+        # An inline function in C must not hold a static that is written to.
+        return "define the function that holds it in one source file, and only declare it in the header"
+    if one.name_count > 1:
+        # Only constants are joined across instances of a template.
+        return f"take it out of the template, and {_declare(one)}"
+    if UNNAMED in one.name:
+        return "take the function that holds it out of the unnamed namespace, and make it `inline`"
+    return "make the function that holds it `inline`, without `static`, and all share one"
+
+
+def _declared(one: CopiedVariable) -> str:
+    # What is inline and static, or in an unnamed namespace, still exists once per source file.
+    if one.name_count > 1:
+        return f"move it to one namespace that all of them use, and {_declare(one)}, without `static`"
+    if UNNAMED in one.name:
+        return f"take it out of the unnamed namespace, and {_declare(one)}"
+    return f"{_declare(one)}{', without `static`' if _has_inline_variables(one) else ''}"
+
+
+def _declare(one: CopiedVariable) -> str:
+    """Return how the language of the source files declares what exists once."""
+    if _has_inline_variables(one):
+        return f"declare it `inline{'' if one.is_mutable else ' constexpr'}` (C++17)"
+    declared = (
+        f"declare it `extern{'' if one.is_mutable else ' const'}` in the header, and define it in one source file"
+    )
+    return f"{declared} ({one.standard_label} has no inline variables)" if _is_cxx(one) else declared
+
+
+def _is_cxx(one: CopiedVariable) -> bool:
+    return one.name.startswith("_Z") if one.standard is None else one.standard.is_cxx
+
+
+def _has_inline_variables(one: CopiedVariable) -> bool:
+    return _is_cxx(one) and not (one.standard is not None and one.standard.lacks_inline_variables)

@@ -186,7 +186,7 @@ def _declared(
         said = declaration_of(static.name, found.get(VariablePlace(vaddr, is_tls), ()))
         if said is not None and said.defined_in is not None:
             place = said.defined_in, said.defined_at_line, said.is_in_header
-            lines[is_tls, vaddr] = Declared(*place, said.function, said.type_name)
+            lines[is_tls, vaddr] = Declared(*place, said.function, said.type_name, said.standard)
     lacking = [one for one in several if (one.is_tls, one.vaddr) not in lines]
     by_name, compiled = information.declarations_by_name(source_name(one.name) for one in lacking)
     notes.extend(information.notes)

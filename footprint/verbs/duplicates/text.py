@@ -48,13 +48,14 @@ def duplicates_document(
     real.sort(key=lambda one: (-one.waste_bytes, one.name, one.file))
     has_variables = any(one.variable_count for one in found.files)
     debug_files = {one.file: one.debug_file for one in found.files if one.debug_file is not None}
+    twice_shown, _ = cut_at(twice, top)
     verdict = _verdict(real, count, found.linked_twice)
     return (
         Heading(_title(found)),
         _copies(real, top, is_whole=has_linker_names, has_variables=has_variables, has_files=len(found.files) > 1),
         *_initialisers(found.files),
         *([Heading("Linked in several times")] if twice else []),
-        *(Paragraph(f"{one.message}. Remedy: {one.remedy}.") for one in cut_at(twice, top)[0]),
+        *(Paragraph(f"{one.message}{_times(one.saving_bytes, count)}. Remedy: {one.remedy}.") for one in twice_shown),
         *_large(large, top, is_whole=has_linker_names),
         *finding_blocks(cut_at(saving, top)[0], count),
         *finding_blocks(others, count),
@@ -209,13 +210,23 @@ def _verdict(copies: Sequence[CopiedVariable], count: int, linked_twice: Sequenc
     doubtful = f"{format_bytes(doubtful_bytes)} more would be copies only by name" if doubtful_bytes else ""
     if not waste and linked_twice:
         twice = {cost: sum(one.waste.get(cost, 0) for one in linked_twice) for cost in Cost}
-        return f"What is linked in several times takes more than it would once: {_by_cost(twice)}."
+        return f"What is linked in several times takes more than it would once: {_by_cost(twice)}{_many(twice, count)}."
     if not waste:
         return f"There is nothing to save by having one of each{f'; {doubtful}' if doubtful else ''}."
-    parts = _by_cost(waste)
+    saved = f"{_by_cost(waste)}{_many(waste, count)}{f'; {doubtful}' if doubtful else ''}"
+    return f"One of each instead of all copies saves {saved}."
+
+
+def _many(waste: Mapping[Cost, int], count: int) -> str:
+    """Return what many processes could have private; files they share."""
     own_bytes = sum(size for cost, size in waste.items() if cost is not Cost.SHARED)
-    many = f"; up to {format_bytes(own_bytes * count)} in {count:,} processes" if count > 1 and own_bytes else ""
-    return f"One of each instead of all copies saves {parts}{many}{f'; {doubtful}' if doubtful else ''}."
+    return f"; up to {format_bytes(own_bytes * count)} in {count:,} processes" if count > 1 and own_bytes else ""
+
+
+def _times(saving_bytes: int, count: int) -> str:
+    if count < 2 or not saving_bytes:
+        return ""
+    return f"; in {count:,} processes {format_bytes(saving_bytes * count)}"
 
 
 def _by_cost(sizes: Mapping[Cost, int]) -> str:
