@@ -42,28 +42,28 @@ _footprint() {
             esac
             ;;
         run)
-            options='--when --when-output --timeout --starts --follow --massif --massif-out --massif-timeout --expect-exit --allow -n --count --by --top -o --output --format --table --json --color -q --quiet -v --verbose --strict -h --help'
+            options='--when --when-output --timeout --starts --follow --massif --massif-out --massif-timeout --expect-exit --allow -n --count --by --top --html -o --output --format --table --json --color -q --quiet -v --verbose --strict -h --help'
             case $prev in
                 --when | --when-output | --timeout | --starts | --massif-timeout | --expect-exit | --allow | -n | --count | --top | --table) kind=none ;;
-                --massif-out | -o | --output) kind=file ;;
+                --massif-out | --html | -o | --output) kind=file ;;
                 --by) kind=none values='owner kind section symbol' ;;
                 --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof dot html' ;;
                 --color) kind=none values='auto always never' ;;
             esac
             ;;
         whatif)
-            options='--drop --with --when --when-output --timeout --starts --force --expect-exit --allow -n --count --top -o --output --format --table --json --color -q --quiet -v --verbose --strict -h --help'
+            options='--drop --with --when --when-output --timeout --starts --force --expect-exit --allow -n --count --top --html -o --output --format --table --json --color -q --quiet -v --verbose --strict -h --help'
             case $prev in
                 --drop | --with | --when | --when-output | --timeout | --starts | --expect-exit | --allow | -n | --count | --top | --table) kind=none ;;
-                -o | --output) kind=file ;;
+                --html | -o | --output) kind=file ;;
                 --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof dot html' ;;
                 --color) kind=none values='auto always never' ;;
             esac
             ;;
         symbols)
-            options='--map --by --kind --local --global --min-size --name --source --sort --top --debug-dir --debuginfod --no-debug-files -o --output --format --table --json --color -q --quiet -v --verbose --strict -h --help'
+            options='--map --by --kind --local --global --min-size --name --source --sort --top --debug-dir --debuginfod --no-debug-files --html -o --output --format --table --json --color -q --quiet -v --verbose --strict -h --help'
             case $prev in
-                --map | -o | --output) kind=file ;;
+                --map | --html | -o | --output) kind=file ;;
                 --by) kind=none values='symbol file section' ;;
                 --kind) kind=none values='data bss relro tls' ;;
                 --min-size | --name | --top | --table) kind=none ;;
@@ -74,32 +74,32 @@ _footprint() {
             esac
             ;;
         libraries)
-            options='--tree --depth --why -n --count --root --page-size --sort --top --fail-on -o --output --format --table --json --color -q --quiet -v --verbose --strict -h --help'
+            options='--tree --depth --why -n --count --root --page-size --sort --top --fail-on --html -o --output --format --table --json --color -q --quiet -v --verbose --strict -h --help'
             case $prev in
                 --depth | --why | -n | --count | --page-size | --top | --fail-on | --table) kind=none ;;
                 --root) kind=folder ;;
                 --sort) kind=none values='load retained floor users name' ;;
-                -o | --output) kind=file ;;
+                --html | -o | --output) kind=file ;;
                 --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof dot html' ;;
                 --color) kind=none values='auto always never' ;;
             esac
             ;;
         duplicates)
-            options='-n --count --top --fail-on --debug-dir --debuginfod --no-debug-files -o --output --format --table --json --color -q --quiet -v --verbose --strict -h --help'
+            options='-n --count --top --fail-on --debug-dir --debuginfod --no-debug-files --html -o --output --format --table --json --color -q --quiet -v --verbose --strict -h --help'
             case $prev in
                 -n | --count | --top | --fail-on | --table) kind=none ;;
                 --debug-dir) kind=folder ;;
-                -o | --output) kind=file ;;
+                --html | -o | --output) kind=file ;;
                 --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof dot html' ;;
                 --color) kind=none values='auto always never' ;;
             esac
             ;;
         maps)
-            options='--pid --root -o --output --format --table --json --color -q --quiet -v --verbose --strict -h --help'
+            options='--pid --root --html -o --output --format --table --json --color -q --quiet -v --verbose --strict -h --help'
             case $prev in
                 --pid | --table) kind=none ;;
                 --root) kind=folder ;;
-                -o | --output) kind=file ;;
+                --html | -o | --output) kind=file ;;
                 --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof dot html' ;;
                 --color) kind=none values='auto always never' ;;
             esac
@@ -117,12 +117,12 @@ _footprint() {
             esac
             ;;
         project)
-            options='-n --count --memory --reserve --limit --model --tree --name --cgroup --unit --container --workers --pid --root -o --output --format --table --json --color -q --quiet --strict -h --help'
+            options='-n --count --memory --reserve --limit --model --tree --name --cgroup --unit --container --workers --pid --root --html -o --output --format --table --json --color -q --quiet --strict -h --help'
             case $prev in
                 -n | --count | --memory | --reserve | --limit | --tree | --name | --cgroup | --unit | --container | --workers | --pid | --table) kind=none ;;
                 --model) kind=none values='exec fork threads' ;;
                 --root) kind=folder ;;
-                -o | --output) kind=file ;;
+                --html | -o | --output) kind=file ;;
                 --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof dot html' ;;
                 --color) kind=none values='auto always never' ;;
             esac
@@ -164,10 +164,10 @@ _footprint() {
             esac
             ;;
         trend)
-            options='--history --program --figure --owner --last -o --output --format --table --json --color -q --quiet --strict -h --help'
+            options='--history --program --figure --owner --last --html -o --output --format --table --json --color -q --quiet --strict -h --help'
             kind=none
             case $prev in
-                --history | -o | --output) kind=file ;;
+                --history | --html | -o | --output) kind=file ;;
                 --program | --figure | --owner | --last | --table) kind=none ;;
                 --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof dot html' ;;
                 --color) kind=none values='auto always never' ;;

@@ -1,13 +1,46 @@
 """The HTML report of an answer: JSON for the script, and the same answer as plain HTML."""
 
-from footprint.formats.document import Document, Paragraph
+from footprint.formats.document import Document, Facts, Heading, Paragraph, Verdict
 from footprint.formats.json import Json
+from footprint.formats.sections.notes import NOTES
 from footprint.html.columns import MOST_EXACT, inexact_count, payload
 from footprint.html.shell import html_file
 from footprint.html.static import static_html
 from footprint.units import counted, format_bytes
 
-__all__ = ("report",)
+__all__ = ("page", "report")
+
+
+def page(title: str, members: Json, document: Document) -> str:
+    """Write the HTML report of any answer: its most important lines, and its tables.
+
+    `app/src/sections.ts` says how each table is shown.
+
+    Args:
+        title: What was asked.
+        members: The JSON of the answer.
+        document: The answer as a document.
+    """
+    verdicts = [{"text": one.text, "is_failure": one.is_failure} for one in document if isinstance(one, Verdict)]
+    answers = {"kind": "answer", "name": title, "answer": members, "verdicts": verdicts, "parts": _parts(document)}
+    return report(title, answers, document)
+
+
+def _parts(document: Document) -> list[Json]:
+    """Return the figures and sentences of a document by their headings, without its tables and notes."""
+    found: list[Json] = []
+    heading = ""
+    for block in document:
+        if isinstance(block, Heading):
+            heading = block.text
+        elif isinstance(block, Paragraph | Facts) and heading != NOTES:
+            if not found or found[-1]["heading"] != heading:
+                found.append({"heading": heading, "sentences": [], "facts": []})
+            if isinstance(block, Facts):
+                found[-1]["facts"] += [list(row) for row in block.rows]
+            else:
+                found[-1]["sentences"].append(block.text)
+    return found
 
 
 def report(title: str, answers: Json, document: Document, warning: str = "") -> str:
@@ -15,7 +48,7 @@ def report(title: str, answers: Json, document: Document, warning: str = "") -> 
 
     Args:
         title: The title of the window.
-        answers: The data that the script draws: `kind` (`audit`, `diff` or `heap`), and the members that
+        answers: The data that the script draws: `kind` (`audit`, `group`, `diff`, `heap` or `answer`), and what
             `app/src/data.ts` describes for this kind.
         document: The answer as a document: browsers show it without JavaScript, and on paper.
         warning: What the report leaves out; "" where it is complete.

@@ -44,8 +44,9 @@ class Answer(NamedTuple, Generic[_Found]):
         issues: The findings, for reviewers.
         figures: The values to watch over time.
         stacks: The sizes of stacks, for viewers of profiles.
-        report: The HTML report.
+        report: The HTML report, where it shows more than the JSON.
         graph: Nodes and edges.
+        has_page: Whether the HTML report shows the document and the tables of the JSON.
     """
 
     verb: str
@@ -57,6 +58,11 @@ class Answer(NamedTuple, Generic[_Found]):
     stacks: Callable[[_Found], "Stacks"] | None = None
     report: Callable[[_Found, str], str] | None = None
     graph: Callable[[_Found], "Digraph"] | None = None
+    has_page: bool = False
+
+    def has(self, part: str) -> bool:
+        """Return whether the formats of a part can be written."""
+        return getattr(self, part) is not None or (part == "report" and self.has_page)
 
 
 class _Writer(NamedTuple):
@@ -104,8 +110,8 @@ def check_formats(answer: Answer[Any], options: OutputOptions) -> None:
         UsageError: If it cannot.
     """
     for format_ in (options.format, *((Format.HTML,) if options.html is not None else ())):
-        if getattr(answer, part_name(format_)) is None:
-            known = [one.value for one, writer in _WRITERS.items() if getattr(answer, writer.part) is not None]
+        if not answer.has(part_name(format_)):
+            known = [one.value for one, writer in _WRITERS.items() if answer.has(writer.part)]
             raise UsageError(f"`{answer.verb}` does not write {format_}: it writes {', '.join(known)}")
 
 
@@ -125,7 +131,7 @@ def write(answer: Answer[_Found], found: _Found, name: str, options: OutputOptio
     """
     check_formats(answer, options)
     if options.html is not None:
-        emit(_part(answer, "report", found), options.html)
+        emit(_part(answer, "report", found, name), options.html)
     if options.html != "-":
         _write_answer(answer, found, name, options)
     return exit_code(notes, is_strict=options.is_strict)
@@ -138,7 +144,7 @@ def _write_answer(answer: Answer[_Found], found: _Found, name: str, options: Out
     writer = _WRITERS[options.format]
     about = About(name, __version__, os.getcwd(), options.table or answer.table)
     function = getattr(import_module(f"footprint.{writer.module}"), writer.function)
-    written = function(_part(answer, writer.part, found), about)
+    written = function(_part(answer, writer.part, found, name), about)
     if options.format is Format.GITHUB:
         _summarise(lambda: answer.document(found), about, options.file)
         emit(written, "-")
@@ -146,8 +152,12 @@ def _write_answer(answer: Answer[_Found], found: _Found, name: str, options: Out
         emit(written, options.file)
 
 
-def _part(answer: Answer[_Found], name: str, found: _Found) -> Any:  # noqa: ANN401 # what the formats of the part take
+def _part(answer: Answer[_Found], name: str, found: _Found, asked: str) -> Any:  # noqa: ANN401 # what formats of it take
     part = getattr(answer, name)
+    if part is None:
+        from footprint.html import page  # few answers are reports
+
+        return page(asked, answer.members(found, __version__), answer.document(found))
     return part(found, __version__) if name in {"members", "report"} else part(found)
 
 

@@ -23,20 +23,20 @@ MASSIF = "sample_binaries/heap_by_function/massif.out"
 # The words of each verb, and what it gives.
 VERBS = {
     "audit": (["audit", BASE], EVERY | ISSUES | FIGURES | STACKS | PAGE),
-    "audit --all": (["audit", "--all", "sample_binaries/condor_shadow"], EVERY | FIGURES),
+    "audit --all": (["audit", "--all", "sample_binaries/condor_shadow"], EVERY | FIGURES | PAGE),
     "audit of several": (["audit", "--tree", "PID"], EVERY | ISSUES | FIGURES | STACKS | PAGE),
-    "symbols": (["symbols", BASE], EVERY | FIGURES | STACKS),
-    "libraries": (["libraries", BASE], EVERY | ISSUES | FIGURES | GRAPH),
-    "duplicates": (["duplicates", BASE], EVERY | ISSUES | FIGURES),
-    "maps": (["maps", SLEEP], EVERY),
+    "symbols": (["symbols", BASE], EVERY | FIGURES | STACKS | PAGE),
+    "libraries": (["libraries", BASE], EVERY | ISSUES | FIGURES | GRAPH | PAGE),
+    "duplicates": (["duplicates", BASE], EVERY | ISSUES | FIGURES | PAGE),
+    "maps": (["maps", SLEEP], EVERY | PAGE),
     "heap": (["heap", MASSIF], EVERY | ISSUES | FIGURES | STACKS | PAGE),
-    "project": (["project", SLEEP, "-n", "10"], EVERY | FIGURES),
+    "project": (["project", SLEEP, "-n", "10"], EVERY | FIGURES | PAGE),
     "diff": (["diff", "sample_binaries/condor_shadow/sans_answers", BASE], EVERY | ISSUES | FIGURES | PAGE),
     "doctor": (["doctor"], EVERY),
     "explain": (["explain"], EVERY),
     "check": (["check", BASE, "--config", "BUDGETS"], EVERY | ISSUES | FIGURES | PAGE),
     "record": (["record", BASE, "--history", "HISTORY", "--version", "1.0"], EVERY),
-    "trend": (["trend", "--history", "docs/examples/history.sqlite"], EVERY),
+    "trend": (["trend", "--history", "docs/examples/history.sqlite"], EVERY | PAGE),
 }
 
 
@@ -132,23 +132,23 @@ def test_an_ending_that_the_verb_does_not_give_is_refused_and_no_file_made(
     tmp_path: Path, capfdbinary: Captured
 ) -> None:
     error = ask(capfdbinary, "maps", SLEEP, "-o", str(tmp_path / "a.sarif"), code=2)
-    assert error == b"footprint: `maps` does not write sarif: it writes text, json, markdown, csv, tsv\n"
+    assert error == b"footprint: `maps` does not write sarif: it writes text, json, markdown, csv, tsv, html\n"
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
     "words",
     [
-        ["project", "--name", "no such process", "-n", "2", "--format", "html"],
-        ["project", "1", "-n", "2", "--format", "html"],
-        ["audit", "--all", "/no/such/folder", "--html", "-"],
+        ["project", "--name", "no such process", "-n", "2", "--format", "sarif"],
+        ["project", "1", "-n", "2", "--format", "sarif"],
+        ["audit", "--all", "/no/such/folder", "--format", "sarif"],
     ],
 )
 def test_a_format_that_is_not_offered_is_refused_before_anything_is_looked_for(
     words: list[str], capfdbinary: Captured
 ) -> None:
     error = ask(capfdbinary, *words, code=2)
-    assert b" does not write html: it writes text, json, markdown, csv, tsv, openmetrics" in error
+    assert b" does not write sarif: it writes text, json, markdown, csv, tsv, openmetrics" in error
 
 
 def test_another_table_than_the_main_one_can_be_chosen(capfdbinary: Captured) -> None:

@@ -2,11 +2,13 @@
 
 import json
 import re
+from html import escape
 from pathlib import Path
 
 import pytest
 
 from footprint.cli import main
+from tests.reports import answers_of
 
 ROOT = Path(__file__).resolve().parents[2]
 SMAPS = str(ROOT / "tests" / "corpus" / "smaps-sleep.txt")
@@ -83,22 +85,43 @@ def test_a_check_has_the_report_of_its_audit_and_its_exit_code(capfdbinary: Capt
     assert main(["check", BASE, "--propose", "--html", str(report)]) == 2
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["audit", "--all", "/usr/bin", "--html", "report.html"],
-        ["audit", SMAPS, "--html", "report.html", "-o", "./report.html"],
-    ],
-)
-def test_folders_of_programs_and_one_file_for_two_answers_are_refused(
-    capfdbinary: Captured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
+def test_one_file_for_two_answers_is_refused(
+    capfdbinary: Captured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert main(words) == 2
+    assert main(["audit", SMAPS, "--html", "report.html", "-o", "./report.html"]) == 2
     out, error = capfdbinary.readouterr()
     assert out == b""
     assert error.startswith(b"footprint: ")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["audit", "--all", str(ROOT / "sample_binaries" / "condor_shadow")],
+        ["symbols", BASE],
+        ["libraries", BASE],
+        ["duplicates", BASE],
+        ["maps", SMAPS],
+        ["project", SMAPS, "-n", "10"],
+        ["project", SMAPS, BASE, "-n", "10"],
+        ["trend", "--history", str(ROOT / "docs" / "examples" / "history.sqlite")],
+    ],
+)
+def test_every_answer_of_more_than_a_screen_has_a_report_with_its_json_and_its_last_line(
+    capfdbinary: Captured, words: list[str]
+) -> None:
+    assert main([*words, "--json"]) == 0
+    answer = json.loads(capfdbinary.readouterr().out)
+    assert main([*words, "--quiet"]) == 0
+    last = " ".join(capfdbinary.readouterr().out.decode().split())
+    assert main([*words, "--html", "-"]) == 0
+    report = capfdbinary.readouterr().out.decode()
+    found = answers_of(report)
+    assert found["answer"] == answer
+    assert [one["text"] for one in found["verdicts"]] == [last]
+    assert escape(last) in report
 
 
 @pytest.mark.parametrize("damage", ['"schema": "footprint/1"', '"private_bytes": '])

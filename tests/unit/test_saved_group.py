@@ -29,7 +29,7 @@ from footprint.verbs.audit.metrics import audit_metrics
 from footprint.verbs.check.html import check_html
 from footprint.verbs.diff.html import diff_html
 from tests.groupmembers import KIB, TEXT, Member, file, heap, member
-from tests.unit.test_html_report import answers_of
+from tests.reports import answers_of
 
 
 def family(*private_kib: int, first_pid: int = 1) -> Group:

@@ -1,11 +1,14 @@
 """The section on notes, at the end of a report."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from footprint.errors import Note
 from footprint.formats.document import Block, Heading, Paragraph
 
-__all__ = ("note_blocks",)
+__all__ = ("NOTES", "note_blocks")
+
+NOTES: Final = "Notes"
 
 
 def note_blocks(notes: Sequence[Note], target: str = "") -> list[Block]:
@@ -17,4 +20,4 @@ def note_blocks(notes: Sequence[Note], target: str = "") -> list[Block]:
         f"{note.slug}: {note.detail}" if note.subject in about else f"{note.slug}: {note.subject}: {note.detail}"
         for note in notes
     ]
-    return [Heading("Notes"), *(Paragraph(line) for line in lines)]
+    return [Heading(NOTES), *(Paragraph(line) for line in lines)]

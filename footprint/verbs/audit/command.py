@@ -147,6 +147,7 @@ def _audit_folders(folders: Sequence[str], asked: "AuditRequest", top: int, outp
         document=lambda found: survey_text.survey_document(found, top=top),
         members=survey_json.survey_members,
         figures=survey_metrics.survey_metrics,
+        has_page=True,
     )
     check_formats(answer, output)
     check_options(Folders(" ".join(folders), tuple(folders)), asked.options)

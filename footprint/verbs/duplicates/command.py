@@ -22,7 +22,7 @@ __all__ = ("duplicates",)
 ORDER = 60
 
 
-@options.shared_options()
+@options.shared_options("html output format_ table json color quiet verbose strict")
 def duplicates(
     targets: Annotated[list[str], typer.Argument(help="Linked ELF files, or one PID: all files that it runs.")],
     count: options.Count = 1,
@@ -50,6 +50,7 @@ def duplicates(
         members=lambda found, version: json.duplicates_members(found, version, count),
         issues=lambda found: _issues(found, count),
         figures=metrics.duplicates_metrics,
+        has_page=True,
     )
     check_formats(answer, output)
     conditions = conditions_of(fail_on or (), "duplicates", "variable")

@@ -23,7 +23,7 @@ __all__ = ("libraries",)
 ORDER = 50
 
 
-@options.shared_options()
+@options.shared_options("html output format_ table json color quiet verbose strict")
 def libraries(
     target: Annotated[str, typer.Argument(help="A program or library, which is not run, or a PID.")],
     tree: Annotated[bool, typer.Option("--tree", help="Who brings whom in, instead of the load order.")] = False,
@@ -69,6 +69,7 @@ def libraries(
         issues=_issues,
         figures=metrics.libraries_metrics,
         graph=graph.libraries_graph,
+        has_page=True,
     )
     check_formats(answer, output)
     conditions = conditions_of(fail_on or (), "libraries", "graph")

@@ -17,7 +17,7 @@ __all__ = ("maps",)
 ORDER = 70
 
 
-@options.shared_options()
+@options.shared_options("html output format_ table json color quiet verbose strict")
 def maps(
     target: options.Target,
     pid: options.Pid = None,
@@ -36,6 +36,7 @@ def maps(
         "mappings",
         document=lambda found: text.maps_document(found, has_whole_names=output.has_whole_names),
         members=json.maps_members,
+        has_page=True,
     )
     check_formats(answer, output)
     found = call.maps(target, pid=pid, root=root)

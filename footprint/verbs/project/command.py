@@ -27,7 +27,7 @@ __all__ = ("project",)
 ORDER = 90
 
 
-@options.shared_options("output format_ table json color quiet strict")
+@options.shared_options("html output format_ table json color quiet strict")
 def project(
     targets: options.Targets = None,
     count: options.OptionalCount = None,
@@ -120,12 +120,14 @@ def _answers() -> "tuple[Answer[Audit], Answer[list[tuple[Audit, int | None]]]]"
             document=audit_text.projection_document,
             members=json.project_members,
             figures=lambda found: metrics.projection_metrics(found.projection, found.target),
+            has_page=True,
         ),
         Answer(
             "project of several",
             "targets",
             document=text.side_by_side_document,
             members=json.side_by_side_members,
+            has_page=True,
         ),
     )
 
@@ -139,6 +141,7 @@ def _group_answer() -> "Answer[Group]":
         document=group_text.group_projection_document,
         members=group_json.group_projection_members,
         figures=metrics.audit_metrics,
+        has_page=True,
     )
 
 

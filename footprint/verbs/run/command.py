@@ -23,7 +23,7 @@ ORDER = 20
 HAS_COMMAND = True
 
 
-@options.shared_options()
+@options.shared_options("html output format_ table json color quiet verbose strict")
 def run(
     command: options.Words,
     when: Annotated[str, typer.Option("--when", help="exit, settled, peak, or a time such as 2.5s.")] = "exit",
@@ -68,6 +68,7 @@ def run(
         members=json.run_members,
         figures=metrics.run_metrics,
         stacks=lambda found: stacks.ledger_stacks(found.audit.ledger),
+        has_page=True,
     )
     check_formats(answer, output)
     found = call.run(

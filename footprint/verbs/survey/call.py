@@ -21,7 +21,8 @@ __all__ = ("Survey", "SurveyedProgram", "survey")
 
 
 @json_members(
-    "path object_count floor_bytes=startup_min_bytes ceiling_bytes=startup_max_bytes start_bytes unused_bytes unused "
+    "path object_count at_start_bytes floor_bytes=startup_min_bytes ceiling_bytes=startup_max_bytes start_bytes "
+    "unused_bytes unused "
     "doubtful_bytes is_complete"
 )
 class SurveyedProgram(NamedTuple):
@@ -48,6 +49,11 @@ class SurveyedProgram(NamedTuple):
     unused: tuple[str, ...]
     doubtful_bytes: int
     is_complete: bool
+
+    @property
+    def at_start_bytes(self) -> int:
+        """Return the private memory of a process at its start."""
+        return self.startup_min_bytes + self.start_bytes
 
 
 @dataclass(frozen=True, slots=True)

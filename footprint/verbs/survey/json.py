@@ -24,7 +24,7 @@ class FoldersTarget(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class SurveyJson(Envelope):
-    """The programs of folders. The private memory of a process at start is `floor_bytes` and `start_bytes` together.
+    """The programs of folders; `at_start_bytes` is `floor_bytes` and `start_bytes` together.
 
     Attributes:
         target: The folders.

@@ -22,7 +22,7 @@ def survey_document(survey: Survey, *, top: int = 20) -> Document:
     shown, rest = cut_at(programs, top)
     rows = tuple(
         (
-            format_bytes(one.startup_min_bytes + one.start_bytes),
+            format_bytes(one.at_start_bytes),
             format_bytes(one.startup_min_bytes),
             format_bytes(one.startup_max_bytes),
             str(one.object_count),
@@ -65,5 +65,5 @@ def _verdict(survey: Survey) -> str:
     elif doubtful_bytes:
         spared += ", with low confidence"
     first = survey.programs[0]
-    size = format_bytes(first.startup_min_bytes + first.start_bytes)
+    size = format_bytes(first.at_start_bytes)
     return f"{first.path} costs most, {size} at its start (estimated){spared}."

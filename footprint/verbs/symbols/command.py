@@ -21,7 +21,7 @@ __all__ = ("symbols",)
 ORDER = 40
 
 
-@options.shared_options()
+@options.shared_options("html output format_ table json color quiet verbose strict")
 def symbols(
     files: Annotated[list[str], typer.Argument(help="Programs, libraries, objects (.o) or archives (.a).")],
     map_: Annotated[
@@ -73,6 +73,7 @@ def symbols(
         members=lambda found, version: json.symbols_members(found.origins, found.notes, version, found.sources),
         figures=lambda found: metrics.symbols_metrics(found.origins),
         stacks=lambda found: stacks.symbol_stacks(found.files),
+        has_page=True,
     )
     check_formats(answer, output)
     wanted = selections.selection(kind, min_size, name, is_local=is_local, is_global=is_global)

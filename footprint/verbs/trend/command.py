@@ -19,7 +19,7 @@ __all__ = ("trend",)
 ORDER = 130
 
 
-@options.shared_options("output format_ table json color quiet strict")
+@options.shared_options("html output format_ table json color quiet strict")
 def trend(
     history: Annotated[str, typer.Option("--history", help="The file that record writes.", metavar="FILE")],
     program: Annotated[
@@ -49,6 +49,7 @@ def trend(
         "trends",
         document=lambda found: text.trend_document(found, has_blocks=draws_blocks(output.file)),
         members=json.trend_members,
+        has_page=True,
     )
     check_formats(answer, output)
     found = call.trend(history, programs=program or (), figures=figure or (), owner=owner, last=last)

@@ -25,7 +25,7 @@ ORDER = 30
 HAS_COMMAND = True
 
 
-@options.shared_options()
+@options.shared_options("html output format_ table json color quiet verbose strict")
 def whatif(
     command: options.Words,
     drop: Annotated[
@@ -105,6 +105,7 @@ def _dropping_answer(top: int, *, is_whole: bool) -> "Answer[WhatIf]":
         "changes",
         document=lambda found: text.whatif_document(found, top=top, has_whole_names=is_whole),
         members=json.whatif_members,
+        has_page=True,
     )
 
 
@@ -114,4 +115,5 @@ def _builds_answer(top: int, *, is_whole: bool) -> "Answer[BuildComparison]":
         "changes",
         document=lambda found: builds_text.builds_document(found, top=top, has_whole_names=is_whole),
         members=builds_json.builds_members,
+        has_page=True,
     )

@@ -41,7 +41,7 @@ export class Costs {
 }
 
 /** Make the section on the cost of an audit. */
-export function costSection({ projection, totals }: AuditAnswer, { store, count }: Page): HTMLElement {
+export function costSection({ projection, totals }: Pick<AuditAnswer, "projection" | "totals">, { store, count }: Page): HTMLElement {
   const terms = table(projection.terms).rows();
   const costs = new Costs(terms, projection.evidence);
   const [noun, nouns] = NOUNS[projection.model];

@@ -1,7 +1,10 @@
 // The data of the report. Python packs tables as columns (footprint/html/columns.py); here they become tables again.
 
 import { lookThrough } from "./names";
-import type { AuditAnswer, CallRow, CheckAnswer, DiffAnswer, FunctionBytes, GroupAnswer, HeapAnswer, PageMapRow, Rows } from "./types";
+import type {
+  AuditAnswer, CallRow, CheckAnswer, DiffAnswer, FindingRow, FunctionBytes, GroupAnswer, GroupProjection, HeapAnswer, Note, PageMapRow,
+  ProcessTotals, Projection, Release, Rows, Trend,
+} from "./types";
 
 /** A table of an answer, by columns. */
 export class Table<Row> {
@@ -108,6 +111,29 @@ export interface HeapData extends Common {
   left_out: Record<string, string>;
 }
 
+/** The rows of any table. */
+export type Cells = Rows<Record<string, unknown>>;
+
+/** Any answer, with the important parts of its text. */
+export interface AnswerData extends Common {
+  kind: "answer";
+  name: string;
+  answer: Record<string, unknown> & {
+    count?: number;
+    findings?: Rows<FindingRow>;
+    notes?: Rows<Note>;
+    trends?: Rows<Trend>;
+    releases?: Rows<Release>;
+    totals?: ProcessTotals;
+    group?: GroupAnswer["group"];
+    classes?: GroupAnswer["classes"];
+    projection?: Projection | GroupProjection | null;
+  };
+  verdicts: Rows<{ text: string; is_failure: boolean }>;
+  /** The figures and sentences below each heading. */
+  parts: Rows<{ heading: string; sentences: string[]; facts: [string, string, string][] }>;
+}
+
 const NO_ROWS = new Table<never>({ rows: 0, keys: [], texts: {}, values: {} }, []);
 
 /** Return the rows of an answer as a table; a member that is absent has no rows. */
@@ -127,7 +153,7 @@ export function written(answer: object): string {
 }
 
 /** The data of a report of any kind. */
-export type ReportData = AuditData | DiffData | GroupData | HeapData;
+export type ReportData = AnswerData | AuditData | DiffData | GroupData | HeapData;
 
 /** Read the data out of the report. */
 export async function readData(): Promise<ReportData> {

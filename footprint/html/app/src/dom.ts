@@ -36,6 +36,14 @@ export function section(id: string, title: string, ...children: Child[]): HTMLEl
   return el("section", { class: "section", id }, el("h2", {}, title), ...children);
 }
 
+/** Make an element of a drawing. */
+export function svg(tag: string, attributes: Record<string, string | number>, text = ""): SVGElement {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, String(value));
+  if (text) made.textContent = text;
+  return made;
+}
+
 /** Make the mark that shows how a figure is known. */
 export function evidenceMark(evidence: string | null | undefined): HTMLElement | null {
   return evidence ? el("span", { class: `evidence ${evidence}` }, evidence) : null;

@@ -39,7 +39,7 @@ export function asAudit(group: AuditAnswer | GroupAnswer): LedgerAnswer {
 }
 
 /** Make the section on the cost of a group. */
-export function groupCostSection({ group, projection, classes }: GroupAnswer, { store, count }: Page): HTMLElement {
+export function groupCostSection({ group, projection, classes }: Pick<GroupAnswer, "group" | "projection" | "classes">, { store, count }: Page): HTMLElement {
   const totals = totalsTable(group);
   const heading = el("h2", { id: "answer-title" }, "What it costs");
   if (projection === null) return el("section", { class: "answer", "aria-labelledby": "answer-title" }, heading, totals);

@@ -1,5 +1,6 @@
 // The reports by kind: their sections, in the order in which they are shown.
 
+import { answerReport } from "./answer";
 import { budgetsSection } from "./budgets";
 import { pageMapSection } from "./cells";
 import { changeSection, changeSections } from "./change";
@@ -16,6 +17,7 @@ import { printable } from "./names";
 import { librariesSection } from "./objects";
 import { makePage, type Page } from "./page";
 import type { Store } from "./store";
+import type { AuditAnswer } from "./types";
 
 /** Makes a part of the report; null where the answer has no data for it. */
 export type Part = () => Node | null;
@@ -99,6 +101,9 @@ function heapReport(data: HeapData, store: Store): Part[] {
   ];
 }
 
+// The answer about a program that was run is its audit.
+const isAudit = (answer: object): answer is AuditAnswer => "ledger" in answer;
+
 /** Return the parts of a report. */
 export function partsOf(data: ReportData, store: Store): Part[] {
   switch (data.kind) {
@@ -106,5 +111,7 @@ export function partsOf(data: ReportData, store: Store): Part[] {
     case "diff": return diffReport(data, store);
     case "group": return groupReport(data, store);
     case "heap": return heapReport(data, store);
+    case "answer": return isAudit(data.answer)
+      ? auditReport({ kind: "audit", audit: data.answer, variables: {}, warning: data.warning }, store) : answerReport(data, store);
   }
 }

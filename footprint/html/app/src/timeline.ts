@@ -1,6 +1,6 @@
 // Memory over time as a chart, in which a click chooses a moment.
 
-import { el, fill } from "./dom";
+import { el, fill, svg } from "./dom";
 import { printable } from "./names";
 import type { SnapshotRow } from "./types";
 import { formatBytes } from "./units";
@@ -29,13 +29,6 @@ export function formatTime(time: number, unit: string): string {
     if (found) return `${(value / found[0]).toFixed(2)} ${found[1]}${printable(name)}`;
   }
   return `${value % 1 ? value.toFixed(2) : value.toFixed(0)} ${printable(name)}`.trimEnd();
-}
-
-function svg(tag: string, attributes: Record<string, string | number>, text = ""): SVGElement {
-  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, String(value));
-  if (text) made.textContent = text;
-  return made;
 }
 
 /** The chart of the snapshots of a profile. */

@@ -656,6 +656,12 @@ export interface HeapTarget {
   by: string;
 }
 
+/** The history file. */
+export interface HistoryTarget {
+  /** The file. */
+  history: string;
+}
+
 /** One process of a group, before and now. */
 export interface MemberChange {
   /** What happened to it: to its private memory, where it is there on both sides. */
@@ -982,6 +988,22 @@ export interface Projection {
   limits: Rows<FitLimit>;
 }
 
+/** One release that was recorded. */
+export interface Release {
+  /** The program. */
+  program: string;
+  /** The name of the release: a version, or a commit. */
+  version: string;
+  /** Whether it is a commit. */
+  is_commit: boolean;
+  /** The time when it was made or audited (UTC); releases are in this order. */
+  time: string;
+  /** What was read: `prediction`, `smaps`, ... */
+  source: string;
+  /** The version of footprint that audited or recorded it. */
+  tool_version: string;
+}
+
 /** One line of the ledger. */
 export interface Row {
   /** The object's path as the kernel names it, or a name in brackets for what no file owns. */
@@ -1130,6 +1152,62 @@ export interface Tool {
   name: "footprint";
   /** Its version. */
   version: string;
+}
+
+/** The values of one figure of a program. */
+export interface Trend {
+  /** The program. */
+  program: string;
+  /** The figure. */
+  figure: string;
+  /** The owner that was asked for; null for the whole. */
+  owner: string | null;
+  /** What the values count. */
+  unit: FigureUnit;
+  /** One value for each release of the program, in the order of `releases`; null where it is not known. */
+  values: (number | null)[];
+  /** The first value that is known. */
+  first: number;
+  /** The last value that is known. */
+  last: number;
+  /** The last value less the first. */
+  change: number;
+  /** The largest change from one release to the next; null where nothing changed. */
+  largest_step: TrendStep | null;
+}
+
+/** The releases of programs, and how their figures changed. */
+export interface TrendAnswer {
+  /** The name and number of the format. Added members keep the number, a change of meaning raises it. */
+  schema: "footprint/1";
+  /** The program that wrote the answer. */
+  tool: Tool;
+  /** The verb that gave the answer. */
+  verb: "trend";
+  /** The `kernel` release and the `machine` of the host; empty where they are not known or do not matter. */
+  host: Record<string, string>;
+  /** The history file. */
+  target: HistoryTarget;
+  /** The releases, by program and in the order of time. */
+  releases: Rows<Release>;
+  /** The figures. */
+  trends: Rows<Trend>;
+  /** What the reader of the figures must know. */
+  notes: Rows<Note>;
+}
+
+/** The largest change of a figure between two releases that both know it. */
+export interface TrendStep {
+  /** The version before. */
+  before: string;
+  /** The version with the change. */
+  after: string;
+  /** The change. */
+  delta: number;
+  /** The owner whose part changed most in the same direction; null if owners do not make up the figure. */
+  owner: string | null;
+  /** The change of that owner's part. */
+  owner_delta: number;
 }
 
 /** The permission to exceed a budget for a time. */

@@ -1,0 +1,62 @@
+// The report of any answer: its most important lines, and its tables.
+
+import { costSection } from "./cost";
+import { table, type AnswerData, type Cells } from "./data";
+import { el, evidenceMark, plainTable, section } from "./dom";
+import { EVIDENCE } from "./evidence";
+import { findingsSection, notesSection } from "./findings";
+import { groupCostSection } from "./group";
+import { header } from "./header";
+import { makePage, type Page } from "./page";
+import type { Part } from "./reports";
+import { TABLES, type TableSpec } from "./sections";
+import type { Store } from "./store";
+import { tableTree } from "./tables";
+import { trendSections } from "./trend";
+import { kindLegend, treeView } from "./view";
+
+/** Return the parts of the report of an answer. */
+export function answerReport(data: AnswerData, store: Store): Part[] {
+  const { answer } = data;
+  const page = makePage(store, answer.projection?.count ?? answer.count ?? 1);
+  const shown = TABLES.filter(({ member }) => rowsOf(answer[member]).size);
+  return [
+    () => header(data.name, "", answer, data.name),
+    () => leadSection(data),
+    () => costOf(data, page),
+    () => (answer.trends ? trendSections(answer.releases, answer.trends) : null),
+    ...shown.map((spec) => () => tableSection(rowsOf(answer[spec.member]), spec, page)),
+    () => findingsSection("findings", "Findings", table(answer.findings), page, ""),
+    () => notesSection(table(answer.notes), data.warning),
+  ];
+}
+
+const rowsOf = (member: unknown) => table(member as Cells);
+
+function leadSection({ answer, verdicts, parts }: AnswerData): HTMLElement {
+  // A section has the figures of a cost, and the releases of a trend.
+  const told = answer.projection || answer.trends ? [] : table(parts).rows();
+  return el("section", { class: "answer", "aria-label": "The answer" },
+    ...table(verdicts).rows().map((one) => el("p", { class: one.is_failure ? "verdict wrong" : "verdict" }, one.text)),
+    ...told.flatMap(({ heading, sentences, facts }) => [
+      facts.length && heading ? el("h3", {}, heading) : null,
+      ...sentences.map((text) => el("p", {}, text)),
+      facts.length ? plainTable(["what", "how much", "known"], facts.map(([what, size, known]) => [
+        el("span", { class: "fact" }, what), size, EVIDENCE.some((one) => one === known) ? evidenceMark(known) : known]), heading) : null,
+    ]));
+}
+
+function costOf({ answer }: AnswerData, page: Page): HTMLElement | null {
+  const { projection, totals, group, classes } = answer;
+  if (projection && totals && "per_process_bytes" in projection) return costSection({ projection, totals }, page);
+  if (!group || (projection && !("per_group_bytes" in projection))) return null;
+  return groupCostSection({ group, projection: projection ?? null, classes: classes ?? [] }, page);
+}
+
+function tableSection(rows: ReturnType<typeof rowsOf>, spec: TableSpec, { store }: Page): HTMLElement {
+  const tree = tableTree(rows, spec);
+  const hasPicture = Boolean(spec.hasSum && spec.groups);
+  const made = section(spec.member, spec.title, treeView(store, spec.member, tree, spec.title, kindLegend(tree), hasPicture));
+  made.classList.add("flat");
+  return made;
+}

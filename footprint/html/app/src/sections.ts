@@ -1,0 +1,52 @@
+// How the tables of answers are shown, in the order of the report. What is not here is only in the JSON.
+
+/** A table of an answer. Members of a row that is an object are named as `projection.per_process_bytes`. */
+export interface TableSpec {
+  /** The member of the answer. */
+  member: string;
+  title: string;
+  /** The member that names a row; of several the first that is known. */
+  name: string[];
+  /** Rows that have these members in common are below one row. */
+  groups?: string[];
+  /** The members that are columns, and their headings; the first one sorts the table, and has bars. */
+  columns: [key: string, label: string][];
+  /** Whether the values of the first column add up to a whole. */
+  hasSum?: boolean;
+  /** Whether the rows stay in their order. */
+  isOrdered?: boolean;
+}
+
+export const TABLES: TableSpec[] = [
+  { member: "programs", title: "Programs", name: ["path"], columns: [
+    ["at_start_bytes", "At start"], ["floor_bytes", "Startup min"], ["ceiling_bytes", "Startup max"],
+    ["object_count", "Objects"], ["unused_bytes", "Unused"], ["unused", "Unused libraries"]] },
+  { member: "targets", title: "Side by side", name: ["target.name"], columns: [
+    ["projection.total_bytes", "All"], ["projection.per_process_bytes", "Each"], ["projection.shared_once_bytes", "Once"],
+    ["projection.count", "How many"], ["bits", "Bits"]] },
+  { member: "classes", title: "Processes that are alike", name: ["command"], columns: [
+    ["each_bytes", "One more"], ["least_bytes", "Least"], ["most_bytes", "Most"], ["all_bytes", "All"], ["pids", "PIDs"]] },
+  { member: "changes", title: "Owners that changed", name: ["owner"], columns: [
+    ["delta_bytes", "Change"], ["saved_bytes", "Saved"], ["before_bytes", "Before"], ["after_bytes", "After"],
+    ["old_bytes", "Before"], ["new_bytes", "After"]] },
+  { member: "diff", title: "Rows that changed", name: ["name", "section", "kind"], groups: ["owner"], columns: [
+    ["delta_bytes", "Change"], ["old_bytes", "Before"], ["new_bytes", "After"], ["status", "What"], ["section", "Section"]] },
+  { member: "libraries", title: "Objects", name: ["path"], columns: [
+    ["retained_bytes", "Leaves with it"], ["private_bytes", "Private"], ["floor_bytes", "Startup min"],
+    ["ceiling_bytes", "Startup max"], ["used_symbol_count", "Symbols used"], ["tls_bytes", "Each thread"]] },
+  { member: "missing", title: "Missing libraries", name: ["name"], columns: [["cause", "Why"]], isOrdered: true },
+  { member: "symbols", title: "Variables", name: ["name"], groups: ["file", "section"], hasSum: true, columns: [
+    ["size_bytes", "Size"], ["kind", "Kind"], ["binding", "Binding"], ["unit", "Source file"], ["type", "Type"]] },
+  { member: "sections", title: "Sections", name: ["section"], groups: ["file"], hasSum: true, columns: [
+    ["size_bytes", "Size"], ["named_bytes", "Named"], ["overlap_bytes", "Named twice"], ["kind", "Kind"]] },
+  { member: "origins", title: "Where it comes from", name: ["unit", "member", "object", "cause"], groups: ["file", "section"],
+    hasSum: true, columns: [["size_bytes", "Size"], ["named_bytes", "Named"], ["variable_count", "Variables"], ["object", "Object"]] },
+  { member: "duplicates", title: "Copies in one file", name: ["name"], groups: ["file"], hasSum: true, columns: [
+    ["waste_bytes", "Waste"], ["copy_count", "Copies"], ["size_bytes", "Size of one"], ["cost", "Costs"],
+    ["origin", "From a"], ["confidence", "Confidence"]] },
+  { member: "linked_twice", title: "Linked in twice", name: ["library", "symbols"], hasSum: true, columns: [
+    ["waste_bytes", "Waste"], ["copy_count", "Copies"], ["size_bytes", "Size of one"], ["files", "Files"]] },
+  { member: "mappings", title: "Mappings", name: ["name"], isOrdered: true, hasSum: true, columns: [
+    ["private_bytes", "Private"], ["shared_bytes", "Shared"], ["start_addr", "Start"], ["end_addr", "End"],
+    ["permissions", "May"], ["evidence", "Known"]] },
+];

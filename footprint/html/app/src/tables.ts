@@ -1,0 +1,84 @@
+// Any table of an answer as a tree table.
+
+import type { Table } from "./data";
+import { KIND_NAMES } from "./ledger";
+import { printable, shortened, shortOwners } from "./names";
+import type { TableSpec } from "./sections";
+import { sums, Tree, type Column } from "./tree";
+import { formatBytes, formatChange, grouped } from "./units";
+
+type Row = Record<string, unknown>;
+
+/** Build the tree of a table; the rows of a group are below it. */
+export function tableTree(rows: Table<Row>, spec: TableSpec): Tree {
+  const tree = new Tree();
+  tree.add(-1, `[all ${grouped(rows.size)}]`);
+  const groups = (spec.groups ?? []).map((key) => valuesOf(rows, key));
+  const names = spec.name.map((key) => valuesOf(rows, key));
+  const short = shortOwners([...groups, ...names].flatMap((column) => column.filter((one) => typeof one === "string")));
+  const places = new Map<string, number>();
+  const rowOf: (number | null)[] = [null];
+  const kinds = rows.column("kind").map((kind) => KIND_NAMES.indexOf(String(kind)));
+  const add = (parent: number, name: string, row: number | null) => {
+    const node = tree.add(parent, shortened(printable(short(name))), printable(name), row === null ? 0 : Math.max(0, kinds[row]));
+    rowOf[node] = row;
+    return node;
+  };
+  for (let row = 0; row < rows.size; row += 1) {
+    let parent = 0;
+    let path = "";
+    for (const column of groups) {
+      const name = textOf("", column[row]) || "[none]";
+      path += `\n${name}`;
+      let place = places.get(path);
+      if (place === undefined) places.set(path, (place = add(parent, name, null)));
+      parent = place;
+    }
+    add(parent, names.map((column) => textOf("", column[row])).find(Boolean) ?? "[no name]", row);
+  }
+  tree.columns = spec.columns.flatMap(([key, label], place) => {
+    const column = columnOf(tree, key, label, valuesOf(rows, key), rowOf, place === 0, Boolean(spec.hasSum));
+    return column ? [column] : [];
+  });
+  tree.sortedBy = spec.isOrdered ? -1 : 0;
+  return tree;
+}
+
+// Make a column; null where no row has a value. One that adds up gives the areas of the picture.
+function columnOf(
+  tree: Tree, key: string, label: string, values: unknown[], rowOf: (number | null)[], isFirst: boolean, isWhole: boolean,
+): Column | null {
+  if (values.every((value) => value === null || value === undefined || value === "")) return null;
+  const own = rowOf.map((row) => (row === null ? null : values[row]));
+  const isNumber = values.some((value) => typeof value === "number");
+  if (!isNumber || /addr$/.test(key)) {
+    return { key: `text-${key}`, label, value: (node) => textOf(key, own[node]), text: (node) => textOf(key, own[node]) };
+  }
+  const numbers = own.map((value) => (typeof value === "number" ? value : null));
+  const hasSum = isFirst && isWhole;
+  const shown = hasSum ? sums(tree, numbers) : numbers;
+  if (hasSum) shown.forEach((size, node) => (tree.areas[node] = Math.max(0, size ?? 0)));
+  const most = shown.reduce<number>((largest, size) => Math.max(largest, Math.abs(size ?? 0)), 0);
+  return {
+    key, label, value: (node) => shown[node], text: (node) => textOf(key, shown[node]),
+    order: /delta/.test(key) ? (node) => Math.abs(shown[node] ?? 0) : undefined,
+    share: isFirst && most ? (node) => Math.abs(shown[node] ?? 0) / most : undefined,
+  };
+}
+
+/** Return the values of a member, of rows that are objects also those within them. */
+function valuesOf(rows: Table<Row>, key: string): unknown[] {
+  const [first, ...rest] = key.split(".");
+  return rest.reduce<unknown[]>((values, name) => values.map((one) => (one as Row | null)?.[name]), rows.column(first));
+}
+
+function textOf(key: string, value: unknown): string {
+  if (value === null || value === undefined) return "";
+  if (typeof value === "number") {
+    if (/addr$/.test(key)) return `0x${value.toString(16)}`;
+    if (!/_bytes$/.test(key)) return grouped(value);
+    return /delta|saved/.test(key) ? formatChange(value) : value ? formatBytes(value) : "-";
+  }
+  if (Array.isArray(value)) return value.map((one) => textOf("", one)).join(", ");
+  return typeof value === "boolean" ? (value ? "yes" : "no") : typeof value === "string" ? value : JSON.stringify(value);
+}
