@@ -4,6 +4,7 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 from footprint import __version__
 from footprint.errors import FootprintError, UsageError
@@ -12,6 +13,7 @@ __all__ = ("EXIT_INTERRUPTED", "main")
 
 EXIT_WRONG_USE = 2
 EXIT_UNREADABLE = 3
+EXIT_INTERNAL = 70
 EXIT_INTERRUPTED = 130
 EXIT_BROKEN_PIPE = 141
 
@@ -20,12 +22,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and give its exit code.
 
     0 is fine, 1 findings or a budget exceeded, 2 wrong use, 3 an input that cannot be read, 4 a partial answer under
-    `--strict`, 5 a program that failed while it was run, 130 an interrupt, 141 a broken pipe.
+    `--strict`, 5 a program that failed while it was run, 70 a defect of footprint, 130 an interrupt, 141 a broken pipe.
     """
     # One answer, then the end: looking for cycles among a million facts that all live on only costs time.
     if arguments is None:
         gc.disable()
     words = list(sys.argv[1:] if arguments is None else arguments)
+    has_traceback = words[:1] == ["--debug"]
     try:
         if words == ["--version"]:
             # Asked by scripts, often: nothing else is imported for it.
@@ -33,22 +36,36 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 0
         from footprint.verbs.app import run
 
-        return run(words)
-    except FootprintError as error:
-        from footprint.formats.escape import printable
-
-        print(f"footprint: {printable(str(error))}", file=sys.stderr)  # noqa: T201 # errors go to stderr
-        return EXIT_WRONG_USE if isinstance(error, UsageError) else EXIT_UNREADABLE
-    except MemoryError:
-        print("footprint: there is not enough memory for the answer", file=sys.stderr)  # noqa: T201 # the same
-        return EXIT_UNREADABLE
+        return run(words[has_traceback:])
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
         # The reader has left. Python would complain once more when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_BROKEN_PIPE
+    except Exception as error:  # noqa: BLE001 # the last place where an error becomes a line and an exit code
+        return _report(error, has_traceback=has_traceback)
     finally:
         if arguments is None:
             # Nor is there anything to look for among them at exit.
             gc.freeze()
+
+
+def _report(error: Exception, *, has_traceback: bool) -> int:
+    """Write an error as one line, and return its exit code."""
+    from traceback import format_exception_only, print_exception  # only for errors
+
+    from footprint.formats.escape import printable
+
+    if isinstance(error, FootprintError):
+        code, text = EXIT_WRONG_USE if isinstance(error, UsageError) else EXIT_UNREADABLE, str(error)
+    elif isinstance(error, MemoryError):
+        code, text = EXIT_UNREADABLE, "there is not enough memory for the answer"
+    else:
+        kind = "".join(format_exception_only(error)).strip()
+        code, text = EXIT_INTERNAL, f"a defect of footprint: {kind}; `footprint --debug ...` shows where"
+    with suppress(OSError):
+        if has_traceback:
+            print_exception(error)
+        print(f"footprint: {printable(text)}", file=sys.stderr)  # noqa: T201 # errors go to stderr
+    return code

@@ -14,7 +14,7 @@ __all__ = ("app", "register", "run", "verb_names")
 
 _EPILOG = (
     "Exit codes: 0 fine, 1 findings or a budget exceeded, 2 wrong use, 3 an input that cannot be read, "
-    "4 a partial answer under --strict."
+    "4 a partial answer under --strict, 70 a defect of footprint."
 )
 
 app = typer.Typer(
@@ -69,6 +69,8 @@ def _options(
     _version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version, and exit.")
     ] = False,
+    # `footprint.cli` reads it: it must hold while verbs are imported, too.
+    _debug: Annotated[bool, typer.Option("--debug", help="As the first word: show where an error arose.")] = False,
 ) -> None:
     pass
 

@@ -145,6 +145,31 @@ def test_without_a_verb_the_help_is_shown_and_the_use_is_wrong(capfdbinary: Capt
 # --- exit codes and errors --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("error", [ValueError("line 1\nline 2"), RecursionError("too deep"), KeyError("a")])
+def test_a_defect_is_one_line_and_exit_code_70(
+    error: Exception, capfdbinary: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr("footprint.attribution.process_audit.total_up", fail)
+    code, out, told = call(capfdbinary, "audit", SLEEP)
+    assert (code, out, told.count("\n")) == (70, "", 1)
+    assert told.startswith(f"footprint: a defect of footprint: {type(error).__name__}: ")
+    code, out, told = call(capfdbinary, "--debug", "audit", SLEEP)
+    assert (code, out) == (70, "")
+    assert told.startswith("Traceback (most recent call last):\n")
+    assert "in audit_snapshot" in told
+
+
+def test_an_error_of_an_input_has_a_traceback_only_where_it_is_asked_for(capfdbinary: Captured) -> None:
+    assert call(capfdbinary, "audit", "missing") == (3, "", "footprint: missing: No such file or directory\n")
+    code, out, told = call(capfdbinary, "--debug", "audit", "missing")
+    assert (code, out) == (3, "")
+    assert told.startswith("Traceback")
+    assert told.endswith("footprint: missing: No such file or directory\n")
+
+
 @pytest.mark.parametrize(
     ("words", "cause"),
     [
