@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
+from itertools import chain
 from typing import Final, Self
 
 from footprint.errors import AccessError, Note
@@ -134,12 +135,12 @@ class LaunchedProgram:
             AccessError: Where the moment is its exit, and ptrace is not allowed.
             OSError: Where the fork fails.
         """
+        fill_standard_descriptors()
+        has_outputs = self._moment.pattern is not None or self._streams is not None
+        (opening, self._gate), (errors, errors_end), *output_pipes = _open_pipes(4 if has_outputs else 2)
+        outputs, ends = self._outputs_of(output_pipes)
         self._mask = set(signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals()))
         self._interrupts = set[int]((signal.SIGINT, *ENDING)) - self._mask
-        fill_standard_descriptors()
-        opening, self._gate = os.pipe()
-        errors, errors_end = os.pipe()
-        outputs, ends = self._output_pipes()
         try:
             self._fork(opening, errors_end, ends, self._mask)
         finally:
@@ -164,12 +165,12 @@ class LaunchedProgram:
         with suppress(BrokenPipeError):
             os.write(self._gate, b"\n")
 
-    def _output_pipes(self) -> tuple[list[tuple[int, Sink]], tuple[int, int]]:
-        """Open pipes for its output; return our ends with their receivers, and its ends."""
-        if self._moment.pattern is None and self._streams is None:
+    def _outputs_of(self, pipes: Sequence[tuple[int, int]]) -> tuple[list[tuple[int, Sink]], tuple[int, int]]:
+        """Return our ends of the pipes for its output with their receivers, and its ends."""
+        if not pipes:
             return [], (2, 2)
         to_output, to_errors = (pass_on, pass_on) if self._streams is None else self._streams[1:]
-        (output, output_end), (error, error_end) = os.pipe(), os.pipe()
+        (output, output_end), (error, error_end) = pipes
         return [(output, to_output), (error, to_errors)], (output_end, error_end)
 
     def _fork(self, opening: int, errors: int, outputs: tuple[int, int], mask: set[int]) -> None:
@@ -400,6 +401,22 @@ class LaunchedProgram:
             time.sleep(0.001)
         while any(ready in self._outputs for ready, _ in self._poll.poll(0)) and time.monotonic() < patience_end:
             self._turn(0)
+
+
+def _open_pipes(count: int) -> list[tuple[int, int]]:
+    """Open some pipes, or none of them.
+
+    Raises:
+        OSError: Where too many files are open.
+    """
+    opened: list[tuple[int, int]] = []
+    try:
+        opened.extend(os.pipe() for _ in range(count))
+    except OSError:
+        for descriptor in chain.from_iterable(opened):
+            os.close(descriptor)
+        raise
+    return opened
 
 
 def _empty(descriptor: int) -> bool:

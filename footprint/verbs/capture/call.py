@@ -61,9 +61,10 @@ def _opened(output: str) -> Iterator[IO[bytes]]:
         with whole_file(output, mode=0o600) as file:
             yield file
         return
-    if sys.stdout.isatty():
+    if sys.stdout is not None and sys.stdout.isatty():
         raise UsageError("a capture cannot be printed on a terminal: name a file with -o")
+    from footprint.verbs.output import emit  # noqa: PLC0415 # a file needs none of it
+
     held = io.BytesIO()
     yield held
-    sys.stdout.buffer.write(held.getvalue())
-    sys.stdout.buffer.flush()
+    emit(held.getvalue(), "-")
