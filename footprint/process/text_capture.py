@@ -82,7 +82,10 @@ def read_text_capture(text: bytes, source: str, build_id_of_start: BuildIdOfStar
     head, *parts = text.split(b"\n" + first[2] + b" ")
     if not parts or parts[-1].rstrip() != b"end":
         raise InputError(source, "the capture is cut: its last line is missing", len(text))
-    host = dict(line.decode("utf-8", "replace").split(" ", 1) for line in head.split(b"\n")[1:] if b" " in line)
+    told = dict(line.decode("utf-8", "replace").split(" ", 1) for line in head.split(b"\n")[1:] if b" " in line)
+    if missing := {"kernel", "machine"} - told.keys():
+        raise InputError(source, f"the capture is damaged: its first lines have no {min(missing)}", 0)
+    host = {key: told[key] for key in ("kernel", "machine")}
     by_pid: dict[int, Texts] = {}
     for part in parts[:-1]:
         title, _, body = part.partition(b"\n")

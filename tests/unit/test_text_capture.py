@@ -99,6 +99,12 @@ def test_each_open_description_is_there_once_with_its_kind_and_what_it_holds() -
     assert (epoll.kind, epoll.inode, epoll.watch_count) == (OpenFileKind.EPOLL, 5, 2)
 
 
+@pytest.mark.parametrize("line", [b"kernel 6.1.0\n", b"machine x86_64\n"])
+def test_a_capture_that_does_not_tell_its_kernel_or_machine_is_damaged(line: bytes) -> None:
+    with pytest.raises(InputError, match=f"its first lines have no {line.split()[0].decode()}"):
+        read(TEXT.replace(line, b""))
+
+
 def test_what_a_command_line_holds_begins_no_text() -> None:
     assert read(TEXT).command == "demo --file \n0b12-7 4712 smaps\n".rstrip("\n")
 
