@@ -35,16 +35,22 @@ __all__ = (
     "soname_of",
 )
 
-_VERSION_IN_NAME: Final = re.compile(r"[-.]?[0-9][0-9.]*(?=\.so\b|$)|(?<=\.so)[.0-9]+$|(?<=\.cpython-)[0-9]+")
-
-
-_VERSION_OF_PROGRAM: Final = re.compile(r"(?:[-._]v?[0-9]+)+$")
+# A number is looked at from its first digit only, and a version from its end: names may be very long.
+_VERSION_IN_NAME: Final = re.compile(
+    r"(?:-|(?<![0-9.])\.*)[0-9][0-9.]*(?=\.so\b|$)|(?<=\.so)[.0-9]+$|(?<=\.cpython-)[0-9]+"
+)
+_REVERSED_VERSION: Final = re.compile(r"(?:[0-9]+v?[-._])*")
 _VERSION_PAST_SONAME: Final = re.compile(r"(?<=\.so)(\.[0-9]+)(?:\.[0-9]+)+$")
 
 
 def is_same_program(name: str, other: str) -> bool:
     """Return whether two file names are those of one program, apart from its version."""
-    return _VERSION_OF_PROGRAM.sub("", name) == _VERSION_OF_PROGRAM.sub("", other)
+    return _without_version(name) == _without_version(other)
+
+
+def _without_version(name: str) -> str:
+    found = _REVERSED_VERSION.match(name[::-1])
+    return name[: len(name) - found.end()] if found else name
 
 
 def soname_of(owner: str, audit: "Audited") -> str:
