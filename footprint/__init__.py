@@ -141,5 +141,9 @@ def __getattr__(name: str) -> object:
     from importlib import import_module  # noqa: PLC0415 # not for `import footprint` itself
 
     found = getattr(import_module(_HOMES.get(name, f"footprint.verbs.{name}.call")), name)
+    if not isinstance(found, type):
+        from footprint.limits import answer  # noqa: PLC0415 # as above
+
+        found = answer(found)
     globals()[name] = found
     return found

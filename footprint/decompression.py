@@ -7,11 +7,11 @@ from importlib import import_module
 from typing import IO, Any, Final, cast
 
 from footprint.errors import InputError, UnsupportedError
+from footprint.limits import unpacked
 
 __all__ = ("PIECE_BYTES", "is_compressed", "lines_of", "pieces_of", "texts_of", "whole_of", "zstd_module")
 
 PIECE_BYTES: Final = 1 << 18
-_MOST_INFLATED_BYTES: Final = 2 << 30
 _MOST_LINE_BYTES: Final = 16 << 20
 _KEPT_BYTES: Final = 4 << 20
 _GZIP, _BZIP2, _XZ, _ZSTD = b"\x1f\x8b", b"BZh", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd"
@@ -45,10 +45,16 @@ def pieces_of(data: bytes | memoryview, source: str) -> Iterator[bytes]:
     """Read a text in pieces of limited size; gzip, bzip2, xz and zstd are decompressed on the way.
 
     Raises:
-        InputError: Where compressed data is damaged, or larger than any profile once decompressed.
+        InputError: Where compressed data is damaged.
+        LimitError: Where it is larger than the limits allow once decompressed.
         UnsupportedError: Where this Python cannot decompress zstd or xz.
     """
-    view = memoryview(data)
+    if not is_compressed(data):
+        return _plain(memoryview(data))
+    return unpacked(_unpacked(memoryview(data), source), len(data), source)
+
+
+def _unpacked(view: memoryview, source: str) -> Iterator[bytes]:
     start = bytes(view[:_START_BYTES])
     if start.startswith(_GZIP):
         import gzip  # noqa: PLC0415 # most texts are not compressed
@@ -60,9 +66,7 @@ def pieces_of(data: bytes | memoryview, source: str) -> Iterator[bytes]:
         return _inflated(cast("IO[bytes]", bz2.BZ2File(cast("IO[bytes]", _View(view)))), source)
     if start.startswith(_XZ):
         return _unpacked_xz(view, source)
-    if start.startswith(_ZSTD):
-        return _inflated(_zstd_file(view, source), source)
-    return _plain(view)
+    return _inflated(_zstd_file(view, source), source)
 
 
 def _plain(view: memoryview) -> Iterator[bytes]:
@@ -79,7 +83,7 @@ def _unpacked_xz(view: memoryview, source: str) -> Iterator[bytes]:
         import lzma  # noqa: PLC0415 # few files are compressed so, and some builds of Python have no lzma
     except ImportError:
         raise UnsupportedError(source, "compressed with xz, and this Python has no lzma", 0) from None
-    total_bytes, rest = 0, view
+    rest = view
     while rest:
         unpacker = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_MOST_XZ_MEMORY_BYTES)
         while not unpacker.eof:
@@ -90,18 +94,11 @@ def _unpacked_xz(view: memoryview, source: str) -> Iterator[bytes]:
                 piece = unpacker.decompress(bytes(given), PIECE_BYTES)
             except lzma.LZMAError as error:
                 raise InputError(source, f"the compressed data is damaged: {error}") from error
-            total_bytes += len(piece)
-            _check_size(total_bytes, source)
             yield piece
         # Another stream may follow, after zeros.
         rest = view[len(view) - len(rest) - len(unpacker.unused_data) :]
         begin = bytes(rest[:PIECE_BYTES])
         rest = rest[len(begin) - len(begin.lstrip(b"\0")) :]
-
-
-def _check_size(total_bytes: int, source: str) -> None:
-    if total_bytes > _MOST_INFLATED_BYTES:
-        raise InputError(source, f"it decompresses to more than {_MOST_INFLATED_BYTES:,} bytes")
 
 
 def _zstd_file(view: memoryview, source: str) -> IO[bytes]:
@@ -161,7 +158,6 @@ def _is_whole_zstd(view: memoryview) -> bool:
 def _inflated(file: IO[bytes], source: str) -> Iterator[bytes]:
     import zlib  # noqa: PLC0415 # most texts are not compressed
 
-    total_bytes = 0
     while True:
         try:
             piece = file.read(PIECE_BYTES)
@@ -174,8 +170,6 @@ def _inflated(file: IO[bytes], source: str) -> Iterator[bytes]:
             raise InputError(source, f"the compressed data is damaged: {error}") from error
         if not piece:
             return
-        total_bytes += len(piece)
-        _check_size(total_bytes, source)
         yield piece
 
 

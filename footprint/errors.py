@@ -3,6 +3,7 @@
 FootprintError
 ├── InputError        the input cannot be read as what it claims to be: file, offset, cause
 │   ├── UnsupportedError  it is valid, but footprint does not handle it
+│   ├── LimitError        it makes more work than the limits allow
 │   └── UnbalancedError   the rows made of it do not add up to its totals
 ├── AccessError       the system refuses: permission, or the process is gone
 └── UsageError        the question is wrong: a bare "M", an unknown target
@@ -14,7 +15,16 @@ from typing import Annotated, NamedTuple
 
 from footprint.members import Pattern
 
-__all__ = ("AccessError", "FootprintError", "InputError", "Note", "UnbalancedError", "UnsupportedError", "UsageError")
+__all__ = (
+    "AccessError",
+    "FootprintError",
+    "InputError",
+    "LimitError",
+    "Note",
+    "UnbalancedError",
+    "UnsupportedError",
+    "UsageError",
+)
 
 
 class FootprintError(Exception):
@@ -50,6 +60,13 @@ class InputError(FootprintError):
 
 class UnsupportedError(InputError):
     """A valid input of a kind that footprint does not handle."""
+
+
+class LimitError(InputError):
+    """Input that makes more work than the limits of one answer allow."""
+
+    def __init__(self, file: str, cause: str, name: str, more: str) -> None:
+        super().__init__(file, f"{cause}; raise it with --limits {name}={more.replace(' ', '')}")
 
 
 class UnbalancedError(InputError, ValueError):

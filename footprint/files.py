@@ -1,22 +1,26 @@
 """Opens inputs, which may be any file."""
 
 import errno
+import io
 import mmap
 import os
 import stat
 import sys
+from collections.abc import Callable
 
 from footprint.errors import AccessError, InputError
+from footprint.limits import draw_bytes
+from footprint.map_guard import watch_map
+from footprint.roots import open_path
 
 __all__ = ("StrPath", "map_descriptor", "open_input", "read_all", "text_of")
 
 StrPath = str | os.PathLike[str]
 
-# Texts beyond this are no memory map of one process; large ELF files are mapped, not read, and have no such limit.
-MOST_TEXT_BYTES = 2 << 30
-# Where a file is truncated while it is mapped (by a linker or `cp`), reading the map kills the reader. So files that
-# are not large are read instead, which takes no longer.
+# Reading such files takes no longer than mapping them, and they may change meanwhile.
 _MOST_READ_BYTES = 8 << 20
+_CHUNK_BYTES = 1 << 20
+_HEAD_BYTES = 1 << 16
 _KEPT_DESCRIPTORS = 64
 # Files that are read because few descriptors are left stay in memory. Most files of programs are far smaller.
 _MOST_COPIED_BYTES = 256 << 20
@@ -25,21 +29,26 @@ _LONGEST_WAIT_SECONDS = 2
 _WAIT_SECONDS = 0.05
 
 
-def open_input(path: str) -> bytes | memoryview:
+def open_input(path: str, check: Callable[[bytes], None] | None = None) -> bytes | memoryview:
     """Open a file as bytes: what it holds, or a view of a memory map of a large one; `-` is standard input.
 
     A device is never read: reading may block or have an effect. A named pipe is given two seconds to get a writer.
 
+    Args:
+        path: The file.
+        check: Is given the beginning of a pipe, and raises an error where it is not worth to read on.
+
     Raises:
         AccessError: Where it cannot be opened.
-        InputError: Where it is not a file, is a pipe without writer, or is longer than any text that footprint reads.
+        InputError: Where it is not a file, or is a pipe without writer.
+        LimitError: Where it is a pipe with more bytes than the limits allow.
     """
     if path == "-":
         if sys.stdin is None:
             raise AccessError("standard input", "it is closed")
-        return read_all(sys.stdin.fileno(), "standard input")
+        return read_all(sys.stdin.fileno(), "standard input", check=check)
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK)
+        descriptor = open_path(path, os.O_RDONLY | os.O_NOCTTY | os.O_NONBLOCK)
     except (OSError, ValueError) as error:
         cause = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise AccessError(path, cause) from error
@@ -48,10 +57,10 @@ def open_input(path: str) -> bytes | memoryview:
         mode = facts.st_mode
         if stat.S_ISREG(mode):
             if facts.st_size <= _MOST_READ_BYTES:
-                return memoryview(read_all(descriptor, path))
+                return memoryview(read_all(descriptor, path, facts.st_size))
             return map_descriptor(descriptor, path)
         if stat.S_ISFIFO(mode):
-            return _begin_pipe(descriptor, path) + read_all(descriptor, path)
+            return _begin_pipe(descriptor, path) + read_all(descriptor, path, check=check)
         raise InputError(path, "it is a directory" if stat.S_ISDIR(mode) else "it is neither a file nor a pipe")
     finally:
         os.close(descriptor)
@@ -89,13 +98,15 @@ def map_descriptor(descriptor: int, name: str) -> bytes | memoryview:
 
     Raises:
         AccessError: Where it can be neither mapped nor read.
-        InputError: Where it cannot be mapped, and is longer than any text that footprint reads.
+        LimitError: Where it cannot be mapped, and is longer than the limits allow.
     """
     try:
         size_bytes = os.fstat(descriptor).st_size
         if size_bytes == 0 or (size_bytes <= _MOST_COPIED_BYTES and not _has_descriptors_left(descriptor)):
-            return read_all(descriptor, name)
-        return memoryview(mmap.mmap(descriptor, 0, prot=mmap.PROT_READ))
+            return read_all(descriptor, name, size_bytes)
+        mapped = mmap.mmap(descriptor, 0, prot=mmap.PROT_READ)
+        watch_map(mapped, name)
+        return memoryview(mapped)
     except (OSError, ValueError) as error:
         if isinstance(error, OSError) and error.errno == errno.ENODEV:
             return read_all(descriptor, name)
@@ -117,27 +128,36 @@ def text_of(data: bytes | memoryview, name: str) -> bytes:
     """Return a whole input as a text.
 
     Raises:
-        InputError: Where it is longer than the cap.
+        LimitError: Where it is longer than the limits allow.
     """
-    if len(data) > MOST_TEXT_BYTES:
-        raise InputError(name, "longer than any text that footprint reads", MOST_TEXT_BYTES)
+    if isinstance(data, bytes):
+        return data
+    draw_bytes(len(data), name)
     return bytes(data)
 
 
-def read_all(descriptor: int, name: str) -> bytes:
-    """Read to the end, up to the cap on texts.
+def read_all(descriptor: int, name: str, size_bytes: int = 0, check: Callable[[bytes], None] | None = None) -> bytes:
+    """Read to the end.
+
+    Args:
+        descriptor: The open file.
+        name: Its name for errors.
+        size_bytes: The size of a file that the disk bounds; more than that is drawn from the budget.
+        check: Is given the beginning, and raises an error where it is not worth to read on.
 
     Raises:
         AccessError: Where reading fails.
-        InputError: Where there is more than the cap.
+        LimitError: Where there is more than the limits allow.
     """
-    chunks, total_bytes = [], 0
+    read = io.BytesIO()
     try:
-        while chunk := os.read(descriptor, 1 << 20):
-            chunks.append(chunk)
-            total_bytes += len(chunk)
-            if total_bytes > MOST_TEXT_BYTES:
-                raise InputError(name, "longer than any text that footprint reads", MOST_TEXT_BYTES)
+        while chunk := os.read(descriptor, _CHUNK_BYTES):
+            before_bytes = read.tell()
+            after_bytes = before_bytes + read.write(chunk)
+            draw_bytes(max(0, after_bytes - max(before_bytes, size_bytes)), name)
+            if check is not None and after_bytes >= _HEAD_BYTES:
+                check(read.getvalue())
+                check = None
     except OSError as error:
         raise AccessError(name, error.strerror or str(error)) from error
-    return b"".join(chunks)
+    return read.getvalue()

@@ -31,9 +31,9 @@ _footprint() {
             values='audit run whatif symbols libraries duplicates maps heap project diff check init record trend capture explain doctor'
             ;;
         audit)
-            options='-n --count --all --findings --heap --heap-at --alloc-fn --binary --by --top --fail-on --pid --root --page-size --tree --name --cgroup --unit --container --debug-dir --debuginfod --no-debug-files --reproducible --html -o --output --format --table --json --color -q --quiet -v --verbose --strict -h --help'
+            options='-n --count --all --findings --heap --heap-at --alloc-fn --binary --by --top --fail-on --pid --root --page-size --tree --name --cgroup --unit --container --debug-dir --debuginfod --no-debug-files --reproducible --html -o --output --format --table --json --color -q --quiet -v --verbose --strict --limits -h --help'
             case $prev in
-                -n | --count | --heap-at | --alloc-fn | --top | --fail-on | --pid | --page-size | --tree | --name | --cgroup | --unit | --container | --table) kind=none ;;
+                -n | --count | --heap-at | --alloc-fn | --top | --fail-on | --pid | --page-size | --tree | --name | --cgroup | --unit | --container | --table | --limits) kind=none ;;
                 --heap | --binary | --html | -o | --output) kind=file ;;
                 --by) kind=none values='owner kind section symbol' ;;
                 --root | --debug-dir) kind=folder ;;
@@ -42,9 +42,9 @@ _footprint() {
             esac
             ;;
         run)
-            options='--when --when-output --timeout --starts --follow --massif --massif-out --massif-timeout --expect-exit --allow -n --count --by --top --html -o --output --format --table --json --color -q --quiet -v --verbose --strict -h --help'
+            options='--when --when-output --timeout --starts --follow --massif --massif-out --massif-timeout --expect-exit --allow -n --count --by --top --html -o --output --format --table --json --color -q --quiet -v --verbose --strict --limits -h --help'
             case $prev in
-                --when | --when-output | --timeout | --starts | --massif-timeout | --expect-exit | --allow | -n | --count | --top | --table) kind=none ;;
+                --when | --when-output | --timeout | --starts | --massif-timeout | --expect-exit | --allow | -n | --count | --top | --table | --limits) kind=none ;;
                 --massif-out | --html | -o | --output) kind=file ;;
                 --by) kind=none values='owner kind section symbol' ;;
                 --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof dot html' ;;
@@ -52,21 +52,21 @@ _footprint() {
             esac
             ;;
         whatif)
-            options='--drop --with --when --when-output --timeout --starts --force --expect-exit --allow -n --count --top --html -o --output --format --table --json --color -q --quiet -v --verbose --strict -h --help'
+            options='--drop --with --when --when-output --timeout --starts --force --expect-exit --allow -n --count --top --html -o --output --format --table --json --color -q --quiet -v --verbose --strict --limits -h --help'
             case $prev in
-                --drop | --with | --when | --when-output | --timeout | --starts | --expect-exit | --allow | -n | --count | --top | --table) kind=none ;;
+                --drop | --with | --when | --when-output | --timeout | --starts | --expect-exit | --allow | -n | --count | --top | --table | --limits) kind=none ;;
                 --html | -o | --output) kind=file ;;
                 --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof dot html' ;;
                 --color) kind=none values='auto always never' ;;
             esac
             ;;
         symbols)
-            options='--map --by --kind --local --global --min-size --name --source --sort --top --debug-dir --debuginfod --no-debug-files --html -o --output --format --table --json --color -q --quiet -v --verbose --strict -h --help'
+            options='--map --by --kind --local --global --min-size --name --source --sort --top --debug-dir --debuginfod --no-debug-files --html -o --output --format --table --json --color -q --quiet -v --verbose --strict --limits -h --help'
             case $prev in
                 --map | --html | -o | --output) kind=file ;;
                 --by) kind=none values='symbol file section' ;;
                 --kind) kind=none values='data bss relro tls' ;;
-                --min-size | --name | --top | --table) kind=none ;;
+                --min-size | --name | --top | --table | --limits) kind=none ;;
                 --sort) kind=none values='size address name' ;;
                 --debug-dir) kind=folder ;;
                 --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof dot html' ;;
@@ -74,9 +74,9 @@ _footprint() {
             esac
             ;;
         libraries)
-            options='--tree --depth --why -n --count --root --page-size --sort --top --fail-on --html -o --output --format --table --json --color -q --quiet -v --verbose --strict -h --help'
+            options='--tree --depth --why -n --count --root --page-size --sort --top --fail-on --html -o --output --format --table --json --color -q --quiet -v --verbose --strict --limits -h --help'
             case $prev in
-                --depth | --why | -n | --count | --page-size | --top | --fail-on | --table) kind=none ;;
+                --depth | --why | -n | --count | --page-size | --top | --fail-on | --table | --limits) kind=none ;;
                 --root) kind=folder ;;
                 --sort) kind=none values='load retained floor users name' ;;
                 --html | -o | --output) kind=file ;;
@@ -85,9 +85,9 @@ _footprint() {
             esac
             ;;
         duplicates)
-            options='-n --count --top --fail-on --debug-dir --debuginfod --no-debug-files --html -o --output --format --table --json --color -q --quiet -v --verbose --strict -h --help'
+            options='-n --count --top --fail-on --debug-dir --debuginfod --no-debug-files --html -o --output --format --table --json --color -q --quiet -v --verbose --strict --limits -h --help'
             case $prev in
-                -n | --count | --top | --fail-on | --table) kind=none ;;
+                -n | --count | --top | --fail-on | --table | --limits) kind=none ;;
                 --debug-dir) kind=folder ;;
                 --html | -o | --output) kind=file ;;
                 --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof dot html' ;;
@@ -95,9 +95,9 @@ _footprint() {
             esac
             ;;
         maps)
-            options='--pid --root --html -o --output --format --table --json --color -q --quiet -v --verbose --strict -h --help'
+            options='--pid --root --html -o --output --format --table --json --color -q --quiet -v --verbose --strict --limits -h --help'
             case $prev in
-                --pid | --table) kind=none ;;
+                --pid | --table | --limits) kind=none ;;
                 --root) kind=folder ;;
                 --html | -o | --output) kind=file ;;
                 --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof dot html' ;;
@@ -105,9 +105,9 @@ _footprint() {
             esac
             ;;
         heap)
-            options='--at --by --sort --threshold --alloc-fn --allocators --binary --root --top --fail-on --debug-dir --debuginfod --no-debug-files --html -o --output --format --table --json --color -q --quiet -v --verbose --strict -h --help'
+            options='--at --by --sort --threshold --alloc-fn --allocators --binary --root --top --fail-on --debug-dir --debuginfod --no-debug-files --html -o --output --format --table --json --color -q --quiet -v --verbose --strict --limits -h --help'
             case $prev in
-                --at | --threshold | --alloc-fn | --top | --fail-on | --table) kind=none ;;
+                --at | --threshold | --alloc-fn | --top | --fail-on | --table | --limits) kind=none ;;
                 --by) kind=none values='owner function tree callers growth' ;;
                 --sort) kind=none values='allocated blocks temporary lifetime read written leaked' ;;
                 --binary | --html | -o | --output) kind=file ;;
@@ -117,9 +117,9 @@ _footprint() {
             esac
             ;;
         project)
-            options='-n --count --memory --reserve --limit --model --tree --name --cgroup --unit --container --workers --pid --root --html -o --output --format --table --json --color -q --quiet --strict -h --help'
+            options='-n --count --memory --reserve --limit --model --tree --name --cgroup --unit --container --workers --pid --root --html -o --output --format --table --json --color -q --quiet --strict --limits -h --help'
             case $prev in
-                -n | --count | --memory | --reserve | --limit | --tree | --name | --cgroup | --unit | --container | --workers | --pid | --table) kind=none ;;
+                -n | --count | --memory | --reserve | --limit | --tree | --name | --cgroup | --unit | --container | --workers | --pid | --table | --limits) kind=none ;;
                 --model) kind=none values='exec fork threads' ;;
                 --root) kind=folder ;;
                 --html | -o | --output) kind=file ;;
@@ -128,9 +128,9 @@ _footprint() {
             esac
             ;;
         diff)
-            options='-n --count --top --binary --pid --root --map --tree --name --cgroup --unit --container --debug-dir --debuginfod --no-debug-files --html -o --output --format --table --json --color -q --quiet -v --verbose --strict -h --help'
+            options='-n --count --top --binary --pid --root --map --tree --name --cgroup --unit --container --debug-dir --debuginfod --no-debug-files --html -o --output --format --table --json --color -q --quiet -v --verbose --strict --limits -h --help'
             case $prev in
-                -n | --count | --top | --pid | --tree | --name | --cgroup | --unit | --container | --table) kind=none ;;
+                -n | --count | --top | --pid | --tree | --name | --cgroup | --unit | --container | --table | --limits) kind=none ;;
                 --binary | --map | --html | -o | --output) kind=file ;;
                 --root | --debug-dir) kind=folder ;;
                 --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof dot html' ;;
@@ -138,63 +138,64 @@ _footprint() {
             esac
             ;;
         check)
-            options='--config --update-baseline --propose --pid --root --map --tree --name --cgroup --unit --container --debug-dir --debuginfod --no-debug-files -o --output --format --html --table --json --color -q --quiet --strict -h --help'
+            options='--config --update-baseline --propose --pid --root --map --tree --name --cgroup --unit --container --debug-dir --debuginfod --no-debug-files -o --output --format --html --table --json --color -q --quiet --strict --limits -h --help'
             case $prev in
                 --config | --map | -o | --output | --html) kind=file ;;
-                --pid | --tree | --name | --cgroup | --unit | --container | --table) kind=none ;;
+                --pid | --tree | --name | --cgroup | --unit | --container | --table | --limits) kind=none ;;
                 --root | --debug-dir) kind=folder ;;
                 --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof dot html' ;;
                 --color) kind=none values='auto always never' ;;
             esac
             ;;
         init)
-            options='--folder --ci --when --when-output -h --help'
+            options='--folder --ci --when --when-output --limits -h --help'
             case $prev in
                 --folder) kind=folder ;;
-                --ci | --when | --when-output) kind=none ;;
+                --ci | --when | --when-output | --limits) kind=none ;;
             esac
             ;;
         record)
-            options='--history --version --commit --program --time --pid --tree --name --cgroup --unit --container -o --output --format --table --json --color -q --quiet --strict -h --help'
+            options='--history --version --commit --program --time --pid --tree --name --cgroup --unit --container -o --output --format --table --json --color -q --quiet --strict --limits -h --help'
             case $prev in
                 --history | -o | --output) kind=file ;;
-                --version | --commit | --program | --time | --pid | --tree | --name | --cgroup | --unit | --container | --table) kind=none ;;
+                --version | --commit | --program | --time | --pid | --tree | --name | --cgroup | --unit | --container | --table | --limits) kind=none ;;
                 --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof dot html' ;;
                 --color) kind=none values='auto always never' ;;
             esac
             ;;
         trend)
-            options='--history --program --figure --owner --last --html -o --output --format --table --json --color -q --quiet --strict -h --help'
+            options='--history --program --figure --owner --last --html -o --output --format --table --json --color -q --quiet --strict --limits -h --help'
             kind=none
             case $prev in
                 --history | --html | -o | --output) kind=file ;;
-                --program | --figure | --owner | --last | --table) kind=none ;;
+                --program | --figure | --owner | --last | --table | --limits) kind=none ;;
                 --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof dot html' ;;
                 --color) kind=none values='auto always never' ;;
             esac
             ;;
         capture)
-            options='-o --output --script --freeze -q --quiet --strict -h --help'
+            options='-o --output --script --freeze -q --quiet --strict --limits -h --help'
             case $prev in
                 -o | --output) kind=file ;;
+                --limits) kind=none ;;
             esac
             ;;
         explain)
-            options='-o --output --format --table --json --color -h --help'
+            options='-o --output --format --table --json --color --limits -h --help'
             case $prev in
                 -o | --output) kind=file ;;
                 --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof dot html' ;;
-                --table) kind=none ;;
+                --table | --limits) kind=none ;;
                 --color) kind=none values='auto always never' ;;
             esac
             ;;
         doctor)
-            options='--calibrate -o --output --format --table --json --color -q --quiet -h --help'
+            options='--calibrate -o --output --format --table --json --color -q --quiet --limits -h --help'
             kind=none
             case $prev in
                 -o | --output) kind=file ;;
                 --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof dot html' ;;
-                --table) kind=none ;;
+                --table | --limits) kind=none ;;
                 --color) kind=none values='auto always never' ;;
             esac
             ;;

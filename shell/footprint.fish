@@ -62,6 +62,7 @@ complete -c footprint -n '__footprint_has_verb audit' -l color -x -a 'auto alway
 complete -c footprint -n '__footprint_has_verb audit' -s q -l quiet -d 'Only the last line, which has the main result.'
 complete -c footprint -n '__footprint_has_verb audit' -s v -l verbose -d 'Whole paths and linker names.'
 complete -c footprint -n '__footprint_has_verb audit' -l strict -d 'Exit with 4 if notes say that the answer is partial.'
+complete -c footprint -n '__footprint_has_verb audit' -l limits -x -d 'Allow more work, such as bytes=4GiB,entries=5000000,seconds=3600; each may be absent.'
 complete -c footprint -n '__footprint_has_verb audit' -s h -l help -d 'Show the help, and exit.'
 
 complete -c footprint -n '__footprint_has_verb run' -l when -x -d 'exit, settled, peak, or a time such as 2.5s.'
@@ -86,6 +87,7 @@ complete -c footprint -n '__footprint_has_verb run' -l color -x -a 'auto always 
 complete -c footprint -n '__footprint_has_verb run' -s q -l quiet -d 'Only the last line, which has the main result.'
 complete -c footprint -n '__footprint_has_verb run' -s v -l verbose -d 'Whole paths and linker names.'
 complete -c footprint -n '__footprint_has_verb run' -l strict -d 'Exit with 4 if notes say that the answer is partial.'
+complete -c footprint -n '__footprint_has_verb run' -l limits -x -d 'Allow more work, such as bytes=4GiB,entries=5000000,seconds=3600; each may be absent.'
 complete -c footprint -n '__footprint_has_verb run' -s h -l help -d 'Show the help, and exit.'
 
 complete -c footprint -n '__footprint_has_verb whatif' -l drop -x -d 'A library that nobody uses; repeatable.'
@@ -108,6 +110,7 @@ complete -c footprint -n '__footprint_has_verb whatif' -l color -x -a 'auto alwa
 complete -c footprint -n '__footprint_has_verb whatif' -s q -l quiet -d 'Only the last line, which has the main result.'
 complete -c footprint -n '__footprint_has_verb whatif' -s v -l verbose -d 'Whole paths and linker names.'
 complete -c footprint -n '__footprint_has_verb whatif' -l strict -d 'Exit with 4 if notes say that the answer is partial.'
+complete -c footprint -n '__footprint_has_verb whatif' -l limits -x -d 'Allow more work, such as bytes=4GiB,entries=5000000,seconds=3600; each may be absent.'
 complete -c footprint -n '__footprint_has_verb whatif' -s h -l help -d 'Show the help, and exit.'
 
 complete -c footprint -n '__footprint_has_verb symbols' -l map -r -F -d 'The map of the link (-Wl,-Map=FILE): bfd, gold, lld, mold.'
@@ -132,6 +135,7 @@ complete -c footprint -n '__footprint_has_verb symbols' -l color -x -a 'auto alw
 complete -c footprint -n '__footprint_has_verb symbols' -s q -l quiet -d 'Only the last line, which has the main result.'
 complete -c footprint -n '__footprint_has_verb symbols' -s v -l verbose -d 'Whole paths and linker names.'
 complete -c footprint -n '__footprint_has_verb symbols' -l strict -d 'Exit with 4 if notes say that the answer is partial.'
+complete -c footprint -n '__footprint_has_verb symbols' -l limits -x -d 'Allow more work, such as bytes=4GiB,entries=5000000,seconds=3600; each may be absent.'
 complete -c footprint -n '__footprint_has_verb symbols' -s h -l help -d 'Show the help, and exit.'
 
 complete -c footprint -n '__footprint_has_verb libraries' -l tree -d 'Who brings whom in, instead of the load order.'
@@ -152,6 +156,7 @@ complete -c footprint -n '__footprint_has_verb libraries' -l color -x -a 'auto a
 complete -c footprint -n '__footprint_has_verb libraries' -s q -l quiet -d 'Only the last line, which has the main result.'
 complete -c footprint -n '__footprint_has_verb libraries' -s v -l verbose -d 'Whole paths and linker names.'
 complete -c footprint -n '__footprint_has_verb libraries' -l strict -d 'Exit with 4 if notes say that the answer is partial.'
+complete -c footprint -n '__footprint_has_verb libraries' -l limits -x -d 'Allow more work, such as bytes=4GiB,entries=5000000,seconds=3600; each may be absent.'
 complete -c footprint -n '__footprint_has_verb libraries' -s h -l help -d 'Show the help, and exit.'
 
 complete -c footprint -n '__footprint_has_verb duplicates' -s n -l count -x -d 'How many processes to project to.'
@@ -169,6 +174,7 @@ complete -c footprint -n '__footprint_has_verb duplicates' -l color -x -a 'auto 
 complete -c footprint -n '__footprint_has_verb duplicates' -s q -l quiet -d 'Only the last line, which has the main result.'
 complete -c footprint -n '__footprint_has_verb duplicates' -s v -l verbose -d 'Whole paths and linker names.'
 complete -c footprint -n '__footprint_has_verb duplicates' -l strict -d 'Exit with 4 if notes say that the answer is partial.'
+complete -c footprint -n '__footprint_has_verb duplicates' -l limits -x -d 'Allow more work, such as bytes=4GiB,entries=5000000,seconds=3600; each may be absent.'
 complete -c footprint -n '__footprint_has_verb duplicates' -s h -l help -d 'Show the help, and exit.'
 
 complete -c footprint -n '__footprint_has_verb maps' -l pid -x -d 'Which process of a text or capture that holds several.'
@@ -182,6 +188,7 @@ complete -c footprint -n '__footprint_has_verb maps' -l color -x -a 'auto always
 complete -c footprint -n '__footprint_has_verb maps' -s q -l quiet -d 'Only the last line, which has the main result.'
 complete -c footprint -n '__footprint_has_verb maps' -s v -l verbose -d 'Whole paths and linker names.'
 complete -c footprint -n '__footprint_has_verb maps' -l strict -d 'Exit with 4 if notes say that the answer is partial.'
+complete -c footprint -n '__footprint_has_verb maps' -l limits -x -d 'Allow more work, such as bytes=4GiB,entries=5000000,seconds=3600; each may be absent.'
 complete -c footprint -n '__footprint_has_verb maps' -s h -l help -d 'Show the help, and exit.'
 
 complete -c footprint -n '__footprint_has_verb heap' -l at -x -d 'The number of a snapshot, a time such as 1.5s, end, or peak.'
@@ -206,6 +213,7 @@ complete -c footprint -n '__footprint_has_verb heap' -l color -x -a 'auto always
 complete -c footprint -n '__footprint_has_verb heap' -s q -l quiet -d 'Only the last line, which has the main result.'
 complete -c footprint -n '__footprint_has_verb heap' -s v -l verbose -d 'Whole paths and linker names.'
 complete -c footprint -n '__footprint_has_verb heap' -l strict -d 'Exit with 4 if notes say that the answer is partial.'
+complete -c footprint -n '__footprint_has_verb heap' -l limits -x -d 'Allow more work, such as bytes=4GiB,entries=5000000,seconds=3600; each may be absent.'
 complete -c footprint -n '__footprint_has_verb heap' -s h -l help -d 'Show the help, and exit.'
 
 complete -c footprint -n '__footprint_has_verb project' -s n -l count -x -d 'How many processes.'
@@ -229,6 +237,7 @@ complete -c footprint -n '__footprint_has_verb project' -l json -d 'Short for --
 complete -c footprint -n '__footprint_has_verb project' -l color -x -a 'auto always never' -d 'Colours and tables drawn for a terminal.'
 complete -c footprint -n '__footprint_has_verb project' -s q -l quiet -d 'Only the last line, which has the main result.'
 complete -c footprint -n '__footprint_has_verb project' -l strict -d 'Exit with 4 if notes say that the answer is partial.'
+complete -c footprint -n '__footprint_has_verb project' -l limits -x -d 'Allow more work, such as bytes=4GiB,entries=5000000,seconds=3600; each may be absent.'
 complete -c footprint -n '__footprint_has_verb project' -s h -l help -d 'Show the help, and exit.'
 
 complete -c footprint -n '__footprint_has_verb diff' -s n -l count -x -d 'How many processes.'
@@ -254,6 +263,7 @@ complete -c footprint -n '__footprint_has_verb diff' -l color -x -a 'auto always
 complete -c footprint -n '__footprint_has_verb diff' -s q -l quiet -d 'Only the last line, which has the main result.'
 complete -c footprint -n '__footprint_has_verb diff' -s v -l verbose -d 'Whole paths and linker names.'
 complete -c footprint -n '__footprint_has_verb diff' -l strict -d 'Exit with 4 if notes say that the answer is partial.'
+complete -c footprint -n '__footprint_has_verb diff' -l limits -x -d 'Allow more work, such as bytes=4GiB,entries=5000000,seconds=3600; each may be absent.'
 complete -c footprint -n '__footprint_has_verb diff' -s h -l help -d 'Show the help, and exit.'
 
 complete -c footprint -n '__footprint_has_verb check' -l config -r -F -d 'The budget file; else footprint.toml or pyproject.toml here.'
@@ -278,12 +288,14 @@ complete -c footprint -n '__footprint_has_verb check' -l json -d 'Short for --fo
 complete -c footprint -n '__footprint_has_verb check' -l color -x -a 'auto always never' -d 'Colours and tables drawn for a terminal.'
 complete -c footprint -n '__footprint_has_verb check' -s q -l quiet -d 'Only the last line, which has the main result.'
 complete -c footprint -n '__footprint_has_verb check' -l strict -d 'Exit with 4 if notes say that the answer is partial.'
+complete -c footprint -n '__footprint_has_verb check' -l limits -x -d 'Allow more work, such as bytes=4GiB,entries=5000000,seconds=3600; each may be absent.'
 complete -c footprint -n '__footprint_has_verb check' -s h -l help -d 'Show the help, and exit.'
 
 complete -c footprint -n '__footprint_has_verb init' -l folder -x -a '(__fish_complete_directories)' -d 'The folder of the project.'
 complete -c footprint -n '__footprint_has_verb init' -l ci -x -d 'github or gitlab; the default is what the project shows.'
 complete -c footprint -n '__footprint_has_verb init' -l when -x -d 'Let CI start it, and read it then: exit, settled, or a time.'
 complete -c footprint -n '__footprint_has_verb init' -l when-output -x -d 'When a line of its output matches.'
+complete -c footprint -n '__footprint_has_verb init' -l limits -x -d 'Allow more work, such as bytes=4GiB,entries=5000000,seconds=3600; each may be absent.'
 complete -c footprint -n '__footprint_has_verb init' -s h -l help -d 'Show the help, and exit.'
 
 complete -c footprint -n '__footprint_has_verb record' -l history -r -F -d 'The file of the history; it is made if it does not exist.'
@@ -304,6 +316,7 @@ complete -c footprint -n '__footprint_has_verb record' -l json -d 'Short for --f
 complete -c footprint -n '__footprint_has_verb record' -l color -x -a 'auto always never' -d 'Colours and tables drawn for a terminal.'
 complete -c footprint -n '__footprint_has_verb record' -s q -l quiet -d 'Only the last line, which has the main result.'
 complete -c footprint -n '__footprint_has_verb record' -l strict -d 'Exit with 4 if notes say that the answer is partial.'
+complete -c footprint -n '__footprint_has_verb record' -l limits -x -d 'Allow more work, such as bytes=4GiB,entries=5000000,seconds=3600; each may be absent.'
 complete -c footprint -n '__footprint_has_verb record' -s h -l help -d 'Show the help, and exit.'
 
 complete -c footprint -n '__footprint_has_verb trend' -f
@@ -320,6 +333,7 @@ complete -c footprint -n '__footprint_has_verb trend' -l json -d 'Short for --fo
 complete -c footprint -n '__footprint_has_verb trend' -l color -x -a 'auto always never' -d 'Colours and tables drawn for a terminal.'
 complete -c footprint -n '__footprint_has_verb trend' -s q -l quiet -d 'Only the last line, which has the main result.'
 complete -c footprint -n '__footprint_has_verb trend' -l strict -d 'Exit with 4 if notes say that the answer is partial.'
+complete -c footprint -n '__footprint_has_verb trend' -l limits -x -d 'Allow more work, such as bytes=4GiB,entries=5000000,seconds=3600; each may be absent.'
 complete -c footprint -n '__footprint_has_verb trend' -s h -l help -d 'Show the help, and exit.'
 
 complete -c footprint -n '__footprint_has_verb capture' -s o -l output -r -F -d 'Where to write; - is standard output.'
@@ -327,6 +341,7 @@ complete -c footprint -n '__footprint_has_verb capture' -l script -d 'Print a sh
 complete -c footprint -n '__footprint_has_verb capture' -l freeze -d 'Stop the processes while they are read.'
 complete -c footprint -n '__footprint_has_verb capture' -s q -l quiet -d 'Print nothing if all went well.'
 complete -c footprint -n '__footprint_has_verb capture' -l strict -d 'Exit with 4 if notes say that the answer is partial.'
+complete -c footprint -n '__footprint_has_verb capture' -l limits -x -d 'Allow more work, such as bytes=4GiB,entries=5000000,seconds=3600; each may be absent.'
 complete -c footprint -n '__footprint_has_verb capture' -s h -l help -d 'Show the help, and exit.'
 
 complete -c footprint -n '__footprint_has_verb explain' -s o -l output -r -F -d 'Where to write; - is standard output.'
@@ -334,6 +349,7 @@ complete -c footprint -n '__footprint_has_verb explain' -l format -x -a 'text js
 complete -c footprint -n '__footprint_has_verb explain' -l table -x -d 'The table of the answer that csv and tsv write.'
 complete -c footprint -n '__footprint_has_verb explain' -l json -d 'Short for --format json.'
 complete -c footprint -n '__footprint_has_verb explain' -l color -x -a 'auto always never' -d 'Colours and tables drawn for a terminal.'
+complete -c footprint -n '__footprint_has_verb explain' -l limits -x -d 'Allow more work, such as bytes=4GiB,entries=5000000,seconds=3600; each may be absent.'
 complete -c footprint -n '__footprint_has_verb explain' -s h -l help -d 'Show the help, and exit.'
 
 complete -c footprint -n '__footprint_has_verb doctor' -f
@@ -344,4 +360,5 @@ complete -c footprint -n '__footprint_has_verb doctor' -l table -x -d 'The table
 complete -c footprint -n '__footprint_has_verb doctor' -l json -d 'Short for --format json.'
 complete -c footprint -n '__footprint_has_verb doctor' -l color -x -a 'auto always never' -d 'Colours and tables drawn for a terminal.'
 complete -c footprint -n '__footprint_has_verb doctor' -s q -l quiet -d 'Only the last line, which has the main result.'
+complete -c footprint -n '__footprint_has_verb doctor' -l limits -x -d 'Allow more work, such as bytes=4GiB,entries=5000000,seconds=3600; each may be absent.'
 complete -c footprint -n '__footprint_has_verb doctor' -s h -l help -d 'Show the help, and exit.'

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 from footprint.elf.image import Buffer
 from footprint.errors import InputError
+from footprint.limits import draw_entries
 
 __all__ = ("ArchiveMember", "read_members", "starts_like_archive")
 
@@ -43,6 +44,7 @@ def read_members(data: Buffer, file: str) -> Iterator[ArchiveMember]:
 
     Raises:
         InputError: Where a header is damaged or a member reaches beyond the end, after the members before it.
+        LimitError: Where there are more members than the limits allow.
     """
     is_thin = bytes(data[:8]) == _THIN_MAGIC
     long_names = b""
@@ -65,6 +67,7 @@ def read_members(data: Buffer, file: str) -> Iterator[ArchiveMember]:
             long_names = bytes(contents)
             continue
         name, skip_bytes = _name(raw_name, contents, long_names, file, header_offset)
+        draw_entries(1, file)
         if name not in _INDEXES:
             yield ArchiveMember(name, contents[skip_bytes:] if contents is not None else None)
 

@@ -8,13 +8,13 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Final
 
+from footprint.limits import draw_entries
 from footprint.loader.paths import parent, plain
 from footprint.loader.system import Library, System
 
 __all__ = ("Configuration",)
 
 _FILE: Final = "/etc/ld.so.conf"
-_MOST_FILES: Final = 1000
 _MOST_DEPTH: Final = 16
 _BLANKS: Final = " \t"
 
@@ -62,11 +62,13 @@ class Configuration:
         return known
 
     def _read(self, path: str, seen: set[str], depth: int) -> Iterator[str]:
-        if path in seen or len(seen) >= _MOST_FILES or depth > _MOST_DEPTH:
+        real_path = self._system.real_path(path)
+        if real_path in seen or depth > _MOST_DEPTH:
             return
-        seen.add(path)
-        text = (self._system.text(path) or b"").decode("utf-8", "surrogateescape")
-        for raw in text.split("\n"):
+        seen.add(real_path)
+        lines = (self._system.text(path) or b"").decode("utf-8", "surrogateescape").split("\n")
+        draw_entries(len(lines), path)
+        for raw in lines:
             line = raw.partition("#")[0].strip()
             word, _, rest = line.replace("\t", " ").partition(" ")
             if word == "include" and rest:
@@ -79,7 +81,7 @@ class Configuration:
                     yield plain(directory)
 
     def _matches(self, pattern: str) -> list[str]:
-        """Return the paths that match a pattern, sorted."""
+        """Return the paths that match a pattern, sorted; of several that lead to one folder or file, the first."""
         found = [""]
         for part in pattern.strip("/").split("/"):
             if any(mark in part for mark in "*?["):
@@ -89,9 +91,14 @@ class Configuration:
                     for name in self._system.names(each or "/")
                     if fnmatchcase(name, part) and not (name.startswith(".") and not part.startswith("."))
                 ]
+                # Links to `.` multiply with each part of the pattern.
+                first: dict[str, str] = {}
+                for each in found:
+                    first.setdefault(self._system.real_path(each), each)
+                found = list(first.values())
             else:
                 found = [f"{each}/{part}" for each in found]
-        return found[:_MOST_FILES]
+        return found
 
 
 def _is_library(name: str) -> bool:

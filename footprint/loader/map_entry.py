@@ -2,14 +2,12 @@
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from footprint.errors import InputError
+from footprint.limits import draw_entries
 from footprint.loader.system import Library
 
 __all__ = ("FoundBy", "FoundLibrary", "MapEntry", "RefusedFile")
-
-_MOST_SEARCHED_PATHS: Final = 1 << 18
 
 
 class FoundBy(StrEnum):
@@ -70,7 +68,6 @@ class MapEntry:
         is_in_scope: Whether it has its place in the map; the interpreter is known earlier.
         is_done: Whether its dependencies were searched.
         number: Its index in the map, once the map is complete.
-        searched_count: For the program: the number of paths searched so far.
         rpath: The directories of its RPATH, once needed.
         runpath: The directories of its RUNPATH, once needed.
         short_name: For musl: the file name by which it was searched.
@@ -87,7 +84,6 @@ class MapEntry:
     is_in_scope: bool = False
     is_done: bool = False
     number: int = -1
-    searched_count: int = 0
     rpath: tuple[str, ...] | None = None
     runpath: tuple[str, ...] | None = None
     short_name: str | None = None
@@ -100,16 +96,12 @@ class MapEntry:
         self.path_owners = (self, *owners) if has_paths else owners
 
     def count_searched(self, count: int) -> None:
-        """Count the paths that are searched for a program.
+        """Draw the paths that are searched for a program: the names and directories in a hostile file multiply.
 
         Raises:
-            InputError: Where there are too many: the names and directories in a hostile file multiply.
+            LimitError: Where they are too many.
         """
-        program = self.program
-        program.searched_count += count
-        if program.searched_count > _MOST_SEARCHED_PATHS:
-            cause = f"its libraries would need a search of more than {_MOST_SEARCHED_PATHS} paths"
-            raise InputError(program.path, cause)
+        draw_entries(count, self.program.path)
 
     def unlink(self) -> None:
         """Drop the references to other entries: they form cycles, which would keep files open."""

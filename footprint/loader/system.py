@@ -3,7 +3,6 @@
 The file system is assumed not to change: each path, link and directory is read once.
 """
 
-import errno
 import os
 import re
 import stat
@@ -18,16 +17,17 @@ from footprint.elf.image import Image, read_image
 from footprint.elf.linkage import Linkage, read_linkage
 from footprint.errors import AccessError, FootprintError, InputError
 from footprint.files import read_all
+from footprint.limits import draw_entries
 from footprint.process.mapped_files import FileOpener, FileState, open_regular
+from footprint.roots import enter_root, link_target, open_path, resolved, stat_path
 
 __all__ = ("FileKind", "Library", "Refusal", "System")
 
 # Each mapped file holds a descriptor, and a process has about a thousand: the least recently used ones are closed.
 _MOST_MAPPED_FILES: Final = 256
-_MOST_LINKS: Final = 40
 _LONGEST_TEXT_BYTES: Final = 16 << 20
 _MOST_CPUINFO_BYTES: Final = 1 << 16
-_OPEN_FLAGS: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK
+_OPEN_FLAGS: Final = os.O_RDONLY | os.O_NOCTTY | os.O_NONBLOCK
 
 
 _PROCESS_ROOT: Final = re.compile(r"/proc/\d+/root")
@@ -116,6 +116,7 @@ class System:
         # `/proc/PID/root` of a process in a container reads as a link to `/`, wherever it leads.
         self.root = root if _PROCESS_ROOT.fullmatch(root) else os.path.realpath(root)
         self.is_host = self.root == "/"
+        enter_root(self.root)
         self._files: dict[str, Library | Refusal | None] = {}
         self._by_inode: dict[tuple[int, int], Library | Refusal] = {}
         self._is_directory: dict[str, bool] = {}
@@ -135,33 +136,40 @@ class System:
         """Return whether there is a directory at an absolute path."""
         known = self._is_directory.get(path)
         if known is None:
-            known = self._is_directory[path] = os.path.isdir(self._host_path(path) or "\0")
+            facts = _facts(self._host_path(path))
+            known = self._is_directory[path] = facts is not None and stat.S_ISDIR(facts.st_mode)
         return known
 
     def names(self, path: str) -> list[str]:
         """Return the sorted names in a directory; empty where there is no such directory."""
         try:
-            return sorted(os.listdir(self._host_path(path) or "\0"))
+            descriptor = open_path(self._host_path(path), os.O_RDONLY | os.O_DIRECTORY)
         except (OSError, ValueError):
             return []
+        try:
+            names = sorted(os.listdir(descriptor))
+        except OSError:
+            return []
+        finally:
+            os.close(descriptor)
+        draw_entries(len(names), path)
+        return names
 
     def changed_ns(self, path: str) -> int | None:
         """Return the modification time of an absolute path, in nanoseconds since 1970; None where it does not exist."""
-        try:
-            return os.stat(self._host_path(path) or "\0").st_mtime_ns
-        except (OSError, ValueError):
-            return None
+        facts = _facts(self._host_path(path))
+        return None if facts is None else facts.st_mtime_ns
 
     def text(self, path: str, most_bytes: int = _LONGEST_TEXT_BYTES) -> bytes | None:
         """Read a small file; return None where it is not readable or not small."""
         try:
-            descriptor = os.open(self._host_path(path) or "\0", _OPEN_FLAGS)
+            descriptor = open_path(self._host_path(path), _OPEN_FLAGS)
         except (OSError, ValueError):
             return None
         try:
             facts = os.fstat(descriptor)
             is_small = stat.S_ISREG(facts.st_mode) and facts.st_size <= most_bytes
-            return read_all(descriptor, path) if is_small else None
+            return read_all(descriptor, path, facts.st_size) if is_small else None
         except FootprintError:
             return None
         finally:
@@ -187,62 +195,30 @@ class System:
         """The kernel's name for this kind of machine."""
         return os.uname().machine
 
-    def _host_path(self, path: str) -> str | None:
-        if self.is_host:
-            return path
-        resolved = self._resolved(path)
-        return None if resolved is None else self.root + resolved
+    def _host_path(self, path: str) -> str:
+        return path if self.is_host else f"{self.root}{path}"
 
     def _resolved(self, path: str) -> str | None:
-        """Follow links name by name, so that neither an absolute link nor `..` leads out of the root directory."""
-        at = ""
-        pending = path.split("/")[::-1]
-        links = 0
-        while pending:
-            name = pending.pop()
-            if name in {"", "."}:
-                continue
-            if name == "..":
-                at = at.rpartition("/")[0]
-                continue
-            there = f"{at}/{name}"
-            target = self._link(there)
-            if target is None:
-                at = there
-                continue
-            links += 1
-            if links > _MOST_LINKS or not target:
-                return None
-            pending += target.split("/")[::-1]
-            if target.startswith("/"):
-                at = ""
-        return at or "/"
+        return resolved(path, self._link)
 
     def _link(self, path: str) -> str | None:
-        """Return the target of a link; None where the path is not a link, "" where it does not exist."""
         if path not in self._links:
-            try:
-                self._links[path] = os.readlink(self.root + path)
-            except OSError as error:
-                self._links[path] = None if error.errno == errno.EINVAL else ""
-            except ValueError:
-                self._links[path] = ""
+            self._links[path] = link_target(self.root + path)
         return self._links[path]
 
     def _file(self, path: str) -> Library | Refusal | None:
-        real_path = self._host_path(path)
+        place = self._host_path(path)
         if self._moved_files:
-            real_path = self._moved_files.get(self.real_path(path), real_path)
-        if real_path is None:
-            return None
-        try:
-            facts = os.stat(real_path)
-        except (OSError, ValueError):
+            place = self._moved_files.get(self.real_path(path), place)
+        facts = _facts(place)
+        if facts is None:
             return None
         key = facts.st_dev, facts.st_ino
         known = self._by_inode.get(key)
         if known is None:
-            known = self._read(real_path, facts)
+            if not self.is_host and place == self._host_path(path):
+                place = self._host_path(self.real_path(path))
+            known = self._read(place, facts)
             if known is None:
                 return None
             self._by_inode[key] = known
@@ -274,7 +250,12 @@ def _map_again(open_file: FileOpener, path: str, state: FileState) -> Image:
 
 
 def _state(path: str) -> FileState | None:
+    facts = _facts(path)
+    return None if facts is None else FileState.of(facts)
+
+
+def _facts(path: str) -> os.stat_result | None:
     try:
-        return FileState.of(os.stat(path))
-    except OSError:
+        return stat_path(path)
+    except (OSError, ValueError):
         return None

@@ -9,6 +9,7 @@ from footprint.errors import FootprintError, Note
 from footprint.files import map_descriptor
 from footprint.model.owner import DELETED
 from footprint.process.mappings import Mapping
+from footprint.roots import open_path, stat_path
 
 __all__ = ("FileKey", "FileOpener", "FileState", "MappedFile", "file_key", "open_mapped_file", "open_regular")
 
@@ -86,12 +87,12 @@ def open_regular(
         return "pmap shows only the last part of its path"
     try:
         # Check before opening: to open a device or a pipe may block or have an effect.
-        facts = os.stat(path)
+        facts = stat_path(path)
         if not stat.S_ISREG(facts.st_mode):
             return "it is not a regular file"
         if known and inode in {None, facts.st_ino} and (data := known.get(FileState.of(facts))) is not None:
             return data
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+        descriptor = open_path(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
     except (OSError, ValueError) as error:
         return (error.strerror if isinstance(error, OSError) else None) or str(error)
     try:

@@ -16,9 +16,9 @@ from footprint.errors import FootprintError
 from footprint.files import open_input
 from footprint.model.row import Row
 from footprint.release.matching import LEAST_RENAMED_BYTES, comparable_name
+from footprint.roots import path_inside, reach_of
 from footprint.sources.debug_files import DebugFiles, DebugSearch, absolute_paths
 from footprint.sources.debug_information import DebugInformation
-from footprint.sources.roots import path_inside, reach_of
 
 if TYPE_CHECKING:
     from footprint.model.audited import Audited

@@ -22,8 +22,8 @@ from footprint.elf.notes import build_id, debug_build_id
 from footprint.errors import InputError, Note, UsageError
 from footprint.files import StrPath
 from footprint.process.mapped_files import FileOpener, open_regular
+from footprint.roots import path_inside
 from footprint.sources.debuginfod import Servers, cache_folder, cached_path
-from footprint.sources.roots import path_inside
 
 __all__ = ("STANDARD_FOLDER", "STANDARD_PLACES", "DebugFiles", "DebugSearch", "absolute_paths", "debug_search")
 
@@ -95,7 +95,7 @@ class DebugFiles:
         # Asked once: where there is none, each object is spared as many questions as it has candidates there.
         if os.path.isdir(STANDARD_FOLDER):
             self._folders.append(STANDARD_FOLDER)
-        self._root = root
+        self._root = None if root is None or root == "/" else root
         self._cache = cache_folder()
         self._servers = Servers() if search.uses_servers else None
 
@@ -181,8 +181,8 @@ class DebugFiles:
             return None, [_unreadable(debug, error)]
         if link is None or not self._is_on:
             return None, notes
-        folders = [os.path.dirname(path) for path in (os.path.realpath(debug.file), *paths)]
-        places = [os.path.join(folder, link.path) for folder in folders]
+        folders = [os.path.dirname(path) for path in (self._real_path(debug.file), *paths)]
+        places = [self._place(os.path.join(folder, link.path)) for folder in folders]
         places += [f"{each}/{place}" for each in self._folders if (place := build_id_place(link.build_id))]
         places.append(cached_path(self._cache, link.build_id))
         for path in dict.fromkeys(places):
@@ -223,8 +223,8 @@ class DebugFiles:
             paths: The absolute paths of the file that the debug information is of.
         """
         notes: list[Note] = []
-        folders = dict.fromkeys(os.path.dirname(each) for each in (*paths, os.path.realpath(debug.file)))
-        places = [path] if os.path.isabs(path) else [os.path.join(folder, path) for folder in folders]
+        folders = dict.fromkeys(os.path.dirname(each) for each in (*paths, self._real_path(debug.file)))
+        places = [self._place(path)] if os.path.isabs(path) else [os.path.join(folder, path) for folder in folders]
         places += [os.path.join(folder, os.path.basename(path)) for folder in (*folders, *self._folders)]
         for place in dict.fromkeys(places) if self._is_on else ():
             found = _regular_image(self._open_file, place, debug, notes)
@@ -266,6 +266,15 @@ class DebugFiles:
         debug = mini_debug_image(image)
         if debug is not None:
             yield DebugImage(debug, is_whole=False)
+
+    def _place(self, path: str) -> str:
+        """Return where a path is that a file tells: in the root, if the file has another one."""
+        if self._root is None or path.startswith(f"{self._root.rstrip('/')}/"):
+            return path
+        return path_inside(self._root, path)
+
+    def _real_path(self, path: str) -> str:
+        return os.path.realpath(path) if self._root is None else path
 
     def _places(self, image: Image, identity: str | None, paths: Sequence[str]) -> Iterator[str]:
         yield from dict.fromkeys(one for path in paths for one in candidates(image, path, self._folders))

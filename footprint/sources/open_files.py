@@ -1,12 +1,12 @@
 """The files of one answer, each opened once."""
 
-import os
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from footprint.errors import Note
 from footprint.process.mapped_files import FileState, open_regular
+from footprint.roots import stat_path
 
 __all__ = ("OpenFiles", "each_once")
 
@@ -55,7 +55,7 @@ def each_once(paths: Iterable[str], notes: list[Note], reached: Callable[[str], 
 def _place(path: str) -> tuple[int, int] | str:
     """Return what tells files apart; the path, if there is none."""
     try:
-        facts = os.stat(path)
+        facts = stat_path(path)
     except (OSError, ValueError):
         return path
     return facts.st_dev, facts.st_ino

@@ -11,7 +11,7 @@ from footprint.model.owner import DELETED
 from footprint.process import MappedFile, Mapping, Snapshot, open_mapped_file
 from footprint.process.mapped_files import FileKey, FileOpener, file_key, open_regular
 from footprint.process.snapshot import FileFacts
-from footprint.sources.roots import path_inside, reach_of
+from footprint.roots import path_inside, reach_of, stat_path
 
 if TYPE_CHECKING:
     from footprint.attribution.private_bytes import PrivateBytes
@@ -58,7 +58,7 @@ class ProcessFiles:
 
 def _inode(path: str) -> int | None:
     try:
-        return os.stat(path).st_ino
+        return stat_path(path).st_ino
     except OSError:
         return None
 

@@ -21,9 +21,9 @@ from footprint.model.owner import DELETED
 from footprint.model.row import Attribution, Row
 from footprint.process import Snapshot
 from footprint.process.mapped_files import FileOpener, open_regular
+from footprint.roots import path_below, stat_path
 from footprint.sources.constructor_calibration import load_constructors
 from footprint.sources.libc_calibration import load_libc_start
-from footprint.sources.roots import path_below
 
 __all__ = ("ProcessView", "Programs", "missing_notes")
 
@@ -249,7 +249,7 @@ def _moved_files(snapshot: Snapshot, root: str, folder: str) -> dict[str, str]:
         if not (mapping.inode and mapping.permissions[2] == "x" and path.startswith("/")) or path in found:
             continue
         try:
-            is_there = not mapping.name.endswith(DELETED) and os.stat(root + path).st_ino == mapping.inode
+            is_there = not mapping.name.endswith(DELETED) and stat_path(root + path).st_ino == mapping.inode
         except (OSError, ValueError):
             is_there = False
         mapped = f"/proc/{snapshot.pid}/map_files/{mapping.start_addr:x}-{mapping.end_addr:x}"

@@ -248,11 +248,30 @@ def resolve(target: Named | SingleTarget, *, root: StrPath | None = None) -> Sin
     if moment is not None:
         return _at_moment(path, file, moment)
     name = _STANDARD_INPUT if path == "-" else path
-    data = _unpacked(open_input(path), name)
+    data = _unpacked(open_input(path, lambda head: _check_head(head, name)), name)
     head = bytes(data[:_HEAD_BYTES])
     if looks_like_capture(head):
         return Capture(name, _captured(data, name))
     return AuditFile(name, data) if _looks_like_audit(head) else Text(name, data)
+
+
+def _check_head(head: bytes, name: str) -> None:
+    """Check that the beginning of a pipe is something that footprint reads: a pipe may have no end.
+
+    Raises:
+        InputError: Where it is not.
+    """
+    start = head[:_HEAD_BYTES]
+    is_known = is_compressed(start) or looks_like_capture(start) or start.lstrip().startswith(b"{")
+    if not is_known and not starts_like_elf(start) and not starts_like_archive(start):
+        from footprint.heap import looks_like_profile  # noqa: PLC0415 # few pipes are that long
+
+        if not looks_like_memory_text(head) and not looks_like_profile(head, name):
+            raise _not_memory(name)
+
+
+def _not_memory(name: str) -> InputError:
+    return InputError(name, "neither maps, smaps nor pmap output: no line of its beginning is a mapping", 0)
 
 
 def split_moment(name: str) -> tuple[str, str | None]:
@@ -417,7 +436,7 @@ def _snapshots_of(text: Text) -> tuple[Snapshot, ...]:
     if head.lstrip().startswith(b"{"):
         raise InputError(text.name, "it is JSON, but footprint did not write it")
     if not looks_like_memory_text(head):
-        raise InputError(text.name, "neither maps, smaps nor pmap output: no line of its beginning is a mapping", 0)
+        raise _not_memory(text.name)
     return read_texts(text_of(text.data, text.name), text.name)
 
 

@@ -9,6 +9,7 @@ import typer
 from typer.main import get_command
 
 from footprint import __version__, verbs
+from footprint.verbs.options import limited_command
 
 __all__ = ("app", "register", "run", "verb_names")
 
@@ -54,7 +55,7 @@ def register(names: Iterable[str]) -> list[str]:
     for verb in ordered:
         module = modules[verb]
         settings = {"allow_interspersed_args": False} if getattr(module, "HAS_COMMAND", False) else None
-        app.command(verb, context_settings=settings)(getattr(module, verb))
+        app.command(verb, context_settings=settings)(limited_command(getattr(module, verb)))
     return ordered
 
 

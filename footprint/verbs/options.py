@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 import typer
 
 from footprint.errors import UsageError
+from footprint.limits import STANDARD, limited, parse_limits, time_limit
+from footprint.map_guard import guard_maps
 from footprint.model.projection import Model
 
 if TYPE_CHECKING:
@@ -49,6 +51,7 @@ __all__ = (
     "When",
     "WhenOutput",
     "Words",
+    "limited_command",
     "one_moment",
     "shared_options",
 )
@@ -431,3 +434,29 @@ def shared_options(
         return called
 
     return changed
+
+
+_Limits = Annotated[
+    str | None,
+    typer.Option(
+        "--limits",
+        help="Allow more work, such as bytes=4GiB,entries=5000000,seconds=3600; each may be absent.",
+        metavar="LIMITS",
+    ),
+]
+
+
+def limited_command(command: _Command) -> _Command:
+    """Add the option `--limits` to a command: it runs with a budget of work, and with a guard of the files it maps."""
+    signature = inspect.signature(command)
+    own = inspect.Parameter("limits", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_Limits)
+
+    @wraps(command)
+    def called(*, limits: str | None = None, **given: Any) -> Any:  # noqa: ANN401 # as the command
+        chosen = STANDARD if limits is None else parse_limits(limits)
+        with limited(chosen), time_limit(chosen.seconds), guard_maps():
+            return command(**given)
+
+    called.__signature__ = signature.replace(parameters=[*signature.parameters.values(), own])  # type: ignore[attr-defined]
+    called.__annotations__ = {**command.__annotations__, "limits": _Limits}
+    return called

@@ -1,6 +1,7 @@
 """`footprint symbols` with linker maps, filters and sums, as a user runs it."""
 
 import json
+import os
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from footprint.elf import SectionKind
 from footprint.formats.json import SCHEMA_PATH
 from footprint.verbs import options
 from footprint.verbs.symbols import call as verb
-from tests.elfwriter import RW, At, ElfFile, Section, Sym, write
+from tests.elfwriter import RW, At, ElfFile, Section, Sym, archive, write
 
 ROOT = Path(__file__).resolve().parents[2]
 MAPS = ROOT / "tests" / "corpus" / "linker_maps"
@@ -220,6 +221,45 @@ def test_a_file_that_is_named_twice_is_counted_once(capfdbinary: Captured) -> No
     text = answer(capfdbinary, BASE, BASE)
     assert text.count(".bss") == answer(capfdbinary, BASE).count(".bss")
     assert "it is named several times, and counted once" in " ".join(text.split())
+
+
+def test_a_member_of_a_thin_archive_is_a_regular_file_that_is_read_once(
+    capfdbinary: Captured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = Section(".data", flags=RW, data=bytes(8))
+    member = write(ElfFile(sections=[data], symbols=[Sym("variable", At(".data"), 8)]))
+    (tmp_path / "build").mkdir()
+    (tmp_path / "one.o").write_bytes(member)
+    (tmp_path / "build/two.o").write_bytes(member)
+    os.mkfifo(tmp_path / "build/pipe.o")
+    whole = str(tmp_path / "build/two.o")
+    names = ["../one.o", "-", "pipe.o", str(tmp_path / "one.o"), "/dev/zero", whole, *["../one.o"] * 2000]
+    (tmp_path / "build/libx.a").write_bytes(archive([(name, member) for name in names], thin=True))
+    monkeypatch.chdir(tmp_path / "build")
+    # Whoever reads standard input waits for ever.
+    reading, writing = os.pipe()
+    with os.fdopen(reading) as waiting, os.fdopen(writing, "w"):
+        monkeypatch.setattr("sys.stdin", waiting)
+        found = asked(capfdbinary, "libx.a")
+    assert [row["file"] for row in found["symbols"]] == ["libx.a(../one.o)", f"libx.a({whole})"]
+    elsewhere = "a thin archive names it outside of its own folder: name the file itself"
+    assert [(note["slug"], note["subject"], note["detail"]) for note in found["notes"]] == [
+        ("file-unreadable", "libx.a(-)", "No such file or directory"),
+        ("file-unreadable", "libx.a(pipe.o)", "it is not a regular file"),
+        ("file-unreadable", f"libx.a({tmp_path}/one.o)", elsewhere),
+        ("file-unreadable", "libx.a(/dev/zero)", elsewhere),
+        ("file-repeated", "libx.a", "it names files again (2,000 times): each is counted once"),
+    ]
+
+
+def test_an_archive_of_very_many_members_is_refused(capfdbinary: Captured, tmp_path: Path) -> None:
+    path = tmp_path / "libx.a"
+    path.write_bytes(archive([("x.o", b"")] * 300))
+    code, _, error = call(capfdbinary, str(path), "--limits", "entries=200")
+    assert (code, error) == (
+        3,
+        f"footprint: {path}: spent 201 of 200 entries; raise it with --limits entries=400\n",
+    )
 
 
 def test_a_pattern_that_takes_for_ever_is_given_up(

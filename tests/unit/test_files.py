@@ -11,8 +11,9 @@ import pytest
 
 import footprint
 from footprint import cli, files
-from footprint.errors import AccessError, InputError
+from footprint.errors import AccessError, InputError, LimitError
 from footprint.files import open_input, read_all, text_of
+from footprint.limits import Limits, limited
 from footprint.process.mapped_files import open_regular
 
 LARGE_BYTES = (8 << 20) + 1
@@ -146,18 +147,17 @@ def test_what_is_no_file_is_refused(path: str, error: type[Exception]) -> None:
         open_input(path)
 
 
-def test_texts_beyond_the_cap_are_refused_from_files_and_from_pipes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(files, "MOST_TEXT_BYTES", 10)
+def test_texts_beyond_the_cap_are_refused_from_files_and_from_pipes(tmp_path: Path) -> None:
     path = tmp_path / "text"
     path.write_bytes(b"x" * 11)
-    assert text_of(memoryview(b"x" * 10), "text") == b"x" * 10
-    with pytest.raises(InputError, match="longer than any text"):
+    spent = "^text: spent 11 B of 10 B; raise it with --limits bytes=20B$"
+    with limited(Limits(size_bytes=10)):
+        assert text_of(memoryview(b"x" * 10), "text") == b"x" * 10
+    with limited(Limits(size_bytes=10)), pytest.raises(LimitError, match=spent):
         text_of(memoryview(b"x" * 11), "text")
     descriptor = os.open(path, os.O_RDONLY)
     try:
-        with pytest.raises(InputError, match="longer than any text"):
+        with limited(Limits(size_bytes=10)), pytest.raises(LimitError, match=spent):
             read_all(descriptor, "text")
     finally:
         os.close(descriptor)

@@ -1,17 +1,172 @@
-"""Matching by a user's pattern is given up in time, and leaves the signals of the caller as they were."""
+"""The budget of work of one answer: what draws from it, what it says when it is spent, and what raises it."""
 
+import gzip
+import os
 import re
 import signal
+import subprocess
+import sys
 import threading
+from itertools import repeat
+from pathlib import Path
 
 import pytest
 
-from footprint.errors import UsageError
-from footprint.verbs.time_limit import time_limit
+import footprint
+from footprint.decompression import pieces_of
+from footprint.errors import InputError, LimitError, UsageError
+from footprint.limits import Limits, answer, draw_bytes, draw_entries, limited, parse_limits, time_limit
+from footprint.release.matching import is_same_program, named_owners, owner_names
+from tests.ledgers import audit_of, ledger_row
+from tests.sysroot import Sysroot
+
+MIB = 1 << 20
+
+
+@pytest.fixture
+def sysroot(tmp_path: Path) -> Sysroot:
+    return Sysroot(tmp_path)
+
+
+def test_what_is_drawn_in_an_answer_adds_up_until_the_budget_is_spent() -> None:
+    with limited(Limits(size_bytes=MIB, entry_count=3)):
+        draw_entries(2, "one")
+        draw_entries(1, "two")
+        draw_bytes(MIB, "one")
+        with pytest.raises(LimitError, match=r"^three: spent 4 of 3 entries; raise it with --limits entries=6$"):
+            draw_entries(1, "three")
+        spent = r"^four: spent 1.00 MiB of 1 MiB; raise it with --limits bytes=2MiB$"
+        with pytest.raises(LimitError, match=spent):
+            draw_bytes(1, "four")
+
+
+def test_each_answer_has_a_budget_of_its_own_and_the_calls_within_it_share_it() -> None:
+    @answer
+    def part() -> None:
+        draw_entries(600_000, "part")
+
+    @answer
+    def whole() -> None:
+        part()
+        part()
+
+    part()
+    part()
+    with pytest.raises(LimitError, match="spent 1,200,000 of 1,048,576 entries"):
+        whole()
+
+
+def test_parts_with_a_budget_each_have_the_limits_of_the_answer() -> None:
+    with limited(Limits(entry_count=3)):
+        for _ in range(3):
+            with limited():
+                draw_entries(3, "part")
+        with limited(), pytest.raises(LimitError, match="spent 4 of 3 entries"):
+            draw_entries(4, "part")
+
+
+def test_limits_are_raised_one_by_one() -> None:
+    assert parse_limits("seconds=7") == Limits(seconds=7)
+    assert parse_limits("bytes=4GiB, entries=5") == Limits(4 << 30, 5, is_raised=True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "4GiB", "bytes", "bytes=", "bytes=0", "bytes=4G", "entries=-1", "entries=1,entries=2", "seconds=1.5", "x=1"],
+)
+def test_limits_of_another_form_are_wrong_use(text: str) -> None:
+    with pytest.raises(UsageError):
+        parse_limits(text)
+
+
+# --- what draws from it -----------------------------------------------------------------------------------------------
+
+
+def test_a_small_file_that_becomes_very_large_is_refused_before_it_is_read() -> None:
+    packed = gzip.compress(b"+ 0\n" * (10 * MIB), 1)
+    spent = r"^trace: spent 32.2 MiB of 32 MiB for .* KiB of compressed input; raise it with --limits bytes=64MiB$"
+    with pytest.raises(LimitError, match=spent):
+        sum(map(len, pieces_of(packed, "trace")))
+    with limited(parse_limits("bytes=64MiB")):
+        assert sum(map(len, pieces_of(packed, "trace"))) == 40 * MIB
+
+
+def test_links_to_the_folder_itself_multiply_no_pattern(sysroot: Sysroot) -> None:
+    for number in range(40):
+        sysroot.symlink(f"/d/{number:02}", ".")
+    sysroot.file("/etc/ld.so.conf", b"include /d/*/*/*/*/*/*/x\n/last\n")
+    sysroot.file("/d/x", b"/first\n")
+    sysroot.library("/first/liba.so")
+    sysroot.program("liba.so")
+    # Each part of the pattern lists the one folder again: 6 times its 41 names, and the lines of two files.
+    with limited(Limits(entry_count=6 * 41 + 20)):
+        assert sysroot.paths() == ["/first/liba.so"]
+
+
+def test_folders_that_multiply_a_pattern_are_drawn_from_the_budget(sysroot: Sysroot) -> None:
+    for one in range(20):
+        for two in range(20):
+            (sysroot.root / f"d/{one}/{two}").mkdir(parents=True)
+    sysroot.file("/etc/ld.so.conf", b"include /d/*/*/x\n")
+    sysroot.program("liba.so")
+    with limited(Limits(entry_count=400)), pytest.raises(LimitError, match="of 400 entries"):
+        sysroot.link()
+
+
+def test_a_pipe_without_end_is_read_no_further_than_its_beginning() -> None:
+    command = [sys.executable, "-m", "footprint", "audit", "-"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stderr is not None
+        sent = 0
+        try:
+            for text in repeat(b"y\n" * 4096, 10_000):
+                sent += os.write(process.stdin.fileno(), text)
+        except BrokenPipeError:
+            pass
+        said = process.stderr.read()
+    assert (process.returncode, sent < 4 * MIB) == (3, True)
+    assert said == (
+        b"footprint: standard input: offset 0x0: neither maps, smaps nor pmap output: no line of its beginning is a "
+        b"mapping\n"
+    )
+
+
+def test_the_command_takes_limits_and_says_which_one_is_spent(tmp_path: Path) -> None:
+    path = tmp_path / "text.gz"
+    path.write_bytes(gzip.compress(b"00400000-00401000 r-xp 00000000 fe:00 77 /bin/p\n" * 100_000))
+    command = [sys.executable, "-m", "footprint", "audit", str(path), "--limits", "bytes=1MiB"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 3
+    assert re.match(
+        rf"footprint: {path}: spent .* MiB of 1 MiB for .*; raise it with --limits bytes=2MiB\n", done.stderr
+    )
+
+
+# Long names of files: each of them took half a minute and more where the time grew with the square of the length.
+LONG_NAMES = ["lib" + "1." * 40_000 + ".sox", "libz.so" + ".1" * 40_000 + "x", "a" + "-1" * 40_000 + "x"]
+
+
+@pytest.mark.parametrize("name", LONG_NAMES, ids=["number", "version", "program"])
+def test_a_long_file_name_is_compared_in_time(name: str) -> None:
+    one, other = (audit_of(ledger_row(f"/lib/{each}", 4096)) for each in (name, "libother.so.1"))
+    with time_limit(20):
+        assert owner_names(one, other) == {}
+        assert named_owners(name, one) == {f"/lib/{name}"}
+        assert not is_same_program(name, "other")
+
+
+# --- time -------------------------------------------------------------------------------------------------------------
 
 
 def test_a_match_that_would_take_for_ever_is_given_up() -> None:
-    with pytest.raises(UsageError, match="too slow"), time_limit(0.1, "too slow"):
+    with pytest.raises(UsageError, match="too slow"), time_limit(0.1, UsageError("too slow")):
+        re.search("(a+)+$", "a" * 64 + "b")
+
+
+def test_spent_time_is_told_as_the_other_limits() -> None:
+    spent = r"^the answer: spent 0.1 of 0.1 seconds of processor time; raise it with --limits seconds=0.2$"
+    with pytest.raises(InputError, match=spent), time_limit(0.1):
         re.search("(a+)+$", "a" * 64 + "b")
 
 
@@ -19,7 +174,7 @@ def test_a_match_that_would_take_for_ever_is_given_up() -> None:
 def test_afterwards_the_signal_and_the_timer_are_what_they_were(handler: signal.Handlers) -> None:
     before = signal.signal(signal.SIGVTALRM, handler)
     try:
-        with time_limit(60, "too slow"):
+        with time_limit(60):
             assert signal.getitimer(signal.ITIMER_VIRTUAL)[0] > 0
         assert signal.getsignal(signal.SIGVTALRM) == handler
         assert signal.getitimer(signal.ITIMER_VIRTUAL) == (0, 0)
@@ -27,14 +182,28 @@ def test_afterwards_the_signal_and_the_timer_are_what_they_were(handler: signal.
         signal.signal(signal.SIGVTALRM, before)
 
 
+def test_within_a_limited_time_another_limit_ends_alone() -> None:
+    with time_limit(60):
+        with time_limit(30):
+            assert 0 < signal.getitimer(signal.ITIMER_VIRTUAL)[0] < 45
+        assert 45 < signal.getitimer(signal.ITIMER_VIRTUAL)[0] < 61
+
+
 def test_in_another_thread_nothing_is_limited() -> None:
     found: list[bool] = []
 
     def match() -> None:
-        with time_limit(60, "too slow"):
+        with time_limit(60):
             found.append(signal.getitimer(signal.ITIMER_VIRTUAL) == (0, 0))
 
     thread = threading.Thread(target=match)
     thread.start()
     thread.join()
     assert found == [True]
+
+
+def test_library_calls_have_a_budget(tmp_path: Path) -> None:
+    path = tmp_path / "text.gz"
+    path.write_bytes(gzip.compress(b"00400000-00401000 r-xp 00000000 fe:00 77 /bin/p\n" + b"\n" * (33 * MIB), 1))
+    with pytest.raises(LimitError, match="of compressed input"):
+        footprint.audit(path)

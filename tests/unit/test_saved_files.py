@@ -10,8 +10,8 @@ from footprint.errors import Note, UsageError
 from footprint.process import MappedFile, Mapping, read_process, read_texts
 from footprint.process.mapped_files import FileKey
 from footprint.process.snapshot import FileFacts
+from footprint.roots import path_inside
 from footprint.sources.process_files import build_id_of, check_root, images_of, open_saved_file
-from footprint.sources.roots import path_inside
 from tests.elfwriter import RW, SHT_NOBITS, ElfFile, Section, write
 
 SECTIONS = [Section(".data", flags=RW, data=bytes(64)), Section(".bss", SHT_NOBITS, RW, size=4096)]

@@ -23,9 +23,9 @@ from footprint.heap.allocators import Allocators
 from footprint.loader import System, link
 from footprint.model.finding import Finding
 from footprint.process.mapped_files import FileOpener
+from footprint.roots import path_inside
 from footprint.sources.debug_files import STANDARD_PLACES, DebugFiles, DebugSearch
 from footprint.sources.open_files import OpenFiles
-from footprint.sources.roots import path_inside
 from footprint.sources.target import Text, split_moment
 from footprint.units import format_bytes
 

@@ -13,6 +13,7 @@ from footprint.errors import FootprintError, Note, UsageError
 from footprint.files import StrPath
 from footprint.findings.graph_rules.stub_library import stub_libraries
 from footprint.findings.graph_rules.unused_library import unused_libraries
+from footprint.limits import limited
 from footprint.members import json_members
 from footprint.model.finding import Confidence
 from footprint.sources.programs import Programs, missing_notes
@@ -104,7 +105,8 @@ def survey(
             on_progress(done_count, len(paths))
         own_path = _within(path, root)
         try:
-            graph = programs.graph(own_path)
+            with limited():
+                graph = programs.graph(own_path)
         except FootprintError as error:
             notes.append(Note("file-unreadable", path, error.detail))
             continue

@@ -18,12 +18,14 @@ from footprint.elf import (
 from footprint.elf.linker_map import read_linker_map
 from footprint.elf.origins import Origins
 from footprint.elf.selection import EVERYTHING, Selection
-from footprint.errors import FootprintError, InputError, Note, UsageError
+from footprint.errors import AccessError, FootprintError, InputError, Note, UsageError
 from footprint.files import StrPath, open_input
+from footprint.limits import time_limit
+from footprint.process.mapped_files import open_regular
 from footprint.sources.debug_files import STANDARD_PLACES, DebugFiles, DebugSearch, absolute_paths
 from footprint.sources.demanglers import learn_foreign_names
 from footprint.sources.open_files import each_once
-from footprint.verbs.time_limit import time_limit
+from footprint.units import counted
 
 if TYPE_CHECKING:
     from footprint.dwarf.declared_variables import DeclaredVariables
@@ -98,7 +100,7 @@ def symbols(
     )
     notes += [note for one in files for note in one.notes()]
     slow = f"--name: the pattern takes more than {MOST_MATCHING_SECONDS} seconds on these names: write a simpler one"
-    with time_limit(MOST_MATCHING_SECONDS, slow) if selection.pattern else nullcontext():
+    with time_limit(MOST_MATCHING_SECONDS, UsageError(slow)) if selection.pattern else nullcontext():
         chosen = tuple(one.selected(selection) for one in files)
     sources = tuple(reader.sources) if source else None
     return FileSymbols(tuple(one.contents for one in chosen), tuple(notes), chosen, selection, sources)
@@ -106,6 +108,20 @@ def symbols(
 
 def _is_linker_script(head: bytes) -> bool:
     return head.startswith(b"/*") and any(word in head for word in (b"GROUP", b"INPUT", b"OUTPUT_FORMAT"))
+
+
+def _open_member(folder: str, name: str) -> Buffer:
+    """Open a member of a thin archive, which is a file elsewhere.
+
+    Raises:
+        AccessError: Where it cannot be opened, is no regular file, or lies elsewhere by an absolute path.
+    """
+    if os.path.isabs(name) and os.path.commonpath((folder, os.path.normpath(name))) != folder:
+        raise AccessError(name, "a thin archive names it outside of its own folder: name the file itself")
+    data = open_regular(os.path.join(folder, name), None)
+    if isinstance(data, str):
+        raise AccessError(name, data)
+    return data
 
 
 class _Reader:
@@ -153,13 +169,18 @@ class _Reader:
 
     def _read_archive(self, path: str, data: Buffer) -> None:
         count = len(self.files)
-        lacking_count = 0
+        lacking_count = repeated_count = 0
+        seen: set[str] = set()
         for member in read_members(data, path):
             name = f"{path}({member.name})"
             try:
                 contents = member.data
                 if contents is None:
-                    contents = open_input(os.path.join(os.path.dirname(path), member.name))
+                    if member.name in seen:
+                        repeated_count += 1
+                        continue
+                    seen.add(member.name)
+                    contents = _open_member(os.path.dirname(os.path.abspath(path)), member.name)
                 if starts_like_elf(contents):
                     image = read_image(contents, name)
                     found = read_contents(image)
@@ -174,6 +195,9 @@ class _Reader:
                     self.notes.append(Note("member-not-elf", name, detail))
             except FootprintError as error:
                 self.notes.append(Note("file-unreadable", name, error.detail))
+        if repeated_count:
+            detail = f"it names files again ({counted(repeated_count, 'time')}): each is counted once"
+            self.notes.append(Note("file-repeated", path, detail))
         if lacking_count:
             detail = f"{lacking_count} of its {len(self.files) - count} objects have no .debug_info"
             self.notes.append(Note("debug-info-absent", path, detail))

@@ -1,0 +1,192 @@
+"""Opens paths below other root directories: no link, `..` or file of /proc leads out of them.
+
+A path below `/proc/PID/root`, or below a root that was entered, is followed as a process with this root would follow
+it, by openat2(2) with RESOLVE_IN_ROOT. Before Linux 5.6, and where a filter refuses the call, it is followed name by
+name with O_NOFOLLOW. All other paths are opened as usual.
+"""
+
+import errno
+import os
+import re
+import stat
+from collections.abc import Callable
+from contextlib import suppress
+from contextvars import ContextVar
+from typing import Final
+
+__all__ = ("enter_root", "link_target", "open_path", "path_below", "path_inside", "reach_of", "resolved", "stat_path")
+
+_MOST_LINKS: Final = 40
+_PROCESS_ROOT: Final = re.compile(r"(/proc/(?:\d+|self)/root)(?=/|\Z)")
+_ROOT_FLAGS: Final = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+_OPENAT2: Final = 437  # on all machines but Alpha
+_RESOLVE_NO_MAGICLINKS: Final = 0x02
+_RESOLVE_IN_ROOT: Final = 0x10
+# The call is not there, or a filter of a container refuses it; or a folder was moved meanwhile.
+_WALKED: Final = {errno.ENOSYS, errno.EPERM, errno.EAGAIN, errno.EINVAL, errno.E2BIG}
+
+_entered: ContextVar[tuple[str, ...]] = ContextVar("entered roots", default=())
+
+
+def enter_root(root: str) -> None:
+    """Follow the paths that begin with a directory in it, until the answer ends."""
+    root = root.rstrip("/")
+    if root and root not in _entered.get():
+        _entered.set((*_entered.get(), root))
+
+
+def open_path(path: str, flags: int) -> int:
+    """Open a path, below a root in it, and return the descriptor.
+
+    Raises:
+        OSError: Where it cannot be opened.
+        ValueError: Where it has a null byte.
+    """
+    root = _root_of(path)
+    if not root:
+        return os.open(path, flags | os.O_CLOEXEC)
+    folder = os.open(root, _ROOT_FLAGS)
+    try:
+        try:
+            return _open_in_root(folder, path[len(root) :] or "/", flags | os.O_CLOEXEC)
+        except OSError as error:
+            if error.errno not in _WALKED:
+                raise
+        return _walk(folder, path[len(root) :], flags | os.O_CLOEXEC)
+    finally:
+        os.close(folder)
+
+
+def stat_path(path: str) -> os.stat_result:
+    """Return the facts of what a path leads to, below a root in it.
+
+    Raises:
+        OSError: Where it leads nowhere.
+        ValueError: Where it has a null byte.
+    """
+    if not _root_of(path):
+        return os.stat(path)
+    descriptor = open_path(path, os.O_PATH)
+    try:
+        return os.fstat(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _root_of(path: str) -> str:
+    """Return the root that a path begins with; the longest, if there are several."""
+    found = max((root for root in _entered.get() if path.startswith(f"{root}/")), key=len, default="")
+    if not found and path.startswith("/proc/") and (process := _PROCESS_ROOT.match(path)):
+        return process[1]
+    return found
+
+
+def _open_in_root(folder: int, path: str, flags: int) -> int:
+    import ctypes  # noqa: PLC0415 # few answers have another root
+
+    if "\0" in path:
+        raise ValueError("embedded null byte")
+    # struct open_how: flags, mode, resolve.
+    how = (ctypes.c_uint64 * 3)(flags, 0, _RESOLVE_IN_ROOT | _RESOLVE_NO_MAGICLINKS)
+    name, size_bytes = ctypes.c_char_p(os.fsencode(path)), ctypes.c_size_t(ctypes.sizeof(how))
+    libc = ctypes.CDLL(None, use_errno=True)
+    descriptor = int(libc.syscall(ctypes.c_long(_OPENAT2), ctypes.c_int(folder), name, how, size_bytes))
+    if descriptor < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return descriptor
+
+
+def _walk(folder: int, path: str, flags: int) -> int:
+    """Open a path name by name: each folder on the way is held open, and each link is read as text."""
+    held = [os.dup(folder)]
+    waiting = [name for name in path.split("/")[::-1] if name not in {"", "."}]
+    links = 0
+    try:
+        while waiting:
+            name = waiting.pop()
+            if name == "..":
+                if len(held) > 1:
+                    os.close(held.pop())
+                continue
+            found = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=held[-1])
+            held.append(found)
+            if not stat.S_ISLNK(os.fstat(found).st_mode):
+                continue
+            target = os.readlink("", dir_fd=found)
+            os.close(held.pop())
+            links += 1
+            if links > _MOST_LINKS:
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+            if target.startswith("/"):
+                while len(held) > 1:
+                    os.close(held.pop())
+            waiting += [each for each in target.split("/")[::-1] if each not in {"", "."}]
+        # What is held is no link: opened again, it is the same file.
+        return os.open(f"/proc/self/fd/{held[-1]}", flags)
+    finally:
+        for each in held:
+            os.close(each)
+
+
+# --- paths as text ----------------------------------------------------------------------------------------------------
+
+
+def reach_of(pid: int) -> Callable[[str], str]:
+    """Return a function from a path in the mappings of a live process to a path that reaches the file from here."""
+    root = f"/proc/{pid}/root"
+    try:
+        own_folder = os.readlink(root)
+    except OSError:
+        own_folder = "/"
+    return lambda path: f"{root}{path_below(path, own_folder)}"
+
+
+def path_below(path: str, folder: str) -> str:
+    """Return a path as a process sees it whose root directory is `folder`."""
+    prefix = folder.rstrip("/")
+    return path[len(prefix) :] if prefix and path.startswith(f"{prefix}/") else path
+
+
+def path_inside(root: str, path: str) -> str:
+    """Follow a path for a process whose root directory is `root`, and enter the root.
+
+    The result is empty, which is the path of no file, if there are more symbolic links than the kernel follows.
+    """
+    enter_root(root)
+    found = resolved(path, lambda inside: link_target(root + inside))
+    return "" if found is None else root + found.rstrip("/")
+
+
+def resolved(path: str, target_of: Callable[[str], str | None]) -> str | None:
+    """Follow the links of an absolute path in a root; return None where there are more than the kernel follows.
+
+    Args:
+        path: The path in the root.
+        target_of: Returns the target of a link in the root; None for what is no link, or is not there.
+    """
+    at = ""
+    waiting = path.split("/")[::-1]
+    links = 0
+    while waiting:
+        name = waiting.pop()
+        if name == "..":
+            at = at.rpartition("/")[0]
+        elif name not in {"", "."}:
+            target = target_of(f"{at}/{name}")
+            if target is None:
+                at = f"{at}/{name}"
+                continue
+            links += 1
+            if links > _MOST_LINKS:
+                return None
+            if target.startswith("/"):
+                at = ""
+            waiting += target.split("/")[::-1]
+    return at or "/"
+
+
+def link_target(path: str) -> str | None:
+    """Return the target of a symbolic link; None for what is no link, or is not there."""
+    with suppress(OSError, ValueError):
+        return os.readlink(path)
+    return None
