@@ -27,14 +27,18 @@ def names_in(text: str) -> frozenset[str]:
 
 
 # What the interpreter and the C library do in any program, by their versions.
-RUNTIME: Final = names_in("""access arch_prctl brk clock_gettime clock_nanosleep close dup epoll_create1 execve exit exit_group faccessat
-    faccessat2 fcntl fstat fstatfs futex getcwd getdents64 getegid geteuid getgid getpid getppid getrandom gettid
-    getuid ioctl lseek lstat madvise mmap mprotect mremap munmap newfstatat open openat openat2 poll pread64 prlimit64
-    read readlink readlinkat restart_syscall rseq rt_sigaction rt_sigprocmask rt_sigreturn sched_getaffinity select
-    set_robust_list set_tid_address sigaltstack stat statfs statx sysinfo uname write""")
+RUNTIME: Final = names_in(
+    """access arch_prctl brk clock_gettime clock_nanosleep close dup epoll_create1 execve exit exit_group faccessat
+    faccessat2 fcntl fstat fstatfs futex getcwd getdents64 getegid geteuid getgid getpid getppid getrandom
+    gettid getuid ioctl lseek lstat madvise mmap mprotect mremap munmap newfstatat open openat openat2 poll
+    pread64 prlimit64 read readlink readlinkat restart_syscall rseq rt_sigaction rt_sigprocmask rt_sigreturn
+    sched_getaffinity select set_robust_list set_tid_address sigaltstack stat statfs statx sysinfo uname write"""
+)
 # A file is written beside the old one, with its mode, owner and attributes, and takes its name as a whole.
-WRITING: Final = names_in("""fchmod fchown fdatasync fgetxattr flistxattr fsetxattr fsync ftruncate getxattr link linkat pwrite64 rename
-    renameat renameat2 unlink unlinkat""")
+WRITING: Final = names_in(
+    """fchmod fchown fdatasync fgetxattr flistxattr fsetxattr fsync ftruncate getxattr link linkat pwrite64 rename
+    renameat renameat2 unlink unlinkat"""
+)
 # The descriptors of a process are compared, and its sockets are asked how much unread data they hold.
 OF_PROCESSES: Final = names_in("getsockopt kcmp pidfd_getfd pidfd_open process_madvise")
 STOPPING: Final = names_in("kill pidfd_send_signal ptrace tgkill wait4 waitid")
