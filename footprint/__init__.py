@@ -48,6 +48,7 @@ __all__ = (
     "RunResult",
     "Selection",
     "Survey",
+    "Timeline",
     "Total",
     "Totals",
     "Trend",
@@ -73,11 +74,13 @@ __all__ = (
     "project",
     "project_group",
     "record",
+    "replay",
     "run",
     "save",
     "survey",
     "symbols",
     "trend",
+    "watch",
     "whatif",
 )
 
@@ -118,6 +121,7 @@ _HOMES = {
     "RunResult": "footprint.verbs.run.result",
     "Selection": "footprint.elf.selection",
     "Survey": "footprint.verbs.survey.call",
+    "Timeline": "footprint.series.timeline",
     "Total": "footprint.model.totals",
     "Totals": "footprint.model.totals",
     "Trend": "footprint.release.history",
@@ -131,6 +135,7 @@ _HOMES = {
     "load_budgets": "footprint.verbs.check.call",
     "parse_budgets": "footprint.release.budget_file",
     "project_group": "footprint.verbs.project.call",
+    "replay": "footprint.verbs.watch.call",
     "save": "footprint.verbs.run.save",
 }
 

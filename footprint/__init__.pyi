@@ -16,6 +16,7 @@ from footprint.release.budget import BudgetResult, Checked
 from footprint.release.budget_file import Budgets, parse_budgets
 from footprint.release.compare import Comparison, OwnerChange, RowChange
 from footprint.release.history import History, Trend
+from footprint.series.timeline import Timeline
 from footprint.sources.debug_files import DebugSearch
 from footprint.verbs.audit.call import audit
 from footprint.verbs.audit.group import audit_group
@@ -36,6 +37,7 @@ from footprint.verbs.run.save import save
 from footprint.verbs.survey.call import Survey, survey
 from footprint.verbs.symbols.call import FileSymbols, symbols
 from footprint.verbs.trend.call import trend
+from footprint.verbs.watch.call import replay, watch
 from footprint.verbs.whatif.build_comparison import BuildComparison
 from footprint.verbs.whatif.builds import compare_builds
 from footprint.verbs.whatif.call import whatif
@@ -77,6 +79,7 @@ __all__ = (
     "RunResult",
     "Selection",
     "Survey",
+    "Timeline",
     "Total",
     "Totals",
     "Trend",
@@ -102,11 +105,13 @@ __all__ = (
     "project",
     "project_group",
     "record",
+    "replay",
     "run",
     "save",
     "survey",
     "symbols",
     "trend",
+    "watch",
     "whatif",
 )
 __version__: str

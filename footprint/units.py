@@ -6,7 +6,16 @@ from typing import Final
 
 from footprint.errors import UsageError
 
-__all__ = ("counted", "first_of", "format_bytes", "parse_bytes", "plural")
+__all__ = (
+    "counted",
+    "first_of",
+    "format_bytes",
+    "format_rate",
+    "parse_bytes",
+    "parse_rate",
+    "parse_seconds",
+    "plural",
+)
 
 _BINARY_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _FACTORS: Final[dict[str, int]] = {"": 1, "b": 1} | {
@@ -17,6 +26,8 @@ _FACTORS: Final[dict[str, int]] = {"": 1, "b": 1} | {
 # Of what is no size, which may be of any length.
 _SHOWN_CHARS: Final = 80
 _QUANTITY: Final = r"\s*([0-9]{1,30}(?:\.[0-9]{1,30})?(?:[eE][+]?[0-9]{1,2})?)\s*([A-Za-z]*)\s*"
+
+_SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 def format_bytes(size_bytes: int) -> str:
@@ -80,3 +91,32 @@ def parse_bytes(text: str) -> int:
     from fractions import Fraction  # noqa: PLC0415 # a float has too few digits for a large memory
 
     return round(Fraction(number) * factor)
+
+
+def parse_seconds(text: str) -> float:
+    """Read a time such as `500ms`, `1s`, `10m`, `1h` or `1d`.
+
+    Raises:
+        UsageError: For anything else, a number without a unit included.
+    """
+    match = re.fullmatch(r"\s*([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*([a-z]+)\s*", text)
+    if match is None or match.group(2) not in _SECONDS:
+        raise UsageError(f"{text[:_SHOWN_CHARS]!r} is not a time: write it like 500ms, 1s, 10m or 1h")
+    return float(match.group(1)) * _SECONDS[match.group(2)]
+
+
+def parse_rate(text: str) -> float:
+    """Read a rate such as `1MiB/h` or `64KiB/s`, in bytes a second.
+
+    Raises:
+        UsageError: For anything else.
+    """
+    size, slash, unit = text.partition("/")
+    if not slash or unit.strip() not in _SECONDS:
+        raise UsageError(f"{text[:_SHOWN_CHARS]!r} is not a rate: write it like 1MiB/h or 64KiB/s")
+    return parse_bytes(size) / _SECONDS[unit.strip()]
+
+
+def format_rate(bytes_per_second: float) -> str:
+    """Write a rate by the hour."""
+    return f"{format_bytes(round(3600 * bytes_per_second))}/h"

@@ -28,7 +28,7 @@ _footprint() {
         '')
             kind=none
             options='--help --version'
-            values='audit run whatif symbols libraries duplicates maps heap project diff check init record trend capture explain doctor'
+            values='audit run watch whatif symbols libraries duplicates maps heap project diff check init record trend capture explain doctor'
             ;;
         audit)
             options='-n --count --all --findings --heap --heap-at --alloc-fn --binary --by --top --fail-on --pid --root --page-size --tree --name --cgroup --unit --container --debug-dir --debuginfod --no-debug-files --reproducible --html -o --output --format --table --json --color -q --quiet -v --verbose --strict --limits -h --help'
@@ -47,6 +47,15 @@ _footprint() {
                 --when | --when-output | --timeout | --starts | --massif-timeout | --expect-exit | --allow | -n | --count | --top | --table | --limits) kind=none ;;
                 --massif-out | --html | -o | --output) kind=file ;;
                 --by) kind=none values='owner kind section symbol' ;;
+                --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof dot html' ;;
+                --color) kind=none values='auto always never' ;;
+            esac
+            ;;
+        watch)
+            options='--every --for --keep --replay --fail-on-growth --top --tree --name --cgroup --unit --container -o --output --format --table --json --color -q --quiet -v --verbose --strict --limits -h --help'
+            case $prev in
+                --every | --for | --keep | --fail-on-growth | --top | --tree | --name | --cgroup | --unit | --container | --table | --limits) kind=none ;;
+                --replay | -o | --output) kind=file ;;
                 --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof dot html' ;;
                 --color) kind=none values='auto always never' ;;
             esac

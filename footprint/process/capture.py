@@ -53,7 +53,7 @@ from footprint.process.snapshot import (
 )
 from footprint.process.stat import parse_stat
 from footprint.process.status import parse_status
-from footprint.process.typed_json import Fields, parse_fields
+from footprint.typed_json import Fields, parse_fields
 
 __all__ = ("Captured", "capture_processes", "read_capture")
 

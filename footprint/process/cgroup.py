@@ -166,6 +166,14 @@ class MemoryGroup:
         """The name of the counter that `read_peak` reads."""
         return _PEAK_FILES[self.version]
 
+    def read_total(self) -> int:
+        """Read the current charges, page cache included.
+
+        Raises:
+            OSError: Where the group is gone.
+        """
+        return int(self._read(_FILES[self.version]))
+
     def read_peak(self) -> PeakUsage:
         """Read the peak and the current charges.
 

@@ -16,6 +16,7 @@ from footprint.errors import AccessError, InputError, UsageError
 from footprint.files import StrPath, open_input, text_of
 from footprint.process import Snapshot, looks_like_memory_text, read_process, read_texts
 from footprint.process.snapshot import TEXT_CAPTURE_START, looks_like_capture
+from footprint.series import looks_like_series
 
 if TYPE_CHECKING:
     from footprint.process.control_groups import ControlGroup
@@ -250,6 +251,8 @@ def resolve(target: Named | SingleTarget, *, root: StrPath | None = None) -> Sin
     name = _STANDARD_INPUT if path == "-" else path
     data = _unpacked(open_input(path, lambda head: _check_head(head, name)), name)
     head = bytes(data[:_HEAD_BYTES])
+    if looks_like_series(head):
+        return _of_series(data, name, None)
     if looks_like_capture(head):
         return Capture(name, _captured(data, name))
     return AuditFile(name, data) if _looks_like_audit(head) else Text(name, data)
@@ -282,18 +285,28 @@ def split_moment(name: str) -> tuple[str, str | None]:
     return file, moment
 
 
-def _at_moment(name: str, file: str, moment: str) -> Text:
-    """Read a heap profile of which a moment was named.
+def _at_moment(name: str, file: str, moment: str) -> Text | AuditFile:
+    """Read a heap profile or a series of which a moment was named.
 
     Raises:
-        AccessError: If it is no heap profile: then no file has the name.
+        AccessError: If it is neither: then no file has the name.
+        InputError: If it is a damaged series, or one without that moment.
     """
     from footprint.heap import looks_like_profile  # noqa: PLC0415 # few targets are moments
 
     data = open_input(file)
+    if looks_like_series(bytes(data[:_HEAD_BYTES])):
+        return _of_series(data, name, moment)
     if not looks_like_profile(data, file):
         raise AccessError(name, os.strerror(errno.ENOENT))
     return Text(name, data, moment)
+
+
+def _of_series(data: Buffer, name: str, moment: str | None) -> AuditFile:
+    """Return the audit at a moment of a series; the last one where no moment is named."""
+    from footprint.series.file import audit_at  # noqa: PLC0415 # few targets are series
+
+    return AuditFile(name, audit_at(data, name, moment))
 
 
 def _captured(data: Buffer, name: str) -> tuple[Snapshot, ...]:

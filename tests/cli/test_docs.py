@@ -51,6 +51,7 @@ def test_the_documentation_shows_every_verb() -> None:
         "record",
         "trend",
         "capture",
+        "watch",
         "doctor",
     ):
         assert f"footprint {verb} " in shown

@@ -18,8 +18,8 @@ from footprint.process.launch.followed import Followed
 from footprint.process.launch.members import Members
 from footprint.process.launch.memory import peak_and_resident_bytes
 from footprint.process.launch.moment import Calm, Lines, Moment, When
+from footprint.process.launch.onlooker import Onlooker
 from footprint.process.launch.own_process import ENDING, has_children, signal_descriptor
-from footprint.process.launch.peak import PeakWatch
 from footprint.process.launch.streams import Sink, Streams, pass_on
 from footprint.process.launch.tracee import HOLD_SECONDS, STOP_SECONDS, Tracee
 from footprint.process.stat import Stat, stands_still
@@ -49,7 +49,7 @@ class LaunchedProgram:
         adopts: Whether its orphans become our children.
         executable: The file to run; None for the file that the first word names.
         streams: Its input, and the receivers of its output; None where it shares our streams.
-        watch: What looks for the peak of its memory; None where nobody asks for it.
+        watch: What looks at its memory while it runs; None where nobody asks for it.
         follows: Whether its descendants are traced, too, so that the watch sees each of them.
     """
 
@@ -61,7 +61,7 @@ class LaunchedProgram:
         adopts: bool,
         executable: str | None = None,
         streams: Streams | None = None,
-        watch: PeakWatch | None = None,
+        watch: Onlooker | None = None,
         follows: bool = False,
     ) -> None:
         self.pid = 0
@@ -271,7 +271,7 @@ class LaunchedProgram:
             self._await_ended_threads()
             self._note_peak()
 
-    def _hold_largest(self, watch: PeakWatch) -> None:
+    def _hold_largest(self, watch: Onlooker) -> None:
         """Stop the processes that hold most at once, before they free anything; the others are stopped later."""
         if self._moment.when is When.PEAK:
             for pid in watch.largest():

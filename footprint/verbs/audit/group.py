@@ -185,7 +185,7 @@ def _changes(target: Processes) -> list[Note]:
     return [Note("members-changed", target.name, f"{detail}, and what all share is estimated")]
 
 
-def group_of(
+def group_of(  # noqa: PLR0913 # all but the first have their name
     snapshots: Sequence[Snapshot],
     *,
     root: str | None = None,
@@ -195,13 +195,14 @@ def group_of(
     target: str = "",
     search: AuditRequest | None = None,
     has_objects: bool = False,
+    files: ElfFiles | None = None,
 ) -> Group:
     """Audit several processes that were read already, such as those of a capture.
 
     An open file description that several of them have is charged to the first one. Only live processes are searched
-    for findings.
+    for findings. `files` is what has opened the files for an earlier group.
     """
-    files = ElfFiles(debug, root)
+    files = files or ElfFiles(debug, root)
     open_files = read_own_open_files([one.pid for one in snapshots if one.is_live and one.pid is not None])
     open_files |= {one.pid: one.open_files for one in snapshots if not one.is_live and one.pid is not None}
     host = snapshots[0].host if snapshots else {}

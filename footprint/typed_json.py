@@ -41,7 +41,7 @@ class Fields:
         """Return a string."""
         value = self._values.get(key)
         if not isinstance(value, str):
-            raise self._error(key, "a string")
+            raise self.error(key, "a string")
         return value
 
     def optional_text(self, key: str) -> str | None:
@@ -52,7 +52,7 @@ class Fields:
         """Return an integer from 0 to `most`."""
         value = self._values.get(key)
         if not _is_number(value, most):
-            raise self._error(key, f"an integer from 0 to {most}")
+            raise self.error(key, f"an integer from 0 to {most}")
         return value
 
     def optional_number(self, key: str, most: int) -> int | None:
@@ -64,7 +64,7 @@ class Fields:
         values = self._list(key)
         numbers = tuple(value for value in values if _is_number(value, most))
         if len(numbers) < len(values):
-            raise self._error(key, f"a list of integers from 0 to {most}")
+            raise self.error(key, f"a list of integers from 0 to {most}")
         return numbers
 
     def texts(self, key: str) -> tuple[str, ...]:
@@ -72,8 +72,26 @@ class Fields:
         values = self._list(key)
         texts = tuple(value for value in values if isinstance(value, str))
         if len(texts) < len(values):
-            raise self._error(key, "a list of strings")
+            raise self.error(key, "a list of strings")
         return texts
+
+    def numbers_by_key(self, key: str, most: int) -> dict[str, int]:
+        """Return an object whose values are integers from 0 to `most`."""
+        values = self._object(key)
+        numbers = {one: value for one, value in values.items() if _is_number(value, most)}
+        if len(numbers) < len(values):
+            raise self.error(key, f"an object of integers from 0 to {most}")
+        return numbers
+
+    def lists_of_numbers(self, key: str, most: int) -> dict[str, list[int]]:
+        """Return an object whose values are lists of integers from 0 to `most`."""
+        found: dict[str, list[int]] = {}
+        for one, values in self._object(key).items():
+            numbers = [value for value in values if _is_number(value, most)] if isinstance(values, list) else None
+            if numbers is None or len(numbers) < len(values):  # type: ignore[arg-type] # a list, where there are numbers
+                raise self.error(key, f"an object of lists of integers from 0 to {most}")
+            found[one] = numbers
+        return found
 
     def fields(self, key: str) -> "Fields":
         """Return an object."""
@@ -83,7 +101,7 @@ class Fields:
         """Return a truth value."""
         value = self._values.get(key)
         if not isinstance(value, bool):
-            raise self._error(key, "true or false")
+            raise self.error(key, "true or false")
         return value
 
     def each(self, key: str, *, is_optional: bool = False) -> Iterator["Fields"]:
@@ -96,10 +114,17 @@ class Fields:
     def _list(self, key: str) -> list[object]:
         value = self._values.get(key)
         if not isinstance(value, list):
-            raise self._error(key, "a list")
+            raise self.error(key, "a list")
         return value
 
-    def _error(self, key: str, what: str) -> InputError:
+    def _object(self, key: str) -> dict[str, object]:
+        value = self._values.get(key)
+        if not isinstance(value, dict):
+            raise self.error(key, "an object")
+        return value
+
+    def error(self, key: str, what: str) -> InputError:
+        """Return the error for a value that is something else."""
         return InputError(self._source, f"{self._place}{key} is not {what}")
 
 

@@ -1,0 +1,12 @@
+"""Memory over time: the records of a watch, the file that keeps them, and what they say of growth."""
+
+from typing import Final
+
+__all__ = ("looks_like_series",)
+
+_HEAD: Final = b'{"schema":"footprint/1","verb":"watch","series":'
+
+
+def looks_like_series(head: bytes) -> bool:
+    """Return whether a file begins as a series."""
+    return head.startswith(_HEAD)

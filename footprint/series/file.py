@@ -1,0 +1,275 @@
+"""The file of a series: lines that are only ever added, so that what was written before a crash is read.
+
+Where it grows beyond what it may take, it is written anew with half of the ticks, and replaced in one step.
+"""
+
+import os
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
+from heapq import nlargest
+from typing import Final, NamedTuple
+
+from footprint.errors import AccessError, InputError, Note
+from footprint.series.records import (
+    AuditKept,
+    Began,
+    Came,
+    Ended,
+    Figures,
+    Omitted,
+    OwnersSeen,
+    Record,
+    Sampled,
+    Sums,
+    line_of,
+    record_of,
+)
+from footprint.whole_file import whole_file
+
+__all__ = ("SeriesFile", "audit_at", "read_series", "thinned")
+
+_MOST_LINE_BYTES: Final = 512 << 20
+_MOST_ENDED: Final = 2000
+_KEPT_ENDED: Final = 1000
+# Thinning goes on until so much of the limit is free again.
+_FREE_SHARE: Final = 0.25
+_MOST_TURNS: Final = 8
+
+
+def read_series(data: bytes | memoryview, name: str) -> Iterator[Record]:
+    """Read the records of a series. A last line without its end, as a crash leaves it, is left out.
+
+    Raises:
+        InputError: Where it is no series, or damaged.
+    """
+    start, number = 0, 0
+    size_bytes = len(data)
+    while start < size_bytes:
+        end = _line_end(data, start)
+        if end is None:
+            break
+        if end - start > _MOST_LINE_BYTES:
+            raise InputError(name, "a line of it is longer than any that footprint writes", start)
+        number += 1
+        record = record_of(bytes(data[start:end]), name, f"line {number}")
+        if isinstance(record, Began) is not (number == 1):
+            raise InputError(name, f"line {number}: a series begins with one record about the whole", start)
+        yield record
+        start = end + 1
+    if number == 0:
+        raise InputError(name, "it is no series: it has not one whole line")
+
+
+def _line_end(data: bytes | memoryview, start: int) -> int | None:
+    """Find the end of a line; a memoryview has no `find`."""
+    step = 1 << 16
+    for place in range(start, len(data), step):
+        found = bytes(data[place : place + step]).find(b"\n")
+        if found >= 0:
+            return place + found
+    return None
+
+
+def audit_at(data: bytes | memoryview, name: str, moment: str | None) -> bytes:
+    """Return the JSON of the audit at a moment of a series.
+
+    Args:
+        data: The series.
+        name: Its name.
+        moment: `start`, `peak`, `growth`, `end` or `signal`, the last one of these; or seconds since its begin
+            (`90s`), for the last one before that. None for the last one of all.
+
+    Raises:
+        InputError: If it is damaged, or has no such audit.
+    """
+    until_ms = _milliseconds(moment)
+    found: AuditKept | None = None
+    moments = []
+    for record in read_series(data, name):
+        if isinstance(record, AuditKept):
+            moments.append(f"{record.moment} ({record.ms / 1000:g}s)")
+            is_meant = moment in {None, record.moment} or (until_ms is not None and record.ms <= until_ms)
+            found = record if is_meant else found
+    if found is None:
+        has = f"it has {', '.join(moments)}" if moments else "it has none"
+        raise InputError(name, f"it has no audit of the moment {moment!r}: {has}" if moment else "it has no audit")
+    return found.answer(name)
+
+
+def _milliseconds(moment: str | None) -> int | None:
+    if moment is None or not moment.endswith("s"):
+        return None
+    try:
+        seconds = float(moment[:-1])
+    except ValueError:
+        return None
+    return round(seconds * 1000) if 0 <= seconds < 1e12 else None
+
+
+class SeriesFile:
+    """The file that a watch writes.
+
+    Args:
+        path: Where it is. An existing file is replaced.
+        most_bytes: What it may take at most.
+
+    Raises:
+        AccessError: If it cannot be made.
+    """
+
+    def __init__(self, path: str, most_bytes: int) -> None:
+        self._path = path
+        self._most_bytes = most_bytes
+        self._size_bytes = 0
+        self._limit_bytes = most_bytes
+        self._has_failed = False
+        self.notes: list[Note] = []
+        try:
+            self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
+        except OSError as error:
+            raise AccessError(path, error.strerror or str(error)) from error
+
+    def add(self, records: Iterable[Record]) -> None:
+        """Add records: all of them or none; a note says where the disk refuses them."""
+        data = b"".join(map(line_of, records))
+        if not data:
+            return
+        try:
+            written = 0
+            while written < len(data):
+                written += os.pwrite(self._descriptor, data[written:], self._size_bytes + written)
+        except OSError as error:
+            # Half a line would make the next one unreadable.
+            with suppress(OSError):
+                os.ftruncate(self._descriptor, self._size_bytes)
+            self._fail("cannot be written", error)
+            return
+        self._size_bytes += len(data)
+        if self._size_bytes > self._limit_bytes:
+            self._thin()
+
+    def _fail(self, what: str, error: OSError) -> None:
+        if not self._has_failed:
+            self._has_failed = True
+            detail = f"it {what} ({error.strerror}): what the watch saw meanwhile is not in it"
+            self.notes.append(Note("series-incomplete", self._path, detail))
+
+    def _thin(self) -> None:
+        """Write the file anew, with fewer ticks."""
+        try:
+            with open(self._path, "rb") as file:
+                data = file.read()
+            records = list(read_series(data, self._path))
+            for _ in range(_MOST_TURNS):
+                records = list(thinned(records))
+                data = b"".join(map(line_of, records))
+                if len(data) <= (1 - _FREE_SHARE) * self._most_bytes:
+                    break
+            with whole_file(self._path) as file:
+                file.write(data)
+            descriptor = os.open(self._path, os.O_WRONLY | os.O_CLOEXEC)
+        except OSError as error:
+            self._limit_bytes = 2 * self._size_bytes
+            self._fail("could not be made smaller", error)
+            return
+        os.close(self._descriptor)
+        self._descriptor, self._size_bytes = descriptor, len(data)
+        # What cannot be made smaller, as the audits in it, may take more.
+        fits = len(data) <= (1 - _FREE_SHARE) * self._most_bytes
+        self._limit_bytes = self._most_bytes if fits else 2 * len(data)
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._descriptor)
+
+
+class _Kept(NamedTuple):
+    """What thinning keeps.
+
+    Attributes:
+        ticks: The times of the ticks.
+        numbers: The processes.
+        taken: The times of the audits.
+        owners: The times of the sums by owner.
+        omitted_count: How many processes are left out, those of earlier times included.
+    """
+
+    ticks: set[int]
+    numbers: set[int]
+    taken: set[int]
+    owners: set[int]
+    omitted_count: int
+
+    def has(self, record: Record) -> bool:
+        """Return whether a record that is no tick is kept."""
+        match record:
+            case Came(number=number) | Ended(number=number):
+                return number in self.numbers
+            case AuditKept():
+                return record.ms in self.taken
+            case OwnersSeen():
+                return record.ms in self.owners
+            case _:
+                return not isinstance(record, Omitted)
+
+
+def thinned(records: Iterable[Record]) -> Iterator[Record]:
+    """Leave out every second tick, but for the peak, the last ones before processes end, and the end.
+
+    Of the audits, the first and last and the last peak stay, and those that a signal asked for; of many ended
+    processes those that held most.
+    """
+    records = list(records)
+    kept = _kept(records)
+    waiting: dict[int, Figures] = {}
+    for record in records:
+        if isinstance(record, Sampled):
+            # A tick has only what has changed: those that are left out go into the next one.
+            waiting |= {number: one for number, one in record.figures.items() if number in kept.numbers}
+            if record.ms in kept.ticks:
+                yield record._replace(figures=waiting)
+                waiting = {}
+        elif kept.has(record):
+            yield record
+        if isinstance(record, Began) and kept.omitted_count:
+            yield Omitted(0, kept.omitted_count)
+
+
+def _kept(records: Sequence[Record]) -> _Kept:
+    """Find what thinning keeps."""
+    omitted_count = sum(record.count for record in records if isinstance(record, Omitted))
+    numbers = {record.number for record in records if isinstance(record, Came)}
+    peaks = {record.number: record.peak_resident_bytes or 0 for record in records if isinstance(record, Ended)}
+    if len(peaks) > _MOST_ENDED:
+        dropped = peaks.keys() - set(nlargest(_KEPT_ENDED, peaks, key=lambda number: (peaks[number], -number)))
+        numbers -= dropped
+        omitted_count += len(dropped)
+    taken = [record for record in records if isinstance(record, AuditKept)]
+    last_peak = [record for record in taken if record.moment == "peak"][-1:]
+    asked = [record for record in taken if record.moment == "signal"]
+    owners = [record.ms for record in records if isinstance(record, OwnersSeen)]
+    return _Kept(
+        _kept_ticks(records, numbers),
+        numbers,
+        {record.ms for record in (*taken[:1], *last_peak, *asked, *taken[-1:])},
+        set(owners[1::2]),
+        omitted_count,
+    )
+
+
+def _kept_ticks(records: Sequence[Record], numbers: Collection[int]) -> set[int]:
+    """Return the times of every second tick, of the peak, of the last ones before processes end, and of the last."""
+    sums = Sums(next((record.stack_bytes for record in records if isinstance(record, Began)), 0))
+    ticks: list[int] = []
+    ends: set[int] = set()
+    peak_bytes = -1
+    peak: set[int] = set()
+    for record in records:
+        sums.add(record)
+        if isinstance(record, Sampled):
+            ticks.append(record.ms)
+            if sums.cost_bytes > peak_bytes:
+                peak_bytes, peak = sums.cost_bytes, {record.ms}
+        elif isinstance(record, Ended) and record.number in numbers:
+            ends.update(ticks[-1:])
+    return {*ticks[1::2], *ticks[-1:], *ends} | peak

@@ -1,0 +1,271 @@
+"""What the records of a watch come to: the peak, the growth, and each process. It holds a bounded part of them."""
+
+from array import array
+from collections.abc import Iterable
+from heapq import nlargest
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from footprint.errors import InputError, Note
+from footprint.series.growth import GrowthTrend, Point, growth_of
+from footprint.series.records import (
+    AuditKept,
+    Began,
+    Came,
+    Closed,
+    Ended,
+    Figures,
+    GroupPeak,
+    Omitted,
+    OwnersSeen,
+    Record,
+    Sampled,
+    Sums,
+    Told,
+)
+
+__all__ = ("Course", "OwnerGrowth", "Timeline", "WatchedProcess")
+
+_MOST_POINTS: Final = 4096
+_MOST_POINTS_OF_ALL_MEMBERS: Final = 1 << 18
+_LEAST_POINTS: Final = 64
+_MOST_ENDED: Final = 2000
+_KEPT_ENDED: Final = 1000
+_PERCENTILE: Final = 0.95
+
+
+class Course:
+    """Values over time. Where there are too many, every second one is left out.
+
+    Args:
+        most: How many are kept at most.
+    """
+
+    def __init__(self, most: int = _MOST_POINTS) -> None:
+        self._most = most
+        self._step = 1
+        self._skipped = 0
+        self._times = array("q")
+        self._values = array("q")
+
+    def add(self, ms: int, value: int) -> None:
+        """Add a value."""
+        self._skipped += 1
+        if self._skipped < self._step:
+            return
+        self._skipped = 0
+        self._times.append(ms)
+        self._values.append(value)
+        if len(self._times) > self._most:
+            self._times, self._values = self._times[1::2], self._values[1::2]
+            self._step *= 2
+
+    def limit_to(self, most: int) -> None:
+        """Keep fewer of them from now on."""
+        self._most = min(self._most, most)
+
+    @property
+    def points(self) -> list[Point]:
+        """Return the times in seconds, and the values."""
+        return [(ms / 1000, value) for ms, value in zip(self._times, self._values, strict=True)]
+
+    @property
+    def values(self) -> list[int]:
+        """Return the values."""
+        return list(self._values)
+
+
+class WatchedProcess:
+    """A process of the target.
+
+    Args:
+        came: Its record.
+        most_points: How many of its values are kept.
+    """
+
+    def __init__(self, came: Came, most_points: int) -> None:
+        self.came = came
+        self.course = Course(most_points)
+        self.figures: Figures | None = None
+        self.cost_bytes = 0
+        self.peak_cost_bytes = 0
+        self.ended: Ended | None = None
+
+    @property
+    def peak_resident_bytes(self) -> int | None:
+        """Return the most resident memory that it had, as far as it is known."""
+        if self.ended is not None and self.ended.peak_resident_bytes is not None:
+            return self.ended.peak_resident_bytes
+        return None if self.figures is None else self.figures.peak_resident_bytes
+
+
+class OwnerGrowth(NamedTuple):
+    """How the private memory of an owner went.
+
+    Attributes:
+        owner: The owner.
+        first_bytes: What it held in the first audit.
+        last_bytes: What it held in the last one.
+        growth: Its trend.
+    """
+
+    owner: str
+    first_bytes: int
+    last_bytes: int
+    growth: GrowthTrend
+
+
+class Timeline:
+    """What is known after some records: `add` takes each in its order."""
+
+    def __init__(self, began: Began) -> None:
+        self.began = began
+        self.ms = 0
+        self.tick_count = 0
+        self.own_cpu_ms = 0
+        self.sums = Sums(began.stack_bytes)
+        self.course = Course()
+        self.last_cost_bytes = 0
+        self.peak_ms = 0
+        self.peak_bytes = 0
+        self.peak_cost_of: dict[int, int] = {}
+        self.group_peak: GroupPeak | None = None
+        self.alive: dict[int, WatchedProcess] = {}
+        self.ended: dict[int, WatchedProcess] = {}
+        self.process_count = 0
+        self.most_process_count = 0
+        self.owners: dict[str, Course] = {}
+        self.owners_ms: list[int] = []
+        self.taken: list[AuditKept] = []
+        self.notes: list[Note] = []
+        self.closed: Closed | None = None
+
+    @classmethod
+    def of(cls, records: Iterable[Record], name: str) -> "Timeline":
+        """Add up all records of a series.
+
+        Raises:
+            InputError: If they do not begin with one about the whole.
+        """
+        found: Timeline | None = None
+        for record in records:
+            if isinstance(record, Began):
+                found = cls(record)
+            elif found is not None:
+                found.add(record)
+        if found is None:
+            raise InputError(name, "it is no series: its first record is missing")
+        return found
+
+    def add(self, record: Record) -> None:
+        """Add a record."""
+        if isinstance(record, Began):
+            raise TypeError("a series begins once")
+        self.ms = max(self.ms, record.ms)
+        self.sums.add(record)
+        match record:
+            case Sampled():
+                self._add_tick(record)
+            case Came():
+                self._add_member(record)
+            case Ended():
+                self._end(record)
+            case OwnersSeen():
+                self._add_owners(record)
+            case AuditKept():
+                self.taken.append(record)
+            case _:
+                self._add_other(record)
+
+    def _add_other(self, record: Record) -> None:
+        match record:
+            case GroupPeak():
+                self.group_peak = record
+            case Told(_, note):
+                self.notes.append(note)
+            case Omitted():
+                self.process_count += record.count
+            case Closed():
+                self.closed = record
+
+    def _add_member(self, came: Came) -> None:
+        known = self.alive.get(came.number)
+        if known is not None:
+            # It has executed another program.
+            known.came = came._replace(ms=known.came.ms)
+            return
+        self.process_count += 1
+        most = max(_LEAST_POINTS, _MOST_POINTS_OF_ALL_MEMBERS // (len(self.alive) + 1))
+        self.alive[came.number] = WatchedProcess(came, min(_MOST_POINTS, most))
+        self.most_process_count = max(self.most_process_count, len(self.alive))
+
+    def _add_tick(self, tick: Sampled) -> None:
+        self.tick_count += 1
+        self.own_cpu_ms = tick.own_cpu_ms
+        for number, one in tick.figures.items():
+            member = self.alive.get(number)
+            if member is None:
+                continue
+            member.figures = one
+            member.cost_bytes = self.sums.of[number]
+            member.peak_cost_bytes = max(member.peak_cost_bytes, member.cost_bytes)
+        for member in self.alive.values():
+            if member.figures is not None:
+                member.course.add(tick.ms, member.cost_bytes)
+        if not self.alive:
+            # Nothing is left to look at, or nothing has come yet.
+            return
+        cost_bytes = self.last_cost_bytes = self.sums.cost_bytes
+        self.course.add(tick.ms, cost_bytes)
+        if cost_bytes > self.peak_bytes:
+            self.peak_bytes, self.peak_ms = cost_bytes, tick.ms
+            self.peak_cost_of = dict(self.sums.of)
+
+    def _end(self, ended: Ended) -> None:
+        member = self.alive.pop(ended.number, None)
+        if member is None:
+            return
+        member.ended = ended
+        self.ended[ended.number] = member
+        # Nobody looks at what it held over time.
+        member.course = Course(1)
+        if len(self.ended) > _MOST_ENDED:
+            kept = nlargest(_KEPT_ENDED, self.ended.values(), key=lambda one: one.peak_resident_bytes or 0)
+            self.ended = {one.came.number: one for one in kept}
+
+    def _add_owners(self, seen: OwnersSeen) -> None:
+        for owner in self.owners.keys() - seen.owners.keys():
+            self.owners[owner].add(seen.ms, 0)
+        for owner, size_bytes in seen.owners.items():
+            course = self.owners.get(owner)
+            if course is None:
+                course = self.owners[owner] = Course(512)
+                for ms in self.owners_ms:
+                    course.add(ms, 0)
+            course.add(seen.ms, size_bytes)
+        self.owners_ms = [*self.owners_ms[-511:], seen.ms]
+
+    @property
+    def usual_most_bytes(self) -> int:
+        """Return the cost that was not exceeded in 95 % of the time."""
+        points = self.course.points
+        lasting = sorted((value, later[0] - at) for (at, value), later in pairwise(points))
+        left = _PERCENTILE * sum(seconds for _, seconds in lasting)
+        for value, seconds in lasting:
+            left -= seconds
+            if left <= 0:
+                return round(value)
+        return self.peak_bytes
+
+    def growth(self) -> GrowthTrend:
+        """Compute how the cost of all processes went."""
+        return growth_of(self.course.points)
+
+    def owner_growth(self) -> list[OwnerGrowth]:
+        """Compute how the memory of each owner went, those that grew most first."""
+        found = []
+        for owner, course in self.owners.items():
+            values = course.values
+            if values and max(values) > min(values):
+                found.append(OwnerGrowth(owner, values[0], values[-1], growth_of(course.points)))
+        return sorted(found, key=lambda one: (one.first_bytes - one.last_bytes, one.owner))

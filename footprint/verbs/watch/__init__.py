@@ -1,0 +1,1 @@
+"""`footprint watch`: processes over time."""

@@ -1,0 +1,118 @@
+"""`footprint watch`: processes over time."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from footprint.errors import UsageError
+from footprint.formats.escape import printable
+from footprint.units import parse_bytes, parse_rate, parse_seconds
+from footprint.verbs import options
+from footprint.verbs.lazy import lazy_modules
+from footprint.verbs.output import Answer, check_formats, write
+
+if TYPE_CHECKING:
+    from footprint.series.timeline import Timeline
+    from footprint.sources.target import ProcessChoice
+    from footprint.verbs.options import OutputOptions
+    from footprint.verbs.watch import call, json, metrics, result, text
+    from footprint.verbs.watch.result import WatchResult
+else:
+    call, json, metrics, result, text = lazy_modules("footprint.verbs.watch", "call json metrics result text")
+
+__all__ = ("watch",)
+
+ORDER = 25
+EXIT_GROWS = 1
+
+
+@options.shared_options()
+def watch(
+    words: Annotated[
+        list[str] | None, typer.Argument(help="PIDs, or a program and its arguments after --.", metavar="PID... | CMD")
+    ] = None,
+    every: Annotated[str, typer.Option("--every", help="The time between two ticks.", metavar="TIME")] = "1s",
+    for_: Annotated[
+        str | None, typer.Option("--for", help="How long to watch; else until all have ended.", metavar="TIME")
+    ] = None,
+    keep: Annotated[
+        str, typer.Option("--keep", help="What the series may take: then it has fewer ticks.", metavar="SIZE")
+    ] = "32MiB",
+    replay: Annotated[
+        str | None, typer.Option("--replay", help="Show a series again that -o has kept.", metavar="FILE")
+    ] = None,
+    fail_on_growth: Annotated[
+        str | None,
+        typer.Option("--fail-on-growth", help="Exit with 1 if it grows faster, such as 1MiB/h.", metavar="RATE"),
+    ] = None,
+    top: options.Top = 20,
+    *,
+    choice: "ProcessChoice",
+    output: options.OutputOptions,
+) -> int:
+    """Watch processes over time: what they cost, their peak, and what grows.
+
+    -o FILE.fps keeps what is seen; audit, diff, check and project read it. A program after -- is started, and watched
+    with all that it starts.
+
+    \b
+    footprint watch 4711 --for 10m
+    footprint watch --tree 4711 --every 5s -o server.fps
+    footprint watch --for 1h --fail-on-growth 1MiB/h --unit nginx
+    footprint watch -- make -j8
+    footprint watch --replay server.fps --json
+    footprint diff server.fps@start server.fps@end
+    """
+    series = output.file if output.file.endswith(".fps") else None
+    if series is not None:
+        output = output._replace(file="-")
+    answer: Answer[WatchResult] = Answer(
+        "watch",
+        "samples",
+        document=lambda found: text.watch_document(found, top=top, has_whole_names=output.has_whole_names),
+        members=json.watch_members,
+        figures=metrics.watch_metrics,
+    )
+    check_formats(answer, output)
+    most_per_second = None if fail_on_growth is None else parse_rate(fail_on_growth)
+    if replay is not None:
+        if words or any(choice) or series is not None:
+            raise UsageError("--replay shows a series: it watches nothing else")
+        timeline, name = call.replay(replay), replay
+    else:
+        timeline = _watched(words or [], choice, every, for_, keep, series, output)
+        name = timeline.began.target
+    found = result.result_of(timeline, replay or series, most_per_second)
+    code = write(answer, found, f"watch {name}", output, found.notes)
+    if found.fails is not None and (output.file != "-" or output.format is not options.Format.TEXT):
+        typer.echo(f"footprint: {printable(text.growth_text(found.growth, found.owners))}", err=True)
+    return EXIT_GROWS if found.fails is not None else code
+
+
+def _watched(
+    words: Sequence[str],
+    choice: "ProcessChoice",
+    every: str,
+    for_: str | None,
+    keep: str,
+    series: str | None,
+    output: "OutputOptions",
+) -> "Timeline":
+    """Watch what was named; text has a line for each tick meanwhile."""
+    from footprint.verbs.watch.session import WatchOptions
+
+    are_pids = [word.isascii() and word.isdigit() for word in words]
+    is_command = bool(words) and not all(are_pids)
+    if is_command and are_pids[0]:
+        raise UsageError(f"{words[0]} is a PID, the rest is not: name PIDs, or a program after --")
+    watch_options = WatchOptions(
+        parse_seconds(every), None if for_ is None else parse_seconds(for_), series, parse_bytes(keep)
+    )
+    if output.format is options.Format.TEXT and output.file == "-" and not output.is_quiet:
+        watch_options = watch_options._replace(on_tick=_print_tick)
+    return call.watched([] if is_command else words, choice, tuple(words) if is_command else (), watch_options)
+
+
+def _print_tick(timeline: "Timeline") -> None:
+    typer.echo(text.tick_line(timeline))

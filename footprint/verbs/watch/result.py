@@ -1,0 +1,117 @@
+"""What a watch comes to: its figures, what grew, and what changed between two of its audits."""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from footprint.errors import Note
+from footprint.release.compare import Comparison, compare
+from footprint.series.growth import GrowthKind, GrowthTrend
+from footprint.series.records import AuditKept
+from footprint.series.timeline import OwnerGrowth, Timeline
+from footprint.sources.target import AuditFile
+from footprint.verbs.audit.request import AuditRequest
+from footprint.verbs.audit.saved import read_saved
+
+__all__ = ("NearPeak", "WatchResult", "result_of")
+
+# The last audit says more than that at the peak, unless much was freed since.
+_STILL_HELD: Final = 0.9
+
+
+class NearPeak(NamedTuple):
+    """The audit that is nearest to the peak.
+
+    Attributes:
+        audit: The audit.
+        distance_bytes: What was held at the peak and not when it was read.
+        distance_ms: The time between both; negative where it was read before.
+    """
+
+    audit: AuditKept
+    distance_bytes: int
+    distance_ms: int
+
+
+class WatchResult(NamedTuple):
+    """What a watch comes to.
+
+    Attributes:
+        timeline: What was seen.
+        series: The file that has it; None where it is kept in none.
+        growth: How the cost of all processes went.
+        owners: How the private memory of each owner went, those that grew most first.
+        comparison: What changed between two audits; None where there are not two.
+        compared: These two audits.
+        near_peak: The audit that is nearest to the peak; None where there is none.
+        fails: Why the watch fails; None where it does not.
+    """
+
+    timeline: Timeline
+    series: str | None
+    growth: GrowthTrend
+    owners: tuple[OwnerGrowth, ...]
+    comparison: Comparison | None
+    compared: tuple[AuditKept, ...]
+    near_peak: NearPeak | None
+    fails: str | None = None
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """Return the notes of the watch, and those of what was compared."""
+        more = () if self.comparison is None else self.comparison.notes
+        return tuple(dict.fromkeys((*self.timeline.notes, *more)))
+
+    @property
+    def peak_bytes(self) -> int:
+        """Return the peak: that of the cgroup, which misses nothing, else that of the ticks."""
+        group = self.timeline.group_peak
+        return self.timeline.peak_bytes if group is None else max(group.peak_bytes, self.timeline.peak_bytes)
+
+
+def result_of(timeline: Timeline, series: str | None, most_per_second: float | None = None) -> WatchResult:
+    """Compute what a watch comes to.
+
+    Args:
+        timeline: What was seen.
+        series: The file that has it.
+        most_per_second: The growth in bytes a second from which on it fails; None for any.
+
+    Raises:
+        InputError: If an audit in it is damaged.
+    """
+    growth = timeline.growth()
+    compared = _compared(timeline.taken)
+    name = series or timeline.began.target
+    comparison = None
+    if compared:
+        before, now = (
+            read_saved(AuditFile(f"{name}@{one.moment}", one.answer(name)), AuditRequest()).audit for one in compared
+        )
+        comparison = compare(before, now)
+    fails = None
+    slope = growth.slope
+    if most_per_second is not None and slope is not None and growth.kind is GrowthKind.GROWS:
+        fails = "it grows" if slope.least > most_per_second else None
+    return WatchResult(
+        timeline, series, growth, tuple(timeline.owner_growth()), comparison, compared, _near_peak(timeline), fails
+    )
+
+
+def _compared(taken: Sequence[AuditKept]) -> tuple[AuditKept, ...]:
+    """Choose two audits: the first one, and the last one, or that at the peak where most was freed since."""
+    if len(taken) < 2:
+        return ()
+    first, *others = taken
+    most = max(others, key=lambda one: one.held_bytes)
+    last = others[-1]
+    return first, (last if last.held_bytes >= _STILL_HELD * most.held_bytes else most)
+
+
+def _near_peak(timeline: Timeline) -> NearPeak | None:
+    if not timeline.taken:
+        return None
+    nearest = max(timeline.taken, key=lambda one: one.held_bytes)
+    peak_bytes = timeline.peak_bytes
+    if timeline.group_peak is not None:
+        peak_bytes = max(peak_bytes, timeline.group_peak.peak_bytes)
+    return NearPeak(nearest, max(0, peak_bytes - nearest.held_bytes), nearest.ms - timeline.peak_ms)

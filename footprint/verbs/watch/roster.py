@@ -1,0 +1,203 @@
+"""The processes of a target: which are there now, and which came and ended between two looks."""
+
+import os
+from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
+from typing import Final, NamedTuple
+
+from footprint.errors import AccessError, UsageError
+from footprint.process.kernel_events import Executed, Exited, Forked, KernelEvents, TaskEnd
+from footprint.process.stat import read_stat
+from footprint.series.records import Came, Ended
+
+__all__ = ("Chooser", "Roster", "RosterMember")
+
+Chooser = Callable[[], Collection[int]]
+"""Finds the processes of a target that are there now."""
+
+# Looking for processes takes at most this part of the time that passes.
+_CHOICE_WORK: Final = 0.002
+_MOST_COMMAND_BYTES: Final = 4096
+
+
+class RosterMember(NamedTuple):
+    """A process of the target.
+
+    Attributes:
+        number: Its number in the series.
+        pid: Its PID.
+        start_ticks: When it was started, which tells it from a later process with its PID; None where it ended before
+            that was read.
+    """
+
+    number: int
+    pid: int
+    start_ticks: int | None
+
+
+class _Seen:
+    """What events have said of a member that has ended."""
+
+    def __init__(self) -> None:
+        self.status: int | None = None
+        self.end: TaskEnd | None = None
+        self.peak_bytes: int | None = None
+        self.turn = 0
+
+
+class Roster:
+    """The processes of a target.
+
+    Args:
+        choose: Finds those that are there.
+        events: Starts and ends as the kernel reports them; None where it does not.
+        has_children: Whether what a member forks is a member, too.
+        name: The name whose processes are members; None where they are chosen otherwise.
+    """
+
+    def __init__(
+        self, choose: Chooser, events: KernelEvents | None, *, has_children: bool, name: str | None = None
+    ) -> None:
+        self._choose = choose
+        self._events = events
+        self._has_children = has_children
+        self._name = name
+        self._next_choice = 0.0
+        self._turn = 0
+        self._last_number = 0
+        self._ends: dict[int, _Seen] = {}
+        self._unnamed: dict[int, int | None] = {}
+        self.members: dict[int, RosterMember] = {}
+        self.seen_count = 0
+
+    def refresh(self, seconds: float, work_seconds: Callable[[], float]) -> Iterator[Came | Ended]:
+        """Find out who came and who ended.
+
+        Args:
+            seconds: The time since the watch began.
+            work_seconds: Returns our own processor time, by which the next look at all processes is set.
+        """
+        ms = round(seconds * 1000)
+        self._turn += 1
+        if self._events is not None:
+            for event in self._events.read():
+                yield from self._on_event(event, ms)
+            yield from self._ended(ms)
+        if seconds >= self._next_choice:
+            began = work_seconds()
+            try:
+                chosen = self._choose()
+            except (AccessError, UsageError):
+                # None is there now.
+                chosen = ()
+            for pid in chosen:
+                yield from self.add(pid, None, ms)
+            self._next_choice = seconds + (work_seconds() - began) / _CHOICE_WORK
+
+    def add(self, pid: int, parent_pid: int | None, ms: int) -> Iterator[Came | Ended]:
+        """Add a process, unless it is a member; one that has ended by now is named at its end."""
+        stat = read_stat(pid)
+        if pid == os.getpid() or (stat is not None and stat.state in "ZX" and parent_pid is None):
+            return
+        known = self.members.get(pid)
+        if known is not None and (stat is None or known.start_ticks in {None, stat.start_ticks}):
+            return
+        if known is not None:
+            # Another process has its PID by now.
+            yield from self.end(pid, ms, None, "status", None)
+        self._last_number += 1
+        self.seen_count += 1
+        self.members[pid] = RosterMember(self._last_number, pid, None if stat is None else stat.start_ticks)
+        if stat is None:
+            self._unnamed[pid] = parent_pid
+        else:
+            parent_pid = stat.parent_pid if parent_pid is None else parent_pid
+            yield Came(ms, self._last_number, pid, parent_pid, _command(pid, stat.name))
+
+    def end(
+        self, pid: int, ms: int, peak_bytes: int | None, source: str, status: int | None, name: str = ""
+    ) -> Iterator[Came | Ended]:
+        """Remove a member that has ended."""
+        member = self.members.pop(pid, None)
+        if member is None:
+            return
+        if pid in self._unnamed:
+            yield Came(ms, member.number, pid, self._unnamed.pop(pid), name or f"process {pid}")
+        has_exited = status is not None and os.WIFEXITED(status)
+        exit_code = os.WEXITSTATUS(status) if has_exited and status is not None else None
+        yield Ended(ms, member.number, peak_bytes, source, exit_code)
+
+    def lose(self, pid: int, peak_bytes: int | None, ms: int) -> Iterator[Came | Ended]:
+        """Remove a member that is not there any more; events may say more about its end in the next turn.
+
+        Args:
+            pid: The process.
+            peak_bytes: The most resident memory at the last look at it.
+            ms: The time.
+        """
+        if self._events is None:
+            yield from self.end(pid, ms, peak_bytes, "status", None)
+        else:
+            self._end_of(pid).peak_bytes = peak_bytes
+
+    def _on_event(self, event: Forked | Executed | Exited | TaskEnd, ms: int) -> Iterator[Came | Ended]:
+        match event:
+            case Forked(parent_pid, pid):
+                if self._has_children and parent_pid in self.members:
+                    yield from self.add(pid, parent_pid, ms)
+            case Executed(pid):
+                yield from self._on_execution(pid, ms)
+            case Exited(pid, status):
+                if pid in self.members:
+                    self._end_of(pid).status = status
+            case TaskEnd():
+                yield from self._on_task_end(event, ms)
+
+    def _on_execution(self, pid: int, ms: int) -> Iterator[Came | Ended]:
+        member = self.members.get(pid)
+        stat = read_stat(pid) if member is not None or self._name is not None else None
+        if stat is None:
+            return
+        if member is not None and pid not in self._unnamed:
+            yield Came(ms, member.number, pid, stat.parent_pid, _command(pid, stat.name))
+        elif member is None and stat.name == os.fsencode(self._name or ""):
+            yield from self.add(pid, stat.parent_pid, ms)
+
+    def _on_task_end(self, end: TaskEnd, ms: int) -> Iterator[Came | Ended]:
+        if end.pid in self.members:
+            if end.group_pid in {0, end.pid}:
+                self._end_of(end.pid).end = end
+        elif self._name is not None and end.name == self._name and end.group_pid in {0, end.pid}:
+            # It came and ended between two looks.
+            self._last_number += 1
+            self.seen_count += 1
+            yield Came(ms, self._last_number, end.pid, end.parent_pid, end.name)
+            yield Ended(ms, self._last_number, end.peak_resident_bytes, "taskstats", None)
+
+    def _end_of(self, pid: int) -> _Seen:
+        found = self._ends.get(pid)
+        if found is None:
+            found = self._ends[pid] = _Seen()
+            found.turn = self._turn
+        return found
+
+    def _ended(self, ms: int) -> Iterator[Came | Ended]:
+        """Remove those that have ended; what taskstats says of them may come a turn later."""
+        for pid, seen in list(self._ends.items()):
+            if seen.end is None and seen.turn == self._turn:
+                continue
+            del self._ends[pid]
+            peak_bytes, source, name = seen.peak_bytes, "status", ""
+            if seen.end is not None:
+                peak_bytes, source, name = seen.end.peak_resident_bytes, "taskstats", seen.end.name
+            status = seen.status if seen.end is None else seen.end.status
+            yield from self.end(pid, ms, peak_bytes, source, status, name)
+
+
+def _command(pid: int, name: bytes) -> str:
+    """Read the command line of a process; its name where it has none."""
+    with suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as file:
+        words = file.read(_MOST_COMMAND_BYTES).rstrip(b"\0\n").replace(b"\0", b" ")
+        if words:
+            return words.decode("utf-8", "surrogateescape")
+    return name.decode("utf-8", "surrogateescape")

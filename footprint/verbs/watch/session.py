@@ -1,0 +1,167 @@
+"""What every watch needs: the events of the kernel, the file, the clock, and the signal that asks for an audit."""
+
+import os
+import platform
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from typing import Final, NamedTuple
+
+from footprint import __version__
+from footprint.attribution.kernel import built_in_constants
+from footprint.errors import Note
+from footprint.model.audited import Audited
+from footprint.process.counters import CounterReader
+from footprint.process.kernel_events import KernelEvents
+from footprint.series.file import SeriesFile
+from footprint.series.records import Began, Closed, Record
+from footprint.series.timeline import Timeline
+from footprint.verbs.watch.audits import Audits
+from footprint.verbs.watch.moments import AuditMoment
+from footprint.verbs.watch.roster import Roster
+from footprint.verbs.watch.watcher import Sources, Watcher
+
+__all__ = ("KEPT_BYTES", "Session", "WatchOptions")
+
+KEPT_BYTES: Final = 32 << 20
+"""What the file of a series may take."""
+
+_CLOCK_JUMP_SECONDS: Final = 2.0
+
+
+class WatchOptions(NamedTuple):
+    """How a watch goes.
+
+    Attributes:
+        every_seconds: The time between two ticks.
+        most_seconds: How long to watch; None until all processes have ended, or an interrupt.
+        series: The file that keeps what is seen; None for none.
+        kept_bytes: What that file may take.
+        on_tick: Is called after each tick.
+    """
+
+    every_seconds: float = 1.0
+    most_seconds: float | None = None
+    series: str | None = None
+    kept_bytes: int = KEPT_BYTES
+    on_tick: Callable[[Timeline], None] | None = None
+
+
+class Session:
+    """What every watch needs: the events of the kernel, the file, the clock, and the signal that asks for an audit.
+
+    Args:
+        options: How the watch goes.
+        opened: Closes all of it.
+    """
+
+    def __init__(self, options: WatchOptions, opened: ExitStack) -> None:
+        self._options = options
+        self._opened = opened
+        self.events = self._open_events()
+        self._file = None if options.series is None else SeriesFile(options.series, options.kept_bytes)
+        if self._file is not None:
+            opened.callback(self._file.close)
+        self._is_asked = False
+        opened.enter_context(self._asked_by_signal())
+        self._clock_difference = _clock_difference()
+        self._fork_start = fork_count()
+        self.watcher: Watcher | None = None
+        self._start = time.monotonic()
+
+    def _open_events(self) -> KernelEvents | None:
+        try:
+            return self._opened.enter_context(KernelEvents())
+        except OSError:
+            return None
+
+    @contextmanager
+    def _asked_by_signal(self) -> Iterator[None]:
+        def ask(_number: int, _frame: object) -> None:
+            self._is_asked = True
+
+        try:
+            before = signal.signal(signal.SIGUSR1, ask)
+        except ValueError:
+            # Only the main thread may do that.
+            yield
+            return
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGUSR1, before)
+
+    def start(self, target: str, roster: Roster, audits: Audits, first_audit_seconds: float = 0.0) -> Watcher:
+        """Begin the watch."""
+        host = {"kernel": platform.release(), "machine": platform.machine()}
+        stack_bytes = built_in_constants(host["kernel"], host["machine"]).stack_bytes
+        every_ms = round(self._options.every_seconds * 1000)
+        began = Began(target, int(time.time()), every_ms, stack_bytes, host, __version__)
+        sources = Sources(CounterReader, audits.read, _is_there, _audit_line, time.process_time, self._sink)
+        self._start = time.monotonic()
+        self.watcher = Watcher(began, roster, sources, first_audit_seconds)
+        return self.watcher
+
+    def _sink(self, records: Sequence[Record]) -> None:
+        if self._file is not None:
+            self._file.add(records)
+
+    @property
+    def seconds(self) -> float:
+        """Return the time since the watch began."""
+        return time.monotonic() - self._start
+
+    def tick(self, watcher: Watcher, *, is_last: bool = False) -> None:
+        """Tick, and see to everything else that is due; after the last tick the audit of the end is made anyway."""
+        seconds = self.seconds
+        if self._is_asked:
+            self._is_asked = False
+            watcher.audit(AuditMoment.SIGNAL, seconds)
+        difference = _clock_difference()
+        if abs(difference - self._clock_difference) > _CLOCK_JUMP_SECONDS:
+            detail = f"the clock was set by {difference - self._clock_difference:+.0f} s: times here go on without it"
+            watcher.tell(Note("clock-set", watcher.timeline.began.target, detail), round(seconds * 1000))
+            self._clock_difference = difference
+        if self._file is not None:
+            for note in self._file.notes:
+                watcher.tell(note, round(seconds * 1000))
+        if self.events is not None and self.events.lost_count:
+            detail = "the kernel reported more starts and ends than could be read in time: some are missing"
+            watcher.tell(Note("events-lost", watcher.timeline.began.target, detail), round(seconds * 1000))
+        watcher.tick(seconds, is_last=is_last)
+        if self._options.on_tick is not None:
+            self._options.on_tick(watcher.timeline)
+
+    def close(self, watcher: Watcher, seen_count: int, how: str) -> Timeline:
+        """End the watch, and return what it saw."""
+        forks = max(0, fork_count() - self._fork_start)
+        seen = self.events.fork_count if self.events is not None else seen_count
+        watcher.close(Closed(round(self.seconds * 1000), forks, min(seen, forks), how))
+        return watcher.timeline
+
+
+def _is_there(pid: int) -> bool:
+    return os.path.exists(f"/proc/{pid}/maps")
+
+
+def _audit_line(audit: Audited) -> str:
+    """Write an audit as JSON in one line."""
+    import json  # noqa: PLC0415 # few ticks write one
+
+    from footprint.verbs.audit.either import audited_members  # noqa: PLC0415 # the same
+
+    return json.dumps(audited_members(audit, __version__), separators=(",", ":"))
+
+
+def fork_count() -> int:
+    """Return how many processes and threads this machine has started since it runs; 0 where that is not told."""
+    with suppress(OSError), open("/proc/stat", "rb") as file:
+        for line in file:
+            if line.startswith(b"processes "):
+                return int(line.split()[1])
+    return 0
+
+
+def _clock_difference() -> float:
+    return time.time() - time.monotonic()

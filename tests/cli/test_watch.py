@@ -1,0 +1,218 @@
+"""`footprint watch`: what it prints, keeps and fails on; and the verbs that read what it kept."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from footprint.cli import main
+from footprint.process.kernel_events import KernelEvents
+from footprint.series.file import read_series
+from footprint.series.records import AuditKept, Began, Came, Closed, Ended, Figures, Record, Sampled, line_of
+
+ROOT = Path(__file__).resolve().parents[2]
+SCHEMA = json.loads((ROOT / "footprint" / "formats" / "footprint-1.schema.json").read_text(encoding="utf-8"))
+Captured = pytest.CaptureFixture[str]
+MIB = 1 << 20
+
+GROWING = """
+import sys, time
+held = []
+print("ready", flush=True)
+while True:
+    held.append(bytearray(200_000))
+    time.sleep(0.02)
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def growing() -> Iterator[int]:
+    with subprocess.Popen([sys.executable, "-c", GROWING], stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        yield child.pid
+        child.kill()
+
+
+def footprint(capfd: Captured, *words: str) -> tuple[int, str, str]:
+    code = main(words)
+    out, error = capfd.readouterr()
+    return code, " ".join(out.split()), error
+
+
+def series(path: Path, mib_at: dict[int, int], command: str = "server --port 80") -> str:
+    """Write a series of one process that holds so many MiB at each second."""
+    host = {"kernel": "6.18", "machine": "x86_64"}
+    began = Began("4711", 1_700_000_000, 1000, 16384, host, "0.1.0")
+    ticks = [
+        Sampled(at * 1000, {1: Figures(mib * MIB, 0, 0, mib * MIB, mib * MIB, 0)}, at) for at, mib in mib_at.items()
+    ]
+    last_ms = max(mib_at) * 1000
+    records: list[Record] = [began, Came(0, 1, 4711, 1, command), *ticks, Closed(last_ms, 10, 7, "polling")]
+    path.write_bytes(b"".join(map(line_of, records)))
+    return str(path)
+
+
+def test_a_process_is_watched_for_a_time_and_the_series_is_kept(growing: int, folder: Path, capfd: Captured) -> None:
+    code, out, error = footprint(
+        capfd, "watch", str(growing), "--for", "2s", "--every", "100ms", "-o", "x.fps", "--top", "3"
+    )
+    assert (code, error) == (0, "")
+    assert re.search(r"^0 ms cost [0-9.]+ MiB peak [0-9.]+ MiB 1 process ", out)
+    assert f"footprint watch: {growing} Watched for 2" in out
+    assert "Kept in x.fps." in out
+    assert re.search(r"trend [0-9.]+ GiB/h it grows", out)
+    assert re.search(rf"{growing} grows [0-9.]+ GiB/h \([0-9.]+ GiB/h to [0-9.]+ GiB/h\).*; its peak is", out)
+    moments = [
+        one.moment for one in read_series((folder / "x.fps").read_bytes(), "x.fps") if isinstance(one, AuditKept)
+    ]
+    assert (moments[0], moments[-1]) == ("start", "end")
+
+
+def test_a_kept_series_is_shown_audited_and_compared(growing: int, capfd: Captured) -> None:
+    assert footprint(capfd, "watch", str(growing), "--for", "1s", "--every", "100ms", "-q", "-o", "x.fps")[0] == 0
+    code, out, _ = footprint(capfd, "watch", "--replay", "x.fps", "--json")
+    assert code == 0
+    found = json.loads(out)
+    assert [error.message for error in Draft202012Validator(SCHEMA).iter_errors(found)] == []
+    assert found["target"]["name"] == str(growing)
+    assert found["watch"]["tick_count"] >= 5
+    assert found["processes"][0]["pid"] == growing
+    assert footprint(capfd, "audit", "x.fps@start", "-n", "10")[0] == 0
+    code, out, _ = footprint(capfd, "diff", "x.fps@start", "x.fps@end")
+    assert code == 0
+    # Blocks from 128 KiB on have mappings of their own.
+    assert re.search(r"\+[0-9.]+ MiB \+[0-9.]+ MiB .* \[anonymous\]", out)
+    code, _, error = footprint(capfd, "audit", "x.fps@signal")
+    assert code == 3
+    assert "x.fps@signal: it has no audit of the moment 'signal': it has start (" in error
+
+
+def test_a_command_is_watched_to_its_end(capfd: Captured) -> None:
+    child = "x = bytearray(50_000_000); import time; time.sleep(0.4); print('from the program')"
+    code, out, error = footprint(capfd, "watch", "--every", "100ms", "-o", "x.fps", "--", sys.executable, "-c", child)
+    assert code == 0
+    assert error == "from the program\n"
+    # What it held is known, whatever this machine allows.
+    peak = re.search(r"its peak is ([0-9.]+) MiB\.$", out)
+    assert peak is not None
+    assert 50 < float(peak[1]) < 90
+    records = list(read_series(Path("x.fps").read_bytes(), "x.fps"))
+    assert any(isinstance(one, Ended) for one in records)
+    assert isinstance(records[-1], Closed)
+
+
+def test_a_command_that_fails_is_a_note(capfd: Captured) -> None:
+    code, out, _ = footprint(capfd, "watch", "--", sys.executable, "-c", "raise SystemExit(3)")
+    assert code == 0
+    assert "command-failed" in out
+    assert "it ended with exit code 3" in out
+
+
+def test_a_command_that_does_not_exist_is_an_error(capfd: Captured) -> None:
+    code, _, error = footprint(capfd, "watch", "--", "/nowhere/at-all")
+    assert code == 3
+    assert "/nowhere/at-all: it cannot be started: No such file or directory" in error
+
+
+def test_without_rights_short_processes_are_counted_as_not_seen(
+    growing: int, capfd: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(_: KernelEvents) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(KernelEvents, "__init__", refused)
+    code, out, _ = footprint(capfd, "watch", "--tree", str(growing), "--for", "300ms", "--every", "100ms")
+    assert code == 0
+    assert re.search(r"starts not seen [0-9,]+ of [0-9,]+ on the whole machine; by looking: short ones may be", out)
+
+
+def test_growth_beyond_a_rate_fails(folder: Path, capfd: Captured) -> None:
+    leak = series(folder / "leak.fps", {at: 10 + at for at in range(60)})
+    assert footprint(capfd, "watch", "--replay", leak, "--fail-on-growth", "1GiB/h")[0] == 1
+    assert footprint(capfd, "watch", "--replay", leak, "--fail-on-growth", "4 GiB/h")[0] == 0
+    code, _, error = footprint(capfd, "watch", "--replay", leak, "--fail-on-growth", "1MiB/s", "--json")
+    assert code == 0  # 1 MiB/s is what it grows by, not more
+    code, _, error = footprint(capfd, "watch", "--replay", leak, "--fail-on-growth", "60KiB/s", "--json")
+    assert (code, error) == (1, "footprint: grows 3.52 GiB/h (3.52 GiB/h to 3.52 GiB/h)\n")
+    plateau = series(folder / "plateau.fps", {at: 10 + min(at, 15) for at in range(60)})
+    assert footprint(capfd, "watch", "--replay", plateau, "--fail-on-growth", "1B/h")[0] == 0
+
+
+def test_a_report_has_no_escape_codes_of_foreign_names(folder: Path, capfd: Captured) -> None:
+    path = series(folder / "x.fps", dict.fromkeys(range(20), 10), "\x1b[31mred\nline")
+    first = Path(path).read_bytes().replace(b'"4711"', b'"\\u001b[31mx"', 1)
+    Path(path).write_bytes(first + line_of(Came(19_500, 2, 4712, 1, "\x1b[2J")))
+    for words in ([], ["--json"], ["--format", "csv"], ["--format", "openmetrics"], ["--format", "markdown"]):
+        code = main(["watch", "--replay", path, *words])
+        assert code == 0
+        assert "\x1b" not in capfd.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "cause"),
+    [
+        ([], "name what to watch"),
+        (["1", "--", "true"], "name PIDs, or a program after --"),
+        (["99999999999"], "not a PID|process ID"),
+        (["1", "--every", "1"], "not a time"),
+        (["1", "--every", "1ms"], "no time between two ticks"),
+        (["1", "--for", "0s"], "no time to watch for"),
+        (["1", "--keep", "5M"], "ambiguous"),
+        (["1", "--fail-on-growth", "1MiB"], "not a rate"),
+        (["1", "--fail-on-growth", "1MiB/year"], "not a rate"),
+        (["--replay", "x.fps", "1"], "it watches nothing else"),
+    ],
+)
+def test_wrong_words_are_wrong_use(words: list[str], cause: str, capfd: Captured) -> None:
+    code, _, error = footprint(capfd, "watch", *words)
+    assert code in {2, 3}
+    assert re.search(cause, error)
+
+
+def test_a_file_that_is_no_series_is_an_error(folder: Path, capfd: Captured) -> None:
+    (folder / "x.fps").write_text("{}\n")
+    code, _, error = footprint(capfd, "watch", "--replay", "x.fps")
+    assert code == 3
+    assert "x.fps: line 1 is no record of a series" in error
+
+
+def test_a_kill_leaves_a_series_that_is_read(growing: int, folder: Path) -> None:
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    words = [sys.executable, "-m", "footprint", "watch", str(growing), "--every", "50ms", "-o", "x.fps"]
+    path = folder / "x.fps"
+    with subprocess.Popen(words, stdout=subprocess.DEVNULL, env=environment) as watch:
+        end = time.monotonic() + 60
+        while (not path.exists() or path.read_bytes().count(b'"figures"') < 3) and time.monotonic() < end:
+            time.sleep(0.02)
+        watch.kill()
+    records = list(read_series(path.read_bytes(), "x.fps"))
+    assert isinstance(records[0], Began)
+    assert sum(isinstance(one, Sampled) for one in records) >= 3
+
+
+def test_an_interrupt_ends_the_watch_with_its_report(growing: int) -> None:
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
+    words = [sys.executable, "-m", "footprint", "watch", str(growing), "--every", "50ms"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, env=environment, text=True) as watch:
+        assert watch.stdout is not None
+        for _ in range(3):
+            watch.stdout.readline()
+        watch.send_signal(2)
+        rest = watch.stdout.read()
+    assert watch.returncode == 0
+    assert "footprint watch:" in rest
+    assert "its peak is" in rest

@@ -1,0 +1,242 @@
+"""The file of a series: what was written is read, whatever happened; it stays small, and keeps what matters."""
+
+import errno
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from footprint.errors import InputError, Note
+from footprint.series import looks_like_series
+from footprint.series.file import SeriesFile, audit_at, read_series, thinned
+from footprint.series.records import (
+    AuditKept,
+    Began,
+    Came,
+    Closed,
+    Ended,
+    Figures,
+    GroupPeak,
+    Omitted,
+    OwnersSeen,
+    Record,
+    Sampled,
+    Told,
+    line_of,
+    packed,
+)
+from footprint.series.timeline import Course, Timeline
+
+KIB = 1024
+MIB = 1 << 20
+BEGAN = Began("4711", 1_700_000_000, 1000, 16 * KIB, {"kernel": "6.18", "machine": "x86_64"}, "0.1.0")
+
+
+def figures(private_bytes: int, peak_bytes: int = 0) -> Figures:
+    return Figures(private_bytes, 40 * KIB, 0, private_bytes, peak_bytes or private_bytes, 1)
+
+
+def tick(ms: int, **private: int) -> Sampled:
+    return Sampled(ms, {int(name[1:]): figures(size) for name, size in private.items()}, ms // 100)
+
+
+EVERY: tuple[Record, ...] = (
+    BEGAN,
+    Came(0, 1, 4711, 1, "server --port 8080"),
+    Sampled(0, {1: Figures(1 * MIB, 40 * KIB, 8 * KIB, 2 * MIB, 3 * MIB, 2)}, 3),
+    AuditKept(1, "start", 2 * MIB, packed('{"schema": "footprint/1", "moment": 1}')),
+    OwnersSeen(1, {"[heap]": 1 * MIB, "/usr/lib/libx\udcff.so": 4096}),
+    GroupPeak(500, 9 * MIB, "memory.peak"),
+    Told(600, Note("clock-set", "4711", "the clock was set by +3600 s")),
+    Omitted(700, 12),
+    Ended(800, 1, 3 * MIB, "taskstats", 0),
+    AuditKept(900, "end", 3 * MIB, packed('{"schema": "footprint/1", "moment": 2}')),
+    Closed(1000, 20, 18, "events"),
+)
+
+
+def written(records: Sequence[Record]) -> bytes:
+    return b"".join(map(line_of, records))
+
+
+def test_every_record_is_read_as_it_was_written() -> None:
+    assert tuple(read_series(written(EVERY), "x.fps")) == EVERY
+    assert tuple(read_series(memoryview(written(EVERY)), "x.fps")) == EVERY
+    assert looks_like_series(written(EVERY)[:64])
+
+
+def test_each_line_is_json() -> None:
+    for line in written(EVERY).splitlines():
+        assert isinstance(json.loads(line), dict)
+
+
+def test_what_was_written_before_a_kill_is_read() -> None:
+    data = written(EVERY)
+    for length in range(len(line_of(BEGAN)), len(data)):
+        cut = data[:length]
+        assert tuple(read_series(cut, "x.fps")) == EVERY[: cut.count(b"\n")]
+
+
+@pytest.mark.parametrize(
+    ("data", "cause"),
+    [
+        (b"", "not one whole line"),
+        (line_of(BEGAN)[:-1], "not one whole line"),
+        (line_of(EVERY[1]), "line 1: a series begins"),
+        (line_of(BEGAN) + line_of(BEGAN), "line 2: a series begins"),
+        (line_of(BEGAN) + b"{\n", "line 2 is not JSON"),
+        (line_of(BEGAN) + b"[1]\n", "line 2 is not an object"),
+        (line_of(BEGAN) + b"{}\n", "line 2 is no record"),
+        (line_of(BEGAN) + b'{"figures":{"1":[1,2]},"ms":1,"own_cpu_ms":0}\n', "six numbers"),
+        (line_of(BEGAN) + b'{"figures":{"1":[1,2,3,4,5,-6]},"ms":1,"own_cpu_ms":0}\n', "lists of integers"),
+        (line_of(BEGAN) + b'{"owners":{"x":null},"ms":1}\n', "object of integers"),
+        (line_of(BEGAN).replace(b'"series":1', b'"series":2'), "another footprint"),
+    ],
+)
+def test_a_damaged_series_is_an_error_with_its_place(data: bytes, cause: str) -> None:
+    with pytest.raises(InputError, match=cause):
+        list(read_series(data, "x.fps"))
+
+
+def test_the_audits_of_a_series_have_names() -> None:
+    data = written(EVERY)
+    assert json.loads(audit_at(data, "x.fps", None))["moment"] == 2
+    assert json.loads(audit_at(data, "x.fps", "start"))["moment"] == 1
+    assert json.loads(audit_at(data, "x.fps", "0.5s"))["moment"] == 1
+    assert json.loads(audit_at(data, "x.fps", "2s"))["moment"] == 2
+    with pytest.raises(InputError, match=r"no audit of the moment 'peak': it has start \(0.001s\), end \(0.9s\)"):
+        audit_at(data, "x.fps", "peak")
+    with pytest.raises(InputError, match="it has no audit"):
+        audit_at(line_of(BEGAN), "x.fps", None)
+
+
+@pytest.mark.parametrize("text", ["", "not base64!", "AAAA", packed("{}")[:-8]])
+def test_a_damaged_audit_is_an_error(text: str) -> None:
+    with pytest.raises(InputError, match=r"damaged|cut"):
+        AuditKept(0, "start", 0, text).answer("x.fps")
+
+
+# --- thinning ---------------------------------------------------------------------------------------------------------
+
+
+def test_thinning_keeps_every_second_tick_the_peak_the_ends_and_the_last_state() -> None:
+    records: list[Record] = [
+        BEGAN,
+        Came(0, 1, 1, None, "a"),
+        Came(0, 2, 2, None, "b"),
+        tick(1000, n1=10, n2=10),
+        tick(2000, n1=20),
+        tick(3000, n1=99, n2=99),
+        tick(4000, n1=40),
+        tick(5000, n2=50),
+        Ended(5500, 2, 99, "taskstats", 0),
+        tick(6000, n1=60),
+        tick(7000, n1=70),
+    ]
+    found = list(thinned(records))
+    ticks = [one for one in found if isinstance(one, Sampled)]
+    # The peak is at 3 s, the last tick before an end at 5 s, and the last of all at 7 s.
+    assert [one.ms for one in ticks] == [2000, 3000, 4000, 5000, 6000, 7000]
+    # What changed at a tick that is left out is in the next one.
+    assert ticks[0].figures == {1: figures(20), 2: figures(10)}
+    before, after = Timeline.of(records, "x"), Timeline.of(found, "x")
+    assert after.peak_bytes == before.peak_bytes
+    assert after.peak_ms == before.peak_ms
+    assert after.sums.cost_bytes == before.sums.cost_bytes
+
+
+def test_thinning_keeps_the_audits_of_the_ends_the_last_peak_and_those_asked_for() -> None:
+    moments = ["start", "peak", "growth", "signal", "peak", "growth", "end"]
+    records: list[Record] = [BEGAN, *(AuditKept(ms, moment, 0, "") for ms, moment in enumerate(moments))]
+    assert [one.ms for one in thinned(records) if isinstance(one, AuditKept)] == [0, 3, 4, 6]
+
+
+def test_of_many_processes_thinning_keeps_those_that_held_most() -> None:
+    ended: list[Record] = []
+    for number in range(3000):
+        ended += [Came(number, number, number, None, "x"), Ended(number, number, number * KIB, "taskstats", 0)]
+    found = list(thinned([BEGAN, *ended]))
+    kept = [one.number for one in found if isinstance(one, Ended)]
+    assert kept == list(range(2000, 3000))
+    assert Timeline.of(found, "x").process_count == 3000
+    # Once more: those that were left out before still count.
+    assert Timeline.of(thinned(found), "x").process_count == 3000
+
+
+def test_the_file_of_a_day_stays_within_its_limit(tmp_path: Path) -> None:
+    path = tmp_path / "day.fps"
+    file = SeriesFile(str(path), 200 * KIB)
+    file.add([BEGAN, *(Came(0, number, number, None, "worker") for number in range(10))])
+    largest = 0
+    peak_bytes = 10 * 300 * MIB
+    for second in range(3000):
+        size = 300 * MIB if second == 777 else 100 * MIB + second * KIB
+        file.add([tick(second * 1000, **{f"n{number}": size for number in range(10)})])
+        largest = max(largest, path.stat().st_size)
+    file.close()
+    assert largest < 210 * KIB
+    found = Timeline.of(read_series(path.read_bytes(), "day.fps"), "day.fps")
+    assert found.ms == 2_999_000
+    assert found.peak_ms == 777_000
+    assert found.peak_bytes == peak_bytes + 10 * (40 + 16) * KIB
+    assert found.sums.cost_bytes == 10 * (100 * MIB + 2999 * KIB + 56 * KIB)
+    assert file.notes == []
+
+
+def test_where_the_disk_is_full_the_series_stays_readable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "x.fps"
+    file = SeriesFile(str(path), MIB)
+    file.add(EVERY[:3])
+    write = os.pwrite
+
+    def full(descriptor: int, data: bytes, offset: int) -> int:
+        if len(data) > 10:
+            return write(descriptor, data[:10], offset)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "pwrite", full)
+    file.add([tick(1000, n1=1)])
+    file.add([tick(2000, n1=2)])
+    monkeypatch.setattr(os, "pwrite", write)
+    file.add([tick(3000, n1=3)])
+    file.close()
+    assert tuple(read_series(path.read_bytes(), "x.fps")) == (*EVERY[:3], tick(3000, n1=3))
+    (note,) = file.notes
+    assert note.slug == "series-incomplete"
+
+
+# --- what it comes to -------------------------------------------------------------------------------------------------
+
+
+def test_the_cost_is_private_memory_page_tables_and_stacks_of_all_processes() -> None:
+    found = Timeline.of([BEGAN, Came(0, 1, 1, None, "a"), Came(0, 2, 2, None, "b"), tick(0, n1=MIB, n2=MIB)], "x")
+    assert found.sums.cost_bytes == 2 * (MIB + 40 * KIB + 16 * KIB)
+    found.add(Ended(10, 1, 5 * MIB, "taskstats", 0))
+    assert found.sums.cost_bytes == MIB + 40 * KIB + 16 * KIB
+    assert found.peak_bytes == 2 * (MIB + 56 * KIB)
+    assert found.ended[1].peak_resident_bytes == 5 * MIB
+    assert (found.process_count, found.most_process_count, len(found.alive)) == (2, 2, 1)
+
+
+def test_ninety_five_percent_of_the_time_counts_time_and_not_ticks() -> None:
+    # 10 s at 1 MiB, then many ticks within half a second at 9 MiB.
+    ticks = [tick(0, n1=MIB), *(tick(10_000 + ms, n1=9 * MIB) for ms in range(0, 500, 10))]
+    found = Timeline.of([BEGAN, Came(0, 1, 1, None, "a"), *ticks], "x")
+    assert found.usual_most_bytes == MIB + 56 * KIB
+
+
+def test_an_owner_that_comes_later_held_nothing_before() -> None:
+    seen = [OwnersSeen(ms * 1000, {"[heap]": MIB} | ({"libx.so": ms * MIB} if ms > 2 else {})) for ms in range(10)]
+    (grown,) = Timeline.of([BEGAN, *seen], "x").owner_growth()
+    assert (grown.owner, grown.first_bytes, grown.last_bytes) == ("libx.so", 0, 9 * MIB)
+
+
+def test_values_over_time_are_bounded() -> None:
+    course = Course(8)
+    for ms in range(100):
+        course.add(ms, ms)
+    assert len(course.values) <= 8
+    assert course.points == sorted(course.points)
+    assert course.values[-1] > 80

@@ -1,0 +1,383 @@
+"""The engine of a watch, with a clock, processes and audits of our own."""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+import pytest
+
+from footprint.errors import AccessError, Note
+from footprint.model.audited import Audited
+from footprint.process.counters import ProcessCounters
+from footprint.process.kernel_events import Executed, Exited, Forked, KernelEvents, TaskEnd
+from footprint.process.stat import Stat
+from footprint.series.records import AuditKept, Began, Came, Closed, Ended, OwnersSeen, Record, Sampled, Told
+from footprint.verbs.watch import roster as roster_module
+from footprint.verbs.watch import watcher as watcher_module
+from footprint.verbs.watch.moments import AuditBudget, AuditMoment, RiseStep
+from footprint.verbs.watch.roster import Roster
+from footprint.verbs.watch.watcher import Sources, Watcher
+
+KIB = 1024
+MIB = 1 << 20
+BEGAN = Began("server", 1_700_000_000, 1000, 16 * KIB, {"kernel": "6.18", "machine": "x86_64"}, "0.1.0")
+CLOSED = Closed(0, 0, 0, "polling")
+
+
+@dataclass
+class Process:
+    """A process of the simulated machine."""
+
+    private_bytes: int = MIB
+    start_ticks: int = 1
+    parent_pid: int = 1
+    name: bytes = b"work"
+    state: str = "S"
+
+
+@dataclass
+class Machine:
+    """A machine whose clock stands still unless a test moves it."""
+
+    processes: dict[int, Process] = field(default_factory=dict)
+    events: list[Forked | Executed | Exited | TaskEnd] = field(default_factory=list)
+    work_seconds: float = 0.0
+    read_cost_seconds: float = 0.0
+    audit_cost_seconds: float = 0.0
+    records: list[Record] = field(default_factory=list)
+    audits_fail: bool = False
+
+    def stat(self, pid: int) -> Stat | None:
+        one = self.processes.get(pid)
+        return None if one is None else Stat(one.name, one.state, one.parent_pid, 1, 0, one.start_ticks, 0)
+
+    def read(self) -> Iterator[Forked | Executed | Exited | TaskEnd]:
+        events, self.events = self.events, []
+        yield from events
+
+    def open_reader(self, pid: int) -> "Reader":
+        if pid not in self.processes:
+            raise ProcessLookupError
+        return Reader(self, pid, self.processes[pid])
+
+    def take(self, pids: Sequence[int], is_peak: bool) -> Callable[[], Audited]:  # noqa: FBT001 # as the engine calls it
+        assert isinstance(is_peak, bool)
+        if self.audits_fail:
+            raise AccessError("server", "permission denied")
+        self.work_seconds += self.audit_cost_seconds
+        held = sum(self.processes[pid].private_bytes for pid in pids)
+        return lambda: cast("Audited", held)
+
+    def watcher(self, *, has_events: bool = False, has_children: bool = True, name: str | None = None) -> Watcher:
+        events = cast("KernelEvents", self) if has_events else None
+        chosen = list(self.processes)
+        roster = Roster(
+            lambda: chosen if has_events else list(self.processes), events, has_children=has_children, name=name
+        )
+        return Watcher(BEGAN, roster, self.sources())
+
+    def sources(self) -> Sources:
+        return Sources(
+            self.open_reader,
+            self.take,
+            self.processes.__contains__,
+            str,
+            lambda: self.work_seconds,
+            self.records.extend,
+        )
+
+    def of(self, kind: type[Record]) -> list[Record]:
+        return [one for one in self.records if isinstance(one, kind)]
+
+
+class Reader:
+    """The counters of a process; a later one with its PID is another."""
+
+    def __init__(self, machine: Machine, pid: int, process: Process) -> None:
+        self.machine, self.pid, self.process = machine, pid, process
+
+    def read(self, now: float, reader_count: int) -> ProcessCounters | None:
+        assert now >= 0
+        assert reader_count > 0
+        self.machine.work_seconds += self.machine.read_cost_seconds
+        if self.machine.processes.get(self.pid) is not self.process:
+            raise ProcessLookupError
+        if self.process.state == "Z":
+            return None
+        size = self.process.private_bytes
+        return ProcessCounters(size, 0, 0, size, size, 1)
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
+    found = Machine()
+    monkeypatch.setattr(roster_module, "read_stat", found.stat)
+    monkeypatch.setattr(roster_module, "_command", lambda _, name: name.decode())
+    monkeypatch.setattr(watcher_module, "owners_of", lambda held: {"[heap]": held})
+    monkeypatch.setattr(watcher_module, "held_bytes_of", lambda held: held)
+    return found
+
+
+# --- audits -----------------------------------------------------------------------------------------------------------
+
+
+def test_there_is_an_audit_at_the_start_at_a_peak_at_a_jump_and_at_the_end(machine: Machine) -> None:
+    machine.processes[100] = server = Process(10 * MIB)
+    watcher = machine.watcher()
+    sizes = [10, 10, 30, 30, 30, 12, 12, 12, 28, 28, 28, 28]
+    for second, size in enumerate(sizes):
+        server.private_bytes = size * MIB
+        watcher.tick(second)
+    watcher.audit(AuditMoment.END, len(sizes))
+    watcher.close(CLOSED)
+    taken = [one for one in machine.records if isinstance(one, AuditKept)]
+    assert [(one.moment, one.ms, one.held_bytes // MIB) for one in taken] == [
+        ("start", 0, 10),
+        ("peak", 2000, 30),
+        ("growth", 8000, 28),
+        ("end", 12_000, 28),
+    ]
+
+
+def test_of_a_rise_over_several_ticks_the_audit_of_its_top_is_kept(machine: Machine) -> None:
+    machine.processes[100] = server = Process(10 * MIB)
+    watcher = machine.watcher()
+    for tenth, size in enumerate([10, 20, 40, 80, 80, 80, 80, 80, 80, 80, 80, 80, 80, 80, 80]):
+        server.private_bytes = size * MIB
+        watcher.tick(tenth / 10)
+    watcher.close(CLOSED)
+    peaks = [one for one in machine.records if isinstance(one, AuditKept) and one.moment == "peak"]
+    assert [(one.ms, one.held_bytes) for one in peaks] == [(300, 80 * MIB)]
+
+
+def test_a_target_that_ends_by_itself_has_the_last_look_as_its_end(machine: Machine) -> None:
+    machine.processes[100] = Process(10 * MIB)
+    watcher = machine.watcher()
+    for second in range(3):
+        watcher.tick(second)
+    del machine.processes[100]
+    watcher.tick(3)
+    watcher.close(CLOSED)
+    assert [(one.moment, one.ms) for one in machine.records if isinstance(one, AuditKept)] == [
+        ("start", 0),
+        ("end", 2000),
+    ]
+
+
+def test_audits_that_nobody_asked_for_take_little_of_a_processor(machine: Machine) -> None:
+    machine.processes[100] = Process()
+    machine.audit_cost_seconds = 0.1
+    watcher = machine.watcher()
+    for second in range(3601):
+        watcher.tick(second)
+    # One second is free, and a quarter percent of an hour is 9 s.
+    assert 70 <= len(machine.of(OwnersSeen)) <= 101
+
+
+def test_an_audit_that_fails_is_one_note(machine: Machine) -> None:
+    machine.processes[100] = Process()
+    machine.audits_fail = True
+    watcher = machine.watcher()
+    for second in range(5):
+        watcher.audit(AuditMoment.SIGNAL, second)
+        watcher.tick(second)
+    (note,) = machine.of(Told)
+    assert cast("Told", note).note.slug == "audit-failed"
+
+
+def test_a_rise_counts_from_a_megabyte_or_a_tenth_on() -> None:
+    assert RiseStep(10 * MIB, 10 * MIB).moment(11 * MIB) is None
+    assert RiseStep(10 * MIB, 10 * MIB).moment(11 * MIB + 1) is AuditMoment.PEAK
+    assert RiseStep(100 * MIB, 100 * MIB).moment(109 * MIB) is None
+    assert RiseStep(100 * MIB, 10 * MIB).moment(14 * MIB) is None
+    assert RiseStep(100 * MIB, 10 * MIB).moment(14 * MIB + 1) is AuditMoment.GROWTH
+
+
+def test_an_audit_that_was_asked_for_is_outside_of_the_budget() -> None:
+    budget = AuditBudget(1.0)
+    budget.spend(5.0, 0, whole_seconds=5.0, is_asked=True)
+    assert not budget.allows(0)  # the next one would take as long
+    assert budget.allows(1600 + 1)
+
+
+# --- ticks ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_tick_has_only_what_has_changed(machine: Machine) -> None:
+    machine.processes |= {100: Process(1 * MIB), 101: Process(2 * MIB)}
+    watcher = machine.watcher()
+    watcher.tick(0)
+    machine.processes[101].private_bytes = 3 * MIB
+    watcher.tick(1)
+    watcher.tick(2)
+    ticks = [one for one in machine.records if isinstance(one, Sampled)]
+    assert [list(one.figures) for one in ticks] == [[1, 2], [2], []]
+    assert watcher.timeline.sums.cost_bytes == 4 * MIB + 2 * 16 * KIB
+
+
+def test_ticks_come_less_often_where_they_take_too_long(machine: Machine) -> None:
+    machine.processes |= {pid: Process() for pid in range(100, 150)}
+    machine.read_cost_seconds = 0.001
+    watcher = machine.watcher()
+    for second in range(60):
+        watcher.tick(second)
+    # 50 ms are 1 % of 5 s.
+    assert 4.5 < watcher.every_seconds <= 5.0
+    (note,) = machine.of(Told)
+    assert cast("Told", note).note.slug == "ticks-slowed"
+
+
+def test_our_own_time_is_in_each_tick(machine: Machine) -> None:
+    machine.processes[100] = Process()
+    machine.read_cost_seconds = 0.002
+    watcher = machine.watcher()
+    for second in range(3):
+        watcher.tick(second)
+    assert [one.own_cpu_ms for one in machine.records if isinstance(one, Sampled)] == [2, 4, 6]
+
+
+# --- who is there -----------------------------------------------------------------------------------------------------
+
+
+def life(machine: Machine) -> list[tuple[object, ...]]:
+    """Return who came and ended: number, PID and name; number, peak and its source."""
+    found: list[tuple[object, ...]] = []
+    for one in machine.records:
+        if isinstance(one, Came):
+            found.append((one.number, one.pid, one.command))
+        elif isinstance(one, Ended):
+            found.append((one.number, one.peak_resident_bytes, one.source, one.exit_code))
+    return found
+
+
+def test_without_events_the_peak_of_a_process_is_that_of_the_last_tick(machine: Machine) -> None:
+    machine.processes[100] = Process(5 * MIB)
+    watcher = machine.watcher()
+    watcher.tick(0)
+    del machine.processes[100]
+    watcher.tick(1)
+    assert life(machine) == [(1, 100, "work"), (1, 5 * MIB, "status", None)]
+    assert watcher.pids == ()
+
+
+def test_a_process_that_is_replaced_by_one_with_its_pid_has_another_number(machine: Machine) -> None:
+    machine.processes[100] = Process(5 * MIB, start_ticks=1)
+    watcher = machine.watcher()
+    watcher.tick(0)
+    machine.processes[100] = Process(7 * MIB, start_ticks=2, name=b"other")
+    watcher.tick(1)
+    watcher.tick(2)
+    numbers = {one.number: one for one in machine.records if isinstance(one, Came)}
+    assert {number: one.command for number, one in numbers.items()} == {1: "work", 2: "other"}
+    assert watcher.timeline.sums.of == {2: 7 * MIB + 16 * KIB}
+
+
+def test_a_zombie_is_not_there(machine: Machine) -> None:
+    machine.processes[100] = Process(5 * MIB)
+    watcher = machine.watcher()
+    watcher.tick(0)
+    machine.processes[100].state = "Z"
+    for second in range(1, 4):
+        watcher.tick(second)
+    assert life(machine) == [(1, 100, "work"), (1, 5 * MIB, "status", None)]
+
+
+def test_a_child_that_lives_between_two_ticks_is_seen_with_its_peak(machine: Machine) -> None:
+    machine.processes[100] = Process()
+    watcher = machine.watcher(has_events=True)
+    watcher.tick(0)
+    machine.events = [
+        Forked(100, 200),
+        Executed(200),
+        Forked(200, 201),  # a grandchild
+        Exited(201, 0),
+        Exited(200, 3 << 8),
+        Forked(50, 300),  # of somebody else
+        TaskEnd(201, 201, 200, "sort", 9 * MIB, 0),
+        TaskEnd(200, 200, 100, "sh", 100 * MIB, 3 << 8),
+        TaskEnd(300, 300, 50, "cron", MIB, 0),
+    ]
+    watcher.tick(1)
+    assert life(machine) == [
+        (1, 100, "work"),
+        (3, 201, "sort"),
+        (3, 9 * MIB, "taskstats", 0),
+        (2, 200, "sh"),
+        (2, 100 * MIB, "taskstats", 3),
+    ] or sorted(life(machine)[1:], key=str) == sorted(
+        [(3, 201, "sort"), (3, 9 * MIB, "taskstats", 0), (2, 200, "sh"), (2, 100 * MIB, "taskstats", 3)], key=str
+    )
+
+
+def test_what_taskstats_says_may_come_a_turn_later_or_never(machine: Machine) -> None:
+    machine.processes |= {100: Process(5 * MIB), 101: Process(6 * MIB)}
+    watcher = machine.watcher(has_events=True)
+    watcher.tick(0)
+    machine.processes.clear()
+    machine.events = [Exited(100, 0), Exited(101, 9)]
+    watcher.tick(1)
+    machine.events = [TaskEnd(100, 100, 1, "work", 8 * MIB, 0)]
+    watcher.tick(2)
+    watcher.tick(3)
+    assert life(machine)[2:] == [(1, 8 * MIB, "taskstats", 0), (2, 6 * MIB, "status", None)]
+
+
+def test_a_process_that_executes_another_program_keeps_its_number(machine: Machine) -> None:
+    machine.processes[100] = Process()
+    watcher = machine.watcher(has_events=True)
+    watcher.tick(0)
+    machine.processes[100].name = b"server"
+    machine.events = [Executed(100)]
+    watcher.tick(1)
+    assert life(machine) == [(1, 100, "work"), (1, 100, "server")]
+    assert watcher.timeline.process_count == 1
+    assert watcher.timeline.alive[1].came.command == "server"
+
+
+def test_a_thread_that_ends_is_not_its_process(machine: Machine) -> None:
+    machine.processes[100] = Process()
+    watcher = machine.watcher(has_events=True)
+    watcher.tick(0)
+    machine.events = [TaskEnd(101, 100, 1, "work", 8 * MIB, 0), TaskEnd(100, 99, 1, "work", 8 * MIB, 0)]
+    watcher.tick(1)
+    watcher.tick(2)
+    assert life(machine) == [(1, 100, "work")]
+
+
+def test_forks_of_a_single_process_are_not_watched(machine: Machine) -> None:
+    machine.processes[100] = Process()
+    watcher = machine.watcher(has_events=True, has_children=False)
+    watcher.tick(0)
+    machine.events = [Forked(100, 200)]
+    watcher.tick(1)
+    assert watcher.pids == (100,)
+
+
+def test_a_name_finds_what_executes_it_later_and_what_came_and_went(machine: Machine) -> None:
+    machine.processes[100] = Process(name=b"worker")
+    watcher = machine.watcher(has_events=True, has_children=False, name="worker")
+    watcher.tick(0)
+    machine.processes |= {200: Process(name=b"worker"), 201: Process(name=b"other")}
+    machine.events = [Executed(200), Executed(201), TaskEnd(300, 300, 1, "worker", 3 * MIB, 0)]
+    watcher.tick(1)
+    assert life(machine)[1:] == [(2, 200, "worker"), (3, 300, "worker"), (3, 3 * MIB, "taskstats", None)]
+
+
+def test_the_watch_itself_is_never_in_it(machine: Machine) -> None:
+    machine.processes |= {100: Process(), os.getpid(): Process()}
+    watcher = machine.watcher()
+    watcher.tick(0)
+    assert watcher.pids == (100,)
+
+
+def test_a_note_is_told_once(machine: Machine) -> None:
+    machine.processes[100] = Process()
+    watcher = machine.watcher()
+    for second in range(3):
+        watcher.tell(Note("clock-set", "server", f"after {second} s"), second)
+        watcher.tick(second)
+    assert len(machine.of(Told)) == 1
