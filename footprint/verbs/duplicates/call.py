@@ -18,6 +18,7 @@ from footprint.findings.declared_by_name import declared_by_name
 from footprint.findings.linked_twice import LinkedTwice, zeros_of_one_name
 from footprint.findings.registry import Fact, find_all
 from footprint.findings.variable_rules.large_static import large_ones
+from footprint.findings.variable_rules.mutable_constant import constant_tables
 from footprint.findings.variables import FileVariables, Variables, file_variables
 from footprint.model.finding import Finding
 from footprint.process import Snapshot, read_process
@@ -172,9 +173,10 @@ def _statics(image: Image, debug_files: DebugFiles, path: str) -> tuple[Statics,
 def _declared(
     statics: Statics, zeros: Sequence[Symbol], debug_files: DebugFiles, path: str, notes: list[Note]
 ) -> Lines:
-    """Look up where the variables are declared that may be copies, also of the `zeros` of other files, or are large."""
+    """Look up where variables are declared that are large, may be const or copies, also of `zeros` of other files."""
     several = candidates(statics)
-    wanted = {(one.is_tls, one.vaddr): one for one in (*several, *zeros, *large_ones(statics))}
+    others = (*zeros, *large_ones(statics), *constant_tables(statics))
+    wanted = {(one.is_tls, one.vaddr): one for one in (*several, *others)}
     if not wanted:
         return {}
     image = statics.image

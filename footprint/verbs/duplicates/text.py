@@ -13,7 +13,7 @@ from footprint.formats.sections.findings import finding_blocks
 from footprint.formats.sections.names import Names
 from footprint.formats.sections.notes import note_blocks
 from footprint.formats.sections.rest import cut_at, rest_rows
-from footprint.model.finding import Confidence, Finding
+from footprint.model.finding import CONFIDENCES, Confidence, Finding
 from footprint.units import counted, first_of, format_bytes
 from footprint.verbs.duplicates.call import Duplicates
 
@@ -39,8 +39,9 @@ def duplicates_document(
     by_rule: dict[str, list[Finding]] = {}
     for one in found.findings:
         by_rule.setdefault(one.rule, []).append(one)
-    # The findings of these three rules stand in tables or paragraphs of their own.
+    # The findings of these rules stand in tables or paragraphs of their own.
     twice, large = by_rule.pop("linked-twice", []), by_rule.pop("large-static", [])
+    constants = by_rule.pop("mutable-constant", [])
     copies = [one for one in by_rule.pop("duplicate-static", []) if one.confidence is not Confidence.LOW]
     saving = [one for one in copies if one.saving_bytes]
     others = [one for findings in by_rule.values() for one in findings]
@@ -57,12 +58,14 @@ def duplicates_document(
         *([Heading("Linked in several times")] if twice else []),
         *(Paragraph(f"{one.message}{_times(one.saving_bytes, count)}. Remedy: {one.remedy}.") for one in twice_shown),
         *_large(large, top, is_whole=has_linker_names),
+        *_constants(constants, top, is_whole=has_linker_names),
         *finding_blocks(cut_at(saving, top)[0], count),
         *finding_blocks(others, count),
         *_remedies(
             [
                 *(one for one in copies if not one.saving_bytes),
                 *(one for one in large if one.kind != "buffer"),
+                *(one for one in constants if one.confidence is not Confidence.LOW),
             ]
         ),
         *debug_file_blocks(debug_files, Names((), is_whole=True), is_whole=has_linker_names),
@@ -143,6 +146,28 @@ def _large(findings: Sequence[Finding], top: int, *, is_whole: bool) -> list[Blo
     footer = rest_rows(len(rest), 2)
     table = Table(("kind", "variable"), rows, frozenset({0}), footer, Fold.NEVER if is_whole else Fold.TEXT)
     return [Heading("Variables of a page and more"), table]
+
+
+def _constants(findings: Sequence[Finding], top: int, *, is_whole: bool) -> list[Block]:
+    """List the variables that could be constant; only those that surely are count."""
+    if not findings:
+        return []
+    ordered = sorted(findings, key=lambda one: (CONFIDENCES.index(one.confidence), -(one.size_bytes or 0)))
+    shown, rest = cut_at(ordered, top)
+    rows = tuple(
+        (
+            format_bytes(one.size_bytes or 0),
+            one.confidence.value,
+            f"{one.subject if is_whole else _end_of(one.subject)}{_place(one, is_whole=is_whole)}",
+        )
+        for one in shown
+    )
+    footer = rest_rows(len(rest), 3, format_bytes(sum(one.size_bytes or 0 for one in rest)))
+    columns = ("size", "confidence", "variable")
+    table = Table(columns, rows, frozenset({1}), footer, Fold.NEVER if is_whole else Fold.NAMES)
+    sure = [one.size_bytes or 0 for one in findings if one.confidence is not Confidence.LOW]
+    heading = f"Variables that nothing writes: {format_bytes(sum(sure))} could be const"
+    return [Heading(heading if sure else "Variables that may be const"), table]
 
 
 def _place(finding: Finding, *, is_whole: bool) -> str:

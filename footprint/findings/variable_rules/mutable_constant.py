@@ -1,0 +1,163 @@
+"""Rule `mutable-constant`: variables of `.data` that nothing writes, which `const` would move to shared memory.
+
+A compiler makes a variable constant by itself where only its source file knows it. A table that others may use stays in
+`.data`, between variables that are written: its pages become private with theirs.
+"""
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import Final
+
+from footprint.elf import shown_name
+from footprint.elf.dynsym import read_dynamic_symbols
+from footprint.elf.image import Image
+from footprint.elf.initial import Initials
+from footprint.elf.names import source_name
+from footprint.elf.references import ReferencedPlace, can_find_references
+from footprint.elf.statics import Statics
+from footprint.elf.symbols import Symbol
+from footprint.elf.uses import Use, find_uses
+from footprint.errors import FootprintError
+from footprint.findings.copies import ARTEFACT, Lines, PrivateOf, is_mutable
+from footprint.findings.registry import Fact, Rule
+from footprint.findings.variables import Variables
+from footprint.model.finding import Confidence, Finding, SourceLocation
+from footprint.units import format_bytes
+
+__all__ = ("RULE", "constant_tables", "mutable_constants")
+
+_LEAST_BYTES: Final = 64
+_MOST_SEARCHED: Final = 4096
+_MOST_BEFORE_BYTES: Final = 1024
+# `kTable` and `TABLE_OF_ANYTHING`: how sources name constants.
+_NAMED_CONSTANT: Final = re.compile(r"k[A-Z]|[A-Z][A-Z0-9_]{2,}$")
+_OF_NAME: Final = "its name is that of a constant"
+_OF_PROCESS: Final = "no page of it is private in this process: nothing has written it yet"
+_HANDED_ON: Final = "code passes its address on, and may write it there"
+_REMEDY: Final = "declare and define it `const`: it then lies in .rodata, which all processes share"
+
+
+def _find(variables: Variables) -> tuple[Finding, ...]:
+    found: list[Finding] = []
+    for file in variables.files:
+        # If tables of the file are damaged, the rest of the answer stands.
+        with suppress(FootprintError):
+            found += mutable_constants(file.statics, file.declared, private_of=file.private_of)
+    return tuple(found)
+
+
+RULE: Final = Rule("mutable-constant", "A variable that nothing writes", (Fact.VARIABLES,), _find, rank=3)
+
+
+def constant_tables(statics: Statics) -> list[Symbol]:
+    """Return the variables that may be constant by where they lie and what they hold, the largest first.
+
+    Those with pointers are left out: the loader writes them, also where they are `const`.
+    """
+    image = statics.image
+    initials = Initials(statics)
+    found = []
+    for one in statics.statics:
+        section = image.sections[one.section_index]
+        is_candidate = (
+            one.size_bytes >= _LEAST_BYTES
+            and not one.is_tls
+            and section.has_file_bytes
+            and is_mutable(image, section)
+            and not section.name.startswith(_OF_LINKER)
+            and not ARTEFACT.match(one.name)
+        )
+        if is_candidate and not initials.is_relocated(one):
+            initial = initials.of(one)
+            if initial is not None and not initial.is_blank:
+                found.append(one)
+    return sorted(found, key=lambda one: (-one.size_bytes, one.name))
+
+
+_OF_LINKER: Final = (".got", ".plt", ".dynamic", ".init_array", ".fini_array", ".ctors", ".dtors")
+
+
+def mutable_constants(
+    statics: Statics, declared: Lines | None = None, *, private_of: PrivateOf | None = None
+) -> tuple[Finding, ...]:
+    """Find the variables of `.data` that nothing writes, the largest first.
+
+    Raises:
+        InputError: Where a table or segment of the file is damaged.
+    """
+    if not can_find_references(statics.image):
+        return ()
+    exported = read_dynamic_symbols(statics.image).vaddrs(statics.image)
+    tables = [one for one in constant_tables(statics) if one.vaddr not in exported][:_MOST_SEARCHED]
+    tables.sort(key=lambda one: one.vaddr)
+    starts = sorted({one.vaddr for one in statics.statics if not one.is_tls})
+    uses = find_uses(statics.image, statics.functions, _places(tables, starts, statics.image), set(starts))
+    found = []
+    for one, use in zip(tables, uses, strict=True):
+        private_bytes = None if private_of is None else private_of([(one.vaddr, one.vaddr + one.size_bytes)])
+        graded = _graded(one, use, private_bytes)
+        if graded is not None:
+            found.append(_finding(one, statics, declared or {}, private_bytes, *graded))
+    return tuple(sorted(found, key=lambda one: (-(one.size_bytes or 0), one.subject)))
+
+
+def _places(tables: Iterable[Symbol], starts: Sequence[int], image: Image) -> list[ReferencedPlace]:
+    """Return the vaddrs that may mean each variable: `table[i - 1]` refers to one before it, but in its section."""
+    places = []
+    for one in tables:
+        number, end_vaddr = bisect_left(starts, one.vaddr), one.vaddr + one.size_bytes
+        before_bytes = min(_MOST_BEFORE_BYTES, one.vaddr - image.sections[one.section_index].vaddr)
+        if number:
+            before_bytes = min(before_bytes, one.vaddr - starts[number - 1] - 1)
+        is_followed = number + 1 < len(starts) and starts[number + 1] == end_vaddr
+        places.append(
+            ReferencedPlace(
+                one.vaddr, end_vaddr, is_code=False, before_bytes=max(0, before_bytes), after_bytes=not is_followed
+            )
+        )
+    return places
+
+
+def _graded(one: Symbol, use: Use, private_bytes: int | None) -> tuple[Confidence, tuple[str, ...]] | None:
+    """Return how sure it is that nothing writes a variable, and why; None where something does, or may."""
+    hints = (_OF_NAME,) if _NAMED_CONSTANT.match(source_name(one.name)) else ()
+    if private_bytes == 0:
+        hints = (_OF_PROCESS, *hints)
+    if use is Use.READ:
+        return Confidence.HIGH, ("all code that refers to it only reads it", *hints)
+    if use is Use.HANDED_ON and hints:
+        return (Confidence.MEDIUM if private_bytes == 0 else Confidence.LOW), (*hints, _HANDED_ON)
+    return None
+
+
+def _finding(
+    one: Symbol,
+    statics: Statics,
+    declared: Lines,
+    private_bytes: int | None,
+    confidence: Confidence,
+    reasons: tuple[str, ...],
+) -> Finding:
+    name, path = shown_name(one.name), statics.image.file
+    section = statics.image.sections[one.section_index].name
+    at = declared.get((False, one.vaddr))
+    message = f"{name} takes {format_bytes(one.size_bytes)} of {section} of {path.rsplit('/', 1)[-1]}, "
+    message += "and nothing writes it" if confidence is Confidence.HIGH else "and may be constant"
+    if private_bytes:
+        message += f"; {format_bytes(private_bytes)} of it is private now"
+    return Finding(
+        RULE.name,
+        "read-only" if confidence is Confidence.HIGH else "unwritten",
+        name,
+        message,
+        private_bytes or 0,
+        confidence,
+        reasons,
+        _REMEDY,
+        location=SourceLocation(at.file, at.line) if at else None,
+        object_path=path,
+        private_bytes=private_bytes,
+        size_bytes=one.size_bytes,
+    )

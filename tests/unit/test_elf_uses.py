@@ -1,0 +1,129 @@
+"""What code does with a variable, told from its instructions: reads, writes, and addresses that are handed on."""
+
+import pytest
+
+from footprint.elf import read_image
+from footprint.elf.functions import read_functions
+from footprint.elf.references import ReferencedPlace
+from footprint.elf.uses import Use, find_uses
+from footprint.elf.x86_code import decode
+from tests.elfwriter import RO, RW, STT_FUNC, At, ElfFile, Section, Sym, write
+
+EXECUTABLE = RO | 4
+RET = b"\xc3"
+LEA_RAX, LEA_RDI, LEA_RDX = b"\x48\x8d\x05", b"\x48\x8d\x3d", b"\x48\x8d\x15"
+
+
+def use_of(*code: bytes | str, others: bytes = RET) -> Use:
+    """Return the use of a variable by a function; `TABLE` stands for the distance to the variable.
+
+    The function at its end, `others`, is 64 bytes behind its start.
+    """
+    text, at = b"", []
+    for one in code:
+        if isinstance(one, str):
+            at.append(len(text))
+            text += bytes(4)
+        else:
+            text += one
+    size_bytes = len(text)
+    text = text.ljust(64, b"\xcc") + others
+    symbols = [
+        Sym("f", At(".text"), size_bytes, STT_FUNC),
+        Sym("g", At(".text", 64), len(others), STT_FUNC),
+        Sym("table", At(".data"), 256),
+    ]
+
+    def file(text: bytes) -> bytes:
+        sections = [
+            Section(".text", flags=EXECUTABLE, data=text),
+            Section(".data", flags=RW, data=bytes(range(256))),
+        ]
+        return write(ElfFile(sections=sections, symbols=symbols))
+
+    image = read_image(file(text), "program")
+    vaddrs = {one.name: one.vaddr for one in image.sections}
+    for place in at:
+        distance = vaddrs[".data"] - (vaddrs[".text"] + place + 4)
+        text = text[:place] + distance.to_bytes(4, "little", signed=True) + text[place + 4 :]
+    image = read_image(file(text), "program")
+    place_of_table = ReferencedPlace(vaddrs[".data"], vaddrs[".data"] + 256, is_code=False)
+    (use,) = find_uses(image, read_functions(image), [place_of_table], {vaddrs[".data"]})
+    return use
+
+
+TABLE = "TABLE"
+
+
+def jump(opcode: bytes, start: int) -> bytes:
+    """Return a jump or call to the other function from an instruction at `start`."""
+    return opcode + (64 - start - len(opcode) - 4).to_bytes(4, "little", signed=True)
+
+
+@pytest.mark.parametrize(
+    ("code", "use"),
+    [
+        pytest.param([b"\x8b\x05", TABLE, RET], Use.READ, id="mov table(%rip), %eax"),
+        pytest.param([b"\x89\x05", TABLE, RET], Use.WRITTEN, id="mov %eax, table(%rip)"),
+        pytest.param([b"\x39\x05", TABLE, RET], Use.READ, id="cmp %eax, table(%rip)"),
+        pytest.param([b"\xff\x05", TABLE, RET], Use.WRITTEN, id="incl table(%rip)"),
+        pytest.param([b"\x0f\x11\x05", TABLE, RET], Use.WRITTEN, id="movups %xmm0, table(%rip)"),
+        pytest.param([b"\x0f\x10\x05", TABLE, RET], Use.READ, id="movups table(%rip), %xmm0"),
+        pytest.param([LEA_RAX, TABLE, b"\x8b\x04\xb8", RET], Use.READ, id="table[i]"),
+        pytest.param([LEA_RAX, TABLE, b"\x89\x34\xb8", RET], Use.WRITTEN, id="table[i] = x"),
+        pytest.param([LEA_RAX, TABLE, RET], Use.HANDED_ON, id="return table"),
+        pytest.param([LEA_RDX, TABLE, RET], Use.READ, id="computed and not used"),
+        pytest.param([LEA_RAX, TABLE, b"\x48\x89\x07", RET], Use.HANDED_ON, id="*p = table"),
+        pytest.param([LEA_RAX, TABLE, b"\x50", RET], Use.HANDED_ON, id="push %rax"),
+        pytest.param([LEA_RAX, TABLE, b"\x66\x48\x0f\x6e\xc0\x31\xc0", RET], Use.HANDED_ON, id="movq %rax, %xmm0"),
+        pytest.param([LEA_RAX, TABLE, b"\x48\x89\xc3\x31\xc0\xc6\x03\x01", RET], Use.WRITTEN, id="by a copy in %rbx"),
+        pytest.param([LEA_RAX, TABLE, b"\x48\x83\xc0\x08\xc6\x00\x01", RET], Use.WRITTEN, id="behind its start"),
+        pytest.param([LEA_RAX, TABLE, b"\x85\xff\x74\x03\xc6\x00\x01\x31\xc0", RET], Use.WRITTEN, id="in one branch"),
+        pytest.param([LEA_RDI, TABLE, b"\xf3\xa4", RET], Use.WRITTEN, id="rep movsb"),
+        pytest.param([LEA_RAX, TABLE, b"\xff\xe1"], Use.HANDED_ON, id="jmp *%rcx"),
+        pytest.param([LEA_RAX, TABLE, b"\xff\xd1\x31\xc0", RET], Use.READ, id="call *%rcx: %rax is no argument"),
+        pytest.param([LEA_RDI, TABLE, b"\xff\xd1\x31\xc0", RET], Use.HANDED_ON, id="call *%rcx with it in %rdi"),
+        pytest.param([LEA_RAX, TABLE, b"\x06"], Use.HANDED_ON, id="no instruction of x86-64"),
+    ],
+)
+def test_a_use_is_what_the_instructions_do(code: list[bytes | str], use: Use) -> None:
+    assert use_of(*code) is use
+
+
+@pytest.mark.parametrize(
+    ("others", "use"),
+    [
+        (b"\x8b\x07" + RET, Use.READ),
+        (b"\x89\x07" + RET, Use.WRITTEN),
+        (b"\x48\x89\x3e" + RET, Use.HANDED_ON),
+    ],
+)
+@pytest.mark.parametrize("opcode", [b"\xe8", b"\xe9"])
+def test_an_address_is_followed_into_functions_of_the_same_file(opcode: bytes, others: bytes, use: Use) -> None:
+    assert use_of(LEA_RDI, TABLE, jump(opcode, 7), RET, others=others) is use
+
+
+@pytest.mark.parametrize(
+    ("code", "size_bytes"),
+    [
+        ("c3", 1),
+        ("4889c3", 3),
+        ("488d0512345678", 7),
+        ("0f1f840000000000", 8),  # nopl 0(%rax,%rax,1)
+        ("48b81122334455667788", 10),  # movabs
+        ("66c7000100", 5),  # movw $1, (%rax)
+        ("c7040502000000ffffffff"[:22], 11),  # movl $-1, 2(,%rax,1)
+        ("c5f877", 3),  # vzeroupper
+        ("c4e37d39c001", 6),  # vextracti128
+        ("660f3a0fc108", 6),  # palignr
+        ("f30f1efa", 4),  # endbr64
+        ("0f8011223344", 6),
+        ("ebfe", 2),
+        ("8b4424", None),  # its SIB has no displacement
+        ("0f", None),
+        ("06", None),
+    ],
+)
+def test_an_instruction_has_the_length_that_its_opcode_says(code: str, size_bytes: int | None) -> None:
+    found = decode(bytes.fromhex(code), 0, 0x1000)
+    assert (None if found is None else found.end_vaddr - found.vaddr) == size_bytes
