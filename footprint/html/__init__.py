@@ -5,9 +5,9 @@ Its script and style are built from `app/` (TypeScript); the built files `app.js
 
 from footprint.formats.document import About
 from footprint.html.page_maps import variable_members
-from footprint.html.reports import page, report
+from footprint.html.reports import made_here, page, report
 
-__all__ = ("html", "page", "report", "variable_members")
+__all__ = ("html", "made_here", "page", "report", "variable_members")
 
 
 def html(report: str, _about: About) -> str:

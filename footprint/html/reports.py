@@ -1,6 +1,10 @@
 """The HTML report of an answer: JSON for the script, and the same answer as plain HTML."""
 
+import platform
+from datetime import UTC, datetime
+
 from footprint.formats.document import Document, Facts, Heading, Paragraph, Verdict
+from footprint.formats.escape import well_formed
 from footprint.formats.json import Json
 from footprint.formats.sections.notes import NOTES
 from footprint.html.columns import MOST_EXACT, inexact_count, payload
@@ -8,7 +12,7 @@ from footprint.html.shell import html_file
 from footprint.html.static import static_html
 from footprint.units import counted, format_bytes
 
-__all__ = ("page", "report")
+__all__ = ("made_here", "page", "report")
 
 
 def page(title: str, members: Json, document: Document) -> str:
@@ -41,6 +45,11 @@ def _parts(document: Document) -> list[Json]:
             else:
                 found[-1]["sentences"].append(block.text)
     return found
+
+
+def made_here() -> Json:
+    """Return the date and the host of a report on what runs or is stored here."""
+    return {"date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"), "host": well_formed(platform.node())}
 
 
 def report(title: str, answers: Json, document: Document, warning: str = "") -> str:

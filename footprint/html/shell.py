@@ -47,7 +47,7 @@ def html_file(title: str, data: str, static: str) -> str:
 <body>
 <main id="app" hidden></main>
 <main id="static">
-<h1>footprint</h1>
+<h1>{text_html(title[:_LONGEST_TITLE])}</h1>
 {static}
 </main>
 <script type="application/octet-stream" id="data">{data}</script>

@@ -1,6 +1,8 @@
 """The HTML report in a browser: with mouse and keyboard, it shows what the JSON has."""
 
 import json
+import os
+import platform
 import re
 import shutil
 import subprocess
@@ -26,7 +28,7 @@ from footprint.model.evidence import Evidence
 from footprint.model.figures import FIGURES
 from footprint.model.object_cost import Need, ObjectCost
 from footprint.model.page_map import PageMap, PagePart, PageState, Place
-from footprint.model.projection import Question
+from footprint.model.projection import Basis, Question
 from footprint.model.row import MemoryKind, Row
 from footprint.model.totals import Total
 from footprint.release.budget import check_audit, parse_budgets
@@ -447,17 +449,87 @@ def test_what_is_estimated_is_hatched(show: Show) -> None:
 
 
 def test_parts_thinner_than_a_line_have_their_colour(show: Show, process: Audit) -> None:
-    # Half of the picture, about 570 pixels, for 700 parts.
+    # Half of the picture, about 570 pixels, for 700 parts; each is below 5 %, so they stand together until a click.
     rows = [ledger_row(f"/lib/lib{number}.so", 100) for number in range(700)]
     tab = show(audit_html(with_ledger(process, ledger_row("[large]", 70_000), *rows), VERSION))
+    left, top, width = tab.js(
+        "(({x, y, width}) => [x, y, width])(document.querySelector('#ledger canvas').getBoundingClientRect())"
+    )
+    tab.move_to(left + width * 0.75, top + 40)
+    assert tab.text("#ledger .tip").startswith("700 others: 68.4 KiB 50.0%")
+    tab.click_at(left + width * 0.75, top + 40)
+    assert tab.texts("#ledger .crumbs button") == ["[total]", "700 others"]
     red, green, blue = tab.js(
         "(({picture: {element}}) => { const {width, height} = element;"
-        " const {data} = element.getContext('2d').getImageData(width * 0.6, 100, width * 0.3, 20);"
+        " const {data} = element.getContext('2d').getImageData(width * 0.6, 40, width * 0.3, 20);"
         " return [0, 1, 2].map((part) => data.filter((_, place) => place % 4 === part)"
         ".reduce((sum, one) => sum + one, 0) * 4 / data.length) })(footprint.parts.ledger)"
     )
     # Data is #ee8866, the ground white.
     assert (red, green, blue) == pytest.approx((0xEE, 0x88, 0x66), abs=60)
+
+
+# --- the first screen -------------------------------------------------------------------------------------------------
+
+
+def test_at_one_there_is_one_cost_and_the_picture_adds_up_to_it(show: Show, process: Audit) -> None:
+    relatives = process.projection.terms[0]._replace(name="memory shared with fork relatives", size_bytes=4096)
+    projection = project((*process.projection.terms, relatives), Basis.STARTED_COPY, Question(1))
+    tab = show(audit_html(replace(process, projection=projection), VERSION))
+    cost = format_bytes(projection.per_process_bytes)
+    assert tab.js("document.querySelector('#verdict').hidden")
+    assert tab.text("#one").startswith(f"One more process costs {cost}, with what it shares now")
+    assert owners_shown(tab)[-1] == ["all", cost, "100.0%"]
+    assert tab.js("footprint.parts.ledger.tree.areas[0]") == projection.per_process_bytes
+    assert tab.js("footprint.parts.ledger.tree.names").count("memory shared with fork relatives") == 1
+
+
+def owners_shown(tab: Tab) -> list[list[str]]:
+    """Return the table of the dearest owners on the first screen."""
+    found: list[list[str]] = tab.js(
+        "[...document.querySelectorAll('#answer .two tbody tr')]"
+        ".map((row) => [...row.children].map((one) => one.textContent))"
+    )
+    return found
+
+
+def test_the_dearest_owners_have_what_each_and_n_of_them_cost(show: Show, process: Audit) -> None:
+    tab = show(audit_html(process, VERSION))
+    tab.type("#count", "3")
+    shared: dict[str, int] = {}
+    for row in process.ledger:
+        shared[row.owner] = shared.get(row.owner, 0) + (row.shared_bytes or 0)
+    costs = {owner: 3 * each + shared[owner] for owner, each in bytes_by_owner(process).items()}
+    total = process.projection.shared_once_bytes or 0
+    total += 3 * process.projection.per_process_bytes
+    assert sum(costs.values()) == total
+    dear = sorted((size for size in costs.values() if size >= total / 20), reverse=True)[:5]
+    rows = owners_shown(tab)
+    assert [row[3] for row in rows] == [format_bytes(size) for size in (*dear, total - sum(dear), total)]
+    assert rows[0][2] == f"{dear[0] / total:.1%}"
+    assert rows[-2][0] == f"{sum(1 for size in costs.values() if size) - len(dear)} others"
+
+
+@pytest.mark.parametrize(("width", "height"), [(1440, 900), (400, 800)])
+def test_cost_culprit_and_remedy_are_on_the_first_screen(show: Show, program: Audit, width: int, height: int) -> None:
+    told = {"budgets": {"per_process_bytes": "1 KiB"}}
+    checked = check_audit(program, parse_budgets(told, "<b>.toml"), None, date(2026, 1, 1))
+    tab = show(check_html(checked, VERSION), width=width, height=height)
+    assert tab.text(".failure").startswith("Budget exceeded: per_process_bytes is ")
+    first = max(program.findings, key=lambda one: one.saving_bytes)
+    assert first.remedy in tab.text(".savings li")
+    for part in (".failure", "#one", "#verdict", "#answer .two table", ".savings"):
+        bottom = tab.js(f"document.querySelector('{part}').getBoundingClientRect().bottom")
+        assert bottom <= height
+
+
+def test_the_report_names_program_host_and_date(show: Show) -> None:
+    audit = footprint.audit(os.getpid())
+    tab = show(audit_html(audit, VERSION))
+    name = Path(audit.command.split(" ")[0]).name
+    assert tab.text("h1") == f"{name}, process {os.getpid()}"
+    assert tab.js("document.title") == f"footprint: {name}, process {os.getpid()}"
+    assert re.search(rf"on {re.escape(platform.node())}, Linux .*, \d{{4}}-\d\d-\d\d ", tab.texts(".lead")[-1])
 
 
 # --- the state in the address -----------------------------------------------------------------------------------------
@@ -486,7 +558,7 @@ def test_the_address_keeps_what_was_chosen_and_the_way_back_undoes_it(show: Show
     settle(tab)
     assert (rows_of(tab), tab.text("#verdict")) == (rows, verdict)
     assert tab.js("document.querySelector('#ledger canvas').dataset.shape") == "treemap"
-    assert tab.text("#ledger .choice [aria-pressed=true]") == "Treemap"
+    assert tab.text("#ledger [data-value=treemap][aria-pressed=true]") == "Treemap"
 
 
 def test_an_address_that_is_none_of_the_report_shows_what_was_asked_for(show: Show, program: Audit) -> None:

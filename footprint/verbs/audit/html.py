@@ -2,13 +2,27 @@
 
 from typing import TYPE_CHECKING
 
-from footprint.html import report, variable_members
+from footprint.formats.json import Json
+from footprint.html import made_here, report, variable_members
+from footprint.model.audited_names import is_reproducible, program_name
 from footprint.verbs.audit.either import audited_document, audited_members
 
 if TYPE_CHECKING:
     from footprint.model.audited import Audited
 
-__all__ = ("audit_html",)
+__all__ = ("audit_html", "made", "title_of")
+
+
+def title_of(audit: "Audited") -> str:
+    """Return the title of the report of an audit: for a process its program and its PID."""
+    name = program_name(audit)
+    return f"{name}, process {audit.target}" if name and audit.target.isdigit() else audit.target
+
+
+def made(audit: "Audited") -> Json:
+    """Return when and where an audit was made; nothing for a saved one, and for one that is reproducible."""
+    is_here = audit.saved_in is None and (audit.is_live or audit.source == "prediction")
+    return {"made": made_here()} if is_here and not is_reproducible(audit) else {}
 
 
 def audit_html(audit: "Audited", version: str) -> str:
@@ -17,5 +31,6 @@ def audit_html(audit: "Audited", version: str) -> str:
         "kind": "audit" if audit.noun == "process" else "group",
         "audit": audited_members(audit, version),
         "variables": variable_members(audit.page_maps),
+        **made(audit),
     }
-    return report(audit.target, answers, audited_document(audit))
+    return report(title_of(audit), answers, audited_document(audit))

@@ -3,6 +3,7 @@
 from footprint.html import report, variable_members
 from footprint.release.budget import Checked
 from footprint.verbs.audit.either import audited_document, audited_members
+from footprint.verbs.audit.html import made, title_of
 from footprint.verbs.check.json import check_members
 from footprint.verbs.check.text import check_document
 
@@ -17,5 +18,6 @@ def check_html(checked: Checked, version: str) -> str:
         "audit": audited_members(audit, version),
         "variables": variable_members(audit.page_maps),
         "check": check_members(checked, version),
+        **made(audit),
     }
-    return report(audit.target, answers, (*check_document(checked), *audited_document(audit)))
+    return report(title_of(audit), answers, (*check_document(checked), *audited_document(audit)))

@@ -1,9 +1,9 @@
 // The report of any answer: its most important lines, and its tables.
 
-import { costSection } from "./cost";
 import { table, type AnswerData, type Cells } from "./data";
 import { el, evidenceMark, plainTable, section } from "./dom";
 import { EVIDENCE } from "./evidence";
+import { costSection } from "./firstscreen";
 import { findingsSection, notesSection } from "./findings";
 import { groupCostSection } from "./group";
 import { header } from "./header";
@@ -21,7 +21,7 @@ export function answerReport(data: AnswerData, store: Store): Part[] {
   const page = makePage(store, answer.projection?.count ?? answer.count ?? 1);
   const shown = TABLES.filter(({ member }) => rowsOf(answer[member]).size);
   return [
-    () => header(data.name, "", answer, data.name),
+    () => header(store, data.name, [], answer, data.name),
     () => leadSection(data),
     () => costOf(data, page),
     () => (answer.trends ? trendSections(answer.releases, answer.trends) : null),

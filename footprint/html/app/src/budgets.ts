@@ -6,6 +6,17 @@ import { printable } from "./names";
 import type { BudgetResult, CheckAnswer } from "./types";
 import { formatBytes, grouped } from "./units";
 
+/** Say which budget fails first; null where none fails. */
+export function budgetFailure(check: CheckAnswer | undefined): HTMLElement | null {
+  const failing = check ? table(check.budgets).rows().filter((one) => one.fails) : [];
+  if (!failing.length) return null;
+  const [first] = failing;
+  const amount = (size: number) => (first.unit === "bytes" ? formatBytes(size) : grouped(size));
+  const more = failing.length > 1 ? ` ${grouped(failing.length - 1)} more ${failing.length === 2 ? "is" : "are"} exceeded.` : "";
+  return el("p", { class: "failure", role: "alert" }, el("strong", {}, `Budget exceeded: ${printable(first.key)}`),
+    ` is ${amount(first.value)}, ${amount(first.value - first.limit)} above its limit of ${amount(first.limit)}.${more}`);
+}
+
 /** Make the section on budgets, those that fail first, as `footprint check` lists them. */
 export function budgetsSection(check: CheckAnswer): HTMLElement {
   const rows = table(check.budgets).rows();

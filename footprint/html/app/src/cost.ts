@@ -1,14 +1,13 @@
-// The first section of an audit: the cost of one process in its parts, the cost of N, and how many fit.
+// The cost of one in its parts, the cost of N, and how many fit.
 
-import { countControl } from "./count";
 import { table } from "./data";
 import { el, evidenceMark, fill, plainTable } from "./dom";
 import type { Page } from "./page";
 import type { Store } from "./store";
 import { atCount, fitting, paidByEach } from "./terms";
-import type { AuditAnswer, Evidence, ProcessTotals, Projection, Term } from "./types";
+import type { Evidence, ProcessTotals, Projection, Term } from "./types";
 import { formatBytes, grouped, parseBytes, percent } from "./units";
-import { NOUNS, PHRASES, TITLES } from "./words";
+import { TITLES } from "./words";
 
 const MEMORY_STEPS = 400; // 1 MiB to 1 PiB
 const LEAST_MEMORY_LOG = 20;
@@ -40,35 +39,16 @@ export class Costs {
   }
 }
 
-/** Make the section on the cost of an audit. */
-export function costSection({ projection, totals }: Pick<AuditAnswer, "projection" | "totals">, { store, count }: Page): HTMLElement {
-  const terms = table(projection.terms).rows();
-  const costs = new Costs(terms, projection.evidence);
-  const [noun, nouns] = NOUNS[projection.model];
-  const verdict = el("p", { class: "verdict", role: "status", id: "verdict" });
-  const sum = el("p", { class: "sum", id: "sum" });
-  const moments = el("div");
-  count.watch((size) => {
-    fill(verdict, `${grouped(size)} ${size === 1n ? noun : nouns} ${size === 1n ? "costs" : "cost"} `,
-      el("strong", { id: "total", "data-bytes": costs.total(size).toString() }, formatBytes(costs.total(size))), " ",
-      evidenceMark(costs.evidence));
-    fill(sum, `${grouped(size)} × ${formatBytes(costs.each)}${PHRASES[projection.basis]}`,
-      costs.once ? ` + ${formatBytes(costs.once)} that all pay once` : "");
-    fill(moments, momentsTable(projection, costs, size));
-  });
-  return el("section", { class: "answer", "aria-labelledby": "answer-title" },
-    el("h2", { id: "answer-title" }, "What it costs"), verdict, sum, tiles(terms, costs, noun),
-    partsBar(terms.filter((term) => !term.is_once), costs.each), countControl(count, nouns),
-    fitControl(store, costs, projection.memory_bytes, nouns), moments, totalsTable(totals));
-}
-
-// The cost at moments in the life of a forked worker.
-function momentsTable(projection: Projection, costs: Costs, count: bigint): HTMLElement | null {
+/** Make the table of the cost at moments in the life of a forked worker. */
+export function momentsTable(projection: Projection, { count }: Page): HTMLElement | null {
   const points = table(projection.points).rows();
   if (!points.length) return null;
-  return plainTable(["at this moment", "each", "all", "known"], points.map((point) => [
-    point.name, formatBytes(point.each_bytes), formatBytes(costs.totalAt(point.each_bytes, count)),
-    evidenceMark(point.evidence)]), "Moments of its life");
+  const costs = new Costs(table(projection.terms).rows(), projection.evidence);
+  const view = el("div");
+  count.watch((many) => fill(view, plainTable(["at this moment", "each", "all", "known"], points.map((point) => [
+    point.name, formatBytes(point.each_bytes), formatBytes(costs.totalAt(point.each_bytes, many)),
+    evidenceMark(point.evidence)]), "Moments of its life")));
+  return view;
 }
 
 /** Make the tiles of the parts of a cost. */
@@ -83,8 +63,8 @@ export function tiles(terms: Term[], costs: Costs, noun: string): HTMLElement {
       known(term.evidence, term.is_once ? "once" : ""))));
 }
 
-// Every known figure of one process.
-function totalsTable(totals: ProcessTotals): HTMLElement {
+/** Make the table of every known figure of one process. */
+export function totalsTable(totals: ProcessTotals): HTMLElement {
   const rows = Object.entries(TITLES).flatMap(([name, title]) => {
     const size = name in totals ? totals[name as Exclude<keyof ProcessTotals, "evidence" | "of_which">] : null;
     return size === null ? [] : [[title, formatBytes(size), evidenceMark(totals.evidence[name as keyof ProcessTotals["evidence"]])]];

@@ -77,16 +77,24 @@ interface Common {
   warning: string;
 }
 
+/** When and where an audit was made. */
+export interface Made {
+  date: string;
+  host: string;
+}
+
 export interface AuditData extends Common {
   kind: "audit";
   audit: AuditAnswer;
   variables: Variables;
+  made?: Made;
   check?: CheckAnswer;
 }
 
 export interface GroupData extends Common {
   kind: "group";
   audit: GroupAnswer;
+  made?: Made;
   check?: CheckAnswer;
 }
 

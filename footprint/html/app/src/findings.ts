@@ -7,6 +7,7 @@ import { meanings } from "./evidence";
 import { isVirtual } from "./ledger";
 import { printable } from "./names";
 import type { Page } from "./page";
+import { whyNone } from "./savings";
 import { atCount, paidByEach } from "./terms";
 import type { Evidence, FindingRow, Note } from "./types";
 import { formatBytes, grouped } from "./units";
@@ -17,10 +18,7 @@ const SAVES_NOTHING = "saves nothing by itself";
 
 /** Make the section of the findings of an audit. */
 export function searchedFindings(audit: LedgerAnswer, page: Page): HTMLElement | null {
-  return findingsSection("findings", "Findings", table(audit.findings), page,
-    table(audit.searched_rules).size ? "Nothing was found that it could do without."
-    : audit.target.is_live ? "What it could do without was not looked for: `footprint audit --findings` looks."
-    : "What it could do without was not looked for: that needs the live process, or the program.");
+  return findingsSection("findings", "Findings", table(audit.findings), page, whyNone(audit));
 }
 
 /** Make a section of findings; `ifNone` is shown where there are none, "" for no section. Many findings that save nothing are folded. */

@@ -98,12 +98,11 @@ export class Grid {
     return this.found === null || this.found.marks[node] !== 0;
   }
 
-  /** Show only the rows that contain a text, with the rows above and below them. Returns how many contain it. */
-  async filter(text: string): Promise<number | null> {
-    const found = await this.run("filter", matching(this.tree, text));
-    if (!found) return null;
-    this.showFound(found);
-    return found.count;
+  /** Show only the rows that contain a text, with the rows above and below them; with colours only those rows. */
+  async filter(text: string, colours: ReadonlySet<number>): Promise<Found | null> {
+    const found = await this.run("filter", matching(this.tree, text, colours));
+    if (found) this.showFound(found);
+    return found;
   }
 
   /** Show all rows again. */

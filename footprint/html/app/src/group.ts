@@ -1,11 +1,11 @@
 // A group of processes: what one more group and one more worker cost, its processes, and how these changed.
 
-import { Costs, fitControl, partsBar, tiles } from "./cost";
-import { countControl } from "./count";
+import { firstSection, type Known } from "./firstscreen";
 import { table, type LedgerAnswer } from "./data";
-import { el, evidenceMark, fill, plainTable, section } from "./dom";
+import { el, evidenceMark, plainTable, section } from "./dom";
 import { printable } from "./names";
 import type { Page } from "./page";
+import type { Payer } from "./payers";
 import type { AuditAnswer, DiffAnswer, GroupAnswer, GroupTotals } from "./types";
 import { formatBytes, formatChange, grouped } from "./units";
 import { TITLES } from "./words";
@@ -38,23 +38,22 @@ export function asAudit(group: AuditAnswer | GroupAnswer): LedgerAnswer {
   };
 }
 
+/** Return what the processes of a group share: its rows have what each holds alone. */
+export function sharedParts({ group }: GroupAnswer): Payer[] {
+  return (["shared_between_bytes", "own_shared_bytes"] as const).map((name) => ({ name: TITLES[name], each: group[name] ?? 0, once: 0 }))
+    .filter((one) => one.each > 0);
+}
+
 /** Make the section on the cost of a group. */
-export function groupCostSection({ group, projection, classes }: Pick<GroupAnswer, "group" | "projection" | "classes">, { store, count }: Page): HTMLElement {
+export function groupCostSection(
+  { group, projection, classes }: Pick<GroupAnswer, "group" | "projection" | "classes">, page: Page, known: Partial<Known> = {},
+): HTMLElement {
   const totals = totalsTable(group);
-  const heading = el("h2", { id: "answer-title" }, "What it costs");
-  if (projection === null) return el("section", { class: "answer", "aria-labelledby": "answer-title" }, heading, totals);
-  const terms = table(projection.terms).rows();
-  const costs = new Costs(terms, projection.evidence);
-  const workers = table(classes);
-  const worker = workers.column("parent_pids")[0]?.length || projection.model === "fork" ? "worker" : "process";
-  const verdict = el("p", { class: "verdict", role: "status", id: "verdict" });
-  count.watch((size) => fill(verdict, `${grouped(size)} ${size === 1n ? "group costs" : "groups cost"} `,
-    el("strong", { id: "total", "data-bytes": costs.total(size).toString() }, formatBytes(costs.total(size))), " ",
-    evidenceMark(costs.evidence)));
-  return el("section", { class: "answer", "aria-labelledby": "answer-title" }, heading, verdict,
-    el("p", { id: "worker" }, `One more ${worker} costs `, el("strong", {}, formatBytes(projection.per_worker_bytes)), "."),
-    tiles(terms, costs, "group"), partsBar(terms.filter((term) => !term.is_once), costs.each),
-    countControl(count, "groups"), fitControl(store, costs, projection.memory_bytes, "groups"), totals);
+  if (projection === null) return section("answer", "What it costs", known.failure, totals);
+  const worker = table(classes).column("parent_pids")[0]?.length || projection.model === "fork" ? "worker" : "process";
+  const line = el("p", { id: "worker" }, `One more ${worker} costs `, el("strong", {}, formatBytes(projection.per_worker_bytes)), ".");
+  return firstSection({ ...projection, terms: table(projection.terms).rows(), nouns: ["group", "groups"], phrase: "", ...known },
+    page, [line], [totals]);
 }
 
 function totalsTable(totals: GroupTotals): HTMLElement {

@@ -2,11 +2,12 @@
 
 import { table, type LedgerAnswer, type Table } from "./data";
 import { EVIDENCE } from "./evidence";
-import { el, section } from "./dom";
+import { choice } from "./choice";
+import { el, fill, section } from "./dom";
 import { printable, shortOwners, shortened } from "./names";
 import type { Page } from "./page";
 import { sums, Tree } from "./tree";
-import type { DiffAnswer, Evidence, Row } from "./types";
+import type { DiffAnswer, Evidence, FindingRow, Row } from "./types";
 import { formatBytes, formatChange, grouped, percent } from "./units";
 import { kindLegend, treeView } from "./view";
 import { KINDS } from "./words";
@@ -40,27 +41,39 @@ interface RowTree {
 /** The columns that rows of a ledger and rows of changes have in common. */
 type Named = Pick<Row, "owner" | "section" | "symbol" | "name" | "kind">;
 
-/** Put the rows of each owner, and of each section in it, together. */
-function rowsBySection(rows: Table<Named>, owners: string[]): Map<string, Map<string | null, number[]>> {
-  const sections = rows.column("section");
-  const groups = new Map<string, Map<string | null, number[]>>();
-  owners.forEach((owner, row) => {
-    let within = groups.get(owner);
-    if (!within) groups.set(owner, (within = new Map()));
-    const found = within.get(sections[row]);
-    if (found) found.push(row);
-    else within.set(sections[row], [row]);
-  });
-  return groups;
+/** The grouping of a ledger above its owners: the name of the group of a row. */
+export type GroupOf = (row: number) => string;
+
+// Put rows together by a key.
+function together<K>(rows: number[], keyOf: (row: number) => K): Map<K, number[]> {
+  const found = new Map<K, number[]>();
+  for (const row of rows) {
+    const key = keyOf(row);
+    const some = found.get(key);
+    if (some) some.push(row);
+    else found.set(key, [row]);
+  }
+  return found;
+}
+
+interface TreeOptions {
+  /** Renames owners. */
+  nameOf?: (owner: string) => string;
+  /** Groups above the owners. */
+  group?: GroupOf;
+  /** Whether sections are left out, because the groups are sections. */
+  hasNoSections?: boolean;
+  /** Parts that no row has. */
+  more?: { name: string; bytes: number }[];
 }
 
 /** Build a tree of owners, sections and symbols. A group with a single nameless row becomes one node. */
-function rowTree(rows: Table<Named>, area: (row: number) => number, nameOf = (owner: string) => owner): RowTree {
-  const [symbols, names, kinds] = [rows.column("symbol"), rows.column("name"), rows.column("kind")];
-  const groups = rowsBySection(rows, rows.column("owner").map(nameOf));
+function rowTree(rows: Table<Named>, area: (row: number) => number, { nameOf = (owner) => owner, group, hasNoSections, more = [] }: TreeOptions = {}): RowTree {
+  const [symbols, names, kinds, sections] = [rows.column("symbol"), rows.column("name"), rows.column("kind"), rows.column("section")];
+  const owners = rows.column("owner").map(nameOf);
   const tree = new Tree();
   const rowOf = [-1];
-  const short = shortOwners(groups.keys());
+  const short = shortOwners(new Set(owners));
   const add = (parent: number, name: string, title: string | null, row: number) => {
     const node = tree.add(parent, shortened(printable(name)), title === null ? null : printable(title),
       row < 0 ? 0 : Math.max(0, KIND_NAMES.indexOf(kinds[row])));
@@ -74,27 +87,38 @@ function rowTree(rows: Table<Named>, area: (row: number) => number, nameOf = (ow
   // A single nameless row stands for its whole group.
   const isWhole = (found: number[]) => found.length === 1 && symbols[found[0]] === null;
   const wholeName = (group: string, row: number) => (names[row] ? `${group} ${names[row]}` : group);
-  tree.add(-1, "[total]");
-  for (const [owner, within] of groups) {
-    const only = within.size === 1 ? [...within.values()][0] : null;
-    const name = short(owner);
-    const title = name === owner ? null : owner;
-    if (only && isWhole(only)) {
-      add(0, wholeName(name, only[0]), title, only[0]);
-      continue;
+  const addSection = (parent: number, section: string | null, found: number[]) => {
+    // Rows without a section belong to the owner itself.
+    if (section === null) for (const row of found) addLeaf(parent, row);
+    else if (isWhole(found)) add(parent, wholeName(section, found[0]), null, found[0]);
+    else {
+      const node = add(parent, section, null, -1);
+      for (const row of found) addLeaf(node, row);
     }
-    const ownerNode = add(0, name, title, -1);
-    for (const [section, found] of within) {
-      // Rows without a section belong to the owner itself.
-      if (section === null) for (const row of found) addLeaf(ownerNode, row);
-      else if (isWhole(found)) add(ownerNode, wholeName(section, found[0]), null, found[0]);
-      else {
-        const sectionNode = add(ownerNode, section, null, -1);
-        for (const row of found) addLeaf(sectionNode, row);
+  };
+  const addOwners = (parent: number, all: number[]) => {
+    for (const [owner, found] of together(all, (row) => owners[row])) {
+      const name = short(owner);
+      const title = name === owner ? null : owner;
+      if (isWhole(found)) {
+        add(parent, wholeName(name, found[0]), title, found[0]);
+        continue;
       }
+      const node = add(parent, name, title, -1);
+      for (const [section, some] of together(found, (row) => (hasNoSections ? null : sections[row]))) addSection(node, section, some);
     }
+  };
+  tree.add(-1, "[total]");
+  const all = owners.map((_, row) => row);
+  if (!group) addOwners(0, all);
+  else for (const [name, found] of together(all, group)) addOwners(add(0, name, null, -1), found);
+  const own = rowOf.map((row) => (row < 0 ? null : area(row)));
+  for (const { name, bytes } of more) {
+    const node = add(0, name, null, -1);
+    own[node] = bytes;
+    tree.colours[node] = KIND_NAMES.indexOf("shared");
   }
-  sums(tree, rowOf.map((row) => (row < 0 ? null : area(row)))).forEach((sum, node) => (tree.areas[node] = sum ?? 0));
+  sums(tree, own).forEach((sum, node) => (tree.areas[node] = sum ?? 0));
   colourGroups(tree);
   return { tree, rowOf };
 }
@@ -130,20 +154,57 @@ export function isVirtual(audit: LedgerAnswer): boolean {
   return audit.totals.private_bytes === null;
 }
 
-/** Make the section on where the memory is. */
-export function ledgerSection(audit: LedgerAnswer, { store }: Page): HTMLElement {
-  const tree = ledgerTree(audit);
+const GROUPINGS = [["owner", "Owner"], ["kind", "Kind"], ["section", "Section"], ["finding", "Finding"]] as const;
+type Grouping = (typeof GROUPINGS)[number][0];
+
+/** Make the section on where the memory is; `more` are parts of the cost that no row has. */
+export function ledgerSection(audit: LedgerAnswer, { store }: Page, more: TreeOptions["more"] = []): HTMLElement {
   const title = isVirtual(audit) ? "Where the mapped writable memory is" : "Where the memory is";
-  return section("ledger", title, table(audit.ledger).size
-    ? treeView(store, "ledger", tree, title, kindLegend(tree)) : el("p", { class: "empty" }, "The ledger is empty: no memory is known of it."));
+  if (!table(audit.ledger).size) return section("ledger", title, el("p", { class: "empty" }, "The ledger is empty: no memory is known of it."));
+  const by = choice(store, "by", "Group by", table(audit.findings).size ? GROUPINGS : GROUPINGS.filter(([name]) => name !== "finding"));
+  const view = el("div");
+  store.remake(["by"], () => {
+    const tree = ledgerTree(audit, by.value, more);
+    fill(view, treeView(store, "ledger", tree, title, kindLegend(tree)));
+  });
+  return section("ledger", title, el("div", { class: "tools grouping" }, el("span", {}, "Group by"), by.element), view);
+}
+
+// Return the group of a row; none for the owners themselves.
+function groupOf(audit: LedgerAnswer, by: Grouping): GroupOf | undefined {
+  const rows = table(audit.ledger);
+  const [kinds, sections] = [rows.column("kind"), rows.column("section")];
+  switch (by) {
+    case "owner": return undefined;
+    case "kind": return (row) => kinds[row];
+    case "section": return (row) => sections[row] ?? "[no section]";
+    case "finding": return findingOf(audit);
+  }
+}
+
+// Return the finding that each row belongs to: the one that saves most of those that name its owner or its symbol.
+function findingOf(audit: LedgerAnswer): GroupOf {
+  const rows = table(audit.ledger);
+  const [owners, symbols, names, relocated] = [rows.column("owner"), rows.column("symbol"), rows.column("name"), rows.column("relocated_bytes")];
+  const byOwner = new Map<string, FindingRow[]>();
+  for (const one of table(audit.findings).rows().filter((each) => each.saving_bytes > 0)) {
+    for (const owner of new Set([...one.leaves, one.object ?? "", one.subject])) {
+      if (owner) byOwner.set(owner, [...(byOwner.get(owner) ?? []), one]);
+    }
+  }
+  const about = (one: FindingRow, row: number) => one.leaves.includes(owners[row]) || one.subject === symbols[row] || one.subject === names[row]
+    || (one.rule === "relocated-tables" && (relocated[row] ?? 0) > 0);
+  return (row) => byOwner.get(owners[row])?.filter((one) => about(one, row))
+    .reduce<FindingRow | null>((best, one) => (best && best.saving_bytes >= one.saving_bytes ? best : one), null)?.rule ?? "[no finding]";
 }
 
 /** Build the tree of a ledger: private bytes, or mapped writable bytes where private bytes are not known. */
-export function ledgerTree(audit: LedgerAnswer): Tree {
+export function ledgerTree(audit: LedgerAnswer, by: Grouping = "owner", more: TreeOptions["more"] = []): Tree {
   const rows = table(audit.ledger);
   const virtual = isVirtual(audit);
   const [isWritable, mapped, bytes, pages] = [rows.column("is_writable"), rows.column("mapped_bytes"), rows.column("bytes"), rows.column("pages")];
-  const built = rowTree(rows, (row) => (virtual ? (isWritable[row] ? mapped[row] : 0) : bytes[row] ?? 0));
+  const built = rowTree(rows, (row) => (virtual ? (isWritable[row] ? mapped[row] : 0) : bytes[row] ?? 0),
+    { group: groupOf(audit, by), hasNoSections: by === "section", more });
   const { tree, rowOf } = built;
   const total = tree.areas[0];
   const mappedSums = nodeSums(built, (row) => mapped[row]);
@@ -214,7 +275,7 @@ export function changeTree(diff: DiffAnswer): Tree {
   const delta = rows.column("delta_bytes");
   // A row that is gone has the old name of its owner: it is shown below the new name.
   const renamed = renamedOwners(diff);
-  const built = rowTree(rows, (row) => Math.abs(delta[row]), (owner) => renamed.get(owner) ?? owner);
+  const built = rowTree(rows, (row) => Math.abs(delta[row]), { nameOf: (owner) => renamed.get(owner) ?? owner });
   const { tree, rowOf } = built;
   tree.names[0] = "[what differs]";
   tree.amount = (area) => `${formatBytes(area)}, grown and shrunk,`;

@@ -8,11 +8,17 @@ import { percent } from "./units";
 export type Shape = "icicle" | "treemap" | "sunburst";
 
 interface Box {
+  /** The node; `REST` or `OTHERS` where several stand together. */
   node: number;
   own: number;
   count: number;
   children?: Box[];
 }
+
+/** Parts that are too small to see. */
+const REST = -1;
+/** The parts of the whole that are below the least share. */
+export const OTHERS = -2;
 type Drawn = HierarchyRectangularNode<Box>;
 
 /** The colours, by the numbers of `ledger.ts`. They differ also for readers who see no red or no green; dark text is readable on them. */
@@ -22,6 +28,13 @@ export const COLOURS = [
 ];
 const MOST_DEEP = 24;
 const LEAST_SHARE = 1 / 3000;
+/** Parts of the whole below this share are shown together. */
+const FOLDED_SHARE = 1 / 20;
+const ROW_PX = 80;
+const LINE_PX = 15;
+
+/** The colour of the whole. */
+const ROOT = "#dddddd";
 
 export class Picture {
   readonly element: HTMLCanvasElement;
@@ -33,11 +46,13 @@ export class Picture {
   private height = 0;
   private hovered = -1;
   private selected = -1;
+  isRest = false;
+  private found: Uint8Array | null = null;
 
   constructor(
     readonly tree: Tree,
     private readonly label: string,
-    private readonly events: { onhover(node: number): void; onclick(node: number): void },
+    private readonly events: { onhover(node: number, event?: MouseEvent): void; onclick(node: number): void },
   ) {
     this.element = el("canvas", {
       role: "img", class: "picture", "data-shape": "icicle",
@@ -45,7 +60,7 @@ export class Picture {
       onmouseleave: () => this.events.onhover(-1),
       onclick: (event: MouseEvent) => {
         const node = this.nodeAt(event);
-        if (node >= 0) this.events.onclick(node);
+        if (node >= 0 || node === OTHERS) this.events.onclick(node);
       },
     });
     new ResizeObserver(() => this.lay()).observe(this.element);
@@ -56,10 +71,25 @@ export class Picture {
     return this.zoom;
   }
 
-  /** Show a node and the nodes below it. */
-  zoomTo(node: number): void {
+  /** Show a node and the nodes below it; with `isRest` only those that are shown together otherwise. */
+  zoomTo(node: number, isRest = false): void {
     this.zoom = node;
+    this.isRest = isRest;
     this.lay();
+  }
+
+  /** Draw the nodes without a mark pale; null for none. */
+  highlight(found: Uint8Array | null): void {
+    this.found = found;
+    this.draw();
+  }
+
+  /** Return the children of the shown node that are shown together, if they are. */
+  others(): number[] {
+    const { tree, zoom } = this;
+    const children = tree.children[zoom].filter((one) => tree.areas[one] > 0);
+    const small = children.filter((one) => tree.areas[one] < FOLDED_SHARE * tree.areas[zoom]);
+    return small.length > 1 && small.length < children.length ? small : [];
   }
 
   setShape(shape: Shape): void {
@@ -86,6 +116,20 @@ export class Picture {
     return [this.width / 2 + radius * Math.cos(angle), this.height / 2 + radius * Math.sin(angle)];
   }
 
+  // The whole: its small parts stand together, or they alone are shown.
+  private whole(deepest: number): Box {
+    const { tree, zoom } = this;
+    const others = this.others();
+    const areaOf = (nodes: number[]) => nodes.reduce((all, one) => all + tree.areas[one], 0);
+    const area = this.isRest && others.length ? areaOf(others) : tree.areas[zoom];
+    if (!others.length) return this.box(zoom, area * LEAST_SHARE, deepest);
+    const small = new Set(others);
+    const shown = this.isRest ? others : tree.children[zoom].filter((one) => tree.areas[one] > 0 && !small.has(one));
+    const children = shown.map((one) => this.box(one, area * LEAST_SHARE, deepest - 1));
+    if (!this.isRest) children.push({ node: OTHERS, own: areaOf(others), count: others.length });
+    return { node: zoom, own: Math.max(0, area - children.reduce((all, one) => all + (one.node === OTHERS ? one.own : tree.areas[one.node]), 0)), count: 0, children };
+  }
+
   private box(node: number, least: number, depth: number): Box {
     const { tree } = this;
     const area = tree.areas[node];
@@ -104,7 +148,7 @@ export class Picture {
           restCount += 1;
         }
       }
-      if (restArea > 0) children.push({ node: -1, own: restArea, count: restCount });
+      if (restArea > 0) children.push({ node: REST, own: restArea, count: restCount });
       if (children.length) {
         made.children = children;
         made.own = Math.max(0, area - all);
@@ -121,14 +165,21 @@ export class Picture {
     const area = tree.areas[zoom];
     this.boxes = [];
     if (area > 0) {
-      const deepest = this.shape === "icicle" ? Math.floor(height / 22) - 1 : this.shape === "sunburst" ? 7 : MOST_DEEP;
-      const root = hierarchy(this.box(zoom, area * LEAST_SHARE, Math.min(MOST_DEEP, deepest)))
+      const deepest = this.shape === "icicle" ? Math.floor(height / 22) : this.shape === "sunburst" ? 7 : MOST_DEEP;
+      const root = hierarchy(this.whole(Math.min(MOST_DEEP, deepest)))
         .sum((one) => one.own)
-        .sort((one, other) => (other.value ?? 0) - (one.value ?? 0));
+        .sort((one, other) => Number(one.data.node === OTHERS) - Number(other.data.node === OTHERS) || (other.value ?? 0) - (one.value ?? 0));
       if (this.shape === "icicle") {
-        this.boxes = partition<Box>().size([width, Math.min(height, (root.height + 1) * 80)])(root).descendants();
+        // The crumbs above name the whole: only its parts have rows.
+        const row = Math.min(height / Math.max(1, root.height), ROW_PX);
+        const hasParts = root.height > 0;
+        this.boxes = partition<Box>().size([width, hasParts ? row * (root.height + 1) : row])(root).descendants();
+        if (hasParts) {
+          this.boxes.shift();
+          for (const box of this.boxes) [box.y0, box.y1] = [box.y0 - row, box.y1 - row];
+        }
       } else if (this.shape === "treemap") {
-        this.boxes = treemap<Box>().size([width, height]).paddingTop((one) => (one.children ? 17 : 0)).paddingInner(1)
+        this.boxes = treemap<Box>().size([width, height]).paddingTop((one) => (one.children && one.depth ? 17 : 0)).paddingInner(1)
           .paddingRight(1).paddingBottom(1)(root).descendants();
       } else {
         this.boxes = partition<Box>().size([2 * Math.PI, Math.min(width, height) / 2 - 2])(root).descendants();
@@ -161,7 +212,8 @@ export class Picture {
     for (const box of this.boxes) {
       if (!this.trace(context, box)) continue;
       const { node } = box.data;
-      context.fillStyle = node < 0 ? COLOURS[0] : box.depth === 0 ? "#dddddd" : COLOURS[this.tree.colours[node]];
+      context.globalAlpha = this.isPale(node) ? 0.25 : 1;
+      context.fillStyle = node < 0 ? COLOURS[0] : box.depth === 0 ? ROOT : COLOURS[this.tree.colours[node]];
       context.fill();
       if (node >= 0 && this.tree.hatched[node] && !(this.shape === "treemap" && box.children)) {
         context.fillStyle = hatch;
@@ -174,6 +226,7 @@ export class Picture {
         context.stroke();
       }
       this.write(context, box);
+      context.globalAlpha = 1;
     }
     this.paint();
   }
@@ -183,8 +236,29 @@ export class Picture {
     return Math.min(this.shape === "sunburst" ? (width * (box.y0 + box.y1)) / 2 : width, box.y1 - box.y0);
   }
 
-  private name(box: Drawn): string {
-    return box.data.node < 0 ? `${box.data.count} smaller` : this.tree.names[box.data.node];
+  // Whether a filter does not find a box, nor anything in it.
+  private isPale(node: number): boolean {
+    const { found, tree } = this;
+    if (!found || node === REST) return found !== null;
+    return node === OTHERS ? !this.others().some((one) => found[one]) : node !== 0 && !found[node] && tree.size > 1;
+  }
+
+  /** Return the name of a node, or of what stands together. */
+  private name({ data }: Drawn): string {
+    return data.node === OTHERS ? `${data.count} others` : data.node === REST ? `${data.count} smaller` : this.tree.names[data.node];
+  }
+
+  // The figure of a box and its share of the whole.
+  private figure(box: Drawn): string {
+    const { tree, zoom } = this;
+    const size = box.data.node < 0 ? tree.amount(box.value ?? 0) : tree.columns[0].text(box.data.node);
+    return `${size} ${tree.columns.some((one) => one.key === "share") ? percent(box.value ?? 0, tree.areas[zoom]) : ""}`.trimEnd();
+  }
+
+  /** Describe what stands together. */
+  describe(node: number): string {
+    const box = this.boxes.find((one) => one.data.node === node);
+    return box ? `${this.name(box)}: ${this.figure(box)}. A click shows them.` : "";
   }
 
   private write(context: CanvasRenderingContext2D, box: Drawn): void {
@@ -212,7 +286,15 @@ export class Picture {
     const height = this.shape === "treemap" && box.children ? 16 : box.y1 - box.y0;
     if (width < 28 || height < 13) return;
     const y = this.shape === "treemap" ? box.y0 + 9 : (box.y0 + box.y1) / 2;
-    context.fillText(fitted(context, this.name(box), width - 8), box.x0 + 4, y);
+    const name = this.name(box);
+    const figure = this.figure(box);
+    // The figure stands below the name or, where there is no room, behind it.
+    const isBelow = this.shape === "icicle" ? height >= 2 * LINE_PX + 2 : !box.children && height >= 2 * LINE_PX + 4;
+    const behind = isBelow ? "" : `  ${figure}`;
+    const isBehind = !isBelow && context.measureText(name + behind).width <= width - 8;
+    const nameY = isBelow && this.shape === "icicle" ? y - LINE_PX / 2 : y;
+    context.fillText(isBehind ? name + behind : fitted(context, name, width - 8), box.x0 + 4, nameY);
+    if (isBelow && context.measureText(figure).width <= width - 8) context.fillText(figure, box.x0 + 4, nameY + LINE_PX);
   }
 
   private trace(context: CanvasRenderingContext2D, box: Drawn): boolean {
@@ -267,8 +349,8 @@ export class Picture {
 
   private point(event: MouseEvent): void {
     const node = this.nodeAt(event);
-    this.element.style.cursor = node > 0 ? "pointer" : "default";
-    this.events.onhover(node);
+    this.element.style.cursor = node > 0 || node === OTHERS ? "pointer" : "default";
+    this.events.onhover(node, event);
   }
 }
 

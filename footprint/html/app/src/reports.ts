@@ -1,34 +1,42 @@
 // The reports by kind: their sections, in the order in which they are shown.
 
 import { answerReport } from "./answer";
-import { budgetsSection } from "./budgets";
+import { budgetFailure, budgetsSection } from "./budgets";
 import { pageMapSection } from "./cells";
 import { changeSection, changeSections } from "./change";
 import { choice } from "./choice";
-import { costSection } from "./cost";
 import { table, type AuditData, type DiffData, type GroupData, type HeapData, type LedgerAnswer, type ReportData } from "./data";
 import { el, fill } from "./dom";
 import { findingsSection, notesSection, originsSection, searchedFindings } from "./findings";
-import { asAudit, groupCostSection, processesSection } from "./group";
-import { header, nameOf } from "./header";
+import { asAudit, groupCostSection, processesSection, sharedParts } from "./group";
+import { costSection } from "./firstscreen";
+import { header, groupName, nameOf, placeOf } from "./header";
 import { heapAccountSection, profileChangeSection, profileSections, profilesTable } from "./heap";
 import { ledgerSection, privateByOwner } from "./ledger";
 import { printable } from "./names";
 import { librariesSection } from "./objects";
 import { makePage, type Page } from "./page";
+import { type Payer, unlistedTerms } from "./payers";
 import type { Store } from "./store";
 import type { AuditAnswer } from "./types";
 
 /** Makes a part of the report; null where the answer has no data for it. */
 export type Part = () => Node | null;
 
+// The parts of what one more costs that no row of the ledger has.
+function unlisted(audit: AuditAnswer): Payer[] {
+  const { model, terms } = audit.projection;
+  const more = model === "exec" ? unlistedTerms(audit, table(terms).rows()) : [];
+  return more.map((term) => ({ name: term.name, each: term.size_bytes, once: 0 }));
+}
+
 function auditReport(data: AuditData, store: Store): Part[] {
   const { audit, check } = data;
   const page = makePage(store, audit.projection.count);
   return [
-    () => header(nameOf(audit), audit.target.command, check ?? audit, audit.target.command || audit.target.name),
-    () => costSection(audit, page),
-    () => check ? budgetsSection(check) : null, () => ledgerSection(audit, page),
+    () => header(store, nameOf(audit), [audit.target.command, placeOf(audit.host, data.made)], check ?? audit, audit.target.command || audit.target.name),
+    () => costSection(audit, page, { audit, unlisted: unlisted(audit), failure: budgetFailure(check) }),
+    () => check ? budgetsSection(check) : null, () => ledgerSection(audit, page, unlisted(audit).map((one) => ({ name: one.name, bytes: one.each }))),
     () => audit.heap_account && heapAccountSection(audit.heap_account, page),
     () => pageMapSection(store, { maps: audit.page_maps, variables: data.variables }, audit.target.page_bytes, privateByOwner(audit)),
     () => librariesSection(audit, page), () => searchedFindings(audit, page),
@@ -41,9 +49,9 @@ function groupReport(data: GroupData, store: Store): Part[] {
   const audit = asAudit(group);
   const page = makePage(store, group.projection?.count ?? 1);
   return [
-    () => header(`${table(group.processes).size} processes`, group.target.name, check ?? group, audit.target.command || group.target.name),
-    () => groupCostSection(group, page),
-    () => check ? budgetsSection(check) : null, () => ledgerSection(audit, page),
+    () => header(store, groupName(group), [group.target.name, placeOf(group.host, data.made)], check ?? group, audit.target.command || group.target.name),
+    () => groupCostSection(group, page, { audit, unlisted: sharedParts(group), failure: budgetFailure(check) }),
+    () => check ? budgetsSection(check) : null, () => ledgerSection(audit, page, sharedParts(group).map((one) => ({ name: one.name, bytes: one.each }))),
     () => processesSection(group), () => librariesSection(audit, page), () => searchedFindings(audit, page),
     () => notesSection(table(group.notes), data.warning), () => originsSection(audit),
   ];
@@ -67,7 +75,7 @@ function diffReport(data: DiffData, store: Store): Part[] {
   store.remake(["side"], () => fill(view, ...(side.value === "change" ? changeSections(data, page)
     : side.value === "before" ? sideSections(old, data.old_variables, page) : sideSections(audit, data.variables, page))));
   return [
-    () => header("Before and after", `${nameOf(old)} ${old.target.command} → ${nameOf(audit)} ${audit.target.command}`, diff),
+    () => header(store, `${nameOf(old)} → ${nameOf(audit)}`, [old.target.command, audit.target.command, placeOf(audit.host)], diff),
     () => changeSection(diff, page), () => el("div", { class: "sides" }, side.element), () => view,
     () => notesSection(table(diff.notes), data.warning),
     () => originsSection(old, "How the figures before were obtained", "origins-before"),
@@ -91,7 +99,7 @@ function heapReport(data: HeapData, store: Store): Part[] {
     fill(view, ...profileSections(data, files[place()], page));
   });
   return [
-    () => header("Heap over time", profiles.column("command")[0] ?? "", heap),
+    () => header(store, "Heap over time", [profiles.column("command")[0] ?? ""], heap),
     () => (profiles.size > 1 ? profilesTable(data) : null),
     () => (profiles.size > 1 ? profileChangeSection(data, page) : null),
     () => (files.length > 1 ? el("p", { class: "tools" }, el("label", { for: "file" }, "Profile"), select) : null),

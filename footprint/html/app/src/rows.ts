@@ -7,6 +7,8 @@ const STEP = 2000;
 
 /** The result of a filter. */
 export interface Found {
+  /** What the found nodes take, each byte once. */
+  area: number;
   /** For each node why it is shown, as bits: `IS_FOUND` and so on; 0 where it is hidden. */
   marks: Uint8Array;
   /** The number of nodes that contain the text themselves. */
@@ -18,9 +20,14 @@ const IS_FOUND = 1;
 export const HOLDS_FOUND = 2;
 /** A node above it is found. */
 const LIES_IN_FOUND = 4;
+/** With colours: a node below it is found. */
+const BELOW = 8;
 
-/** Find the nodes whose names contain a text, in upper or lower case, and the nodes above and below them. */
-export function* matching(tree: Tree, text: string): Generator<void, Found> {
+/**
+ * Find the nodes whose names contain a text, in upper or lower case, and the nodes above and below them. With colours,
+ * only nodes of these colours are found, and of the others those that hold one.
+ */
+export function* matching(tree: Tree, text: string, colours: ReadonlySet<number>): Generator<void, Found> {
   // A regular expression needs no lower-case copy of each name.
   const wanted = new RegExp(text.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&"), "i");
   const { names, titles, parents } = tree;
@@ -38,7 +45,23 @@ export function* matching(tree: Tree, text: string): Generator<void, Found> {
   for (let node = 1; node < tree.size; node += 1) {
     if (marks[parents[node]] & (IS_FOUND | LIES_IN_FOUND)) marks[node] |= LIES_IN_FOUND;
   }
-  return { marks, count };
+  // What a node takes beside its children.
+  const own = tree.areas.slice();
+  for (let node = 1; node < tree.size; node += 1) own[tree.parents[node]] -= tree.areas[node];
+  if (colours.size) {
+    count = 0;
+    for (let node = tree.size - 1; node > 0; node -= 1) {
+      if (node % STEP === 0) yield;
+      const isWanted = (marks[node] & (IS_FOUND | LIES_IN_FOUND)) !== 0 && colours.has(tree.colours[node])
+        && (tree.children[node].length === 0 || own[node] > 0);
+      marks[node] = (isWanted ? IS_FOUND : 0) | (marks[node] & BELOW ? HOLDS_FOUND : 0);
+      if (isWanted) count += 1;
+      if (marks[node]) marks[tree.parents[node]] |= BELOW;
+    }
+  }
+  let area = 0;
+  for (let node = 1; node < tree.size; node += 1) if (marks[node] & (IS_FOUND | LIES_IN_FOUND)) area += Math.max(0, own[node]);
+  return { marks, count, area };
 }
 
 type Compare = (one: number, other: number) => number;

@@ -1,0 +1,65 @@
+// The best savings, on the first screen.
+
+import { table, type LedgerAnswer } from "./data";
+import { el, fill } from "./dom";
+import { printable, shortened } from "./names";
+import type { Page } from "./page";
+import { atCount, paidByEach } from "./terms";
+import type { FindingRow } from "./types";
+import { formatBytes, grouped } from "./units";
+
+const MOST_SHOWN = 3;
+
+/** Say what was looked for and not found; nothing where there are findings. */
+export function whyNone(audit: LedgerAnswer): string {
+  return table(audit.searched_rules).size ? "Nothing was found that it could do without."
+    : audit.target.is_live ? "What it could do without was not looked for: `footprint audit --findings` looks."
+    : "What it could do without was not looked for: that needs the live process, or the program.";
+}
+
+/** Findings with the same remedy, the largest saving first. */
+interface Saving {
+  remedy: string;
+  rows: FindingRow[];
+  bytes: number;
+}
+
+// Return what can be done, the largest saving first. Findings of one rule about different objects do not overlap.
+function best(rows: FindingRow[]): Saving[] {
+  const found = new Map<string, Saving>();
+  for (const one of rows) {
+    if (one.saving_bytes <= 0 || one.confidence === "blocked") continue;
+    const key = `${one.rule}\n${one.remedy}`;
+    const saving = found.get(key) ?? { remedy: one.remedy, rows: [], bytes: 0 };
+    saving.rows.push(one);
+    saving.bytes += one.saving_bytes;
+    found.set(key, saving);
+  }
+  for (const { rows: some } of found.values()) some.sort((one, other) => other.saving_bytes - one.saving_bytes);
+  return [...found.values()].sort((one, other) => other.bytes - one.bytes);
+}
+
+// The names of the subjects, and how many more there are.
+function subjects(rows: FindingRow[]): string {
+  const names = rows.slice(0, 2).map(({ subject }) => printable(shortened(subject.slice(subject.lastIndexOf("/") + 1), 40)));
+  return names.join(", ") + (rows.length > names.length ? ` and ${grouped(rows.length - names.length)} more` : "");
+}
+
+/** List the best savings with their remedies; a click goes to the finding. */
+export function savings(audit: LedgerAnswer, { store, count }: Page): HTMLElement {
+  const found = best(table(audit.findings).rows());
+  if (!found.length) return el("p", {}, table(audit.findings).size ? "No finding saves memory by itself." : whyNone(audit));
+  const list = el("ol", { class: "savings" });
+  count.watch((many) => fill(list, ...found.slice(0, MOST_SHOWN).map(({ remedy, rows, bytes }) => {
+    const all = atCount(paidByEach(bytes), many);
+    return el("li", {},
+      el("strong", {}, formatBytes(bytes)), many > 1n && all !== null ? ` each, ${formatBytes(all)} in ${grouped(many)}: ` : " each: ",
+      el("span", { class: "subject" }, subjects(rows)), ` (${rows[0].rule}) `,
+      el("span", { class: `evidence confidence-${rows[0].confidence}` }, rows[0].confidence),
+      el("span", { class: "remedy" }, printable(remedy)));
+  })));
+  return el("div", {}, list, el("a", { href: "#at=findings", onclick: (event: MouseEvent) => {
+    event.preventDefault();
+    store.set("at", "findings");
+  } }, table(audit.findings).size === 1 ? "The finding" : `All ${grouped(table(audit.findings).size)} findings`));
+}
