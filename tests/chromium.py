@@ -116,6 +116,19 @@ class Tab:
             time.sleep(0.02)
         return found
 
+    def reload(self) -> None:
+        """Load the page again, and wait until it is drawn."""
+        self.js("window.isOld = true")
+        self.ask("Page.reload")
+        until = time.monotonic() + _LONGEST_SECONDS
+        while time.monotonic() < until:
+            # The page that is left ends what it was asked.
+            with contextlib.suppress(RuntimeError):
+                if self.js("!window.isOld && document.documentElement?.dataset.ready"):
+                    return
+            time.sleep(0.02)
+        raise TimeoutError("the page is not drawn again")
+
     def wait_for_element(self, selector: str) -> None:
         """Wait until an element exists, without the help of a script."""
         until = time.monotonic() + _LONGEST_SECONDS
