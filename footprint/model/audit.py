@@ -14,6 +14,7 @@ if TYPE_CHECKING:  # what few audits have
     from footprint.model.finding import Finding, SearchedRule
     from footprint.model.group_member import GroupMember
     from footprint.model.heap_account import HeapAccount
+    from footprint.model.over_time import OverTime
     from footprint.model.page_map import PageMap
     from footprint.model.run_failure import RunFailure
 
@@ -46,8 +47,10 @@ class Audit:
         heap: The heap as an allocator profile explains it; None where no profile was joined.
         allocator: The heap as the allocator of the live process accounts for it; None where that was not read.
         searched_rules: The rules that were run; empty where none was, and in audits that earlier versions saved.
-        peak_bytes: The peak of the program that was run for this audit, with its descendants; None where none was.
+        peak_bytes: The peak of the program that was run for this audit, with its descendants, or of the series that it
+            is from; None where there is neither.
         run_failures: How the program failed that was run for this audit, in any of its starts.
+        over_time: The figures of the series that it is from; None where it is from none.
 
     Raises:
         UnbalancedError: If the rows do not add up to the totals.
@@ -75,6 +78,7 @@ class Audit:
     searched_rules: "tuple[SearchedRule, ...]" = ()
     peak_bytes: int | None = None
     run_failures: "tuple[RunFailure, ...]" = ()
+    over_time: "OverTime | None" = None
 
     def __post_init__(self) -> None:
         kernel, totals = MemoryKind.KERNEL, self.totals

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from footprint.model.group_member import GroupMember
     from footprint.model.heap_account import HeapAccount
     from footprint.model.object_cost import ObjectCost
+    from footprint.model.over_time import OverTime
     from footprint.model.page_map import PageMap
     from footprint.model.projection import Projection
     from footprint.model.row import Row
@@ -50,7 +51,9 @@ class Audited(Protocol):
         debug_files: For owners that were stripped, the files that the names of their variables are from.
         page_maps: The pages of its objects one by one; only on request, and never of a group.
         heap: The heap as an allocator profile explains it; None where no profile was joined.
-        peak_bytes: The peak of the program that was run for it, with its descendants; None where none was.
+        peak_bytes: The peak of the program that was run for it, with its descendants, or of the series that it is from;
+            None where there is neither.
+        over_time: The figures of the series that it is from; None where it is from none.
         run_failures: How the program failed that was run for it.
     """
 
@@ -137,3 +140,6 @@ class Audited(Protocol):
 
     @property
     def peak_bytes(self) -> int | None: ...
+
+    @property
+    def over_time(self) -> "OverTime | None": ...

@@ -196,7 +196,7 @@ _ALL: Final = (
         unit=FigureUnit.THINGS,
         has_budget=True,
     ),
-    # Of a program that was run.
+    # Of a program that was run, or of a series.
     Figure(
         "peak_bytes",
         "peak",
@@ -205,6 +205,31 @@ _ALL: Final = (
         "A memory cgroup counts it, page cache left out and kernel memory included, some 64 pages a processor too many."
         " Where no cgroup can be made it is resident memory, pages of files included. Peaks of N copies need not"
         " coincide.",
+        has_budget=True,
+    ),
+    # Of a series.
+    Figure(
+        "usual_most_bytes",
+        "95 % of the time",
+        "the cost of all processes of a watch that was not exceeded in 95 % of the time",
+        _NOT_ADDITIVE,
+        "Private memory, page tables and kernel stacks, without kernel objects.",
+        has_budget=True,
+    ),
+    Figure(
+        "hourly_growth_bytes",
+        "growth in an hour",
+        "the growth of the cost of all processes of a watch in an hour, at least",
+        _NOT_ADDITIVE,
+        "It is the lower end of the interval of 95 % of its slope; 0 where it does not grow.",
+        has_budget=True,
+    ),
+    Figure(
+        "most_process_count",
+        "processes at a time",
+        "the largest number of processes of a watch at a time",
+        _NOT_ADDITIVE,
+        unit=FigureUnit.THINGS,
         has_budget=True,
     ),
     # What budgets and histories have in addition.

@@ -10,6 +10,7 @@ from footprint.model.evidence import Evidence
 from footprint.model.finding import Finding, SearchedRule
 from footprint.model.group_member import GroupMember
 from footprint.model.object_cost import ObjectCost
+from footprint.model.over_time import OverTime
 from footprint.model.projection import FitLimit, Model, Term
 from footprint.model.row import MemoryKind, Row
 from footprint.model.totals import Total
@@ -171,6 +172,7 @@ class Group:
         searched_rules: The rules that were run for all of them.
         objects: Their objects, each once with the sums over the members; where they were searched or saved.
         saved_in: The file from which a saved group was read; None for a new one.
+        over_time: The figures of the series that it is from; None where it is from none.
         audits: The whole audit of each process; empty for a saved group, which has the sum of their ledgers.
 
     Raises:
@@ -198,6 +200,7 @@ class Group:
     objects: tuple[ObjectCost, ...] = ()
     saved_in: str | None = None
     audits: tuple[Audit, ...] = ()
+    over_time: "OverTime | None" = None
 
     def __post_init__(self) -> None:
         for is_kernel, total in ((False, self.private), (True, self.kernel)):
@@ -295,9 +298,9 @@ class Group:
         return None
 
     @property
-    def peak_bytes(self) -> None:
-        """No program is run for a group."""
-        return None
+    def peak_bytes(self) -> int | None:
+        """The peak of the series that it is from; no program is run for a group."""
+        return None if self.over_time is None else self.over_time.peak_bytes
 
     @property
     def run_failures(self) -> tuple[()]:

@@ -54,14 +54,17 @@ __all__ = (
 
 _MOST_CONTRIBUTORS: Final = 3
 # The figures that are computed from others, or from objects.
-_OF_ANY: Final = frozenset({"total_at_count_bytes", "library_count", "tls_bytes", "peak_bytes"})
+_OF_SERIES: Final = frozenset({"usual_most_bytes", "hourly_growth_bytes", "most_process_count"})
+_OF_ANY: Final = frozenset({"total_at_count_bytes", "library_count", "tls_bytes", "peak_bytes", *_OF_SERIES})
 # What a group costs beside what the rows of its ledger hold.
 _OF_GROUP: Final = {
     "shared_between_bytes": "[shared between them]",
     "own_shared_bytes": "[shared memory of their own]",
 }
 # Owners do not make up these figures.
-_WITHOUT_PARTS: Final = frozenset({"mapping_count", "process_count", "per_worker_bytes", "peak_bytes", *_OF_GROUP})
+_WITHOUT_PARTS: Final = frozenset(
+    {"mapping_count", "process_count", "per_worker_bytes", "peak_bytes", *_OF_SERIES, *_OF_GROUP}
+)
 _SMALLER: Final = "smaller than the baseline by more than it may grow: --update-baseline lowers it"
 RUN: Final = "run"
 """The key of the result that says how a run failed."""
@@ -353,6 +356,8 @@ def figure_of(name: str, audit: "Audited", count: int = 1) -> int | None:
         return len(_files(audit))
     if name == "peak_bytes":
         return audit.peak_bytes
+    if name in _OF_SERIES:
+        return None if audit.over_time is None else audit.over_time._asdict()[name]
     if name == "tls_bytes":
         return sum(one.tls_bytes for one in audit.objects) if audit.objects else None
     if name == "total_at_count_bytes":
@@ -466,7 +471,9 @@ def _absent(budget: Budget, audit: "Audited") -> str:
     if budget.table == "figures" and budget.name not in {*audit.figures, *audit.counts, *_OF_ANY}:
         return f"this is a {audit.noun}, which has no such figure: its cost is {_cost_name(audit)}"
     if budget.name == "peak_bytes":
-        return "only a saved `run` has a peak: save one with `footprint run -o FILE.json -- COMMAND`"
+        return "only a saved `run` has a peak, or a series: save one with `footprint run -o FILE.json -- COMMAND`"
+    if budget.name in _OF_SERIES:
+        return "only a series has it: make one with `footprint watch PID -o FILE.fps`"
     if budget.table == "figures" or (budget.table == "retained" and not audit.objects):
         return "this target does not tell it"
     if _is_untold(budget, audit):

@@ -2,7 +2,10 @@
 
 from typing import Final
 
-__all__ = ("looks_like_series",)
+__all__ = ("USUAL_MOST", "looks_like_series")
+
+USUAL_MOST: Final = "95%"
+"""The moment of a series whose audit is nearest to the cost that was not exceeded in 95 % of the time."""
 
 _HEAD: Final = b'{"schema":"footprint/1","verb":"watch","series":'
 

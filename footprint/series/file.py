@@ -26,7 +26,7 @@ from footprint.series.records import (
 )
 from footprint.whole_file import whole_file
 
-__all__ = ("SeriesFile", "audit_at", "read_series", "thinned")
+__all__ = ("SeriesFile", "read_series", "thinned")
 
 _MOST_LINE_BYTES: Final = 512 << 20
 _MOST_ENDED: Final = 2000
@@ -68,42 +68,6 @@ def _line_end(data: bytes | memoryview, start: int) -> int | None:
         if found >= 0:
             return place + found
     return None
-
-
-def audit_at(data: bytes | memoryview, name: str, moment: str | None) -> bytes:
-    """Return the JSON of the audit at a moment of a series.
-
-    Args:
-        data: The series.
-        name: Its name.
-        moment: `start`, `peak`, `growth`, `end` or `signal`, the last one of these; or seconds since its begin
-            (`90s`), for the last one before that. None for the last one of all.
-
-    Raises:
-        InputError: If it is damaged, or has no such audit.
-    """
-    until_ms = _milliseconds(moment)
-    found: AuditKept | None = None
-    moments = []
-    for record in read_series(data, name):
-        if isinstance(record, AuditKept):
-            moments.append(f"{record.moment} ({record.ms / 1000:g}s)")
-            is_meant = moment in {None, record.moment} or (until_ms is not None and record.ms <= until_ms)
-            found = record if is_meant else found
-    if found is None:
-        has = f"it has {', '.join(moments)}" if moments else "it has none"
-        raise InputError(name, f"it has no audit of the moment {moment!r}: {has}" if moment else "it has no audit")
-    return found.answer(name)
-
-
-def _milliseconds(moment: str | None) -> int | None:
-    if moment is None or not moment.endswith("s"):
-        return None
-    try:
-        seconds = float(moment[:-1])
-    except ValueError:
-        return None
-    return round(seconds * 1000) if 0 <= seconds < 1e12 else None
 
 
 class SeriesFile:

@@ -246,6 +246,11 @@ class Timeline:
         self.owners_ms = [*self.owners_ms[-511:], seen.ms]
 
     @property
+    def most_bytes(self) -> int:
+        """Return the peak: that of the cgroup, which misses nothing, or that of the ticks."""
+        return self.peak_bytes if self.group_peak is None else max(self.group_peak.peak_bytes, self.peak_bytes)
+
+    @property
     def usual_most_bytes(self) -> int:
         """Return the cost that was not exceeded in 95 % of the time."""
         points = self.course.points

@@ -19,6 +19,7 @@ from footprint.process.snapshot import TEXT_CAPTURE_START, looks_like_capture
 from footprint.series import looks_like_series
 
 if TYPE_CHECKING:
+    from footprint.model.over_time import OverTime
     from footprint.process.control_groups import ControlGroup
 
 __all__ = (
@@ -168,11 +169,13 @@ class AuditFile(NamedTuple):
 
     Attributes:
         name: The path, or `standard input`.
-        data: The whole file.
+        data: The whole file, or the audit of a series.
+        over_time: The figures of the series that it is from; None where it is from none.
     """
 
     name: str
     data: Buffer
+    over_time: "OverTime | None" = None
 
 
 SingleTarget = Process | Program | Capture | Text | AuditFile
@@ -223,7 +226,9 @@ def check_options(target: Target, options: Iterable[str]) -> None:
             raise UsageError(f"{option} goes with {fitting}; {target.name} is {_CALLED[type(target)]}")
 
 
-def resolve(target: Named | SingleTarget, *, root: StrPath | None = None) -> SingleTarget:
+def resolve(
+    target: Named | SingleTarget, *, root: StrPath | None = None, series_moment: str | None = None
+) -> SingleTarget:
     """Find out what a user means by one PID or path.
 
     A number is a process, and `-` standard input, also if a file has that name.
@@ -231,6 +236,7 @@ def resolve(target: Named | SingleTarget, *, root: StrPath | None = None) -> Sin
     Args:
         target: What the user named; or a target, which is returned.
         root: The folder that programs take for `/`. With it, a path that no file of this machine has is a program.
+        series_moment: The moment of a series of which none is named; None for the last one.
 
     Raises:
         AccessError: If a file cannot be opened.
@@ -252,7 +258,7 @@ def resolve(target: Named | SingleTarget, *, root: StrPath | None = None) -> Sin
     data = _unpacked(open_input(path, lambda head: _check_head(head, name)), name)
     head = bytes(data[:_HEAD_BYTES])
     if looks_like_series(head):
-        return _of_series(data, name, None)
+        return _of_series(data, f"{name}@{series_moment}" if series_moment else name, series_moment)
     if looks_like_capture(head):
         return Capture(name, _captured(data, name))
     return AuditFile(name, data) if _looks_like_audit(head) else Text(name, data)
@@ -304,9 +310,9 @@ def _at_moment(name: str, file: str, moment: str) -> Text | AuditFile:
 
 def _of_series(data: Buffer, name: str, moment: str | None) -> AuditFile:
     """Return the audit at a moment of a series; the last one where no moment is named."""
-    from footprint.series.file import audit_at  # noqa: PLC0415 # few targets are series
+    from footprint.series.moments import audit_at  # noqa: PLC0415 # few targets are series
 
-    return AuditFile(name, audit_at(data, name, moment))
+    return AuditFile(name, *audit_at(data, name, moment))
 
 
 def _captured(data: Buffer, name: str) -> tuple[Snapshot, ...]:

@@ -216,3 +216,41 @@ def test_an_interrupt_ends_the_watch_with_its_report(growing: int) -> None:
     assert watch.returncode == 0
     assert "footprint watch:" in rest
     assert "its peak is" in rest
+
+
+@pytest.fixture
+def kept(growing: int, capfd: Captured) -> str:
+    """Return a series of a process that grows by 10 MB a second for two seconds."""
+    assert footprint(capfd, "watch", str(growing), "--for", "2s", "--every", "100ms", "-q", "-o", "x.fps")[0] == 0
+    return "x.fps"
+
+
+def test_budgets_limit_the_peak_the_growth_and_the_number_of_processes(
+    kept: str, folder: Path, capfd: Captured
+) -> None:
+    (folder / "footprint.toml").write_text(
+        "[budgets]\npeak_bytes = '1 GiB'\nusual_most_bytes = '1 GiB'\nmost_process_count = 1\n"
+    )
+    assert footprint(capfd, "check", kept)[0] == 0
+    (folder / "footprint.toml").write_text(
+        "[budgets]\npeak_bytes = '4 MiB'\nhourly_growth_bytes = '1 MiB'\nmost_process_count = 0\n"
+    )
+    code, out, _ = footprint(capfd, "check", kept)
+    assert code == 1
+    for name in ("peak_bytes", "hourly_growth_bytes", "most_process_count"):
+        assert f"Exceeded: {name} " in out
+
+
+def test_a_saved_audit_has_no_growth(kept: str, folder: Path, capfd: Captured) -> None:
+    assert footprint(capfd, "audit", f"{kept}@start", "-o", "now.json")[0] == 0
+    (folder / "footprint.toml").write_text("[budgets]\nhourly_growth_bytes = '1 MiB'\n")
+    code, _, error = footprint(capfd, "check", "now.json")
+    assert code == 2
+    assert "only a series has it: make one with `footprint watch PID -o FILE.fps`" in error
+
+
+def test_the_cost_of_n_is_that_of_ninety_five_percent_of_the_time(kept: str, capfd: Captured) -> None:
+    code, out, _ = footprint(capfd, "project", kept, "-n", "10")
+    assert code == 0
+    assert "x.fps@95%" in out
+    assert "10 processes cost" in out

@@ -3,14 +3,15 @@
 import errno
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 from footprint.errors import InputError, Note
 from footprint.series import looks_like_series
-from footprint.series.file import SeriesFile, audit_at, read_series, thinned
+from footprint.series.file import SeriesFile, read_series, thinned
+from footprint.series.moments import audit_at, over_time_of
 from footprint.series.records import (
     AuditKept,
     Began,
@@ -102,10 +103,10 @@ def test_a_damaged_series_is_an_error_with_its_place(data: bytes, cause: str) ->
 
 def test_the_audits_of_a_series_have_names() -> None:
     data = written(EVERY)
-    assert json.loads(audit_at(data, "x.fps", None))["moment"] == 2
-    assert json.loads(audit_at(data, "x.fps", "start"))["moment"] == 1
-    assert json.loads(audit_at(data, "x.fps", "0.5s"))["moment"] == 1
-    assert json.loads(audit_at(data, "x.fps", "2s"))["moment"] == 2
+    assert json.loads(audit_at(data, "x.fps", None)[0])["moment"] == 2
+    assert json.loads(audit_at(data, "x.fps", "start")[0])["moment"] == 1
+    assert json.loads(audit_at(data, "x.fps", "0.5s")[0])["moment"] == 1
+    assert json.loads(audit_at(data, "x.fps", "2s")[0])["moment"] == 2
     with pytest.raises(InputError, match=r"no audit of the moment 'peak': it has start \(0.001s\), end \(0.9s\)"):
         audit_at(data, "x.fps", "peak")
     with pytest.raises(InputError, match="it has no audit"):
@@ -225,6 +226,30 @@ def test_ninety_five_percent_of_the_time_counts_time_and_not_ticks() -> None:
     ticks = [tick(0, n1=MIB), *(tick(10_000 + ms, n1=9 * MIB) for ms in range(0, 500, 10))]
     found = Timeline.of([BEGAN, Came(0, 1, 1, None, "a"), *ticks], "x")
     assert found.usual_most_bytes == MIB + 56 * KIB
+
+
+def test_the_audit_of_ninety_five_percent_is_the_nearest_to_that_cost() -> None:
+    kept = [AuditKept(ms, "peak", size, packed(f'{{"schema": "footprint/1", "at": {ms}}}')) for ms, size in SIZES]
+    ticks = [tick(ms, n1=size) for ms, size in SIZES]
+    records: list[Record] = [BEGAN, Came(0, 1, 1, None, "a"), *ticks, *kept]
+    answer, over_time = audit_at(written(records), "x.fps", "95%")
+    # 9 MiB was there for 400 of 10,000 ms.
+    assert json.loads(answer)["at"] == 5000
+    assert over_time.usual_most_bytes == 5 * MIB + 56 * KIB
+    assert over_time.peak_bytes == 9 * MIB + 56 * KIB
+    assert over_time.most_process_count == 1
+
+
+SIZES = [(0, 4 * MIB), (5000, 5 * MIB), (9600, 9 * MIB), (10_000, 4 * MIB)]
+
+
+@pytest.mark.parametrize(
+    ("growth", "hourly"),
+    [(lambda at: at * MIB, 3600 * MIB), (lambda at: min(at, 20) * MIB, 0), (lambda at: (60 - at) * MIB, 0)],
+)
+def test_only_what_goes_on_growing_has_a_growth_in_an_hour(growth: Callable[[int], int], hourly: int) -> None:
+    ticks = [tick(at * 1000, n1=growth(at)) for at in range(60)]
+    assert over_time_of(Timeline.of([BEGAN, Came(0, 1, 1, None, "a"), *ticks], "x")).hourly_growth_bytes == hourly
 
 
 def test_an_owner_that_comes_later_held_nothing_before() -> None:

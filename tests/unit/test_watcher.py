@@ -276,6 +276,16 @@ def test_a_process_that_is_replaced_by_one_with_its_pid_has_another_number(machi
     assert watcher.timeline.sums.of == {2: 7 * MIB + 16 * KIB}
 
 
+def test_a_process_that_is_still_listed_after_its_end_does_not_come_again(machine: Machine) -> None:
+    machine.processes[100] = Process()
+    watcher = machine.watcher()
+    watcher.tick(0)
+    for ended in watcher._roster.end(100, 500, 2 * MIB, "exit stop", None):
+        watcher.on_member(ended)
+    watcher.tick(1)
+    assert life(machine) == [(1, 100, "work"), (1, 2 * MIB, "exit stop", None)]
+
+
 def test_a_zombie_is_not_there(machine: Machine) -> None:
     machine.processes[100] = Process(5 * MIB)
     watcher = machine.watcher()

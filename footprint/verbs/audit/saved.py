@@ -1,6 +1,7 @@
 """Saved audits as targets: read back, and projected anew."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
@@ -51,10 +52,12 @@ def read_saved(target: AuditFile, asked: AuditRequest) -> "AuditedTarget[Audited
         group, version = saved_group(whole, target.name)
         _learn_names(group.ledger)
         many = group if asked.question == ONE else regrouped(group, GroupQuestion(asked.question.count))
-        return AuditedTarget(many, tool_version=version)
+        return AuditedTarget(replace(many, over_time=target.over_time), tool_version=version)
     saved = saved_audit(whole, target.name, has_page_maps=asked.has_page_maps)
     _learn_names(saved.audit.ledger)
     found = saved.audit if asked.question == ONE else reprojected(saved.audit, asked.question)
+    if target.over_time is not None:
+        found = replace(found, peak_bytes=target.over_time.peak_bytes, over_time=target.over_time)
     return AuditedTarget(found, saved.spreads, saved.tool_version)
 
 

@@ -9,6 +9,7 @@ from footprint.errors import UsageError
 from footprint.files import StrPath
 from footprint.model.audit import Audit
 from footprint.model.group import Group, GroupQuestion
+from footprint.series import USUAL_MOST
 from footprint.sources.target import (
     AuditFile,
     Capture,
@@ -62,7 +63,7 @@ def project(
         UsageError: If it is not said how many, or said twice; and what `audit` raises.
     """
     _check(count, memory_bytes, reserve_bytes, limit)
-    found = resolve(target, root=root)
+    found = resolve(target, root=root, series_moment=USUAL_MOST)
     question = question_of(count or 1, memory_bytes, model)
     if count is None:
         pids = [found.pid] if isinstance(found, Process) else []

@@ -64,6 +64,7 @@ def project(
     footprint project ./server32 ./server64 -n 10000
     """
     from footprint.errors import UsageError
+    from footprint.series import USUAL_MOST
     from footprint.sources.target import NO_CHOICE, resolve, resolve_processes
     from footprint.units import parse_bytes
 
@@ -79,7 +80,11 @@ def project(
         )
     if not named:
         raise UsageError("name a process or a program; `footprint project -h` shows what can be projected")
-    stored = call.stored_group(resolve(named[0], root=root), pid, root) if len(named) == 1 else None
+    stored = (
+        call.stored_group(resolve(named[0], root=root, series_moment=USUAL_MOST), pid, root)
+        if len(named) == 1
+        else None
+    )
     if stored is not None:
         if model is not None:
             raise UsageError(f"--model goes with one process; {named[0]} holds several")

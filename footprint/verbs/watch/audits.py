@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from typing import Final
 
-from footprint.errors import AccessError, FootprintError, Note
+from footprint.errors import AccessError, FootprintError, Note, UnsupportedError
 from footprint.limits import STANDARD, limited, time_limit
 from footprint.model.audited import Audited
 from footprint.model.projection import Question
@@ -55,6 +55,9 @@ class Audits:
             for pid in pids:
                 try:
                     snapshots.append(read_process(pid))
+                except UnsupportedError:
+                    # It has just ended, and is a zombie.
+                    continue
                 except FootprintError as error:
                     notes.append(Note("process-not-read", f"pid {pid}", f"{error.detail}; it is left out"))
         if not snapshots:

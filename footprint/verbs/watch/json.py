@@ -209,7 +209,7 @@ def _figures(found: WatchResult) -> WatchFigures:
         tick_count=timeline.tick_count,
         own_cpu_ms=timeline.own_cpu_ms,
         cost_bytes=timeline.last_cost_bytes,
-        peak_bytes=found.peak_bytes,
+        peak_bytes=found.timeline.most_bytes,
         peak_source=group.source if group is not None and is_group else "ticks",
         peak_ms=timeline.peak_ms,
         audited_bytes=None if near is None else near.audit.held_bytes,

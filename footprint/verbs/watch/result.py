@@ -61,12 +61,6 @@ class WatchResult(NamedTuple):
         more = () if self.comparison is None else self.comparison.notes
         return tuple(dict.fromkeys((*self.timeline.notes, *more)))
 
-    @property
-    def peak_bytes(self) -> int:
-        """Return the peak: that of the cgroup, which misses nothing, else that of the ticks."""
-        group = self.timeline.group_peak
-        return self.timeline.peak_bytes if group is None else max(group.peak_bytes, self.timeline.peak_bytes)
-
 
 def result_of(timeline: Timeline, series: str | None, most_per_second: float | None = None) -> WatchResult:
     """Compute what a watch comes to.
@@ -111,7 +105,4 @@ def _near_peak(timeline: Timeline) -> NearPeak | None:
     if not timeline.taken:
         return None
     nearest = max(timeline.taken, key=lambda one: one.held_bytes)
-    peak_bytes = timeline.peak_bytes
-    if timeline.group_peak is not None:
-        peak_bytes = max(peak_bytes, timeline.group_peak.peak_bytes)
-    return NearPeak(nearest, max(0, peak_bytes - nearest.held_bytes), nearest.ms - timeline.peak_ms)
+    return NearPeak(nearest, max(0, timeline.most_bytes - nearest.held_bytes), nearest.ms - timeline.peak_ms)

@@ -18,6 +18,8 @@ Chooser = Callable[[], Collection[int]]
 # Looking for processes takes at most this part of the time that passes.
 _CHOICE_WORK: Final = 0.002
 _MOST_COMMAND_BYTES: Final = 4096
+# Those that have ended are in lists of the kernel for a moment.
+_MOST_GONE: Final = 1000
 
 
 class RosterMember(NamedTuple):
@@ -67,6 +69,7 @@ class Roster:
         self._last_number = 0
         self._ends: dict[int, _Seen] = {}
         self._unnamed: dict[int, int | None] = {}
+        self._gone: dict[int, int | None] = {}
         self.members: dict[int, RosterMember] = {}
         self.seen_count = 0
 
@@ -100,6 +103,9 @@ class Roster:
         if pid == os.getpid() or (stat is not None and stat.state in "ZX" and parent_pid is None):
             return
         known = self.members.get(pid)
+        if stat is not None and self._gone.get(pid) == stat.start_ticks:
+            # It is at its exit: its end was seen.
+            return
         if known is not None and (stat is None or known.start_ticks in {None, stat.start_ticks}):
             return
         if known is not None:
@@ -121,6 +127,9 @@ class Roster:
         member = self.members.pop(pid, None)
         if member is None:
             return
+        self._gone[pid] = member.start_ticks
+        if len(self._gone) > _MOST_GONE:
+            del self._gone[next(iter(self._gone))]
         if pid in self._unnamed:
             yield Came(ms, member.number, pid, self._unnamed.pop(pid), name or f"process {pid}")
         has_exited = status is not None and os.WIFEXITED(status)

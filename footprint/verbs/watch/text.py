@@ -81,8 +81,8 @@ def _facts(found: WatchResult) -> list[tuple[str, str, str]]:
     at = f"at {duration_text(timeline.peak_ms)}"
     rows.append(("peak of the ticks", format_bytes(timeline.peak_bytes), at))
     near = found.near_peak
-    if near is not None and found.peak_bytes:
-        share = f"{100 * near.audit.held_bytes / found.peak_bytes:.1f} % of the peak"
+    if near is not None and found.timeline.most_bytes:
+        share = f"{100 * near.audit.held_bytes / found.timeline.most_bytes:.1f} % of the peak"
         way = "before" if near.distance_ms < 0 else "after"
         when = f", {duration_text(abs(near.distance_ms))} {way} the tick" if near.distance_ms else ""
         rows.append(
@@ -207,7 +207,7 @@ def _shares(growth: GrowthTrend, owners: Sequence[OwnerGrowth]) -> list[tuple[fl
 def _verdict(found: WatchResult) -> str:
     text = growth_text(found.growth, found.owners)
     failure = "Failed: " if found.fails is not None else ""
-    return f"{failure}{_name(found.timeline)} {text}; its peak is {format_bytes(found.peak_bytes)}."
+    return f"{failure}{_name(found.timeline)} {text}; its peak is {format_bytes(found.timeline.most_bytes)}."
 
 
 def tick_line(timeline: Timeline) -> str:
