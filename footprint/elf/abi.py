@@ -39,10 +39,13 @@ SHT_DYNSYM: Final = 11
 SHT_INIT_ARRAY: Final = 14
 SHT_FINI_ARRAY: Final = 15
 SHT_PREINIT_ARRAY: Final = 16
+SHT_GROUP: Final = 17
 SHT_SYMTAB_SHNDX: Final = 18
 
 SHF_WRITE: Final = 1
 SHF_ALLOC: Final = 2
+SHF_EXECINSTR: Final = 0x4
+SHF_GROUP: Final = 0x200
 SHF_TLS: Final = 0x400
 
 SHN_UNDEF: Final = 0

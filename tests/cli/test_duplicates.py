@@ -202,7 +202,6 @@ def test_one_file_of_several_that_cannot_be_read_is_a_note(capsys: Captured, tmp
     ("path", "code", "cause"),
     [
         ("README.md", 3, "not an ELF file"),
-        ("sample_binaries/common_symbols/common_symbols.o", 3, "it is not linked"),
         ("absent", 3, "No such file"),
     ],
 )
@@ -233,3 +232,12 @@ def test_hostile_names_come_out_escaped(capsys: Captured, tmp_path: Path) -> Non
     assert text.replace("\n", "").isprintable()
     assert "x\\x1b[31m" in text
     assert ask_json(capsys, path)["duplicates"][0]["symbol"] == "x\x1b[31m\u202e"
+
+
+def test_objects_and_archives_are_looked_at_before_they_are_linked(capsys: Captured) -> None:
+    found = ask_json(capsys, "sample_binaries/common_symbols/common_symbols.o")
+    assert [one["file"] for one in found["files"]] == ["sample_binaries/common_symbols/common_symbols.o"]
+    archive = "sample_binaries/archive_of_objects/libmembers.a"
+    found = ask_json(capsys, archive)
+    assert [one["file"] for one in found["files"]] == [archive]
+    assert found["files"][0]["unit_count"] == 2

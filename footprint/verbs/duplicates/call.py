@@ -1,14 +1,19 @@
 """`footprint.duplicates`: data that files hold several times over."""
 
+import os
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
-from footprint.dwarf import VariablePlace
+from footprint.dwarf import Declaration, VariablePlace
 from footprint.dwarf.declared_variables import declaration_of
-from footprint.elf import Image, read_image
+from footprint.dwarf.places import VariablePlaces
+from footprint.elf import Buffer, Image, read_image, read_members, starts_like_archive, starts_like_elf
 from footprint.elf.names import source_name
+from footprint.elf.prelink import Prelinked, prelinked
 from footprint.elf.statics import Statics, read_statics
 from footprint.elf.symbols import Symbol
 from footprint.errors import AccessError, FootprintError, InputError, Note, UsageError
@@ -57,7 +62,8 @@ def duplicates(*targets: Named, debug: DebugSearch | None = STANDARD_PLACES) -> 
     """Find data that ELF files hold several times: within one file, and in several of the files.
 
     Args:
-        targets: Files, or one PID: the files that this process has mapped.
+        targets: Files, or one PID: the files that this process has mapped. Objects (`.o`) and archives (`.a`) are taken
+            together, as a linker would take them.
         debug: Where to look for the symbols and debug information of stripped ones; None for nowhere.
 
     Raises:
@@ -72,20 +78,24 @@ def duplicates(*targets: Named, debug: DebugSearch | None = STANDARD_PLACES) -> 
     paths = map(str, targets) if process is None else process.paths
     debug_files = DebugFiles(debug)
     files: list[Statics] = []
+    objects: list[Image] = []
     notes: list[Note] = []
     reached = _reached(process)
     for path in each_once(paths, notes, reached):
         try:
-            statics, odd = _read(path, debug_files, reached)
-            files.append(statics)
+            statics, unlinked, odd = _read(path, debug_files, reached)
+            files += statics
+            objects += unlinked
             notes += odd
         except FootprintError as error:
             if len(targets) == 1 and process is None:
                 raise
             notes.append(Note("file-unreadable", path, error.detail))
+    wholes = [prelinked(alike, _name_of_objects(alike, targets)) for alike in _of_one_machine(objects)]
+    files += [read_statics(one.image) for one in wholes]
     if not files and notes:
         raise InputError(notes[0].subject, f"nothing could be read: {notes[0].detail}")
-    variables = _variables_of(files, process, debug_files, notes)
+    variables = _variables_of(files, process, debug_files, notes, wholes)
     notes.extend(_symbol_notes(files))
     return Duplicates(
         tuple(map(str, targets)),
@@ -97,8 +107,28 @@ def duplicates(*targets: Named, debug: DebugSearch | None = STANDARD_PLACES) -> 
     )
 
 
+def _name_of_objects(objects: Sequence[Image], targets: Sequence[Named]) -> str:
+    """Return the name of objects as a whole: that of the only target, or of the first object."""
+    if len(targets) == 1:
+        return str(targets[0])
+    first = objects[0].file
+    return first if len(objects) == 1 else f"{first} and {len(objects) - 1} more"
+
+
+def _of_one_machine(objects: Iterable[Image]) -> list[list[Image]]:
+    """Group objects by machine: only those of one can become one file."""
+    groups: dict[tuple[bool, bool, int], list[Image]] = {}
+    for one in objects:
+        groups.setdefault((one.is_64, one.is_little, one.machine), []).append(one)
+    return list(groups.values())
+
+
 def _variables_of(
-    files: Sequence[Statics], process: ProcessFiles | None, debug_files: DebugFiles, notes: list[Note]
+    files: Sequence[Statics],
+    process: ProcessFiles | None,
+    debug_files: DebugFiles,
+    notes: list[Note],
+    wholes: Iterable[Prelinked] = (),
 ) -> Variables:
     """Look up the declarations of the variables of some files, and find the copies among them.
 
@@ -108,8 +138,10 @@ def _variables_of(
     private = None if process is None else process.private_bytes([one.image for one in files])
     reached = _reached(process)
     found: list[FileVariables] = []
+    whole_of = {id(one.image): one for one in wholes}
     for one, zeros in zip(files, zeros_of_one_name(files), strict=True):
-        declared = _declared(one, zeros, debug_files, reached(one.image.file), notes)
+        parts = _parts_of(one, whole_of.get(id(one.image)), debug_files, reached)
+        declared = _declared(one, zeros, parts, notes)
         private_of = None if private is None else partial(private.of, one.image)
         try:
             found.append(file_variables(one, declared, private_of))
@@ -139,7 +171,7 @@ def variables_of(snapshot: Snapshot, debug: DebugSearch | None, open_file: FileO
     for path in each_once(process.paths, [], process.reached):
         # The audit itself tells which files cannot be read.
         with suppress(FootprintError):
-            files.append(_read(path, debug_files, process.reached, open_file)[0])
+            files += _read(path, debug_files, process.reached, open_file)[0]
     try:
         return _variables_of(files, process, debug_files, [])
     except FootprintError:
@@ -154,15 +186,39 @@ def _reached(process: ProcessFiles | None) -> Callable[[str], str]:
 
 def _read(
     path: str, debug_files: DebugFiles, reached: Callable[[str], str], open_file: FileOpener | None = None
-) -> tuple[Statics, list[Note]]:
+) -> tuple[list[Statics], list[Image], list[Note]]:
+    """Read a linked file, or the objects that a file is or holds."""
     # A file that the user names may be a pipe.
     data = open_input(reached(path)) if open_file is None else open_file(reached(path), None)
     if isinstance(data, str):
         raise AccessError(path, data)
+    if starts_like_archive(data):
+        objects, notes = _members(data, path)
+        return [], objects, notes
     image = read_image(data, path)
     if image.is_relocatable:
-        raise InputError(path, "it is not linked: only a linked file has copies to count")
-    return _statics(image, debug_files, reached(path))
+        return [], [image], []
+    statics, odd = _statics(image, debug_files, reached(path))
+    return [statics], [], odd
+
+
+def _members(data: Buffer, path: str) -> tuple[list[Image], list[Note]]:
+    """Read the objects of an archive; what is none becomes a note."""
+    objects: list[Image] = []
+    notes: list[Note] = []
+    for member in read_members(data, path):
+        name = f"{path}({member.name})"
+        try:
+            contents = member.data
+            if contents is None:
+                contents = open_input(os.path.join(os.path.dirname(path), member.name))
+            if starts_like_elf(contents) and (image := read_image(contents, name)).is_relocatable:
+                objects.append(image)
+            else:
+                notes.append(Note("member-not-elf", name, "it is not an ELF object: skipped"))
+        except FootprintError as error:
+            notes.append(Note("file-unreadable", name, error.detail))
+    return objects, notes
 
 
 def _statics(image: Image, debug_files: DebugFiles, path: str) -> tuple[Statics, list[Note]]:
@@ -170,28 +226,77 @@ def _statics(image: Image, debug_files: DebugFiles, path: str) -> tuple[Statics,
     return statics, odd
 
 
-def _declared(
-    statics: Statics, zeros: Sequence[Symbol], debug_files: DebugFiles, path: str, notes: list[Note]
-) -> Lines:
+class _Part(NamedTuple):
+    """A file with debug information for some of the variables: the file itself, or one of the objects of a whole.
+
+    Attributes:
+        information: The debug information.
+        place_of: Returns the place of a variable there; None where the variable is not of this part.
+    """
+
+    information: DebugInformation
+    place_of: Callable[[Symbol], VariablePlace | None]
+
+
+def _parts_of(
+    statics: Statics, whole: Prelinked | None, debug_files: DebugFiles, reached: Callable[[str], str]
+) -> list[_Part]:
+    if whole is not None:
+        return [_object_part(whole, number, debug_files) for number in range(len(whole.objects))]
+    paths = absolute_paths(reached(statics.image.file))
+    information = DebugInformation(debug_files, statics.image, statics.debug, *paths)
+
+    def place_of(one: Symbol) -> VariablePlace | None:
+        return VariablePlace(one.vaddr, one.is_tls) if one.section_index in information.within else None
+
+    return [_Part(information, place_of)]
+
+
+def _object_part(whole: Prelinked, number: int, debug_files: DebugFiles) -> _Part:
+    image = whole.objects[number]
+    places = VariablePlaces(image)
+    own = [one for one in whole.places if one.number == number]
+    starts = [(one.is_tls, one.start_vaddr) for one in own]
+
+    def place_of(one: Symbol) -> VariablePlace | None:
+        at = bisect_right(starts, (one.is_tls, one.vaddr)) - 1
+        held = own[at] if at >= 0 else None
+        if held is None or held.is_tls != one.is_tls or not held.start_vaddr <= one.vaddr < held.end_vaddr:
+            return None
+        if held.section is None:
+            return VariablePlace(places.commons[held.name], one.is_tls)
+        return places.at(held.section, one.vaddr - held.start_vaddr)
+
+    return _Part(DebugInformation(debug_files, image, None, *absolute_paths(image.file)), place_of)
+
+
+def _declared(statics: Statics, zeros: Sequence[Symbol], parts: Sequence[_Part], notes: list[Note]) -> Lines:
     """Look up where variables are declared that are large, may be const or copies, also of `zeros` of other files."""
     several = candidates(statics)
-    others = (*zeros, *large_ones(statics), *constant_tables(statics))
-    wanted = {(one.is_tls, one.vaddr): one for one in (*several, *others)}
+    others = (*zeros, *large_ones(statics))
+    wanted = {(one.is_tls, one.vaddr): one for one in (*several, *others, *constant_tables(statics))}
     if not wanted:
         return {}
-    image = statics.image
-    information = DebugInformation(debug_files, image, statics.debug, *absolute_paths(path))
-    within = {place: one for place, one in wanted.items() if one.section_index in information.within}
-    found = information.declarations(VariablePlace(vaddr, is_tls) for is_tls, vaddr in within)
     lines: dict[tuple[bool, int], Declared] = {}
-    for (is_tls, vaddr), static in within.items():
-        said = declaration_of(static.name, found.get(VariablePlace(vaddr, is_tls), ()))
-        if said is not None and said.defined_in is not None:
-            place = said.defined_in, said.defined_at_line, said.is_in_header
-            lines[is_tls, vaddr] = Declared(*place, said.function, said.type_name, said.standard)
+    for part in parts:
+        within = {key: place for key, one in wanted.items() if (place := part.place_of(one)) is not None}
+        found = part.information.declarations(within.values())
+        for key, place in within.items():
+            said = declaration_of(wanted[key].name, found.get(place, ()))
+            if said is not None and said.defined_in is not None:
+                at = said.defined_in, said.defined_at_line, said.is_in_header
+                lines[key] = Declared(*at, said.function, said.type_name, said.standard)
     lacking = [one for one in several if (one.is_tls, one.vaddr) not in lines]
-    by_name, compiled = information.declarations_by_name(source_name(one.name) for one in lacking)
-    notes.extend(information.notes)
+    by_name: dict[str, tuple[Declaration, ...]] = {}
+    compiled: list[str] = []
+    for part in parts:
+        named, sources = part.information.declarations_by_name(source_name(one.name) for one in lacking)
+        compiled += sources
+        for name, declarations in named.items():
+            by_name[name] = (*by_name.get(name, ()), *declarations)
+    if several or others:
+        # Variables that may be const are shown without a line, too.
+        notes.extend(note for part in parts for note in part.information.notes)
     return lines | declared_by_name(statics, lacking, by_name, compiled)
 
 

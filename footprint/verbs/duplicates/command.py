@@ -24,7 +24,9 @@ ORDER = 60
 
 @options.shared_options("html output format_ table json color quiet verbose strict")
 def duplicates(
-    targets: Annotated[list[str], typer.Argument(help="Linked ELF files, or one PID: all files that it runs.")],
+    targets: Annotated[
+        list[str], typer.Argument(help="ELF files, objects or archives, or one PID: all files that it runs.")
+    ],
     count: options.Count = 1,
     top: options.Top = 20,
     fail_on: options.FailOn = None,

@@ -1,0 +1,56 @@
+"""Copies in objects and archives before the link are those of the linked program."""
+
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import footprint
+
+HEADER = """
+static int counts[64] = {1, 2, 3};
+static const int constants[64] = {4, 5, 6};
+static const char *const names[8] = {"red", "green", "blue"};
+static int zeros[64];
+int common_to_all[64];
+"""
+SOURCE = """
+#include "h.h"
+int use_UNIT(int i) { counts[i]++; zeros[i]++; return constants[i] + *names[i & 7] + counts[0] + zeros[i + 1]; }
+const void *keep_UNIT[] = {counts, constants, names, zeros};
+"""
+MAIN = """
+int use_a(int); int use_b(int); int use_c(int);
+int main(int c, char **v) { return use_a(c) + use_b(c) + use_c(c); }
+"""
+UNITS = ("a", "b", "c")
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+@pytest.mark.parametrize(
+    "options", ["-O0", "-O2 -g", "-O2 -fdata-sections -ffunction-sections", "-Os -fno-pie -no-pie"]
+)
+def test_objects_have_the_copies_of_the_program(compiler: str, options: str, tmp_path: Path) -> None:
+    (tmp_path / "h.h").write_text(HEADER, encoding="ascii")
+    for unit in UNITS:
+        (tmp_path / f"{unit}.c").write_text(SOURCE.replace("UNIT", unit), encoding="ascii")
+    (tmp_path / "main.c").write_text(MAIN, encoding="ascii")
+    words = [compiler, *options.split(), "-fcommon"]
+    names = [*UNITS, "main"]
+    for name in names:
+        subprocess.run([*words, "-c", f"{name}.c"], cwd=tmp_path, check=True)
+    objects = [f"{name}.o" for name in names]
+    subprocess.run([*words, "-o", "program", *objects], cwd=tmp_path, check=True)
+    subprocess.run(["ar", "rc", "whole.a", *objects], cwd=tmp_path, check=True)
+    subprocess.run(["ar", "rcT", "thin.a", *objects], cwd=tmp_path, check=True)
+    linked = copies(tmp_path, "program")
+    assert linked
+    assert linked.keys() == {("counts", 256, 3), ("constants", 256, 3), ("names", 64, 3), ("zeros", 256, 3)}
+    for targets in (objects, ["whole.a"], ["thin.a"]):
+        assert copies(tmp_path, *targets) == linked
+
+
+def copies(folder: Path, *targets: str) -> Counter[tuple[str, int, int]]:
+    found = footprint.duplicates(*[str(folder / one) for one in targets])
+    return Counter((one.name, one.size_bytes, one.copy_count) for file in found.files for one in file.copies)
