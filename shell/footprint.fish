@@ -64,6 +64,7 @@ complete -c footprint -n '__footprint_has_verb audit' -s q -l quiet -d 'Only the
 complete -c footprint -n '__footprint_has_verb audit' -s v -l verbose -d 'Whole paths and linker names.'
 complete -c footprint -n '__footprint_has_verb audit' -l strict -d 'Exit with 4 if notes say that the answer is partial.'
 complete -c footprint -n '__footprint_has_verb audit' -l limits -x -d 'Allow more work, such as bytes=4GiB,entries=5000000,seconds=3600; each may be absent.'
+complete -c footprint -n '__footprint_has_verb audit' -l drop-privileges -d 'Give up first what reading needs not: to start programs, to use the network, to write other files.'
 complete -c footprint -n '__footprint_has_verb audit' -s h -l help -d 'Show the help, and exit.'
 
 complete -c footprint -n '__footprint_has_verb run' -l when -x -d 'exit, settled, peak, or a time such as 2.5s.'
@@ -111,6 +112,7 @@ complete -c footprint -n '__footprint_has_verb watch' -s q -l quiet -d 'Only the
 complete -c footprint -n '__footprint_has_verb watch' -s v -l verbose -d 'Whole paths and linker names.'
 complete -c footprint -n '__footprint_has_verb watch' -l strict -d 'Exit with 4 if notes say that the answer is partial.'
 complete -c footprint -n '__footprint_has_verb watch' -l limits -x -d 'Allow more work, such as bytes=4GiB,entries=5000000,seconds=3600; each may be absent.'
+complete -c footprint -n '__footprint_has_verb watch' -l drop-privileges -d 'Give up first what reading needs not: to start programs, to use the network, to write other files.'
 complete -c footprint -n '__footprint_has_verb watch' -s h -l help -d 'Show the help, and exit.'
 
 complete -c footprint -n '__footprint_has_verb whatif' -l drop -x -d 'A library that nobody uses; repeatable.'
@@ -159,6 +161,7 @@ complete -c footprint -n '__footprint_has_verb symbols' -s q -l quiet -d 'Only t
 complete -c footprint -n '__footprint_has_verb symbols' -s v -l verbose -d 'Whole paths and linker names.'
 complete -c footprint -n '__footprint_has_verb symbols' -l strict -d 'Exit with 4 if notes say that the answer is partial.'
 complete -c footprint -n '__footprint_has_verb symbols' -l limits -x -d 'Allow more work, such as bytes=4GiB,entries=5000000,seconds=3600; each may be absent.'
+complete -c footprint -n '__footprint_has_verb symbols' -l drop-privileges -d 'Give up first what reading needs not: to start programs, to use the network, to write other files.'
 complete -c footprint -n '__footprint_has_verb symbols' -s h -l help -d 'Show the help, and exit.'
 
 complete -c footprint -n '__footprint_has_verb libraries' -l tree -d 'Who brings whom in, instead of the load order.'
@@ -180,6 +183,7 @@ complete -c footprint -n '__footprint_has_verb libraries' -s q -l quiet -d 'Only
 complete -c footprint -n '__footprint_has_verb libraries' -s v -l verbose -d 'Whole paths and linker names.'
 complete -c footprint -n '__footprint_has_verb libraries' -l strict -d 'Exit with 4 if notes say that the answer is partial.'
 complete -c footprint -n '__footprint_has_verb libraries' -l limits -x -d 'Allow more work, such as bytes=4GiB,entries=5000000,seconds=3600; each may be absent.'
+complete -c footprint -n '__footprint_has_verb libraries' -l drop-privileges -d 'Give up first what reading needs not: to start programs, to use the network, to write other files.'
 complete -c footprint -n '__footprint_has_verb libraries' -s h -l help -d 'Show the help, and exit.'
 
 complete -c footprint -n '__footprint_has_verb duplicates' -s n -l count -x -d 'How many processes to project to.'
@@ -198,6 +202,7 @@ complete -c footprint -n '__footprint_has_verb duplicates' -s q -l quiet -d 'Onl
 complete -c footprint -n '__footprint_has_verb duplicates' -s v -l verbose -d 'Whole paths and linker names.'
 complete -c footprint -n '__footprint_has_verb duplicates' -l strict -d 'Exit with 4 if notes say that the answer is partial.'
 complete -c footprint -n '__footprint_has_verb duplicates' -l limits -x -d 'Allow more work, such as bytes=4GiB,entries=5000000,seconds=3600; each may be absent.'
+complete -c footprint -n '__footprint_has_verb duplicates' -l drop-privileges -d 'Give up first what reading needs not: to start programs, to use the network, to write other files.'
 complete -c footprint -n '__footprint_has_verb duplicates' -s h -l help -d 'Show the help, and exit.'
 
 complete -c footprint -n '__footprint_has_verb maps' -l pid -x -d 'Which process of a text or capture that holds several.'
@@ -212,6 +217,7 @@ complete -c footprint -n '__footprint_has_verb maps' -s q -l quiet -d 'Only the 
 complete -c footprint -n '__footprint_has_verb maps' -s v -l verbose -d 'Whole paths and linker names.'
 complete -c footprint -n '__footprint_has_verb maps' -l strict -d 'Exit with 4 if notes say that the answer is partial.'
 complete -c footprint -n '__footprint_has_verb maps' -l limits -x -d 'Allow more work, such as bytes=4GiB,entries=5000000,seconds=3600; each may be absent.'
+complete -c footprint -n '__footprint_has_verb maps' -l drop-privileges -d 'Give up first what reading needs not: to start programs, to use the network, to write other files.'
 complete -c footprint -n '__footprint_has_verb maps' -s h -l help -d 'Show the help, and exit.'
 
 complete -c footprint -n '__footprint_has_verb heap' -l at -x -d 'The number of a snapshot, a time such as 1.5s, end, or peak.'
@@ -237,6 +243,7 @@ complete -c footprint -n '__footprint_has_verb heap' -s q -l quiet -d 'Only the 
 complete -c footprint -n '__footprint_has_verb heap' -s v -l verbose -d 'Whole paths and linker names.'
 complete -c footprint -n '__footprint_has_verb heap' -l strict -d 'Exit with 4 if notes say that the answer is partial.'
 complete -c footprint -n '__footprint_has_verb heap' -l limits -x -d 'Allow more work, such as bytes=4GiB,entries=5000000,seconds=3600; each may be absent.'
+complete -c footprint -n '__footprint_has_verb heap' -l drop-privileges -d 'Give up first what reading needs not: to start programs, to use the network, to write other files.'
 complete -c footprint -n '__footprint_has_verb heap' -s h -l help -d 'Show the help, and exit.'
 
 complete -c footprint -n '__footprint_has_verb project' -s n -l count -x -d 'How many processes.'
@@ -261,6 +268,7 @@ complete -c footprint -n '__footprint_has_verb project' -l color -x -a 'auto alw
 complete -c footprint -n '__footprint_has_verb project' -s q -l quiet -d 'Only the last line, which has the main result.'
 complete -c footprint -n '__footprint_has_verb project' -l strict -d 'Exit with 4 if notes say that the answer is partial.'
 complete -c footprint -n '__footprint_has_verb project' -l limits -x -d 'Allow more work, such as bytes=4GiB,entries=5000000,seconds=3600; each may be absent.'
+complete -c footprint -n '__footprint_has_verb project' -l drop-privileges -d 'Give up first what reading needs not: to start programs, to use the network, to write other files.'
 complete -c footprint -n '__footprint_has_verb project' -s h -l help -d 'Show the help, and exit.'
 
 complete -c footprint -n '__footprint_has_verb diff' -s n -l count -x -d 'How many processes.'
@@ -287,6 +295,7 @@ complete -c footprint -n '__footprint_has_verb diff' -s q -l quiet -d 'Only the 
 complete -c footprint -n '__footprint_has_verb diff' -s v -l verbose -d 'Whole paths and linker names.'
 complete -c footprint -n '__footprint_has_verb diff' -l strict -d 'Exit with 4 if notes say that the answer is partial.'
 complete -c footprint -n '__footprint_has_verb diff' -l limits -x -d 'Allow more work, such as bytes=4GiB,entries=5000000,seconds=3600; each may be absent.'
+complete -c footprint -n '__footprint_has_verb diff' -l drop-privileges -d 'Give up first what reading needs not: to start programs, to use the network, to write other files.'
 complete -c footprint -n '__footprint_has_verb diff' -s h -l help -d 'Show the help, and exit.'
 
 complete -c footprint -n '__footprint_has_verb check' -l config -r -F -d 'The budget file; else footprint.toml or pyproject.toml here.'
@@ -312,6 +321,7 @@ complete -c footprint -n '__footprint_has_verb check' -l color -x -a 'auto alway
 complete -c footprint -n '__footprint_has_verb check' -s q -l quiet -d 'Only the last line, which has the main result.'
 complete -c footprint -n '__footprint_has_verb check' -l strict -d 'Exit with 4 if notes say that the answer is partial.'
 complete -c footprint -n '__footprint_has_verb check' -l limits -x -d 'Allow more work, such as bytes=4GiB,entries=5000000,seconds=3600; each may be absent.'
+complete -c footprint -n '__footprint_has_verb check' -l drop-privileges -d 'Give up first what reading needs not: to start programs, to use the network, to write other files.'
 complete -c footprint -n '__footprint_has_verb check' -s h -l help -d 'Show the help, and exit.'
 
 complete -c footprint -n '__footprint_has_verb init' -l folder -x -a '(__fish_complete_directories)' -d 'The folder of the project.'
@@ -340,6 +350,7 @@ complete -c footprint -n '__footprint_has_verb record' -l color -x -a 'auto alwa
 complete -c footprint -n '__footprint_has_verb record' -s q -l quiet -d 'Only the last line, which has the main result.'
 complete -c footprint -n '__footprint_has_verb record' -l strict -d 'Exit with 4 if notes say that the answer is partial.'
 complete -c footprint -n '__footprint_has_verb record' -l limits -x -d 'Allow more work, such as bytes=4GiB,entries=5000000,seconds=3600; each may be absent.'
+complete -c footprint -n '__footprint_has_verb record' -l drop-privileges -d 'Give up first what reading needs not: to start programs, to use the network, to write other files.'
 complete -c footprint -n '__footprint_has_verb record' -s h -l help -d 'Show the help, and exit.'
 
 complete -c footprint -n '__footprint_has_verb trend' -f
@@ -357,6 +368,7 @@ complete -c footprint -n '__footprint_has_verb trend' -l color -x -a 'auto alway
 complete -c footprint -n '__footprint_has_verb trend' -s q -l quiet -d 'Only the last line, which has the main result.'
 complete -c footprint -n '__footprint_has_verb trend' -l strict -d 'Exit with 4 if notes say that the answer is partial.'
 complete -c footprint -n '__footprint_has_verb trend' -l limits -x -d 'Allow more work, such as bytes=4GiB,entries=5000000,seconds=3600; each may be absent.'
+complete -c footprint -n '__footprint_has_verb trend' -l drop-privileges -d 'Give up first what reading needs not: to start programs, to use the network, to write other files.'
 complete -c footprint -n '__footprint_has_verb trend' -s h -l help -d 'Show the help, and exit.'
 
 complete -c footprint -n '__footprint_has_verb capture' -s o -l output -r -F -d 'Where to write; - is standard output.'
@@ -365,6 +377,7 @@ complete -c footprint -n '__footprint_has_verb capture' -l freeze -d 'Stop the p
 complete -c footprint -n '__footprint_has_verb capture' -s q -l quiet -d 'Print nothing if all went well.'
 complete -c footprint -n '__footprint_has_verb capture' -l strict -d 'Exit with 4 if notes say that the answer is partial.'
 complete -c footprint -n '__footprint_has_verb capture' -l limits -x -d 'Allow more work, such as bytes=4GiB,entries=5000000,seconds=3600; each may be absent.'
+complete -c footprint -n '__footprint_has_verb capture' -l drop-privileges -d 'Give up first what reading needs not: to start programs, to use the network, to write other files.'
 complete -c footprint -n '__footprint_has_verb capture' -s h -l help -d 'Show the help, and exit.'
 
 complete -c footprint -n '__footprint_has_verb explain' -s o -l output -r -F -d 'Where to write; - is standard output.'
@@ -373,6 +386,7 @@ complete -c footprint -n '__footprint_has_verb explain' -l table -x -d 'The tabl
 complete -c footprint -n '__footprint_has_verb explain' -l json -d 'Short for --format json.'
 complete -c footprint -n '__footprint_has_verb explain' -l color -x -a 'auto always never' -d 'Colours and tables drawn for a terminal.'
 complete -c footprint -n '__footprint_has_verb explain' -l limits -x -d 'Allow more work, such as bytes=4GiB,entries=5000000,seconds=3600; each may be absent.'
+complete -c footprint -n '__footprint_has_verb explain' -l drop-privileges -d 'Give up first what reading needs not: to start programs, to use the network, to write other files.'
 complete -c footprint -n '__footprint_has_verb explain' -s h -l help -d 'Show the help, and exit.'
 
 complete -c footprint -n '__footprint_has_verb doctor' -f

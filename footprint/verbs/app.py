@@ -9,7 +9,7 @@ import typer
 from typer.main import get_command
 
 from footprint import __version__, verbs
-from footprint.verbs.options import limited_command
+from footprint.verbs.options import confined_command, limited_command
 
 __all__ = ("app", "register", "run", "verb_names")
 
@@ -48,14 +48,18 @@ def register(names: Iterable[str]) -> list[str]:
     """Add some verbs to the command, and return them in the order of the help.
 
     The module `command` of a verb has a function of the verb's name, `ORDER`, its place in the help, and `HAS_COMMAND`
-    if a command of the user's follows, whose options are its own.
+    if a command of the user's follows, whose options are its own; and `NEEDS_RIGHTS` if it does more than to read
+    and to write its answer.
     """
     modules = {verb: import_module(f"footprint.verbs.{verb}.command") for verb in names}
     ordered = sorted(modules, key=lambda verb: (modules[verb].ORDER, verb))
     for verb in ordered:
         module = modules[verb]
         settings = {"allow_interspersed_args": False} if getattr(module, "HAS_COMMAND", False) else None
-        app.command(verb, context_settings=settings)(limited_command(getattr(module, verb)))
+        command = limited_command(getattr(module, verb))
+        if not getattr(module, "NEEDS_RIGHTS", False):
+            command = confined_command(command)
+        app.command(verb, context_settings=settings)(command)
     return ordered
 
 

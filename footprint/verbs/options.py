@@ -51,6 +51,7 @@ __all__ = (
     "When",
     "WhenOutput",
     "Words",
+    "confined_command",
     "limited_command",
     "one_moment",
     "shared_options",
@@ -460,3 +461,53 @@ def limited_command(command: _Command) -> _Command:
     called.__signature__ = signature.replace(parameters=[*signature.parameters.values(), own])  # type: ignore[attr-defined]
     called.__annotations__ = {**command.__annotations__, "limits": _Limits}
     return called
+
+
+_DropPrivileges = Annotated[
+    bool,
+    typer.Option(
+        "--drop-privileges",
+        help="Give up first what reading needs not: to start programs, to use the network, to write other files.",
+    ),
+]
+
+
+def confined_command(command: _Command) -> _Command:
+    """Add the option `--drop-privileges` to the command of a verb that only reads, and writes its answer."""
+    signature = inspect.signature(command)
+    own = inspect.Parameter(
+        "drop_privileges", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=_DropPrivileges
+    )
+
+    @wraps(command)
+    def called(*, drop_privileges: bool = False, **given: Any) -> Any:  # noqa: ANN401 # as the command
+        if drop_privileges:
+            _confine(given)
+        return command(**given)
+
+    called.__signature__ = signature.replace(parameters=[*signature.parameters.values(), own])  # type: ignore[attr-defined]
+    called.__annotations__ = {**command.__annotations__, "drop_privileges": _DropPrivileges}
+    return called
+
+
+def _confine(given: dict[str, Any]) -> None:
+    """Drop the rights that a command with these arguments does not need, and report what the kernel does not allow.
+
+    Raises:
+        UsageError: If the command needs more.
+    """
+    from footprint.privileges import drop_privileges  # ctypes, 2 ms
+    from footprint.sources.target import process_of
+
+    for name in ("debuginfod", "update_baseline", "freeze"):
+        if given.get(name):
+            raise UsageError(f"--drop-privileges gives up what --{name.replace('_', '-')} needs")
+    targets = [word for value in given.values() for word in (value if isinstance(value, (list, tuple)) else [value])]
+    reads_processes = any(isinstance(word, str) and process_of(word) is not None for word in targets)
+    reads_processes |= any(given.get(name) for name in ("pids", "tree", "name", "cgroup", "unit", "container"))
+    written = [given.get(name) for name in ("output", "html", "history")]
+    written.append(os.environ.get("GITHUB_STEP_SUMMARY"))
+    for refused in drop_privileges(
+        (path for path in written if path not in {None, "", "-"}), reads_processes=reads_processes
+    ):
+        sys.stderr.write(f"footprint: this kernel does not allow {refused}: --drop-privileges does without\n")

@@ -17,6 +17,7 @@ else:
 __all__ = ("doctor",)
 
 ORDER = 160
+NEEDS_RIGHTS = True
 
 
 @options.shared_options("output format_ table json color quiet")

@@ -9,6 +9,7 @@ from footprint.verbs import options
 __all__ = ("init",)
 
 ORDER = 112
+NEEDS_RIGHTS = True
 
 
 def init(

@@ -20,6 +20,7 @@ else:
 __all__ = ("run",)
 
 ORDER = 20
+NEEDS_RIGHTS = True
 HAS_COMMAND = True
 
 

@@ -22,6 +22,7 @@ else:
 __all__ = ("whatif",)
 
 ORDER = 30
+NEEDS_RIGHTS = True
 HAS_COMMAND = True
 
 
