@@ -465,8 +465,8 @@ def test_parts_thinner_than_a_line_have_their_colour(show: Show, process: Audit)
         " return [0, 1, 2].map((part) => data.filter((_, place) => place % 4 === part)"
         ".reduce((sum, one) => sum + one, 0) * 4 / data.length) })(footprint.parts.ledger)"
     )
-    # Data is #ee8866, the ground white.
-    assert (red, green, blue) == pytest.approx((0xEE, 0x88, 0x66), abs=60)
+    # Data is #d25a1e, the ground white.
+    assert (red, green, blue) == pytest.approx((0xD2, 0x5A, 0x1E), abs=60)
 
 
 # --- the first screen -------------------------------------------------------------------------------------------------

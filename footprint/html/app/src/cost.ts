@@ -1,5 +1,6 @@
 // The cost of one in its parts, the cost of N, and how many fit.
 
+import { colour } from "./colours";
 import { table } from "./data";
 import { el, evidenceMark, fill, plainTable } from "./dom";
 import type { Page } from "./page";
@@ -79,7 +80,9 @@ export function totalsTable(totals: ProcessTotals): HTMLElement {
 export function partsBar(terms: Term[], whole: bigint): HTMLElement | null {
   if (terms.length < 2 || whole <= 0n) return null;
   const parts = terms.map((term, place) => {
-    const part = el("span", { class: `part-${place % 6}` });
+    const part = el("span");
+    // The first term is memory of the process, the others are of the kernel or shared.
+    part.style.background = colour(place ? "kernel" : "private");
     part.style.width = `${(100 * term.size_bytes) / Number(whole)}%`;
     return part;
   });

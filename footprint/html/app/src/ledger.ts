@@ -1,5 +1,6 @@
 // The trees of a ledger: owner, section and symbol; and of its changes.
 
+import { colourOf } from "./colours";
 import { table, type LedgerAnswer, type Table } from "./data";
 import { EVIDENCE } from "./evidence";
 import { choice } from "./choice";
@@ -12,14 +13,11 @@ import { formatBytes, formatChange, grouped, percent } from "./units";
 import { kindLegend, treeView } from "./view";
 import { KINDS } from "./words";
 
-/** The names of colours: the number of a kind of memory is its colour in `picture.ts`. */
+/** The names of colours: the number of a kind of memory is its colour in `colours.ts`. */
 export const KIND_NAMES: string[] = ["several", ...KINDS];
-/** The colours of changes and of objects in `picture.ts`. */
-export const GROWN = 12;
-export const SHRUNK = 13;
-export const SAME = 0;
-export const UNUSED = 14;
-export const USED = 4;
+/** The colours of changes and of objects. */
+export const [GROWN, SHRUNK, SAME] = [colourOf("grew"), colourOf("shrank"), colourOf("rest")];
+export const [UNUSED, USED] = [colourOf("unused"), colourOf("rest")];
 
 /** Return the colour of a change. */
 export function changeColour(bytes: number): number {

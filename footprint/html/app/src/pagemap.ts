@@ -1,5 +1,6 @@
 // The pages of objects one by one: their states, the sections and variables in them, and how they changed.
 
+import { colour } from "./colours";
 import { table, type PageMapData, type Variables } from "./data";
 import type { PageMapRow, PagePartRow } from "./types";
 import { PAGE_STATES } from "./words";
@@ -8,7 +9,8 @@ import { PAGE_STATES } from "./words";
 export type States = [word: string, colour: string, meaning: string][];
 
 const COLOURS: Record<string, string> = {
-  "not private": "#dddddd", shared: "#77aadd", private: "#ee8866", relocated: "#aaaa00", swapped: "#c3a5d8", unknown: "#9aa5b1",
+  "not private": colour("rest"), shared: colour("shared"), private: colour("private"), relocated: colour("relro"),
+  swapped: colour("swapped"), unknown: colour("unknown"),
 };
 /** The states of a page, in the order of their numbers. */
 export const STATES: States = PAGE_STATES.map(([word, text]) => [word, COLOURS[word] ?? "", text]);
@@ -19,10 +21,10 @@ export const UNKNOWN = NUMBERS.get("unknown")!;
 /** The changes of a page between two audits. */
 export const CHANGES: States = [
   ["not private", "", "neither before nor after"],
-  ["private as before", "#dddddd", "only the process holds it, before and after"],
-  ["private only after", "#e69f00", "it became private, or is new"],
-  ["private only before", "#56b4e9", "it is no longer private, or is gone"],
-  ["unknown", "#9aa5b1", "page bits could not be read of both"],
+  ["private as before", colour("rest"), "only the process holds it, before and after"],
+  ["private only after", colour("grew"), "it became private, or is new"],
+  ["private only before", colour("shrank"), "it is no longer private, or is gone"],
+  ["unknown", colour("unknown"), "page bits could not be read of both"],
 ];
 const [NEITHER, BOTH, ONLY_AFTER, ONLY_BEFORE, UNKNOWN_CHANGE] = [0, 1, 2, 3, 4];
 

@@ -1,6 +1,7 @@
 // A tree drawn on a canvas as icicle, treemap or sunburst. Parts that are too small to see are drawn as one rest.
 
 import { hierarchy, partition, treemap, type HierarchyRectangularNode } from "d3-hierarchy";
+import { COLOURS } from "./colours";
 import { el } from "./dom";
 import type { Tree } from "./tree";
 import { percent } from "./units";
@@ -21,20 +22,12 @@ const REST = -1;
 export const OTHERS = -2;
 type Drawn = HierarchyRectangularNode<Box>;
 
-/** The colours, by the numbers of `ledger.ts`. They differ also for readers who see no red or no green; dark text is readable on them. */
-export const COLOURS = [
-  "#bbbbbb", "#ee8866", "#eedd88", "#ffaabb", "#77aadd", "#99ddff", "#aaaa00", "#44bb99", "#bbcc33", "#a79bd6",
-  "#dcc3a1", "#9aa5b1", "#e69f00", "#56b4e9", "#d55e00",
-];
 const MOST_DEEP = 24;
 const LEAST_SHARE = 1 / 3000;
 /** Parts of the whole below this share are shown together. */
 const FOLDED_SHARE = 1 / 20;
 const ROW_PX = 80;
 const LINE_PX = 15;
-
-/** The colour of the whole. */
-const ROOT = "#dddddd";
 
 export class Picture {
   readonly element: HTMLCanvasElement;
@@ -213,7 +206,7 @@ export class Picture {
       if (!this.trace(context, box)) continue;
       const { node } = box.data;
       context.globalAlpha = this.isPale(node) ? 0.25 : 1;
-      context.fillStyle = node < 0 ? COLOURS[0] : box.depth === 0 ? ROOT : COLOURS[this.tree.colours[node]];
+      context.fillStyle = node < 0 ? COLOURS[0] : box.depth === 0 ? COLOURS[0] : COLOURS[this.tree.colours[node]];
       context.fill();
       if (node >= 0 && this.tree.hatched[node] && !(this.shape === "treemap" && box.children)) {
         context.fillStyle = hatch;

@@ -1,5 +1,6 @@
 // Memory over time as a chart, in which a click chooses a moment.
 
+import { colour } from "./colours";
 import { el, fill, svg } from "./dom";
 import { printable } from "./names";
 import type { SnapshotRow } from "./types";
@@ -12,8 +13,9 @@ const TOP = 20;
 const BOTTOM = 26;
 const HEIGHT = 240;
 /** The layers of the chart, from below. */
-const LAYERS: [name: string, size: (one: SnapshotRow) => number][] = [
-  ["asked for", (one) => one.live_bytes], ["allocator", (one) => one.extra_bytes ?? 0], ["stacks", (one) => one.stack_bytes ?? 0],
+const LAYERS: [name: string, size: (one: SnapshotRow) => number, colour: "heap" | "rest" | "stack"][] = [
+  ["asked for", (one) => one.live_bytes, "heap"], ["allocator", (one) => one.extra_bytes ?? 0, "rest"],
+  ["stacks", (one) => one.stack_bytes ?? 0, "stack"],
 ];
 
 /** A snapshot of a profile, with all memory in use then. */
@@ -60,7 +62,11 @@ export class Timeline {
     });
     fill(this.status, "Each dot is a moment with a call tree; a click chooses the nearest one.");
     const legend = el("ul", { class: "legend" },
-      ...this.layers.map(([name], place) => el("li", {}, el("span", { class: `swatch part-${place}` }), name)));
+      ...this.layers.map(([name, , meaning]) => {
+        const swatch = el("span", { class: "swatch" });
+        swatch.style.background = colour(meaning);
+        return el("li", {}, swatch, name);
+      }));
     this.element = el("div", { class: "time" }, legend, this.chart, this.status);
     new ResizeObserver(() => {
       this.width = Math.max(280, this.element.clientWidth);
@@ -111,9 +117,9 @@ export class Timeline {
     const steps = (values: number[]) => values.flatMap((value, place) =>
       this.times.slice(place, place + 2).map((time) => `${this.x(time)},${this.y(value)}`));
     let below = this.snapshots.map(() => 0);
-    return this.layers.map(([name, size], layer) => {
+    return this.layers.map(([name, size, meaning]) => {
       const above = this.snapshots.map((one, place) => below[place] + size(one));
-      const shape = svg("polygon", { class: `layer-${layer}`, points: [...steps(above), ...steps(below).reverse()].join(" ") });
+      const shape = svg("polygon", { fill: colour(meaning), points: [...steps(above), ...steps(below).reverse()].join(" ") });
       shape.append(svg("title", {}, name));
       below = above;
       return shape;

@@ -1,11 +1,12 @@
 // A tree as a picture and a table that follow each other.
 
 import { choice } from "./choice";
+import { COLOURS } from "./colours";
 import { el, fill } from "./dom";
 import { copy, Grid, type Sort } from "./grid";
 import { KIND_NAMES } from "./ledger";
 import { decoded, encoded } from "./names";
-import { COLOURS, described, OTHERS, Picture, type Shape } from "./picture";
+import { described, OTHERS, Picture, type Shape } from "./picture";
 import type { Store } from "./store";
 import type { Tree } from "./tree";
 import { grouped, percent } from "./units";
