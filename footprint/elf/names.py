@@ -7,7 +7,7 @@ Names of D and Swift need tools, which this module does not run: `learn_names` t
 import re
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final, NamedTuple
 
 from footprint.elf.expansion import is_tame
@@ -130,6 +130,12 @@ def shown_name(name: str) -> str:
     if not name.startswith(("_Z", "_R")):
         found = re.search(_DEMANGLED_RUST_HASH, name) if name[-19:-16] == "::h" else None
         return _learned.get(name, name) if found is None else _without_rust_hash(found[1], name)
+    return _demangled(name)
+
+
+@lru_cache(1 << 17)
+def _demangled(name: str) -> str:
+    # An answer shows the variables of its ledger again in their pages.
     if len(name) > _LONGEST_NAME or not name.isascii():
         return name
     # Most names have no suffix, and the search for its first character is faster than that for the suffix.

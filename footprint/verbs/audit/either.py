@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from footprint.model.audited import Audited
     from footprint.model.group import Group
 
-__all__ = ("audited_document", "audited_members")
+__all__ = ("audited_columns", "audited_document", "audited_members")
 
 
 def audited_document(found: "Audited", *, by: str = "owner", top: int = 20, has_whole_names: bool = False) -> Document:
@@ -22,6 +22,16 @@ def audited_document(found: "Audited", *, by: str = "owner", top: int = 20, has_
     from footprint.verbs.audit.group_text import group_document  # noqa: PLC0415 # few audits are of groups
 
     return group_document(cast("Group", found), by=by, top=top, has_whole_names=has_whole_names)
+
+
+def audited_columns(found: "Audited", version: str) -> "Json":
+    """Return the same for the report: the tables of a process by columns."""
+    if isinstance(found, Audit):
+        from footprint.formats.audit_json import audit_answer  # noqa: PLC0415 # text needs no JSON
+        from footprint.formats.codec import encode_columns  # noqa: PLC0415 # the same
+
+        return encode_columns(audit_answer(found, version))
+    return audited_members(found, version)
 
 
 def audited_members(found: "Audited", version: str) -> "Json":

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from footprint.formats.json import Json
 from footprint.html import made_here, report, variable_members
 from footprint.model.audited_names import is_reproducible, program_name
-from footprint.verbs.audit.either import audited_document, audited_members
+from footprint.verbs.audit.either import audited_columns, audited_document
 
 if TYPE_CHECKING:
     from footprint.model.audited import Audited
@@ -29,7 +29,7 @@ def audit_html(audit: "Audited", version: str) -> str:
     """Write the HTML report of an audit; `version` is the version of footprint."""
     answers = {
         "kind": "audit" if audit.noun == "process" else "group",
-        "audit": audited_members(audit, version),
+        "audit": audited_columns(audit, version),
         "variables": variable_members(audit.page_maps),
         **made(audit),
     }

@@ -2,7 +2,7 @@
 
 from footprint.html import report, variable_members
 from footprint.release.budget import Checked
-from footprint.verbs.audit.either import audited_document, audited_members
+from footprint.verbs.audit.either import audited_columns, audited_document
 from footprint.verbs.audit.html import made, title_of
 from footprint.verbs.check.json import check_members
 from footprint.verbs.check.text import check_document
@@ -15,7 +15,7 @@ def check_html(checked: Checked, version: str) -> str:
     audit = checked.audit
     answers = {
         "kind": "audit" if audit.noun == "process" else "group",
-        "audit": audited_members(audit, version),
+        "audit": audited_columns(audit, version),
         "variables": variable_members(audit.page_maps),
         "check": check_members(checked, version),
         **made(audit),

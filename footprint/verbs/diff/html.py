@@ -1,9 +1,10 @@
 """The HTML report of `footprint diff`."""
 
+from footprint.formats.codec import encode_columns
 from footprint.html import report, variable_members
 from footprint.release.compare import Comparison
-from footprint.verbs.audit.either import audited_members
-from footprint.verbs.diff.json import diff_members
+from footprint.verbs.audit.either import audited_columns
+from footprint.verbs.diff.json import diff_answer
 from footprint.verbs.diff.text import diff_document
 
 __all__ = ("diff_html",)
@@ -13,9 +14,9 @@ def diff_html(found: Comparison, version: str) -> str:
     """Write the HTML report of a comparison and of both audits; `version` is the version of footprint."""
     answers = {
         "kind": "diff",
-        "diff": diff_members(found, version),
-        "old": audited_members(found.old, version),
-        "audit": audited_members(found.new, version),
+        "diff": encode_columns(diff_answer(found, version)),
+        "old": audited_columns(found.old, version),
+        "audit": audited_columns(found.new, version),
         "old_variables": variable_members(found.old.page_maps),
         "variables": variable_members(found.new.page_maps),
     }

@@ -15,7 +15,7 @@ from footprint.release.compare import Comparison, OwnerChange, RowChange, TotalC
 from footprint.release.member_changes import MemberChange
 from footprint.release.new_libraries import NewRoot
 
-__all__ = ("DiffJson", "DiffTarget", "FigureChange", "diff_members", "figure_changes", "named_changes")
+__all__ = ("DiffJson", "DiffTarget", "FigureChange", "diff_answer", "diff_members", "figure_changes", "named_changes")
 
 
 class DiffTarget(NamedTuple):
@@ -99,23 +99,26 @@ class DiffJson(Envelope):
 
 def diff_members(found: Comparison, version: str) -> Json:
     """Return the members of the answer."""
-    return encode(
-        DiffJson(
-            tool=Tool("footprint", version),
-            host=found.new.host,
-            target=DiffTarget(process_target(found.old), process_target(found.new)),
-            count=found.count,
-            figures=figure_changes(found),
-            roots=found.roots,
-            owner_changes=found.owners,
-            members=found.members,
-            diff=named_changes(found),
-            same_count=found.same_count,
-            compared_rules=found.compared_rules,
-            new_findings=finding_rows(found.new_findings, found.count),
-            fixed_findings=finding_rows(found.fixed_findings, found.count),
-            notes=found.notes,
-        )
+    return encode(diff_answer(found, version))
+
+
+def diff_answer(found: Comparison, version: str) -> DiffJson:
+    """Return the answer that a comparison is."""
+    return DiffJson(
+        tool=Tool("footprint", version),
+        host=found.new.host,
+        target=DiffTarget(process_target(found.old), process_target(found.new)),
+        count=found.count,
+        figures=figure_changes(found),
+        roots=found.roots,
+        owner_changes=found.owners,
+        members=found.members,
+        diff=named_changes(found),
+        same_count=found.same_count,
+        compared_rules=found.compared_rules,
+        new_findings=finding_rows(found.new_findings, found.count),
+        fixed_findings=finding_rows(found.fixed_findings, found.count),
+        notes=found.notes,
     )
 
 

@@ -9,7 +9,7 @@ from footprint.attribution.heap_totals import run_totals, sorted_totals
 from footprint.attribution.heap_usage import HeapUsage
 from footprint.elf import shown_name
 from footprint.errors import Note
-from footprint.formats.codec import encode, like
+from footprint.formats.codec import encode, encode_columns, like
 from footprint.formats.finding_rows import FailedFinding, FindingRow, finding_rows
 from footprint.formats.heap_account_json import heap_share
 from footprint.formats.json import Envelope, Json, Tool
@@ -392,7 +392,7 @@ class _TreeTables(NamedTuple):
 
 def tree_members(tree: CallTree, shares: Iterable[Share], file: str) -> Json:
     """Return the tables `calls` of a call tree and `shares` of its functions."""
-    return encode(_TreeTables(tuple(_call_rows(tree, file)), tuple(_share_rows(shares, file))))
+    return encode_columns(_TreeTables(tuple(_call_rows(tree, file)), tuple(_share_rows(shares, file))))
 
 
 def _share_rows(shares: Iterable[Share], file: str) -> Iterator[FunctionBytes]:

@@ -10,7 +10,7 @@ import type {
 export class Table<Row> {
   private readonly columns = new Map<string, unknown[]>();
 
-  constructor(private readonly packed: PackedTable, private readonly texts: string[]) {}
+  constructor(private readonly packed: PackedTable, private readonly texts: (string | null)[]) {}
 
   get size(): number {
     return this.packed.rows;
@@ -31,8 +31,9 @@ export class Table<Row> {
   private values(key: string): unknown[] {
     let found = this.columns.get(key);
     if (!found) {
-      found = this.packed.texts[key]?.map((place) => (place < 0 ? null : this.texts[place]))
-        ?? this.packed.values[key] ?? new Array(this.size).fill(null);
+      const { texts, steps, values } = this.packed;
+      found = texts[key] ? added(texts[key]).map((place) => this.texts[place])
+        : steps[key] ? added(steps[key]) : values[key] ?? new Array<null>(this.size).fill(null);
       this.columns.set(key, found);
     }
     return found;
@@ -42,7 +43,10 @@ export class Table<Row> {
 interface PackedTable {
   rows: number;
   keys: string[];
+  /** The numbers of texts: of each the difference to the one before it. */
   texts: Record<string, number[]>;
+  /** Ascending integers, likewise. */
+  steps: Record<string, number[]>;
   values: Record<string, unknown[]>;
 }
 
@@ -142,7 +146,7 @@ export interface AnswerData extends Common {
   parts: Rows<{ heading: string; sentences: string[]; facts: [string, string, string][] }>;
 }
 
-const NO_ROWS = new Table<never>({ rows: 0, keys: [], texts: {}, values: {} }, []);
+const NO_ROWS = new Table<never>({ rows: 0, keys: [], texts: {}, steps: {}, values: {} }, []);
 
 /** Return the rows of an answer as a table; a member that is absent has no rows. */
 export function table<Row>(rows: Rows<Row> | undefined): Table<Row> {
@@ -174,21 +178,21 @@ export async function readData(): Promise<ReportData> {
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
   const text = await new Response(stream).text();
   lookThrough(text);
-  const whole: { answers: unknown; texts: { shared: number[]; rests: string[] } } = JSON.parse(text);
-  return unpacked(whole.answers, textsOf(whole.texts.shared, whole.texts.rests)) as ReportData;
+  const whole: { answers: unknown; texts: (string | null)[] } = JSON.parse(text);
+  return unpacked(whole.answers, whole.texts) as ReportData;
 }
 
-// Each text is stored as the number of characters that it shares with the text before it, and its rest.
-function textsOf(shared: number[], rests: string[]): string[] {
-  let before = "";
-  return rests.map((rest, place) => (before = before.slice(0, shared[place]) + rest));
+// Add each difference to the value before it.
+function added(steps: number[]): number[] {
+  let sum = 0;
+  return steps.map((step) => (sum += step));
 }
 
 function isPacked(value: object): value is PackedTable {
   return "rows" in value && typeof value.rows === "number" && "keys" in value && "texts" in value && "values" in value;
 }
 
-function unpacked(value: unknown, texts: string[]): unknown {
+function unpacked(value: unknown, texts: (string | null)[]): unknown {
   if (value === null || typeof value !== "object" || Array.isArray(value)) return value;
   if (isPacked(value)) return new Table(value, texts);
   return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, unpacked(member, texts)]));
