@@ -1,8 +1,8 @@
 """The cheap counters of a process that is read again and again: each costs a few microseconds.
 
 `statm` says whether anything has changed, `status` has the figures, and `smaps_rollup` divides what is COW-shared. It
-walks all page tables, so it is read as seldom as its cost demands; between two reads the difference between the two
-counters is taken to be the same. The open files belong to one process: they fail once it has ended, also where a later
+walks all page tables, so it is read as seldom as its cost demands; between two reads what others pay of it is taken to
+be the same. The open files belong to one process: they fail once it has ended, also where a later
 process has its PID.
 
 Source: fs/proc/array.c and task_mmu.c of Linux 6.18.
@@ -14,7 +14,7 @@ import time
 from contextlib import suppress
 from typing import Final, NamedTuple
 
-__all__ = ("CounterReader", "ProcessCounters", "parse_counters", "parse_share_bytes")
+__all__ = ("CounterReader", "ProcessCounters", "parse_counters", "parse_shared_bytes")
 
 _TEXT_BYTES: Final = 4096
 _LINE: Final = re.compile(rb"^(\w+):\s+([0-9]{1,15})(?: kB)?$", re.MULTILINE)
@@ -59,12 +59,13 @@ def parse_counters(status: bytes) -> ProcessCounters | None:
     )
 
 
-def parse_share_bytes(rollup: bytes) -> int | None:
-    """Read the proportional share of anonymous and swapped memory in `smaps_rollup`; None before Linux 5.3."""
+def parse_shared_bytes(rollup: bytes) -> int | None:
+    """Read what others pay of anonymous and swapped memory, in `smaps_rollup`; None before Linux 5.3."""
     found = {key: int(number) for key, number in _LINE.findall(rollup)}
     if b"Pss_Anon" not in found:
         return None
-    return (found[b"Pss_Anon"] + found.get(b"SwapPss", 0)) * _KIB
+    whole = found.get(b"Anonymous", 0) + found.get(b"Swap", 0)
+    return max(0, whole - found[b"Pss_Anon"] - found.get(b"SwapPss", 0)) * _KIB
 
 
 class CounterReader:
@@ -82,8 +83,8 @@ class CounterReader:
         self._files: dict[str, int] = {}
         self._pages = b""
         self._last: ProcessCounters | None = None
-        # The share of what is COW-shared, less what `status` says of it.
-        self._shared_difference_bytes = 0
+        # What others pay of it.
+        self._shared_bytes = 0
         self._next_share = 0.0
 
     def read(self, now: float, reader_count: int = 1) -> ProcessCounters | None:
@@ -105,19 +106,18 @@ class CounterReader:
             self._last = None
             return None
         if is_due:
-            self._read_share(counters, now, reader_count)
+            self._read_shared(now, reader_count)
         self._pages = pages
-        private_bytes = max(0, counters.private_bytes + self._shared_difference_bytes)
+        private_bytes = max(0, counters.private_bytes - self._shared_bytes)
         self._last = counters._replace(private_bytes=private_bytes)
         return self._last
 
-    def _read_share(self, counters: ProcessCounters, now: float, reader_count: int) -> None:
-        """Read the proportional shares, and decide when to do it again."""
+    def _read_shared(self, now: float, reader_count: int) -> None:
+        """Read what is COW-shared, and decide when to do it again."""
         began = time.thread_time()
         with suppress(OSError):
-            share_bytes = parse_share_bytes(self._text("smaps_rollup"))
-            if share_bytes is not None:
-                self._shared_difference_bytes = share_bytes - counters.private_bytes
+            # From one text: the memory may change between two.
+            self._shared_bytes = parse_shared_bytes(self._text("smaps_rollup")) or 0
         self._next_share = now + reader_count * (time.thread_time() - began) / _SHARE_WORK
 
     def _text(self, name: str) -> bytes:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from footprint.process.counters import CounterReader, ProcessCounters, parse_counters, parse_share_bytes
+from footprint.process.counters import CounterReader, ProcessCounters, parse_counters, parse_shared_bytes
 
 KIB = 1024
 STATUS = b"""Name:\tserver
@@ -45,9 +45,10 @@ def test_a_kernel_before_4_5_does_not_divide_resident_memory() -> None:
     assert found == ProcessCounters(100 * KIB, 0, 0, 100 * KIB, 100 * KIB, 1)
 
 
-def test_the_share_is_in_the_rollup_since_linux_5_3() -> None:
-    assert parse_share_bytes(b"Pss:  9 kB\nPss_Anon:     400 kB\nSwapPss:   20 kB\n") == 420 * KIB
-    assert parse_share_bytes(b"Pss:  9 kB\n") is None
+def test_what_others_pay_is_in_the_rollup_since_linux_5_3() -> None:
+    rollup = b"Pss:  9 kB\nPss_Anon:     400 kB\nAnonymous:  600 kB\nSwap:  50 kB\nSwapPss:   20 kB\n"
+    assert parse_shared_bytes(rollup) == (600 + 50 - 400 - 20) * KIB
+    assert parse_shared_bytes(b"Pss:  9 kB\n") is None
 
 
 class Texts:
@@ -57,7 +58,7 @@ class Texts:
         self.folder = folder
         self.write("statm", b"1 2 3 4 5 6 7\n")
         self.write("status", STATUS)
-        self.write("smaps_rollup", b"Pss_Anon:   30700 kB\nSwapPss: 0 kB\n")
+        self.write("smaps_rollup", b"Pss_Anon:   30700 kB\nAnonymous:  50700 kB\n")
 
     def write(self, name: str, text: bytes) -> None:
         with open(self.folder / name, "wb") as file:
@@ -101,10 +102,10 @@ def test_what_is_cow_shared_counts_by_shares_and_is_read_as_seldom_as_it_costs(
     costs(monkeypatch, 0.010)
     # 50,700 KiB of its own, of which the others pay 20,000.
     assert private(one, 0) == 30_700
-    # 10 ms are 0.2 % of 5 s. Until then the 20,000 stay as they are.
+    # 10 ms are 0.2 % of 5 s. Until then the others pay 20,000 KiB, and then 1,700.
     texts.write("statm", b"2 2 3 4 5 6 7\n")
     texts.write("status", STATUS.replace(b"RssAnon:\t   50000", b"RssAnon:\t   60000"))
-    texts.write("smaps_rollup", b"Pss_Anon:   59000 kB\nSwapPss: 0 kB\n")
+    texts.write("smaps_rollup", b"Pss_Anon:   59000 kB\nAnonymous:  60700 kB\n")
     assert private(one, 4.9) == 40_700
     assert private(one, 5.1) == 59_000
     one.close()
@@ -116,9 +117,9 @@ def test_a_thousand_processes_divide_the_time_for_that(
     one, texts = reader
     costs(monkeypatch, 0.010)
     assert one.read(0, 1000) is not None
-    texts.write("smaps_rollup", b"Pss_Anon:   59000 kB\nSwapPss: 0 kB\n")
+    texts.write("smaps_rollup", b"Pss_Anon:   59000 kB\nAnonymous:  60700 kB\n")
     assert private(one, 4999) == 30_700
-    assert private(one, 5001) == 59_000
+    assert private(one, 5001) == 50_700 - 1_700
     one.close()
 
 

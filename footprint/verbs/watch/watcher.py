@@ -146,10 +146,11 @@ class Watcher:
         """Add a process that came or ended."""
         self.add(record)
         if isinstance(record, Came):
-            if record.pid not in self._readers:
-                with suppress(OSError):
-                    self._readers[record.pid] = self._sources.open_reader(record.pid)
-                    self._numbers[record.number] = record.pid
+            # One that has executed another program has other memory.
+            self._close(record.pid)
+            with suppress(OSError):
+                self._readers[record.pid] = self._sources.open_reader(record.pid)
+                self._numbers[record.number] = record.pid
         elif record.number in self._numbers:
             self._close(self._numbers.pop(record.number))
 

@@ -1,0 +1,265 @@
+"""`footprint watch` on this machine: short processes, short peaks, and leaks whose rate is known."""
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from footprint.cli import main
+from footprint.process.kernel_events import KernelEvents
+from footprint.series.growth import GrowthKind
+from footprint.series.timeline import Timeline
+from footprint.verbs.watch.call import replay, watch
+from footprint.verbs.watch.result import result_of
+
+KIB = 1024
+MIB = 1 << 20
+
+# A library whose static buffer grows by 64 KiB a second, a page at a time; and the program that calls it.
+LIBRARY = """
+static char leaked_buffer[256 << 20];
+static long used;
+void leak(long bytes) { for (; bytes > 0; bytes -= 4096, used += 4096) leaked_buffer[used] = 1; }
+"""
+PROGRAM = """
+#define _GNU_SOURCE
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+void leak(long bytes);
+static double now(void) {
+    struct timespec at; clock_gettime(CLOCK_MONOTONIC, &at); return at.tv_sec + at.tv_nsec / 1e9;
+}
+int main(int argc, char **argv) {
+    double start = now();
+    long leaked = 0, tick = 0;
+    char *teeth[64] = {0};
+    mallopt(M_MMAP_THRESHOLD, 1 << 16);
+    puts("ready"); fflush(stdout);
+    for (;;) {
+        double seconds = now() - start;
+        if (!strcmp(argv[1], "leak")) {
+            long due = (long)(seconds * 65536) / 4096 * 4096;
+            leak(due - leaked); leaked = due;
+        } else if (!strcmp(argv[1], "saw")) {
+            if (tick % 40 == 39) for (int i = 0; i < 64; i++) { free(teeth[i]); teeth[i] = 0; }
+            else teeth[tick % 40] = memset(malloc(1 << 18), 1, 1 << 18);
+        } else if (!strcmp(argv[1], "plateau") && seconds < 1) {
+            memset(malloc(1 << 18), 1, 1 << 18);
+        }
+        tick++;
+        nanosleep(&(struct timespec){0, 20000000}, 0);
+    }
+}
+"""
+PEAK = """
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+int main(void) {
+    usleep(300000);
+    char *volatile held = malloc(500000000);
+    memset(held, 1, 500000000);
+    usleep(50000);
+    free(held);
+    usleep(300000);
+    return 0;
+}
+"""
+
+
+def built(folder: Path, name: str, source: str, *options: str) -> Path:
+    (folder / f"{name}.c").write_text(source)
+    subprocess.run(["gcc", "-O0", f"{name}.c", "-o", name, *options], cwd=folder, check=True)
+    return folder / name
+
+
+@pytest.fixture(scope="module")
+def leaking(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("leak")
+    built(folder, "libleaking.so", LIBRARY, "-shared", "-fPIC")
+    return built(folder, "leaking", PROGRAM, "-L.", "-lleaking", f"-Wl,-rpath,{folder}")
+
+
+@pytest.fixture
+def run(leaking: Path) -> Iterator[Callable[[str], int]]:
+    children = []
+
+    def started(kind: str) -> int:
+        child = subprocess.Popen([leaking, kind], stdout=subprocess.PIPE)
+        children.append(child)
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"ready\n"
+        return child.pid
+
+    yield started
+    for child in children:
+        child.kill()
+        child.communicate()
+
+
+def has_events() -> bool:
+    try:
+        KernelEvents().close()
+    except OSError:
+        return False
+    return True
+
+
+def test_a_leak_of_a_known_rate_is_found_with_its_library_and_variable(run: Callable[[str], int]) -> None:
+    found = result_of(watch([run("leak")], every_seconds=0.1, most_seconds=12), None)
+    assert found.growth.kind is GrowthKind.GROWS
+    assert found.growth.slope is not None
+    assert abs(found.growth.slope.per_second / (64 * KIB) - 1) < 0.03
+    assert found.owners[0].owner.endswith("/libleaking.so")
+    assert found.comparison is not None
+    grown = max(found.comparison.changes, key=lambda one: one.delta_bytes)
+    assert (grown.section, grown.symbol) == (".bss", "leaked_buffer")
+
+
+@pytest.mark.parametrize("kind", ["saw", "plateau", "nothing"])
+def test_a_plateau_and_a_saw_tooth_are_no_leak(kind: str, run: Callable[[str], int]) -> None:
+    found = result_of(watch([run(kind)], every_seconds=0.05, most_seconds=8), None, most_per_second=MIB / 3600)
+    assert found.growth.kind is not GrowthKind.GROWS
+    assert found.fails is None
+
+
+MANY = """
+i=0
+while [ $i -lt 2000 ]; do
+    /bin/true
+    i=$((i+1))
+    if [ $i -eq 1000 ]; then "$PYTHON" -ISc 'held = b"x" * 104857600'; fi
+done
+"""
+
+
+def _watch_many(monkeypatch: pytest.MonkeyPatch) -> tuple[Timeline, int]:
+    """Watch 2,000 short processes and a large one; return what was seen, and the peak of a large one by its rusage."""
+    monkeypatch.setenv("PYTHON", sys.executable)
+    found = watch(command=["sh", "-c", MANY])
+    code = "import resource; held = b'x' * 104857600; print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    done = subprocess.run([sys.executable, "-ISc", code], capture_output=True, check=True)
+    return found, int(done.stdout) * KIB
+
+
+def _check_many(found: Timeline, peak_bytes: int, source: str) -> None:
+    assert found.process_count == 1 + 2000 + 1
+    largest = max(found.ended.values(), key=lambda one: one.peak_resident_bytes or 0)
+    assert "104857600" in largest.came.command
+    assert largest.ended is not None
+    assert largest.ended.source == source
+    assert abs((largest.peak_resident_bytes or 0) / peak_bytes - 1) < 0.02
+
+
+def test_two_thousand_short_processes_are_seen_by_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    if not has_events():
+        pytest.skip("takes root: the process connector and taskstats")
+    found, peak_bytes = _watch_many(monkeypatch)
+    _check_many(found, peak_bytes, "taskstats")
+    assert found.closed is not None
+    # Others start processes meanwhile; the counter is read a moment before and after the events.
+    assert found.closed.fork_count - found.closed.seen_count < 100
+
+
+def test_two_thousand_short_processes_are_seen_by_ptrace(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(_: KernelEvents) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(KernelEvents, "__init__", refused)
+    if os.environ.get("PYTEST_XDIST_WORKER") is not None:
+        pytest.skip("the worker process of the tests may have threads, which keeps footprint from adopting")
+    found, peak_bytes = _watch_many(monkeypatch)
+    _check_many(found, peak_bytes, "exit stop")
+
+
+def test_a_peak_of_50_ms_is_found_with_its_owner(tmp_path: Path) -> None:
+    peak = built(tmp_path, "peak", PEAK)
+    found = result_of(watch(command=[str(peak)]), None)
+    group = found.timeline.group_peak
+    if group is None:
+        pytest.skip("no memory cgroup can be made here")
+    assert 500_000_000 < group.peak_bytes < 510_000_000
+    assert found.near_peak is not None
+    # How near it is, is told; the machine may be busy while the peak lasts.
+    assert found.near_peak.audit.held_bytes + found.near_peak.distance_bytes == group.peak_bytes
+
+
+def test_the_cost_at_a_tick_is_what_the_kernel_counts(run: Callable[[str], int]) -> None:
+    pid = run("nothing")
+    found = watch([pid], every_seconds=0.1, most_seconds=0.5)
+    with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as text:
+        counted = dict(line.split()[:2] for line in text.readlines()[1:])
+    (member,) = found.alive.values()
+    assert member.figures is not None
+    assert member.figures.private_bytes == int(counted["Pss_Anon:"]) * KIB
+    assert member.cost_bytes == member.figures.private_bytes + member.figures.page_table_bytes + 16 * KIB
+
+
+def test_forked_workers_are_not_counted_twice(tmp_path: Path) -> None:
+    code = (
+        "import os, time\nheld = b'x' * 50_000_000\n"
+        "for _ in range(4):\n    if not os.fork(): time.sleep(60)\nprint('ready', flush=True)\ntime.sleep(60)"
+    )
+    child = subprocess.Popen([sys.executable, "-ISc", code], stdout=subprocess.PIPE, start_new_session=True)
+    try:
+        assert child.stdout is not None
+        child.stdout.readline()
+        found = watch(tree=child.pid, every_seconds=0.1, most_seconds=0.5, series=tmp_path / "x.fps")
+    finally:
+        os.killpg(child.pid, 9)
+        child.communicate()
+    assert found.process_count == 5
+    assert 50_000_000 < found.peak_bytes < 100_000_000
+    assert replay(tmp_path / "x.fps").peak_bytes == found.peak_bytes
+
+
+def test_a_signal_asks_for_an_audit(run: Callable[[str], int], tmp_path: Path) -> None:
+    path = tmp_path / "x.fps"
+    words = [sys.executable, "-m", "footprint", "watch", str(run("nothing")), "--every", "100ms", "-o", str(path), "-q"]
+    with subprocess.Popen(words, stdout=subprocess.DEVNULL) as watching:
+        end = time.monotonic() + 60
+        while (not path.exists() or b'"figures"' not in path.read_bytes()) and time.monotonic() < end:
+            time.sleep(0.02)
+        watching.send_signal(10)
+        while b'"taken":"signal"' not in path.read_bytes() and time.monotonic() < end:
+            time.sleep(0.02)
+        watching.send_signal(2)
+    assert watching.returncode == 0
+    assert "signal" in [one.moment for one in replay(path).taken]
+
+
+def test_a_cgroup_that_goes_ends_the_watch(capfd: pytest.CaptureFixture[str]) -> None:
+    from footprint.errors import AccessError
+    from footprint.process.cgroup import Launcher, make_group
+
+    try:
+        with make_group() as group, Launcher(group) as launcher:
+            (pid,) = launcher.start(["sleep", "0.5"])
+            with open(f"/proc/{pid}/cgroup", encoding="ascii") as text:
+                line = next(one for one in text if "memory" in one or one.startswith("0::/"))
+            launcher.__exit__()
+            code = main(["watch", "--cgroup", line.rstrip().split(":", 2)[2], "--every", "100ms", "--json"])
+    except AccessError as error:
+        pytest.skip(f"no memory cgroup can be made here: {error}")
+    assert code in {0, 3}
+    if code == 0:
+        assert json.loads(capfd.readouterr().out)["watch"]["process_count"] >= 1
+
+
+def test_the_watch_of_a_process_takes_little_of_a_processor(run: Callable[[str], int]) -> None:
+    pid = run("nothing")
+    before = resource.getrusage(resource.RUSAGE_SELF)
+    found = watch([pid], every_seconds=0.02, most_seconds=4)
+    after = resource.getrusage(resource.RUSAGE_SELF)
+    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    # What it says of itself is what the kernel says of it.
+    assert abs(found.own_cpu_ms / 1000 - spent) < 0.5 * spent + 0.05
