@@ -59,12 +59,13 @@ def write_file(path: StrPath, data: bytes, *, mode: int = 0o666) -> None:
 
 
 @contextmanager
-def whole_file(path: str, *, mode: int = 0o666) -> Iterator[IO[bytes]]:
+def whole_file(path: str, *, mode: int = 0o666, keeps_mode: bool = True) -> Iterator[IO[bytes]]:
     """Open a file for writing. What is written to it reaches `path` if all went well; otherwise nothing changes there.
 
     Args:
         path: Where to write.
         mode: The permissions of a new file, less those that the umask takes.
+        keeps_mode: Whether a file that is replaced keeps its permissions; else it gets these, at once.
 
     Raises:
         OSError: Where it cannot be written.
@@ -73,7 +74,7 @@ def whole_file(path: str, *, mode: int = 0o666) -> Iterator[IO[bytes]]:
         raise OSError(errno.EINVAL, "there is a NUL in the path")
     own = _own_descriptor(path)
     if own is None and _is_regular_or_new(path):
-        with _regular_file(path, mode) as file:
+        with _regular_file(path, mode, keeps_mode=keeps_mode) as file:
             yield file
         return
     held = io.BytesIO()
@@ -130,7 +131,7 @@ def _check_owner(file: os.stat_result, folder: os.stat_result) -> None:
 
 
 @contextmanager
-def _regular_file(path: str, mode: int) -> Iterator[IO[bytes]]:
+def _regular_file(path: str, mode: int, *, keeps_mode: bool) -> Iterator[IO[bytes]]:
     with ExitStack() as stack:
         is_dangling = os.path.islink(path) and not os.path.exists(path)
         old = _open_old(path, mode if is_dangling else None)
@@ -143,6 +144,8 @@ def _regular_file(path: str, mode: int) -> Iterator[IO[bytes]]:
         try:
             if old is not None:
                 _check_owner(os.fstat(old), os.fstat(folder))
+                if not keeps_mode:
+                    os.fchmod(old, mode)
             with _begin(folder, name, temporary, old, mode) as file:
                 yield file
                 file.flush()

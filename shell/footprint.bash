@@ -183,10 +183,10 @@ _footprint() {
             esac
             ;;
         capture)
-            options='-o --output --script --freeze -q --quiet --strict --limits --drop-privileges -h --help'
+            options='-o --output --script --freeze --together --longest-stop -q --quiet --strict --limits --drop-privileges -h --help'
             case $prev in
                 -o | --output) kind=file ;;
-                --limits) kind=none ;;
+                --longest-stop | --limits) kind=none ;;
             esac
             ;;
         explain)

@@ -373,7 +373,9 @@ complete -c footprint -n '__footprint_has_verb trend' -s h -l help -d 'Show the 
 
 complete -c footprint -n '__footprint_has_verb capture' -s o -l output -r -F -d 'Where to write; - is standard output.'
 complete -c footprint -n '__footprint_has_verb capture' -l script -d 'Print a shell script that captures on machines without footprint.'
-complete -c footprint -n '__footprint_has_verb capture' -l freeze -d 'Stop the processes while they are read.'
+complete -c footprint -n '__footprint_has_verb capture' -l freeze -d 'Stop each process while it is read.'
+complete -c footprint -n '__footprint_has_verb capture' -l together -d 'With --freeze: stop all of them at one moment.'
+complete -c footprint -n '__footprint_has_verb capture' -l longest-stop -x -d 'How long they may be stopped.'
 complete -c footprint -n '__footprint_has_verb capture' -s q -l quiet -d 'Print nothing if all went well.'
 complete -c footprint -n '__footprint_has_verb capture' -l strict -d 'Exit with 4 if notes say that the answer is partial.'
 complete -c footprint -n '__footprint_has_verb capture' -l limits -x -d 'Allow more work, such as bytes=4GiB,entries=5000000,seconds=3600; each may be absent.'

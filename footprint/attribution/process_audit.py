@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from footprint.attribution.cost_models import ForkParent, project_process
 from footprint.attribution.counters import MappingCounts, count_each
-from footprint.attribution.kernel import BUILT_IN, KernelConstants, kernel_costs
+from footprint.attribution.kernel import BUILT_IN, KernelConstants, KernelCost, kernel_costs
 from footprint.attribution.layout import lay_out
 from footprint.attribution.ledger import Files, KnownRows, ledger_rows
 from footprint.attribution.owned_range import OwnedRange
@@ -74,9 +74,7 @@ def audit_snapshot(  # noqa: PLR0913 # all but the first three have their name
         from footprint.attribution.page_maps import page_maps as map_pages  # noqa: PLC0415 # for a picture only
 
         page_maps = map_pages(parts, held, snapshot.pages, files, snapshot.page_bytes, presence)
-    totals = total_up(memory, held, kernel)
-    if totals.private.bytes is None and totals.mapped.bytes is None:
-        raise InputError(snapshot.source, "it has no counter that says what the process costs")
+    totals = _totals(snapshot, held, kernel)
     projection = project_process(
         totals,
         rows,
@@ -104,6 +102,13 @@ def audit_snapshot(  # noqa: PLR0913 # all but the first three have their name
         page_maps=page_maps,
         allocator=heap.account(parts, snapshot.pages or {}) if heap else None,
     )
+
+
+def _totals(snapshot: Snapshot, held: list[MappingCounts], kernel: Sequence[KernelCost]) -> Totals:
+    totals = total_up(snapshot.memory, held, kernel)
+    if totals.private.bytes is None and totals.mapped.bytes is None:
+        raise InputError(snapshot.source, "it has no counter that says what the process costs")
+    return totals
 
 
 def _cut(

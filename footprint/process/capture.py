@@ -31,14 +31,14 @@ import re
 import struct
 import zipfile
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import IO, Any, Final
+from typing import IO, Any, Final, NamedTuple
 
 from footprint.errors import AccessError, FootprintError, InputError, Note, UnsupportedError, UsageError
 from footprint.process.bounded_zip import MOST_TOTAL_BYTES, BoundedZip
 from footprint.process.descriptions import OpenFile, OpenFileKind, read_own_open_files
-from footprint.process.freezer import frozen
+from footprint.process.freezer import held
 from footprint.process.mapped_files import open_mapped_file
 from footprint.process.mappings import MemoryMap
 from footprint.process.maps_text import parse_maps, saved_rollup
@@ -55,7 +55,7 @@ from footprint.process.stat import parse_stat
 from footprint.process.status import parse_status
 from footprint.typed_json import Fields, parse_fields
 
-__all__ = ("Captured", "capture_processes", "read_capture")
+__all__ = ("Captured", "Freeze", "capture_processes", "read_capture")
 
 _MANIFEST: Final = "footprint-capture.json"
 _FORMAT: Final = "footprint-capture/1"
@@ -90,55 +90,56 @@ class Captured:
     notes: tuple[Note, ...]
 
 
+class Freeze(NamedTuple):
+    """How processes are stopped while they are read.
+
+    Attributes:
+        is_together: Whether all stand still at one moment; else one after the other.
+        longest_seconds: How long each may be stopped, or all together.
+    """
+
+    is_together: bool
+    longest_seconds: float
+
+
 def capture_processes(
-    pids: Sequence[int], file: IO[bytes], *, freeze: bool, version: str, build_id_of: BuildIdOf
+    pids: Sequence[int], file: IO[bytes], *, freeze: Freeze | None, version: str, build_id_of: BuildIdOf
 ) -> Captured:
     """Write a capture of live processes. Where one of several is not readable, a note says so.
 
     Args:
         pids: The process IDs.
         file: The file to write; after an error its contents are not a capture.
-        freeze: Stop all processes while they are read, to capture one moment; stopped processes stay stopped.
+        freeze: How processes are stopped while they are read; None to let them run. Stopped processes stay stopped.
         version: The version of footprint.
         build_id_of: Returns the build-id of a file from its bytes and name.
 
     Raises:
         AccessError: Where no process exists, or we may read none.
         UnsupportedError: Where no process has memory.
-        UsageError: Where they need more space than a capture has.
+        UsageError: Where they need more space than a capture has, or one is footprint itself and is to be stopped.
     """
     pids = tuple(dict.fromkeys(pids))
     notes: list[Note] = []
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         writer = _Writer(archive)
-        with ExitStack() as stack:
-            is_stopped_by_pid = _freeze_all(pids, stack, notes) if freeze else dict.fromkeys(pids)
-            open_files = read_own_open_files(pids)
-            for pid, is_still in is_stopped_by_pid.items():
-                try:
-                    recording = _record(pid, is_still)
-                except (AccessError, UnsupportedError) as error:
-                    _note_or_raise(error, pid, pids, notes)
-                    continue
-                writer.store(recording, _file_entries(recording.snapshot, build_id_of), open_files.get(pid, ()))
-                notes += recording.notes
+        open_files = read_own_open_files(pids)
+        for together in [pids] if freeze is None or freeze.is_together else [(pid,) for pid in pids]:
+            with held(together, freeze.longest_seconds) if freeze else nullcontext() as cause:
+                for pid in together:
+                    try:
+                        recording = _record(pid, cause)
+                    except (AccessError, UnsupportedError) as error:
+                        _note_or_raise(error, pid, pids, notes)
+                        continue
+                    writer.store(recording, _file_entries(recording.snapshot, build_id_of), open_files.get(pid, ()))
+                    notes += recording.notes
         if not writer.entries:
             raise AccessError(notes[0].subject, f"no process could be read: {notes[0].detail}")
         writer.entries[0]["notes"] += _told([one for one in notes if one.slug == "process-not-read"])
         writer.finish(version)
     written = tuple(entry["pid"] for entry in writer.entries)
     return Captured(written, writer.mapping_count, file.tell(), tuple(notes))
-
-
-def _freeze_all(pids: Sequence[int], stack: ExitStack, notes: list[Note]) -> dict[int, bool | None]:
-    """Stop processes until the stack unwinds; return for each PID whether all its threads have stopped."""
-    is_stopped_by_pid: dict[int, bool | None] = {}
-    for pid in pids:
-        try:
-            is_stopped_by_pid[pid] = stack.enter_context(frozen(pid))
-        except AccessError as error:
-            _note_or_raise(error, pid, pids, notes)
-    return is_stopped_by_pid
 
 
 def _note_or_raise(error: FootprintError, pid: int, pids: Sequence[int], notes: list[Note]) -> None:
@@ -158,21 +159,25 @@ class _Recording:
     notes: tuple[Note, ...]
 
 
-def _record(pid: int, is_still: bool | None) -> _Recording:  # noqa: FBT001 # three values
-    """Read a process; `is_still` is None where we did not stop it, and False where stopping it failed."""
+def _record(pid: int, cause: Callable[[int], str | None] | None) -> _Recording:
+    """Read a process; `cause` says why it does not stand still, and is None where we did not stop it."""
     source = f"pid {pid}"
     pieces: dict[str, list[bytes]] = {}
+    is_moving = cause is None or cause(pid) is not None
     with process_folder(pid) as folder:
-        before = b"" if is_still else read_whole(folder, "maps", source)
+        before = read_whole(folder, "maps", source) if is_moving else b""
         snapshot = read_process(pid, lambda name, piece: pieces.setdefault(name, []).append(piece))
-        after = b"" if is_still else read_whole(folder, "maps", source)
+        after = read_whole(folder, "maps", source) if is_moving else b""
         # The directory is still readable, so the PID was that of this process all the time.
         stat = parse_stat(read_whole(folder, "stat", source))
     texts = {name: b"".join(parts) for name, parts in pieces.items()}
     notes = [*snapshot.notes, *_differences(before, after, source)]
-    if is_still is False:
-        notes.append(Note("not-frozen", source, "it did not stop within some seconds, and was read while it ran"))
-    return _Recording(snapshot, texts, stat.start_ticks if stat else 0, is_still is True, tuple(notes))
+    told = cause(pid) if cause else None
+    if told is not None:
+        notes.append(Note("not-frozen", source, f"{told}: it was read while it ran"))
+    return _Recording(
+        snapshot, texts, stat.start_ticks if stat else 0, cause is not None and told is None, tuple(notes)
+    )
 
 
 def _differences(before: bytes, after: bytes, source: str) -> list[Note]:

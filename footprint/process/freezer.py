@@ -1,111 +1,168 @@
-"""Stopping a process while it is read, and continuing it afterwards, also after an error.
+"""Holding processes while they are read. However footprint ends, SIGKILL included, they run on.
 
-Source: signal(7), pidfd_open(2).
+A child of footprint traces them. When it ends, the kernel lets all that it traces run on, with the signals that came
+meanwhile. It ends when footprint says so or is gone, and after the longest time. Parents and shells of the processes
+see no stop. A process that a signal has stopped (SIGSTOP) is not touched.
+
+Source: ptrace(2), PTRACE_SEIZE; exit_ptrace in kernel/ptrace.c.
 """
 
+import json
 import os
+import re
+import select
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Final
 
-from footprint.errors import AccessError, UsageError
-from footprint.process.stat import stands_still
+from footprint.errors import UsageError
+from footprint.process.launch.stops import interrupt
+from footprint.process.stat import read_stat, stands_still
 
-__all__ = ("frozen",)
+__all__ = ("held",)
 
-_PATIENCE_SECONDS: Final = 5.0
-# Signals that would end or stop footprint while it holds a process. SIGKILL and SIGSTOP cannot be blocked.
+_POLL_SECONDS: Final = 0.001
+_REAP_SECONDS: Final = 0.02
+_WALL: Final = 0x40000000  # __WALL: threads, too
+# Signals that would end or stop footprint, or the child, while processes are held. SIGKILL and SIGSTOP cannot be
+# blocked.
 _BLOCKED: Final = frozenset(
     {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU}
 )
 
 
 @contextmanager
-def frozen(pid: int) -> Iterator[bool]:
-    """Stop a process with SIGSTOP, and continue it at the end; a process that was already stopped stays stopped.
+def held(pids: Sequence[int], longest_seconds: float) -> Iterator[Callable[[int], str | None]]:
+    """Hold processes, all at one moment, and let them run on at the end, or after the longest time.
 
-    Signals that would end footprint in between are blocked until the process runs again.
+    Signals that would end footprint in between are blocked until the processes run again.
+
+    Args:
+        pids: The processes. Those that have ended, and kernel threads, are left out.
+        longest_seconds: How long they may be held.
 
     Returns:
-        Whether all its threads have stopped: a thread that waits in the kernel can take longer than we wait.
+        A function that returns why a process has not stood still up to now, or None if it has.
 
     Raises:
-        AccessError: Where the process does not exist, or we may not stop it.
-        UsageError: Where the process is footprint itself.
+        OSError: Where no child can be started.
+        UsageError: Where a process is footprint itself.
     """
-    if pid == os.getpid():
+    if os.getpid() in pids:
         raise UsageError("footprint cannot stop its own process")
-    source = f"pid {pid}"
+    moving = [pid for pid in pids if _has_memory(pid) and not stands_still(pid)]
+    if not moving:
+        yield lambda _: None
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _BLOCKED)
     try:
-        handle = _Handle(pid)
-    except OSError as error:
-        raise AccessError(source, "no such process") from error
-    with handle:
-        if stands_still(pid) or not _has_memory(pid):
-            yield True
-            return
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, _BLOCKED)
+        holder, control, causes = _start_holder(moving, longest_seconds)
+
+        def cause(pid: int) -> str | None:
+            if pid not in moving or pid in causes:
+                return causes.get(pid)
+            return f"it was held for {longest_seconds:g} s, the longest stop" if _has_ended(holder) else None
+
         try:
-            try:
-                handle.send(signal.SIGSTOP)
-            except PermissionError as error:
-                cause = "permission denied: only its own user or root (CAP_KILL) may stop it"
-                raise AccessError(source, cause) from error
-            except ProcessLookupError as error:
-                raise AccessError(source, "the process ended before it was read") from error
-            try:
-                yield _wait_until_still(pid)
-            finally:
-                with suppress(ProcessLookupError):
-                    handle.send(signal.SIGCONT)
+            yield cause
         finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            os.close(control)
+            with suppress(ChildProcessError):
+                os.waitpid(holder, 0)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-class _Handle:
-    """Sends signals to one process. With pidfd (Linux 5.3) a later process with the same PID is never hit."""
+def _start_holder(pids: Sequence[int], longest_seconds: float) -> tuple[int, int, dict[int, str]]:
+    """Start the child. Return its PID, the descriptor that ends it when closed, and why processes did not stop."""
+    told, telling = os.pipe()
+    ending, control = os.pipe()
+    holder = os.fork()
+    if holder == 0:
+        # Nothing of what footprint has open may be written or cleaned up here.
+        with suppress(BaseException):
+            os.close(control)
+            _hold(pids, time.monotonic() + longest_seconds, telling, ending)
+        os._exit(0)
+    os.close(telling)
+    os.close(ending)
+    with open(told, "rb") as file:
+        text = file.read()
+    causes = {} if text else dict.fromkeys(map(str, pids), "the process that held it was killed")
+    return holder, control, {int(pid): cause for pid, cause in (json.loads(text) if text else causes).items()}
 
-    def __init__(self, pid: int) -> None:
-        self._pid = pid
-        self._descriptor: int | None
+
+def _has_ended(child: int) -> bool:
+    try:
+        return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:
+        # The program that footprint is a library of waits for all children.
+        return True
+
+
+def _hold(pids: Sequence[int], until: float, telling: int, ending: int) -> None:
+    """Stop processes, tell which could not be stopped, and wait. When this process ends, they run on."""
+    causes: dict[int, str] = {}
+    moving = set(pids)
+    while moving and time.monotonic() < until and not select.select([ending], [], [], 0)[0]:
+        moving -= {pid for pid in moving if _is_settled(pid, causes)}
+        if moving:
+            time.sleep(_POLL_SECONDS)
+    causes.update(dict.fromkeys(moving, "it did not stop in time"))
+    with open(telling, "wb") as file:
+        file.write(json.dumps(causes).encode())
+    while time.monotonic() < until and not select.select([ending], [], [], _REAP_SECONDS)[0]:
+        # The parent of a process that is killed meanwhile learns of it only then.
+        with suppress(ChildProcessError):
+            while os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | _WALL):
+                pass
+
+
+def _is_settled(pid: int, causes: dict[int, str]) -> bool:
+    """Interrupt the threads that run; return whether none does, or the kernel does not allow it."""
+    threads = _threads(pid)
+    moving = [thread for thread in threads if _is_moving(pid, thread)]
+    for thread in moving:
         try:
-            self._descriptor = os.pidfd_open(pid)
-        except ProcessLookupError:
-            raise
-        except (AttributeError, OSError):
-            # An older kernel, or a system call filter.
-            self._descriptor = None
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, *_: object) -> None:
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-
-    def send(self, number: signal.Signals) -> None:
-        if self._descriptor is None:
-            os.kill(self._pid, number)
-        else:
-            signal.pidfd_send_signal(self._descriptor, number)
+            interrupt(thread)
+        except OSError as error:
+            if _is_moving(pid, thread):
+                causes[pid] = _refusal(pid, error)
+                return True
+    # The last one that ran may have begun another one.
+    return not moving and _threads(pid) == threads
 
 
-def _wait_until_still(pid: int) -> bool:
-    """Wait until every thread has stopped; return False where that takes too long."""
-    end = time.monotonic() + _PATIENCE_SECONDS
-    while not stands_still(pid):
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.001)
-    return True
+def _threads(pid: int) -> set[int]:
+    try:
+        return set(map(int, os.listdir(f"/proc/{pid}/task")))
+    except (FileNotFoundError, ProcessLookupError):
+        return set()
+
+
+def _is_moving(pid: int, thread: int) -> bool:
+    stat = read_stat(pid, thread)
+    return stat is not None and not stat.is_still and not stat.is_dead
+
+
+def _refusal(pid: int, error: OSError) -> str:
+    """Return why the kernel lets us not trace a process."""
+    tracer = re.search(rb"\nTracerPid:\t([1-9][0-9]*)\n", _status(pid))
+    if tracer:
+        return f"process {tracer[1].decode()} traces it, such as a debugger"
+    return f"the kernel does not let us hold it ({error.strerror}): root may (CAP_SYS_PTRACE)"
 
 
 def _has_memory(pid: int) -> bool:
-    """Return whether it is an ordinary process: kernel threads ignore signals."""
+    """Return whether it is an ordinary process: kernel threads cannot be traced."""
+    return b"\nVmSize:" in _status(pid)
+
+
+def _status(pid: int) -> bytes:
     try:
         with open(f"/proc/{pid}/status", "rb") as status:
-            return b"\nVmSize:" in status.read()
+            return status.read()
     except OSError:
-        return False
+        return b""

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 import footprint
-from footprint.errors import AccessError, UnsupportedError, UsageError
+from footprint.errors import AccessError, Note, UnsupportedError, UsageError
 from footprint.model.audit import Audit
 from footprint.model.row import Attribution
 from footprint.process import Snapshot, read_process
@@ -219,8 +219,8 @@ def test_a_frozen_process_stands_still_while_it_is_read_and_runs_on_afterwards(
 
     monkeypatch.setattr("footprint.process.capture.read_process", reading)
     capture(child.pid, output=str(tmp_path / "file.capture"), freeze=True)
-    assert seen == [{"T"}]
-    assert "R" in states(child.pid)
+    assert seen == [{"t"}]
+    wait_until(lambda: "R" in states(child.pid), "its threads to spin on")
     manifest = json.loads(members(tmp_path / "file.capture")["footprint-capture.json"])
     assert [process["is_frozen"] for process in manifest["processes"]] == [True]
 
@@ -232,17 +232,174 @@ def members(path: Path) -> dict[str, bytes]:
         return {name: archive.read(name) for name in archive.namelist()}
 
 
+@pytest.mark.parametrize(("together", "held"), [(False, [1, 1, 1]), (True, [3, 3, 3])])
+def test_processes_are_stopped_one_after_the_other_or_all_together(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held: list[int], *, together: bool
+) -> None:
+    pids = [resting(start("sleep", "3600").pid) for _ in range(3)]
+    seen = []
+
+    def reading(pid: int, *words: object) -> Snapshot:
+        assert states(pid) == {"t"}
+        seen.append(sum(states(one) == {"t"} for one in pids))
+        return read_process(pid, *words)  # type: ignore[arg-type] # as it was called
+
+    monkeypatch.setattr("footprint.process.capture.read_process", reading)
+    capture(*pids, output=str(tmp_path / "file.capture"), freeze=True, together=together)
+    assert seen == held
+
+
 def test_a_process_that_was_stopped_before_stays_so(sleeper: int, tmp_path: Path) -> None:
     stop(sleeper)
     capture(sleeper, output=str(tmp_path / "file.capture"), freeze=True)
     assert states(sleeper) == {"T"}
 
 
-def test_after_an_error_every_process_runs_on(start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+KILLED = """
+import os, signal, sys, footprint, footprint.process.capture as module
+path, how, *pids = sys.argv[1:]
+count = 0
+def reading(pid, *words, read=module.read_process):
+    global count
+    count += 1
+    if count == (len(pids) + 1) // 2:
+        print("reading", flush=True)
+        sys.stdin.readline()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return read(pid, *words)
+module.read_process = reading
+footprint.capture(*map(int, pids), output=path, freeze=True, together=how == "together", longest_stop_seconds=60)
+"""
+
+
+@pytest.fixture
+def killed_while_it_holds(tmp_path: Path) -> Callable[..., None]:
+    """Return a function that kills a capture (SIGKILL) in the middle, after something is done meanwhile."""
+
+    def run(pids: list[int], how: str, meanwhile: Callable[[], object]) -> None:
+        command = [sys.executable, "-c", KILLED, str(tmp_path / "file.capture"), how, *map(str, pids)]
+        with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+            assert child.stdin is not None
+            assert child.stdout is not None
+            assert child.stdout.readline() == b"reading\n"
+            meanwhile()
+            child.stdin.close()
+            assert child.wait() == -signal.SIGKILL
+
+    return run
+
+
+@pytest.mark.parametrize("how", ["together", "one by one"])
+def test_where_footprint_is_killed_two_hundred_processes_run_on(
+    start: Start, killed_while_it_holds: Callable[..., None], how: str
+) -> None:
+    code = (
+        "import os\n"
+        "for _ in range(199): print(os.posix_spawnp('sleep', ['sleep', '600'], os.environ), flush=True)\n"
+        "input()"
+    )
+    parent = start_python(start, code)
+    assert parent.stdout is not None
+    pids = [parent.pid, *(int(parent.stdout.readline()) for _ in range(199))]
+    try:
+        wait_until(lambda: all(states(pid) == {"S"} for pid in pids), "all to sleep")
+        held: list[int] = []
+        killed_while_it_holds(pids, how, lambda: held.extend(pid for pid in pids if states(pid) == {"t"}))
+        assert len(held) == (200 if how == "together" else 1)
+        wait_until(lambda: all(states(pid) == {"S"} for pid in pids), "all to run on")
+    finally:
+        for pid in pids[1:]:
+            os.kill(pid, signal.SIGKILL)
+
+
+def test_where_footprint_is_killed_the_signals_that_came_meanwhile_arrive(
+    start: Start, killed_while_it_holds: Callable[..., None]
+) -> None:
+    code = (
+        "import signal\n"
+        "signal.signal(signal.SIGUSR1, lambda *_: print('got it', flush=True))\n"
+        "print('set', flush=True); input()"
+    )
+    child = start_python(start, code)
+    assert child.stdout is not None
+    assert child.stdout.readline() == b"set\n"
+    killed_while_it_holds([child.pid], "together", lambda: child.send_signal(signal.SIGUSR1))
+    assert child.stdout.readline() == b"got it\n"
+
+
+def test_where_footprint_is_killed_threads_run_on_and_a_stopped_process_stays_stopped(
+    start: Start, sleeper: int, killed_while_it_holds: Callable[..., None]
+) -> None:
+    child = start_python(start, SPINNING)
+    wait_until(lambda: len(os.listdir(f"/proc/{child.pid}/task")) == 4, "its threads to spin")
+    stop(sleeper)
+    seen: list[set[str]] = []
+    killed_while_it_holds([child.pid, sleeper], "together", lambda: seen.append(states(child.pid)))
+    assert seen == [{"t"}]
+    wait_until(lambda: "R" in states(child.pid) and "t" not in states(child.pid), "its threads to spin on")
+    assert states(sleeper) == {"T"}
+
+
+def test_a_process_is_stopped_no_longer_than_asked_for(
+    sleeper: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def reading(pid: int, *words: object) -> Snapshot:
+        found = read_process(pid, *words)  # type: ignore[arg-type] # as it was called
+        wait_until(lambda: states(pid) == {"S"}, "it to run on while it is read")
+        return found
+
+    monkeypatch.setattr("footprint.process.capture.read_process", reading)
+    done = capture(sleeper, output=str(tmp_path / "file.capture"), freeze=True, longest_stop_seconds=0.3)
+    assert [note for note in done.notes if note.slug == "not-frozen"] == [
+        Note("not-frozen", f"pid {sleeper}", "it was held for 0.3 s, the longest stop: it was read while it ran")
+    ]
+    manifest = json.loads(members(tmp_path / "file.capture")["footprint-capture.json"])
+    assert [process["is_frozen"] for process in manifest["processes"]] == [False]
+
+
+def test_a_process_that_a_debugger_traces_is_read_as_it_goes_on_and_that_is_noted(sleeper: int, tmp_path: Path) -> None:
+    code = (
+        "import sys, time; from footprint.process.launch import stops\n"
+        "pid = int(sys.argv[1]); stops.interrupt(pid)\n"
+        "while open(f'/proc/{pid}/stat').read().split()[2] != 't': time.sleep(0.01)\n"
+        "stops.cont(pid); print('traced', flush=True); input()\n"
+    )
+    command = [sys.executable, "-c", code, str(sleeper)]
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as tracer:
+        assert tracer.stdout is not None
+        assert tracer.stdout.readline() == b"traced\n"
+        wait_until(lambda: states(sleeper) == {"S"}, "it to run on")
+        done = capture(sleeper, output=str(tmp_path / "file.capture"), freeze=True)
+        detail = f"process {tracer.pid} traces it, such as a debugger: it was read while it ran"
+        assert done.notes == (Note("not-frozen", f"pid {sleeper}", detail),)
+        tracer.kill()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"together": True},
+        {"freeze": True, "longest_stop_seconds": 0},
+        {"freeze": True, "longest_stop_seconds": float("nan")},
+        {"freeze": True, "longest_stop_seconds": 3601},
+    ],
+)
+def test_a_stop_without_end_or_without_freeze_is_wrong_use(
+    sleeper: int, tmp_path: Path, options: dict[str, float]
+) -> None:
+    with pytest.raises(UsageError, match=r"only with freeze|the longest stop must be"):
+        capture(sleeper, output=str(tmp_path / "file.capture"), **options)  # type: ignore[arg-type] # the cases
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_after_an_error_every_process_runs_on(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, together: bool
+) -> None:
     pids = [resting(start("sleep", "3600").pid) for _ in range(2)]
     monkeypatch.setattr("footprint.process.capture.parse_stat", lambda _: 1 // 0)
     with pytest.raises(ZeroDivisionError):
-        capture(*pids, output=str(tmp_path / "file.capture"), freeze=True)
+        capture(*pids, output=str(tmp_path / "file.capture"), freeze=True, together=together)
     wait_until(lambda: all(states(pid) == {"S"} for pid in pids), "both to run on")
     assert list(tmp_path.iterdir()) == []
 
@@ -288,9 +445,8 @@ def test_footprint_does_not_stop_itself(tmp_path: Path) -> None:
 def test_a_process_that_does_not_stop_is_read_as_it_goes_on_and_that_is_noted(
     sleeper: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("footprint.process.freezer._PATIENCE_SECONDS", 0.0)
-    monkeypatch.setattr("footprint.process.freezer.stands_still", lambda _: False)
-    done = capture(sleeper, output=str(tmp_path / "file.capture"), freeze=True)
+    monkeypatch.setattr("footprint.process.freezer._is_moving", lambda *_: True)
+    done = capture(sleeper, output=str(tmp_path / "file.capture"), freeze=True, longest_stop_seconds=0.1)
     assert [note.slug for note in done.notes] == ["not-frozen"]
     assert [note.slug for note in footprint.audit(str(tmp_path / "file.capture")).notes] == ["not-frozen"]
 
@@ -512,7 +668,7 @@ def test_an_ordinary_user_captures_its_own_processes_and_no_others(open_folder: 
     assert state in "RSD"
     assert errors == [
         f"pid {other}: permission denied: only its own user or root (CAP_SYS_PTRACE) may read its memory",
-        f"pid {other}: permission denied: only its own user or root (CAP_KILL) may stop it",
+        f"pid {other}: permission denied: only its own user or root (CAP_SYS_PTRACE) may read its memory",
     ]
     assert files == ["file.capture"]
 

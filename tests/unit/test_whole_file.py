@@ -62,6 +62,17 @@ def test_a_file_keeps_its_mode_but_for_setuid(mode: int, expected: int, tmp_path
     assert stat.S_IMODE(path.stat().st_mode) == expected
 
 
+def test_a_file_for_its_owner_alone_is_narrowed_before_it_holds_anything(tmp_path: Path) -> None:
+    path = tmp_path / "answer"
+    path.write_bytes(b"old")
+    path.chmod(0o666)
+    with whole_file(str(path), mode=0o600, keeps_mode=False) as file:
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        file.write(b"secret")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert path.read_bytes() == b"secret"
+
+
 @pytest.mark.skipif(not IS_ROOT, reason="only root may change owners")
 def test_a_file_keeps_its_owner_and_group(tmp_path: Path) -> None:
     path = tmp_path / "answer"

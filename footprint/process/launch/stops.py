@@ -17,6 +17,7 @@ __all__ = (
     "detach",
     "event_message",
     "follow",
+    "interrupt",
     "is_tracer",
     "listen",
     "seize",
@@ -36,6 +37,7 @@ _DETACH: Final = 17
 _SETOPTIONS: Final = 0x4200
 _GETEVENTMSG: Final = 0x4201
 _SEIZE: Final = 0x4206
+_INTERRUPT: Final = 0x4207
 _LISTEN: Final = 0x4208
 _OPTIONS: Final = 1 << EVENT_CLONE | 1 << EVENT_EXEC | 1 << EVENT_EXIT | 1 << 20  # PTRACE_O_EXITKILL
 _TRACERS: Final = frozenset({"gdb", "gdbserver", "lldb", "lldb-server", "ltrace", "rr", "strace"})
@@ -49,6 +51,20 @@ def seize(task: int, *, follows: bool) -> None:
         OSError: Where the kernel does not allow it.
     """
     ptrace(_SEIZE, task, _OPTIONS | (_FOLLOWING if follows else 0))
+
+
+def interrupt(task: int) -> None:
+    """Stop a thread, which is traced from then on; without options, so that it outlives its tracer.
+
+    Raises:
+        OSError: Where the kernel does not allow it, or the thread has ended.
+    """
+    try:
+        ptrace(_INTERRUPT, task)
+    except ProcessLookupError:
+        # It is not traced by us.
+        ptrace(_SEIZE, task)
+        ptrace(_INTERRUPT, task)
 
 
 def follow(task: int, *, follows: bool) -> None:

@@ -6,20 +6,29 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.resources import files
-from typing import IO
+from typing import IO, Final
 
 import footprint.process
 from footprint import __version__
 from footprint.errors import AccessError, UsageError
 from footprint.files import StrPath
-from footprint.process.capture import Captured, capture_processes
+from footprint.process.capture import Captured, Freeze, capture_processes
 from footprint.sources.process_files import build_id_of
+from footprint.verbs.capture import LONGEST_STOP_SECONDS
 from footprint.whole_file import whole_file
 
 __all__ = ("capture", "capture_script")
 
+_MOST_STOP_SECONDS: Final = 3600
 
-def capture(*pids: int, output: StrPath, freeze: bool = False) -> Captured:
+
+def capture(
+    *pids: int,
+    output: StrPath,
+    freeze: bool = False,
+    together: bool = False,
+    longest_stop_seconds: float = LONGEST_STOP_SECONDS,
+) -> Captured:
     """Write what the kernel says of processes into one file, which every verb takes as its target.
 
     Of several processes those that cannot be read become notes. Only its owner may read the file, since it may hold
@@ -28,21 +37,28 @@ def capture(*pids: int, output: StrPath, freeze: bool = False) -> Captured:
     Args:
         pids: Their numbers.
         output: Where to write, whole or not at all; `-` is standard output.
-        freeze: Stop all of them (SIGSTOP) while they are read, and let those run on that ran before.
+        freeze: Stop each of them while it is read (ptrace). They run on however footprint ends.
+        together: With `freeze`: stop all of them at one moment, until the last one has been read.
+        longest_stop_seconds: How long they may be stopped; what is read later gets a note.
 
     Raises:
         AccessError: If none of them exists or may be read, or the file cannot be written.
         UnsupportedError: If the only one is a kernel thread or a zombie, which have no memory.
-        UsageError: If no process is named, or footprint would stop itself.
+        UsageError: If no process is named, footprint would stop itself, or options contradict each other.
     """
+    if together and not freeze:
+        raise UsageError("stop them together only with freeze")
+    if not 0 < longest_stop_seconds <= _MOST_STOP_SECONDS:
+        raise UsageError(f"the longest stop must be above 0 and at most {_MOST_STOP_SECONDS} seconds")
     if not pids:
         raise UsageError("name at least one process")
     for pid in pids:
         if not 0 < pid < 1 << 31:
             raise UsageError(f"{pid} is not a process ID")
+    stop = Freeze(together, longest_stop_seconds) if freeze else None
     try:
         with _opened(os.fspath(output)) as file:
-            return capture_processes(pids, file, freeze=freeze, version=__version__, build_id_of=build_id_of)
+            return capture_processes(pids, file, freeze=stop, version=__version__, build_id_of=build_id_of)
     except BrokenPipeError:
         raise
     except OSError as error:
@@ -58,7 +74,7 @@ def capture_script() -> str:
 def _opened(output: str) -> Iterator[IO[bytes]]:
     """Open a file to write to; it becomes the output if all goes well."""
     if output != "-":
-        with whole_file(output, mode=0o600) as file:
+        with whole_file(output, mode=0o600, keeps_mode=False) as file:
             yield file
         return
     if sys.stdout is not None and sys.stdout.isatty():

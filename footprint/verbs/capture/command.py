@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from footprint.verbs import options
+from footprint.verbs.capture import LONGEST_STOP_SECONDS
 
 __all__ = ("capture",)
 
@@ -19,7 +20,13 @@ def capture(
     script: Annotated[
         bool, typer.Option("--script", help="Print a shell script that captures on machines without footprint.")
     ] = False,
-    freeze: Annotated[bool, typer.Option("--freeze", help="Stop the processes while they are read.")] = False,
+    freeze: Annotated[bool, typer.Option("--freeze", help="Stop each process while it is read.")] = False,
+    together: Annotated[
+        bool, typer.Option("--together", help="With --freeze: stop all of them at one moment.")
+    ] = False,
+    longest_stop: Annotated[
+        float, typer.Option("--longest-stop", help="How long they may be stopped.", metavar="SECONDS")
+    ] = LONGEST_STOP_SECONDS,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print nothing if all went well.")] = False,
     strict: options.Strict = False,
 ) -> None:
@@ -30,7 +37,7 @@ def capture(
 
     \b
     footprint capture 4711 -o web.capture
-    footprint capture $(pgrep nginx) --freeze -o nginx.capture
+    footprint capture $(pgrep nginx) --freeze --together -o nginx.capture
     footprint capture --script | kubectl exec -i web-0 -- sh -s -- -t 1 > web.capture
     """
     from footprint.errors import UsageError
@@ -41,7 +48,7 @@ def capture(
     from footprint.verbs.output import emit, exit_code
 
     if script:
-        if pids or freeze:
+        if pids or freeze or together:
             raise UsageError("--script captures nothing now: name the processes when the script runs")
         emit(capture_script(), output or "-")
         return
@@ -49,7 +56,7 @@ def capture(
         raise UsageError("name at least one process")
     if output is None:
         raise UsageError("name the file to write with -o; -o - is standard output")
-    done = capture_processes(*pids, output=output, freeze=freeze)
+    done = capture_processes(*pids, output=output, freeze=freeze, together=together, longest_stop_seconds=longest_stop)
     for note in done.notes:
         typer.echo(printable(f"footprint: {note.slug}: {note.subject}: {note.detail}"), err=True)
     if not quiet:
