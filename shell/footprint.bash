@@ -31,11 +31,11 @@ _footprint() {
             values='audit run watch whatif symbols libraries duplicates maps heap project diff check init record trend capture explain doctor'
             ;;
         audit)
-            options='-n --count --all --findings --heap --heap-at --alloc-fn --binary --by --top --fail-on --pid --root --page-size --tree --name --cgroup --unit --container --debug-dir --debuginfod --no-debug-files --reproducible --html -o --output --format --table --json --color -q --quiet -v --verbose --strict --limits --drop-privileges -h --help'
+            options='-n --count --all --findings --heap --heap-at --alloc-fn --binary --by --top --fail-on --pid --root --page-size --prefix-map --components --tree --name --cgroup --unit --container --debug-dir --debuginfod --no-debug-files --reproducible --html -o --output --format --table --json --color -q --quiet -v --verbose --strict --limits --drop-privileges -h --help'
             case $prev in
-                -n | --count | --heap-at | --alloc-fn | --top | --fail-on | --pid | --page-size | --tree | --name | --cgroup | --unit | --container | --table | --limits) kind=none ;;
-                --heap | --binary | --html | -o | --output) kind=file ;;
-                --by) kind=none values='owner kind section symbol' ;;
+                -n | --count | --heap-at | --alloc-fn | --top | --fail-on | --pid | --page-size | --prefix-map | --tree | --name | --cgroup | --unit | --container | --table | --limits) kind=none ;;
+                --heap | --binary | --components | --html | -o | --output) kind=file ;;
+                --by) kind=none values='owner kind section symbol file dir component' ;;
                 --root | --debug-dir) kind=folder ;;
                 --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof dot html' ;;
                 --color) kind=none values='auto always never' ;;
@@ -46,7 +46,7 @@ _footprint() {
             case $prev in
                 --when | --when-output | --timeout | --starts | --massif-timeout | --expect-exit | --allow | -n | --count | --top | --table | --limits) kind=none ;;
                 --massif-out | --html | -o | --output) kind=file ;;
-                --by) kind=none values='owner kind section symbol' ;;
+                --by) kind=none values='owner kind section symbol file dir component' ;;
                 --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof dot html' ;;
                 --color) kind=none values='auto always never' ;;
             esac
@@ -70,12 +70,12 @@ _footprint() {
             esac
             ;;
         symbols)
-            options='--map --by --kind --local --global --min-size --name --source --sort --top --debug-dir --debuginfod --no-debug-files --html -o --output --format --table --json --color -q --quiet -v --verbose --strict --limits --drop-privileges -h --help'
+            options='--map --by --kind --local --global --min-size --name --source --sort --top --prefix-map --components --debug-dir --debuginfod --no-debug-files --html -o --output --format --table --json --color -q --quiet -v --verbose --strict --limits --drop-privileges -h --help'
             case $prev in
-                --map | --html | -o | --output) kind=file ;;
-                --by) kind=none values='symbol file section' ;;
+                --map | --components | --html | -o | --output) kind=file ;;
+                --by) kind=none values='symbol file dir component section' ;;
                 --kind) kind=none values='data bss relro tls' ;;
-                --min-size | --name | --top | --table | --limits) kind=none ;;
+                --min-size | --name | --top | --prefix-map | --table | --limits) kind=none ;;
                 --sort) kind=none values='size address name' ;;
                 --debug-dir) kind=folder ;;
                 --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof dot html' ;;

@@ -8,7 +8,7 @@ has none.
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import StrEnum
 from functools import cached_property
 from typing import Final, NamedTuple
@@ -24,7 +24,7 @@ from footprint.errors import InputError, Note
 from footprint.ranges import Gap, Partition, Piece, partition
 from footprint.units import counted
 
-__all__ = ("ByteOrigin", "Lack", "OriginShare", "Origins", "SectionOrigins")
+__all__ = ("ByteOrigin", "Lack", "OriginShare", "Origins", "PathOf", "SectionOrigins")
 
 _FILLS: Final = frozenset({"*fill*", "** fill", "** zero fill"})
 # The objects that GCC and LLVM make of many while linking: cc1.ltrans0.ltrans.o, lto.tmp, program.lto.1.o.
@@ -59,7 +59,7 @@ class ByteOrigin(NamedTuple):
     Attributes:
         object: The object or archive, as the linker or the user named it.
         member: The member of the archive.
-        unit: The source file, without folders.
+        unit: The source file, without folders; with them where debug information names it.
         cause: Why no origin is known: a value of `Lack` or `ResidueCause`; else "".
     """
 
@@ -75,6 +75,8 @@ class ByteOrigin(NamedTuple):
             return self.object if self.member is None else f"{self.object}({self.member})"
         return f"[{self.cause}]" if self.unit is None else self.unit
 
+
+PathOf = Callable[[SectionContents, Symbol], str | None]
 
 _NOT_SELECTED: Final = ByteOrigin(cause=Lack.NOT_SELECTED)
 
@@ -118,6 +120,7 @@ class Origins:
         contents: Its contents.
         itself: The name of the file, and the name of the member where the file is a member of an archive.
         linker_map: The map of its link, or None.
+        path_of: Returns the source file that declares a variable, or None; None to ask the symbol table alone.
 
     Attributes:
         contents: The contents, or the selected part of them.
@@ -125,9 +128,15 @@ class Origins:
     """
 
     def __init__(
-        self, image: Image, contents: Contents, itself: tuple[str, str | None], linker_map: LinkerMap | None = None
+        self,
+        image: Image,
+        contents: Contents,
+        itself: tuple[str, str | None],
+        linker_map: LinkerMap | None = None,
+        path_of: PathOf | None = None,
     ) -> None:
         self.contents = contents
+        self._path_of = path_of
         self.linker_map = linker_map
         self._is_filtered = False
         self._image = image
@@ -135,7 +144,7 @@ class Origins:
 
     def selected(self, selection: Selection) -> "Origins":
         """Return the origins of the selected sections and variables."""
-        chosen = Origins(self._image, selection.of(self.contents), self._itself, self.linker_map)
+        chosen = Origins(self._image, selection.of(self.contents), self._itself, self.linker_map, self._path_of)
         chosen._is_filtered = self._is_filtered or selection.is_of_variables
         return chosen
 
@@ -147,7 +156,7 @@ class Origins:
             for placed in self.linker_map.sections:
                 by_output.setdefault(placed.output_section, []).append(placed)
             cut = [self._cut_by_map(one, by_output.get(one.section.name, [])) for one in self.contents.sections]
-        elif self._image.is_relocatable:
+        elif self._image.is_relocatable and self._path_of is None:
             cut = [_whole(one, ByteOrigin(*self._itself)) for one in self.contents.sections]
         else:
             cut = [self._cut_by_symbols(one) for one in self.contents.sections]
@@ -229,6 +238,8 @@ class Origins:
         return Partition(0, one.size_bytes, tuple(pieces))
 
     def _unit(self, one: SectionContents, variable: Symbol) -> str | None:
+        if self._path_of is not None and (path := self._path_of(one, variable)) is not None:
+            return path
         only, units = self._units
         if only is not None or variable.name in _OF_LINKER:
             return only

@@ -1,11 +1,13 @@
-"""Find the lines of the keys of a TOML file: the standard library does not return them."""
+"""Read TOML, and find the lines of its keys: the standard library does not return them."""
 
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
+from typing import Any, Final
 
-__all__ = ("has_deep_key", "key_lines")
+from footprint.errors import InputError
+
+__all__ = ("has_deep_key", "key_lines", "read_toml")
 
 Path = tuple[str, ...]
 
@@ -22,6 +24,22 @@ _TOKEN: Final = re.compile(
 
 _MOST_PARTS: Final = 64
 _BETWEEN_KEYS: Final = frozenset("=,[]{}#")
+
+
+def read_toml(data: bytes, file: str) -> tuple[dict[str, Any], str]:
+    """Parse TOML, and return it together with its text.
+
+    Raises:
+        InputError: If it is no TOML, or has a key that would take very long.
+    """
+    try:
+        text = data.decode()
+        if has_deep_key(text):
+            raise InputError(file, "a key in it has more than 64 parts")
+        return tomllib.loads(text), text
+    except (ValueError, RecursionError) as error:
+        # A TOML error tells line and column; bytes that are no UTF-8 tell their place.
+        raise InputError(file, f"it is not TOML: {error}") from error
 
 
 def has_deep_key(text: str) -> bool:

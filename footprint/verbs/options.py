@@ -94,6 +94,14 @@ class By(StrEnum):
     KIND = "kind"
     SECTION = "section"
     SYMBOL = "symbol"
+    FILE = "file"
+    DIR = "dir"
+    COMPONENT = "component"
+
+    @property
+    def is_of_sources(self) -> bool:
+        """Return whether source files are what the ledger is grouped by."""
+        return self in {By.FILE, By.DIR, By.COMPONENT}
 
 
 class SymbolsBy(StrEnum):
@@ -101,7 +109,14 @@ class SymbolsBy(StrEnum):
 
     SYMBOL = "symbol"
     FILE = "file"
+    DIR = "dir"
+    COMPONENT = "component"
     SECTION = "section"
+
+    @property
+    def is_of_sources(self) -> bool:
+        """Return whether source files are what variables are added up by."""
+        return self in {SymbolsBy.FILE, SymbolsBy.DIR, SymbolsBy.COMPONENT}
 
 
 class HeapBy(StrEnum):
@@ -272,6 +287,14 @@ FailOn = Annotated[
         help="Exit with 1 if a finding of this rule is found, such as unused-library:high; repeatable.",
         metavar="RULE[:CONFIDENCE]",
     ),
+]
+PrefixMap = Annotated[
+    list[str] | None,
+    typer.Option("--prefix-map", help="Replace the beginning of source paths; repeatable.", metavar="OLD=NEW"),
+]
+Components = Annotated[
+    str | None,
+    typer.Option("--components", help="A TOML file that maps folders to components.", metavar="FILE"),
 ]
 Top = Annotated[int, typer.Option("--top", min=0, help="Rows a table; 0 is all.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Exit with 4 if notes say that the answer is partial.")]

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from footprint.model.audited import Audited
     from footprint.sources.debug_files import DebugSearch
     from footprint.sources.target import ProcessChoice
-    from footprint.verbs.audit import call, either, html, issues, metrics
+    from footprint.verbs import source_grouping
+    from footprint.verbs.audit import call, either, html, issues, metrics, row_sources
     from footprint.verbs.audit.request import AuditRequest
     from footprint.verbs.survey import call as survey_call
     from footprint.verbs.survey import json as survey_json
@@ -25,7 +26,10 @@ if TYPE_CHECKING:
     from footprint.verbs.survey.call import Survey
 else:
     (stacks,) = lazy_modules("footprint.formats", "stacks")
-    call, either, html, issues, metrics = lazy_modules("footprint.verbs.audit", "call either html issues metrics")
+    (source_grouping,) = lazy_modules("footprint.verbs", "source_grouping")
+    call, either, html, issues, metrics, row_sources = lazy_modules(
+        "footprint.verbs.audit", "call either html issues metrics row_sources"
+    )
     survey_call, survey_json, survey_metrics, survey_text = lazy_modules(
         "footprint.verbs.survey", "call json metrics text"
     )
@@ -54,6 +58,8 @@ def audit(
     pid: options.Pid = None,
     root: options.Root = None,
     page_size: options.PageSize = None,
+    prefix_map: options.PrefixMap = None,
+    components: options.Components = None,
     *,
     choice: "ProcessChoice",
     debug: "DebugSearch | None",
@@ -102,11 +108,16 @@ def audit(
         return _audit_folders(named, asked, top, output)
     if not named and choice == NO_CHOICE:
         raise UsageError("name a process or a file; `footprint audit -h` shows what can be audited")
+    groups = source_grouping.source_groups(by.value, prefix_map or (), components)
     answer: Answer[Audited] = Answer(
         "audit",
         "ledger",
         document=lambda found: either.audited_document(
-            found, by=by.value, top=top, has_whole_names=output.has_whole_names
+            found,
+            by=by.value,
+            top=top,
+            has_whole_names=output.has_whole_names,
+            source_of=groups and row_sources.row_sources(found, groups, debug, root),
         ),
         members=either.audited_members,
         issues=issues.issues_of_audit,

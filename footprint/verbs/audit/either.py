@@ -9,19 +9,27 @@ if TYPE_CHECKING:
     from footprint.formats.json import Json
     from footprint.model.audited import Audited
     from footprint.model.group import Group
+    from footprint.verbs.audit.text import SourceOf
 
 __all__ = ("audited_columns", "audited_document", "audited_members")
 
 
-def audited_document(found: "Audited", *, by: str = "owner", top: int = 20, has_whole_names: bool = False) -> Document:
+def audited_document(
+    found: "Audited",
+    *,
+    by: str = "owner",
+    top: int = 20,
+    has_whole_names: bool = False,
+    source_of: "SourceOf | None" = None,
+) -> Document:
     """Write where the memory goes; `top` rows a table, 0 for all."""
     if isinstance(found, Audit):
         from footprint.verbs.audit.text import audit_document  # noqa: PLC0415 # JSON needs no text
 
-        return audit_document(found, by=by, top=top, has_whole_names=has_whole_names)
+        return audit_document(found, by=by, top=top, has_whole_names=has_whole_names, source_of=source_of)
     from footprint.verbs.audit.group_text import group_document  # noqa: PLC0415 # few audits are of groups
 
-    return group_document(cast("Group", found), by=by, top=top, has_whole_names=has_whole_names)
+    return group_document(cast("Group", found), by=by, top=top, has_whole_names=has_whole_names, source_of=source_of)
 
 
 def audited_columns(found: "Audited", version: str) -> "Json":

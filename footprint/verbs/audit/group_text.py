@@ -8,12 +8,19 @@ from footprint.model.group import Group
 from footprint.model.totals import Total
 from footprint.units import counted, format_bytes
 from footprint.verbs.audit.family_text import family_blocks, family_verdict
-from footprint.verbs.audit.text import ledger_table, origin
+from footprint.verbs.audit.text import SourceOf, ledger_table, origin
 
 __all__ = ("group_document", "group_projection_document")
 
 
-def group_document(group: Group, *, by: str = "owner", top: int = 20, has_whole_names: bool = False) -> Document:
+def group_document(
+    group: Group,
+    *,
+    by: str = "owner",
+    top: int = 20,
+    has_whole_names: bool = False,
+    source_of: SourceOf | None = None,
+) -> Document:
     """Write where the memory of several processes goes, with what they share counted once."""
     names = Names((row.owner for row in group.ledger), is_whole=has_whole_names)
     return (
@@ -25,7 +32,15 @@ def group_document(group: Group, *, by: str = "owner", top: int = 20, has_whole_
         Heading("Each for itself"),
         _members(group),
         Heading(f"Where the private memory of all is, by {by}"),
-        ledger_table(group.ledger, by, top, names, is_virtual=group.private.bytes is None, has_shared=False),
+        ledger_table(
+            group.ledger,
+            by,
+            top,
+            names,
+            is_virtual=group.private.bytes is None,
+            has_shared=False,
+            source_of=source_of,
+        ),
         *_findings(group, is_verbose=has_whole_names),
         *debug_file_blocks(group.debug_files, names, is_whole=has_whole_names),
         *note_blocks(group.notes),

@@ -11,6 +11,7 @@ from footprint.formats.sections.names import Names
 from footprint.formats.sections.notes import note_blocks
 from footprint.formats.sections.rest import cut_at, more
 from footprint.model.audit import Audit
+from footprint.model.owner import is_file
 from footprint.model.projection import FILES_TERM, Basis, LimitUnit, Model, Projection
 from footprint.model.row import OF_OBJECTS, MemoryKind, Row, RowSums, sum_rows
 from footprint.model.totals import OfWhich, Total
@@ -19,7 +20,7 @@ from footprint.units import counted, format_bytes
 if TYPE_CHECKING:
     from footprint.model.audited import Audited
 
-__all__ = ("GROUPINGS", "audit_document", "ledger_table", "origin", "projection_document")
+__all__ = ("GROUPINGS", "SourceOf", "audit_document", "ledger_table", "origin", "projection_document")
 
 
 _Key = tuple[str, ...]
@@ -42,6 +43,22 @@ def _by_symbol(row: Row) -> _Key:
     return row.owner, section, row.symbol or row.name or f"[{row.kind.value}]"
 
 
+SourceOf = Callable[[Row], str | None]
+"""Returns the group of source files that a row belongs to; None where it is not known."""
+
+
+def _by_source(source_of: SourceOf) -> Callable[[Row], _Key]:
+    def key(row: Row) -> _Key:
+        label = source_of(row)
+        if label is not None:
+            return "", label
+        is_named = row.symbol is not None and is_file(row.owner)
+        # What no symbol names stands by its owner and cause.
+        return row.owner, "[no source file]" if is_named else row.name or f"[{row.kind.value}]"
+
+    return key
+
+
 GROUPINGS: Final[dict[str, Callable[[Row], _Key]]] = {
     "owner": _by_owner,
     "kind": _by_kind,
@@ -50,8 +67,18 @@ GROUPINGS: Final[dict[str, Callable[[Row], _Key]]] = {
 }
 
 
-def audit_document(audit: Audit, *, by: str = "owner", top: int = 20, has_whole_names: bool = False) -> Document:
-    """Write where the memory of a process goes; `top` rows a table, 0 for all."""
+def audit_document(
+    audit: Audit,
+    *,
+    by: str = "owner",
+    top: int = 20,
+    has_whole_names: bool = False,
+    source_of: SourceOf | None = None,
+) -> Document:
+    """Write where the memory of a process goes; `top` rows a table, 0 for all.
+
+    `source_of` returns the group of source files of a row, where these are what the ledger is grouped by.
+    """
     names = Names({row.owner for row in audit.ledger}, is_whole=has_whole_names)
     return (
         Heading(_title("audit", audit)),
@@ -67,6 +94,7 @@ def audit_document(audit: Audit, *, by: str = "owner", top: int = 20, has_whole_
             names,
             is_virtual=audit.totals.private.bytes is None,
             has_shared=not _is_prediction(audit),
+            source_of=source_of,
         ),
         *_heap(audit, names, top),
         *_allocator(audit),
@@ -308,10 +336,17 @@ def _ledger_heading(audit: Audit, by: str) -> str:
 
 
 def ledger_table(
-    rows: Iterable[Row], by: str, top: int, names: Names, *, is_virtual: bool, has_shared: bool = True
+    rows: Iterable[Row],
+    by: str,
+    top: int,
+    names: Names,
+    *,
+    is_virtual: bool,
+    has_shared: bool = True,
+    source_of: SourceOf | None = None,
 ) -> Table:
     """Group a ledger; where only virtual sizes are known, by what is writable."""
-    group_of = GROUPINGS[by]
+    group_of = GROUPINGS[by] if source_of is None else _by_source(source_of)
     kernel = MemoryKind.KERNEL
     groups: dict[_Key, list[Row]] = {}
     for row in rows:

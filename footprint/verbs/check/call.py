@@ -75,21 +75,13 @@ def has_project_budgets(path: str) -> bool:
 
 
 def _toml(path: str) -> tuple[dict[str, Any], Mapping[tuple[str, ...], int]]:
-    import tomllib  # noqa: PLC0415 # no other verb reads it
-
-    from footprint.release.toml_lines import has_deep_key, key_lines  # noqa: PLC0415 # the same
+    from footprint.release.toml_lines import key_lines, read_toml  # noqa: PLC0415 # only this verb has budgets
 
     data = bytes(open_input(path))
     if len(data) > _MOST_BYTES:
         raise InputError(path, "longer than any budget file", _MOST_BYTES)
-    try:
-        text = data.decode()
-        if has_deep_key(text):
-            raise InputError(path, "a key in it has more than 64 parts")
-        return tomllib.loads(text), key_lines(text)
-    except (ValueError, RecursionError) as error:
-        # A TOML error tells line and column; bytes that are no UTF-8 tell their place.
-        raise InputError(path, f"it is not TOML: {error}") from error
+    told, text = read_toml(data, path)
+    return told, key_lines(text)
 
 
 def check(  # noqa: PLR0913 # all but the first two have their name

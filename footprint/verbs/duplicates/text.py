@@ -127,6 +127,8 @@ def _which(one: CopiedVariable, *, is_whole: bool, has_file: bool) -> tuple[str,
     if one.location is not None:
         source = one.location.file if is_whole else one.location.file.rsplit("/", 1)[-1]
         where = source if one.location.line is None else f"{source}:{one.location.line}"
+        if is_whole and one.units:
+            where += f"  in {', '.join(one.units)}"
     elif is_whole or len(one.units) < 2:
         where = ", ".join(one.units)
     else:

@@ -9,6 +9,8 @@ from footprint.elf import (
     Buffer,
     Contents,
     Image,
+    SectionContents,
+    Symbol,
     read_contents,
     read_image,
     read_members,
@@ -16,7 +18,7 @@ from footprint.elf import (
     starts_like_elf,
 )
 from footprint.elf.linker_map import read_linker_map
-from footprint.elf.origins import Origins
+from footprint.elf.origins import Origins, PathOf
 from footprint.elf.selection import EVERYTHING, Selection
 from footprint.errors import AccessError, FootprintError, InputError, Note, UsageError
 from footprint.files import StrPath, open_input
@@ -62,6 +64,7 @@ def symbols(
     selection: Selection = EVERYTHING,
     debug: DebugSearch | None = STANDARD_PLACES,
     source: bool = False,
+    by_source: bool = False,
 ) -> FileSymbols:
     """Read what the writable and thread-local sections of ELF files hold, objects and archives included.
 
@@ -73,6 +76,8 @@ def symbols(
         selection: Which variables are asked for.
         debug: Where to look for the symbols of stripped ones; None for nowhere.
         source: Whether to tell where each variable is declared, and to name what only debug information names.
+        by_source: Whether the origins of bytes are the source files that declare them, as far as debug information
+            tells.
 
     Raises:
         AccessError: If the only file or the map cannot be opened.
@@ -84,7 +89,9 @@ def symbols(
         raise UsageError("name at least one ELF file")
     if map is not None and len(paths) > 1:
         raise UsageError("a linker map belongs to one linked file: name only this file")
-    reader = _Reader(DebugFiles(debug), None if map is None else os.fspath(map), has_sources=source)
+    reader = _Reader(
+        DebugFiles(debug), None if map is None else os.fspath(map), has_sources=source or by_source, by_source=by_source
+    )
     files, notes = reader.files, reader.notes
     for path in each_once([os.fspath(one) for one in paths], notes):
         try:
@@ -99,6 +106,9 @@ def symbols(
         variable.name for one in files for section in one.contents.sections for variable in section.variables
     )
     notes += [note for one in files for note in one.notes()]
+    if by_source and not source:
+        # What has no debug information stands by that cause in the sums.
+        notes[:] = [note for note in notes if note.slug != "debug-info-absent"]
     slow = f"--name: the pattern takes more than {MOST_MATCHING_SECONDS} seconds on these names: write a simpler one"
     with time_limit(MOST_MATCHING_SECONDS, UsageError(slow)) if selection.pattern else nullcontext():
         chosen = tuple(one.selected(selection) for one in files)
@@ -127,13 +137,14 @@ def _open_member(folder: str, name: str) -> Buffer:
 class _Reader:
     """Reads files one after the other; `sources` has one entry for each of `files`."""
 
-    def __init__(self, debug_files: DebugFiles, map_path: str | None, *, has_sources: bool) -> None:
+    def __init__(self, debug_files: DebugFiles, map_path: str | None, *, has_sources: bool, by_source: bool) -> None:
         self.files: list[Origins] = []
         self.sources: list[DeclaredVariables] = []
         self.notes: list[Note] = []
         self._debug_files = debug_files
         self._map_path = map_path
         self._has_sources = has_sources
+        self._by_source = by_source
 
     def read(self, path: str) -> None:
         data = open_input(path)
@@ -155,7 +166,19 @@ class _Reader:
         if self._has_sources:
             contents, odd = self._with_sources(image, contents, debug, *paths)
             self.notes += odd
-        self.files.append(Origins(image, contents, (path, None), linker_map))
+        self.files.append(Origins(image, contents, (path, None), linker_map, self._path_of()))
+
+    def _path_of(self) -> PathOf | None:
+        """Return a function from the variables of the file that was read last to the source files that declare them."""
+        if not self._by_source:
+            return None
+        declared = self.sources[-1]
+
+        def path_of(section: SectionContents, variable: Symbol) -> str | None:
+            said = declared.of(section, variable)
+            return None if said is None else said.defined_in or said.unit or None
+
+        return path_of
 
     def _with_sources(
         self, image: Image, contents: Contents, debug: "DebugImage | None", *paths: str
@@ -189,7 +212,7 @@ class _Reader:
                         others = [note for note in odd if note.slug != "debug-info-absent"]
                         lacking_count += len(others) < len(odd)
                         self.notes += others
-                    self.files.append(Origins(image, found, (path, member.name)))
+                    self.files.append(Origins(image, found, (path, member.name), path_of=self._path_of()))
                 else:
                     detail = "it is not an ELF object (LTO bytecode, or a text): skipped"
                     self.notes.append(Note("member-not-elf", name, detail))

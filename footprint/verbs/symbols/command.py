@@ -11,10 +11,12 @@ from footprint.verbs.output import Answer, check_formats, write
 if TYPE_CHECKING:
     from footprint.formats import stacks
     from footprint.sources.debug_files import DebugSearch
+    from footprint.verbs import source_grouping as grouping
     from footprint.verbs.symbols import call, json, metrics, selections, text
 else:
     call, json, metrics, selections, text = lazy_modules("footprint.verbs.symbols", "call json metrics selections text")
     stacks = LazyModule("footprint.formats.stacks")
+    grouping = LazyModule("footprint.verbs.source_grouping")
 
 __all__ = ("symbols",)
 
@@ -47,6 +49,8 @@ def symbols(
     ] = False,
     sort: Annotated[options.Sort | None, typer.Option("--sort", help="The order of the variables; size.")] = None,
     top: options.Top = 20,
+    prefix_map: options.PrefixMap = None,
+    components: options.Components = None,
     *,
     debug: "DebugSearch | None",
     output: options.OutputOptions,
@@ -59,23 +63,25 @@ def symbols(
     footprint symbols /usr/bin/python3
     footprint symbols --top 0 --json libfoo.so
     footprint symbols --map foo.map --by file foo
+    footprint symbols --by dir --prefix-map /build/foo= foo
     footprint symbols --kind bss --min-size 1MiB libfoo.so
     footprint symbols --source /lib/x86_64-linux-gnu/libc.so.6
     """
     order = selections.sort_order(by, sort)
+    groups = grouping.source_groups(by.value, prefix_map or (), components)
 
     answer: Answer[call.FileSymbols] = Answer(
         "symbols",
         "symbols",
         document=lambda found: text.symbols_document(
-            found, by=by, order=order, top=top, has_whole_names=output.has_whole_names
+            found, by=by, order=order, top=top, has_whole_names=output.has_whole_names, groups=groups
         ),
-        members=lambda found, version: json.symbols_members(found.origins, found.notes, version, found.sources),
+        members=lambda found, version: json.symbols_members(found.origins, found.notes, version, found.sources, groups),
         figures=lambda found: metrics.symbols_metrics(found.origins),
         stacks=lambda found: stacks.symbol_stacks(found.files),
         has_page=True,
     )
     check_formats(answer, output)
     wanted = selections.selection(kind, min_size, name, is_local=is_local, is_global=is_global)
-    found = call.symbols(*files, map=map_, selection=wanted, debug=debug, source=source)
+    found = call.symbols(*files, map=map_, selection=wanted, debug=debug, source=source, by_source=groups is not None)
     return write(answer, found, f"symbols {' '.join(files)}", output, found.notes)

@@ -14,6 +14,7 @@ from footprint.formats.json import Envelope, Json, Tool
 from footprint.members import ABSENT, Absent, Address
 
 if TYPE_CHECKING:
+    from footprint.attribution.source_groups import SourceGroups
     from footprint.dwarf.declared_variables import DeclaredVariables
 
 __all__ = ("SymbolsJson", "symbols_members")
@@ -71,7 +72,8 @@ class OriginRow(NamedTuple):
         kind: What makes its memory private.
         object: The object file or archive, as the linker or the user named it; null where it is not known.
         member: The member of the archive; null where there is none.
-        unit: The source file, without folders; null where it is not known.
+        unit: The source file, without folders; with them where debug information names it; null where it is not known.
+        group: The group of the source file or object, by the options; null without one, or where neither is known.
         cause: Why neither is known; null where one is.
         size_bytes: The bytes that came from there.
         named_bytes: The bytes of these that a variable names.
@@ -84,6 +86,7 @@ class OriginRow(NamedTuple):
     object: str | None
     member: str | None
     unit: str | None
+    group: str | None
     cause: str | None
     size_bytes: int
     named_bytes: int
@@ -153,12 +156,16 @@ class SymbolsJson(Envelope):
 
 
 def symbols_members(
-    files: Sequence[Origins], notes: Sequence[Note], version: str, sources: "Sequence[DeclaredVariables] | None" = None
+    files: Sequence[Origins],
+    notes: Sequence[Note],
+    version: str,
+    sources: "Sequence[DeclaredVariables] | None" = None,
+    groups: "SourceGroups | None" = None,
 ) -> Json:
     """Return the members of the answer; `sources` tells where variables are declared, where that was asked for."""
     maps = [known.linker_map.file for known in files if known.linker_map]
     symbols = [row for known, declared in zip_longest(files, sources or ()) for row in _symbols(known, declared)]
-    origins = [row for known in files for row in _origins(known)]
+    origins = [row for known in files for row in _origins(known, groups)]
     return encode(
         SymbolsJson(
             tool=Tool("footprint", version),
@@ -189,7 +196,7 @@ def _sections(known: Origins) -> Iterator[SectionRow]:
         )
 
 
-def _origins(known: Origins) -> Iterator[OriginRow]:
+def _origins(known: Origins, groups: "SourceGroups | None") -> Iterator[OriginRow]:
     for cut in known.sections:
         one = cut.contents
         for origin, share in known.shares(cut).items():
@@ -200,6 +207,7 @@ def _origins(known: Origins) -> Iterator[OriginRow]:
                 origin.object,
                 origin.member,
                 origin.unit,
+                None if groups is None else groups.of(origin),
                 origin.cause or None,
                 *share,
             )

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 from typing import Final
 
+from footprint.attribution.source_groups import SourceGroups
 from footprint.elf import Contents, SectionContents, SectionKind
 from footprint.formats.document import Block, Document, Fold, Heading, Paragraph, Table, Verdict
 from footprint.formats.sections.debug_files import debug_file_blocks
@@ -23,7 +24,13 @@ _STRIPPED: Final = {
 
 
 def symbols_document(
-    found: FileSymbols, *, by: SymbolsBy, order: str, top: int, has_whole_names: bool = False
+    found: FileSymbols,
+    *,
+    by: SymbolsBy,
+    order: str,
+    top: int,
+    has_whole_names: bool = False,
+    groups: SourceGroups | None = None,
 ) -> Document:
     """Write what the writable memory of files holds.
 
@@ -33,11 +40,12 @@ def symbols_document(
         order: The order of variables: `size`, `address` or `name`.
         top: How many rows a table has; 0 for all.
         has_whole_names: Whether to show linker names, whole paths and whole types.
+        groups: How source files are grouped.
     """
     files, kinds = found.files, found.selection.kinds
     blocks = _one_file(files[0], kinds) if len(files) == 1 else _many_files(files, top, kinds)
-    if by is SymbolsBy.FILE:
-        blocks += file_table(found.origins, top)
+    if by.is_of_sources:
+        blocks += file_table(found.origins, top, groups)
     elif by is SymbolsBy.SECTION:
         blocks += section_table(found.origins, top)
     else:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from heapq import nsmallest
 from typing import Any, Final, NamedTuple
 
+from footprint.attribution.source_groups import SourceGroups
 from footprint.elf import SectionContents, SectionKind, Symbol, shown_name
 from footprint.elf.origins import Origins, OriginShare
 from footprint.formats.document import Block, Fold, Heading, Table
@@ -86,17 +87,20 @@ def _cells(one: _Placed, found: FileSymbols, *, has_objects: bool, is_whole: boo
     return (*cells, text)
 
 
-def file_table(origins: Sequence[Origins], top: int) -> list[Block]:
-    """Add up by the object, member or source file that the bytes came from; what has none stands by its cause."""
+def file_table(origins: Sequence[Origins], top: int, groups: SourceGroups | None = None) -> list[Block]:
+    """Add up by the object, member or source file that the bytes came from, or by its group; else by its cause."""
+    groups = groups or SourceGroups("file")
     shares = []
     for known in origins:
         for section in known.sections:
             for origin, share in known.shares(section).items():
                 # Several files can have source files of one name, and lack them for one cause.
-                is_shared = origin.object is None and len(origins) > 1
-                label = f"{origin.label}  ({known.contents.file})" if is_shared else origin.label
-                shares.append((label, section.contents.kind, share))
-    return _sums_table("file", shares, top)
+                is_shared = origin.object is None and len(origins) > 1 and groups.by == "file"
+                label = groups.of(origin) or origin.label
+                shares.append(
+                    (f"{label}  ({known.contents.file})" if is_shared else label, section.contents.kind, share)
+                )
+    return _sums_table(groups.by, shares, top)
 
 
 def section_table(origins: Sequence[Origins], top: int) -> list[Block]:

@@ -1,0 +1,77 @@
+"""`symbols` and `audit` by source file, folder and component: what they add up to, and what they refuse."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from footprint.cli import main
+
+BASE = "sample_binaries/condor_shadow/base_debug"
+Captured = pytest.CaptureFixture[str]
+RULES = '[components]\n"condor_shadow" = "shadow"\n'
+
+
+def ask(capsys: Captured, *words: str, code: int = 0) -> str:
+    assert main(list(words)) == code
+    out, err = capsys.readouterr()
+    return out if code == 0 else err
+
+
+@pytest.fixture
+def rules(tmp_path: Path) -> str:
+    path = tmp_path / "components.toml"
+    path.write_text(RULES, encoding="ascii")
+    return str(path)
+
+
+@pytest.mark.parametrize("by", ["file", "dir", "component"])
+def test_the_groups_of_all_bytes_add_up_to_the_sections(capsys: Captured, by: str, rules: str) -> None:
+    more = ["--components", rules] if by == "component" else []
+    found = json.loads(ask(capsys, "symbols", BASE, "--by", by, *more, "--json"))
+    total_bytes = sum(one["size_bytes"] for one in found["sections"])
+    assert sum(one["size_bytes"] for one in found["origins"]) == total_bytes
+    assert all((one["group"] is None) == (one["unit"] is None and one["object"] is None) for one in found["origins"])
+    text = ask(capsys, "symbols", BASE, "--by", by, *more, "--top", "0")
+    table = text.partition(f"By {by}")[2]
+    sizes = [int(found.replace(",", "")) for found in re.findall(r"^ +([\d,]+) ", table, re.MULTILINE)]
+    assert sum(sizes) == total_bytes
+
+
+def test_a_header_and_a_source_file_are_told_apart(capsys: Captured) -> None:
+    found = json.loads(ask(capsys, "symbols", BASE, "--by", "file", "--json"))
+    names = {one["group"].rsplit("/", 1)[-1] for one in found["origins"] if one["group"]}
+    assert {"classad.h", "shadow.c"} <= names
+
+
+@pytest.mark.parametrize("by", ["file", "dir", "component"])
+def test_an_audit_by_source_has_the_same_total_as_by_owner(capsys: Captured, by: str, rules: str) -> None:
+    more = ["--components", rules] if by == "component" else []
+
+    def total(*words: str) -> list[str]:
+        text = ask(capsys, "audit", BASE, "--reproducible", "--top", "0", *words)
+        return next(line.split() for line in text.splitlines() if line.endswith("[total]"))
+
+    assert total("--by", by, *more) == total("--by", "owner")
+
+
+@pytest.mark.parametrize(
+    ("words", "cause"),
+    [
+        (["--by", "component"], "--by component and --components FILE go together"),
+        (["--by", "dir", "--components", "README.md"], "--by component and --components FILE go together"),
+        (["--prefix-map", "a=b"], "--prefix-map and --components go with --by file, dir or component"),
+        (["--by", "dir", "--prefix-map", "a"], "'a' is not OLD=NEW"),
+    ],
+)
+@pytest.mark.parametrize("verb", ["symbols", "audit"])
+def test_options_that_mean_nothing_are_refused(capsys: Captured, verb: str, words: list[str], cause: str) -> None:
+    assert cause in ask(capsys, verb, BASE, *words, code=2)
+
+
+def test_a_file_of_rules_that_is_no_toml_is_unreadable(capsys: Captured, tmp_path: Path) -> None:
+    path = tmp_path / "c.toml"
+    path.write_text("[", encoding="ascii")
+    error = ask(capsys, "symbols", BASE, "--by", "component", "--components", str(path), code=3)
+    assert "it is not TOML" in error
