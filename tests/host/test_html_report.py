@@ -1362,13 +1362,20 @@ def test_a_report_whose_data_is_damaged_shows_the_text_and_says_so(
     tab.close()
 
 
-def test_on_paper_the_report_is_the_text_of_the_answer(show: Show, program: Audit) -> None:
+def test_on_paper_the_report_is_what_the_reader_set(show: Show, program: Audit) -> None:
     tab = show(audit_html(program, VERSION))
-    assert tab.js("getComputedStyle(document.querySelector('#static')).display") == "none"
+    tab.type("#count", "77")
     tab.ask("Emulation.setEmulatedMedia", media="print")
-    assert tab.js("getComputedStyle(document.querySelector('#static')).display") == "block"
-    assert tab.js("getComputedStyle(document.querySelector('#app')).display") == "none"
-    assert "unused-library" in tab.js("document.body.innerText")
+    assert tab.js("getComputedStyle(document.querySelector('#static')).display") == "none"
+    assert tab.js("getComputedStyle(document.querySelector('#app')).display") == "block"
+    text = tab.js("document.querySelector('#app').innerText")
+    expected = project(program.projection.terms, program.projection.basis, Question(77))
+    assert f"77 processes cost {format_bytes(expected.total_bytes)}" in text
+    assert "unused-library" in text
+    # No row is behind an edge that only the screen can scroll.
+    grid = "document.querySelector('#ledger [role=treegrid]')"
+    tab.wait(f"{grid}.scrollHeight <= {grid}.clientHeight")
+    assert tab.count("#ledger .rows .row") == min(200, int(tab.js(f"{grid}.ariaRowCount")) - 1)
 
 
 @pytest.mark.parametrize("width", [400, 2000])

@@ -40,14 +40,14 @@ async function start(): Promise<void> {
   const { dataset } = document.documentElement;
   try {
     await draw(app, () => {
-      text.classList.add("paper");
+      text.hidden = true;
       app.hidden = false;
       dataset.interactive = String(Math.round(performance.now()));
     });
     dataset.ready = String(Math.round(performance.now()));
   } catch (error) {
     app.hidden = true;
-    text.classList.remove("paper");
+    text.hidden = false;
     text.prepend(el("p", { class: "warning" },
       `The report could not be drawn in this browser (${String(error).slice(0, 200)}); it follows as text.`));
     dataset.ready = "failed";

@@ -10,6 +10,8 @@ const ROW_PX = 28;
 const OVERSCAN = 6;
 // Browsers cannot lay out a taller element.
 const MOST_ROWS = 500_000;
+/** The rows of each table on paper. */
+const MOST_PRINTED = 200;
 
 /** A column, null for the names, undefined for the order of the tree; and its direction. */
 export interface Sort {
@@ -36,6 +38,8 @@ interface RowElements {
   /** What was drawn last. */
   state: string;
 }
+
+const paper = matchMedia("print");
 
 export class Grid {
   readonly element: HTMLElement;
@@ -77,6 +81,7 @@ export class Grid {
       if (node >= 0) this.events.onopen(node);
     });
     new ResizeObserver(() => this.draw()).observe(this.element);
+    paper.addEventListener("change", () => this.layOut());
     // A few groups that hold everything are opened: closed they show little.
     if (tree.children[0].length <= 3) tree.children[0].forEach((node) => this.open.add(node));
     this.markOrder();
@@ -224,14 +229,19 @@ export class Grid {
     this.places.fill(-1);
     shown.forEach((node, place) => (this.places[node] = place));
     if (this.places[this.active] < 0) this.active = 0;
-    this.body.style.height = `${shown.length * ROW_PX}px`;
     this.element.setAttribute("aria-rowcount", String(shown.length + 1));
+    this.layOut();
+  }
+
+  private layOut(): void {
+    const count = paper.matches ? Math.min(MOST_PRINTED, this.shown.length) : this.shown.length;
+    this.body.style.height = `${count * ROW_PX}px`;
     this.draw();
   }
 
   private draw(): void {
-    const first = Math.max(0, Math.floor(this.element.scrollTop / ROW_PX) - OVERSCAN);
-    const room = Math.ceil((this.element.clientHeight || 400) / ROW_PX) + 2 * OVERSCAN;
+    const first = paper.matches ? 0 : Math.max(0, Math.floor(this.element.scrollTop / ROW_PX) - OVERSCAN);
+    const room = paper.matches ? MOST_PRINTED : Math.ceil((this.element.clientHeight || 400) / ROW_PX) + 2 * OVERSCAN;
     const past = Math.min(this.shown.length, first + room);
     while (this.pool.length < past - first) {
       const row = this.makeRow();
