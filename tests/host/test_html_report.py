@@ -26,6 +26,7 @@ from footprint.model.audit import Audit
 from footprint.model.audited import Audited
 from footprint.model.evidence import Evidence
 from footprint.model.figures import FIGURES
+from footprint.model.finding import Confidence, Finding
 from footprint.model.object_cost import Need, ObjectCost
 from footprint.model.page_map import PageMap, PagePart, PageState, Place
 from footprint.model.projection import Basis, Question
@@ -606,11 +607,48 @@ def test_findings_tell_their_saving_at_the_chosen_number(show: Show, program: Au
     assert saving
     tab.type("#count", "12345")
     told = tab.js("[...document.querySelectorAll('.finding .at-count')].map((one) => one.dataset.bytes)")
-    assert told == [str(size * 12345) for size in saving]
+    # The table is grouped by rule.
+    assert sorted(told, key=int) == [str(size * 12345) for size in sorted(saving)]
     assert tab.count(".finding") == min(100, len(program.findings))
     for one in program.findings[:5]:
         told = (printable(one.remedy), printable(one.message), printable(one.object_path))
         assert any(all(part in text for part in told) for text in tab.texts(".finding"))
+
+
+def test_findings_stand_by_rule_and_one_opens_in_place(show: Show, program: Audit) -> None:
+    tab = show(audit_html(program, VERSION))
+    saving = sorted((one for one in program.findings if one.saving_bytes), key=lambda one: -one.saving_bytes)
+    rules = tab.texts("section > .findings .rule th")
+    assert [text.split(",")[0] for text in rules] == list(dict.fromkeys(one.rule for one in saving))
+    button = "section > .findings .finding button"
+    assert not tab.js("document.querySelector('section > .findings .finding dl').checkVisibility()")
+    tab.click(button)
+    assert tab.js("document.querySelector('section > .findings .finding dl').checkVisibility()")
+    tab.wait("location.hash.includes('finding=')")
+    tab.reload()
+    assert tab.text("section > .findings [aria-expanded=true]") == tab.text(button)
+    tab.click("section > .findings th:nth-child(1) button")
+    first = tab.texts("section > .findings .finding .subject")[0]
+    assert first == min((one.subject for one in saving), key=str)
+
+
+def test_what_several_findings_would_free_counts_once(show: Show, process: Audit) -> None:
+    rows = [ledger_row(path, 8192) for path in ("/lib/a.so", "/lib/b.so", "/lib/c.so")]
+    audit = with_ledger(process, *rows)
+
+    def finding(rule: str, subject: str, saving_bytes: int, *leaves: str) -> Finding:
+        return Finding(rule, rule, subject, "found", saving_bytes, Confidence.HIGH, (), "do it", leaves, object_path=subject)
+
+    findings = (
+        # a.so and b.so leave together; the tables of b.so leave with it, and c.so holds no more than 8 KiB.
+        finding("unused-library", "/lib/a.so", 16384, "/lib/a.so", "/lib/b.so"),
+        finding("unused-library", "/lib/b.so", 8192, "/lib/b.so"),
+        finding("relocated-tables", "/lib/b.so", 4096),
+        finding("relocated-tables", "/lib/c.so", 8192),
+        finding("large-static", "/lib/c.so", 4096),
+    )
+    tab = show(audit_html(replace(audit, findings=findings), VERSION))
+    assert tab.text("#together strong") == "24 KiB"
 
 
 def test_the_json_that_the_report_saves_is_that_of_the_command(show: Show, program: Audit) -> None:

@@ -5,7 +5,7 @@ import { printable } from "./names";
 export type Child = Node | string | null | undefined | false | 0;
 type Value = string | number | boolean | null | undefined;
 type Names =
-  | "autocomplete" | "class" | "dir" | "download" | "for" | "hidden" | "href" | "id" | "max" | "maxlength" | "min" | "open"
+  | "autocomplete" | "class" | "colspan" | "dir" | "download" | "for" | "hidden" | "href" | "id" | "max" | "maxlength" | "min" | "open"
   | "placeholder" | "readonly" | "role" | "rows" | "scope" | "selected" | "size" | "step" | "tabindex" | "type" | "value";
 type Attributes = Partial<Record<Names, Value>>
   & { [name: `aria-${string}` | `data-${string}`]: Value }

@@ -1,10 +1,10 @@
 // Findings with what they save, notes, and how the figures were obtained.
 
-import type { Count } from "./count";
 import { table, type LedgerAnswer, type Table } from "./data";
 import { el, evidenceMark, factList, fill, plainTable, section } from "./dom";
 import { meanings } from "./evidence";
-import { isVirtual } from "./ledger";
+import { findingsTable } from "./findingstable";
+import { isVirtual, privateByOwner } from "./ledger";
 import { printable } from "./names";
 import type { Page } from "./page";
 import { whyNone } from "./savings";
@@ -12,69 +12,57 @@ import { atCount, paidByEach } from "./terms";
 import type { Evidence, FindingRow, Note } from "./types";
 import { formatBytes, grouped } from "./units";
 
-const MOST_SHOWN = 100;
 const FEW = 6;
-const SAVES_NOTHING = "saves nothing by itself";
 
 /** Make the section of the findings of an audit. */
 export function searchedFindings(audit: LedgerAnswer, page: Page): HTMLElement | null {
-  return findingsSection("findings", "Findings", table(audit.findings), page, whyNone(audit));
+  return findingsSection("findings", "Findings", table(audit.findings), page, whyNone(audit), privateByOwner(audit));
 }
 
 /** Make a section of findings; `ifNone` is shown where there are none, "" for no section. Many findings that save nothing are folded. */
-export function findingsSection(id: string, title: string, findings: Table<FindingRow>, { count }: Page, ifNone: string): HTMLElement | null {
+export function findingsSection(
+  id: string, title: string, findings: Table<FindingRow>, page: Page, ifNone: string, privateBytes?: Map<string, number>,
+): HTMLElement | null {
   const rows = findings.rows();
-  if (!rows.length && !ifNone) return null;
+  if (!rows.length) return ifNone ? section(id, title, el("p", {}, ifNone)) : null;
   const [saving, others] = [rows.filter((one) => one.saving_bytes), rows.filter((one) => !one.saving_bytes)];
   const also = saving.length ? " more" : "";
   return section(id, title,
-    saving.length ? cards(saving, count) : null,
+    privateBytes && saving.length > 1 ? togetherLine(saving, privateBytes, page) : null,
+    saving.length ? findingsTable(saving, page) : null,
     others.length
       ? el("details", { open: others.length <= FEW },
-        el("summary", {}, others.length === 1 ? `1${also} ${SAVES_NOTHING}` : `${grouped(others.length)}${also} save nothing by themselves`),
-        cards(others, count))
-      : null,
-    rows.length ? null : el("p", {}, ifNone));
+        el("summary", {}, others.length === 1 ? `1${also} saves nothing by itself` : `${grouped(others.length)}${also} save nothing by themselves`),
+        findingsTable(others, page))
+      : null);
 }
 
-function cards(rows: FindingRow[], count: Count): HTMLElement {
-  const list = el("ol", { class: "findings" });
-  let most = MOST_SHOWN;
-  const draw = (many: bigint) => {
-    fill(list, ...rows.slice(0, most).map((one) => card(one, many, atCount(paidByEach(one.saving_bytes), many))),
-      rows.length > most && el("li", {}, el("button", { type: "button", onclick: () => {
-        most = rows.length;
-        draw(count.value);
-      } }, `Show all ${grouped(rows.length)}`)));
-  };
-  count.watch(draw);
-  return list;
+function togetherLine(rows: FindingRow[], privateBytes: Map<string, number>, { count }: Page): HTMLElement {
+  const line = el("p", { id: "together" });
+  const size = together(rows, privateBytes);
+  count.watch((many) => fill(line, "All of them together save at most ", el("strong", {}, formatBytes(size)),
+    many > 1n ? `, ${formatBytes(atCount(paidByEach(size), many)!)} in ${grouped(many)}` : "", ": what several of them would free counts once."));
+  return line;
 }
 
-function card(one: FindingRow, count: bigint, total: bigint | null): HTMLElement {
-  const isPerThread = one.saving_per === "thread" && one.member_count === null;
-  const unit = one.member_count !== null ? "group" : isPerThread ? "thread" : "process";
-  const saves = one.confidence === "blocked" ? "would save" : "saves";
-  const item = (name: string, text: string | HTMLElement) => [el("dt", {}, name), el("dd", {}, text)];
-  const code = (text: string) => el("code", {}, printable(text));
-  return el("li", { class: "finding" },
-    el("h3", {}, `${one.rule}: `, el("span", { class: "subject" }, printable(one.subject))),
-    el("p", {},
-      el("strong", {}, one.saving_bytes ? `${saves} ${formatBytes(one.saving_bytes)} a ${unit}` : SAVES_NOTHING),
-      one.saving_bytes && total !== null && count > 1n
-        ? el("span", { class: "at-count", "data-bytes": total.toString() },
-          `, ${formatBytes(total)} in ${grouped(count)}${isPerThread ? " processes of one thread" : ""}`)
-        : null,
-      " ", el("span", { class: `evidence confidence-${one.confidence}` }, one.confidence)),
-    el("p", {}, printable(one.message), "."),
-    el("dl", {},
-      ...(one.location ? item("Declared", code(`${one.location.file}${one.location.line === null ? "" : `:${one.location.line}`}`)) : []),
-      ...(one.member_count === null ? [] : item("Processes", grouped(one.member_count))),
-      ...(one.object ? item("Object", code(one.object)) : []),
-      ...(one.private_bytes === null ? [] : item("Private now", formatBytes(one.private_bytes))),
-      ...(one.reasons.length ? item(`Why ${one.confidence}`, printable(one.reasons.join("; "))) : []),
-      ...item("Remedy", printable(one.remedy)),
-      ...(one.leaves.length > 1 ? item("Leaves with it", printable(one.leaves.join(", "))) : [])));
+/**
+ * Return the most that findings save together. What leaves with one library leaves once, and an object saves no more
+ * than it holds.
+ */
+export function together(rows: FindingRow[], privateBytes: Map<string, number>): number {
+  const gone = new Set<string>();
+  const left = new Map(privateBytes);
+  let sum = 0;
+  for (const one of [...rows].sort((a, b) => b.leaves.length - a.leaves.length || b.saving_bytes - a.saving_bytes)) {
+    const owner = one.object ?? (privateBytes.has(one.subject) ? one.subject : null);
+    if (one.confidence === "blocked" || one.leaves.some((path) => gone.has(path)) || (owner !== null && gone.has(owner))) continue;
+    for (const path of one.leaves) gone.add(path);
+    const room = owner !== null && !one.leaves.length ? left.get(owner) ?? one.saving_bytes : one.saving_bytes;
+    const saved = Math.min(one.saving_bytes, room);
+    if (owner !== null && left.has(owner)) left.set(owner, left.get(owner)! - saved);
+    sum += saved;
+  }
+  return sum;
 }
 
 /** Make the list of notes. */

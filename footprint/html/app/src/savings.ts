@@ -4,6 +4,7 @@ import { table, type LedgerAnswer } from "./data";
 import { el, fill } from "./dom";
 import { printable, shortened } from "./names";
 import type { Page } from "./page";
+import { keyOf } from "./findingstable";
 import { atCount, paidByEach } from "./terms";
 import type { FindingRow } from "./types";
 import { formatBytes, grouped } from "./units";
@@ -60,6 +61,9 @@ export function savings(audit: LedgerAnswer, { store, count }: Page): HTMLElemen
   })));
   return el("div", {}, list, el("a", { href: "#at=findings", onclick: (event: MouseEvent) => {
     event.preventDefault();
+    store.set("finding", keyOf(found[0].rows[0]));
+    // A second click goes there, too.
+    store.set("at", null);
     store.set("at", "findings");
   } }, table(audit.findings).size === 1 ? "The finding" : `All ${grouped(table(audit.findings).size)} findings`));
 }
