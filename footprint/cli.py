@@ -1,5 +1,6 @@
 """The command line: options, files, exit codes. What the answers are is decided elsewhere."""
 
+import errno
 import gc
 import os
 import sys
@@ -16,6 +17,9 @@ EXIT_UNREADABLE = 3
 EXIT_INTERNAL = 70
 EXIT_INTERRUPTED = 130
 EXIT_BROKEN_PIPE = 141
+
+# Errors of the system, wherever they come up: too many open files, a full disk, a device that fails.
+_OF_SYSTEM = {errno.EMFILE, errno.ENFILE, errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EFBIG, errno.ENOMEM}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -40,8 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        # The reader has left. Python would complain once more when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader has left.
+        _discard_output()
         return EXIT_BROKEN_PIPE
     except Exception as error:  # noqa: BLE001 # the last place where an error becomes a line and an exit code
         return _report(error, has_traceback=has_traceback)
@@ -61,6 +65,12 @@ def _report(error: Exception, *, has_traceback: bool) -> int:
         code, text = EXIT_WRONG_USE if isinstance(error, UsageError) else EXIT_UNREADABLE, str(error)
     elif isinstance(error, MemoryError):
         code, text = EXIT_UNREADABLE, "there is not enough memory for the answer"
+    elif isinstance(error, OSError) and error.errno in _OF_SYSTEM:
+        code, text = EXIT_UNREADABLE, f"{error.filename or 'the system refuses'}: {error.strerror}"
+        try:
+            sys.stdout.flush()
+        except OSError:
+            _discard_output()
     else:
         kind = "".join(format_exception_only(error)).strip()
         code, text = EXIT_INTERNAL, f"a defect of footprint: {kind}; `footprint --debug ...` shows where"
@@ -69,3 +79,8 @@ def _report(error: Exception, *, has_traceback: bool) -> int:
             print_exception(error)
         print(f"footprint: {printable(text)}", file=sys.stderr)  # noqa: T201 # errors go to stderr
     return code
+
+
+def _discard_output() -> None:
+    """Discard what standard output does not take: Python would complain once more when it flushes at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -261,6 +261,16 @@ def _damage_json(data: bytes, most_bytes: int, random: Random) -> bytes:
     return json.dumps(whole.get("")).encode(errors="surrogatepass")
 
 
+def _damage_json_lines(data: bytes, most_bytes: int, random: Random) -> bytes:
+    """Damage one of the JSON documents that stand in a line each; else their order."""
+    if random.random() < 0.3:
+        return _damage_text(data, most_bytes, random)
+    lines = data.split(b"\n")
+    at = random.randrange(len(lines))
+    lines[at] = _damage_json(lines[at], most_bytes, random)
+    return b"\n".join(lines)
+
+
 def _some_place(whole: dict[str, Any], random: Random) -> tuple[Any, Any]:
     """Walk into a document to some value; return what contains it, and its key."""
     parent: Any = whole
@@ -317,6 +327,7 @@ MUTATORS: Final[dict[str, Mutator]] = {
     "elf": _damage_elf,
     "text": _damage_text,
     "json": _damage_json,
+    "json_lines": _damage_json_lines,
     "zip": _damage_zip,
 }
 """The mutators by the name that a target has for its own."""

@@ -10,6 +10,7 @@ from typing import Final
 import footprint
 from footprint.formats.audit_json import audit_json
 from footprint.release.budget import propose
+from footprint.series.records import AuditKept, line_of, packed
 from fuzz.targets import TARGETS
 from tests.debugpairs import debug, mini, stripped
 from tests.elfkinds import KINDS
@@ -19,6 +20,7 @@ from tests.property.test_capture_damage import SMAPS, sound
 from tests.property.test_dwarf_damage import FILES as DWARF_FILES
 from tests.property.test_elf_damage import small
 from tests.sysroot import loader_cache, old_loader_cache
+from tests.unit.test_series import EVERY
 
 __all__ = ("LARGEST_BYTES", "seeds", "write_seeds")
 
@@ -139,6 +141,12 @@ def _audits() -> Iterator[bytes]:
         yield audit_json(footprint.audit(text), "1.0").encode()
 
 
+def _series() -> Iterator[bytes]:
+    audits = list(_audits())
+    kept = [one._replace(packed=packed(audits[-1].decode())) if isinstance(one, AuditKept) else one for one in EVERY]
+    yield b"".join(map(line_of, kept))
+
+
 def _budgets() -> Iterator[bytes]:
     yield propose(footprint.audit(str(_ROOT / "sample_binaries/unused_library/shadow"))).encode()
 
@@ -163,6 +171,7 @@ _WRITERS: Final[dict[str, Callable[[], Iterator[bytes]]]] = {
     "kernel_texts": lambda: iter(_KERNEL),
     "process_heap": _process_heaps,
     "saved_audit": _audits,
+    "series": _series,
     "budgets": _budgets,
     "history": _histories,
     "names": lambda: iter([_NAMES]),

@@ -61,7 +61,7 @@ class Target(NamedTuple):
         name: Its name; its seeds and kept findings are in folders of that name.
         read: Reads one input, as the verbs do.
         errors: What it may raise.
-        mutator: How its inputs are damaged, besides at random: `elf`, `text`, `json`, `zip` or `bytes`.
+        mutator: How its inputs are damaged, besides at random: `elf`, `text`, `json`, `json_lines`, `zip` or `bytes`.
     """
 
     name: str
@@ -97,7 +97,9 @@ def _each(calls: Iterable[Callable[[], object]]) -> None:
 @cache
 def _command() -> Any:  # noqa: ANN401 # Typer does not export its type
     """Return the command, built once with all verbs that targets need."""
-    register(["audit", "check", "diff", "duplicates", "heap", "libraries", "maps", "project", "symbols", "trend"])
+    register(
+        ["audit", "check", "diff", "duplicates", "heap", "libraries", "maps", "project", "symbols", "trend", "watch"]
+    )
     return get_command(app)
 
 
@@ -304,6 +306,13 @@ _OF_AUDITS: Final = (
     "project -n 3 INPUT",
     "diff INPUT INPUT",
 )
+_OF_SERIES: Final = (
+    "watch --replay INPUT",
+    "watch --json --replay INPUT",
+    "audit INPUT",
+    "project -n 3 INPUT",
+    "diff INPUT INPUT",
+)
 _OF_BUDGETS: Final = ("check --config INPUT PROGRAM", "check --format junit --config INPUT PROGRAM")
 _OF_HISTORIES: Final = ("trend --history INPUT", "trend --format csv --history INPUT", "trend --last 1 --history INPUT")
 
@@ -359,6 +368,7 @@ TARGETS: Final = {
         Target("kernel_texts", _read_kernel_texts),
         Target("process_heap", _read_process_heap, mutator="bytes"),
         Target("saved_audit", partial(_run, commands=_OF_AUDITS, name="input.json"), FootprintError, "json"),
+        Target("series", partial(_run, commands=_OF_SERIES, name="input.fps"), FootprintError, "json_lines"),
         Target("budgets", partial(_run, commands=_OF_BUDGETS, name="footprint.toml"), FootprintError),
         Target("history", partial(_run, commands=_OF_HISTORIES), FootprintError, "bytes"),
         Target("names", _read_names),

@@ -52,7 +52,7 @@ _footprint() {
             esac
             ;;
         watch)
-            options='--every --for --keep --replay --fail-on-growth --top --tree --name --cgroup --unit --container -o --output --format --table --json --color -q --quiet -v --verbose --strict --limits --drop-privileges -h --help'
+            options='--every --for --keep --replay --fail-on-growth --top --tree --name --cgroup --unit --container -o --output --format --table --json --color -q --quiet -v --verbose --strict --limits -h --help'
             case $prev in
                 --every | --for | --keep | --fail-on-growth | --top | --tree | --name | --cgroup | --unit | --container | --table | --limits) kind=none ;;
                 --replay | -o | --output) kind=file ;;

@@ -114,7 +114,6 @@ complete -c footprint -n '__footprint_has_verb watch' -s q -l quiet -d 'Only the
 complete -c footprint -n '__footprint_has_verb watch' -s v -l verbose -d 'Whole paths and linker names.'
 complete -c footprint -n '__footprint_has_verb watch' -l strict -d 'Exit with 4 if notes say that the answer is partial.'
 complete -c footprint -n '__footprint_has_verb watch' -l limits -x -d 'Allow more work, such as bytes=4GiB,entries=5000000,seconds=3600; each may be absent.'
-complete -c footprint -n '__footprint_has_verb watch' -l drop-privileges -d 'Give up first what reading needs not: to start programs, to use the network, to write other files.'
 complete -c footprint -n '__footprint_has_verb watch' -s h -l help -d 'Show the help, and exit.'
 
 complete -c footprint -n '__footprint_has_verb whatif' -l drop -x -d 'A library that nobody uses; repeatable.'

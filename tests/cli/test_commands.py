@@ -162,6 +162,23 @@ def test_a_defect_is_one_line_and_exit_code_70(
     assert "in audit_snapshot" in told
 
 
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (OSError(errno.EMFILE, "Too many open files", "/proc/1/stat"), "/proc/1/stat: Too many open files"),
+        (OSError(errno.ENOSPC, "No space left on device"), "the system refuses: No space left on device"),
+    ],
+)
+def test_an_error_of_the_system_is_no_defect(
+    error: OSError, text: str, capfdbinary: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr("footprint.attribution.process_audit.total_up", fail)
+    assert call(capfdbinary, "audit", SLEEP) == (3, "", f"footprint: {text}\n")
+
+
 def test_an_error_of_an_input_has_a_traceback_only_where_it_is_asked_for(capfdbinary: Captured) -> None:
     assert call(capfdbinary, "audit", "missing") == (3, "", "footprint: missing: No such file or directory\n")
     code, out, told = call(capfdbinary, "--debug", "audit", "missing")

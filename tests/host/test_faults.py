@@ -44,6 +44,7 @@ LIVE: Final = {
     "run --when settled": "run --when settled --timeout 3 -o OUT -- SLEEP",
     "run --when peak": "run --when peak -o OUT -- PROGRAM",
     "whatif": "whatif --drop libcrypt_like.so --starts 1 -o OUT -- PROGRAM",
+    "watch": "watch PID --for 600ms --every 200ms -o OUT",
     "doctor": "doctor -o OUT",
 }
 """Verbs that read something live."""
@@ -61,9 +62,8 @@ SAVED: Final = {
 VERBS: Final = LIVE | SAVED
 each_verb = pytest.mark.parametrize("verb", VERBS)
 each_live_verb = pytest.mark.parametrize("verb", LIVE)
-each_writer = pytest.mark.parametrize(
-    "verb", [verb for verb, words in VERBS.items() if "OUT" in words or "CONF" in words]
-)
+WRITERS: Final = [verb for verb, words in VERBS.items() if {"OUT", "CONFIG"} & {*words.split()}]
+each_writer = pytest.mark.parametrize("verb", WRITERS)
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,7 @@ def place(tmp_path: Path, sleeping: int) -> Place:
 def test_without_a_fault_each_verb_is_fine(place: Place, verb: str) -> None:
     ended = place.run(verb)
     check_told(ended, FINE)
-    assert place.out.exists() == ("OUT" in VERBS[verb] or "CONFIG" in VERBS[verb])
+    assert place.out.exists() == (verb in WRITERS)
 
 
 # --- where it writes --------------------------------------------------------------------------------------------------

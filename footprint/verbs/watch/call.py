@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from typing import Final
 
-from footprint.errors import UsageError
+from footprint.errors import AccessError, UsageError
 from footprint.files import StrPath, open_input
 from footprint.limits import untimed
+from footprint.process.stat import read_stat
 from footprint.series.file import read_series
 from footprint.series.records import GroupPeak
 from footprint.series.timeline import Timeline
@@ -111,6 +112,8 @@ def _watch_processes(
 ) -> Timeline:
     """Watch processes that run already."""
     chosen = resolve_processes(targets, choice)
+    if targets and all(read_stat(pid) is None for pid in chosen.pids):
+        raise AccessError(f"pid {chosen.pids[0]}", "no such process")
     is_one = len(targets) == 1 and choice == NO_CHOICE
     roster = Roster(
         lambda: resolve_processes(targets, choice).pids if choice != NO_CHOICE else chosen.pids,

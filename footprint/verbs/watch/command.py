@@ -24,6 +24,7 @@ else:
 __all__ = ("watch",)
 
 ORDER = 25
+NEEDS_RIGHTS = True
 EXIT_GROWS = 1
 
 
