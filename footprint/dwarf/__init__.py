@@ -3,7 +3,13 @@
 All readers raise `InputError` where the bytes that they need are damaged, cut, or outside of their section.
 """
 
-from footprint.dwarf.declarations import Declarations, compiled_sources, declarations_by_name, read_declarations
+from footprint.dwarf.declarations import (
+    Declarations,
+    compiled_sources,
+    declarations_by_name,
+    functions_of_units,
+    read_declarations,
+)
 from footprint.dwarf.description import Declaration
 from footprint.dwarf.places import VariablePlace
 
@@ -13,5 +19,6 @@ __all__ = (
     "VariablePlace",
     "compiled_sources",
     "declarations_by_name",
+    "functions_of_units",
     "read_declarations",
 )

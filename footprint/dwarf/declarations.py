@@ -9,6 +9,7 @@ offset into .debug_str or as a text: the names of such variables are searched fo
 
 import posixpath
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from operator import itemgetter
 from typing import Final, NamedTuple
 
@@ -25,7 +26,7 @@ from footprint.elf import abi
 from footprint.elf.image import Image
 from footprint.errors import InputError, Note
 
-__all__ = ("Declarations", "compiled_sources", "declarations_by_name", "read_declarations")
+__all__ = ("Declarations", "compiled_sources", "declarations_by_name", "functions_of_units", "read_declarations")
 
 _FUNCTIONS: Final = frozenset({dw.TAG_SUBPROGRAM, dw.TAG_INLINED_SUBROUTINE})
 
@@ -152,8 +153,8 @@ class _Reader:
             except InputError as error:
                 self._damaged(error)
                 continue
-            if (function := functions.get(found.entry.offset)) is not None:
-                declaration = declaration._replace(function=function)
+            start = unit.start if unit.skeleton is None else None
+            declaration = declaration._replace(function=functions.get(found.entry.offset), unit_start=start)
             self._keep(found.what, declaration)
 
     def _keep(self, place: VariablePlace, declaration: Declaration) -> None:
@@ -277,6 +278,40 @@ def compiled_sources(image: Image) -> tuple[str, ...]:
     return tuple(found)
 
 
+def functions_of_units(image: Image, starts: Iterable[int]) -> dict[int, frozenset[str]]:
+    """Return the linker names of the functions that some units define, by the start of each unit.
+
+    Units that are damaged are left out.
+
+    Raises:
+        InputError: Where a section of debug information lies outside of the file, or cannot be decompressed.
+    """
+    debug = DebugInfo(image)
+    wanted = set(starts)
+    found = {}
+    for number, start in enumerate(debug.headers.starts):
+        if start in wanted:
+            with suppress(InputError):
+                found[start] = frozenset(_defined_functions(debug.unit(number)))
+    return found
+
+
+def _defined_functions(unit: Unit) -> Iterator[str]:
+    at = unit.first
+    while at < unit.end:
+        if unit.section.data[at] == 0:
+            at += 1
+            continue
+        entry = unit.entry(at)
+        at = entry.end
+        if entry.tag != dw.TAG_SUBPROGRAM:
+            continue
+        if dw.AT_LOW_PC in entry.places or dw.AT_RANGES in entry.places:
+            yield _function(entry) or ""
+        sibling = unit.number(entry, dw.AT_SIBLING) if entry.has_children else None
+        at = max(at, unit.start + (sibling or 0))
+
+
 def declarations_by_name(image: Image, names: Iterable[str]) -> dict[str, tuple[Declaration, ...]]:
     """Find the declarations of variables that have no address in the debug information, by their names.
 
@@ -295,7 +330,7 @@ def declarations_by_name(image: Image, names: Iterable[str]) -> dict[str, tuple[
             for entry, name in prover.proved(group):
                 here = found.setdefault(name, {})
                 if len(here) < _MOST_DECLARATIONS:
-                    here[describer.declaration(entry)] = None
+                    here[describer.declaration(entry)._replace(contents=_contents(entry))] = None
         except InputError:
             # A damaged unit declares nothing; the search for addresses has a note of it.
             continue
@@ -322,6 +357,13 @@ class _NameProver(Prover[str]):
 def _has_contents(entry: Entry) -> bool:
     value = entry.places.get(dw.AT_CONST_VALUE)
     return value is not None and value[0] in BLOCK_LENGTH_BYTES
+
+
+def _contents(entry: Entry) -> bytes:
+    form, at = entry.places[dw.AT_CONST_VALUE]
+    section = entry.unit.section
+    start, length_bytes = entry.unit.format.block(section, form, entry.at + at)
+    return bytes(section.data[start : start + length_bytes])
 
 
 def _candidates(debug: DebugInfo, wanted: dict[bytes, str]) -> Iterator[Candidates]:

@@ -40,6 +40,8 @@ class Declaration(NamedTuple):
         is_external: Whether other units may refer to it.
         function: For a variable in a function, where requested, the linker name of that function.
         standard: The standard of C or C++ that the unit was compiled for; None for other languages.
+        contents: The contents of a constant without an address, where the compiler states them.
+        unit_start: The start of the unit in .debug_info of the file; None for a unit of another file.
     """
 
     name: str | None
@@ -55,6 +57,8 @@ class Declaration(NamedTuple):
     is_external: bool
     function: str | None = None
     standard: LanguageStandard | None = None
+    unit_start: int | None = None
+    contents: bytes | None = None
 
 
 class Describer:

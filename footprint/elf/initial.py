@@ -20,13 +20,15 @@ from footprint.elf.statics import Statics
 from footprint.elf.symbols import Symbol
 from footprint.errors import InputError
 
-__all__ = ("Initial", "Initials")
+__all__ = ("Initial", "Initials", "Pointer", "RawContents", "Target")
 
 # Strings that are equal up to this length count as equal.
 _MOST_STRING_BYTES: Final = 256
 _LARGEST_COMPARED_BYTES: Final = 1 << 24
 
 Target = tuple[str, int] | bytes
+Pointer = int | tuple[str, int]
+"""The vaddr that a word holds, or the name and addend of the symbol that it asks for."""
 
 
 class Initial(NamedTuple):
@@ -47,6 +49,18 @@ class Initial(NamedTuple):
         return not self.targets and (self.raw is None or not any(self.raw))
 
 
+class RawContents(NamedTuple):
+    """The contents of a variable, with its pointers as they are.
+
+    Attributes:
+        raw: Its bytes, with zeros in place of pointers; None where the file has no bytes for it (.bss).
+        pointers: Each pointer by its offset in the variable.
+    """
+
+    raw: bytes | None
+    pointers: dict[int, Pointer]
+
+
 class Initials:
     """Reads the initial contents of the variables of one file."""
 
@@ -56,6 +70,7 @@ class Initials:
         self._sections = statics.image.sections
         self._relocated = array("Q", sorted(relocated_vaddrs(statics.image)))
         self._word_bytes = self._image.word_bytes
+        self._prepared: AbstractSet[int] = frozenset()
         self._addends: dict[int, int] = {}
         self._asked: dict[int, str] = {}
         # The template of the block of each thread; the vaddr of a thread-local variable is an offset into it.
@@ -65,11 +80,15 @@ class Initials:
         self._vaddrs = [one.vaddr for one in self._by_vaddr]
 
     def prepare(self, statics: Iterable[Symbol]) -> None:
-        """Read the relocations of some variables in one pass."""
+        """Read the relocations of some variables in one pass; those of others are then read when they are needed."""
         wanted: set[int] = set()
         for static in statics:
             first, past = self._relocations(static)
             wanted.update(self._relocated[first:past])
+        self._read(wanted)
+
+    def _read(self, wanted: AbstractSet[int]) -> None:
+        self._prepared = wanted
         if wanted:
             self._addends = addends_at(self._image, wanted)
             self._asked = self._symbols_asked(wanted)
@@ -91,17 +110,31 @@ class Initials:
 
     def of(self, static: Symbol) -> Initial | None:
         """Return the initial contents of a variable; None where the file lacks bytes that it should have."""
-        section = self._sections[static.section_index]
-        if not section.has_file_bytes or static.size_bytes > _LARGEST_COMPARED_BYTES:
+        if static.size_bytes > _LARGEST_COMPARED_BYTES:
             return Initial(None, ())
+        found = self.contents(static)
+        if found is None:
+            return None
+        targets = [
+            (at, self._target(one) if isinstance(one, int) else one) for at, one in sorted(found.pointers.items())
+        ]
+        return Initial(found.raw, tuple(targets))
+
+    def contents(self, static: Symbol) -> RawContents | None:
+        """Return the bytes and pointers of a variable; None where the file lacks bytes, or where they are too many."""
+        section = self._sections[static.section_index]
+        if static.size_bytes > _LARGEST_COMPARED_BYTES:
+            return None
+        if not section.has_file_bytes:
+            return RawContents(None, {})
         try:
             raw = bytearray(self._bytes(section, static))
         except InputError:
             return None
         pointers = self._pointers(static, raw)
-        for at, _ in pointers:
+        for at in pointers:
             raw[at : at + self._word_bytes] = bytes(self._word_bytes)
-        return Initial(bytes(raw), tuple(pointers))
+        return RawContents(bytes(raw), pointers)
 
     def _vaddr(self, static: Symbol) -> int:
         return static.vaddr + self._tls_vaddr if static.is_tls else static.vaddr
@@ -118,27 +151,30 @@ class Initials:
         first = bisect_left(self._relocated, vaddr)
         return first, bisect_right(self._relocated, vaddr + static.size_bytes - self._word_bytes, first)
 
-    def _pointers(self, static: Symbol, raw: bytearray) -> list[tuple[int, Target]]:
-        """Return the offset and target of each pointer in a variable."""
-        vaddr, found = self._vaddr(static), dict[int, Target]()
+    def _pointers(self, static: Symbol, raw: bytearray) -> dict[int, Pointer]:
+        """Return each pointer in a variable by its offset."""
+        vaddr, found = self._vaddr(static), dict[int, Pointer]()
         if self._image.type == abi.ET_EXEC and vaddr % self._word_bytes == 0:
             # In a program at a fixed address the linker filled in the pointers: any word that is a vaddr counts as one.
             in_place = numbers(self._image, bytes(raw[: len(raw) // self._word_bytes * self._word_bytes]))
             for index, word in enumerate(in_place):
-                if word and self._section_at(word) is not None:
-                    found[index * self._word_bytes] = self._target(word)
+                if word and self.section_at(word) is not None:
+                    found[index * self._word_bytes] = word
         first, past = self._relocations(static)
         for place in self._relocated[first:past]:
             at = place - vaddr
+            if place not in self._prepared:
+                self._read(frozenset(self._relocated))
             addend = self._addends.get(place) or self._word(raw[at : at + self._word_bytes])
             asked = self._asked.get(place)
-            found[at] = self._target(addend) if asked is None else (normalised(asked), addend)
-        return sorted(found.items())
+            found[at] = addend if asked is None else (normalised(asked), addend)
+        return found
 
     def _word(self, raw: bytes | bytearray) -> int:
         return int.from_bytes(raw, "little" if self._image.is_little else "big")
 
-    def _section_at(self, vaddr: int) -> Section | None:
+    def section_at(self, vaddr: int) -> Section | None:
+        """Return the section in memory that holds a vaddr."""
         index = bisect_right(self._vaddrs, vaddr) - 1
         if index < 0:
             return None
@@ -147,7 +183,7 @@ class Initials:
 
     def _target(self, vaddr: int) -> Target:
         """Return the target at a vaddr: a symbol and the offset in it, else the string there, else the section."""
-        section = self._section_at(vaddr)
+        section = self.section_at(vaddr)
         if section is None:
             return "", vaddr
         if (symbol := self._statics.symbol_at(vaddr)) is not None:

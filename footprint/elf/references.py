@@ -12,15 +12,23 @@ appendix A (opcode maps).
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from footprint.elf import abi
 from footprint.elf.dynamic import numbers, read_dynamic, words
 from footprint.elf.image import Buffer, Image
 from footprint.elf.relocations import addend_column
+from footprint.elf.symbols import Symbol
 
-__all__ = ("Reference", "ReferencedPlace", "can_find_references", "find_references")
+__all__ = (
+    "Reference",
+    "ReferencedPlace",
+    "can_find_references",
+    "displacements",
+    "find_references",
+    "place_of_variable",
+)
 
 
 # A search through all bytes of a larger program takes too long.
@@ -64,6 +72,8 @@ _SHORT_JUMPS: Final = frozenset({0xEB, 0xE0, 0xE1, 0xE2, 0xE3, *range(0x70, 0x80
 _MOST_FAR_BYTES: Final = 1 << 17
 # `movabs $imm64, %reg` with a number of 32 bits; the bytes may overlap what looks like another instruction.
 _MOVE_WIDE: Final = re.compile(rb"(?=[\x48\x49][\xb8-\xbf](.{4}(?:\0{4}|\xff{4})))", re.DOTALL)
+# An index that begins at 1 refers to a vaddr before the variable; so do the two indexes of a table of tables.
+_MOST_BEFORE_BYTES: Final = 1024
 _ENTRY_OFFSET: Final = 24
 _FILE_HEADER_BYTES: Final = 64
 _PROGRAM_HEADER_BYTES: Final = 56
@@ -97,6 +107,21 @@ class Reference(NamedTuple):
 
     vaddr: int
     is_sure: bool
+
+
+def place_of_variable(variable: Symbol, starts: Sequence[int]) -> ReferencedPlace:
+    """Return the vaddrs that may mean a variable: also those before and just after it, up to other variables.
+
+    `starts` has the vaddrs of all variables, ascending.
+    """
+    number = bisect_left(starts, variable.vaddr)
+    before_bytes = min(_MOST_BEFORE_BYTES, variable.vaddr - starts[number - 1] - 1) if number else _MOST_BEFORE_BYTES
+    end_vaddr = variable.vaddr + variable.size_bytes
+    is_followed = number + 1 < len(starts) and starts[number + 1] == end_vaddr
+    before_bytes = max(0, before_bytes)
+    return ReferencedPlace(
+        variable.vaddr, end_vaddr, is_code=False, before_bytes=before_bytes, after_bytes=not is_followed
+    )
 
 
 def can_find_references(image: Image, size_bytes: int = 1) -> bool:
@@ -145,6 +170,17 @@ def find_references(
     entry = int.from_bytes(image.data[_ENTRY_OFFSET : _ENTRY_OFFSET + 8], "little")
     finder.search_words([vaddr for vaddr in (entry, dynamic.get(abi.DT_INIT), dynamic.get(abi.DT_FINI)) if vaddr])
     return found
+
+
+def displacements(raw: Buffer) -> Iterator[tuple[int, Sequence[int]]]:
+    """Return where code may hold a displacement of four bytes, each with the possible sizes of what follows it."""
+    for match in re.finditer(b"(?=%s.{4})" % _BEFORE_DISPLACEMENT, raw, re.DOTALL):
+        at = match.start() + 1
+        before = raw[at - 1]
+        if before in _RIP_RELATIVE:
+            yield at, _immediate_sizes(raw, at - 1)[0]
+        elif before in _CALL_OR_JUMP or _is_jump_if(raw, at):
+            yield at, (0,)
 
 
 class _Finder:

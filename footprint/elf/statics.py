@@ -6,7 +6,7 @@ Source: System V ABI, chapter 4 (Symbol Table): local symbols follow the STT_FIL
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Final, NamedTuple
 
@@ -14,9 +14,10 @@ from footprint.elf import abi
 from footprint.elf.debugfiles import DebugImage, matched_sections
 from footprint.elf.functions import Functions
 from footprint.elf.image import Image, Section
+from footprint.elf.names import normalised
 from footprint.elf.symbols import SectionBase, Symbol, SymbolEntry, SymbolTable, read_symbol_table, section_bases
 
-__all__ = ("NO_INITIALISERS", "Initialisers", "Statics", "read_statics")
+__all__ = ("NO_INITIALISERS", "Initialisers", "LocalFunction", "Statics", "read_statics")
 
 # What the compiler writes instead of a source file after link-time optimisation (GCC, LLVM): several files are merged.
 _MERGED_FILES: Final = frozenset({"", "<artificial>", "ld-temp.o"})
@@ -29,6 +30,14 @@ class Initialisers(NamedTuple):
 
     function_count: int
     code_bytes: int
+
+
+class LocalFunction(NamedTuple):
+    """A function that only its source file can call; its name is without suffixes."""
+
+    name: str
+    size_bytes: int
+    vaddr: int
 
 
 NO_INITIALISERS: Final = Initialisers(0, 0)
@@ -61,18 +70,47 @@ class Statics:
 
     def symbol_at(self, vaddr: int) -> tuple[str, int] | None:
         """Return the name of the function or variable that holds a vaddr, and the offset in it; None without one."""
+        index = self._index_at(vaddr)
+        return None if index is None else (self._table.name(index), vaddr - self._table.vaddrs[index])
+
+    def extent_at(self, vaddr: int) -> tuple[int, int] | None:
+        """Return the vaddr and size of the function or variable that holds a vaddr; None without one."""
+        index = self._index_at(vaddr)
+        return None if index is None else (self._table.vaddrs[index], self._table.sizes[index])
+
+    def _index_at(self, vaddr: int) -> int | None:
         vaddrs, indexes = self._places
         place = bisect_right(vaddrs, vaddr) - 1
         if place < 0:
             return None
         index, start = indexes[place], vaddrs[place]
-        is_inside = vaddr == start or vaddr < start + self._table.sizes[index]
-        return (self._table.name(index), vaddr - start) if is_inside else None
+        return index if vaddr == start or vaddr < start + self._table.sizes[index] else None
 
     @cached_property
     def functions(self) -> Functions:
         """The functions of the same table."""
         return Functions(self._table)
+
+    def functions_of(self, unit: int) -> Sequence[LocalFunction]:
+        """Return the local functions of a source file, by name and size."""
+        return self._functions_of_units.get(unit, ())
+
+    @cached_property
+    def _functions_of_units(self) -> dict[int, list[LocalFunction]]:
+        table, found, unit, number = self._table, dict[int, list[LocalFunction]](), None, 0
+        indexes = table.of_types({abi.STT_FUNC, abi.STT_FILE})
+        local_count = 0 if table.section is None else table.section.info
+        for index, entry in zip(indexes, table.entries(indexes), strict=True):
+            if index >= local_count:
+                break
+            name = table.name(index)
+            if entry[1] & 15 == abi.STT_FUNC:
+                if unit is not None:
+                    found.setdefault(unit, []).append(LocalFunction(normalised(name), entry[5], entry[4]))
+                continue
+            unit = None if name in _MERGED_FILES else number
+            number += unit is not None
+        return {unit: sorted(functions) for unit, functions in found.items()}
 
     @property
     def initialisers(self) -> Initialisers:

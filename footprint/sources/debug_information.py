@@ -3,7 +3,14 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from footprint.dwarf import Declaration, VariablePlace, compiled_sources, declarations_by_name, read_declarations
+from footprint.dwarf import (
+    Declaration,
+    VariablePlace,
+    compiled_sources,
+    declarations_by_name,
+    functions_of_units,
+    read_declarations,
+)
 from footprint.dwarf.declared_variables import (
     NOTHING_DECLARED,
     DeclaredVariables,
@@ -99,6 +106,17 @@ class DebugInformation:
         except FootprintError:
             # What is damaged there, the search for addresses has said.
             return {}, ()
+
+    def functions_of_units(self, starts: Iterable[int]) -> dict[int, frozenset[str]]:
+        """Return the names of the functions that some units define, by the start of each unit."""
+        wanted = set(starts)
+        if self.image is None or not wanted:
+            return {}
+        try:
+            return functions_of_units(self.image, wanted)
+        except FootprintError:
+            # What is damaged there, the search for addresses has said.
+            return {}
 
     def sources(self, contents: Contents) -> Sourced:
         """Find where the variables of the file are declared, and name those that no symbol names.

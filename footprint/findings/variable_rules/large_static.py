@@ -3,8 +3,7 @@
 A buffer in .bss costs nothing until it is touched, and then one page at a time.
 """
 
-from bisect import bisect_left
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from typing import Final, NamedTuple
@@ -13,7 +12,7 @@ from footprint.elf import shown_name
 from footprint.elf.dynsym import read_dynamic_symbols
 from footprint.elf.image import Image
 from footprint.elf.initial import Initials
-from footprint.elf.references import Reference, ReferencedPlace, can_find_references, find_references
+from footprint.elf.references import Reference, ReferencedPlace, can_find_references, find_references, place_of_variable
 from footprint.elf.statics import Statics
 from footprint.elf.symbols import Symbol
 from footprint.errors import FootprintError
@@ -29,8 +28,6 @@ _OF_BUFFER: Final = "it costs the pages of it that are touched"
 _ASK_PROCESS: Final = f"{_OF_BUFFER}; `audit PID` tells how many those are"
 _MOST_NAMED: Final = 3
 _MOST_SEARCHED: Final = 512
-# An index that begins at 1 refers to a vaddr before the variable; so do the two indexes of a table of tables.
-_MOST_BEFORE_BYTES: Final = 1024
 
 
 def _find(variables: Variables) -> tuple[Finding, ...]:
@@ -157,7 +154,7 @@ def _find_users(statics: Statics, large: Iterable[Symbol]) -> dict[int, _Users]:
     if not searched:
         return {}
     starts = sorted(one.vaddr for one in statics.statics if not one.is_tls)
-    places = [_place(one, starts) for one in sorted(searched, key=lambda one: one.vaddr)]
+    places = [place_of_variable(one, starts) for one in sorted(searched, key=lambda one: one.vaddr)]
     found = [_functions(statics, each) for each in find_references(statics.image, places, starts)]
     exported = read_dynamic_symbols(statics.image).vaddrs(statics.image)
     called = _called(statics.image, {one for each in found for one in each if one is not None}, exported)
@@ -172,18 +169,6 @@ def _find_users(statics: Statics, large: Iterable[Symbol]) -> dict[int, _Users]:
         ]
         users[place.start_vaddr] = _Users(is_needed, is_exported or bool(functions), tuple(sorted(names)))
     return users
-
-
-def _place(static: Symbol, starts: Sequence[int]) -> ReferencedPlace:
-    """Return the vaddrs that may mean a variable: also those before and just after it, up to other variables."""
-    number = bisect_left(starts, static.vaddr)
-    before_bytes = min(_MOST_BEFORE_BYTES, static.vaddr - starts[number - 1] - 1) if number else _MOST_BEFORE_BYTES
-    end_vaddr = static.vaddr + static.size_bytes
-    is_followed = number + 1 < len(starts) and starts[number + 1] == end_vaddr
-    before_bytes = max(0, before_bytes)
-    return ReferencedPlace(
-        static.vaddr, end_vaddr, is_code=False, before_bytes=before_bytes, after_bytes=not is_followed
-    )
 
 
 def _functions(statics: Statics, references: Iterable[Reference]) -> dict[Symbol | None, bool]:
