@@ -6,6 +6,7 @@ same things.
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum, StrEnum
 from typing import Annotated, Final, NamedTuple
@@ -13,17 +14,19 @@ from typing import Annotated, Final, NamedTuple
 from footprint.dwarf.standards import LanguageStandard
 from footprint.elf import PT_GNU_RELRO, Image, abi, shown_name
 from footprint.elf.image import Section
-from footprint.elf.initial import Initial, Initials
+from footprint.elf.initial import Initial, Initials, Target
 from footprint.elf.names import normalised, source_name
+from footprint.elf.sameness import is_constant
 from footprint.elf.statics import NO_INITIALISERS, Initialisers, Statics
 from footprint.elf.symbols import Symbol
+from footprint.findings.merging import LEAST_TELLING_BYTES, VARIES, Merging, Objection
+from footprint.findings.neighbours import Neighbours
 from footprint.members import Address, Bounds, json_members
-from footprint.model.finding import CONFIDENCES, Confidence, SourceLocation
+from footprint.model.finding import Confidence, SourceLocation
 
 __all__ = (
     "ARTEFACT",
     "DEAREST_FIRST",
-    "LEAST_TELLING_BYTES",
     "THREAD_GUARD",
     "UNNAMED",
     "CopiedVariable",
@@ -35,28 +38,33 @@ __all__ = (
     "candidates",
     "cost_of",
     "find_copies",
-    "is_mutable",
     "with_private_bytes",
 )
 
-# Symbols that compilers make for themselves, and what glibc lists in sets: each of them must stay where it is.
+# Symbols that compilers make for themselves, such as the type of a class, and what glibc lists in sets: each of them
+# must stay where it is.
 ARTEFACT: Final = re.compile(
     r"(?:CSWTCH|C|__const|__compound_literal|switch\.table|reltable|DW\.ref)\.|\.L|__elf_set_"
-    r"|(?:_ZZ.*E\d+)?__(?:func|FUNCTION|PRETTY_FUNCTION)__"
+    r"|_ZT[VTISC]|(?:_ZZ.*E\d+)?__(?:func|FUNCTION|PRETTY_FUNCTION)__"
     r"|completed(?:\.|$)|(?:__TMC_END__|__frame_dummy_init_array_entry|__do_global_dtors_aux_fini_array_entry|__dso_handle"
     r"|__FRAME_END__|__EH_FRAME_BEGIN__|__CTOR_|__DTOR_|__JCR_|__exidx_|_nl_current_.*_used)"
 )
-# Smaller variables often have the same contents by chance.
-LEAST_TELLING_BYTES: Final = 16
+# A variable in no namespace, or in one without a name, has a plain name if other source files can see it.
+_OF_FILE: Final = re.compile(r"_ZL\d+|_ZN12_GLOBAL__N_1\d+(?=\w+E$)")
+# What link-time optimisation adds to a name, but for the number of a static of a function in C.
+_OF_LTO: Final = re.compile(r"\.(?:lto_priv|llvm)\.\d+")
+_OF_NAMESPACE: Final = (
+    "the same name in the same namespace, with the same contents, in source files that have more constants in common"
+)
 _STREAM_INIT: Final = "_ZStL8__ioinit"
 # gcc and clang order the words differently: `long unsigned int` and `unsigned long`.
 _INTEGER: Final = re.compile(r"\b(?:(?:long|short|unsigned|int)\b ?)+")
 _NO_YEAR: Final = 9999
 _BOUNDS: Final = re.compile(r"\[\d*\]")
-# `x.3`, a static of a function in C, with the suffix that link-time optimisation adds.
-_FUNCTION_STATIC: Final = re.compile(r"[^.]+\.\d+(?:\.(?:lto_priv|llvm)\.\d+)*$")
 _GUARD: Final = "_ZGV"
 THREAD_GUARD: Final = "__tls_guard"
+# Of what begins as zeros, two source files may each have their own.
+_MANY_UNITS: Final = 3
 _OF_GUARD: Final = "they guard copies of what is made at its first use"
 # A C++ name: what stands before its parts, and one part, which is a length and so many characters.
 _NESTING: Final = re.compile(r"(?:Z|N[rVK]*|T[VTIS]|St)*")
@@ -120,6 +128,9 @@ class CopiedVariable(NamedTuple):
         private_bytes: The private memory of all copies in the live process; None where that is not known.
         is_mutable: Whether the program can write one of the copies.
         standard: The oldest language standard of the source files; None where the debug information names none.
+        objection: What stands against having one in place of all; None where nothing does.
+        is_one_build: Whether the source file was compiled the same way each time.
+        has_namesake: Whether another variable, which is no copy, has the name that one for all would have.
     """
 
     file: str
@@ -138,6 +149,9 @@ class CopiedVariable(NamedTuple):
     private_bytes: int | None = None
     is_mutable: bool = False
     standard: LanguageStandard | None = None
+    objection: Objection | None = None
+    is_one_build: bool = False
+    has_namesake: bool = False
 
     @property
     def standard_label(self) -> str | None:
@@ -192,8 +206,8 @@ class SearchedFile(NamedTuple):
 
     @property
     def waste_bytes(self) -> int:
-        """Return the size of all copies in it but one of each."""
-        return sum([copies.waste_bytes for copies in self.copies])
+        """Return the size of all copies in it but one of each, without what is doubtful."""
+        return sum([copies.waste_bytes for copies in self.copies if copies.confidence.is_counted])
 
     @property
     def initialiser_count(self) -> int:
@@ -216,6 +230,8 @@ class Declared(NamedTuple):
         function: The linker name of the function that the variable is a static of; None for other variables.
         type_name: The type as the source has it; None where it is not known.
         standard: The language standard of the source file; None where it is not known.
+        functions: The linker names of all functions of the unit; None where they were not asked for.
+        folded: The contents that the line has in units that need no address of it.
     """
 
     file: str
@@ -224,6 +240,8 @@ class Declared(NamedTuple):
     function: str | None = None
     type_name: str | None = None
     standard: LanguageStandard | None = None
+    functions: frozenset[str] | None = None
+    folded: frozenset[bytes] = frozenset()
 
 
 Lines = Mapping[tuple[bool, int], Declared]
@@ -232,13 +250,49 @@ Lines = Mapping[tuple[bool, int], Declared]
 
 def find_copies(statics: Statics, declared: Lines | None = None) -> tuple[CopiedVariable, ...]:
     """Find the copies in one file, the largest waste first."""
-    several = _groups(statics)
+    groups = _groups(statics)
+    asked = [static for group in groups for static in group]
     initials = Initials(statics)
-    initials.prepare(static for group in several for static in group)
+    initials.prepare(asked)
     lines = {**(declared or {})}
-    lines.update(_guard_lines(statics, several, lines))
-    found = [one for group in several for one in _of_group(group, statics, initials, lines)]
+    lines.update(_guard_lines(statics, groups, lines))
+    merging = Merging(statics, initials, asked)
+    neighbours = Neighbours(statics, initials, asked, ARTEFACT.match)
+    file = _File(statics, initials, lines, merging, neighbours, _varying(groups, initials, lines))
+    found = [one for group in groups for one in _of_group(group, file)]
+    if found:
+        names = Counter(_name_of_one(static.name) for static in statics.statics)
+        found = [one._replace(has_namesake=names[_name_of_one(one.name)] > len(one.copies)) for one in found]
     return tuple(sorted(found, key=lambda one: (-one.waste_bytes, -len(one.copies), one.name)))
+
+
+def _name_of_one(name: str) -> str:
+    """Return the linker name that a variable has when other source files can see it."""
+    name = normalised(name)
+    return name[len(found[0]) :] if (found := _OF_FILE.match(name)) else name
+
+
+_Line = tuple[str, int | None, str]
+
+
+class _File(NamedTuple):
+    """A file that is searched for copies.
+
+    Attributes:
+        statics: Its variables.
+        initials: Their initial contents.
+        lines: The lines that declare them.
+        merging: Knows what stands against one variable in place of several.
+        neighbours: Knows what source files have in common.
+        varying: The lines, each with a name, that declare different things in different source files.
+    """
+
+    statics: Statics
+    initials: Initials
+    lines: Lines
+    merging: Merging
+    neighbours: Neighbours
+    varying: frozenset[_Line]
 
 
 PrivateOf = Callable[[Iterable[tuple[int, int]]], int | None]
@@ -279,7 +333,7 @@ def _is_of_template(static: Symbol, statics: Statics) -> bool:
     is_instance = static.binding in {abi.STB_WEAK, abi.STB_GNU_UNIQUE} and static.size_bytes >= LEAST_TELLING_BYTES
     if not is_instance or not static.name.startswith(("_ZN", "_ZZN", "_ZZ")) or "I" not in static.name:
         return False
-    return not is_mutable(statics.image, statics.image.sections[static.section_index])
+    return is_constant(statics.image, statics.image.sections[static.section_index])
 
 
 def _alike(group: Iterable[Symbol]) -> dict[tuple[str, int, int], list[Symbol]]:
@@ -290,31 +344,54 @@ def _alike(group: Iterable[Symbol]) -> dict[tuple[str, int, int], list[Symbol]]:
     return groups
 
 
-def _of_group(
-    group: Sequence[Symbol], statics: Statics, initials: Initials, declared: Lines
-) -> Iterable[CopiedVariable]:
+def _varying(groups: Iterable[Sequence[Symbol]], initials: Initials, lines: Lines) -> frozenset[_Line]:
+    """Find the lines that declare other contents, sizes or types in other source files."""
+    of_line: dict[_Line, list[tuple[Symbol, Declared]]] = {}
+    for group in groups:
+        name = source_name(group[0].name)
+        for static in group:
+            if (at := lines.get((static.is_tls, static.vaddr))) is not None:
+                of_line.setdefault((at.file, at.line, name), []).append((static, at))
+    found = set()
+    for line, declared in of_line.items():
+        things: dict[int, Counter[tuple[int, Initial | None]]] = {}
+        for number, (static, _) in enumerate(declared):
+            initial = initials.of(static)
+            thing = static.size_bytes, None if initial is None or initial.is_blank else initial
+            things.setdefault(-1 - number if static.unit is None else static.unit, Counter())[thing] += 1
+        # A source file may use only some of the things that a macro declares in one line.
+        most = max(things.values(), key=Counter.total)
+        types = {_type_words(at.type_name) for _, at in declared} - {None}
+        if len(types) > 1 or not all(one <= most for one in things.values()):
+            found.add(line)
+        # Contents with addresses are in no unit's debug information.
+        raws = {initials.of(static) for static, _ in declared}
+        if any(at.folded - {one.raw for one in raws if one is not None} for _, at in declared):
+            found.add(line)
+    return frozenset(found)
+
+
+def _of_group(group: Sequence[Symbol], file: _File) -> Iterable[CopiedVariable]:
     """Find the copies among the variables of one name in the source."""
-    by_line, _ = _lines_of(group, declared)
+    by_line, _ = _lines_of(group, file.lines)
     for at, same in by_line:
-        yield from _by_line(same, at, statics, initials)
+        yield from _by_line(same, at, file)
     for (name, _, _), alike in _alike(group).items():
-        if len(alike) > 1 and not _is_of_template(alike[0], statics):
-            yield from _without_line(name, alike, statics, initials, declared)
+        if len(alike) > 1 and not _is_of_template(alike[0], file.statics):
+            yield from _without_line(name, alike, file)
 
 
-def _without_line(
-    name: str, group: Sequence[Symbol], statics: Statics, initials: Initials, declared: Lines
-) -> Iterable[CopiedVariable]:
+def _without_line(name: str, group: Sequence[Symbol], file: _File) -> Iterable[CopiedVariable]:
     """Find the copies among the variables of one name, size and section that have no known line."""
     if name == _STREAM_INIT:
         reason = "its constructor runs for each of them at start"
-        yield _copies(name, group, statics, initials, CopyOrigin.STREAM_INIT, Confidence.HIGH, (reason,))
+        yield _copies(name, group, file, CopyOrigin.STREAM_INIT, Confidence.HIGH, (reason,))
         return
     if name == THREAD_GUARD:
         reason = "each source file with thread-local variables that are made at their first use has one"
-        yield _copies(name, group, statics, initials, CopyOrigin.GUARD, Confidence.LOW, (reason,))
+        yield _copies(name, group, file, CopyOrigin.GUARD, Confidence.LOW, (reason,))
         return
-    by_line, left = _lines_of(group, declared)
+    by_line, left = _lines_of(group, file.lines)
     known: Declared | None = None
     if left and len(by_line) == 1:
         # Some source files may have no debug information: compare their variables with one that has it.
@@ -323,12 +400,12 @@ def _without_line(
             known, left = at, [same[0], *left]
     by_contents: dict[Initial, list[Symbol]] = {}
     for static in left:
-        initial = initials.of(static)
+        initial = file.initials.of(static)
         if initial is not None:
             by_contents.setdefault(initial, []).append(static)
     for initial, same in by_contents.items():
         if len(same) > 1:
-            yield from _by_contents(name, same, initial, statics, initials, known if same[0] is left[0] else None)
+            yield from _by_contents(name, same, initial, file, known if same[0] is left[0] else None)
 
 
 def _lines_of(group: Iterable[Symbol], declared: Lines) -> tuple[list[tuple[Declared, list[Symbol]]], list[Symbol]]:
@@ -344,7 +421,13 @@ def _lines_of(group: Iterable[Symbol], declared: Lines) -> tuple[list[tuple[Decl
             left.append(static)
         else:
             function = at.function and source_name(at.function)
-            key = at._replace(function=function, type_name=_type_words(at.type_name), standard=None)
+            key = at._replace(
+                function=function,
+                type_name=_type_words(at.type_name),
+                standard=None,
+                functions=None,
+                folded=frozenset(),
+            )
             by_line.setdefault(key, []).append(static)
             known = first.setdefault(key, at)
             first[key] = known._replace(standard=_older(known.standard, at.standard))
@@ -400,40 +483,56 @@ def _guarded(guard: Symbol) -> str:
     return f"_Z{normalised(guard.name).removeprefix(_GUARD)}"
 
 
-def _by_line(same: Sequence[Symbol], at: Declared, statics: Statics, initials: Initials) -> Iterable[CopiedVariable]:
+def _by_line(same: Sequence[Symbol], at: Declared, file: _File) -> Iterable[CopiedVariable]:
     """Find the copies among the variables that one line declares."""
-    if len(same) < 2 or normalised(same[0].name) in {_STREAM_INIT, THREAD_GUARD}:
-        return
     name = normalised(same[0].name)
+    if len(same) < 2 or name in {_STREAM_INIT, THREAD_GUARD}:
+        return
     origin = CopyOrigin.HEADER if at.is_in_header else CopyOrigin.SOURCE
-    confidence = Confidence.PROOF
     where = "one line of a header declares them all" if at.is_in_header else "one line of a source file does"
-    if at.is_in_header and at.file.endswith(_SOURCES):
+    is_template = at.is_in_header and at.file.endswith(_SOURCES)
+    if is_template:
         # glibc compiles one getXXbyYY.c into `gethostbyname` and others, each with a buffer of its own.
-        confidence, where = Confidence.LOW, "one line declares them all, but of a source file that others include"
+        where = "one line declares them all, but of a source file that others include"
     reasons: tuple[str, ...] = (where,)
     if name.startswith(_GUARD):
         origin, reasons = (CopyOrigin.GUARD if at.is_in_header else origin), (_OF_GUARD, where)
-    for copies in (one for alike in _by_bytes(same, initials) for one in _one_of_each_unit(alike)):
+    is_varying = (at.file, at.line, source_name(name)) in file.varying
+    for copies in (one for alike in _by_bytes(same, file.initials) for one in _one_of_each_unit(alike)):
         if len(copies) > 1:
-            found = _copies(normalised(copies[0].name), copies, statics, initials, origin, confidence, reasons, at)
-            yield _as_joined(found, statics)._replace(function=at.function)
+            objection = VARIES if is_varying else file.merging.objection(copies)
+            confidence = Confidence.LOW if is_template else Confidence.MEDIUM if objection else Confidence.PROOF
+            why = (*reasons, objection.reason) if objection else reasons
+            found = _copies(normalised(copies[0].name), copies, file, origin, confidence, why, at)
+            is_one_build = not at.is_in_header and _is_one_build(copies, file)
+            found = found._replace(function=at.function, objection=objection, is_one_build=is_one_build)
+            yield _as_joined(found)
+
+
+def _is_one_build(copies: Sequence[Symbol], file: _File) -> bool:
+    """Return whether a source file that is linked in several times defines the same functions each time."""
+    defined = {file.lines[one.is_tls, one.vaddr].functions for one in copies}
+    units = {one.unit for one in copies}
+    if len(defined) > 1 or None in defined:
+        return False
+    return file.merging.have_one_build(unit for unit in units if unit is not None)
 
 
 def _by_bytes(same: Iterable[Symbol], initials: Initials) -> list[list[Symbol]]:
-    """Group the variables of one line by the bytes that they begin with; those of one size stay together.
+    """Group the variables of one line by the contents that they begin with; those of one size stay together.
 
-    A macro can declare several things in one line, and what these point to may have several names. An array can have
+    A macro can declare several things in one line. An array can have
     another bound in each source file: of two that begin alike, the shorter one is a part of the longer one.
     """
-    by_bytes: dict[tuple[int, bytes], list[Symbol]] = {}
+    by_bytes: dict[tuple[int, bytes, tuple[tuple[int, Target], ...]], list[Symbol]] = {}
     for static in same:
         initial = initials.of(static)
         # Zeros in .bss equal zeros in the file.
         raw = b"" if initial is None or initial.raw is None else initial.raw
-        by_bytes.setdefault((static.size_bytes, raw.rstrip(b"\0")), []).append(static)
+        targets = () if initial is None else initial.targets
+        by_bytes.setdefault((static.size_bytes, raw.rstrip(b"\0"), targets), []).append(static)
     groups, left = [], list[tuple[bytes, Symbol]]()
-    for (_, raw), alike in sorted(by_bytes.items(), key=lambda item: item[0]):
+    for (_, raw, _), alike in sorted(by_bytes.items(), key=lambda item: item[0][:2]):
         if len(alike) > 1:
             groups.append(alike)
         elif left and raw.startswith(left[-1][0]):
@@ -445,18 +544,13 @@ def _by_bytes(same: Iterable[Symbol], initials: Initials) -> list[list[Symbol]]:
 
 
 _OTHER_SIZES: Final = "the bound of the array differs between source files, and so the sizes of the copies do"
-_WRITTEN: Final = "some source files write their copy, and some only read theirs: these would see what the others write"
 
 
-def _as_joined(found: CopiedVariable, statics: Statics) -> CopiedVariable:
-    """Lower the confidence in copies that differ in size, or that only some source files write."""
-    image, copies = statics.image, found.copies
-    reasons, confidence = found.reasons, found.confidence
-    if len({one.size_bytes for one in copies}) > 1:
-        confidence, reasons = Confidence.LOW, (*reasons, _OTHER_SIZES)
-    elif len({is_mutable(image, image.sections[one.section_index]) for one in copies}) > 1:
-        confidence, reasons = max(confidence, Confidence.MEDIUM, key=CONFIDENCES.index), (*reasons, _WRITTEN)
-    return found._replace(confidence=confidence, reasons=reasons)
+def _as_joined(found: CopiedVariable) -> CopiedVariable:
+    """Lower the confidence in copies that differ in size."""
+    if len({one.size_bytes for one in found.copies}) == 1:
+        return found
+    return found._replace(confidence=Confidence.LOW, reasons=(*found.reasons, _OTHER_SIZES))
 
 
 def _one_of_each_unit(same: Sequence[Symbol]) -> Iterable[list[Symbol]]:
@@ -475,36 +569,60 @@ def _one_of_each_unit(same: Sequence[Symbol]) -> Iterable[list[Symbol]]:
 
 
 def _by_contents(
-    name: str, same: Sequence[Symbol], initial: Initial, statics: Statics, initials: Initials, at: Declared | None
+    name: str, same: Sequence[Symbol], initial: Initial, file: _File, at: Declared | None
 ) -> Iterable[CopiedVariable]:
     """Grade copies that share only name and contents; `at` is the line of the first one, where known."""
-    files = {static.unit for static in same if static.unit is not None}
+    units = {static.unit for static in same if static.unit is not None}
     is_told = all(static.unit is not None for static in same)
-    if is_told and len(files) == 1:
+    if is_told and len(units) == 1:
         # They are statics of two functions of one source file.
         return
     is_guard = name.startswith(_GUARD)
     scope = _scope(f"_Z{name.removeprefix(_GUARD)}" if is_guard else name)
-    reasons: tuple[str, ...]
-    if initial.is_blank:
-        if scope is Scope.UNKNOWN and (not is_told or any(_FUNCTION_STATIC.match(static.name) for static in same)):
-            # `x.3` of three functions may be three variables.
-            return
-        confidence = Confidence.MEDIUM if scope is Scope.NAMESPACE else Confidence.LOW
-        reasons = ("they begin as zeros, so only the name speaks for it",)
-    elif scope is not Scope.UNKNOWN and same[0].size_bytes >= LEAST_TELLING_BYTES:
-        confidence, reasons = Confidence.HIGH, (_same_scope(scope),)
-    elif len(files) > 1 or scope is not Scope.UNKNOWN:
-        confidence, reasons = Confidence.MEDIUM, ("the same name and contents, of several source files",)
-    else:
-        confidence, reasons = Confidence.LOW, ("the same name and contents, but from source files that are not told",)
+    if initial.is_blank and scope is Scope.UNKNOWN and (not is_told or _is_of_function(same)):
+        # `x.3` of three functions may be three variables.
+        return
     # A source file that is linked in twice shows as two files of one name, a header as files of several names.
-    is_same_source = at is None and len(files) > 1 and len({statics.units[unit] for unit in files}) == 1
+    is_same_source = at is None and len(units) > 1 and len({file.statics.units[unit] for unit in units}) == 1
+    is_one_build = is_same_source and all(map(file.statics.functions_of, units)) and file.merging.have_one_build(units)
     origin = CopyOrigin.SOURCE if is_same_source else CopyOrigin.GUARD if is_guard else CopyOrigin.HEADER
+    objection = file.merging.objection(same)
+    confidence, reason = Confidence.LOW, _doubt(same, initial, objection)
+    if initial.is_blank and objection is None and scope is Scope.NAMESPACE and len(units) >= _MANY_UNITS:
+        confidence, reason = Confidence.HIGH, "the same name in the same namespace, and nothing refers to any of them"
+    elif reason is None and is_one_build:
+        confidence, reason = Confidence.HIGH, "source files of one name, with the same local functions"
+    elif reason is None and is_same_source:
+        reason = "source files of one name, which hold different functions"
+    elif reason is None and at is not None:
+        confidence = Confidence.MEDIUM if scope is Scope.UNKNOWN else Confidence.HIGH
+        reason = "the same name and contents"
+    elif reason is None and scope is Scope.NAMESPACE and _is_of_header(same, file):
+        confidence, reason = Confidence.HIGH, _OF_NAMESPACE
+    reasons: tuple[str, ...] = (reason or "two source files may have the same name and contents without a header",)
     reasons = (_OF_GUARD, *reasons) if is_guard else reasons
     if at is not None:
         reasons = (*reasons, "a header declares one of them, and the others have no debug information")
-    yield _copies(name, same, statics, initials, origin, confidence, reasons, at)
+    found = _copies(name, same, file, origin, confidence, reasons, at)
+    yield found._replace(objection=objection, is_one_build=is_one_build)
+
+
+def _is_of_header(same: Sequence[Symbol], file: _File) -> bool:
+    units = {file.statics.units[static.unit] for static in same if static.unit is not None}
+    return len(units) > 1 and not _is_of_function(same) and file.neighbours.speak_for(same)
+
+
+def _is_of_function(same: Iterable[Symbol]) -> bool:
+    return any(static.name.startswith("_ZZ") or "." in _OF_LTO.sub("", static.name) for static in same)
+
+
+def _doubt(same: Sequence[Symbol], initial: Initial, objection: Objection | None) -> str | None:
+    """Return why variables without a known line may not be copies; None where only their name can tell."""
+    if initial.is_blank:
+        return "they begin as zeros, so only the name speaks for it"
+    if objection is not None:
+        return objection.reason
+    return "so few bytes are often the same by chance" if same[0].size_bytes < LEAST_TELLING_BYTES else None
 
 
 class Scope(Enum):
@@ -538,22 +656,16 @@ def _scope(name: str) -> Scope:
     return Scope.NAMESPACE if any(not scope.startswith(_NAMELESS) for scope in scopes) else Scope.GLOBAL
 
 
-def _same_scope(scope: Scope) -> str:
-    where = "in the same namespace" if scope is Scope.NAMESPACE else "that only its own source file knows"
-    return f"the same name {where}, with the same contents"
-
-
 def _copies(
     name: str,
     same: Sequence[Symbol],
-    statics: Statics,
-    initials: Initials,
+    file: _File,
     origin: CopyOrigin,
     confidence: Confidence,
     reasons: tuple[str, ...],
     at: Declared | None = None,
 ) -> CopiedVariable:
-    image = statics.image
+    image, statics, initials = file.statics.image, file.statics, file.initials
     units = tuple(dict.fromkeys(statics.units[one.unit] for one in same if one.unit is not None))
     costs = [
         (cost_of(image, image.sections[one.section_index], is_relocated=initials.is_relocated(one)), one.size_bytes)
@@ -577,16 +689,9 @@ def _copies(
         confidence,
         reasons,
         None if at is None else SourceLocation(at.file, at.line),
-        is_mutable=any(is_mutable(image, image.sections[one.section_index]) for one in same),
+        is_mutable=any(not is_constant(image, image.sections[one.section_index]) for one in same),
         standard=None if at is None else at.standard,
     )
-
-
-def is_mutable(image: Image, section: Section) -> bool:
-    """Return whether the program can write a section: the loader seals others."""
-    relro = image.segment(PT_GNU_RELRO)
-    is_sealed = relro is not None and relro.vaddr <= section.vaddr < relro.vaddr + relro.memory_bytes
-    return section.is_writable and not is_sealed and not section.name.startswith(".data.rel.ro")
 
 
 def cost_of(image: Image, section: Section, *, is_relocated: bool = False) -> Cost:

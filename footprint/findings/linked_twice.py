@@ -4,7 +4,6 @@ A static library that is part of the program and of a library has its tables twi
 same contents. Variables that appear together are one `LinkedTwice`.
 """
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Final, NamedTuple
@@ -16,21 +15,19 @@ from footprint.elf.symbols import Symbol
 from footprint.findings.copies import (
     ARTEFACT,
     DEAREST_FIRST,
-    LEAST_TELLING_BYTES,
     CopiedVariable,
     CopyOrigin,
     Cost,
     Lines,
     cost_of,
 )
+from footprint.findings.merging import LEAST_TELLING_BYTES
 from footprint.members import NOT_EMPTY, Bounds, json_members
 from footprint.model.finding import Confidence
 
 __all__ = ("LinkedTwice", "linked_twice", "zeros_of_one_name")
 
 _LEAST_TOGETHER_BYTES: Final = 256
-# The vtable and type of a class: each library has its own copy of what a header defines, which is no mistake.
-_OF_CLASS: Final = re.compile(r"_ZT[VTIS]")
 # Libraries that are often linked in statically, with source files or symbols that no other library has together.
 _KNOWN: Final = (
     (
@@ -59,6 +56,7 @@ class LinkedTwice(NamedTuple):
         size_bytes: The size of one copy of all of them.
         copy_count: The number of copies.
         waste: The waste by when it costs private memory; it adds up to `waste_bytes`.
+        is_one_build: Whether it was compiled the same way each time, as far as its functions tell.
     """
 
     files: Annotated[tuple[str, ...], NOT_EMPTY]
@@ -68,6 +66,7 @@ class LinkedTwice(NamedTuple):
     size_bytes: int
     copy_count: Annotated[int, Bounds(2)]
     waste: Mapping[Cost, int]
+    is_one_build: bool = True
 
     @property
     def waste_bytes(self) -> int:
@@ -102,14 +101,24 @@ class _One(NamedTuple):
 
 
 def _within(statics: Statics, copies: Iterable[CopiedVariable]) -> Iterable[LinkedTwice]:
-    """Join the copies of one file that come from source files that were linked in several times."""
+    """Join the copies of one file that come from source files that were linked in several times.
+
+    Of source files that were compiled with other macros only a known library counts: both may be needed.
+    """
     of_source = [one for one in copies if one.origin is CopyOrigin.SOURCE]
-    sure = [one for one in of_source if one.confidence is not Confidence.LOW]
+    same = [one for one in of_source if one.is_one_build]
+    sure = [one for one in same if one.confidence is not Confidence.LOW]
     # Equal zeros prove nothing, but where their source files are there twice, so are they.
     proven = {numbers for one in sure if None not in (numbers := _unit_numbers(one))}
-    doubted = [one for one in of_source if one.confidence is Confidence.LOW and _unit_numbers(one) in proven]
+    doubted = [one for one in same if one.confidence is Confidence.LOW and _unit_numbers(one) in proven]
+    yield from _joined(statics, [*sure, *doubted])
+    others = _joined(statics, [one for one in of_source if not one.is_one_build])
+    yield from [one._replace(is_one_build=False) for one in others if one.library is not None]
+
+
+def _joined(statics: Statics, copies: Iterable[CopiedVariable]) -> Iterable[LinkedTwice]:
     by_count: dict[int, list[CopiedVariable]] = {}
-    for one in (*sure, *doubted):
+    for one in copies:
         by_count.setdefault(len(one.copies), []).append(one)
     for count, group in by_count.items():
         units = tuple(dict.fromkeys(unit for one in group for unit in one.units))
@@ -174,11 +183,7 @@ def _of_one_name(files: Sequence[Statics]) -> list[_Held]:
     holders: dict[tuple[str, int], _Held] = {}
     for number, statics in enumerate(files):
         for static in statics.statics:
-            if (
-                static.size_bytes >= LEAST_TELLING_BYTES
-                and not ARTEFACT.match(static.name)
-                and not _OF_CLASS.match(static.name)
-            ):
+            if static.size_bytes >= LEAST_TELLING_BYTES and not ARTEFACT.match(static.name):
                 holders.setdefault((normalised(static.name), static.size_bytes), []).append((number, static))
     return [held for held in holders.values() if _is_of_several(held)]
 

@@ -18,6 +18,7 @@ from tests.elfwriter import (
     STB_GLOBAL,
     STB_LOCAL,
     STT_FILE,
+    STT_FUNC,
     STT_TLS,
     TLS,
     At,
@@ -36,6 +37,11 @@ RODATA = Section(".rodata", flags=RO, data=TABLE + TABLE + TABLE[::-1] + TABLE)
 
 def source(name: str) -> Sym:
     return Sym(name, type=STT_FILE, binding=STB_LOCAL, section=SHN_ABS)
+
+
+def built(name: str, size: int = 40) -> list[Sym]:
+    """Return a source file with a function of a size."""
+    return [source(name), Sym("decode", At(".rodata"), size, STT_FUNC, STB_LOCAL)]
 
 
 def table(name: str, at: int = 0, size: int = 128, binding: int = STB_LOCAL) -> Sym:
@@ -59,9 +65,14 @@ def library(name: str) -> Statics:
 
 
 def test_a_source_file_whose_variables_are_there_twice_is_linked_in_twice() -> None:
-    (one,) = found(file("a", source("crypt.c"), table("s_box"), source("crypt.c"), table("s_box", 128)))
+    (one,) = found(file("a", *built("crypt.c"), table("s_box"), *built("crypt.c"), table("s_box", 128)))
     assert one == LinkedTwice(("a",), None, ("crypt.c",), ("s_box",), 128, 2, {Cost.SHARED: 128})
     assert one.waste_bytes == 128
+
+
+def test_a_source_file_that_is_compiled_twice_with_other_macros_is_needed_twice() -> None:
+    both = [*built("pixel.c", 40), table("weights"), *built("pixel.c", 48), table("weights", 128)]
+    assert found(file("a", *both)) == ()
 
 
 def test_what_a_header_defines_is_not_linked_in_twice() -> None:
@@ -70,8 +81,8 @@ def test_what_a_header_defines_is_not_linked_in_twice() -> None:
 
 def test_a_known_library_is_called_by_its_name() -> None:
     symbols = [
-        *(source("crc32.c"), table("crc_table", 0, 64), source("trees.c"), table("base_dist", 64, 64)),
-        *(source("crc32.c"), table("crc_table", 128, 64), source("trees.c"), table("base_dist", 192, 64)),
+        *(*built("crc32.c"), table("crc_table", 0, 64), *built("trees.c"), table("base_dist", 64, 64)),
+        *(*built("crc32.c"), table("crc_table", 128, 64), *built("trees.c"), table("base_dist", 192, 64)),
     ]
     (one,) = found(file("/usr/bin/node", *symbols))
     assert (one.library, one.names, one.size_bytes) == ("zlib", ("base_dist", "crc_table"), 128)
@@ -85,7 +96,7 @@ def test_a_known_library_is_called_by_its_name() -> None:
 
 
 def test_one_mark_of_a_library_is_no_library() -> None:
-    (one,) = found(file("a", source("crc32.c"), table("sums"), source("crc32.c"), table("sums", 128)))
+    (one,) = found(file("a", *built("crc32.c"), table("sums"), *built("crc32.c"), table("sums", 128)))
     assert one.library is None
 
 
@@ -93,7 +104,7 @@ def test_its_zeros_count_as_well_where_they_come_of_the_same_source_files() -> N
     # Two of crypt.c, each with a table and a buffer of 64 bytes; and two of other.c, with nothing but a buffer.
     symbols = []
     for at in range(2):
-        symbols += [source("crypt.c"), table("s_box", 128 * at), Sym("buffer", At(".bss", 64 * at), 64, 1, STB_LOCAL)]
+        symbols += [*built("crypt.c"), table("s_box", 128 * at), Sym("buffer", At(".bss", 64 * at), 64, 1, STB_LOCAL)]
         symbols += [source("other.c"), Sym("other", At(".bss", 128 + 64 * at), 64, 1, STB_LOCAL)]
     (one,) = found(file("a", *symbols))
     assert one == LinkedTwice(

@@ -425,7 +425,7 @@ def test_107_copies_of_a_header_s_variable_are_found_by_their_name_and_source_fi
     (one,) = found.copies
     assert (one.name, len(one.copies), one.size_bytes, one.waste_bytes) == ("_ZN7classadL12NULL_XACTIONE", 107, 4, 424)
     assert one.units == tuple(f"unit_{number:03}.cpp" for number in range(1, 108))
-    assert (one.section, one.cost, one.confidence) == (".bss", Cost.WHEN_TOUCHED, Confidence.MEDIUM)
+    assert (one.section, one.cost, one.confidence) == (".bss", Cost.WHEN_TOUCHED, Confidence.HIGH)
 
 
 def test_the_debug_information_proves_them_by_the_line_that_declares_them() -> None:

@@ -8,7 +8,7 @@ from footprint.elf.names import lacks_function
 from footprint.findings.copies import THREAD_GUARD, UNNAMED, CopiedVariable, CopyOrigin, Cost
 from footprint.findings.registry import Fact, Rule
 from footprint.findings.variables import Variables
-from footprint.model.finding import Finding
+from footprint.model.finding import Confidence, Finding
 from footprint.units import counted, format_bytes
 
 __all__ = ("RULE", "duplicate_findings")
@@ -57,12 +57,26 @@ def _finding(one: CopiedVariable) -> Finding:
 
 
 def _remedy(one: CopiedVariable) -> str:
-    if one.origin is CopyOrigin.SOURCE:
-        return "link the source file, or the library that it is part of, only once"
     if one.name == THREAD_GUARD:
         return "declare the thread-local variables that headers define `inline` (C++17), without `static`"
-    remedy = _in_function(one) if _is_in_function(one) else _declared(one)
-    return f"{remedy}{_SHARED}" if one.is_mutable and one.origin is CopyOrigin.HEADER else remedy
+    if one.confidence is Confidence.LOW and one.location is None:
+        return "compile with -g: the lines that declare them tell whether they are one"
+    if one.origin is CopyOrigin.SOURCE:
+        remedy = _of_source(one)
+    else:
+        remedy = _in_function(one) if _is_in_function(one) else _declared(one)
+    if one.objection is not None and one.objection.check:
+        remedy = f"make sure that {one.objection.check}; then {remedy}"
+    is_shared = one.is_mutable and one.objection is not None and one.origin is CopyOrigin.HEADER
+    return f"{remedy}{_SHARED}" if is_shared else remedy
+
+
+def _of_source(one: CopiedVariable) -> str:
+    if one.is_one_build:
+        return "link the source file, or the library that it is part of, only once"
+    # Another build of the source file has other functions: both are needed.
+    declared = f"extern{'' if one.is_mutable else ' const'}"
+    return f"define it in a source file that is compiled once, and declare it `{declared}` in this one"
 
 
 _SHARED: Final = "; all then share one: check that no source file relies on a copy that the others do not write"
@@ -73,6 +87,9 @@ def _is_in_function(one: CopiedVariable) -> bool:
 
 
 def _in_function(one: CopiedVariable) -> str:
+    if not one.is_mutable and one.origin is CopyOrigin.HEADER and one.name_count == 1:
+        # The functions stay: in each source file macros may make other code of them.
+        return f"move it out of the function that holds it, give it a name of its own, and {_declare(one)}"
     if not _is_cxx(one) and not (one.function or "").startswith("_Z"):
         # An inline function in C must not hold a static that is written to.
         return "define the function that holds it in one source file, and only declare it in the header"
@@ -89,8 +106,10 @@ def _declared(one: CopiedVariable) -> str:
     if one.name_count > 1:
         return f"move it to one namespace that all of them use, and {_declare(one)}, without `static`"
     if UNNAMED in one.name:
-        return f"take it out of the unnamed namespace, and {_declare(one)}"
-    return f"{_declare(one)}{', without `static`' if _has_inline_variables(one) else ''}"
+        renamed = "give it a name that no other variable has, " if one.has_namesake else ""
+        return f"take it out of the unnamed namespace, {renamed}and {_declare(one)}"
+    renamed = "give it a name that no other variable has, and " if one.has_namesake else ""
+    return f"{renamed}{_declare(one)}{', without `static`' if _has_inline_variables(one) else ''}"
 
 
 def _declare(one: CopiedVariable) -> str:

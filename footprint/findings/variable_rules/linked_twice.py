@@ -41,9 +41,12 @@ def _finding(one: LinkedTwice) -> Finding:
     message += f"; all but one take {wastes}"
     # Each process has at least one thread.
     saving_bytes = one.waste.get(Cost.AT_START, 0) + one.waste.get(Cost.PER_THREAD, 0)
-    confidence = Confidence.HIGH if one.library or len(one.names) > 1 else Confidence.MEDIUM
+    is_sure = one.is_one_build and (one.library or len(one.names) > 1)
+    confidence = Confidence.HIGH if is_sure else Confidence.MEDIUM
     reason = "variables of the same names and contents that stand together"
-    if len(one.files) == 1:
+    if not one.is_one_build:
+        remedy = "make sure that one build of it does for all; then link it only once"
+    elif len(one.files) == 1:
         remedy = "link it only once"
     elif one.units or one.library:
         remedy = "link it once, as a shared library that all of them need"

@@ -16,11 +16,12 @@ from footprint.elf.image import Image
 from footprint.elf.initial import Initials
 from footprint.elf.names import source_name
 from footprint.elf.references import ReferencedPlace, can_find_references
+from footprint.elf.sameness import is_constant
 from footprint.elf.statics import Statics
 from footprint.elf.symbols import Symbol
 from footprint.elf.uses import Use, find_uses
 from footprint.errors import FootprintError
-from footprint.findings.copies import ARTEFACT, Lines, PrivateOf, is_mutable
+from footprint.findings.copies import ARTEFACT, Lines, PrivateOf
 from footprint.findings.registry import Fact, Rule
 from footprint.findings.variables import Variables
 from footprint.model.finding import Confidence, Finding, SourceLocation
@@ -65,7 +66,7 @@ def constant_tables(statics: Statics) -> list[Symbol]:
             one.size_bytes >= _LEAST_BYTES
             and not one.is_tls
             and section.has_file_bytes
-            and is_mutable(image, section)
+            and not is_constant(image, section)
             and not section.name.startswith(_OF_LINKER)
             and not ARTEFACT.match(one.name)
         )

@@ -2,7 +2,7 @@
 
 import os
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -270,6 +270,9 @@ def _object_part(whole: Prelinked, number: int, debug_files: DebugFiles) -> _Par
     return _Part(DebugInformation(debug_files, image, None, *absolute_paths(image.file)), place_of)
 
 
+_Place = tuple[bool, int]
+
+
 def _declared(statics: Statics, zeros: Sequence[Symbol], parts: Sequence[_Part], notes: list[Note]) -> Lines:
     """Look up where variables are declared that are large, may be const or copies, also of `zeros` of other files."""
     several = candidates(statics)
@@ -277,8 +280,9 @@ def _declared(statics: Statics, zeros: Sequence[Symbol], parts: Sequence[_Part],
     wanted = {(one.is_tls, one.vaddr): one for one in (*several, *others, *constant_tables(statics))}
     if not wanted:
         return {}
-    lines: dict[tuple[bool, int], Declared] = {}
-    for part in parts:
+    lines: dict[_Place, Declared] = {}
+    units: dict[_Place, tuple[int, int]] = {}
+    for number, part in enumerate(parts):
         within = {key: place for key, one in wanted.items() if (place := part.place_of(one)) is not None}
         found = part.information.declarations(within.values())
         for key, place in within.items():
@@ -286,18 +290,68 @@ def _declared(statics: Statics, zeros: Sequence[Symbol], parts: Sequence[_Part],
             if said is not None and said.defined_in is not None:
                 at = said.defined_in, said.defined_at_line, said.is_in_header
                 lines[key] = Declared(*at, said.function, said.type_name, said.standard)
-    lacking = [one for one in several if (one.is_tls, one.vaddr) not in lines]
-    by_name: dict[str, tuple[Declaration, ...]] = {}
-    compiled: list[str] = []
-    for part in parts:
-        named, sources = part.information.declarations_by_name(source_name(one.name) for one in lacking)
-        compiled += sources
-        for name, declarations in named.items():
-            by_name[name] = (*by_name.get(name, ()), *declarations)
+                if not said.is_in_header and said.unit_start is not None:
+                    units[key] = number, said.unit_start
+    _add_functions(lines, units, parts)
+    lines |= _constants(statics, several, lines, parts)
     if several or others:
         # Variables that may be const are shown without a line, too.
         notes.extend(note for part in parts for note in part.information.notes)
-    return lines | declared_by_name(statics, lacking, by_name, compiled)
+    return lines
+
+
+def _constants(
+    statics: Statics, several: Sequence[Symbol], lines: Mapping[_Place, Declared], parts: Sequence[_Part]
+) -> dict[_Place, Declared]:
+    """Find the lines of constants that lack an address in some units, and the contents that they have there."""
+    sections = statics.image.sections
+    constants = {
+        key: one
+        for one in several
+        if (key := (one.is_tls, one.vaddr)) not in lines or not sections[one.section_index].is_writable
+    }
+    by_name: dict[str, tuple[Declaration, ...]] = {}
+    compiled: list[str] = []
+    for part in parts:
+        named, sources = part.information.declarations_by_name(source_name(one.name) for one in constants.values())
+        compiled += sources
+        for name, declarations in named.items():
+            by_name[name] = (*by_name.get(name, ()), *declarations)
+    lacking = [one for key, one in constants.items() if key not in lines]
+    found = declared_by_name(statics, lacking, by_name, compiled)
+    for key, one in constants.items():
+        at = found.get(key) or lines.get(key)
+        folded = at and _folded(source_name(one.name), at, by_name)
+        if at is not None and folded:
+            found[key] = at._replace(folded=folded)
+    return found
+
+
+def _folded(name: str, at: Declared, by_name: Mapping[str, Sequence[Declaration]]) -> frozenset[bytes]:
+    """Return the contents that the line of a constant has in units that need no address of it."""
+    return frozenset(
+        one.contents
+        for one in by_name.get(name, ())
+        if one.contents is not None and (one.defined_in, one.defined_at_line) == (at.file, at.line)
+    )
+
+
+def _add_functions(
+    lines: dict[_Place, Declared], units: Mapping[_Place, tuple[int, int]], parts: Sequence[_Part]
+) -> None:
+    """Add the functions of the unit to variables of source files that share their line: a file linked in twice.
+
+    `units` has the number of the part and the start of the unit of each variable.
+    """
+    by_line: dict[Declared, list[_Place]] = {}
+    for key in units:
+        by_line.setdefault(lines[key], []).append(key)
+    shared = [key for keys in by_line.values() if len(keys) > 1 for key in keys]
+    for number in {units[key][0] for key in shared}:
+        own = [key for key in shared if units[key][0] == number]
+        functions = parts[number].information.functions_of_units(units[key][1] for key in own)
+        for key in own:
+            lines[key] = lines[key]._replace(functions=functions.get(units[key][1]))
 
 
 def _symbol_notes(files: Sequence[Statics]) -> Iterable[Note]:

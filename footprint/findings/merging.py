@@ -1,0 +1,115 @@
+"""What stands against having one variable in place of its copies: after the remedy the program must do the same.
+
+Copies can be one where all begin with the same contents, refer to the same things, and are never written. A line that
+declares other things elsewhere depends on macros of the files that include it.
+"""
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import Final, NamedTuple
+
+from footprint.elf.initial import Initials
+from footprint.elf.references import can_find_references, find_references, place_of_variable
+from footprint.elf.sameness import Sameness, is_constant
+from footprint.elf.statics import Statics
+from footprint.elf.symbols import Symbol
+from footprint.errors import FootprintError
+
+__all__ = ("LEAST_TELLING_BYTES", "VARIES", "Merging", "Objection")
+
+# Smaller variables often have the same contents by chance.
+LEAST_TELLING_BYTES: Final = 16
+
+
+class Objection(NamedTuple):
+    """Why one variable may not do in place of its copies.
+
+    Attributes:
+        reason: The reason.
+        check: What to make sure of before the remedy; empty where the remedy says it.
+    """
+
+    reason: str
+    check: str
+
+
+_WRITTEN: Final = Objection(
+    "code may write to each of them, and with one of them all source files would share what is written",
+    "",
+)
+_PARTLY_WRITTEN: Final = Objection(
+    "some source files write their copy, and some only read theirs: these would see what the others write", ""
+)
+_POINTS_ELSEWHERE: Final = Objection(
+    "what they point to is not the same in each source file, or cannot be compared",
+    "what it points to does the same in all source files",
+)
+VARIES: Final = Objection(
+    "the line declares other things in other source files, by their macros",
+    "the macros of all source files make the same of it",
+)
+_IDENTITY: Final = Objection(
+    "it is a small constant of zeros, which some programs only need for its address",
+    "nothing compares its address",
+)
+
+
+class Merging:
+    """Knows what stands against one variable in place of several.
+
+    Args:
+        statics: The variables of a file.
+        initials: Their initial contents.
+        asked: The variables that will be asked about.
+    """
+
+    def __init__(self, statics: Statics, initials: Initials, asked: Iterable[Symbol]) -> None:
+        self._statics = statics
+        self._image = statics.image
+        self._initials = initials
+        self._sameness = Sameness(statics, initials)
+        self._unused = _unused(statics, [one for one in asked if not self._is_constant(one)])
+
+    def objection(self, copies: Sequence[Symbol]) -> Objection | None:
+        """Return what stands against one variable in place of copies; None where nothing does."""
+        if not all(self._sameness.of(copies[0], other) for other in copies[1:]):
+            return _POINTS_ELSEWHERE
+        are_constant = {self._is_constant(one) for one in copies}
+        if len(are_constant) > 1:
+            return _PARTLY_WRITTEN
+        if are_constant == {False} and any(one.is_tls or one.vaddr not in self._unused for one in copies):
+            return _WRITTEN
+        initial = self._initials.of(copies[0])
+        is_small = copies[0].size_bytes < LEAST_TELLING_BYTES
+        is_blank = initial is not None and initial.is_blank
+        return _IDENTITY if is_small and is_blank and self._is_constant(copies[0]) else None
+
+    def have_one_build(self, units: Iterable[int]) -> bool:
+        """Return whether the local functions of some source files are the same."""
+        held = [self._statics.functions_of(unit) for unit in units]
+        return all(
+            len(held[0]) == len(other)
+            and all(
+                one[:2] == its[:2] and self._sameness.of_functions(one.vaddr, its.vaddr)
+                for one, its in zip(held[0], other, strict=True)
+            )
+            for other in held[1:]
+        )
+
+    def _is_constant(self, static: Symbol) -> bool:
+        return is_constant(self._image, self._image.sections[static.section_index])
+
+
+def _unused(statics: Statics, written: Iterable[Symbol]) -> frozenset[int]:
+    """Return the vaddrs of the variables that no code, table or relocation refers to."""
+    searched = [one for one in written if not one.is_tls and can_find_references(statics.image, one.size_bytes)]
+    if not searched:
+        return frozenset()
+    starts = sorted(one.vaddr for one in statics.statics if not one.is_tls)
+    ordered = sorted(searched, key=lambda one: one.vaddr)
+    places = [place_of_variable(one, starts) for one in ordered]
+    # If other tables are damaged, any of them may be used.
+    with suppress(FootprintError):
+        found = find_references(statics.image, places, starts)
+        return frozenset([one.vaddr for one, references in zip(ordered, found, strict=True) if not references])
+    return frozenset()

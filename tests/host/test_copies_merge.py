@@ -1,0 +1,400 @@
+"""Each remedy for copies, applied: where footprint says `proof` or `high`, the rebuilt program prints what it printed.
+
+A case is a header, what each source file does with it, and the header after the remedy. The cases that are not safe
+show it: with the remedy the program prints something else, or is refused by the compiler.
+"""
+
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+import footprint
+from footprint.findings.copies import CopiedVariable, CopyOrigin
+from footprint.findings.variable_rules.duplicate_static import duplicate_findings
+from footprint.model.finding import Confidence
+
+
+@dataclass(frozen=True)
+class Case:
+    """A header that three source files include.
+
+    Attributes:
+        name: Its name, a sentence.
+        header: The header; U is the number of the source file that includes it: 0, 1 or 2.
+        use: What each source file prints.
+        after: What the remedy makes of lines of the header.
+        remedy: What footprint says; None where the remedy changes what the program does.
+        defined: What the remedy adds to one source file.
+        language: c or c++.
+        macros: What each source file defines before it includes the header.
+        uses: What some source files do instead.
+        functions: What some source files define beside it.
+    """
+
+    name: str
+    header: str
+    use: str
+    after: Sequence[tuple[str, str]]
+    remedy: str | None = None
+    defined: str = ""
+    language: str = "c"
+    macros: tuple[str, str, str] = ("", "", "")
+    uses: Mapping[int, str] = field(default_factory=dict)
+    functions: Mapping[int, str] = field(default_factory=dict)
+
+
+def c(name: str, thing: str, use: str, remedy: str | None = None, *, before: str = "", **more: object) -> Case:
+    """Return a case in C whose remedy declares a thing `extern`, and defines it in one source file."""
+    declared, _, contents = thing.partition(" = ")
+    after = [(f"static {thing};", f"extern {declared};")]
+    defined = f"{declared}{' = ' if contents else ''}{contents};"
+    return Case(name, f"{before}static {thing};\n", use, after, remedy, defined, **more)  # type: ignore[arg-type]
+
+
+def cxx(name: str, thing: str, use: str, remedy: str | None = None, *, before: str = "", **more: object) -> Case:
+    """Return a case in C++ whose remedy declares a thing `inline`."""
+    after = [(f"static {thing};", f"inline {thing};")]
+    return Case(name, f"{before}static {thing};\n", use, after, remedy, language="c++", **more)  # type: ignore[arg-type]
+
+
+EXTERN = "declare it `extern const` in the header, and define it in one source file"
+INLINE = "declare it `inline constexpr` (C++17), without `static`"
+MOVED = (
+    "move it out of the function that holds it, give it a name of its own, and declare it `inline constexpr` (C++17)"
+)
+RENAMED = "give it a name that no other variable has, and "
+SEEN = """int seen(const char *which) {
+    static const char *all[9];
+    int n = 0;
+    while (all[n] && all[n] != which) n++;
+    all[n] = which;
+    return n;
+}
+"""
+TWICE = "static int twice(int i) { return 2 * i + 1; }\n"
+OF_UNIT = "static int of_unit(int i) { return 2 * i + U; }\n"
+COUNTED = "static int count; static int counted(int i) { return i + count++; }\n"
+ASKS = "static int asked(int i); static int asks(int i) { return asked(i) + 1; }\n"
+CALLS = 'for (int n = 0; n < 2; n++) printf("%d ", thing[(i + n) & 1](i));'
+READS = 'for (int n = 0; n < 8; n++) printf("%d ", thing[(n + i) & 7]);'
+SAYS = 'for (int n = 0; n < 2; n++) printf("%s ", thing[(n + i) & 1]);'
+
+CASES = [
+    # What is safe.
+    c("a table of numbers", "const int thing[8] = {1, 2, 3}", READS, EXTERN),
+    c("a table of texts", 'const char *const thing[2] = {"red", "green"}', SAYS, EXTERN),
+    c(
+        "a table of functions that do the same",
+        "int (*const thing[2])(int) = {twice, twice}",
+        CALLS,
+        EXTERN,
+        before=TWICE,
+    ),
+    cxx("a constant of C++", "const int thing[8] = {1, 2, 3}", READS, INLINE),
+    cxx("a table of functions of C++", "int (*const thing[2])(int) = {twice, twice}", CALLS, INLINE, before=TWICE),
+    Case(
+        "a constant of a namespace",
+        "namespace ns { constexpr int thing[8] = {1, 2, 3}; }\nusing namespace ns;\n",
+        READS,
+        [("constexpr", "inline constexpr")],
+        INLINE,
+        language="c++",
+    ),
+    Case(
+        "a constant of a namespace without a name",
+        "namespace { const int thing[8] = {1, 2, 3}; }\n",
+        READS,
+        [("namespace { const", "inline constexpr"), ("; }", ";")],
+        "take it out of the unnamed namespace, and declare it `inline constexpr` (C++17)",
+        language="c++",
+    ),
+    Case(
+        "a constant of a function that macros change",
+        "static inline int get(int i) { static const int thing[8] = {1, 2, 3}; return thing[(i + U) & 7]; }\n",
+        'printf("%d ", get(i));',
+        [
+            ("static const int thing[8] = {1, 2, 3};", ""),
+            ("static inline", "inline constexpr int thing[8] = {1, 2, 3};\nstatic inline"),
+        ],
+        MOVED,
+        language="c++",
+    ),
+    c(
+        "a table of addresses of one table",
+        "const int *const thing[2] = {all, all + 1}",
+        'printf("%d ", *thing[i & 1]);',
+        EXTERN,
+        before="extern const int all[2];\n",
+        functions={2: "const int all[2] = {5, 6};\n"},
+    ),
+    c(
+        "a table of addresses of equal constants",
+        "const int *const thing[2] = {own, own + 1}",
+        'printf("%d ", *thing[i & 1]);',
+        EXTERN,
+        before="static const int own[8] = {5, 6};\n",
+    ),
+    Case(
+        "another line has the name",
+        "#if U < 2\nstatic const int thing[8] = {1, 2};\n#else\nstatic const int thing[8] = {3, 4};\n#endif\n",
+        READS,
+        [("static const int thing[8] = {1, 2};", "#define thing first_thing\ninline constexpr int thing[8] = {1, 2};")],
+        f"{RENAMED}{INLINE}",
+        language="c++",
+    ),
+    # What is not.
+    c("functions that use a macro", "int (*const thing[2])(int) = {of_unit, of_unit}", CALLS, before=OF_UNIT),
+    c(
+        "functions that use a static of the source file",
+        "int (*const thing[2])(int) = {counted, counted}",
+        CALLS,
+        before=COUNTED,
+    ),
+    c(
+        "functions that call one that uses a macro",
+        "int (*const thing[2])(int) = {asks, asks}",
+        CALLS,
+        before=f"{ASKS}static __attribute__((noinline)) int asked(int i) {{ return i + U; }}\n",
+    ),
+    cxx("functions of C++ that use a macro", "int (*const thing[2])(int) = {of_unit, of_unit}", CALLS, before=OF_UNIT),
+    c("the name of the source file", "const char *const thing[2] = {__BASE_FILE__, __BASE_FILE__}", SAYS),
+    c("numbers that two of three source files share", "const int thing[8] = {U == 2, 3}", READS),
+    c(
+        "a table that is longer in one source file",
+        "const int thing[U == 2 ? 16 : 8] = {1, 2, 3}",
+        READS + 'printf("%zu", sizeof thing);',
+    ),
+    c(
+        "texts that differ after 300 characters",
+        f'const char *const thing[2] = {{"{"x" * 300}" TEXT, "y"}}',
+        SAYS,
+        macros=('#define TEXT "a"', '#define TEXT "b"', '#define TEXT "c"'),
+    ),
+    c(
+        "wide texts",
+        "const int *const thing[2] = {(const int *)TEXT, (const int *)TEXT}",
+        'printf("%d ", thing[i & 1][1]);',
+        macros=('#define TEXT L"ab"', '#define TEXT L"ac"', '#define TEXT L"ad"'),
+    ),
+    c("state of each source file", "int thing[8] = {1, 2, 3}", "thing[i & 7]++; " + READS),
+    c("zeros of each source file", "int thing[8]", "thing[i & 7]++; " + READS),
+    c("a table that one source file changes", "int thing[8] = {1, 2, 3}", READS, uses={0: "thing[i & 7]++;"}),
+    cxx("a table of C++ that one source file changes", "int thing[8] = {1, 2, 3}", READS, uses={0: "thing[i & 7]++;"}),
+    c("state of each thread", "__thread int thing[8] = {1, 2, 3}", "thing[i & 7]++; " + READS),
+    c(
+        "addresses of state of each source file",
+        "int *const thing[2] = {own, own + 1}",
+        'printf("%d ", ++*thing[i & 1]);',
+        before="static int own[8] = {5, 6};\n",
+    ),
+    c(
+        "addresses of constants that a macro changes",
+        "const int *const thing[2] = {own, own + 1}",
+        'printf("%d ", *thing[i & 1]);',
+        before="static const int own[8] = {U, 6};\n",
+    ),
+    c(
+        "an address that only says who asks",
+        "const char thing",
+        'printf("%d ", seen(&thing));',
+        before="int seen(const char *which);\n",
+        functions={2: SEEN},
+    ),
+    cxx(
+        "a text made at start",
+        "const std::string thing(__BASE_FILE__)",
+        'printf("%s ", thing.c_str() + (i & 1));',
+        before="#include <string>\n",
+    ),
+    Case(
+        "a static of a function that is written",
+        "static inline int next() { static int thing[8] = {1, 2}; return ++thing[0]; }\n",
+        'printf("%d ", next());',
+        [("static inline", "inline")],
+        language="c++",
+    ),
+    Case(
+        "a static that is made at its first use",
+        "static inline int get(int i) { static const int thing = U + i; return thing; }\n",
+        'printf("%d ", get(i));',
+        [("static inline", "inline")],
+        language="c++",
+    ),
+    cxx(
+        "a constant with a part that changes",
+        "const S thing",
+        'printf("%d ", ++thing.n);',
+        before="struct S { int x[8]; mutable int n; constexpr S() : x{1, 2}, n(0) {} };\n",
+    ),
+    c(
+        "a constant that one source file folds",
+        "const int thing[8] = {U == 2, 3}",
+        READS,
+        uses={2: 'printf("%d ", thing[0]);'},
+    ),
+]
+UNITS = 3
+
+
+@dataclass(frozen=True)
+class Way:
+    """How to compile and link."""
+
+    name: str
+    options: str
+    compilers: tuple[str, ...] = ("gcc", "clang")
+    tools: tuple[str, ...] = ()
+
+
+WAYS = [
+    Way("O0", "-g -O0"),
+    Way("O2", "-g -O2"),
+    Way("fixed", "-g -O1 -fno-pie -no-pie"),
+    Way("lto", "-g -O2 -flto", ("gcc",)),
+    Way("icf", "-g -O2 -ffunction-sections -fdata-sections -fuse-ld=lld -Wl,--icf=all", tools=("ld.lld",)),
+    Way("without-lines", "-O2"),
+]
+BUILDS = [(case, way, compiler) for case in CASES for way in WAYS for compiler in way.compilers]
+IDS = [f"{case.name.replace(' ', '-')}-{way.name}-{compiler}" for case, way, compiler in BUILDS]
+Build = tuple[Case, Way, str]
+
+
+def write_sources(folder: Path, case: Case, *, is_after: bool) -> list[str]:
+    """Write the header and the source files, and return the names of these."""
+    header = case.header
+    for before, after in case.after if is_after else ():
+        assert before in header
+        header = header.replace(before, after)
+    folder.mkdir()
+    (folder / "things.h").write_text(header)
+    declared = "".join(f"void use_{number}(int i);\n" for number in range(UNITS))
+    names = []
+    for number in range(UNITS):
+        text = f'#include <stdio.h>\n#define U {number}\n{case.macros[number]}\n#include "things.h"\n{declared}'
+        text += case.functions.get(number, "")
+        text += f"void use_{number}(int i) {{ {case.uses.get(number, case.use)} }}\n"
+        if number == 0:
+            calls = " ".join(f"use_{each}(n);" for each in range(UNITS))
+            text += (
+                f"int main(int i, char **v) {{ (void)v; for (int n = i; n < i + 3; n++) {{ {calls} }} return 0; }}\n"
+            )
+            text += case.defined if is_after else ""
+        names.append(f"unit_{number}.{'c' if case.language == 'c' else 'cc'}")
+        (folder / names[-1]).write_text(text)
+    return names
+
+
+def build_and_run(folder: Path, build: Build, *, is_after: bool) -> str | None:
+    """Return what the program prints; None where a compiler refuses it."""
+    case, way, compiler = build
+    command = {"gcc": {"c": "gcc", "c++": "g++"}, "clang": {"c": "clang", "c++": "clang++"}}[compiler][case.language]
+    names = write_sources(folder, case, is_after=is_after)
+    standard = "-std=gnu11" if case.language == "c" else "-std=gnu++17"
+    words = [command, standard, "-w", *way.options.split(), "-o", "program", *names]
+    if subprocess.run(words, cwd=folder, capture_output=True, check=False, timeout=120).returncode:
+        return None
+    return subprocess.run([folder / "program"], capture_output=True, text=True, check=True, timeout=20).stdout
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a program printed before and after the remedy, and what footprint says of it before."""
+
+    before: str
+    after: str | None
+    copies: tuple[CopiedVariable, ...]
+
+    @property
+    def sure(self) -> list[CopiedVariable]:
+        return [one for one in self.copies if one.confidence in {Confidence.PROOF, Confidence.HIGH}]
+
+
+def result_of(folder: Path, build: Build) -> Result | str:
+    case, way, compiler = build
+    for tool in (compiler, "g++", "clang++", *way.tools):
+        if shutil.which(tool) is None:
+            return f"{tool} is not installed"
+    folder.mkdir()
+    before = build_and_run(folder / "before", build, is_after=False)
+    assert before is not None, case.name
+    found = footprint.duplicates(str(folder / "before" / "program")).files[0].copies
+    copies = tuple(one for one in found if "thing" in one.name and one.origin is not CopyOrigin.STREAM_INIT)
+    result = Result(before, before, copies)
+    if case.remedy is None and way.name not in {"O0", "O2"} and not result.sure:
+        # The remedy is not advised here, and two other builds tell what it does.
+        return result
+    return replace(result, after=build_and_run(folder / "after", build, is_after=True))
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Result | str]]:
+    folder = tmp_path_factory.mktemp("copies")
+    with ThreadPoolExecutor(2) as pool:
+        made = pool.map(result_of, [folder / str(number) for number in range(len(BUILDS))], BUILDS)
+        yield dict(zip(IDS, made, strict=True))
+
+
+@pytest.fixture
+def result(name: str, results: dict[str, Result | str]) -> Result:
+    found = results[name]
+    if isinstance(found, str):
+        pytest.skip(found)
+    return found
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_what_is_proof_or_high_prints_the_same_after_the_remedy(name: str, result: Result) -> None:
+    del name
+    if result.sure:
+        assert result.after == result.before, result.sure
+
+
+@pytest.mark.parametrize("name", [name for name, build in zip(IDS, BUILDS, strict=True) if build[0].remedy is not None])
+def test_a_safe_remedy_is_offered_with_proof_where_lines_are_known(name: str, result: Result) -> None:
+    case, way, _ = BUILDS[IDS.index(name)]
+    assert result.after == result.before
+    if not way.options.startswith("-g") or not result.copies:
+        return
+    assert [one.confidence for one in result.copies] == [Confidence.PROOF]
+    assert [one.remedy for one in duplicate_findings(result.copies)] == [case.remedy]
+
+
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if case.remedy is None], ids=lambda case: case.name.replace(" ", "-")
+)
+def test_what_is_not_safe_is_not_for_a_reason(case: Case, results: dict[str, Result | str]) -> None:
+    """In at least one build the remedy changes what the program prints, or the compiler refuses it."""
+    own = [results[name] for name, build in zip(IDS, BUILDS, strict=True) if build[0] is case]
+    assert any(isinstance(one, str) or one.after != one.before for one in own)
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+@pytest.mark.parametrize("names", [("decode8", "decode16"), ("decode", "decode")])
+def test_one_source_file_with_two_sets_of_functions_is_not_to_be_linked_only_once(
+    compiler: str, names: tuple[str, str], tmp_path: Path
+) -> None:
+    if shutil.which(compiler) is None:
+        pytest.skip(f"{compiler} is not installed")
+    (tmp_path / "pixel.c").write_text(
+        "static const int thing[64] = {1, 2, 3};\n"
+        "static __attribute__((noinline)) int at(int i) { return thing[i & 63]; }\n"
+        "int NAME(int i); int NAME(int i) { return at(i) * BITS; }\n"
+    )
+    (tmp_path / "main.c").write_text(
+        "int first(int); int second(int); int main(int i) { return first(i) + second(i); }"
+    )
+    for name, bits, renamed in zip(names, (8, 16), ("first", "second"), strict=True):
+        words = [compiler, "-g", "-O1", f"-DNAME={name}", f"-DBITS={bits}", "-c", "pixel.c", "-o", f"{renamed}.o"]
+        subprocess.run(words, cwd=tmp_path, check=True)
+        # Two libraries of one source are linked under other names.
+        words = ["objcopy", f"--redefine-sym={name}={renamed}", f"{renamed}.o"]
+        subprocess.run(words, cwd=tmp_path, check=True)
+    subprocess.run([compiler, "main.c", "first.o", "second.o", "-o", "program"], cwd=tmp_path, check=True)
+    (finding,) = duplicate_findings(footprint.duplicates(str(tmp_path / "program")).files[0].copies)
+    assert finding.confidence is Confidence.PROOF
+    assert ("only once" in finding.remedy) == (names[0] == names[1])
