@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
 from typing import Final
 
 from footprint.errors import AccessError, FootprintError, Note, UnsupportedError
@@ -11,7 +10,7 @@ from footprint.model.audited import Audited
 from footprint.model.projection import Question
 from footprint.process import Snapshot, read_process
 from footprint.process.descriptions import read_own_open_files
-from footprint.process.freezer import frozen
+from footprint.process.freezer import held
 from footprint.sources.debug_files import STANDARD_PLACES
 from footprint.sources.files import ElfFiles
 from footprint.verbs.audit.process import audit_of, files_of
@@ -20,6 +19,7 @@ __all__ = ("Audits", "Reading")
 
 # Stopping more takes longer than their peak lasts.
 _MOST_STOPPED: Final = 16
+_LONGEST_STOP_SECONDS: Final = 5.0
 
 Reading = Callable[[], Audited]
 """Makes the audit of what was read: the processes may have gone on, or have ended, since."""
@@ -48,10 +48,8 @@ class Audits:
         """
         snapshots: list[Snapshot] = []
         notes: list[Note] = []
-        with limited(), ExitStack() as stopped:
-            for pid in pids[:_MOST_STOPPED] if is_peak and self._stops_at_peak else ():
-                with suppress(FootprintError):
-                    stopped.enter_context(frozen(pid))
+        stopped = [pid for pid in pids if pid != os.getpid()] if is_peak and self._stops_at_peak else []
+        with limited(), held(stopped[:_MOST_STOPPED], _LONGEST_STOP_SECONDS):
             for pid in pids:
                 try:
                     snapshots.append(read_process(pid))
