@@ -1,0 +1,268 @@
+"""Every figure of the HTML report is that of the JSON, at any number of processes: laws over generated answers."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from typing import Any, Self
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from footprint.attribution.group import group_up
+from footprint.attribution.projection import project
+from footprint.formats.audit_json import audit_members
+from footprint.formats.group_json import group_members
+from footprint.model.audit import Audit
+from footprint.model.evidence import Evidence
+from footprint.model.figures import FIGURES
+from footprint.model.finding import Confidence, Finding, SearchedRule
+from footprint.model.group import Group, GroupQuestion
+from footprint.model.projection import Basis, Question, Term
+from footprint.release.budget import check_audit, parse_budgets
+from footprint.release.compare import Comparison, compare
+from footprint.units import format_bytes
+from footprint.verbs.audit.html import audit_html
+from footprint.verbs.check.html import check_html
+from footprint.verbs.check.json import check_members
+from footprint.verbs.diff.html import diff_html
+from footprint.verbs.diff.json import diff_members
+from footprint.verbs.heap.call import heap_profile
+from footprint.verbs.heap.html import heap_html
+from footprint.verbs.heap.json import heap_members
+from tests.chromium import MISSING, Browser, Tab, launched
+from tests.groupmembers import TEXT, file, heap, member
+from tests.ledgers import audit_of, ledger_row
+from tests.massifwriter import ROOT as ALLOCATED
+from tests.massifwriter import Line, Moment, massif
+
+pytestmark = pytest.mark.skipif(MISSING, reason="chromium is missing")
+
+Json = dict[str, Any]
+
+SIZES = st.integers(0, 1 << 34)
+COUNTS = st.integers(2, 10**6)
+OWNERS = ("/bin/program", "/lib/liba.so", "/lib/libb.so", "[heap]", "[anonymous]")
+# Each example is a page of the browser.
+FEW = settings(max_examples=12, deadline=None)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with launched() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("reports")
+
+
+class Shown:
+    """A report in the browser."""
+
+    def __init__(self, browser: Browser, folder: Path, text: str) -> None:
+        path = folder / "report.html"
+        path.write_text(text, encoding="utf-8")
+        self.tab: Tab = browser.open(path)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.tab.close()
+
+    def at(self, count: int) -> None:
+        self.tab.js(f"window.footprint.set('n', '{count}')")
+
+    def exact(self, selector: str) -> int | None:
+        found = self.tab.js(f"document.querySelector({json.dumps(selector)})?.dataset.bytes ?? null")
+        return None if found is None else int(found)
+
+    def rows(self, label: str) -> list[list[str]]:
+        """Return the texts of a table by its label."""
+        found: list[list[str]] = self.tab.js(
+            f"[...document.querySelectorAll('[aria-label={json.dumps(label)}] tbody tr')]"
+            ".map((row) => [...row.children].map((one) => one.textContent))"
+        )
+        return found
+
+    def top(self, name: str) -> list[str]:
+        """Return the texts of the first row of a tree table: the whole."""
+        tree = f"window.footprint.parts[{json.dumps(name)}].tree"
+        found: list[str] = self.tab.js(f"{tree}.columns.map((column) => column.text(0))")
+        return found
+
+
+@st.composite
+def findings(draw: st.DrawFn) -> Finding:
+    return Finding(
+        rule="large-static",
+        kind="large",
+        subject=draw(st.sampled_from(["table", "cache", "buffer"])),
+        message="it is large",
+        saving_bytes=draw(st.integers(0, 1 << 30)),
+        confidence=draw(st.sampled_from([Confidence.PROOF, Confidence.MEDIUM, Confidence.BLOCKED])),
+        reasons=(),
+        remedy="make it smaller",
+    )
+
+
+@st.composite
+def audits(draw: st.DrawFn) -> Audit:
+    """Return an audit with random rows, findings, and parts of its cost that each pays or all pay once."""
+    rows = [
+        ledger_row(owner, draw(SIZES), symbol=f"s{place}", name=f"s{place}")
+        for place, owner in enumerate(draw(st.lists(st.sampled_from(OWNERS), min_size=1, max_size=6)))
+    ]
+    audit = audit_of(*rows, findings=draw(st.lists(findings(), max_size=3)))
+    parts = draw(st.lists(st.tuples(SIZES, st.booleans()), max_size=3))
+    terms = [
+        Term("private memory", sum(row.bytes or 0 for row in rows), is_once=False, evidence=Evidence.MEASURED),
+        *(Term(f"part {place}", size, once, Evidence.DERIVED) for place, (size, once) in enumerate(parts)),
+    ]
+    projection = project(terms, Basis.PER_PROCESS, Question(draw(COUNTS)))
+    return replace(audit, projection=projection, searched_rules=(SearchedRule("large-static"),))
+
+
+def at_count(audit: Audit, count: int) -> Audit:
+    return replace(audit, projection=project(audit.projection.terms, audit.projection.basis, Question(count)))
+
+
+def numbers(answer: Audit | Group | Comparison, another: int) -> tuple[int, ...]:
+    return (answer.count, 1, another)
+
+
+def assert_costs(shown: Shown, projection: Json, each_bytes: int) -> None:
+    """Compare the first screen with a projection."""
+    assert shown.exact("#total") == projection["total_bytes"]
+    assert shown.exact("#each") == each_bytes
+    terms = [term["size_bytes"] for term in projection["terms"]]
+    assert [
+        int(one) for one in shown.tab.js("[...document.querySelectorAll('.part')].map((one) => one.dataset.bytes)")
+    ] == terms
+    whole = shown.rows("Who costs most")[-1]
+    assert whole[:2] == ["all", format_bytes(each_bytes)]
+    assert whole[3:] == ([format_bytes(projection["total_bytes"])] if projection["count"] > 1 else [])
+
+
+def assert_savings(shown: Shown, rows: list[Json], count: int) -> None:
+    told = shown.tab.js("[...document.querySelectorAll('#findings .at-count')].map((one) => one.dataset.bytes)")
+    saved = [row["saving_at_count_bytes"] for row in rows if row["saving_bytes"]]
+    assert sorted(map(int, told)) == (sorted(saved) if count > 1 else [])
+
+
+@FEW
+@given(audit=audits(), another=COUNTS)
+def test_the_figures_of_an_audit_are_those_of_the_json(
+    browser: Browser, folder: Path, audit: Audit, another: int
+) -> None:
+    with Shown(browser, folder, audit_html(audit, "1")) as shown:
+        for count in numbers(audit, another):
+            shown.at(count)
+            answer = audit_members(at_count(audit, count), "1")
+            assert_costs(shown, answer["projection"], answer["projection"]["per_process_bytes"])
+            assert_savings(shown, answer["findings"], count)
+
+
+@FEW
+@given(audit=audits(), memory_bytes=st.integers(1, 1 << 50))
+def test_as_many_fit_as_the_json_says(browser: Browser, folder: Path, audit: Audit, memory_bytes: int) -> None:
+    each_bytes = audit.projection.per_process_bytes
+    with Shown(browser, folder, audit_html(audit, "1")) as shown:
+        shown.tab.js(f"window.footprint.set('memory', '{memory_bytes}')")
+        told = shown.tab.js("document.querySelector('#fit').dataset.count")
+        if each_bytes:
+            fit = project(audit.projection.terms, Basis.PER_PROCESS, Question(memory_bytes=memory_bytes))
+            assert told == str(fit.count)
+        else:
+            assert told == "any"
+
+
+@FEW
+@given(old=audits(), new=audits(), another=COUNTS)
+def test_the_figures_of_a_comparison_are_those_of_the_json(
+    browser: Browser, folder: Path, old: Audit, new: Audit, another: int
+) -> None:
+    found = compare(old, new, count=another)
+    with Shown(browser, folder, diff_html(found, "1")) as shown:
+        for count in (another, 1, 7 * another):
+            shown.at(count)
+            figures = diff_members(found._replace(count=count), "1")["figures"]
+            told = {row[0]: row[4].removeprefix("+") for row in shown.rows("Figures before and after")}
+            assert told == {
+                FIGURES[one["name"]].title: format_bytes(delta) if (delta := one["delta_at_count_bytes"]) else "-"
+                for one in figures
+            }
+            main = next(one for one in figures if one["name"] == "per_process_bytes")
+            assert shown.exact("#total") == main["delta_at_count_bytes"]
+
+
+@FEW
+@given(
+    members=st.lists(st.tuples(st.integers(1, 1 << 20), st.integers(0, 1 << 16)), min_size=1, max_size=4),
+    count=COUNTS,
+    another=COUNTS,
+)
+def test_the_figures_of_a_group_are_those_of_the_json(
+    browser: Browser, folder: Path, members: list[tuple[int, int]], count: int, another: int
+) -> None:
+    processes = [
+        member(pid, heap(kib), file(TEXT, min(text, 256)), pss_anon=kib) for pid, (kib, text) in enumerate(members, 1)
+    ]
+    group = group_up(processes, question=GroupQuestion(count))
+    with Shown(browser, folder, audit_html(group, "1")) as shown:
+        for number in numbers(group, another):
+            shown.at(number)
+            answer = group_members(group_up(processes, question=GroupQuestion(number)), "1")["projection"]
+            assert_costs(shown, answer, answer["per_group_bytes"])
+            assert format_bytes(answer["per_worker_bytes"]) in shown.tab.text("#worker")
+
+
+@FEW
+@given(audit=audits(), limit=SIZES, another=COUNTS)
+def test_the_figures_of_a_check_are_those_of_the_json(
+    browser: Browser, folder: Path, audit: Audit, limit: int, another: int
+) -> None:
+    limits = {"per_process_bytes": limit, "total_at_count_bytes": limit, "mapping_count": 3}
+    told = {"at_processes": another, "budgets": limits}
+    checked = check_audit(audit, parse_budgets(told, "footprint.toml"), None, date(2026, 1, 1))
+    with Shown(browser, folder, check_html(checked, "1")) as shown:
+        for count in numbers(audit, another):
+            shown.at(count)
+            projection = audit_members(at_count(audit, count), "1")["projection"]
+            assert_costs(shown, projection, projection["per_process_bytes"])
+            # What budgets are about does not depend on the number that the reader chooses.
+            rows = {row[0]: row[1:3] for row in shown.rows("Budgets")}
+            for one in check_members(checked, "1")["budgets"]:
+                is_size = one["unit"] == "bytes"
+                assert rows[one["key"]] == [
+                    format_bytes(size) if is_size else f"{size:,}" for size in (one["value"], one["limit"])
+                ]
+
+
+@FEW
+@given(moments=st.lists(st.lists(st.integers(1, 1 << 40), min_size=1, max_size=4), min_size=1, max_size=4))
+def test_the_figures_of_a_heap_profile_are_those_of_the_json(
+    browser: Browser, folder: Path, moments: list[list[int]]
+) -> None:
+    profile = folder / "massif.out"
+    trees = [
+        Line(
+            sum(sizes),
+            ALLOCATED,
+            tuple(Line(size, f"0x1{place}: f{place} (in /lib/a.so)") for place, size in enumerate(sizes)),
+        )
+        for sizes in moments
+    ]
+    profile.write_bytes(massif([Moment(time, tree.size_bytes, tree=tree) for time, tree in enumerate(trees)]))
+    found = heap_profile(profile, has_all_trees=True)
+    answer = heap_members(found.files, found.notes, "1", by="function")
+    with Shown(browser, folder, heap_html(found.files, found.notes, "1", found.findings)) as shown:
+        chosen = answer["profiles"][0]
+        assert shown.top("ledger")[0] == format_bytes(chosen["tree_bytes"])
+        for snapshot in answer["snapshots"]:
+            shown.tab.js(f"window.footprint.set('moment', '{snapshot['number']}')")
+            assert shown.top("ledger")[0] == format_bytes(snapshot["live_bytes"])
