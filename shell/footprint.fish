@@ -105,6 +105,7 @@ complete -c footprint -n '__footprint_has_verb watch' -l name -x -d 'All process
 complete -c footprint -n '__footprint_has_verb watch' -l cgroup -x -d 'All processes of a control group, by its path.'
 complete -c footprint -n '__footprint_has_verb watch' -l unit -x -d 'All processes of a systemd unit.'
 complete -c footprint -n '__footprint_has_verb watch' -l container -x -d 'All processes of a container: its ID, 12 digits at least.'
+complete -c footprint -n '__footprint_has_verb watch' -l html -r -F -d 'Write the HTML report as well, one file for any browser.'
 complete -c footprint -n '__footprint_has_verb watch' -s o -l output -r -F -d 'Where to write; - is standard output.'
 complete -c footprint -n '__footprint_has_verb watch' -l format -x -a 'text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof dot html' -d 'The format of the answer; else the ending of the output file decides.'
 complete -c footprint -n '__footprint_has_verb watch' -l table -x -d 'The table of the answer that csv and tsv write.'

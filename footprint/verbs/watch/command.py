@@ -28,7 +28,7 @@ NEEDS_RIGHTS = True
 EXIT_GROWS = 1
 
 
-@options.shared_options()
+@options.shared_options("html output format_ table json color quiet verbose strict")
 def watch(
     words: Annotated[
         list[str] | None, typer.Argument(help="PIDs, or a program and its arguments after --.", metavar="PID... | CMD")
@@ -74,6 +74,7 @@ def watch(
         document=lambda found: text.watch_document(found, top=top, has_whole_names=output.has_whole_names),
         members=json.watch_members,
         figures=metrics.watch_metrics,
+        has_page=True,
     )
     check_formats(answer, output)
     most_per_second = None if fail_on_growth is None else parse_rate(fail_on_growth)

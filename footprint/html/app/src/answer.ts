@@ -12,7 +12,7 @@ import type { Part } from "./reports";
 import { TABLES, type TableSpec } from "./sections";
 import type { Store } from "./store";
 import { tableTree } from "./tables";
-import { trendSections } from "./trend";
+import { samplesSection, trendSections } from "./trend";
 import { kindLegend, treeView } from "./view";
 
 /** Return the parts of the report of an answer. */
@@ -25,6 +25,7 @@ export function answerReport(data: AnswerData, store: Store): Part[] {
     () => leadSection(data),
     () => costOf(data, page),
     () => (answer.trends ? trendSections(answer.releases, answer.trends) : null),
+    () => (answer.samples && table(answer.samples).size ? samplesSection(answer.samples) : null),
     ...shown.map((spec) => () => tableSection(rowsOf(answer[spec.member]), spec, page)),
     () => findingsSection("findings", "Findings", table(answer.findings), page, ""),
     () => notesSection(table(answer.notes), data.warning),

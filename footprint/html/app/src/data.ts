@@ -135,6 +135,7 @@ export interface AnswerData extends Common {
     findings?: Rows<FindingRow>;
     notes?: Rows<Note>;
     trends?: Rows<Trend>;
+    samples?: Rows<{ ms: number; cost_bytes: number }>;
     releases?: Rows<Release>;
     totals?: ProcessTotals;
     group?: GroupAnswer["group"];

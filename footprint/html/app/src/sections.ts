@@ -26,7 +26,15 @@ export const TABLES: TableSpec[] = [
     ["projection.count", "How many"], ["bits", "Bits"]] },
   { member: "classes", title: "Processes that are alike", name: ["command"], columns: [
     ["each_bytes", "One more"], ["least_bytes", "Least"], ["most_bytes", "Most"], ["all_bytes", "All"], ["pids", "PIDs"]] },
-  { member: "changes", title: "Owners that changed", name: ["owner"], columns: [
+  { member: "growth", title: "What grows", name: ["owner", "kind"], columns: [
+    ["bytes_per_hour", "An hour"], ["least_bytes_per_hour", "At least"], ["most_bytes_per_hour", "At most"],
+    ["first_bytes", "First"], ["last_bytes", "Last"], ["kind", "How"]] },
+  { member: "processes", title: "Processes", name: ["command"], columns: [
+    ["peak_cost_bytes", "Peak"], ["peak_resident_bytes", "Peak resident"], ["pid", "PID"], ["came_ms", "Came, ms"],
+    ["ended_ms", "Ended, ms"], ["exit_code", "Exit code"]] },
+  { member: "owner_changes", title: "Owners that changed", name: ["owner"], columns: [
+    ["delta_bytes", "Change"], ["old_bytes", "Before"], ["new_bytes", "After"]] },
+  { member: "changes", title: "What changed", name: ["name", "owner"], columns: [
     ["delta_bytes", "Change"], ["saved_bytes", "Saved"], ["before_bytes", "Before"], ["after_bytes", "After"],
     ["old_bytes", "Before"], ["new_bytes", "After"]] },
   { member: "diff", title: "Rows that changed", name: ["name", "section", "kind"], groups: ["owner"], columns: [

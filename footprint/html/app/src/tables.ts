@@ -61,7 +61,7 @@ function columnOf(
   const most = shown.reduce<number>((largest, size) => Math.max(largest, Math.abs(size ?? 0)), 0);
   return {
     key, label, value: (node) => shown[node], text: (node) => textOf(key, shown[node]),
-    order: /delta/.test(key) ? (node) => Math.abs(shown[node] ?? 0) : undefined,
+    order: /delta|saved|per_hour/.test(key) ? (node) => Math.abs(shown[node] ?? 0) : undefined,
     share: isFirst && most ? (node) => Math.abs(shown[node] ?? 0) / most : undefined,
   };
 }
@@ -76,8 +76,9 @@ function textOf(key: string, value: unknown): string {
   if (value === null || value === undefined) return "";
   if (typeof value === "number") {
     if (/addr$/.test(key)) return `0x${value.toString(16)}`;
-    if (!/_bytes$/.test(key)) return grouped(value);
-    return /delta|saved/.test(key) ? formatChange(value) : value ? formatBytes(value) : "-";
+    if (/^pid/.test(key)) return String(value);
+    if (!/_bytes(_per_hour)?$/.test(key)) return grouped(value);
+    return /delta|saved|per_hour/.test(key) ? formatChange(value) : value ? formatBytes(value) : "-";
   }
   if (Array.isArray(value)) return value.map((one) => textOf("", one)).join(", ");
   return typeof value === "boolean" ? (value ? "yes" : "no") : typeof value === "string" ? value : JSON.stringify(value);

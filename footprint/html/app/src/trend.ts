@@ -10,6 +10,9 @@ import { TITLES } from "./words";
 const [WIDTH, HEIGHT, EDGE] = [260, 48, 5];
 const SHORT_COMMIT = 12;
 
+/** What processes cost at a moment. */
+type Sample = { ms: number; cost_bytes: number };
+
 /** Make a section for each program. */
 export function trendSections(releases: Rows<Release> | undefined, trends: Rows<Trend>): HTMLElement {
   const made = table(releases).rows();
@@ -36,14 +39,24 @@ function cells(one: Trend, releases: Release[]): (string | Element)[] {
   const title = TITLES[one.figure] ?? one.figure;
   return [
     one.owner === null ? title : `${title} of ${printable(one.owner)}`, amount(one.first), amount(one.last), change(one.change),
-    line(one.values, releases, (value) => amount(value), `${title}: from ${amount(one.first)} to ${amount(one.last)}`),
+    line(one.values, releases.map(versionOf), amount, `${title}: from ${amount(one.first)} to ${amount(one.last)}`),
     step && after ? `${change(step.delta)} with ${versionOf(after)}${by}` : ""];
 }
 
-/** Draw values as a line; a value that is not known is a gap. Each point tells its release and value. */
-function line(values: (number | null)[], releases: Release[], amount: (value: number) => string, label: string): Element {
+/** Make the section on what watched processes cost over time. */
+export function samplesSection(samples: Rows<Sample>): HTMLElement {
+  const [times, costs] = [table(samples).column("ms"), table(samples).column("cost_bytes")];
+  const last = times[times.length - 1];
+  const most = costs.reduce((peak, one) => Math.max(peak, one), 0);
+  return section("samples", "Cost over time",
+    line(costs, times.map((ms) => `${grouped(ms)} ms`), formatBytes, `The cost of ${grouped(costs.length)} samples, ${formatBytes(most)} at most`),
+    el("p", { class: "small" }, `${grouped(costs.length)} samples in ${grouped(last)} ms, ${formatBytes(most)} at most.`));
+}
+
+/** Draw values as a line; a value that is not known is a gap. Each point tells its label and value. */
+function line(values: (number | null)[], labels: string[], amount: (value: number) => string, label: string): Element {
   const known = values.filter((one) => one !== null);
-  const [least, most] = [Math.min(...known), Math.max(...known)];
+  const [least, most] = known.reduce(([low, high], one) => [Math.min(low, one), Math.max(high, one)], [Infinity, -Infinity]);
   const x = (place: number) => EDGE + (values.length > 1 ? (place / (values.length - 1)) * (WIDTH - 2 * EDGE) : 0);
   const y = (value: number) => (most === least ? HEIGHT / 2 : HEIGHT - EDGE - ((value - least) / (most - least)) * (HEIGHT - 2 * EDGE));
   const drawn = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, width: WIDTH, height: HEIGHT, role: "img", "aria-label": label, class: "line" });
@@ -58,7 +71,7 @@ function line(values: (number | null)[], releases: Release[], amount: (value: nu
   values.forEach((value, place) => {
     if (value === null) return;
     const point = svg("circle", { cx: x(place), cy: y(value), r: values.length > 40 ? 1.5 : 3, fill: "currentColor" });
-    point.append(svg("title", {}, `${versionOf(releases[place])}: ${amount(value)}`));
+    point.append(svg("title", {}, `${labels[place]}: ${amount(value)}`));
     drawn.append(point);
   });
   return drawn;
