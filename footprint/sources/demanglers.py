@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import IO, Final
 
 from footprint.elf.names import Language, foreign_names, learn_names
+from footprint.sources.tools import find_tool
 
 __all__ = ("TOOLS", "learn_foreign_names", "learn_told_names")
 
@@ -25,10 +26,8 @@ def learn_foreign_names(names: Iterable[str]) -> None:
     found_names = foreign_names(names)
     if not found_names:
         return
-    import shutil  # noqa: PLC0415 # few programs are written in these languages
-
     for language, found in found_names.items():
-        program = shutil.which(TOOLS[language][0])
+        program = find_tool(TOOLS[language][0])
         if program is not None:
             learn_names(_read_by([program, *TOOLS[language][1:]], _first_of(found)))
 
@@ -66,7 +65,7 @@ def _read_by(command: Sequence[str], names: Sequence[str]) -> dict[str, str]:
     ]
     with tempfile.TemporaryFile() as shown:
         try:
-            tool = subprocess.Popen(  # noqa: S603 # found on PATH
+            tool = subprocess.Popen(  # noqa: S603 # found by find_tool
                 bounded, stdin=subprocess.PIPE, stdout=shown, stderr=subprocess.DEVNULL, process_group=0
             )
         except OSError:

@@ -637,7 +637,9 @@ def test_what_several_findings_would_free_counts_once(show: Show, process: Audit
     audit = with_ledger(process, *rows)
 
     def finding(rule: str, subject: str, saving_bytes: int, *leaves: str) -> Finding:
-        return Finding(rule, rule, subject, "found", saving_bytes, Confidence.HIGH, (), "do it", leaves, object_path=subject)
+        return Finding(
+            rule, rule, subject, "found", saving_bytes, Confidence.HIGH, (), "do it", leaves, object_path=subject
+        )
 
     findings = (
         # a.so and b.so leave together; the tables of b.so leave with it, and c.so holds no more than 8 KiB.

@@ -4,7 +4,6 @@ import errno
 import fcntl
 import os
 import re
-import shutil
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from footprint.sources.constructor_calibration import calibrate_constructors, lo
 from footprint.sources.debug_files import STANDARD_FOLDER
 from footprint.sources.demanglers import TOOLS
 from footprint.sources.libc_calibration import calibrate_libc, load_libc_start, own_libc
+from footprint.sources.tools import find_tool
 from footprint.units import counted
 
 __all__ = (
@@ -308,14 +308,18 @@ def _demanglers() -> Iterator[Check]:
         meaning = "a zipapp has no pycxxfilt: they are shown as the linker has them"
         yield Check("names of C++ and Rust", State.MISSING, meaning)
     for language, (program, *_) in TOOLS.items():
-        if shutil.which(program):
+        if find_tool(program):
             yield Check(f"names of {language}", State.OK, f"read by {program}")
         else:
-            meaning = f"{program} is not installed: they are shown as the linker has them"
+            meaning = f"{program} is not installed, or anybody may replace it: they are shown as the linker has them"
             yield Check(f"names of {language}", State.MISSING, meaning)
 
 
 def _peer(name: str, purpose: str) -> Check:
-    if shutil.which(name):
+    if find_tool(name):
         return Check(name, State.OK, f"installed, {purpose}")
-    return Check(name, State.MISSING, f"not installed; footprint needs it for nothing, it is {purpose}")
+    return Check(
+        name,
+        State.MISSING,
+        f"not installed, or anybody may replace it; footprint needs it for nothing, it is {purpose}",
+    )

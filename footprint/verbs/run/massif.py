@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from footprint.errors import AccessError, InputError, Note
 from footprint.files import open_input
 from footprint.process.launch import Moment, Streams, When, launch
+from footprint.sources.tools import find_tool
 from footprint.whole_file import whole_file
 
 __all__ = ("Profiled", "profiled_by_massif", "valgrind")
@@ -61,9 +62,9 @@ def valgrind() -> str:
     Raises:
         AccessError: Where it is not installed.
     """
-    tool = shutil.which(_TOOL)
+    tool = find_tool(_TOOL)
     if tool is None:
-        raise AccessError(_TOOL, "it is not installed; massif is a part of it")
+        raise AccessError(_TOOL, "it is not installed, or anybody may replace it; massif is a part of it")
     return tool
 
 
