@@ -115,13 +115,41 @@ class Statics:
     @property
     def initialisers(self) -> Initialisers:
         """The functions that the compiler made of initialisers that are not constant: one for each source file."""
+        functions = self.initialiser_functions
+        return Initialisers(len(functions), sum(function.size_bytes for function, _ in functions.values()))
+
+    @cached_property
+    def initialiser_functions(self) -> dict[int, tuple[Symbol, int | None]]:
+        """The same functions by vaddr, each with the number of its source file, where the table names it."""
         table = self._table
-        sizes = {
-            table.vaddrs[index]: table.sizes[index]
+        prefixed = {
+            index
             for index in table.of_types({abi.STT_FUNC})
             if table.names.has_prefix(table.name_offsets[index], _INITIALISERS)
         }
-        return Initialisers(len(sizes), sum(sizes.values()))
+        found: dict[int, tuple[Symbol, int | None]] = {}
+        unit, count = None, 0
+        for index in sorted({*prefixed, *(table.of_types({abi.STT_FILE}) if prefixed else ())}):
+            entry = table.entry(index)
+            if index not in prefixed:
+                is_one_file = table.names.at(entry[0]) not in _MERGED_FILES
+                unit, count = (count, count + 1) if is_one_file else (None, count)
+            elif ".cold" not in table.name(index):
+                found[entry[4]] = table.symbol(entry)._replace(vaddr=entry[4]), unit
+        return found
+
+    def variable_at(self, vaddr: int) -> Symbol | None:
+        """Return the variable that holds a vaddr; None without one."""
+        vaddrs, variables = self._variables
+        place = bisect_right(vaddrs, vaddr) - 1
+        if place < 0 or vaddr >= vaddrs[place] + variables[place].size_bytes:
+            return None
+        return variables[place]
+
+    @cached_property
+    def _variables(self) -> tuple[list[int], list[Symbol]]:
+        ordered = sorted((one for one in self.statics if not one.is_tls), key=lambda one: one.vaddr)
+        return [one.vaddr for one in ordered], ordered
 
     @cached_property
     def _places(self) -> tuple[list[int], list[int]]:

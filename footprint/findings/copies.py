@@ -15,6 +15,7 @@ from footprint.dwarf.standards import LanguageStandard
 from footprint.elf import PT_GNU_RELRO, Image, abi, shown_name
 from footprint.elf.image import Section
 from footprint.elf.initial import Initial, Initials, Target
+from footprint.elf.initialisers import SourceInitialiser
 from footprint.elf.names import normalised, source_name
 from footprint.elf.sameness import is_constant
 from footprint.elf.statics import NO_INITIALISERS, Initialisers, Statics
@@ -184,7 +185,10 @@ class CopiedVariable(NamedTuple):
         return tuple([copy.vaddr for copy in self.copies])
 
 
-@json_members("file variable_count unit_count debug_file waste_bytes initialiser_count initialiser_bytes")
+@json_members(
+    "file variable_count unit_count debug_file waste_bytes initialiser_count initialiser_bytes "
+    "initialisers=source_initialisers"
+)
 class SearchedFile(NamedTuple):
     """One file that was searched.
 
@@ -195,6 +199,7 @@ class SearchedFile(NamedTuple):
         copies: The variables that it holds several times, the largest waste first.
         debug_file: The file that its symbols are from; None where it has them itself.
         initialisers: The functions that make variables at start; most C++ headers with variables need one.
+        source_initialisers: Each function that runs at start, those with the most heap first.
     """
 
     file: str
@@ -203,6 +208,7 @@ class SearchedFile(NamedTuple):
     copies: tuple[CopiedVariable, ...]
     debug_file: str | None = None
     initialisers: Initialisers = NO_INITIALISERS
+    source_initialisers: tuple[SourceInitialiser, ...] = ()
 
     @property
     def waste_bytes(self) -> int:

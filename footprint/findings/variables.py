@@ -1,10 +1,13 @@
 """The variables of some ELF files, with the copies among them: what the rules about variables read."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import NamedTuple
 
+from footprint.elf.initialisers import SourceInitialiser, read_initialisers
 from footprint.elf.statics import Statics
+from footprint.errors import FootprintError
 from footprint.findings.copies import CopiedVariable, Lines, PrivateOf, SearchedFile, find_copies, with_private_bytes
 from footprint.findings.linked_twice import LinkedTwice, linked_twice
 
@@ -37,7 +40,11 @@ class FileVariables(NamedTuple):
         statics = self.statics
         debug_file = None if statics.debug is None else statics.debug.image.file
         counts = len(statics.statics), len(statics.units)
-        return SearchedFile(self.file, *counts, self.copies, debug_file, statics.initialisers)
+        sources: tuple[SourceInitialiser, ...] = ()
+        # If tables of the file are damaged, the rest of the answer stands.
+        with suppress(FootprintError):
+            sources = read_initialisers(statics)
+        return SearchedFile(self.file, *counts, self.copies, debug_file, statics.initialisers, sources)
 
 
 class Variables:

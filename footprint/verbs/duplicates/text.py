@@ -20,6 +20,7 @@ from footprint.verbs.duplicates.call import Duplicates
 __all__ = ("duplicates_document",)
 
 _MOST_LARGE = 10
+_MOST_INITIALISERS = 10
 _MOST_NOTES_ALIKE = 2
 _LONGEST_NAME = 60
 _MOST_NAMED = 3
@@ -54,7 +55,7 @@ def duplicates_document(
     return (
         Heading(_title(found)),
         _copies(real, top, is_whole=has_linker_names, has_variables=has_variables, has_files=len(found.files) > 1),
-        *_initialisers(found.files),
+        *_initialisers(found.files, top, is_whole=has_linker_names),
         *([Heading("Linked in several times")] if twice else []),
         *(Paragraph(f"{one.message}{_times(one.saving_bytes, count)}. Remedy: {one.remedy}.") for one in twice_shown),
         *_large(large, top, is_whole=has_linker_names),
@@ -196,7 +197,7 @@ def _end_of(name: str) -> str:
     return name if len(name) <= _LONGEST_NAME else f"...{name[3 - _LONGEST_NAME :]}"
 
 
-def _initialisers(files: Sequence[SearchedFile]) -> list[Block]:
+def _initialisers(files: Sequence[SearchedFile], top: int, *, is_whole: bool) -> list[Block]:
     count = sum(one.initialiser_count for one in files)
     size_bytes = sum(one.initialiser_bytes for one in files)
     blocks: list[Block] = []
@@ -208,7 +209,34 @@ def _initialisers(files: Sequence[SearchedFile]) -> list[Block]:
     if stream_count:
         where = f"<iostream> is included in {counted(stream_count, 'source file')}"
         blocks.append(Paragraph(f"{where}: each runs its initialiser at start (a byte each)"))
-    return blocks
+    return [*blocks, *_initialiser_table(files, top, is_whole=is_whole)]
+
+
+def _initialiser_table(files: Sequence[SearchedFile], top: int, *, is_whole: bool) -> list[Block]:
+    """List the functions that run at start and write or take something, with what each writes."""
+    ordered = [
+        (one, file.file.rsplit("/", 1)[-1])
+        for file in files
+        for one in file.source_initialisers
+        if one.variables or one.heap_bytes
+    ]
+    ordered.sort(key=lambda item: (-(item[0].heap_bytes or 0), -item[0].written_bytes, item[0].name))
+    shown, rest = cut_at(ordered, min(top, _MOST_INITIALISERS))
+    rows = tuple(
+        (
+            format_bytes(one.code_bytes),
+            format_bytes(one.written_bytes) if one.written_bytes else "-",
+            format_bytes(one.heap_bytes) if one.heap_bytes else "-",
+            (one.unit or (one.name if is_whole else _end_of(one.shown_name)))
+            + (f" ({file})" if len(files) > 1 else ""),
+            first_of([name if is_whole else _end_of(shown_name(name)) for name in one.variables], _MOST_NAMED),
+        )
+        for one, file in shown
+    )
+    footer = rest_rows(len(rest), 5)
+    fold = Fold.NEVER if is_whole else Fold.TEXT
+    columns = ("code", "writes", "heap", "source file", "variables")
+    return [Heading("What runs at start"), Table(columns, rows, frozenset({3}), footer, fold)] if rows else []
 
 
 def _together(notes: Sequence[Note]) -> list[Note]:

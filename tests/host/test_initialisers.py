@@ -1,0 +1,92 @@
+"""What runs at start, by source file: its variables, and its heap against what mallinfo2 counts in the program."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import footprint
+from footprint.elf.initialisers import SourceInitialiser
+
+HEADER = """
+#include <map>
+#include <string>
+static const std::string long_one("made at start, too long for the object itself");
+static const std::string short_one("short");
+static const std::map<std::string, int> numbers = {{"one", 1}, {"two with a long name indeed", 2}, {"three", 3}};
+"""
+SOURCE = """
+HEADER
+int table_UNIT[100];
+static int made_UNIT = table_UNIT[3] + 7;
+int use_UNIT(int i) { return USE + made_UNIT; }
+"""
+USE = 'long_one[i] + short_one[0] + numbers.at("one")'
+MAIN = """
+#include <cstdio>
+#include <malloc.h>
+int use_a(int); int use_b(int); int use_c(int);
+int main(int argc, char **argv) {
+    // The library of C++ is loaded, and the heap begun, with and without the header.
+    int *volatile kept = new int(argc);
+    printf("%zu\\n", mallinfo2().uordblks);
+    return argc > 5 ? use_a(argc) + use_b(argc) + use_c(argc) : 0;
+}
+"""
+
+
+def built(folder: Path, options: str, *, header: bool) -> Path:
+    (folder / "h.h").write_text(HEADER, encoding="ascii")
+    for unit in "abc":
+        text = SOURCE.replace("HEADER", '#include "h.h"' if header else "#include <string>")
+        text = text.replace("USE", USE if header else "i").replace("UNIT", unit)
+        (folder / f"{unit}.cc").write_text(text, encoding="ascii")
+    (folder / "m.cc").write_text(MAIN, encoding="ascii")
+    words = [*options.split(), "-o", "program", "a.cc", "b.cc", "c.cc", "m.cc"]
+    subprocess.run(words, cwd=folder, check=True)
+    return folder / "program"
+
+
+def heap_bytes(program: Path) -> int:
+    return int(subprocess.run([program], capture_output=True, text=True, check=True).stdout)
+
+
+def initialisers(program: Path) -> tuple[SourceInitialiser, ...]:
+    (file,) = footprint.duplicates(str(program)).files
+    return file.source_initialisers
+
+
+@pytest.mark.parametrize("options", ["g++ -O2", "clang++ -O2", "g++ -O2 -fno-pie -no-pie", "g++ -Os"])
+def test_the_heap_of_headers_is_what_the_program_takes_more_with_them(options: str, tmp_path: Path) -> None:
+    without = heap_bytes(built(tmp_path, options, header=False))
+    program = built(tmp_path, options, header=True)
+    found = {one.unit: one for one in initialisers(program)}
+    assert found.keys() == {"a.cc", "b.cc", "c.cc"}
+    # The string of 46 bytes in a chunk of 64, three nodes of 72 in chunks of 80, and a key of 27 in one of 48.
+    assert [one.heap_bytes for one in found.values()] == [64 + 3 * 80 + 48] * 3
+    # The list is made of temporary strings: the chunk of one stays in the cache of the thread.
+    assert heap_bytes(program) - without == 3 * (64 + 3 * 80 + 48) + 48
+    for one in found.values():
+        names = {name.removesuffix("B5cxx11") for name in one.variables}
+        assert {"_ZL8long_one", "_ZL9short_one", "_ZL7numbers"} <= names
+        assert one.destructor_count == 3
+
+
+@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+def test_without_optimisation_the_parts_of_a_source_file_are_one(compiler: str, tmp_path: Path) -> None:
+    found = {one.unit: one for one in initialisers(built(tmp_path, f"{compiler} -O0", header=True))}
+    assert found.keys() == {"a.cc", "b.cc", "c.cc"}
+    for one in found.values():
+        assert one.destructor_count == 3
+        assert (one.heap_bytes or 0) >= 64
+        assert any(name.startswith("_ZL6made_") for name in one.variables)
+
+
+def test_constructors_that_a_program_names_are_listed(tmp_path: Path) -> None:
+    text = (
+        "int table[64]; __attribute__((constructor)) void prepare(void) { table[3] = 1; } int main(void) { return 0; }"
+    )
+    (tmp_path / "x.c").write_text(text, encoding="ascii")
+    subprocess.run(["gcc", "-O2", "-o", "x", "x.c"], cwd=tmp_path, check=True)
+    (one,) = initialisers(tmp_path / "x")
+    assert (one.name, one.variables, one.written_bytes, one.heap_bytes) == ("prepare", ("table",), 256, 0)
