@@ -172,6 +172,14 @@ class Tab:
         """Move the mouse pointer."""
         self.ask("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
 
+    def drag(self, start: tuple[float, float], end: tuple[float, float]) -> None:
+        """Press the mouse button at a place and release it at another."""
+        self.move_to(*start)
+        button: dict[str, Any] = {"button": "left", "clickCount": 1}
+        self.ask("Input.dispatchMouseEvent", type="mousePressed", x=start[0], y=start[1], **button)
+        self.ask("Input.dispatchMouseEvent", type="mouseMoved", x=end[0], y=end[1], button="left", buttons=1)
+        self.ask("Input.dispatchMouseEvent", type="mouseReleased", x=end[0], y=end[1], **button)
+
     def click_at(self, x: float, y: float, *, times: int = 1) -> None:
         """Click with the mouse."""
         self.move_to(x, y)

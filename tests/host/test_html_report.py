@@ -998,6 +998,20 @@ def test_two_profiles_show_what_grew_between_them(show: Show, tmp_path: Path) ->
     ]
 
 
+def test_the_steps_from_before_to_after_add_up(show: Show) -> None:
+    found = footprint.diff(str(STAGES / "base"), str(STAGES / "sans_crypt"))
+    tab = show(diff_html(found, VERSION))
+    names, sizes = (tab.texts(f".waterfall {cell}") for cell in ("th", "td:last-child"))
+    main = found.total("per_process")
+    assert main is not None
+    assert (names[0], sizes[0]) == ("before", format_bytes(main.old.bytes or 0))
+    assert (names[-1], sizes[-1]) == ("after", format_bytes(main.new.bytes or 0))
+    steps = sorted((one.delta_bytes for one in found.owners if one.delta_bytes), key=lambda size: -abs(size))
+    assert sum(steps) == main.delta_bytes
+    assert len(steps) <= 8
+    assert sorted(sizes[1:-1]) == sorted(("+" if size > 0 else "") + format_bytes(size) for size in steps)
+
+
 def test_a_comparison_of_virtual_sizes_shows_what_is_writable(show: Show) -> None:
     other = PMAP.with_name("pmap-d.sans-crypt.rw-only.txt")
     tab = show(diff_html(footprint.diff(str(PMAP), str(other)), VERSION))
@@ -1189,6 +1203,57 @@ def test_another_moment_can_be_compared_with_each_moment(show: Show) -> None:
     assert growth_shown(tab) == growth_between("31", "peak")
     tab.js(choose.format("no other moment"))
     assert tab.text("#ledger h2").startswith("Who asked for it, snapshot 63 ")
+
+
+def test_a_drag_over_the_time_compares_the_moments_at_its_ends(show: Show) -> None:
+    found = heap_profile(SERIES, has_all_trees=True)
+    tab = show(heap_html(found.files, found.notes, VERSION, found.findings))
+    tab.wait("(({width}) => width)(document.querySelector('.chart').viewBox.baseVal) !== 800")
+    tab.js("document.querySelector('.chart').scrollIntoView({block: 'center'})")
+    left, top, width = tab.js(
+        "(({x, y, width}) => [x, y, width])(document.querySelector('.chart').getBoundingClientRect())"
+    )
+    snapshots = {one.number: one.time or 0 for one in found.files[0].profile.snapshots}
+
+    def place(number: int) -> float:
+        return float(left + 76 + (width - 90) * snapshots[number] / max(snapshots.values()))
+
+    tab.drag((place(63), top + 100), (place(31), top + 100))
+    assert tab.text("#ledger h2").startswith("What grew from snapshot 31 ")
+    assert "to snapshot 63 " in tab.text("#ledger h2")
+    assert growth_shown(tab) == growth_between("31", "63")
+
+
+def test_callers_and_callees_of_a_function_have_the_bytes_of_its_calls(show: Show) -> None:
+    found = heap_profile(SERIES, has_all_trees=True)
+    tab = show(heap_html(found.files, found.notes, VERSION, found.findings))
+    calls = heap_members(found.files, (), VERSION, by="tree")["calls"]
+    by_node = {row["node"]: row for row in calls}
+    name = "app::work(int)"
+    tab.click("#ledger button[data-value=around]")
+    tab.js(
+        "(() => { const one = document.querySelector('#function');"
+        f" one.selectedIndex = [...one.options].findIndex((each) => each.text.startsWith({json.dumps(name)}));"
+        " one.dispatchEvent(new Event('change')) })()"
+    )
+    own = [row for row in calls if row["name"] == name]
+    callers: dict[str, int] = {}
+    for row in own:
+        parent = by_node[row["parent"]]["name"]
+        callers[parent] = callers.get(parent, 0) + row["bytes"]
+    callees: dict[str, int] = {}
+    for row in calls:
+        if by_node.get(row["parent"]) in own:
+            callees[row["name"]] = callees.get(row["name"], 0) + row["bytes"]
+    shown = (
+        "(({tree}) => Object.fromEntries(tree.children[0].map((node) => [tree.names[node], tree.areas[node]])))"
+        "(footprint.parts.%s)"
+    )
+    assert callers
+    assert tab.js("footprint.parts.callers.tree.areas[0]") == sum(row["bytes"] for row in own)
+    assert tab.js(shown.replace("%s", "callers")) == callers
+    if callees:
+        assert tab.js(shown.replace("%s", "callees")) == callees
 
 
 def test_what_was_counted_over_the_run_is_that_of_the_json(show: Show) -> None:

@@ -15,6 +15,7 @@ import { atCount } from "./terms";
 import type { DiffAnswer, FigureChange } from "./types";
 import { formatBytes, formatChange, grouped } from "./units";
 import { treeView } from "./view";
+import { waterfall } from "./waterfall";
 import { TITLES } from "./words";
 
 /** Make the section on the figures of a comparison. */
@@ -42,8 +43,9 @@ export function changeSection(diff: DiffAnswer, { count }: Page): HTMLElement {
       TITLES[one.name], size(one.old_bytes), size(one.new_bytes), change(one.delta_bytes),
       change(deltaAt(one, many)), evidenceMark(weakest([one.old_evidence, one.new_evidence]))]), "Figures before and after"));
   });
-  return el("section", { class: "answer", "aria-labelledby": "answer-title" },
-    el("h2", { id: "answer-title" }, "What changed"), verdict, view, ...rootDetails(diff), countControl(count, nouns));
+  return el("section", { class: "answer", id: "answer", "aria-labelledby": "answer-title" },
+    el("h2", { id: "answer-title" }, "What changed"), verdict, ...rootDetails(diff),
+    el("div", { class: "two" }, waterfall(diff, main), view), countControl(count, nouns));
 }
 
 const fileName = (path: string) => path.slice(path.lastIndexOf("/") + 1);
@@ -59,7 +61,7 @@ function rootDetails(diff: DiffAnswer): HTMLElement[] {
     const link = location ? `; it is linked at ${printable(location.file)}${location.line ? `:${location.line}` : ""}` : "";
     const libraries = root.library_count === 1 ? "1 library" : `${grouped(root.library_count)} libraries`;
     return el("details", { class: "root" },
-      el("summary", {}, `New: ${printable(root.name)}, ${why}: ${libraries}, ${formatBytes(root.retained_bytes)} retained${link}`),
+      el("summary", {}, `Came with ${printable(root.name)}, ${why}: ${libraries}, ${formatBytes(root.retained_bytes)} retained${link}`),
       plainTable(["library", "change"], brought.map((one) => [printable(fileName(one.owner)), formatChange(one.delta_bytes)]),
         `What came with ${printable(root.name)}`));
   });

@@ -50,7 +50,7 @@ export function firstSection(cost: Cost, page: Page, lines: Child[], details: Ch
   const one = el("p", { class: "verdict", id: "one" }, `One more ${noun} costs `, el("strong", {}, formatBytes(costs.each)), `${phrase} `, evidenceMark(cost.evidence));
   const verdict = el("p", { class: "verdict", role: "status", id: "verdict" });
   const sum = el("p", { class: "sum", id: "sum" });
-  const owners = el("div");
+  const owners = el("div", { class: "owners" });
   const payers = payersOf(audit, terms, cost.unlisted ?? []);
   page.count.watch((size) => {
     fill(verdict, `${grouped(size)} ${size === 1n ? noun : nouns} ${size === 1n ? "costs" : "cost"} `,

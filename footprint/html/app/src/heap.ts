@@ -2,7 +2,9 @@
 
 import { table, type HeapData, type Moment, type Table } from "./data";
 import { type Choice, choice } from "./choice";
+import { colourOf } from "./colours";
 import { el, evidenceMark, factList, fill, plainTable, section } from "./dom";
+import { around, functionLayers, functionsOf } from "./functions";
 import { cell, changeColour, GROWN, SAME, SHRUNK } from "./ledger";
 import { printable, shortened, shortOwners } from "./names";
 import type { Page } from "./page";
@@ -17,6 +19,8 @@ type Amount = (size: number) => string;
 type ShownTree = { tree: Tree; legend: Legend };
 
 const PALETTE = 9;
+/** The functions in the list of those whose callers can be shown. */
+const MOST_FUNCTIONS = 300;
 
 /** One profile with its snapshots, the moments that have a call tree, and the snapshots that the user named. */
 interface Profile {
@@ -43,13 +47,21 @@ export function profileSections(data: HeapData, file: string, { store }: Page): 
   const amount = row.counted === "events" ? grouped : formatBytes;
   const callers = new Callers(profile, amount, store);
   const chart = snapshots.length > 1
-    ? new Timeline(snapshots, row.time_unit ?? "", new Set(moments.map((one) => one.moment)), (number) => store.set("moment", String(number)))
+    ? new Timeline(snapshots, row.time_unit ?? "", new Set(moments.map((one) => one.moment)), (number, before) => {
+      store.set("before", before === null ? profile.named.length > 1 ? "none" : null : String(before));
+      store.set("moment", String(number));
+    })
     : null;
-  callers.watch((moment) => chart?.mark(typeof moment === "number" ? moment : null));
+  callers.watch((moment, before) => chart?.mark(typeof moment === "number" ? moment : null, typeof before === "number" ? before : null));
+  const layers = choice(store, "layers", "Layers", [["whole", "All memory"], ["functions", "Top functions"]] as const);
+  const showLayers = () => chart?.show(layers.value === "functions" ? functionLayers(moments) : null);
+  store.watch("layers", showLayers);
+  showLayers();
   const treeCount = moments.filter((one) => typeof one.moment === "number").length;
   return [
-    el("section", { class: "answer", "aria-labelledby": "answer-title" },
+    el("section", { class: "answer", id: "answer", "aria-labelledby": "answer-title" },
       el("h2", { id: "answer-title" }, "Memory over time"), tiles(profile, amount),
+      chart && treeCount > 1 && layers.element,
       chart?.element ?? el("p", {}, "The profile knows no moments."),
       data.left_out[file] ? el("p", { class: "warning" }, data.left_out[file]) : null),
     callers.element,
@@ -84,13 +96,13 @@ function tiles({ row, snapshots }: Profile, amount: Amount): HTMLElement {
 /** The section on which functions asked for the memory of a chosen moment. */
 class Callers {
   readonly element = section("ledger", "");
-  private readonly by: Choice<"calls" | "functions">;
+  private readonly by: Choice<"calls" | "functions" | "around">;
   private readonly select: HTMLSelectElement;
   private readonly beforeSelect: HTMLSelectElement;
 
   constructor(private readonly profile: Profile, private readonly amount: Amount, private readonly store: Store) {
     const { moments } = profile;
-    this.by = choice(store, "calls", "Add up by", [["functions", "By object and function"], ["calls", "By calls, main first"]] as const);
+    this.by = choice(store, "calls", "Add up by", [["functions", "By object and function"], ["calls", "By calls, main first"], ["around", "Callers and callees"]] as const);
     const choose = (name: string, one: Moment | undefined) => store.set(name, one ? String(one.moment) : "none");
     this.select = el("select", {
       id: "moment", "aria-label": "Moment", onchange: () => choose("moment", moments[this.select.selectedIndex]),
@@ -98,13 +110,13 @@ class Callers {
     this.beforeSelect = el("select", {
       id: "before", "aria-label": "Compared with", onchange: () => choose("before", moments[this.beforeSelect.selectedIndex - 1]),
     }, el("option", { value: -1 }, "no other moment"), ...moments.map((one, place) => el("option", { value: place }, this.nameOf(one.moment))));
-    store.remake(["moment", "before", "calls"], () => this.draw());
+    store.remake(["moment", "before", "calls", "function"], () => this.draw());
   }
 
-  /** Call a listener with the chosen moment, now and after each change. */
-  watch(listener: (moment: number | string | null) => void): void {
-    const tell = () => listener(this.current?.moment ?? null);
-    this.store.watch("moment", tell);
+  /** Call a listener with the chosen moment and the one before, now and after each change. */
+  watch(listener: (moment: number | string | null, before: number | string | null) => void): void {
+    const tell = () => listener(this.current?.moment ?? null, this.before?.moment ?? null);
+    for (const name of ["moment", "before"]) this.store.watch(name, tell);
     tell();
   }
 
@@ -139,16 +151,41 @@ class Callers {
     const { moments } = this.profile;
     this.select.selectedIndex = moments.indexOf(current);
     this.beforeSelect.selectedIndex = before ? moments.indexOf(before) + 1 : 0;
+    if (!before && this.by.value === "around") return this.drawAround(current);
     const { tree, legend } = before ? growthTree(table(before.shares).rows(), table(current.shares).rows(), amount)
       : this.by.value === "calls" ? callTree(table(current.calls), current.bytes, amount) : shareTree(table(current.shares), amount);
     const title = before ? `What grew from ${this.nameOf(before.moment)} to ${this.nameOf(current.moment)}`
       : `Who asked for it, ${this.nameOf(current.moment)}`;
-    fill(this.element, el("h2", {}, title),
-      el("div", { class: "tools" }, el("label", { for: "moment" }, "Moment"), this.select,
-        moments.length > 1 && el("label", { for: "before" }, "Compared with"), moments.length > 1 && this.beforeSelect,
-        !before && this.by.element),
+    fill(this.element, el("h2", {}, title), this.tools(before),
       tree.size > 1 ? treeView(store, "ledger", tree, before ? "What grew" : "Who asked for it", legend)
         : el("p", { class: "empty" }, before ? "No function has another amount." : "Nothing was in use then."));
+  }
+
+  // Who calls the chosen function, and whom it calls.
+  private drawAround(moment: Moment): void {
+    const { amount, store } = this;
+    const functions = functionsOf(moment).slice(0, MOST_FUNCTIONS);
+    const chosen = functions.find((one) => one.key === store.get("function")) ?? functions[0];
+    const select = el("select", { id: "function", onchange: () => store.set("function", functions[select.selectedIndex].key) },
+      ...functions.map((one) => el("option", { selected: one === chosen }, `${shortened(printable(one.name), 80)}: ${amount(one.bytes)}`)));
+    const trees = chosen ? around(moment, chosen.key) : null;
+    const shown = (tree: Tree, name: string, label: string) => {
+      setAmounts(tree, [...tree.areas], tree.areas.map(() => null), amount);
+      tree.colours.fill(colourOf("heap"));
+      tree.columns.pop();
+      return tree.size > 1 ? [el("h3", {}, label), treeView(store, name, tree, label, [])] : [el("h3", {}, label), el("p", { class: "empty" }, "None.")];
+    };
+    fill(this.element, el("h2", {}, `Callers and callees, ${this.nameOf(moment.moment)}`), this.tools(null),
+      el("div", { class: "tools" }, el("label", { for: "function" }, "Function"), select),
+      ...(trees ? [...shown(trees.callers, "callers", "Who calls it"), ...shown(trees.callees, "callees", "Whom it calls")] : []));
+  }
+
+  private tools(before: Moment | null): HTMLElement {
+    const { moments } = this.profile;
+    return (
+      el("div", { class: "tools" }, el("label", { for: "moment" }, "Moment"), this.select,
+        moments.length > 1 && el("label", { for: "before" }, "Compared with"), moments.length > 1 && this.beforeSelect,
+        !before && this.by.element));
   }
 }
 

@@ -244,7 +244,7 @@ export class Picture {
   // The figure of a box and its share of the whole.
   private figure(box: Drawn): string {
     const { tree, zoom } = this;
-    const size = box.data.node < 0 ? tree.amount(box.value ?? 0) : tree.columns[0].text(box.data.node);
+    const size = box.data.node < 0 ? tree.amount(box.value ?? 0).replace(/,$/, "") : tree.columns[0].text(box.data.node);
     return `${size} ${tree.columns.some((one) => one.key === "share") ? percent(box.value ?? 0, tree.areas[zoom]) : ""}`.trimEnd();
   }
 

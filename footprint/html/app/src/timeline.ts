@@ -1,5 +1,6 @@
-// Memory over time as a chart, in which a click chooses a moment.
+// Memory over time as a chart, in which a click chooses a moment, and a drag compares two.
 
+import { ticks } from "d3-array";
 import { colour } from "./colours";
 import { el, fill, svg } from "./dom";
 import { printable } from "./names";
@@ -12,10 +13,21 @@ const RIGHT = 14;
 const TOP = 20;
 const BOTTOM = 26;
 const HEIGHT = 240;
-/** The layers of the chart, from below. */
-const LAYERS: [name: string, size: (one: SnapshotRow) => number, colour: "heap" | "rest" | "stack"][] = [
-  ["asked for", (one) => one.live_bytes, "heap"], ["allocator", (one) => one.extra_bytes ?? 0, "rest"],
-  ["stacks", (one) => one.stack_bytes ?? 0, "stack"],
+/** The least width of a drag that compares two moments. */
+const LEAST_DRAG_PX = 6;
+
+/** A layer of the chart. */
+export interface Layer {
+  name: string;
+  colour: string;
+  size: (one: Snapshot) => number;
+}
+
+/** The layers of the whole memory, from below. */
+const WHOLE: Layer[] = [
+  { name: "asked for", colour: colour("heap"), size: (one) => one.live_bytes },
+  { name: "allocator", colour: colour("rest"), size: (one) => one.extra_bytes ?? 0 },
+  { name: "stacks", colour: colour("stack"), size: (one) => one.stack_bytes ?? 0 },
 ];
 
 /** A snapshot of a profile, with all memory in use then. */
@@ -38,46 +50,72 @@ export class Timeline {
   readonly element: HTMLElement;
   private readonly chart = svg("svg", { class: "chart", role: "img" });
   private readonly status = el("p", { class: "status" });
+  private readonly legend = el("ul", { class: "legend" });
   private readonly times: number[];
   private readonly most: number;
-  private readonly layers: typeof LAYERS;
-  private marked: number | null = null;
+  private layers: Layer[] = [];
+  /** The snapshots whose layers are known. */
+  private known: number[] = [];
+  private marked: (number | null)[] = [];
+  private dragged: [from: number, to: number] | null = null;
   private width = 800;
 
   /**
    * @param withTree The numbers of the snapshots that have a call tree.
-   * @param onchoose Called with the number of the snapshot that a click chose.
+   * @param onchoose Called with the number of the snapshot that a click chose, or with those at both ends of a drag.
    */
   constructor(
     private readonly snapshots: Snapshot[], private readonly unit: string, private readonly withTree: Set<number | string>,
-    private readonly onchoose: (number: number) => void,
+    private readonly onchoose: (number: number, before: number | null) => void,
   ) {
     this.times = snapshots.map((one, place) => one.time ?? place);
     this.most = snapshots.reduce((all, one) => Math.max(all, one.used_bytes), 1);
-    this.layers = LAYERS.filter(([, size]) => snapshots.some((one) => size(one) > 0));
-    this.chart.addEventListener("mousemove", (event) => this.describe(snapshots[this.nearest(event, () => true)]));
-    this.chart.addEventListener("click", (event) => {
-      const found = this.nearest(event, (one) => withTree.has(one.number));
-      if (found >= 0) this.onchoose(snapshots[found].number);
+    this.chart.addEventListener("pointerdown", (event) => {
+      this.dragged = [this.place(event), this.place(event)];
+      this.chart.setPointerCapture(event.pointerId);
     });
-    fill(this.status, "Each dot is a moment with a call tree; a click chooses the nearest one.");
-    const legend = el("ul", { class: "legend" },
-      ...this.layers.map(([name, , meaning]) => {
-        const swatch = el("span", { class: "swatch" });
-        swatch.style.background = colour(meaning);
-        return el("li", {}, swatch, name);
-      }));
-    this.element = el("div", { class: "time" }, legend, this.chart, this.status);
+    this.chart.addEventListener("pointermove", (event) => {
+      this.describe(snapshots[this.nearest(this.place(event), () => true)]);
+      if (!this.dragged) return;
+      this.dragged[1] = this.place(event);
+      this.draw();
+    });
+    this.chart.addEventListener("pointerup", () => this.choose());
+    fill(this.status, "Each dot is a moment with a call tree: a click chooses the nearest one, and a drag compares the two at its ends.");
+    this.element = el("div", { class: "time" }, this.legend, this.chart, this.status);
     new ResizeObserver(() => {
       this.width = Math.max(280, this.element.clientWidth);
       this.draw();
     }).observe(this.element);
+    this.show(null);
+  }
+
+  /** Show layers, null for the parts of the whole memory. */
+  show(layers: Layer[] | null): void {
+    this.known = this.snapshots.map((_, place) => place).filter((place) => !layers || this.withTree.has(this.snapshots[place].number));
+    this.layers = (layers ?? WHOLE).filter(({ size }) => this.snapshots.some((one) => size(one) > 0));
+    fill(this.legend, ...this.layers.map(({ name, colour: shown }) => {
+      const swatch = el("span", { class: "swatch" });
+      swatch.style.background = shown;
+      return el("li", {}, swatch, name);
+    }));
     this.draw();
   }
 
-  /** Mark the chosen snapshot. */
-  mark(number: number | null): void {
-    this.marked = number;
+  private choose(): void {
+    if (!this.dragged) return;
+    const [from, to] = this.dragged.sort((one, other) => one - other);
+    this.dragged = null;
+    const hasTree = (one: Snapshot) => this.withTree.has(one.number);
+    const [first, last] = [from, to].map((x) => this.nearest(x, hasTree));
+    const isDrag = to - from >= LEAST_DRAG_PX && first !== last;
+    if (last >= 0) this.onchoose(this.snapshots[last].number, isDrag ? this.snapshots[first].number : null);
+    this.draw();
+  }
+
+  /** Mark the chosen snapshot, and the one that it is compared with. */
+  mark(number: number | null, before: number | null): void {
+    this.marked = [number, before];
     this.draw();
   }
 
@@ -95,16 +133,23 @@ export class Timeline {
     this.chart.setAttribute("viewBox", `0 0 ${this.width} ${HEIGHT}`);
     this.chart.setAttribute("height", String(HEIGHT));
     this.chart.setAttribute("aria-label", `Memory over time, ${this.snapshots.length} snapshots, at most ${formatBytes(this.most)}`);
-    this.chart.replaceChildren(...this.axes(), ...this.shapes(), ...this.dots(), ...this.peakLine());
+    this.chart.replaceChildren(...this.axes(), ...this.shapes(), ...this.brush(), ...this.dots(), ...this.peakLine());
   }
 
   private axes(): SVGElement[] {
     const parts: SVGElement[] = [];
-    for (let step = 0; step <= 4; step += 1) {
-      const bytes = (this.most * step) / 4;
-      const y = this.y(bytes);
+    // Round numbers of the unit that the largest figure has.
+    const unit = 1024 ** Math.floor(Math.log2(this.most) / 10);
+    for (const step of ticks(0, this.most / unit, 4)) {
+      const y = this.y(step * unit);
       parts.push(svg("line", { x1: LEFT, x2: this.width - RIGHT, y1: y, y2: y, class: "rule" }));
-      parts.push(svg("text", { x: LEFT - 8, y: y + 4, "text-anchor": "end" }, formatBytes(bytes)));
+      parts.push(svg("text", { x: LEFT - 8, y: y + 4, "text-anchor": "end" }, formatBytes(step * unit)));
+    }
+    const [first, last] = [this.times[0], this.times[this.times.length - 1]];
+    for (const time of ticks(first, last, Math.floor(this.width / 160)).slice(1, -1)) {
+      const x = this.x(time);
+      if (x < LEFT + 90 || x > this.width - 110) continue;
+      parts.push(svg("text", { x, y: HEIGHT - 6, "text-anchor": "middle" }, formatTime(time, this.unit).replace(/(\.\d*?)0+ /, "$1 ").replace(". ", " ")));
     }
     for (const [time, anchor] of [[this.times[0], "start"], [this.times[this.times.length - 1], "end"]] as const) {
       parts.push(svg("text", { x: this.x(time), y: HEIGHT - 6, "text-anchor": anchor }, formatTime(time, this.unit)));
@@ -114,22 +159,29 @@ export class Timeline {
 
   private shapes(): SVGElement[] {
     // Nothing is known between two snapshots: the line stays level until the next one.
+    const times = [...this.known.map((place) => this.times[place]), ...(this.known.length < this.times.length ? this.times.slice(-1) : [])];
     const steps = (values: number[]) => values.flatMap((value, place) =>
-      this.times.slice(place, place + 2).map((time) => `${this.x(time)},${this.y(value)}`));
-    let below = this.snapshots.map(() => 0);
-    return this.layers.map(([name, size, meaning]) => {
-      const above = this.snapshots.map((one, place) => below[place] + size(one));
-      const shape = svg("polygon", { fill: colour(meaning), points: [...steps(above), ...steps(below).reverse()].join(" ") });
+      times.slice(place, place + 2).map((time) => `${this.x(time)},${this.y(value)}`));
+    let below = this.known.map(() => 0);
+    return this.layers.map(({ name, size, colour: shown }) => {
+      const above = this.known.map((at, place) => below[place] + size(this.snapshots[at]));
+      const shape = svg("polygon", { fill: shown, points: [...steps(above), ...steps(below).reverse()].join(" ") });
       shape.append(svg("title", {}, name));
       below = above;
       return shape;
     });
   }
 
+  private brush(): SVGElement[] {
+    if (!this.dragged) return [];
+    const [from, to] = [...this.dragged].sort((one, other) => one - other);
+    return [svg("rect", { x: from, width: to - from, y: TOP, height: HEIGHT - TOP - BOTTOM, class: "brush" })];
+  }
+
   private dots(): SVGElement[] {
     return this.snapshots.flatMap((one, place) => {
       if (!this.withTree.has(one.number)) return [];
-      const isMarked = one.number === this.marked;
+      const isMarked = this.marked.includes(one.number);
       return [svg("circle", {
         cx: this.x(this.times[place]), cy: this.y(one.used_bytes), r: isMarked ? 6 : 3.5, class: isMarked ? "dot chosen" : "dot",
       })];
@@ -147,8 +199,12 @@ export class Timeline {
     ];
   }
 
-  private nearest(event: MouseEvent, isWanted: (one: Snapshot) => boolean): number {
-    const at = event.clientX - this.chart.getBoundingClientRect().left;
+  // The place of the pointer in the chart.
+  private place(event: MouseEvent): number {
+    return event.clientX - this.chart.getBoundingClientRect().left;
+  }
+
+  private nearest(at: number, isWanted: (one: Snapshot) => boolean): number {
     const distance = (place: number) => Math.abs(this.x(this.times[place]) - at);
     let found = -1;
     this.snapshots.forEach((one, place) => {
@@ -158,7 +214,7 @@ export class Timeline {
   }
 
   private describe(one: Snapshot): void {
-    const parts = this.layers.map(([name, size]) => `${name} ${formatBytes(size(one))}`).join(", ");
+    const parts = this.layers.map(({ name, size }) => `${name} ${formatBytes(size(one))}`).join(", ");
     const time = one.time === null ? "" : ` at ${formatTime(one.time, this.unit)}`;
     fill(this.status, `Snapshot ${one.number}${time}: ${formatBytes(one.used_bytes)} (${parts})${one.is_peak ? ", the peak" : ""}`);
   }

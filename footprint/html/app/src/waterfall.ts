@@ -1,0 +1,55 @@
+// The way from the old cost to the new one, a step for each owner.
+
+import { colour } from "./colours";
+import { table } from "./data";
+import { el } from "./dom";
+import { printable, shortened, shortOwners } from "./names";
+import type { DiffAnswer, FigureChange } from "./types";
+import { formatBytes, formatChange, grouped } from "./units";
+
+const MOST_STEPS = 8;
+
+interface Step {
+  name: string;
+  delta: number;
+}
+
+// What came with a new library is one step, named as the library.
+function steps(diff: DiffAnswer): Step[] {
+  const owners = table(diff.owner_changes).rows();
+  const roots = new Map(table(diff.roots).rows().map((one) => [one.owner, one]));
+  const short = shortOwners(owners.map((one) => one.owner));
+  const found = new Map<string, Step>();
+  for (const one of owners) {
+    const owner = one.came_with ?? one.owner;
+    const root = roots.get(owner);
+    const more = root && root.library_count > 1 ? ` with ${grouped(root.library_count - 1)} more` : "";
+    const name = root ? `${root.name}${more}` : short(owner);
+    found.set(owner, { name, delta: (found.get(owner)?.delta ?? 0) + one.delta_bytes });
+  }
+  return [...found.values()].filter((one) => one.delta).sort((one, other) => Math.abs(other.delta) - Math.abs(one.delta));
+}
+
+/** Draw the steps from a figure before to the figure after; null where the owners do not add up to its change. */
+export function waterfall(diff: DiffAnswer, main: FigureChange | undefined): HTMLElement | null {
+  const all = steps(diff);
+  if (!main || main.old_bytes === null || main.new_bytes === null || !all.length) return null;
+  if (all.reduce((sum, one) => sum + one.delta, 0) !== main.delta_bytes) return null;
+  const rest = all.slice(MOST_STEPS);
+  const shown = [...all.slice(0, MOST_STEPS), ...(rest.length
+    ? [{ name: `${grouped(rest.length)} others`, delta: rest.reduce((sum, one) => sum + one.delta, 0) }] : [])];
+  let at = main.old_bytes;
+  const places = shown.map((one) => (at += one.delta));
+  const most = Math.max(main.old_bytes, main.new_bytes, ...places, 1);
+  const row = (name: string, from: number, to: number, text: string, meaning: "grew" | "shrank" | "rest") => {
+    const bar = el("span", { class: "step" });
+    bar.style.marginInlineStart = `${(100 * Math.min(from, to)) / most}%`;
+    bar.style.width = `${(100 * Math.abs(to - from)) / most}%`;
+    bar.style.background = colour(meaning);
+    return el("tr", {}, el("th", { scope: "row" }, printable(shortened(name, 60))), el("td", { "aria-hidden": "true" }, bar), el("td", {}, text));
+  };
+  return el("table", { class: "waterfall", "aria-label": "From before to after" }, el("tbody", {},
+    row("before", 0, main.old_bytes, formatBytes(main.old_bytes), "rest"),
+    ...shown.map((one, place) => row(one.name, places[place] - one.delta, places[place], formatChange(one.delta), one.delta > 0 ? "grew" : "shrank")),
+    row("after", 0, main.new_bytes, formatBytes(main.new_bytes), "rest")));
+}
