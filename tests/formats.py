@@ -4,7 +4,7 @@ import csv
 import gzip
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import junitparser
 import pytest
@@ -13,7 +13,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from sarif_pydantic import Sarif
 
 from footprint.cli import main
-from tests.formatschemas import GITLAB_SCHEMA, JUNIT_SCHEMA, SPEEDSCOPE_SCHEMA
+from tests.formatschemas import GITLAB_SCHEMA, JUNIT_SCHEMA, SPEEDSCOPE_SCHEMA, TRACE_SCHEMA
 from tests.jsonschemas import WRITTEN
 
 EVERY = {"text", "json", "markdown", "csv", "tsv"}
@@ -22,12 +22,14 @@ FIGURES = {"openmetrics", "gitlab-metrics"}
 STACKS = {"folded", "speedscope", "pprof"}
 PAGE = {"html"}
 GRAPH = {"dot"}
+TRACE = {"perfetto"}
 
 _BEGINNINGS = {"markdown": "<!-- footprint: ", "html": "<!doctype html>"}
 # https://graphviz.org/doc/info/lang.html
 _DOT_TEXT = r'"(?:[^"\\\n]|\\.)*"'
 _DOT = rf"""(?x) digraph\ {_DOT_TEXT}\ \{{ \n (?: \ \ [^"\n]*;\n )*
     (?: \ \ n\d+ (?:\ ->\ n\d+)? \ \[label={_DOT_TEXT} [^"\]\n]* \];\n )+ \}}\n"""
+_SCHEMAS: dict[str, Mapping[str, object]] = {"speedscope": SPEEDSCOPE_SCHEMA, "perfetto": TRACE_SCHEMA}
 _FORMS = {"dot": _DOT, "folded": r"(?:.* \d+\n)+"}
 # https://docs.github.com/actions: workflow commands. A property has no raw comma or colon, a message no line break.
 _PROPERTY = r"(?:(?:file|title)=[^,:]+|line=[1-9]\d*)"
@@ -55,8 +57,8 @@ def check_format(format_: str, data: bytes) -> None:
         _check_issues(format_, text)
     elif format_ == "json":
         WRITTEN.validate(json.loads(text))
-    elif format_ == "speedscope":
-        Draft202012Validator(SPEEDSCOPE_SCHEMA).validate(json.loads(text))
+    elif format_ in _SCHEMAS:
+        Draft202012Validator(_SCHEMAS[format_]).validate(json.loads(text))
     elif format_ in {"openmetrics", "gitlab-metrics"}:
         assert list(text_string_to_metric_families(text))
     elif format_ == "csv":

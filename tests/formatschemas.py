@@ -93,3 +93,58 @@ SPEEDSCOPE_SCHEMA: Final = {
     "required": ["$schema", "shared", "profiles"],
     "additionalProperties": False,
 }
+
+# What the Trace Event Format asks of the events that are written: names, counters, spans and instants.
+_TRACE_TEXT: Final = {"type": "string"}
+_TRACE_TIME: Final = {"type": "integer", "minimum": 0}
+_TRACE_PLACE: Final = {"pid": {"type": "integer"}, "tid": {"type": "integer"}, "name": _TRACE_TEXT}
+TRACE_SCHEMA: Final = {
+    "type": "object",
+    "required": ["traceEvents"],
+    "properties": {
+        "displayTimeUnit": {"enum": ["ms", "ns"]},
+        "otherData": {"type": "object", "additionalProperties": _TRACE_TEXT},
+        "traceEvents": {
+            "type": "array",
+            "items": {
+                "oneOf": [
+                    {
+                        "properties": {
+                            **_TRACE_PLACE,
+                            "ph": {"const": "M"},
+                            "args": {"type": "object", "properties": {"name": _TRACE_TEXT}, "required": ["name"]},
+                        },
+                        "required": ["ph", "pid", "tid", "name", "args"],
+                        "additionalProperties": False,
+                    },
+                    {
+                        "properties": {
+                            **_TRACE_PLACE,
+                            "ph": {"const": "C"},
+                            "ts": _TRACE_TIME,
+                            "args": {"type": "object", "additionalProperties": {"type": "integer"}},
+                        },
+                        "required": ["ph", "pid", "tid", "name", "ts", "args"],
+                        "additionalProperties": False,
+                    },
+                    {
+                        "properties": {
+                            **_TRACE_PLACE,
+                            "ph": {"const": "X"},
+                            "ts": _TRACE_TIME,
+                            "dur": {"type": "integer", "minimum": 1},
+                            "args": {"type": "object", "additionalProperties": {"type": ["string", "integer"]}},
+                        },
+                        "required": ["ph", "pid", "tid", "name", "ts", "dur", "args"],
+                        "additionalProperties": False,
+                    },
+                    {
+                        "properties": {**_TRACE_PLACE, "ph": {"const": "i"}, "ts": _TRACE_TIME, "s": {"const": "g"}},
+                        "required": ["ph", "pid", "tid", "name", "ts", "s"],
+                        "additionalProperties": False,
+                    },
+                ]
+            },
+        },
+    },
+}

@@ -76,6 +76,7 @@ class Format(StrEnum):
     SPEEDSCOPE = "speedscope"
     PPROF = "pprof"
     DOT = "dot"
+    PERFETTO = "perfetto"
     HTML = "html"
 
 
@@ -334,6 +335,7 @@ def _debug_search(
 _ENDINGS: Final = {
     ".sarif.json": Format.SARIF,
     ".speedscope.json": Format.SPEEDSCOPE,
+    ".perfetto.json": Format.PERFETTO,
     ".json": Format.JSON,
     ".md": Format.MARKDOWN,
     ".csv": Format.CSV,

@@ -18,9 +18,21 @@ if TYPE_CHECKING:
     from footprint.formats.issues import Issues
     from footprint.formats.json import Json
     from footprint.formats.metrics import MetricFamily
+    from footprint.formats.perfetto import Trace
     from footprint.formats.stacks import Stacks
 
-__all__ = ("EXIT_RUN_FAILED", "Answer", "check_formats", "draws_blocks", "emit", "exit_code", "part_name", "write")
+__all__ = (
+    "EXIT_RUN_FAILED",
+    "Answer",
+    "check_formats",
+    "draws_blocks",
+    "emit",
+    "exit_code",
+    "has_colour",
+    "has_screen",
+    "part_name",
+    "write",
+)
 
 EXIT_PARTIAL = 4
 EXIT_RUN_FAILED = 5
@@ -46,6 +58,7 @@ class Answer(NamedTuple, Generic[_Found]):
         stacks: The sizes of stacks, for viewers of profiles.
         report: The HTML report, where it shows more than the JSON.
         graph: Nodes and edges.
+        trace: What happened over time.
         has_page: Whether the HTML report shows the document and the tables of the JSON.
     """
 
@@ -58,6 +71,7 @@ class Answer(NamedTuple, Generic[_Found]):
     stacks: Callable[[_Found], "Stacks"] | None = None
     report: Callable[[_Found, str], str] | None = None
     graph: Callable[[_Found], "Digraph"] | None = None
+    trace: Callable[[_Found], "Trace"] | None = None
     has_page: bool = False
 
     def has(self, part: str) -> bool:
@@ -89,6 +103,7 @@ _WRITERS: Final = {
     Format.SPEEDSCOPE: _Writer("stacks", "formats.speedscope", "speedscope"),
     Format.PPROF: _Writer("stacks", "formats.pprof", "pprof"),
     Format.DOT: _Writer("graph", "formats.dot", "dot"),
+    Format.PERFETTO: _Writer("trace", "formats.perfetto", "perfetto"),
     Format.HTML: _Writer("report", "html", "html"),
 }
 
@@ -202,6 +217,17 @@ def emit_document(document: Document, output: str, color: Color, *, is_quiet: bo
         _emit_text(draw(document, width, has_colour=has_colour, has_blocks=_has_blocks(output)), output)
     else:
         _emit_text(plain(document).lstrip("\n"), output)
+
+
+def has_colour(color: Color) -> bool:
+    """Return whether text on the terminal has colours."""
+    return _has_colour(color, os.environ, is_terminal=sys.stdout is not None and sys.stdout.isatty())
+
+
+def has_screen() -> bool:
+    """Return whether somebody sits at a terminal that can be drawn anew."""
+    are_terminals = all(one is not None and one.isatty() for one in (sys.stdin, sys.stdout))
+    return are_terminals and os.environ.get("TERM", "dumb") != "dumb" and _columns() >= _NARROWEST
 
 
 def draws_blocks(output: str) -> bool:

@@ -12,7 +12,19 @@ import pytest
 from footprint.cli import main
 from footprint.verbs.options import Format
 from tests.elfwriter import RW, STB_LOCAL, At, ElfFile, Section, Sym, write
-from tests.formats import EVERY, FIGURES, GRAPH, ISSUES, PAGE, STACKS, Captured, ask, check_every_format, check_format
+from tests.formats import (
+    EVERY,
+    FIGURES,
+    GRAPH,
+    ISSUES,
+    PAGE,
+    STACKS,
+    TRACE,
+    Captured,
+    ask,
+    check_every_format,
+    check_format,
+)
 from tests.hostile import HOSTILE
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -37,6 +49,7 @@ VERBS = {
     "check": (["check", BASE, "--config", "BUDGETS"], EVERY | ISSUES | FIGURES | PAGE),
     "record": (["record", BASE, "--history", "HISTORY", "--version", "1.0"], EVERY),
     "trend": (["trend", "--history", "docs/examples/history.sqlite"], EVERY | PAGE),
+    "watch": (["watch", "--replay", "docs/examples/leak.fps"], EVERY | FIGURES | PAGE | TRACE),
 }
 
 
@@ -274,7 +287,8 @@ def hostile_file(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize("format_", [one.value for one in Format])
+# Traces have no names of variables: tests/unit/test_watch_formats.py has theirs.
+@pytest.mark.parametrize("format_", [one.value for one in Format if one.value not in TRACE])
 def test_a_file_of_hostile_names_comes_out_readable(format_: str, hostile_file: str, capfdbinary: Captured) -> None:
     verbs = ((ISSUES, "duplicates"), (PAGE, "audit"), (GRAPH, "libraries"))
     verb = next((verb for formats, verb in verbs if format_ in formats), "symbols")

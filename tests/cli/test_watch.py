@@ -1,10 +1,14 @@
 """`footprint watch`: what it prints, keeps and fails on; and the verbs that read what it kept."""
 
+import fcntl
 import json
 import os
+import pty
 import re
+import struct
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -172,6 +176,7 @@ def test_a_report_has_no_escape_codes_of_foreign_names(folder: Path, capfd: Capt
         (["1", "--every", "1ms"], "no time between two ticks"),
         (["1", "--for", "0s"], "no time to watch for"),
         (["1", "--keep", "5M"], "ambiguous"),
+        (["1", "--listen", "9123"], "is no address to listen at"),
         (["1", "--fail-on-growth", "1MiB"], "not a rate"),
         (["1", "--fail-on-growth", "1MiB/year"], "not a rate"),
         (["--replay", "x.fps", "1"], "it watches nothing else"),
@@ -202,6 +207,29 @@ def test_a_kill_leaves_a_series_that_is_read(growing: int, folder: Path) -> None
     records = list(read_series(path.read_bytes(), "x.fps"))
     assert isinstance(records[0], Began)
     assert sum(isinstance(one, Sampled) for one in records) >= 3
+
+
+def test_a_terminal_is_drawn_anew_and_left_as_it_was(growing: int) -> None:
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
+    before = termios.tcgetattr(slave)
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "TERM": "xterm", "LC_ALL": "C.UTF-8"}
+    words = [sys.executable, "-m", "footprint", "watch", str(growing), "--every", "50ms"]
+    seen = b""
+    with subprocess.Popen(words, stdin=slave, stdout=slave, env=environment) as watch:
+        for key, answer in ((b"s", b"s: sort (by peak)"), (b"q", b"its peak is")):
+            end = time.monotonic() + 60
+            while b"q: end" not in seen and time.monotonic() < end:
+                seen += os.read(master, 65536)
+            os.write(master, key)
+            while answer not in seen and time.monotonic() < end:
+                seen += os.read(master, 65536)
+            assert answer in seen
+    assert watch.returncode == 0
+    assert seen.count(b"\x1b[?1049h") == seen.count(b"\x1b[?1049l") == 1
+    assert termios.tcgetattr(slave)[:6] == before[:6]
+    os.close(slave)
+    os.close(master)
 
 
 def test_an_interrupt_ends_the_watch_with_its_report(growing: int) -> None:

@@ -6,14 +6,13 @@ from typing import Final
 from footprint.errors import Note
 from footprint.formats.document import Block, Document, Heading, Paragraph, Table, Verdict
 from footprint.formats.sections.notes import note_blocks
+from footprint.formats.sparkline import sparkline
 from footprint.model.figures import FigureUnit
 from footprint.release.history import History, Release, Trend, TrendStep
 from footprint.units import counted, format_bytes
 
 __all__ = ("record_document", "trend_document")
 
-_BLOCKS: Final = "▁▂▃▄▅▆▇█"
-_ASCII: Final = "_.-~=+*#"
 _MOST_WIDE: Final = 40
 _SHORT_COMMIT: Final = 12
 # The first that is told is what a program is judged by.
@@ -75,7 +74,7 @@ def _row(one: Trend, *, has_blocks: bool) -> tuple[str, ...]:
         _amount(one, one.last),
         _signed(one, one.change),
         f"{one.change / one.first:+.1%}" if one.first and one.change else "",
-        _sparkline(one.values, _BLOCKS if has_blocks else _ASCII),
+        sparkline(one.values, _MOST_WIDE, has_blocks=has_blocks),
         one.figure,
     )
 
@@ -91,21 +90,6 @@ def _signed(one: Trend, value: int) -> str:
 def _step(one: Trend, step: TrendStep, releases: Sequence[Release]) -> tuple[str, ...]:
     share = "" if step.owner is None else f"{step.owner}  {_signed(one, step.owner_delta)}"
     return (_signed(one, step.delta), _version(_release(releases, step.after)), one.figure, share)
-
-
-def _sparkline(values: Sequence[int | None], levels: str) -> str:
-    """Draw the newest values between the smallest and the largest of them; an unknown value is a gap."""
-    shown = values[-_MOST_WIDE:]
-    known = [value for value in shown if value is not None]
-    if not known:
-        return ""
-    least, most = min(known), max(known)
-    top = len(levels) - 1
-    # What never changed is a line in the middle.
-    return "".join(
-        " " if value is None else levels[top // 2 if most == least else (value - least) * top // (most - least)]
-        for value in shown
-    )
 
 
 def _verdict(found: History) -> str:

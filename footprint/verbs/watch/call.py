@@ -138,8 +138,7 @@ def _watch_processes(
                 next_tick = max(next_tick + watcher.every_seconds, session.seconds)
                 if has_end and not watcher.pids:
                     break
-            else:
-                watcher.refresh(seconds)
+            session.turn(watcher)
             due = next_tick if options.most_seconds is None else min(next_tick, options.most_seconds)
             time.sleep(max(0.0, min(_TURN_SECONDS, due - session.seconds)))
     except KeyboardInterrupt:

@@ -10,16 +10,19 @@ from footprint.formats.escape import printable
 from footprint.units import parse_bytes, parse_rate, parse_seconds
 from footprint.verbs import options
 from footprint.verbs.lazy import lazy_modules
-from footprint.verbs.output import Answer, check_formats, write
+from footprint.verbs.output import Answer, check_formats, draws_blocks, has_colour, has_screen, write
 
 if TYPE_CHECKING:
     from footprint.series.timeline import Timeline
     from footprint.sources.target import ProcessChoice
     from footprint.verbs.options import OutputOptions
-    from footprint.verbs.watch import call, json, metrics, result, text
+    from footprint.verbs.watch import call, json, metrics, result, session, text, trace
     from footprint.verbs.watch.result import WatchResult
+    from footprint.verbs.watch.session import WatchOptions
 else:
-    call, json, metrics, result, text = lazy_modules("footprint.verbs.watch", "call json metrics result text")
+    call, json, metrics, result, session, text, trace = lazy_modules(
+        "footprint.verbs.watch", "call json metrics result session text trace"
+    )
 
 __all__ = ("watch",)
 
@@ -42,6 +45,10 @@ def watch(
     ] = "32MiB",
     replay: Annotated[
         str | None, typer.Option("--replay", help="Show a series again that -o has kept.", metavar="FILE")
+    ] = None,
+    listen: Annotated[
+        str | None,
+        typer.Option("--listen", help="Tell the figures of now by HTTP, as OpenMetrics.", metavar="HOST:PORT"),
     ] = None,
     fail_on_growth: Annotated[
         str | None,
@@ -74,6 +81,7 @@ def watch(
         document=lambda found: text.watch_document(found, top=top, has_whole_names=output.has_whole_names),
         members=json.watch_members,
         figures=metrics.watch_metrics,
+        trace=trace.watch_trace,
         has_page=True,
     )
     check_formats(answer, output)
@@ -83,7 +91,14 @@ def watch(
             raise UsageError("--replay shows a series: it watches nothing else")
         timeline, name = call.replay(replay), replay
     else:
-        timeline = _watched(words or [], choice, every, for_, keep, series, output)
+        how = session.WatchOptions(
+            parse_seconds(every),
+            None if for_ is None else parse_seconds(for_),
+            series,
+            parse_bytes(keep),
+            listen=listen,
+        )
+        timeline = _watched(words or [], choice, how, output)
         name = timeline.began.target
     found = result.result_of(timeline, replay or series, most_per_second)
     code = write(answer, found, f"watch {name}", output, found.notes)
@@ -92,28 +107,22 @@ def watch(
     return EXIT_GROWS if found.fails is not None else code
 
 
-def _watched(
-    words: Sequence[str],
-    choice: "ProcessChoice",
-    every: str,
-    for_: str | None,
-    keep: str,
-    series: str | None,
-    output: "OutputOptions",
-) -> "Timeline":
-    """Watch what was named; text has a line for each tick meanwhile."""
-    from footprint.verbs.watch.session import WatchOptions
-
+def _watched(words: Sequence[str], choice: "ProcessChoice", how: "WatchOptions", output: "OutputOptions") -> "Timeline":
+    """Watch what was named; text has a line for each tick meanwhile, or is drawn anew on a terminal."""
     are_pids = [word.isascii() and word.isdigit() for word in words]
     is_command = bool(words) and not all(are_pids)
     if is_command and are_pids[0]:
         raise UsageError(f"{words[0]} is a PID, the rest is not: name PIDs, or a program after --")
-    watch_options = WatchOptions(
-        parse_seconds(every), None if for_ is None else parse_seconds(for_), series, parse_bytes(keep)
-    )
-    if output.format is options.Format.TEXT and output.file == "-" and not output.is_quiet:
-        watch_options = watch_options._replace(on_tick=_print_tick)
-    return call.watched([] if is_command else words, choice, tuple(words) if is_command else (), watch_options)
+    targets, command = ((), tuple(words)) if is_command else (words, ())
+    if output.format is not options.Format.TEXT or output.file != "-" or output.is_quiet:
+        return call.watched(targets, choice, command, how)
+    # A program of its own has the terminal.
+    if is_command or not has_screen():
+        return call.watched(targets, choice, command, how._replace(on_tick=_print_tick))
+    from footprint.verbs.watch.screen import Screen
+
+    with Screen(has_colour=has_colour(output.color), has_blocks=draws_blocks("-")) as screen:
+        return call.watched(targets, choice, command, how._replace(on_tick=screen.show, on_turn=screen.turn))
 
 
 def _print_tick(timeline: "Timeline") -> None:

@@ -117,9 +117,8 @@ class _CommandWatch:
             self._session.tick(self.watcher)
             self._see_peak()
             self._next_tick = max(self._next_tick + self.watcher.every_seconds, self._session.seconds)
-        elif now >= self._next_turn:
-            self.watcher.refresh(now)
         if now >= self._next_turn:
+            self._session.turn(self.watcher)
             self._next_turn = now + _TURN_SECONDS
         if self._session.seconds >= self._next_look:
             self._look_at_peak()

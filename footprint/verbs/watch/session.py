@@ -20,6 +20,7 @@ from footprint.series.timeline import Timeline
 from footprint.verbs.watch.audits import Audits
 from footprint.verbs.watch.moments import AuditMoment
 from footprint.verbs.watch.roster import Roster
+from footprint.verbs.watch.scrape import Listener
 from footprint.verbs.watch.watcher import Sources, Watcher
 
 __all__ = ("KEPT_BYTES", "Session", "WatchOptions")
@@ -39,6 +40,8 @@ class WatchOptions(NamedTuple):
         series: The file that keeps what is seen; None for none.
         kept_bytes: What that file may take.
         on_tick: Is called after each tick.
+        on_turn: Is called between ticks, ten times a second; whether an audit is asked for.
+        listen: The address at which the figures are told by HTTP; None for none.
     """
 
     every_seconds: float = 1.0
@@ -46,6 +49,8 @@ class WatchOptions(NamedTuple):
     series: str | None = None
     kept_bytes: int = KEPT_BYTES
     on_tick: Callable[[Timeline], None] | None = None
+    on_turn: Callable[[Timeline], bool] | None = None
+    listen: str | None = None
 
 
 class Session:
@@ -63,6 +68,9 @@ class Session:
         self._file = None if options.series is None else SeriesFile(options.series, options.kept_bytes)
         if self._file is not None:
             opened.callback(self._file.close)
+        self._listener = None if options.listen is None else Listener(options.listen)
+        if self._listener is not None:
+            opened.callback(self._listener.close)
         self._is_asked = False
         opened.enter_context(self._asked_by_signal())
         self._clock_difference = _clock_difference()
@@ -112,12 +120,17 @@ class Session:
         """Return the time since the watch began."""
         return time.monotonic() - self._start
 
+    def turn(self, watcher: Watcher) -> None:
+        """See who came and who ended, and who asks for something."""
+        watcher.refresh(self.seconds)
+        if self._listener is not None:
+            self._listener.answer(watcher.timeline)
+        if self._options.on_turn is not None and self._options.on_turn(watcher.timeline):
+            self._is_asked = True
+
     def tick(self, watcher: Watcher, *, is_last: bool = False) -> None:
         """Tick, and see to everything else that is due; after the last tick the audit of the end is made anyway."""
         seconds = self.seconds
-        if self._is_asked:
-            self._is_asked = False
-            watcher.audit(AuditMoment.SIGNAL, seconds)
         difference = _clock_difference()
         if abs(difference - self._clock_difference) > _CLOCK_JUMP_SECONDS:
             detail = f"the clock was set by {difference - self._clock_difference:+.0f} s: times here go on without it"
@@ -130,6 +143,11 @@ class Session:
             detail = "the kernel reported more starts and ends than could be read in time: some are missing"
             watcher.tell(Note("events-lost", watcher.timeline.began.target, detail), round(seconds * 1000))
         watcher.tick(seconds, is_last=is_last)
+        if self._is_asked and watcher.pids:
+            self._is_asked = False
+            watcher.audit(AuditMoment.SIGNAL, seconds)
+            watcher.finish_audits(seconds)
+            watcher.flush()
         if self._options.on_tick is not None:
             self._options.on_tick(watcher.timeline)
 

@@ -13,7 +13,7 @@ from footprint.units import counted, format_bytes, format_rate
 from footprint.verbs.diff.text import comparison_names, owner_blocks, variable_blocks
 from footprint.verbs.watch.result import WatchResult
 
-__all__ = ("duration_text", "growth_text", "tick_line", "watch_document")
+__all__ = ("duration_text", "growth_text", "target_name", "tick_line", "watch_document")
 
 _KINDS: Final = {
     GrowthKind.GROWS: "grows",
@@ -33,7 +33,7 @@ def watch_document(found: WatchResult, *, top: int = 20, has_whole_names: bool =
     """Write what a watch saw; `top` rows a table, 0 for all."""
     timeline = found.timeline
     return (
-        Heading(f"footprint watch: {_name(timeline)}"),
+        Heading(f"footprint watch: {target_name(timeline)}"),
         Paragraph(_how(found)),
         Facts(tuple(_facts(found))),
         *_owners(found, top, is_whole=has_whole_names),
@@ -44,7 +44,8 @@ def watch_document(found: WatchResult, *, top: int = 20, has_whole_names: bool =
     )
 
 
-def _name(timeline: Timeline) -> str:
+def target_name(timeline: Timeline) -> str:
+    """Return the name of what is watched, shortened."""
     target = " ".join(timeline.began.target.split())
     return target if len(target) <= _MOST_NAME_CHARS else f"{target[: _MOST_NAME_CHARS - 3]}..."
 
@@ -207,7 +208,7 @@ def _shares(growth: GrowthTrend, owners: Sequence[OwnerGrowth]) -> list[tuple[fl
 def _verdict(found: WatchResult) -> str:
     text = growth_text(found.growth, found.owners)
     failure = "Failed: " if found.fails is not None else ""
-    return f"{failure}{_name(found.timeline)} {text}; its peak is {format_bytes(found.timeline.most_bytes)}."
+    return f"{failure}{target_name(found.timeline)} {text}; its peak is {format_bytes(found.timeline.most_bytes)}."
 
 
 def tick_line(timeline: Timeline) -> str:

@@ -1,0 +1,205 @@
+"""A watch as a trace of Perfetto, as metrics by HTTP, and on a terminal."""
+
+import json
+import re
+import socket
+import threading
+
+import pytest
+from jsonschema import Draft202012Validator
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
+from footprint.errors import AccessError, Note, UsageError
+from footprint.formats.document import About
+from footprint.formats.perfetto import Trace, TraceCounter, TraceInstant, TraceProcess, perfetto
+from footprint.formats.sparkline import sparkline
+from footprint.formats.text import plain
+from footprint.series.records import AuditKept, Began, Came, Ended, Figures, GroupPeak, OwnersSeen, Sampled, Told
+from footprint.series.timeline import Timeline
+from footprint.verbs.watch.result import result_of
+from footprint.verbs.watch.scrape import Listener
+from footprint.verbs.watch.screen import SortKey, screen_document
+from footprint.verbs.watch.text import duration_text, tick_line, watch_document
+from footprint.verbs.watch.trace import watch_trace
+from tests.formatschemas import TRACE_SCHEMA
+from tests.hostile import HOSTILE
+
+KIB = 1024
+MIB = 1 << 20
+BEGAN = Began("server", 1_700_000_000, 1000, 16 * KIB, {"kernel": "6.18", "machine": "x86_64"}, "0.1.0")
+
+
+def timeline(command: str = "server --port 80", target: str = "server") -> Timeline:
+    """Return a watch of 20 s: a process that grows by 1 MiB a second, and a short one that held 100 MiB."""
+    found = Timeline(BEGAN._replace(target=target))
+    found.add(Came(0, 1, 4711, 1, command))
+    for second in range(21):
+        size = (10 + second) * MIB
+        found.add(Sampled(second * 1000, {1: Figures(size, 40 * KIB, 0, size, size, 1)}, 5 * second))
+        found.add(OwnersSeen(second * 1000, {"[heap]": size - 2 * MIB, "/usr/lib/libx.so": 2 * MIB}))
+    found.add(Came(5500, 2, 4712, 4711, "short"))
+    found.add(Ended(5510, 2, 100 * MIB, "taskstats", 3))
+    found.add(GroupPeak(5600, 130 * MIB, "memory.peak"))
+    return found
+
+
+# --- Perfetto ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_trace_has_counters_spans_and_instants() -> None:
+    found = timeline()
+    found.add(AuditKept(2000, "peak", 12 * MIB, ""))
+    found.taken.clear()
+    events = json.loads(perfetto(watch_trace(result_of(found, None)), About("watch server", "1.2.3")))["traceEvents"]
+    names = {(one["pid"], one["args"]["name"]) for one in events if one["ph"] == "M"}
+    assert names == {(0, "footprint watch: server"), (1, "server --port 80"), (2, "short")}
+    costs = [(one["ts"], one["args"]["bytes"]) for one in events if (one["ph"], one["pid"]) == ("C", 1)]
+    assert costs[0] == (0, 10 * MIB + 56 * KIB)
+    assert costs[-1] == (20_000_000, 30 * MIB + 56 * KIB)
+    (short,) = [one for one in events if (one["ph"], one["pid"]) == ("X", 2)]
+    assert (short["ts"], short["dur"]) == (5_500_000, 10_000)
+    assert short["args"] == {"pid": 4712, "peak_resident_bytes": 100 * MIB, "exit_code": 3}
+    assert [one["name"] for one in events if one["ph"] == "i"] == ["peak"]
+    assert {one["name"] for one in events if (one["ph"], one["pid"]) == ("C", 0)} == {
+        "cost",
+        "owner [heap]",
+        "owner /usr/lib/libx.so",
+    }
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_trace_is_of_its_form_whatever_a_name_is(name: str) -> None:
+    process = TraceProcess(name, 0, 5, [TraceCounter(name, [(0, 1)])], {name: name, "size": 1})
+    text = perfetto(Trace(process, [process], [TraceInstant(3, name)]), About(name, "1.2.3"))
+    Draft202012Validator(TRACE_SCHEMA).validate(json.loads(text))
+    assert "\x1b" not in text
+
+
+# --- OpenMetrics by HTTP ----------------------------------------------------------------------------------------------
+
+
+def asked(request: bytes) -> bytes:
+    """Send a request to a listener, and return its answer."""
+    listener = Listener("127.0.0.1:0")
+    answers = []
+
+    def ask() -> None:
+        with socket.create_connection(("127.0.0.1", listener.port), 10) as connection:
+            connection.sendall(request)
+            pieces = []
+            while piece := connection.recv(65536):
+                pieces.append(piece)
+            answers.append(b"".join(pieces))
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    while asking.is_alive():
+        listener.answer(timeline())
+        asking.join(0.01)
+    listener.close()
+    return answers[0]
+
+
+def test_the_figures_of_now_are_openmetrics() -> None:
+    head, _, body = asked(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200 OK\r\nContent-Type: application/openmetrics-text")
+    assert f"Content-Length: {len(body)}".encode() in head
+    samples = {
+        (sample.name, sample.labels.get("pid") or sample.labels.get("owner")): sample.value
+        for family in text_string_to_metric_families(body.decode())
+        for sample in family.samples
+    }
+    assert samples["footprint_watch_cost_bytes", None] == 30 * MIB + 56 * KIB
+    assert samples["footprint_watch_process_cost_bytes", "4711"] == 30 * MIB + 56 * KIB
+    assert samples["footprint_watch_owner_bytes", "[heap]"] == 28 * MIB
+    assert samples["footprint_watch_processes", None] == 1
+    assert samples["footprint_watch_processes_seen", None] == 2
+
+
+def test_other_requests_are_refused() -> None:
+    assert asked(b"POST / HTTP/1.1\r\n\r\n").startswith(b"HTTP/1.1 405 ")
+
+
+def test_who_asks_and_sends_nothing_does_not_hold_the_watch() -> None:
+    listener = Listener("127.0.0.1:0")
+    with socket.create_connection(("127.0.0.1", listener.port), 10):
+        listener.answer(timeline())
+    listener.close()
+
+
+def test_an_address_that_is_none_or_taken_is_an_error() -> None:
+    for address in ("9123", "127.0.0.1", "127.0.0.1:", ":9123", "127.0.0.1:99999", "127.0.0.1:x"):
+        with pytest.raises(UsageError):
+            Listener(address)
+    one = Listener("127.0.0.1:0")
+    with pytest.raises(AccessError, match="in use"):
+        Listener(f"127.0.0.1:{one.port}")
+    one.close()
+
+
+# --- text -------------------------------------------------------------------------------------------------------------
+
+
+def test_the_report_has_the_peak_the_growth_with_its_owner_and_the_short_process() -> None:
+    text = " ".join(plain(watch_document(result_of(timeline(), None))).split())
+    assert "peak 130 MiB measured (memory.peak), without page cache" in text
+    assert "peak of the ticks 30.1 MiB at 20.0 s" in text
+    assert "trend 3.52 GiB/h it grows (3.52 GiB/h to 3.52 GiB/h)" in text
+    assert re.search(r"3.52 GiB/h 3.52 GiB/h to 3.52 GiB/h 100 % grows \[heap\]", text)
+    assert "100 MiB taskstats - 10 ms 4712 short" in text
+    assert text.endswith("server grows 3.52 GiB/h (3.52 GiB/h to 3.52 GiB/h), all of it [heap]; its peak is 130 MiB.")
+
+
+def test_a_note_of_the_watch_is_in_the_report() -> None:
+    found = timeline()
+    found.add(Told(1, Note("clock-set", "server", "the clock was set by +3600 s")))
+    assert "clock-set: the clock was set by +3600 s" in plain(watch_document(result_of(found, None)))
+
+
+def test_a_long_command_is_cut_in_the_title() -> None:
+    heading = plain(watch_document(result_of(timeline(target="x " * 100), None))).strip().splitlines()[0]
+    assert len(heading) < 100
+
+
+def test_the_screen_has_a_sparkline_and_the_processes_in_an_order() -> None:
+    text = plain(screen_document(timeline(), SortKey.COST, 5, has_blocks=True))
+    assert "▁" in text
+    assert "█" in text
+    assert "s: sort (by cost)  a: audit now  q: end" in text
+    assert "1 process, 1 ended" in text
+    assert re.search(r"30.1 MiB +30.1 MiB +\+20 MiB +4711 +server --port 80", text)
+    assert [SortKey.COST.next, SortKey.PID.next] == [SortKey.PEAK, SortKey.COST]
+
+
+def test_each_order_of_the_screen_is_what_it_is_called() -> None:
+    found = Timeline(BEGAN)
+    for number, sizes in ((1, (30, 20, 20)), (2, (10, 10, 25)), (3, (5, 4, 3))):
+        found.add(Came(0, number, 100 - number, 1, f"p{number}"))
+        for second, size in enumerate(sizes):
+            found.add(Sampled(second * 1000, {number: Figures(size * MIB, 0, 0, 0, 0, 0)}, 0))
+    orders = {
+        sort: re.findall(r"\bp\d$", plain(screen_document(found, sort, 3, has_blocks=False)), re.MULTILINE)
+        for sort in SortKey
+    }
+    assert orders == {
+        SortKey.COST: ["p2", "p1", "p3"],
+        SortKey.PEAK: ["p1", "p2", "p3"],
+        SortKey.CHANGE: ["p2", "p3", "p1"],
+        SortKey.PID: ["p3", "p2", "p1"],
+    }
+
+
+def test_times_and_ticks_are_short() -> None:
+    assert [duration_text(ms) for ms in (850, 12_300, 200_000, 7_500_000)] == [
+        "850 ms",
+        "12.3 s",
+        "3 min 20 s",
+        "2 h 5 min",
+    ]
+    assert tick_line(timeline()).split("  ")[-1] == "1 process"
+
+
+def test_a_sparkline_shows_the_newest_values() -> None:
+    assert sparkline([0, 1, 2, 3, 4, 5, 6, 7], 4, has_blocks=False) == "_-=#"
+    assert sparkline([5, None, 5], 4, has_blocks=True) == "▄ ▄"
+    assert sparkline([], 4, has_blocks=True) == ""
