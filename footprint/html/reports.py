@@ -25,6 +25,7 @@ def page(title: str, members: Json, document: Document) -> str:
         members: The JSON of the answer.
         document: The answer as a document.
     """
+    title = " ".join(title.split())
     verdicts = [{"text": one.text, "is_failure": one.is_failure} for one in document if isinstance(one, Verdict)]
     answers = {"kind": "answer", "name": title, "answer": members, "verdicts": verdicts, "parts": _parts(document)}
     return report(title, answers, document)
@@ -34,9 +35,10 @@ def _parts(document: Document) -> list[Json]:
     """Return the figures and sentences of a document by their headings, without its tables and notes."""
     found: list[Json] = []
     heading = ""
-    for block in document:
+    for place, block in enumerate(document):
         if isinstance(block, Heading):
-            heading = block.text
+            # The first one is the title.
+            heading = block.text if place else ""
         elif isinstance(block, Paragraph | Facts) and heading != NOTES:
             if not found or found[-1]["heading"] != heading:
                 found.append({"heading": heading, "sentences": [], "facts": []})

@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 from html import escape
 from pathlib import Path
 
@@ -122,6 +123,19 @@ def test_every_answer_of_more_than_a_screen_has_a_report_with_its_json_and_its_l
     assert found["answer"] == answer
     assert [one["text"] for one in found["verdicts"]] == [last]
     assert escape(last) in report
+
+
+def test_the_report_of_a_check_of_what_runs_has_its_findings(capfdbinary: Captured, tmp_path: Path) -> None:
+    budgets = tmp_path / "footprint.toml"
+    budgets.write_text('[budgets]\nper_process_bytes = "1 KiB"\n')
+    with subprocess.Popen(["sleep", "600"]) as child:
+        try:
+            assert main(["check", str(child.pid), "--config", str(budgets), "--html", "-"]) == 1
+        finally:
+            child.kill()
+    found = answers_of(capfdbinary.readouterr().out.decode())
+    assert found["audit"]["target"]["is_live"]
+    assert "unused-library" in {one["rule"] for one in found["audit"]["searched_rules"]}
 
 
 @pytest.mark.parametrize("damage", ['"schema": "footprint/1"', '"private_bytes": '])

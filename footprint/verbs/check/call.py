@@ -105,7 +105,7 @@ def check(  # noqa: PLR0913 # all but the first two have their name
         pid: Which process of a text or capture that holds several; without it, those of a capture are a group.
         root: As for `audit`.
         debug: As for `audit`.
-        has_page_maps: As for `audit`.
+        has_page_maps: As for `audit`, for the report: it has the findings of what runs, too.
         map: As for `diff`.
         spreads: How far the starts differ, if the target is the audit of a `run`; a saved run has this itself.
 
@@ -145,10 +145,11 @@ def _audit(
     found = target if isinstance(target, Processes) else resolve(target, root=root)
     if isinstance(found, AuditFile):
         return audit_any(found, AuditRequest(pid=pid, has_page_maps=has_page_maps))
-    # Only what reads the files of a process finds these.
-    has_findings = isinstance(found, Process | Processes) and any(
+    # Only what reads the files of a process finds these. A report says what to do.
+    needs_files = any(
         one.table == "findings" or one.name in {"floor_bytes", "ceiling_bytes"} for one in budgets.budgets
     )
+    has_findings = isinstance(found, Process | Processes) and (has_page_maps or needs_files)
     has_objects |= any(one.table == "retained" or one.name == "tls_bytes" for one in budgets.budgets)
     asked = AuditRequest(
         Question(budgets.at_processes),

@@ -7,6 +7,8 @@ export interface TableSpec {
   title: string;
   /** The member that names a row; of several the first that is known. */
   name: string[];
+  /** The name of a row whose name is not known. */
+  unnamed?: string;
   /** Rows that have these members in common are below one row. */
   groups?: string[];
   /** The members that are columns, and their headings; the first one sorts the table, and has bars. */
@@ -26,7 +28,7 @@ export const TABLES: TableSpec[] = [
     ["projection.count", "How many"], ["bits", "Bits"]] },
   { member: "classes", title: "Processes that are alike", name: ["command"], columns: [
     ["each_bytes", "One more"], ["least_bytes", "Least"], ["most_bytes", "Most"], ["all_bytes", "All"], ["pids", "PIDs"]] },
-  { member: "growth", title: "What grows", name: ["owner", "kind"], columns: [
+  { member: "growth", title: "What grows", name: ["owner"], unnamed: "[all]", columns: [
     ["bytes_per_hour", "An hour"], ["least_bytes_per_hour", "At least"], ["most_bytes_per_hour", "At most"],
     ["first_bytes", "First"], ["last_bytes", "Last"], ["kind", "How"]] },
   { member: "processes", title: "Processes", name: ["command"], columns: [

@@ -34,7 +34,7 @@ export function tableTree(rows: Table<Row>, spec: TableSpec): Tree {
       if (place === undefined) places.set(path, (place = add(parent, name, null)));
       parent = place;
     }
-    add(parent, names.map((column) => textOf("", column[row])).find(Boolean) ?? "[no name]", row);
+    add(parent, names.map((column) => textOf("", column[row])).find(Boolean) ?? spec.unnamed ?? "[no name]", row);
   }
   tree.columns = spec.columns.flatMap(([key, label], place) => {
     const column = columnOf(tree, key, label, valuesOf(rows, key), rowOf, place === 0, Boolean(spec.hasSum));
@@ -77,7 +77,7 @@ function textOf(key: string, value: unknown): string {
   if (typeof value === "number") {
     if (/addr$/.test(key)) return `0x${value.toString(16)}`;
     if (/^pid/.test(key)) return String(value);
-    if (!/_bytes(_per_hour)?$/.test(key)) return grouped(value);
+    if (!/(^|_)bytes(_per_hour)?$/.test(key)) return grouped(value);
     return /delta|saved|per_hour/.test(key) ? formatChange(value) : value ? formatBytes(value) : "-";
   }
   if (Array.isArray(value)) return value.map((one) => textOf("", one)).join(", ");

@@ -7,7 +7,10 @@ import type { Release, Rows, Trend } from "./types";
 import { formatBytes, formatChange, grouped } from "./units";
 import { TITLES } from "./words";
 
-const [WIDTH, HEIGHT, EDGE] = [260, 48, 5];
+/** The sizes of drawings, in pixels. */
+const SMALL = [260, 48] as const;
+const LARGE = [720, 160] as const;
+const EDGE = 5;
 const SHORT_COMMIT = 12;
 
 /** What processes cost at a moment. */
@@ -39,7 +42,7 @@ function cells(one: Trend, releases: Release[]): (string | Element)[] {
   const title = TITLES[one.figure] ?? one.figure;
   return [
     one.owner === null ? title : `${title} of ${printable(one.owner)}`, amount(one.first), amount(one.last), change(one.change),
-    line(one.values, releases.map(versionOf), amount, `${title}: from ${amount(one.first)} to ${amount(one.last)}`),
+    line(one.values, releases.map(versionOf), amount, `${title}: from ${amount(one.first)} to ${amount(one.last)}`, SMALL),
     step && after ? `${change(step.delta)} with ${versionOf(after)}${by}` : ""];
 }
 
@@ -49,17 +52,19 @@ export function samplesSection(samples: Rows<Sample>): HTMLElement {
   const last = times[times.length - 1];
   const most = costs.reduce((peak, one) => Math.max(peak, one), 0);
   return section("samples", "Cost over time",
-    line(costs, times.map((ms) => `${grouped(ms)} ms`), formatBytes, `The cost of ${grouped(costs.length)} samples, ${formatBytes(most)} at most`),
+    line(costs, times.map((ms) => `${grouped(ms)} ms`), formatBytes, `The cost of ${grouped(costs.length)} samples, ${formatBytes(most)} at most`, LARGE),
     el("p", { class: "small" }, `${grouped(costs.length)} samples in ${grouped(last)} ms, ${formatBytes(most)} at most.`));
 }
 
 /** Draw values as a line; a value that is not known is a gap. Each point tells its label and value. */
-function line(values: (number | null)[], labels: string[], amount: (value: number) => string, label: string): Element {
+function line(
+  values: (number | null)[], labels: string[], amount: (value: number) => string, label: string, [width, height]: readonly [number, number],
+): Element {
   const known = values.filter((one) => one !== null);
   const [least, most] = known.reduce(([low, high], one) => [Math.min(low, one), Math.max(high, one)], [Infinity, -Infinity]);
-  const x = (place: number) => EDGE + (values.length > 1 ? (place / (values.length - 1)) * (WIDTH - 2 * EDGE) : 0);
-  const y = (value: number) => (most === least ? HEIGHT / 2 : HEIGHT - EDGE - ((value - least) / (most - least)) * (HEIGHT - 2 * EDGE));
-  const drawn = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, width: WIDTH, height: HEIGHT, role: "img", "aria-label": label, class: "line" });
+  const x = (place: number) => EDGE + (values.length > 1 ? (place / (values.length - 1)) * (width - 2 * EDGE) : 0);
+  const y = (value: number) => (most === least ? height / 2 : height - EDGE - ((value - least) / (most - least)) * (height - 2 * EDGE));
+  const drawn = svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": label, class: "line" });
   let isDown = false;
   const path = values.map((value, place) => {
     if (value === null) { isDown = false; return ""; }
