@@ -278,10 +278,10 @@ def compiled_sources(image: Image) -> tuple[str, ...]:
     return tuple(found)
 
 
-def functions_of_units(image: Image, starts: Iterable[int]) -> dict[int, frozenset[str]]:
-    """Return the linker names of the functions that some units define, by the start of each unit.
+def functions_of_units(image: Image, starts: Iterable[int]) -> dict[int, frozenset[tuple[str, int]]]:
+    """Return the functions that some units define, each with its vaddr, by the start of each unit.
 
-    Units that are damaged are left out.
+    Units that are damaged are left out, and those that do not state vaddrs in place.
 
     Raises:
         InputError: Where a section of debug information lies outside of the file, or cannot be decompressed.
@@ -292,11 +292,13 @@ def functions_of_units(image: Image, starts: Iterable[int]) -> dict[int, frozens
     for number, start in enumerate(debug.headers.starts):
         if start in wanted:
             with suppress(InputError):
-                found[start] = frozenset(_defined_functions(debug.unit(number)))
+                functions = frozenset(_defined_functions(debug.unit(number)))
+                if all(vaddr is not None for _, vaddr in functions):
+                    found[start] = frozenset([(name, vaddr or 0) for name, vaddr in functions])
     return found
 
 
-def _defined_functions(unit: Unit) -> Iterator[str]:
+def _defined_functions(unit: Unit) -> Iterator[tuple[str, int | None]]:
     at = unit.first
     while at < unit.end:
         if unit.section.data[at] == 0:
@@ -307,7 +309,9 @@ def _defined_functions(unit: Unit) -> Iterator[str]:
         if entry.tag != dw.TAG_SUBPROGRAM:
             continue
         if dw.AT_LOW_PC in entry.places or dw.AT_RANGES in entry.places:
-            yield _function(entry) or ""
+            place = entry.places.get(dw.AT_LOW_PC)
+            is_in_place = place is not None and place[0] == dw.FORM_ADDR
+            yield _function(entry) or "", unit.number(entry, dw.AT_LOW_PC) if is_in_place else None
         sibling = unit.number(entry, dw.AT_SIBLING) if entry.has_children else None
         at = max(at, unit.start + (sibling or 0))
 

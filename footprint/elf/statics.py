@@ -17,7 +17,7 @@ from footprint.elf.image import Image, Section
 from footprint.elf.names import normalised
 from footprint.elf.symbols import SectionBase, Symbol, SymbolEntry, SymbolTable, read_symbol_table, section_bases
 
-__all__ = ("NO_INITIALISERS", "Initialisers", "LocalFunction", "Statics", "read_statics")
+__all__ = ("NO_INITIALISERS", "Initialisers", "Statics", "read_statics")
 
 # What the compiler writes instead of a source file after link-time optimisation (GCC, LLVM): several files are merged.
 _MERGED_FILES: Final = frozenset({"", "<artificial>", "ld-temp.o"})
@@ -30,14 +30,6 @@ class Initialisers(NamedTuple):
 
     function_count: int
     code_bytes: int
-
-
-class LocalFunction(NamedTuple):
-    """A function that only its source file can call; its name is without suffixes."""
-
-    name: str
-    size_bytes: int
-    vaddr: int
 
 
 NO_INITIALISERS: Final = Initialisers(0, 0)
@@ -91,13 +83,13 @@ class Statics:
         """The functions of the same table."""
         return Functions(self._table)
 
-    def functions_of(self, unit: int) -> Sequence[LocalFunction]:
-        """Return the local functions of a source file, by name and size."""
+    def functions_of(self, unit: int) -> Sequence[tuple[str, int]]:
+        """Return the local functions of a source file, each with its vaddr, by their names without suffixes."""
         return self._functions_of_units.get(unit, ())
 
     @cached_property
-    def _functions_of_units(self) -> dict[int, list[LocalFunction]]:
-        table, found, unit, number = self._table, dict[int, list[LocalFunction]](), None, 0
+    def _functions_of_units(self) -> dict[int, list[tuple[str, int]]]:
+        table, found, unit, number = self._table, dict[int, list[tuple[str, int]]](), None, 0
         indexes = table.of_types({abi.STT_FUNC, abi.STT_FILE})
         local_count = 0 if table.section is None else table.section.info
         for index, entry in zip(indexes, table.entries(indexes), strict=True):
@@ -106,7 +98,7 @@ class Statics:
             name = table.name(index)
             if entry[1] & 15 == abi.STT_FUNC:
                 if unit is not None:
-                    found.setdefault(unit, []).append(LocalFunction(normalised(name), entry[5], entry[4]))
+                    found.setdefault(unit, []).append((normalised(name), entry[4]))
                 continue
             unit = None if name in _MERGED_FILES else number
             number += unit is not None

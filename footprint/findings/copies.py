@@ -236,7 +236,7 @@ class Declared(NamedTuple):
         function: The linker name of the function that the variable is a static of; None for other variables.
         type_name: The type as the source has it; None where it is not known.
         standard: The language standard of the source file; None where it is not known.
-        functions: The linker names of all functions of the unit; None where they were not asked for.
+        functions: All functions of the unit, each with its vaddr; None where they are not known.
         folded: The contents that the line has in units that need no address of it.
     """
 
@@ -246,7 +246,7 @@ class Declared(NamedTuple):
     function: str | None = None
     type_name: str | None = None
     standard: LanguageStandard | None = None
-    functions: frozenset[str] | None = None
+    functions: frozenset[tuple[str, int]] | None = None
     folded: frozenset[bytes] = frozenset()
 
 
@@ -517,11 +517,10 @@ def _by_line(same: Sequence[Symbol], at: Declared, file: _File) -> Iterable[Copi
 
 def _is_one_build(copies: Sequence[Symbol], file: _File) -> bool:
     """Return whether a source file that is linked in several times defines the same functions each time."""
-    defined = {file.lines[one.is_tls, one.vaddr].functions for one in copies}
-    units = {one.unit for one in copies}
-    if len(defined) > 1 or None in defined:
+    defined = [file.lines[one.is_tls, one.vaddr].functions for one in copies]
+    if None in defined:
         return False
-    return file.merging.have_one_build(unit for unit in units if unit is not None)
+    return file.merging.have_one_build([sorted(functions or ()) for functions in defined])
 
 
 def _by_bytes(same: Iterable[Symbol], initials: Initials) -> list[list[Symbol]]:
@@ -590,7 +589,8 @@ def _by_contents(
         return
     # A source file that is linked in twice shows as two files of one name, a header as files of several names.
     is_same_source = at is None and len(units) > 1 and len({file.statics.units[unit] for unit in units}) == 1
-    is_one_build = is_same_source and all(map(file.statics.functions_of, units)) and file.merging.have_one_build(units)
+    functions = [file.statics.functions_of(unit) for unit in units]
+    is_one_build = is_same_source and all(functions) and file.merging.have_one_build(functions)
     origin = CopyOrigin.SOURCE if is_same_source else CopyOrigin.GUARD if is_guard else CopyOrigin.HEADER
     objection = file.merging.objection(same)
     confidence, reason = Confidence.LOW, _doubt(same, initial, objection)

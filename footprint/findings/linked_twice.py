@@ -111,7 +111,9 @@ def _within(statics: Statics, copies: Iterable[CopiedVariable]) -> Iterable[Link
     # Equal zeros prove nothing, but where their source files are there twice, so are they.
     proven = {numbers for one in sure if None not in (numbers := _unit_numbers(one))}
     doubted = [one for one in same if one.confidence is Confidence.LOW and _unit_numbers(one) in proven]
-    yield from _joined(statics, [*sure, *doubted])
+    # The symbol table names no source file of global functions, which may differ.
+    has_lines = all(one.location is not None for one in sure)
+    yield from [one._replace(is_one_build=has_lines) for one in _joined(statics, [*sure, *doubted])]
     others = _joined(statics, [one for one in of_source if not one.is_one_build])
     yield from [one._replace(is_one_build=False) for one in others if one.library is not None]
 

@@ -84,16 +84,12 @@ class Merging:
         is_blank = initial is not None and initial.is_blank
         return _IDENTITY if is_small and is_blank and self._is_constant(copies[0]) else None
 
-    def have_one_build(self, units: Iterable[int]) -> bool:
-        """Return whether the local functions of some source files are the same."""
-        held = [self._statics.functions_of(unit) for unit in units]
+    def have_one_build(self, units: Sequence[Sequence[tuple[str, int]]]) -> bool:
+        """Return whether the functions of some units are the same; each has a name and a vaddr."""
         return all(
-            len(held[0]) == len(other)
-            and all(
-                one[:2] == its[:2] and self._sameness.of_functions(one.vaddr, its.vaddr)
-                for one, its in zip(held[0], other, strict=True)
-            )
-            for other in held[1:]
+            [name for name, _ in units[0]] == [name for name, _ in other]
+            and all(self._sameness.of_functions(one, its) for (_, one), (_, its) in zip(units[0], other, strict=True))
+            for other in units[1:]
         )
 
     def _is_constant(self, static: Symbol) -> bool:

@@ -107,8 +107,8 @@ class DebugInformation:
             # What is damaged there, the search for addresses has said.
             return {}, ()
 
-    def functions_of_units(self, starts: Iterable[int]) -> dict[int, frozenset[str]]:
-        """Return the names of the functions that some units define, by the start of each unit."""
+    def functions_of_units(self, starts: Iterable[int]) -> dict[int, frozenset[tuple[str, int]]]:
+        """Return the functions that some units define, each with its vaddr, by the start of each unit."""
         wanted = set(starts)
         if self.image is None or not wanted:
             return {}

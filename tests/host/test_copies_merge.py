@@ -166,8 +166,9 @@ CASES = [
     c("numbers that two of three source files share", "const int thing[8] = {U == 2, 3}", READS),
     c(
         "a table that is longer in one source file",
-        "const int thing[U == 2 ? 16 : 8] = {1, 2, 3}",
-        READS + 'printf("%zu", sizeof thing);',
+        "const int thing[U == 2 ? 16 : 8] = {[U == 2 ? 15 : 7] = 9}",
+        READS,
+        uses={2: 'printf("%d ", thing[15]);'},
     ),
     c(
         "texts that differ after 300 characters",
@@ -374,9 +375,11 @@ def test_what_is_not_safe_is_not_for_a_reason(case: Case, results: dict[str, Res
 
 
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
-@pytest.mark.parametrize("names", [("decode8", "decode16"), ("decode", "decode")])
+@pytest.mark.parametrize(
+    ("names", "bits"), [("decode8 decode16", (8, 8)), ("decode decode", (8, 16)), ("decode decode", (8, 8))]
+)
 def test_one_source_file_with_two_sets_of_functions_is_not_to_be_linked_only_once(
-    compiler: str, names: tuple[str, str], tmp_path: Path
+    compiler: str, names: str, bits: tuple[int, int], tmp_path: Path
 ) -> None:
     if shutil.which(compiler) is None:
         pytest.skip(f"{compiler} is not installed")
@@ -388,8 +391,8 @@ def test_one_source_file_with_two_sets_of_functions_is_not_to_be_linked_only_onc
     (tmp_path / "main.c").write_text(
         "int first(int); int second(int); int main(int i) { return first(i) + second(i); }"
     )
-    for name, bits, renamed in zip(names, (8, 16), ("first", "second"), strict=True):
-        words = [compiler, "-g", "-O1", f"-DNAME={name}", f"-DBITS={bits}", "-c", "pixel.c", "-o", f"{renamed}.o"]
+    for name, bit_count, renamed in zip(names.split(), bits, ("first", "second"), strict=True):
+        words = [compiler, "-g", "-O1", f"-DNAME={name}", f"-DBITS={bit_count}", "-c", "pixel.c", "-o", f"{renamed}.o"]
         subprocess.run(words, cwd=tmp_path, check=True)
         # Two libraries of one source are linked under other names.
         words = ["objcopy", f"--redefine-sym={name}={renamed}", f"{renamed}.o"]
@@ -397,4 +400,6 @@ def test_one_source_file_with_two_sets_of_functions_is_not_to_be_linked_only_onc
     subprocess.run([compiler, "main.c", "first.o", "second.o", "-o", "program"], cwd=tmp_path, check=True)
     (finding,) = duplicate_findings(footprint.duplicates(str(tmp_path / "program")).files[0].copies)
     assert finding.confidence is Confidence.PROOF
-    assert ("only once" in finding.remedy) == (names[0] == names[1])
+    # clang states vaddrs by an index, and is not believed.
+    is_one = names == "decode decode" and bits == (8, 8) and compiler == "gcc"
+    assert ("only once" in finding.remedy) == is_one

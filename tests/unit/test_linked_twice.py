@@ -39,9 +39,9 @@ def source(name: str) -> Sym:
     return Sym(name, type=STT_FILE, binding=STB_LOCAL, section=SHN_ABS)
 
 
-def built(name: str, size: int = 40) -> list[Sym]:
+def built(name: str, size: int = 40, at: int = 0) -> list[Sym]:
     """Return a source file with a function of a size."""
-    return [source(name), Sym("decode", At(".rodata"), size, STT_FUNC, STB_LOCAL)]
+    return [source(name), Sym("decode", At(".rodata", at), size, STT_FUNC, STB_LOCAL)]
 
 
 def table(name: str, at: int = 0, size: int = 128, binding: int = STB_LOCAL) -> Sym:
@@ -66,12 +66,12 @@ def library(name: str) -> Statics:
 
 def test_a_source_file_whose_variables_are_there_twice_is_linked_in_twice() -> None:
     (one,) = found(file("a", *built("crypt.c"), table("s_box"), *built("crypt.c"), table("s_box", 128)))
-    assert one == LinkedTwice(("a",), None, ("crypt.c",), ("s_box",), 128, 2, {Cost.SHARED: 128})
+    assert one == LinkedTwice(("a",), None, ("crypt.c",), ("s_box",), 128, 2, {Cost.SHARED: 128}, is_one_build=False)
     assert one.waste_bytes == 128
 
 
 def test_a_source_file_that_is_compiled_twice_with_other_macros_is_needed_twice() -> None:
-    both = [*built("pixel.c", 40), table("weights"), *built("pixel.c", 48), table("weights", 128)]
+    both = [*built("pixel.c", 40, 100), table("weights"), *built("pixel.c", 48, 200), table("weights", 128)]
     assert found(file("a", *both)) == ()
 
 
@@ -87,12 +87,13 @@ def test_a_known_library_is_called_by_its_name() -> None:
     (one,) = found(file("/usr/bin/node", *symbols))
     assert (one.library, one.names, one.size_bytes) == ("zlib", ("base_dist", "crc_table"), 128)
     (finding,) = linked_twice_findings([one])
-    assert (finding.kind, finding.confidence) == ("within-file", Confidence.HIGH)
+    # The symbol table does not tell which global functions belong to it: they may differ.
+    assert (finding.kind, finding.confidence) == ("within-file", Confidence.MEDIUM)
     assert (
         finding.message
         == "2 copies of zlib, in node: 2 variables of 128 B each time; all but one take 128 B shared only"
     )
-    assert finding.remedy == "link it only once"
+    assert finding.remedy == "make sure that one build of it does for all; then link it only once"
 
 
 def test_one_mark_of_a_library_is_no_library() -> None:
@@ -108,7 +109,8 @@ def test_its_zeros_count_as_well_where_they_come_of_the_same_source_files() -> N
         symbols += [source("other.c"), Sym("other", At(".bss", 128 + 64 * at), 64, 1, STB_LOCAL)]
     (one,) = found(file("a", *symbols))
     assert one == LinkedTwice(
-        ("a",), None, ("crypt.c",), ("s_box", "buffer"), 192, 2, {Cost.WHEN_TOUCHED: 64, Cost.SHARED: 128}
+        *(("a",), None, ("crypt.c",), ("s_box", "buffer"), 192, 2, {Cost.WHEN_TOUCHED: 64, Cost.SHARED: 128}),
+        is_one_build=False,
     )
 
 

@@ -72,7 +72,7 @@ def _remedy(one: CopiedVariable) -> str:
 
 
 def _of_source(one: CopiedVariable) -> str:
-    if one.is_one_build:
+    if one.is_one_build and one.location is not None:
         return "link the source file, or the library that it is part of, only once"
     # Another build of the source file has other functions: both are needed.
     declared = f"extern{'' if one.is_mutable else ' const'}"
