@@ -12,9 +12,9 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-__all__ = ("MISSING", "Browser", "Tab", "launched")
+__all__ = ("MISSING", "SETTLED_PLACE", "Browser", "Tab", "launched")
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 _PROGRAM = next(filter(None, map(shutil.which, _NAMES)), None)
@@ -24,6 +24,18 @@ _LONGEST_SECONDS = 60
 _KEYS = {"Enter": 13, "Home": 36, "End": 35, "PageUp": 33, "PageDown": 34, "Tab": 9, "Escape": 27, " ": 32} | {
     f"Arrow{name}": 37 + place for place, name in enumerate(("Left", "Up", "Right", "Down"))
 }
+
+
+# Pictures get their size some frames later, and move the elements below them.
+SETTLED_PLACE: Final = (
+    "(async () => { const one = document.querySelector(SELECTOR);"
+    " const place = () => { one.scrollIntoView({block: 'center', behavior: 'instant'});"
+    " const box = one.getBoundingClientRect(); return [box.x + box.width / 2, box.y + box.height / 2] };"
+    " for (let before = '', still = 0; still < 2;) {"
+    " await new Promise((done) => setTimeout(done, 20));"
+    " const now = String(place()); still = now === before ? still + 1 : 0; before = now }"
+    " return place() })()"
+)
 
 
 class Browser:
@@ -156,16 +168,7 @@ class Tab:
 
     def click(self, selector: str, *, times: int = 1) -> None:
         """Click on the middle of the first element that a selector finds."""
-        # Pictures get their size some frames later, and move the elements below them.
-        found = self.js(
-            f"(async () => {{ const one = document.querySelector({json.dumps(selector)});"
-            " const place = () => { one.scrollIntoView({block: 'center', behavior: 'instant'});"
-            " const box = one.getBoundingClientRect(); return [box.x + box.width / 2, box.y + box.height / 2] };"
-            " for (let before = '', still = 0; still < 2;) {"
-            " await new Promise((done) => setTimeout(done, 20));"
-            " const now = String(place()); still = now === before ? still + 1 : 0; before = now }"
-            " return place() })()"
-        )
+        found = self.js(SETTLED_PLACE.replace("SELECTOR", json.dumps(selector)))
         self.click_at(*found, times=times)
 
     def move_to(self, x: float, y: float) -> None:

@@ -43,12 +43,11 @@ from footprint.verbs.diff.json import diff_members
 from footprint.verbs.heap.call import heap_profile
 from footprint.verbs.heap.html import heap_html
 from footprint.verbs.heap.json import heap_members
-from tests.chromium import MISSING, Browser, Tab, launched
+from tests import chromium, firefox
+from tests.chromium import Browser, Tab
 from tests.ledgers import ledger_row
 from tests.massifwriter import ROOT as ALLOCATED
 from tests.massifwriter import Line, Moment, massif
-
-pytestmark = pytest.mark.skipif(MISSING, reason="chromium is missing")
 
 ROOT = Path(__file__).resolve().parents[2]
 STAGES = ROOT / "sample_binaries" / "condor_shadow"
@@ -60,11 +59,15 @@ AXE = ROOT / "footprint" / "html" / "app" / "node_modules" / "axe-core" / "axe.m
 VERSION = "1.2.3"
 
 Show = Callable[..., Tab]
+BROWSERS = {"chromium": chromium, "firefox": firefox}
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with launched() as found:
+@pytest.fixture(scope="module", params=BROWSERS)
+def browser(request: pytest.FixtureRequest) -> Iterator[Browser]:
+    module: Any = BROWSERS[request.param]
+    if module.MISSING:
+        pytest.skip(f"{request.param} is missing")
+    with module.launched() as found:
         yield found
 
 

@@ -2,7 +2,7 @@
 
 import { readData } from "./data";
 import { el } from "./dom";
-import { contents } from "./page";
+import { contents, goTo } from "./page";
 import { partsOf } from "./reports";
 import { nextTask } from "./scheduler";
 import { Store } from "./store";
@@ -31,7 +31,7 @@ async function draw(app: HTMLElement, onvisible: () => void): Promise<void> {
   list();
   // The sections of these differ.
   for (const name of ["side", "file"]) store.watch(name, list);
-  document.getElementById(store.get("at") ?? "")?.scrollIntoView();
+  goTo(store);
 }
 
 async function start(): Promise<void> {

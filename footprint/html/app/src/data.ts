@@ -6,6 +6,9 @@ import type {
   ProcessTotals, Projection, Release, Rows, Trend,
 } from "./types";
 
+/** The rows that are written between two yields. */
+const PIECE_ROWS = 500;
+
 /** A table of an answer, by columns. */
 export class Table<Row> {
   private readonly columns = new Map<string, unknown[]>();
@@ -21,11 +24,14 @@ export class Table<Row> {
     return this.values(key) as Row[K][];
   }
 
-  /** Return the rows as in the JSON. */
-  rows(): Row[] {
+  /** Return the rows as in the JSON, or some of them. */
+  rows(from = 0, past = this.size): Row[] {
     const columns = this.packed.keys.map((key) => [key, this.values(key)] as const);
-    return Array.from({ length: this.size }, (_, row) =>
-      Object.fromEntries(columns.map(([key, column]) => [key, column[row]])) as Row);
+    return Array.from({ length: Math.min(past, this.size) - from }, (_, place) => {
+      const row: Record<string, unknown> = {};
+      for (const [key, column] of columns) row[key] = column[from + place];
+      return row as Row;
+    });
   }
 
   private values(key: string): unknown[] {
@@ -154,16 +160,27 @@ export function table<Row>(rows: Rows<Row> | undefined): Table<Row> {
   return rows instanceof Table ? rows : NO_ROWS;
 }
 
-/** Write an answer as the command prints it: one row of a table in each line. */
-export function written(answer: object): string {
-  const members = Object.entries(answer).map(([key, value]: [string, unknown]) => {
-    const text = value instanceof Table
-      ? `[\n  ${value.rows().map((row) => JSON.stringify(row)).join(",\n  ")}\n]`
-      : JSON.stringify(value, (_, inner: unknown) => (inner instanceof Table ? inner.rows() : inner));
-    return `${JSON.stringify(key)}: ${text}`;
-  });
-  return `{${members.join(",\n")}}\n`;
+/** Write an answer as the command prints it, in pieces: one row of a table in each line. */
+export function* written(answer: object): Generator<void, string[]> {
+  const pieces = ["{"];
+  for (const [key, value] of Object.entries(answer) as [string, unknown][]) {
+    pieces.push(`${pieces.length > 1 ? ",\n" : ""}${JSON.stringify(key)}: `);
+    if (value instanceof Table) {
+      pieces.push("[\n  ");
+      for (let from = 0; from < value.size; from += PIECE_ROWS) {
+        pieces.push(from ? ",\n  " : "", value.rows(from, from + PIECE_ROWS).map((row) => JSON.stringify(row, plain)).join(",\n  "));
+        yield;
+      }
+      pieces.push("\n]");
+    } else {
+      pieces.push(JSON.stringify(value, plain));
+    }
+  }
+  pieces.push("}\n");
+  return pieces;
 }
+
+const plain = (_: string, inner: unknown) => (inner instanceof Table ? inner.rows() : inner);
 
 /** The data of a report of any kind. */
 export type ReportData = AnswerData | AuditData | DiffData | GroupData | HeapData;

@@ -65,9 +65,9 @@ export function factList(facts: [name: string, text: string][]): HTMLElement {
     ...facts.filter(([, text]) => text).flatMap(([name, text]) => [el("dt", {}, name), el("dd", {}, text)]));
 }
 
-/** Save a text as a file. */
-export function save(text: string, name: string, type: string): void {
-  const url = URL.createObjectURL(new Blob([text], { type }));
+/** Save a text in pieces as a file. */
+export function save(pieces: string[], name: string, type: string): void {
+  const url = URL.createObjectURL(new Blob(pieces, { type }));
   el("a", { href: url, download: name }).click();
   setTimeout(() => URL.revokeObjectURL(url), 10000);
 }

@@ -1,13 +1,15 @@
 // A tree table: an ARIA treegrid in which only the visible rows are elements.
 
 import { el, fill } from "./dom";
-import { csv } from "./names";
+import { csvLine } from "./names";
 import { type Found, HOLDS_FOUND, matching, ordered } from "./rows";
 import { nextTask, runAtOnce, runInSlices } from "./scheduler";
 import type { Column, Tree } from "./tree";
 
 const ROW_PX = 28;
 const OVERSCAN = 6;
+/** The lines of CSV that are written between two yields. */
+const CSV_STEP = 500;
 // Browsers cannot lay out a taller element.
 const MOST_ROWS = 500_000;
 /** The rows of each table on paper. */
@@ -165,18 +167,25 @@ export class Grid {
     for (const { element } of this.pool) element.classList.toggle("hover", Number(element.dataset.node) === node && node > 0);
   }
 
-  /** Write the shown rows as CSV: their paths, and figures in bytes. */
+  /** Write the shown rows as CSV at once. */
   csv(): string {
-    const { tree } = this;
-    const depth = Math.max(1, ...new Set(this.shown.map((node) => tree.level(node) - 1)));
+    return runAtOnce(this.csvLines()).join("");
+  }
+
+  /** Write the shown rows as lines of CSV: their paths, and figures in bytes. */
+  *csvLines(): Generator<void, string[]> {
+    const { tree, shown } = this;
+    let depth = 1;
+    for (const node of shown) depth = Math.max(depth, tree.level(node) - 1);
     const levels = Array.from({ length: depth }, (_, place) => `level ${place + 1}`);
-    const rows: (string | number | null)[][] = [[...levels, ...tree.columns.map((column) => column.label.toLowerCase())]];
-    for (const node of this.shown) {
+    const lines = [csvLine([...levels, ...tree.columns.map((column) => column.label.toLowerCase())])];
+    for (const node of shown) {
+      if (lines.length % CSV_STEP === 0) yield;
       const path: (string | null)[] = node ? tree.path(node).map((one) => tree.names[one]) : [tree.names[0]];
       while (path.length < depth) path.push(null);
-      rows.push([...path, ...tree.columns.map((column) => column.value(node))]);
+      lines.push(csvLine([...path, ...tree.columns.map((column) => column.value(node))]));
     }
-    return csv(rows);
+    return lines;
   }
 
   // Run a filter or a sort; a newer one of the same kind cancels it, and then the result is null.

@@ -4,6 +4,7 @@ import { type LedgerAnswer, type Made, table, written } from "./data";
 import { el, save } from "./dom";
 import { copy } from "./grid";
 import { printable, shortened } from "./names";
+import { runInSlices } from "./scheduler";
 import type { Store } from "./store";
 import type { GroupAnswer } from "./types";
 
@@ -38,5 +39,5 @@ export function header(store: Store, title: string, leads: string[], answer: obj
   return el("header", {}, el("h1", {}, title),
     el("div", { class: "leads" }, ...leads.filter(Boolean).map((one) => el("p", { class: "lead" }, printable(one.slice(0, 2000))))),
     el("div", { class: "tools" }, el("button", { type: "button", id: "link", onclick: () => void copy(store.link(), found, "The link") }, "Copy link"),
-      el("button", { type: "button", id: "download", onclick: () => save(written(answer), `${file}.json`, "application/json") }, "Save as JSON"), found));
+      el("button", { type: "button", id: "download", onclick: async () => save((await runInSlices(written(answer), () => true))!, `${file}.json`, "application/json") }, "Save as JSON"), found));
 }

@@ -57,12 +57,12 @@ export function shortOwners(owners: Iterable<string>): (owner: string) => string
   };
 }
 
-/** Write rows as CSV. A text that a spreadsheet would read as a formula gets an apostrophe before it. */
-export function csv(rows: (string | number | null)[][]): string {
+/** Write a row as CSV. A text that a spreadsheet would read as a formula gets an apostrophe before it. */
+export function csvLine(row: (string | number | null)[]): string {
   const cell = (value: string | number | null) => {
     if (typeof value !== "string") return value === null ? "" : String(value);
     const text = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
     return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
-  return rows.map((row) => row.map(cell).join(",") + "\r\n").join("");
+  return `${row.map(cell).join(",")}\r\n`;
 }

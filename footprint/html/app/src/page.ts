@@ -15,13 +15,16 @@ export function makePage(store: Store, count: number): Page {
   return { store, count: new Count(store, BigInt(count || 1)) };
 }
 
+/** Scroll to the section in the state. */
+export function goTo(store: Store): void {
+  const id = store.get("at");
+  if (id) document.getElementById(id)?.scrollIntoView();
+}
+
 /** Make the table of contents of a report. Returns it, and the function that lists the sections anew. */
 export function contents(store: Store, app: HTMLElement): { element: HTMLElement; list: () => void } {
   const element = el("nav", { class: "contents", "aria-label": "Contents" });
-  const go = () => {
-    const found = document.getElementById(store.get("at") ?? "");
-    if (found && app.contains(found)) found.scrollIntoView();
-  };
+  const go = () => goTo(store);
   const list = () => fill(element, ...[...app.querySelectorAll("section[id] > h2")].map((heading) => {
     const { id } = heading.parentElement!;
     return el("a", { href: `#at=${id}`, onclick: (event: MouseEvent) => {

@@ -7,6 +7,7 @@ import { copy, Grid, type Sort } from "./grid";
 import { KIND_NAMES } from "./ledger";
 import { decoded, encoded } from "./names";
 import { described, OTHERS, Picture, type Shape } from "./picture";
+import { runInSlices } from "./scheduler";
 import type { Store } from "./store";
 import type { Tree } from "./tree";
 import { grouped, percent } from "./units";
@@ -206,7 +207,7 @@ function tableTools(
     if (grid.isCut) fill(found, `the first ${grouped(grid.rowCount)} rows are shown`);
   };
   const element = el("div", { class: "tools" }, filter, button("Open all", openAll),
-    button("Close all", () => grid.openAll(false)), button("Copy as CSV", () => void copy(grid.csv(), found, "The rows")), found, sum);
+    button("Close all", () => grid.openAll(false)), button("Copy as CSV", async () => copy((await runInSlices(grid.csvLines(), () => true))!.join(""), found, "The rows")), found, sum);
   const clear = () => {
     for (const one of ["filter", "colours"]) store.set(`${name}.${one}`, null);
   };
