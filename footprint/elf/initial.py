@@ -72,6 +72,7 @@ class Initials:
         self._word_bytes = self._image.word_bytes
         self._prepared: AbstractSet[int] = frozenset()
         self._addends: dict[int, int] = {}
+        self._known: dict[tuple[bool, int, int], Initial | None] = {}
         self._asked: dict[int, str] = {}
         # The template of the block of each thread; the vaddr of a thread-local variable is an offset into it.
         self._tls_vaddr = min((one.vaddr for one in self._sections if one.is_tls), default=0)
@@ -110,6 +111,12 @@ class Initials:
 
     def of(self, static: Symbol) -> Initial | None:
         """Return the initial contents of a variable; None where the file lacks bytes that it should have."""
+        key = static.is_tls, static.vaddr, static.size_bytes
+        if key not in self._known:
+            self._known[key] = self._initial(static)
+        return self._known[key]
+
+    def _initial(self, static: Symbol) -> Initial | None:
         if static.size_bytes > _LARGEST_COMPARED_BYTES:
             return Initial(None, ())
         found = self.contents(static)

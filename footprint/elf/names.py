@@ -87,6 +87,7 @@ def normalised(name: str) -> str:
     return split_suffixes(name).stem
 
 
+@lru_cache(1 << 16)
 def source_name(name: str) -> str:
     """Return the name of a variable or function in the source, without scopes, template arguments and parameters."""
     name = normalised(name)

@@ -589,7 +589,7 @@ def _by_contents(
         return
     # A source file that is linked in twice shows as two files of one name, a header as files of several names.
     is_same_source = at is None and len(units) > 1 and len({file.statics.units[unit] for unit in units}) == 1
-    functions = [file.statics.functions_of(unit) for unit in units]
+    functions = [file.statics.functions_of(unit) for unit in units] if is_same_source else []
     is_one_build = is_same_source and all(functions) and file.merging.have_one_build(functions)
     origin = CopyOrigin.SOURCE if is_same_source else CopyOrigin.GUARD if is_guard else CopyOrigin.HEADER
     objection = file.merging.objection(same)
