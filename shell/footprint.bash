@@ -52,10 +52,10 @@ _footprint() {
             esac
             ;;
         watch)
-            options='--every --for --keep --replay --listen --fail-on-growth --top --tree --name --cgroup --unit --container --html -o --output --format --table --json --color -q --quiet -v --verbose --strict --limits -h --help'
+            options='--every --for --keep --replay --listen --fail-on-growth --heap --heap-at --alloc-fn --binary --top --tree --name --cgroup --unit --container --html -o --output --format --table --json --color -q --quiet -v --verbose --strict --limits -h --help'
             case $prev in
-                --every | --for | --keep | --listen | --fail-on-growth | --top | --tree | --name | --cgroup | --unit | --container | --table | --limits) kind=none ;;
-                --replay | --html | -o | --output) kind=file ;;
+                --every | --for | --keep | --listen | --fail-on-growth | --heap-at | --alloc-fn | --top | --tree | --name | --cgroup | --unit | --container | --table | --limits) kind=none ;;
+                --replay | --heap | --binary | --html | -o | --output) kind=file ;;
                 --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof dot perfetto html' ;;
                 --color) kind=none values='auto always never' ;;
             esac

@@ -1,5 +1,6 @@
 """`footprint watch`: what it prints, keeps and fails on; and the verbs that read what it kept."""
 
+import errno
 import fcntl
 import json
 import os
@@ -20,6 +21,7 @@ from footprint.cli import main
 from footprint.process.kernel_events import KernelEvents
 from footprint.series.file import read_series
 from footprint.series.records import AuditKept, Began, Came, Closed, Ended, Figures, Record, Sampled, line_of
+from footprint.verbs.watch import session
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = json.loads((ROOT / "footprint" / "formats" / "footprint-1.schema.json").read_text(encoding="utf-8"))
@@ -282,3 +284,40 @@ def test_the_cost_of_n_is_that_of_ninety_five_percent_of_the_time(kept: str, cap
     assert code == 0
     assert "x.fps@95%" in out
     assert "10 processes cost" in out
+
+
+def test_a_profile_says_who_asked_for_the_heap_at_the_end(kept: str, capfd: Captured) -> None:
+    profile = str(ROOT / "sample_binaries" / "heap_by_function" / "massif.out")
+    code, out, _ = footprint(capfd, "watch", "--replay", kept, "--heap", profile)
+    assert code == 0
+    assert "massif.out" in out
+    assert json.loads(footprint(capfd, "watch", "--replay", kept, "--heap", profile, "--json")[1])["heap_account"]
+    assert json.loads(footprint(capfd, "watch", "--replay", kept, "--json")[1])["heap_account"] is None
+    code, _, error = footprint(capfd, "watch", "--tree", "1", "--heap", profile)
+    assert (code, error) == (2, "footprint: --heap goes with one process\n")
+
+
+def test_a_clock_that_jumps_is_one_note_and_changes_no_time(
+    growing: int, capfd: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = time.monotonic()
+    differences = (3600.0 * (time.monotonic() - start > 0.3) for _ in iter(int, 1))
+    monkeypatch.setattr(session, "_clock_difference", lambda: next(differences))
+    code, out, _ = footprint(capfd, "watch", str(growing), "--for", "1s", "--every", "100ms")
+    assert code == 0
+    assert out.count("clock-set") == 1
+    assert "the clock was set by +3600 s: times here go on without it" in out
+    assert "Watched for 1" in out
+
+
+def test_a_full_disk_is_one_note_and_the_report_follows(
+    growing: int, capfd: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "pwrite", full)
+    code, out, _ = footprint(capfd, "watch", str(growing), "--for", "1s", "--every", "100ms", "-o", "x.fps")
+    assert code == 0
+    assert out.count("series-incomplete") == 1
+    assert "its peak is" in out

@@ -20,7 +20,7 @@ from footprint.units import counted, format_bytes
 if TYPE_CHECKING:
     from footprint.model.audited import Audited
 
-__all__ = ("GROUPINGS", "SourceOf", "audit_document", "ledger_table", "origin", "projection_document")
+__all__ = ("GROUPINGS", "SourceOf", "audit_document", "heap_blocks", "ledger_table", "origin", "projection_document")
 
 
 _Key = tuple[str, ...]
@@ -96,7 +96,7 @@ def audit_document(
             has_shared=not _is_prediction(audit),
             source_of=source_of,
         ),
-        *_heap(audit, names, top),
+        *heap_blocks(audit, names, top),
         *_allocator(audit),
         *_symbols(audit, by, top, names),
         *_causes(audit),
@@ -107,7 +107,8 @@ def audit_document(
     )
 
 
-def _heap(audit: Audit, names: Names, top: int) -> list[Block]:
+def heap_blocks(audit: Audit, names: Names, top: int) -> list[Block]:
+    """Write who asked for the heap, where a profile says it."""
     if audit.heap is None:
         return []
     from footprint.attribution.heap_join import NAMELESS  # noqa: PLC0415 # profiles, which few audits have

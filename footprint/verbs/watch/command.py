@@ -54,6 +54,10 @@ def watch(
         str | None,
         typer.Option("--fail-on-growth", help="Exit with 1 if it grows faster, such as 1MiB/h.", metavar="RATE"),
     ] = None,
+    heap: options.Heap = None,
+    heap_at: options.HeapAt = None,
+    alloc_fn: options.AllocFns = None,
+    binaries: options.Binaries = None,
     top: options.Top = 20,
     *,
     choice: "ProcessChoice",
@@ -86,6 +90,11 @@ def watch(
     )
     check_formats(answer, output)
     most_per_second = None if fail_on_growth is None else parse_rate(fail_on_growth)
+    from footprint.verbs.audit.request import heap_request
+
+    profile = heap_request(heap, options.one_moment(heap_at), alloc_fn or (), binaries or ())
+    if profile is not None and replay is None and (any(choice) or len(words or []) != 1):
+        raise UsageError("--heap goes with one process")
     if replay is not None:
         if words or any(choice) or series is not None:
             raise UsageError("--replay shows a series: it watches nothing else")
@@ -100,7 +109,7 @@ def watch(
         )
         timeline = _watched(words or [], choice, how, output)
         name = timeline.began.target
-    found = result.result_of(timeline, replay or series, most_per_second)
+    found = result.result_of(timeline, replay or series, most_per_second, profile)
     code = write(answer, found, f"watch {name}", output, found.notes)
     if found.fails is not None and (output.file != "-" or output.format is not options.Format.TEXT):
         typer.echo(f"footprint: {printable(text.growth_text(found.growth, found.owners))}", err=True)

@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple
 
 from footprint.errors import Note
 from footprint.formats.codec import encode
+from footprint.formats.heap_account_json import HeapAccountMembers, heap_account_members
 from footprint.formats.json import Envelope, Json, Tool
 from footprint.members import Signed
 from footprint.release.compare import OwnerChange, RowChange
@@ -161,6 +162,7 @@ class WatchJson(Envelope):
         audits: The audits.
         owner_changes: What changed by owner between the first audit and the last one, or that at the peak.
         changes: The rows that differ between these two.
+        heap_account: What the heap is made of at the end, by an allocator profile; null where none was named.
         notes: What the reader of the figures must know.
     """
 
@@ -173,6 +175,7 @@ class WatchJson(Envelope):
     audits: tuple[WatchAudit, ...]
     owner_changes: tuple[OwnerChange, ...]
     changes: tuple[RowChange, ...]
+    heap_account: HeapAccountMembers | None
     notes: tuple[Note, ...]
 
 
@@ -194,9 +197,15 @@ def watch_members(found: WatchResult, version: str) -> Json:
             audits=tuple([WatchAudit(one.moment, one.ms, one.held_bytes) for one in timeline.taken]),
             owner_changes=() if found.comparison is None else found.comparison.owners,
             changes=() if found.comparison is None else found.comparison.changes,
+            heap_account=_heap(found),
             notes=found.notes,
         )
     )
+
+
+def _heap(found: WatchResult) -> HeapAccountMembers | None:
+    account = None if found.split is None else found.split.heap
+    return None if account is None else heap_account_members(account)
 
 
 def _figures(found: WatchResult) -> WatchFigures:

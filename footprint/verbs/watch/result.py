@@ -3,13 +3,16 @@
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from footprint.errors import Note
+from footprint.errors import Note, UsageError
+from footprint.model.audit import Audit
+from footprint.model.audited import Audited
 from footprint.release.compare import Comparison, compare
 from footprint.series.growth import GrowthKind, GrowthTrend
 from footprint.series.records import AuditKept
 from footprint.series.timeline import OwnerGrowth, Timeline
+from footprint.sources.debug_files import STANDARD_PLACES
 from footprint.sources.target import AuditFile
-from footprint.verbs.audit.request import AuditRequest
+from footprint.verbs.audit.request import AuditRequest, HeapRequest
 from footprint.verbs.audit.saved import read_saved
 
 __all__ = ("NearPeak", "WatchResult", "result_of")
@@ -44,6 +47,7 @@ class WatchResult(NamedTuple):
         compared: These two audits.
         near_peak: The audit that is nearest to the peak; None where there is none.
         fails: Why the watch fails; None where it does not.
+        split: The last audit, with its heap split by an allocator profile; None where none was named.
     """
 
     timeline: Timeline
@@ -54,41 +58,71 @@ class WatchResult(NamedTuple):
     compared: tuple[AuditKept, ...]
     near_peak: NearPeak | None
     fails: str | None = None
+    split: Audit | None = None
 
     @property
     def notes(self) -> tuple[Note, ...]:
         """Return the notes of the watch, and those of what was compared."""
         more = () if self.comparison is None else self.comparison.notes
-        return tuple(dict.fromkeys((*self.timeline.notes, *more)))
+        of_heap = () if self.split is None else self.split.notes
+        return tuple(dict.fromkeys((*self.timeline.notes, *more, *of_heap)))
 
 
-def result_of(timeline: Timeline, series: str | None, most_per_second: float | None = None) -> WatchResult:
+def result_of(
+    timeline: Timeline,
+    series: str | None,
+    most_per_second: float | None = None,
+    heap: HeapRequest | None = None,
+) -> WatchResult:
     """Compute what a watch comes to.
 
     Args:
         timeline: What was seen.
         series: The file that has it.
         most_per_second: The growth in bytes a second from which on it fails; None for any.
+        heap: The allocator profile that the heap at the end is split by; None for none.
 
     Raises:
-        InputError: If an audit in it is damaged.
+        AccessError: If the profile cannot be opened.
+        InputError: If an audit in it, or the profile, is damaged.
+        UsageError: If there is a profile, and the audits are of several processes.
     """
     growth = timeline.growth()
     compared = _compared(timeline.taken)
     name = series or timeline.began.target
     comparison = None
     if compared:
-        before, now = (
-            read_saved(AuditFile(f"{name}@{one.moment}", one.answer(name)), AuditRequest()).audit for one in compared
-        )
+        before, now = (_audit(one, name) for one in compared)
         comparison = compare(before, now)
     fails = None
     slope = growth.slope
     if most_per_second is not None and slope is not None and growth.kind is GrowthKind.GROWS:
         fails = "it grows" if slope.least > most_per_second else None
     return WatchResult(
-        timeline, series, growth, tuple(timeline.owner_growth()), comparison, compared, _near_peak(timeline), fails
+        timeline,
+        series,
+        growth,
+        tuple(timeline.owner_growth()),
+        comparison,
+        compared,
+        _near_peak(timeline),
+        fails,
+        None if heap is None else _with_heap(timeline, name, heap),
     )
+
+
+def _audit(kept: AuditKept, name: str) -> Audited:
+    return read_saved(AuditFile(f"{name}@{kept.moment}", kept.answer(name)), AuditRequest()).audit
+
+
+def _with_heap(timeline: Timeline, name: str, heap: HeapRequest) -> Audit:
+    """Split the heap of the last audit by who asked for it."""
+    from footprint.verbs.audit.heap_account import with_heap  # noqa: PLC0415 # profiles, which few watches have
+
+    last = _audit(timeline.taken[-1], name) if timeline.taken else None
+    if not isinstance(last, Audit):
+        raise UsageError(f"{name} has no audit of one process: --heap goes with one process")
+    return with_heap(last, heap, snapshot=None, debug=STANDARD_PLACES)
 
 
 def _compared(taken: Sequence[AuditKept]) -> tuple[AuditKept, ...]:

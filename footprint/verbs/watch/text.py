@@ -38,6 +38,7 @@ def watch_document(found: WatchResult, *, top: int = 20, has_whole_names: bool =
         Facts(tuple(_facts(found))),
         *_owners(found, top, is_whole=has_whole_names),
         *_changes(found, top, is_whole=has_whole_names),
+        *_heap(found, top, is_whole=has_whole_names),
         *_processes(timeline, top),
         *note_blocks(found.notes, timeline.began.target),
         Verdict(_verdict(found), is_failure=found.fails is not None),
@@ -153,6 +154,15 @@ def _changes(found: WatchResult, top: int, *, is_whole: bool) -> list[Block]:
     names = comparison_names(found.comparison, is_whole=is_whole)
     blocks = [*owner_blocks(found.comparison, top, names), *variable_blocks(found.comparison, top, names)]
     return [Heading(title), *blocks] if blocks else []
+
+
+def _heap(found: WatchResult, top: int, *, is_whole: bool) -> list[Block]:
+    """Write who asked for what is in the heap at the end."""
+    if found.split is None:
+        return []
+    from footprint.verbs.audit.text import heap_blocks  # noqa: PLC0415 # few watches have a profile
+
+    return heap_blocks(found.split, Names([row.owner for row in found.split.ledger], is_whole=is_whole), top)
 
 
 def _processes(timeline: Timeline, top: int) -> list[Block]:
