@@ -8,11 +8,15 @@ its constructor refuses anything else, so no total is ever computed by subtracti
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
+from itertools import islice
+from operator import eq, itemgetter, le, lt
 from typing import Generic, NamedTuple, TypeVar
 
 __all__ = ("Claim", "Gap", "Partition", "Piece", "partition")
 
 T = TypeVar("T")
+
+_START, _END = itemgetter(0), itemgetter(1)
 
 
 class Claim(NamedTuple, Generic[T]):
@@ -64,6 +68,9 @@ class Partition(Generic[T]):
     lost_bytes: int = 0
 
     def __post_init__(self) -> None:
+        starts, ends = list(map(_START, self.pieces)), list(map(_END, self.pieces))
+        if starts == [self.start, *ends[:-1]] and ends[-1] == self.end and all(map(lt, starts, ends)):
+            return
         at = self.start
         for start, end, _ in self.pieces:
             if start != at or end <= at:
@@ -97,6 +104,8 @@ def partition(
         owned = _sweep(ordered)
         wanted_bytes = sum([wish.end - wish.begin for wish in ordered])
         lost_bytes = wanted_bytes - sum([piece.end - piece.start for piece in owned])
+    if owned and owned[0].start == start and owned[-1].end == end and _has_no_gaps(owned):
+        return Partition(start, end, tuple(owned), lost_bytes)
     pieces: list[Piece[T]] = []
     at, before = start, None
     for piece in owned:
@@ -110,14 +119,19 @@ def partition(
     return Partition(start, end, tuple(pieces), lost_bytes)
 
 
+def _has_no_gaps(pieces: list[Piece[T]]) -> bool:
+    return all(map(eq, map(_END, pieces), islice(map(_START, pieces), 1, None)))
+
+
 def _disjoint(start: int, end: int, claims: list[Claim[T] | Piece[T]]) -> list[Piece[T]] | None:
     """Return the pieces of claims that are in order and do not overlap, as nearly all are; else None."""
-    at = start
-    for claim in claims:
-        begin, past = claim[:2]
-        if begin < at or past > end or past <= begin:
-            return None
-        at = past
+    starts, ends = list(map(_START, claims)), list(map(_END, claims))
+    if claims and (starts[0] < start or ends[-1] > end):
+        return None
+    if not all(map(lt, starts, ends)) or not all(map(le, ends, islice(starts, 1, None))):
+        return None
+    if set(map(type, claims)) <= {Piece}:
+        return claims  # type: ignore[return-value] # no claim is a Claim
     return [one if isinstance(one, Piece) else Piece(one.start, one.end, one.owner) for one in claims]
 
 

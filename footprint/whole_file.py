@@ -21,7 +21,7 @@ import io
 import os
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import IO, Final
 
@@ -37,7 +37,7 @@ _NO_SPACE: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _NOT_KEPT: Final = "security.capability"
 
 
-def write_file(path: StrPath, data: bytes, *, mode: int = 0o666) -> None:
+def write_file(path: StrPath, data: bytes | Iterable[bytes], *, mode: int = 0o666) -> None:
     """Write a whole file.
 
     Args:
@@ -51,7 +51,7 @@ def write_file(path: StrPath, data: bytes, *, mode: int = 0o666) -> None:
     name = os.fspath(path)
     try:
         with whole_file(name, mode=mode) as file:
-            file.write(data)
+            file.writelines([data] if isinstance(data, bytes) else data)
     except BrokenPipeError:
         raise
     except OSError as error:

@@ -8,6 +8,8 @@ it, and its symbols are offsets.
 from bisect import bisect_left
 from collections.abc import Container, Iterable, Mapping, Sequence
 from enum import StrEnum
+from itertools import filterfalse, islice
+from operator import add, eq, itemgetter
 from typing import Final, NamedTuple
 
 from footprint.elf import abi
@@ -15,6 +17,7 @@ from footprint.elf.debugfiles import DebugImage, matched_sections
 from footprint.elf.image import Buffer, Image, Section, Segment
 from footprint.elf.symbols import COMMON, Symbol, read_symbol_table, section_bases
 from footprint.ranges import Gap, Partition, Piece, partition
+from footprint.records import records
 
 __all__ = ("Contents", "Residue", "ResidueCause", "SectionContents", "SectionKind", "read_contents")
 
@@ -30,6 +33,10 @@ _MARKS: Final = frozenset(
         *("__preinit_array_start", "__preinit_array_end", "_TLS_MODULE_BASE_"),
     }
 )
+
+
+_SIZE: Final = itemgetter(Symbol._fields.index("size_bytes"))
+_OFFSET: Final = itemgetter(Symbol._fields.index("offset"))
 
 
 class SectionKind(StrEnum):
@@ -180,10 +187,11 @@ def read_contents(image: Image, debug: DebugImage | None = None, more: Iterable[
         elif symbol.type != abi.STT_FUNC or wanted[index].name != ".opd":
             # .opd (PowerPC ELFv1) holds descriptors; its symbols have the size of the code that they describe.
             by_section[index].append(symbol)
+    table = table._replace(symbols=())
     sections, stray_count = [], 0
     relro = image.segment(abi.PT_GNU_RELRO)
     for index, section in wanted.items():
-        variables, labels, strays = _variables(by_section[index], section.size_bytes)
+        variables, labels, strays = _variables(by_section.pop(index), section.size_bytes)
         stray_count += strays
         kind = _kind(image, section, relro)
         sections.append(_contents(image, section, kind, variables, labels, stripped=index not in table.complete))
@@ -216,41 +224,44 @@ def _symbols(image: Image, debug: DebugImage | None, wanted: Mapping[int, Sectio
 
 
 def _variables(symbols: list[Symbol], section_bytes: int) -> tuple[list[Symbol], list[Symbol], int]:
-    """Sort the symbols of a section into variables and labels without size, and count those outside of it.
+    """Sort the symbols of a section into variables and labels without size, and count those outside of it."""
+    sized = list(filter(_SIZE, symbols))
+    unsized = filterfalse(_SIZE, symbols) if len(sized) < len(symbols) else ()
+    variables, stray_count = _one_at_each_place(sized, range(section_bytes))
+    labels, more_count = _one_at_each_place([one for one in unsized if _is_label(one.name)], range(section_bytes + 1))
+    return variables, labels, stray_count + more_count
 
-    Several names of one place and size become one symbol with aliases.
+
+def _one_at_each_place(symbols: list[Symbol], inside: range) -> tuple[list[Symbol], int]:
+    """Sort symbols by place, the largest first: several names of one place and size become one with aliases.
+
+    The second value counts those that are not inside.
     """
-    first: dict[tuple[int, int], Symbol] = {}
-    # Most places have one symbol: only those with several get a list.
-    several: dict[tuple[int, int], list[Symbol]] = {}
-    for symbol in symbols:
-        place = symbol.offset, -symbol.size_bytes
-        one = first.setdefault(place, symbol)
-        if one is not symbol:
-            several.setdefault(place, [one]).append(symbol)
-    variables: list[Symbol] = []
-    labels: list[Symbol] = []
-    stray_count = 0
-    for place in sorted(first):
-        offset, size_bytes = place[0], -place[1]
-        if size_bytes and 0 <= offset < section_bytes and place not in several:
-            variables.append(first[place])
+    # Sorts keep the order of equals, and these take no memory for keys.
+    symbols.sort(key=_SIZE, reverse=True)
+    symbols.sort(key=_OFFSET)
+    offsets = list(map(_OFFSET, symbols))
+    if not offsets or (
+        offsets[0] in inside and offsets[-1] in inside and not any(map(eq, offsets, islice(offsets, 1, None)))
+    ):
+        # One symbol at each place, as nearly always.
+        return symbols, 0
+    found: list[Symbol] = []
+    stray_count = at = 0
+    while at < len(symbols):
+        one = symbols[at]
+        first, at = at, at + 1
+        while at < len(symbols) and symbols[at].offset == one.offset and symbols[at].size_bytes == one.size_bytes:
+            at += 1
+        if one.offset not in inside:
+            stray_count += at - first
             continue
-        here = several.get(place) or [first[place]]
-        if not size_bytes:
-            here = [symbol for symbol in here if _is_label(symbol.name)]
-        if not here:
-            continue
-        if not 0 <= offset <= section_bytes or (offset == section_bytes and size_bytes):
-            stray_count += len(here)
-            continue
-        shown = here[0]
-        if len(here) > 1:
-            here.sort(key=lambda symbol: (_rank(symbol), len(symbol.name), symbol.name, symbol.binding))
-            _, *aliases = dict.fromkeys(symbol.name for symbol in here)
-            shown = here[0]._replace(aliases=tuple(aliases))
-        (variables if size_bytes else labels).append(shown)
-    return variables, labels, stray_count
+        if at > first + 1:
+            here = sorted(symbols[first:at], key=lambda each: (_rank(each), len(each.name), each.name, each.binding))
+            _, *aliases = dict.fromkeys(each.name for each in here)
+            one = here[0]._replace(aliases=tuple(aliases))
+        found.append(one)
+    return found, stray_count
 
 
 def _is_label(name: str) -> bool:
@@ -271,12 +282,18 @@ def _contents(
 ) -> SectionContents:
     explain = _ResidueFinder(image, section, labels, stripped=stripped)
     ranges = partition(0, section.size_bytes, _claims(variables), explain)
-    shown = tuple(sorted([*variables, *labels], key=lambda v: v.offset)) if labels else tuple(variables)
+    shown = tuple(sorted([*variables, *labels], key=_OFFSET)) if labels else tuple(variables)
     return SectionContents(section, kind, shown, ranges)
 
 
-def _claims(variables: Iterable[Symbol]) -> list[Piece[Symbol | Residue]]:
-    return [Piece(one.offset, one.offset + one.size_bytes, one) for one in variables]
+def _claims(variables: Sequence[Symbol]) -> list[Piece[Symbol | Residue]]:
+    if not variables:
+        return []
+    starts = list(map(_OFFSET, variables))
+    ends = map(add, starts, map(_SIZE, variables))
+    # Where the next one begins at the end, both are one number in memory.
+    shared = (following if following == end else end for end, following in zip(ends, [*starts[1:], -1], strict=True))
+    return records(Piece, zip(starts, shared, variables, strict=True))
 
 
 def _kind(image: Image, section: Section, relro: Segment | None) -> SectionKind:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from functools import cache, lru_cache
+from itertools import islice
 from typing import Final, NamedTuple
 
 from footprint.elf.expansion import is_tame
@@ -119,6 +120,7 @@ _FOREIGN: Final = {
     Language.D: (("\n_D",), r"^_D[0-9][\w.]+$"),
     Language.SWIFT: (("$s", "$S", "$e", "\n_T0"), r"^(?:_?\$[sSe]|_T0)[\w$.]+$"),
 }
+_JOINED_COUNT: Final = 1 << 16
 _learned: dict[str, str] = {}
 
 
@@ -187,14 +189,17 @@ def _unescaped(found: re.Match[str]) -> str:
 
 def foreign_names(names: Iterable[str]) -> dict[Language, list[str]]:
     """Return by language the names that a tool must demangle, without those that were learned."""
-    # One search over the joined names is much faster than a loop over thousands of them.
-    text = "\n".join(["", *names])
-    found = {}
-    for language, (marks, pattern) in _FOREIGN.items():
-        if any(mark in text for mark in marks):
-            names_found = dict.fromkeys(re.findall(pattern, text, re.MULTILINE | re.ASCII))
-            found[language] = [name for name in names_found if name not in _learned]
-    return {language: unknown for language, unknown in found.items() if unknown}
+    # One search over joined names is much faster than a loop over thousands of them.
+    waiting = iter(names)
+    found: dict[Language, dict[str, None]] = {}
+    while some := list(islice(waiting, _JOINED_COUNT)):
+        text = "\n".join(["", *some])
+        for language, (marks, pattern) in _FOREIGN.items():
+            if any(mark in text for mark in marks):
+                names_found = re.findall(pattern, text, re.MULTILINE | re.ASCII)
+                found.setdefault(language, {}).update(dict.fromkeys(names_found))
+    unknown = {language: [name for name in names if name not in _learned] for language, names in found.items()}
+    return {language: names for language, names in unknown.items() if names}
 
 
 def learn_names(shown: Mapping[str, str]) -> None:

@@ -6,9 +6,9 @@ has none.
 """
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import cached_property
 from typing import Final, NamedTuple
@@ -18,7 +18,7 @@ from footprint.elf.contents import Contents, Residue, SectionContents
 from footprint.elf.image import Image
 from footprint.elf.linker_map import LinkerMap, PlacedSection
 from footprint.elf.selection import Selection
-from footprint.elf.statics import read_statics
+from footprint.elf.statics import local_units
 from footprint.elf.symbols import Symbol
 from footprint.errors import InputError, Note
 from footprint.ranges import Gap, Partition, Piece, partition
@@ -94,6 +94,8 @@ class SectionOrigins(NamedTuple):
 
     def at(self, offset: int) -> ByteOrigin:
         """Return the origin of the byte at an offset; of the last byte where the offset is the end."""
+        if len(self.ranges.pieces) == 1:
+            return self.ranges.pieces[0].owner
         pieces = self.ranges.pieces
         return pieces[max(bisect_right(pieces, offset, key=lambda piece: piece.start) - 1, 0)].owner
 
@@ -169,10 +171,12 @@ class Origins:
 
     def shares(self, section: SectionOrigins) -> dict[ByteOrigin, OriginShare]:
         """Return the share of each origin in a section; the sizes add up to the size of the section."""
-        chosen = {(one.offset, one.size_bytes) for one in section.contents.variables}
+        chosen = {(one.offset, one.size_bytes) for one in section.contents.variables} if self._is_filtered else ()
         totals: dict[ByteOrigin, list[int]] = {}
         for owner, (start, end, origin) in _pairs(section.contents.ranges.pieces, section.ranges.pieces):
-            is_chosen = isinstance(owner, Symbol) and (owner.offset, owner.size_bytes) in chosen
+            is_chosen = isinstance(owner, Symbol) and (
+                not self._is_filtered or (owner.offset, owner.size_bytes) in chosen
+            )
             total = totals.setdefault(origin if is_chosen or not self._is_filtered else _NOT_SELECTED, [0, 0, 0])
             total[0] += end - start
             total[1] += end - start if is_chosen else 0
@@ -226,38 +230,47 @@ class Origins:
                 yield Piece(start, end, ByteOrigin(*commons[owner.name]))
 
     def _cut_by_symbols(self, one: SectionContents) -> Partition[ByteOrigin]:
-        pieces = []
-        for start, end, owner in one.ranges.pieces:
+        pieces: list[Piece[ByteOrigin]] = []
+        # Most variables came from the same place as those before them: they share a piece.
+        begin, last_end = 0, 0
+        found: tuple[str | None, str] = (None, "")
+        last = found
+        for _, end, owner in one.ranges.pieces:
             if isinstance(owner, Residue):
-                origin = ByteOrigin(cause=owner.cause)
+                found = (None, owner.cause)
             elif (unit := self._unit(one, owner)) is not None:
-                origin = ByteOrigin(unit=unit)
+                found = (unit, "")
             else:
-                origin = ByteOrigin(cause=Lack.UNTOLD if owner.binding == abi.STB_LOCAL else Lack.GLOBAL)
-            pieces.append(Piece(start, end, origin))
+                found = (None, Lack.UNTOLD if owner.binding == abi.STB_LOCAL else Lack.GLOBAL)
+            if found != last:
+                if last_end > begin:
+                    pieces.append(Piece(begin, last_end, ByteOrigin(unit=last[0], cause=last[1])))
+                begin, last = last_end, found
+            last_end = end
+        if last_end > begin:
+            pieces.append(Piece(begin, last_end, ByteOrigin(unit=last[0], cause=last[1])))
         return Partition(0, one.size_bytes, tuple(pieces))
 
     def _unit(self, one: SectionContents, variable: Symbol) -> str | None:
         if self._path_of is not None and (path := self._path_of(one, variable)) is not None:
             return path
-        only, units = self._units
-        if only is not None or variable.name in _OF_LINKER:
+        only, units, places = self._units
+        if only is not None or variable.name in _OF_LINKER or not units:
             return only
-        return units.get((one.section.index, variable.offset))
+        known = places.get(one.section.index, ())
+        at = bisect_left(known, variable.offset << 24)
+        return units[known[at] & 0xFFFFFF] if at < len(known) and known[at] >> 24 == variable.offset else None
 
     @cached_property
-    def _units(self) -> tuple[str | None, dict[tuple[int, int], str]]:
-        """The source file of an object, None where there are several; and the source files by section and offset."""
+    def _units(self) -> tuple[str | None, tuple[str, ...], Mapping[int, Sequence[int]]]:
+        """The source file of an object, None where there are several; and what `local_units` returns."""
         try:
-            found = read_statics(self._image)
+            units, places = local_units(self._image)
         except InputError:
-            # Names of constants are damaged, which are not needed here.
-            return None, {}
-        only = found.units[0] if len(found.units) == 1 and self._image.is_relocatable else None
-        placed = {
-            (one.section_index, one.offset): found.units[one.unit] for one in found.statics if one.unit is not None
-        }
-        return only, placed
+            # A name is damaged.
+            return None, (), {}
+        only = units[0] if len(units) == 1 and self._image.is_relocatable else None
+        return only, units, places
 
 
 def _claim(placed: PlacedSection, base_vaddr: int) -> Piece[ByteOrigin]:

@@ -5,7 +5,8 @@ Copies that have one name stay apart, and constants are included, unlike in `foo
 Source: System V ABI, chapter 4 (Symbol Table): local symbols follow the STT_FILE symbol of their source file.
 """
 
-from bisect import bisect_right
+from array import array
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Final, NamedTuple
@@ -17,7 +18,7 @@ from footprint.elf.image import Image, Section
 from footprint.elf.names import normalised
 from footprint.elf.symbols import SectionBase, Symbol, SymbolEntry, SymbolTable, read_symbol_table, section_bases
 
-__all__ = ("NO_INITIALISERS", "Initialisers", "Statics", "read_statics")
+__all__ = ("NO_INITIALISERS", "Initialisers", "Statics", "local_units", "read_statics")
 
 # What the compiler writes instead of a source file after link-time optimisation (GCC, LLVM): several files are merged.
 _MERGED_FILES: Final = frozenset({"", "<artificial>", "ld-temp.o"})
@@ -175,6 +176,32 @@ class Statics:
                 has_unit = info >> 4 == abi.STB_LOCAL and index < local_count
                 found.append((entry, base, unit if has_unit else None))
         return tuple(table.symbols(found)), tuple(units)
+
+
+def local_units(image: Image) -> tuple[tuple[str, ...], dict[int, "array[int]"]]:
+    """Return the source files that a symbol table names, and by section the offsets of local variables with theirs.
+
+    An offset and the number of the source file are one integer, `offset << 24 | unit`: a table may have a million.
+    """
+    table, units, unit = read_symbol_table(image), list[str](), -1
+    if not table.of_types({abi.STT_FILE}) or table.section is None:
+        return (), {}
+    bases = section_bases(image, [(one.index, one) for one in image.sections if one.is_in_memory and one.size_bytes])
+    found: dict[int, array[int]] = {base.section_index: array("Q") for base in bases.values()}
+    indexes = table.of_types({abi.STT_OBJECT, abi.STT_TLS, abi.STT_FILE})
+    del indexes[bisect_left(indexes, table.section.info) :]
+    for index, (st_name, info, _, st_shndx, value, size_bytes) in zip(indexes, table.entries(indexes), strict=True):
+        if info & 15 == abi.STT_FILE:
+            name = table.names.at(st_name)
+            unit = -1 if name in _MERGED_FILES else len(units)
+            units += [name] if unit >= 0 else []
+        elif unit >= 0 and size_bytes and info >> 4 == abi.STB_LOCAL:
+            base = bases.get(table.section_index(index, st_shndx))
+            start = 0 if base is None else base.tls_vaddr if info & 15 == abi.STT_TLS else base.vaddr
+            if base is not None and 0 <= value - start < 1 << 40 and unit < 1 << 24:
+                found[base.section_index].append(value - start << 24 | unit)
+    del indexes
+    return tuple(units), {section: array("Q", sorted(places)) for section, places in found.items()}
 
 
 def read_statics(image: Image, debug: DebugImage | None = None) -> Statics:

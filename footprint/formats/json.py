@@ -1,12 +1,13 @@
 """The members that every JSON answer has, and how an answer is written."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
-__all__ = ("SCHEMA_PATH", "Envelope", "Json", "Tool", "write")
+__all__ = ("SCHEMA_PATH", "Envelope", "Json", "LargeTable", "Tool", "in_memory", "pieces", "write")
 
 SCHEMA_PATH: Final = Path(__file__).with_name("footprint-1.schema.json")
 
@@ -42,17 +43,54 @@ class Envelope:
     host: Mapping[str, str]
 
 
-def write(members: Json, _about: object = None) -> str:
+class LargeTable(NamedTuple):
+    """A table of an answer whose rows are made when they are written, since it may have a million.
+
+    Attributes:
+        rows: Returns the rows, as lists of plain JSON data.
+        texts: Returns the same rows as JSON texts.
+    """
+
+    rows: Callable[[], Iterable[list[Json]]]
+    texts: Callable[[], Iterable[Iterable[str]]]
+
+
+def in_memory(members: Json) -> Json:
+    """Return the members with each large table as a list, for a format that needs all rows at once."""
+    return {
+        key: list(chain.from_iterable(value.rows())) if isinstance(value, LargeTable) else value
+        for key, value in members.items()
+    }
+
+
+def write(members: Json, about: object = None) -> str:
     """Write an answer with each row of a table on its own line.
 
     A table of 30,000 rows is written quickly this way, and people can read it.
     """
+    return "".join(pieces(members, about))
+
+
+def pieces(members: Json, _about: object = None) -> Iterator[str]:
+    """Write the same answer in pieces: a large one is never whole in memory."""
     encode = json.JSONEncoder(separators=(", ", ": ")).encode
-    texts = []
+    before = "{"
     for key, value in members.items():
-        if isinstance(value, list) and value and isinstance(value[0], dict):
-            text = "[\n  " + ",\n  ".join(map(encode, value)) + "\n]"
+        yield f"{before}{encode(key)}: "
+        before = ",\n"
+        if isinstance(value, LargeTable):
+            yield from _rows(value.texts())
+        elif isinstance(value, list) and value and isinstance(value[0], dict):
+            yield from _rows([map(encode, value)])
         else:
-            text = encode(value)
-        texts.append(f"{encode(key)}: {text}")
-    return "{" + ",\n".join(texts) + "}\n"
+            yield encode(value)
+    yield "}\n"
+
+
+def _rows(parts: Iterable[Iterable[str]]) -> Iterator[str]:
+    before = "[\n  "
+    for part in parts:
+        if text := ",\n  ".join(part):
+            yield before + text
+            before = ",\n  "
+    yield "[]" if before.startswith("[") else "\n]"

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from footprint.errors import UsageError
-from footprint.formats.json import SCHEMA_PATH, Json
+from footprint.formats.json import SCHEMA_PATH, Json, in_memory
 
 __all__ = ("Cell", "Rows", "rows_of", "table_names")
 
@@ -38,6 +38,7 @@ def rows_of(members: Json, name: str) -> Rows:
     Raises:
         UsageError: The answer has no table of that name.
     """
+    members = in_memory(members)
     names = table_names(members)
     if name not in names:
         raise UsageError(f"there is no table {name!r} in this answer: it has {', '.join(names)}")

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from footprint.formats.document import Document, Facts, Heading, Paragraph, Verdict
 from footprint.formats.escape import well_formed
-from footprint.formats.json import Json
+from footprint.formats.json import Json, in_memory
 from footprint.formats.sections.notes import NOTES
 from footprint.html.columns import MOST_EXACT, inexact_count, payload
 from footprint.html.shell import html_file
@@ -27,7 +27,13 @@ def page(title: str, members: Json, document: Document) -> str:
     """
     title = " ".join(title.split())
     verdicts = [{"text": one.text, "is_failure": one.is_failure} for one in document if isinstance(one, Verdict)]
-    answers = {"kind": "answer", "name": title, "answer": members, "verdicts": verdicts, "parts": _parts(document)}
+    answers = {
+        "kind": "answer",
+        "name": title,
+        "answer": in_memory(members),
+        "verdicts": verdicts,
+        "parts": _parts(document),
+    }
     return report(title, answers, document)
 
 

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
@@ -89,7 +89,7 @@ class _Writer(NamedTuple):
 
 _WRITERS: Final = {
     Format.TEXT: _Writer("document", "formats.text", "plain"),
-    Format.JSON: _Writer("members", "formats.json", "write"),
+    Format.JSON: _Writer("members", "formats.json", "pieces"),
     Format.MARKDOWN: _Writer("document", "formats.markdown", "markdown"),
     Format.CSV: _Writer("members", "formats.csv", "csv"),
     Format.TSV: _Writer("members", "formats.csv", "tsv"),
@@ -260,13 +260,14 @@ def _has_colour(color: Color, environment: Mapping[str, str], *, is_terminal: bo
     return is_terminal and environment.get("TERM") != "dumb"
 
 
-def emit(answer: str | bytes, output: str) -> None:
+def emit(answer: str | bytes | Iterable[str], output: str) -> None:
     """Write an answer to standard output (`-`), or to a file that is there whole or not at all; text as UTF-8.
 
     Raises:
         AccessError: Where it cannot be written.
     """
-    data = answer if isinstance(answer, bytes) else answer.encode("utf-8", "backslashreplace")
+    parts = [answer] if isinstance(answer, str | bytes) else answer
+    data = (one if isinstance(one, bytes) else one.encode("utf-8", "backslashreplace") for one in parts)
     if output == "-":
         _write_out(data)
     else:
@@ -279,11 +280,11 @@ def _emit_text(text: str, output: str) -> None:
     emit(text.encode(encoding, "backslashreplace"), output)
 
 
-def _write_out(data: bytes) -> None:
+def _write_out(data: Iterable[bytes]) -> None:
     if sys.stdout is None:
         raise AccessError("standard output", "it is closed")
     try:
-        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.writelines(data)
         sys.stdout.buffer.flush()
     except BrokenPipeError:
         raise

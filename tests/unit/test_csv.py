@@ -11,7 +11,7 @@ from footprint.errors import UsageError
 from footprint.formats.audit_json import audit_members
 from footprint.formats.csv import csv, tsv
 from footprint.formats.document import About
-from footprint.formats.json import Json
+from footprint.formats.json import Json, in_memory
 from footprint.formats.tables import table_names
 from tests.hostile import HOSTILE
 
@@ -76,7 +76,7 @@ def test_a_table_that_is_not_there_is_an_error_that_names_those_that_are() -> No
 
 def test_every_table_of_an_answer_can_be_read_back() -> None:
     members = audit_members(footprint.audit("sample_binaries/condor_shadow/base", count=10), "1")
-    for name in table_names(members):
+    for name in table_names(in_memory(members)):
         header, *rows = read(csv(members, about(name)))
         assert all(len(row) == len(header) for row in rows)
         lines = tsv(members, about(name)).removesuffix("\n").split("\n")

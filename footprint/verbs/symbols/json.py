@@ -2,15 +2,17 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
+from heapq import merge
+from itertools import islice
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from footprint.elf import SectionContents, Symbol, shown_name
 from footprint.elf.contents import ResidueCause, SectionKind
 from footprint.elf.origins import Origins
 from footprint.errors import Note
-from footprint.formats.codec import encode
-from footprint.formats.json import Envelope, Json, Tool
+from footprint.formats.codec import encode, shape_of
+from footprint.formats.json import Envelope, Json, LargeTable, Tool
 from footprint.members import ABSENT, Absent, Address
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ("SymbolsJson", "symbols_members")
 
+_ROWS_AT_ONCE: Final = 1 << 12
 _BINDINGS: Final = {0: "local", 1: "global", 2: "weak", 10: "unique"}
 
 
@@ -164,19 +167,24 @@ def symbols_members(
 ) -> Json:
     """Return the members of the answer; `sources` tells where variables are declared, where that was asked for."""
     maps = [known.linker_map.file for known in files if known.linker_map]
-    symbols = [row for known, declared in zip_longest(files, sources or ()) for row in _symbols(known, declared)]
     origins = [row for known in files for row in _origins(known, groups)]
-    return encode(
+    members = encode(
         SymbolsJson(
             tool=Tool("footprint", version),
             host={},
             target=SymbolsTarget(tuple([known.contents.file for known in files]), maps[0] if maps else None),
             sections=tuple([row for known in files for row in _sections(known)]),
             origins=tuple(sorted(origins, key=lambda row: (row.file, row.section, -row.size_bytes))),
-            symbols=tuple(sorted(symbols, key=lambda row: (-row.size_bytes, row.symbol, row.file))),
+            symbols=(),
             notes=tuple(notes),
         )
     )
+    shape = shape_of(SymbolRow)
+    members["symbols"] = LargeTable(
+        lambda: (list(shape.write(rows)) for rows in _symbols(files, sources)),
+        lambda: (shape.texts(rows) for rows in _symbols(files, sources)),
+    )
+    return members
 
 
 def _sections(known: Origins) -> Iterator[SectionRow]:
@@ -213,25 +221,41 @@ def _origins(known: Origins, groups: "SourceGroups | None") -> Iterator[OriginRo
             )
 
 
-def _symbols(known: Origins, declared: "DeclaredVariables | None") -> Iterator[SymbolRow]:
-    for cut, one in zip(known.sections, known.contents.sections, strict=True):
-        for variable in one.variables:
-            origin = known.of(cut, variable)
-            yield SymbolRow(
-                known.contents.file,
-                one.section.name,
-                one.kind,
-                variable.name,
-                shown_name(variable.name),
-                variable.aliases,
-                variable.offset,
-                variable.size_bytes,
-                _BINDINGS.get(variable.binding, str(variable.binding)),
-                origin.object,
-                origin.member,
-                origin.unit,
-                *(() if declared is None else _declaration(declared, one, variable)),
-            )
+def _symbols(files: Sequence[Origins], sources: "Sequence[DeclaredVariables] | None") -> Iterator[list[SymbolRow]]:
+    """Yield the rows of the variables, the largest first, some at a time: there may be a million."""
+    of_sections = [
+        _rows_of(known, place, None if sources is None else sources[number])
+        for number, known in enumerate(files)
+        for place in range(len(known.contents.sections))
+    ]
+    merged = merge(*of_sections, key=lambda row: (-row.size_bytes, row.symbol, row.file))
+    while rows := list(islice(merged, _ROWS_AT_ONCE)):
+        yield rows
+
+
+def _rows_of(known: Origins, place: int, declared: "DeclaredVariables | None") -> Iterator[SymbolRow]:
+    one, cut, file = known.contents.sections[place], known.sections[place], known.contents.file
+    # The last key first: these sorts need no memory for keys.
+    variables = sorted(one.variables, key=attrgetter("name"))
+    variables.sort(key=attrgetter("size_bytes"), reverse=True)
+    for variable in variables:
+        origin = known.of(cut, variable)
+        binding = variable.binding
+        yield SymbolRow(
+            file,
+            one.section.name,
+            one.kind,
+            variable.name,
+            shown_name(variable.name),
+            variable.aliases,
+            variable.offset,
+            variable.size_bytes,
+            _BINDINGS.get(binding) or str(binding),
+            origin.object,
+            origin.member,
+            origin.unit,
+            *(() if declared is None else _declaration(declared, one, variable)),
+        )
 
 
 def _declaration(

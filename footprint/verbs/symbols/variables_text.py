@@ -41,27 +41,30 @@ def variables_table(found: FileSymbols, order: str, top: int, *, is_whole: bool)
         top: How many rows the table has; 0 for all.
         is_whole: Whether to show linker names, whole paths and whole types.
     """
-    placed = [
+    placed = (
         _Placed(number, place, section, variable)
         for number, contents in enumerate(found.files)
         for place, section in enumerate(contents.sections)
         for variable in section.variables
-    ]
-    if not placed:
+    )
+    sections = [section for contents in found.files for section in contents.sections]
+    count = sum(len(section.variables) for section in sections)
+    if not count:
         return []
     # Only those that are shown need an order: a program has thousands.
-    shown = nsmallest(min(top or len(placed), len(placed)), placed, key=_ORDERS[order])
+    shown = nsmallest(min(top or count, count), placed, key=_ORDERS[order])
     has_objects = any(one.linker_map for one in found.origins)
     headings = ["bytes", "section"]
     headings += ["object"] if has_objects else []
     headings += ["declared"] if found.sources is not None else []
     headings.append("variable")
-    rest_bytes = sum(one.variable.size_bytes for one in placed) - sum(one.variable.size_bytes for one in shown)
+    whole_bytes = sum(variable.size_bytes for section in sections for variable in section.variables)
+    rest_bytes = whole_bytes - sum(one.variable.size_bytes for one in shown)
     table = Table(
         tuple(headings),
         tuple(_cells(one, found, has_objects=has_objects, is_whole=is_whole) for one in shown),
         frozenset(range(1, len(headings) - 1)),
-        rest_rows(len(placed) - len(shown), len(headings), f"{rest_bytes:,}"),
+        rest_rows(count - len(shown), len(headings), f"{rest_bytes:,}"),
         Fold.NEVER if is_whole else Fold.NAMES,
     )
     return [Heading("Variables"), table]
