@@ -282,12 +282,18 @@ class DependencyGraph:
 
     def used_count(self, provider: int) -> int:
         """Count the symbols of an object that others use, each once."""
-        places: set[str] = set()
+        return len(self._used_names.get(provider, ()))
+
+    @cached_property
+    def _used_names(self) -> dict[int, set[str]]:
+        """By object, the names of it that others use."""
+        found: dict[int, set[str]] = {}
         for user, answers in enumerate(self.bindings.providers):
-            if user != provider and provider in answers:
-                references = self.bindings.symbols[user].references
-                places.update([references[place].name for place in answers[provider]])
-        return len(places)
+            references = self.bindings.symbols[user].references
+            for provider, places in answers.items():
+                if user != provider:
+                    found.setdefault(provider, set()).update([references[place].name for place in places])
+        return found
 
     def name(self, number: int) -> str:
         """Return the soname of an object, or the last part of its path where it has none."""

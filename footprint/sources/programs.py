@@ -191,10 +191,13 @@ class Programs:
     def _owners(self, snapshot: Snapshot, folder: str) -> dict[Library, str]:
         """Return the files that a process has mapped, by the name that its mappings have."""
         owners: dict[Library, str] = {}
+        known: set[str] = set()
         for mapping in reversed(snapshot.memory.mappings):
-            if mapping.inode and mapping.name.startswith("/") and mapping.name not in owners.values():
+            if mapping.inode and mapping.name.startswith("/") and mapping.name not in known:
                 file = self._system.file(path_below(mapping.name.removesuffix(DELETED), folder))
                 if isinstance(file, Library):
+                    known.discard(owners.get(file, ""))
+                    known.add(mapping.name)
                     owners[file] = mapping.name
         return owners
 
