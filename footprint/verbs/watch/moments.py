@@ -10,11 +10,13 @@ from footprint.model.row import MemoryKind
 
 __all__ = ("AuditBudget", "AuditMoment", "RiseStep", "held_bytes_of", "owners_of")
 
-# All but the audits at the start, at the end and on request take at most this part of a processor, and what is free.
-_SHARE: Final = 0.0025
-_FREE_SECONDS: Final = 1.0
+# All but the audits at the start, at the end and on request take at most this part of a processor, and what is free:
+# for looks at what each owner holds, and for all of them.
+_SHARE: Final = 0.002
+_FREE_LOOK_SECONDS: Final = 0.3
+_FREE_SECONDS: Final = 2.0
 # While there is free time, looks take at most this part of a processor.
-_FREE_PART: Final = 0.05
+_FREE_PART: Final = 0.02
 # A peak or a jump matters from this size on.
 _STEP_BYTES: Final = 1 << 20
 _STEP_SHARE: Final = 0.1
@@ -52,16 +54,19 @@ class AuditBudget:
         self._last_cost_seconds = whole_seconds
         if not is_asked:
             self._spent_seconds += cost_seconds
-        part = _FREE_PART if self._spent_seconds < _FREE_SECONDS else _SHARE
+        part = _FREE_PART if self._spent_seconds < _FREE_LOOK_SECONDS else _SHARE
         self._next_look = now + max(self._every_seconds, whole_seconds / part)
 
     def allows(self, now: float) -> bool:
-        """Return whether one more is allowed."""
-        return self._spent_seconds + self._last_cost_seconds <= _FREE_SECONDS + _SHARE * now
+        """Return whether one more is allowed at a moment that matters."""
+        return self._has_left(_FREE_SECONDS, now)
+
+    def _has_left(self, free_seconds: float, now: float) -> bool:
+        return self._spent_seconds + self._last_cost_seconds <= free_seconds + _SHARE * now
 
     def is_look_due(self, now: float) -> bool:
         """Return whether it is time to see what each owner holds."""
-        return now >= self._next_look and self.allows(now)
+        return now >= self._next_look and self._has_left(_FREE_LOOK_SECONDS, now)
 
 
 class RiseStep(NamedTuple):
