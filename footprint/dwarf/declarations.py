@@ -8,7 +8,7 @@ offset into .debug_str or as a text: the names of such variables are searched fo
 """
 
 import posixpath
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import suppress
 from operator import itemgetter
 from typing import Final, NamedTuple
@@ -55,7 +55,7 @@ def read_declarations(
     alternate: Image | None = None,
     split: Callable[[str], Image | None] = lambda _: None,
     package: Image | None = None,
-    with_functions: bool = False,
+    with_functions: bool | Container[VariablePlace] = False,
 ) -> Declarations:
     """Find the declarations of variables by searching for their addresses.
 
@@ -65,7 +65,8 @@ def read_declarations(
         alternate: The file that `.gnu_debugaltlink` names (dwz).
         split: Returns the file of a split unit (`.dwo`) by its path, or None.
         package: A file of split units of many sources (`.dwp`), which is searched before those.
-        with_functions: Whether to find the function of each variable, which needs a walk through its unit.
+        with_functions: Whether to find the function of each variable, or of those at some places: it needs a walk
+            through their unit.
 
     Raises:
         InputError: Where a section of debug information lies outside of the file, or cannot be decompressed.
@@ -82,7 +83,12 @@ class _Reader:
     """One search through a file and the files that it refers to."""
 
     def __init__(
-        self, image: Image, wanted: Wanted, split: Callable[[str], Image | None], *, with_functions: bool
+        self,
+        image: Image,
+        wanted: Wanted,
+        split: Callable[[str], Image | None],
+        *,
+        with_functions: bool | Container[VariablePlace],
     ) -> None:
         self._image = image
         self._wanted = wanted
@@ -144,9 +150,11 @@ class _Reader:
 
     def _declare(self, unit: Unit, new: Iterable[ProvedEntry[VariablePlace]]) -> None:
         functions: dict[int, str] = {}
-        if self._with_functions:
+        walked = self._with_functions
+        if walked:
             new = list(new)
-            functions = dict(self._functions(unit, new))
+            inner = [one for one in new if isinstance(walked, bool) or one.what in walked]
+            functions = dict(self._functions(unit, inner)) if inner else {}
         for found in new:
             try:
                 declaration = self._describer.declaration(found.entry)

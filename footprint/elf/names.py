@@ -17,8 +17,10 @@ __all__ = (
     "Language",
     "SplitName",
     "foreign_names",
+    "function_of_static",
     "lacks_function",
     "learn_names",
+    "may_be_in_function",
     "normalised",
     "shown_name",
     "source_name",
@@ -101,6 +103,33 @@ def source_name(name: str) -> str:
         if depth <= 0 and part not in {">", ")"}:
             kept.append(part)
     return "".join(kept).rpartition("::")[2]
+
+
+# The end of the name of a static in a function: its length and itself, with tags and a number of its own.
+_STATIC_OF_FUNCTION: Final = re.compile(r"E(?=([1-9]\d{0,3})([A-Za-z_]))", re.ASCII)
+_BEHIND_STATIC: Final = re.compile(r"(?:B\d+\w+?)*(?:_\d|__\d+_)?", re.ASCII)
+_PLAIN_FUNCTION: Final = re.compile(r"\d+([A-Za-z_]\w*)", re.ASCII)
+
+
+def function_of_static(name: str) -> str | None:
+    """Return the linker name of the function that a static of C++ belongs to, by its own; None for other names."""
+    name = normalised(name)
+    if not name.startswith("_ZZ"):
+        return None
+    for found in _STATIC_OF_FUNCTION.finditer(name):
+        end = found.end() + len(found[1]) + int(found[1])
+        if end <= len(name) and _BEHIND_STATIC.fullmatch(name, end):
+            inner = name[3 : found.start()]
+            plain = _PLAIN_FUNCTION.fullmatch(inner)
+            # `main` and functions of C have no parameters in their names.
+            is_plain = plain is not None and inner == f"{len(plain[1])}{plain[1]}"
+            return plain[1] if plain is not None and is_plain else f"_Z{inner}"
+    return None
+
+
+def may_be_in_function(name: str) -> bool:
+    """Return whether a variable may be a static of a function that only debug information names: `x.0`, `f.x` in C."""
+    return "." in name and not name.startswith("_Z")
 
 
 def lacks_function(name: str, function: str) -> bool:

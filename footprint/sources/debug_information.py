@@ -1,6 +1,6 @@
 """The debug information of files: in themselves or their debug files, with what dwz and -gsplit-dwarf put elsewhere."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from footprint.dwarf import (
@@ -21,6 +21,7 @@ from footprint.dwarf.declared_variables import (
 from footprint.dwarf.places import VariablePlaces
 from footprint.elf import Contents, Image, read_contents
 from footprint.elf.debugfiles import DebugImage, matched_sections
+from footprint.elf.names import function_of_static, may_be_in_function
 from footprint.errors import FootprintError, Note
 from footprint.sources.debug_files import DebugFiles
 from footprint.units import format_bytes
@@ -72,8 +73,13 @@ class DebugInformation:
             detail = "it has no .debug_info, and no debug file with one: it was compiled without -g, or stripped"
             self.notes.append(Note("debug-info-absent", self._of.file, detail))
 
-    def declarations(self, places: Iterable[VariablePlace]) -> dict[VariablePlace, tuple[Declaration, ...]]:
-        """Return the declarations of the variables at some places; if they cannot be read, add a note."""
+    def declarations(
+        self, places: Iterable[VariablePlace], names: Mapping[VariablePlace, str] | None = None
+    ) -> dict[VariablePlace, tuple[Declaration, ...]]:
+        """Return the declarations of the variables at some places; if they cannot be read, add a note.
+
+        `names` has the linker names that are known: those of C++ contain the function of a static.
+        """
         image, wanted = self.image, list(places)
         if image is None or not wanted:
             return {}
@@ -87,12 +93,18 @@ class DebugInformation:
                 alternate=alternate,
                 split=self._split,
                 package=package,
-                with_functions=True,
+                with_functions=True if names is None else {one for one in wanted if _is_walked(names.get(one))},
             )
         except FootprintError as error:
             self.notes.append(Note("debug-info-damaged", self._of.file, f"{error}: no lines are shown"))
             return {}
         self.notes += found.notes
+        for place, name in (names or {}).items():
+            function = function_of_static(name) if name.startswith("_ZZ") else None
+            if function is not None and place in found.by_place:
+                found.by_place[place] = tuple(
+                    [one if one.function else one._replace(function=function) for one in found.by_place[place]]
+                )
         return found.by_place
 
     def declarations_by_name(self, names: Iterable[str]) -> tuple[dict[str, tuple[Declaration, ...]], tuple[str, ...]]:
@@ -128,7 +140,8 @@ class DebugInformation:
             return Sourced(contents, NOTHING_DECLARED, self.notes)
         places = VariablePlaces(self._of)
         nameless, too_many = unnamed_places(places, contents, self.within)
-        found = self.declarations(variable_places(places, contents, self.within) | nameless)
+        names = {places.of(variable): variable.name for section in contents.sections for variable in section.variables}
+        found = self.declarations(variable_places(places, contents, self.within) | nameless, names)
         if too_many:
             detail = f"it was not searched for the {format_bytes(too_many)} without a symbol: they are too many"
             self.notes.append(Note("debug-info-unsearched", self._of.file, detail))
@@ -147,3 +160,8 @@ class DebugInformation:
         found, odd = self._files.split_of(self.image or self._of, path, *self._paths)
         self.notes += odd
         return found
+
+
+def _is_walked(name: str | None) -> bool:
+    """Return whether only a walk through its unit finds the function of a variable, where it has one."""
+    return name is None or may_be_in_function(name)

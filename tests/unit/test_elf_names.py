@@ -13,7 +13,7 @@ import pytest
 
 from footprint.elf import shown_name
 from footprint.elf.expansion import is_tame
-from footprint.elf.names import Language, foreign_names, learn_names, normalised, split_suffixes
+from footprint.elf.names import Language, foreign_names, function_of_static, learn_names, normalised, split_suffixes
 
 ROOT = Path(__file__).resolve().parents[2]
 CHILD_MEMORY_BYTES = 256 << 20
@@ -359,3 +359,24 @@ def test_a_name_nested_as_deeply_as_its_length_allows_ends_no_process(part: str)
 )
 def test_the_time_to_look_at_a_name_does_not_grow_with_the_square_of_its_length(name: str) -> None:
     assert seconds_to_show(name) < 0.02
+
+
+@pytest.mark.parametrize(
+    ("name", "function"),
+    [
+        ("_ZZ1fvE1x", "_Z1fv"),
+        ("_ZZL1fvE1x", "_ZL1fv"),
+        ("_ZZ4mainE5table", "main"),
+        ("_ZZ4mainE5table_0", "main"),
+        ("_ZZN4ShopILi0EE3useEiE5calls", "_ZN4ShopILi0EE3useEi"),
+        ("_ZZN5aria26base646decodeIPKcEESsT_S2_E11INDEX_TABLE", "_ZN5aria26base646decodeIPKcEESsT_S2_"),
+        ("_ZZZ4mainENKUlvE_clEvE1x", "_ZZ4mainENKUlvE_clEv"),
+        ("_ZZ1fvE4nameB5cxx11", "_Z1fv"),
+        ("_ZZ1fvE1x.lto_priv.0", "_Z1fv"),
+        ("_ZL5table", None),
+        ("table.0", None),
+        ("_ZZ", None),
+    ],
+)
+def test_the_name_of_a_static_of_cxx_contains_its_function(name: str, function: str | None) -> None:
+    assert function_of_static(name) == function

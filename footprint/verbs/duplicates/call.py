@@ -284,7 +284,8 @@ def _declared(statics: Statics, zeros: Sequence[Symbol], parts: Sequence[_Part],
     units: dict[_Place, tuple[int, int]] = {}
     for number, part in enumerate(parts):
         within = {key: place for key, one in wanted.items() if (place := part.place_of(one)) is not None}
-        found = part.information.declarations(within.values())
+        names = {place: wanted[key].name for key, place in within.items()}
+        found = part.information.declarations(within.values(), names)
         for key, place in within.items():
             said = declaration_of(wanted[key].name, found.get(place, ()))
             if said is not None and said.defined_in is not None:
