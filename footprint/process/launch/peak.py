@@ -92,8 +92,9 @@ class PeakWatch:
         return self.now_bytes >= (peak_bytes if self._is_rising else peak_bytes * _NEAR)
 
     def let_go(self) -> None:
-        """Hold them no longer."""
+        """Hold them no longer; from now on looks find the peak."""
         if self._hold_bytes is not None and self._group is not None:
+            self._hold_bytes = None
             with suppress(OSError):
                 self._group.hold_at(None)
 

@@ -4,6 +4,7 @@ import math
 import os
 import select
 import signal
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -250,9 +251,11 @@ class LaunchedProgram:
         while not self.is_at_exit and not is_due:
             self._turn(self._pause_seconds if self._watch is None else self._watch.seconds_to_look)
             self._fail_if_gone()
-            # Before that it is a copy of us.
             if self._watch is not None and self._started_at is not None:
                 self._watch.look()
+            # Before its start it is a copy of us, which may itself hold more than a small program does.
+            elif self._watch is not None and self._watch.has_reached(sys.maxsize):
+                self._watch.let_go()
             is_due = self._is_due()
         if self._watch is not None and is_due:
             self._hold_largest(self._watch)
