@@ -300,7 +300,7 @@ def test_stripped_files_say_that_they_are(case: Case, program: str) -> None:
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="no compiler is installed")
 @pytest.mark.parametrize("options", ["-g -O2", "-O2", "-g -O0"])
 def test_tables_of_labels_that_one_header_makes_in_three_functions_are_no_copies(options: str, tmp_path: Path) -> None:
-    """Python includes `sre_lib.h` three times in `_sre.c`: each function has a table `sre_targets` of its own labels."""
+    """Python includes `sre_lib.h` three times in one source file: each function has a table of its own labels."""
     (tmp_path / "lib.h").write_text(
         "static int NAME(const unsigned char *code) {\n"
         "    static const void *const targets[] = {&&end, &&add, &&twice, &&end};\n"

@@ -1,0 +1,111 @@
+"""Which functions and tables of one file do the same: byte by byte, with what they refer to in turn."""
+
+from itertools import pairwise
+
+import pytest
+
+from footprint.elf import read_image
+from footprint.elf.initial import Initials
+from footprint.elf.sameness import Sameness
+from footprint.elf.statics import read_statics
+from tests.elfwriter import (
+    EM_AARCH64,
+    EM_X86_64,
+    ET_DYN,
+    RO,
+    RW,
+    RX,
+    STB_LOCAL,
+    STT_FUNC,
+    At,
+    ElfFile,
+    Section,
+    Sym,
+    write,
+)
+
+TEXT, RODATA, DATA = 0x1000, 0x2000, 0x3000
+RETURN = b"\xc3"
+
+
+def call(at: int, target: int) -> bytes:
+    """Return `call target` at an offset of the code: its displacement counts from the next instruction."""
+    return b"\xe8" + (target - at - 5).to_bytes(4, "little", signed=True)
+
+
+def load(at: int, vaddr: int) -> bytes:
+    """Return `mov vaddr(%rip), %eax` at an offset of the code."""
+    return b"\x8b\x05" + (vaddr - TEXT - at - 6).to_bytes(4, "little", signed=True)
+
+
+def compare(*functions: bytes, rodata: bytes = bytes(64), machine: int = EM_X86_64) -> list[bool]:
+    """Return whether each function does the same as the one before; each begins at a multiple of 16."""
+    text = b"".join(code.ljust(16, b"\x90") for code in functions)
+    symbols = [
+        Sym(f"f{n}", At(".text", 16 * n), len(code), STT_FUNC, STB_LOCAL) for n, code in enumerate(functions)
+    ] + [Sym(f"table{n}", At(".rodata", 16 * n), 16, 1, STB_LOCAL) for n in range(2)]
+    sections = [
+        Section(".text", flags=RX, data=text, addr=TEXT),
+        Section(".rodata", flags=RO, data=rodata, addr=RODATA),
+        Section(".data", flags=RW, data=bytes(64), addr=DATA),
+    ]
+    file = ElfFile(sections=sections, symbols=symbols, type=ET_DYN, machine=machine)
+    statics = read_statics(read_image(write(file), "program"))
+    sameness = Sameness(statics, Initials(statics))
+    places = [TEXT + 16 * n for n in range(len(functions))]
+    return [sameness.of_functions(one, other) for one, other in pairwise(places)]
+
+
+ADD_ONE, ADD_TWO = b"\x83\xc0\x01" + RETURN, b"\x83\xc0\x02" + RETURN
+
+
+def test_the_same_code_is_the_same_and_other_code_is_not() -> None:
+    assert compare(ADD_ONE, ADD_ONE, ADD_TWO, RETURN) == [True, False, False]
+
+
+def test_calls_of_functions_that_do_the_same_are_the_same() -> None:
+    callers = [call(0, 32) + RETURN, call(16, 48) + RETURN]
+    # The displacements are equal, and what they lead to need not be.
+    assert callers[0] == callers[1]
+    assert compare(*callers, ADD_ONE, ADD_ONE)[0]
+    assert not compare(*callers, ADD_ONE, ADD_TWO)[0]
+    # A function that both call.
+    assert compare(call(0, 32) + RETURN, call(16, 32) + RETURN, ADD_ONE)[0]
+
+
+def test_functions_that_call_each_other_come_to_an_end() -> None:
+    assert compare(call(0, 16) + RETURN, call(16, 0) + RETURN) == [True]
+
+
+@pytest.mark.parametrize(
+    ("rodata", "is_same"),
+    [(bytes(range(16)) * 2, True), (bytes(range(16)) + bytes(16), False)],
+)
+def test_functions_that_read_tables_are_the_same_where_the_tables_are(rodata: bytes, *, is_same: bool) -> None:
+    readers = [load(0, RODATA) + RETURN, load(16, RODATA + 16) + RETURN]
+    assert compare(*readers, rodata=rodata) == [is_same]
+
+
+def test_functions_with_state_of_their_own_are_not_the_same() -> None:
+    assert compare(load(0, DATA) + RETURN, load(16, DATA + 16) + RETURN) == [False]
+    assert compare(load(0, DATA) + RETURN, load(16, DATA) + RETURN) == [True]
+
+
+@pytest.mark.parametrize(
+    ("texts", "is_same"),
+    [
+        (b"red\0red\0", True),
+        (b"red\0rod\0", False),
+        # Wide characters: `a` and zeros may go on.
+        (b"a\0b\0a\0c\0", False),
+    ],
+)
+def test_texts_without_a_symbol_are_compared_to_their_end(texts: bytes, *, is_same: bool) -> None:
+    rodata = bytes(32) + texts.ljust(32, b"\1")
+    half = len(texts) // 2
+    readers = [load(0, RODATA + 32) + RETURN, load(16, RODATA + 32 + half) + RETURN]
+    assert compare(*readers, rodata=rodata) == [is_same]
+
+
+def test_code_of_other_processors_is_not_read() -> None:
+    assert compare(ADD_ONE, ADD_ONE, machine=EM_AARCH64) == [False]
