@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +21,8 @@ from tests.chromium import Browser, Tab, launched
 ROOT: Final = Path(__file__).resolve().parents[1]
 IMAGES: Final = ROOT / "docs" / "images"
 WIDTH: Final = 1000
+# Each picture stays below 100 KB.
+SCALE: Final = 0.8
 SAMPLES: Final = "sample_binaries"
 SERVER: Final = 'require("http").createServer((_, out) => out.end("ok")).listen(0, () => console.log("ready"));\n'
 
@@ -45,22 +48,56 @@ def report(path: Path, *words: str) -> Path:
     return path
 
 
-def cut(tab: Tab, name: str, height: int, heading: str | None = None) -> None:
+def compressed(png: bytes) -> bytes:
+    """Compress the pixels of a PNG as far as zlib can: the browser does it quickly instead."""
+    found, pixels, place = png[:8], b"", 8
+    while place < len(png):
+        size = int.from_bytes(png[place : place + 4])
+        kind, chunk = png[place + 4 : place + 8], png[place : place + size + 12]
+        if kind == b"IDAT":
+            pixels += chunk[8:-4]
+        elif kind == b"IEND":
+            packed = b"IDAT" + zlib.compress(zlib.decompress(pixels), 9)
+            found += (len(packed) - 4).to_bytes(4) + packed + zlib.crc32(packed).to_bytes(4) + chunk
+        else:
+            found += chunk
+        place += size + 12
+    return found
+
+
+def cut(tab: Tab, name: str, height: int, heading: str | None = None, width: int = WIDTH) -> None:
     """Save a part of a report: from its beginning, or from a heading on."""
     top = 0
     if heading is not None:
         found = f"[...document.querySelectorAll('h2')].find((one) => one.textContent === {heading!r})"
         top = int(tab.js(f"{found}.getBoundingClientRect().top + scrollY")) - 12
-    clip = {"x": 0, "y": top, "width": WIDTH, "height": height, "scale": 1}
+    clip = {"x": 0, "y": top, "width": width, "height": height, "scale": SCALE}
     shot = tab.ask("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip)
-    (IMAGES / name).write_bytes(base64.b64decode(shot["data"]))
+    (IMAGES / name).write_bytes(compressed(base64.b64decode(shot["data"])))
+
+
+def draw_modes(browser: Browser, process: Path) -> None:
+    """Draw the first screen on a phone, on paper, in forced colours, and as readers without red cones see it."""
+    cut(browser.open(process, width=400, height=800), "report-phone.png", 800, width=400)
+    tab = browser.open(process, width=800)
+    tab.ask("Emulation.setEmulatedMedia", media="print")
+    cut(tab, "report-paper.png", 700, width=800)
+    tab = browser.open(process, width=WIDTH)
+    features = [{"name": "forced-colors", "value": "active"}, {"name": "prefers-color-scheme", "value": "dark"}]
+    tab.ask("Emulation.setEmulatedMedia", features=features)
+    cut(tab, "report-forced-colours.png", 560)
+    tab = browser.open(process, width=WIDTH)
+    tab.ask("Emulation.setEmulatedVisionDeficiency", type="protanopia")
+    cut(tab, "report-protanopia.png", 560)
 
 
 def draw(browser: Browser, folder: Path) -> None:
     """Draw all pictures."""
     with server(folder) as pid:
         process = report(folder / "process.html", "audit", str(pid), "-n", "1000")
-    cut(browser.open(process, width=WIDTH), "report-process.png", 1120)
+    cut(browser.open(process, width=WIDTH), "report-process.png", 560)
+    cut(browser.open(process, width=WIDTH, dark=True), "report-dark.png", 560)
+    draw_modes(browser, process)
     tab = browser.open(process, width=WIDTH, dark=True)
     # The eleventh page of the data: its variables are in the line above the pages.
     tab.js("document.querySelector('.cells').focus({preventScroll: true})")
@@ -68,11 +105,9 @@ def draw(browser: Browser, folder: Path) -> None:
     cut(tab, "report-pages.png", 640, "Page by page")
     base = f"{SAMPLES}/condor_shadow/base"
     words = ("diff", base, f"{SAMPLES}/condor_shadow/sans_crypt", "-n", "10000")
-    cut(
-        browser.open(report(folder / "change.html", *words), width=WIDTH), "report-change.png", 1140, "Where it changed"
-    )
+    cut(browser.open(report(folder / "change.html", *words), width=WIDTH), "report-change.png", 800)
     heap = report(folder / "heap.html", "heap", f"{SAMPLES}/heap_by_function/massif.out")
-    cut(browser.open(heap, width=WIDTH), "report-heap.png", 1000)
+    cut(browser.open(heap, width=WIDTH), "report-heap.png", 900)
 
 
 if __name__ == "__main__":

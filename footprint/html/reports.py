@@ -67,7 +67,7 @@ def report(title: str, answers: Json, document: Document, warning: str = "") -> 
         title: The title of the window.
         answers: The data that the script draws: `kind` (`audit`, `group`, `diff`, `heap` or `answer`), and what
             `app/src/data.ts` describes for this kind.
-        document: The answer as a document: browsers show it without JavaScript, and on paper.
+        document: The answer as a document: browsers show it without JavaScript.
         warning: What the report leaves out; "" where it is complete.
     """
     if inexact := inexact_count(answers):

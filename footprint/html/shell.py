@@ -21,7 +21,7 @@ def html_file(title: str, data: str, static: str) -> str:
     Args:
         title: The title of the window; a long one is cut.
         data: The data that the script shows, in base64.
-        static: The HTML that is shown where the script does not run, and on paper.
+        static: The HTML that is shown where the script does not run.
     """
     # In a zipapp they are no files of their own.
     folder = files(__package__)

@@ -1,4 +1,4 @@
-"""A document as plain HTML: the report without JavaScript, and on paper."""
+"""A document as plain HTML: the report without JavaScript."""
 
 from collections.abc import Iterable
 from html import escape
