@@ -47,7 +47,7 @@ def duplicates_document(
     saving = [one for one in copies if one.saving_bytes]
     others = [one for findings in by_rule.values() for one in findings]
     real = [one for file in found.files for one in file.copies if one.origin is not CopyOrigin.STREAM_INIT]
-    real.sort(key=lambda one: (-one.waste_bytes, one.name, one.file))
+    real.sort(key=lambda one: (not one.confidence.is_counted, -one.waste_bytes, one.name, one.file))
     has_variables = any(one.variable_count for one in found.files)
     debug_files = {one.file: one.debug_file for one in found.files if one.debug_file is not None}
     twice_shown, _ = cut_at(twice, top)
