@@ -17,7 +17,7 @@ from footprint.elf.relocations import symbol_and_type
 from footprint.elf.symbols import COMMON, SymbolTable, symbol_table_in
 from footprint.errors import InputError
 
-__all__ = ("PlacedObject", "Prelinked", "prelinked")
+__all__ = ("PlacedPart", "Prelinked", "prelinked")
 
 _GROUPED: Final = 1
 _PREFIXES: Final = (".data.rel.ro", ".data.rel", ".data", ".bss", ".rodata", ".text", ".tdata", ".tbss")
@@ -36,7 +36,7 @@ _LOAD, _LOAD_ADDRESS = 0x8B, 0x8D
 _MOST_RELOCATIONS: Final = 1 << 22
 
 
-class PlacedObject(NamedTuple):
+class PlacedPart(NamedTuple):
     """Where a section of an object lies in the whole.
 
     Attributes:
@@ -67,7 +67,7 @@ class Prelinked(NamedTuple):
 
     image: Image
     objects: tuple[Image, ...]
-    places: tuple[PlacedObject, ...]
+    places: tuple[PlacedPart, ...]
 
 
 class _Part:
@@ -122,13 +122,13 @@ class _Layout:
         self.tls_vaddr = min((one.vaddr for one in self.ordered if one.flags & abi.SHF_TLS), default=0)
         self.starts: dict[tuple[int, int], tuple[int, int]] = {}
         self.commons: dict[str, int] = {}
-        self.places: list[PlacedObject] = []
+        self.places: list[PlacedPart] = []
         for number, part in enumerate(self.ordered, 1):
             is_tls = bool(part.flags & abi.SHF_TLS)
             for offset, owner, section, name, size_bytes in part.held:
                 start = part.vaddr + offset
                 shown = start - self.tls_vaddr if is_tls else start
-                self.places.append(PlacedObject(shown, shown + size_bytes, is_tls, owner, section, name))
+                self.places.append(PlacedPart(shown, shown + size_bytes, is_tls, owner, section, name))
                 if section is None:
                     self.commons[name] = start
                 else:
