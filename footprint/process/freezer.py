@@ -156,13 +156,13 @@ def _refusal(pid: int, error: OSError) -> str:
 
 
 def _has_memory(pid: int) -> bool:
-    """Return whether it is an ordinary process: kernel threads cannot be traced."""
-    return b"\nVmSize:" in _status(pid)
+    """Return whether it is an ordinary process: kernel threads cannot be traced. The main thread may have ended."""
+    return any(b"\nVmSize:" in _status(thread) for thread in sorted(_threads(pid)))
 
 
-def _status(pid: int) -> bytes:
+def _status(task: int) -> bytes:
     try:
-        with open(f"/proc/{pid}/status", "rb") as status:
+        with open(f"/proc/{task}/status", "rb") as status:
             return status.read()
     except OSError:
         return b""

@@ -194,6 +194,9 @@ def read_process(pid: int, keep: Keep | None = None) -> Snapshot:
     with process_folder(pid) as folder:
         status = parse_status(b"".join(_kept(folder, "status", source, keep)))
         if not status.has_memory:
+            thread = _live_thread(folder, pid)
+            if thread is not None:
+                return _through_thread(thread, pid, keep)
             kind = "a zombie" if status.state in {"Z", "X"} else "a kernel thread"
             raise UnsupportedError(source, f"{status.name} is {kind}: it has no memory of its own")
         try:
@@ -222,6 +225,28 @@ def read_process(pid: int, keep: Keep | None = None) -> Snapshot:
         notes=(*memory.notes, *page_notes, *_changes(memory, rollup, source)),
         allocated_bytes=allocated_bytes,
     )
+
+
+def _live_thread(folder: int, pid: int) -> int | None:
+    """Return a thread that has the memory of a process whose main thread has ended (pthread_exit), or None."""
+    with suppress(OSError):
+        task = os.open("task", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
+        try:
+            for thread in sorted(map(int, os.listdir(task))):
+                if thread != pid and parse_status(read_whole(task, f"{thread}/status", f"pid {pid}")).has_memory:
+                    return thread
+        except AccessError:
+            return None
+        finally:
+            os.close(task)
+    return None
+
+
+def _through_thread(thread: int, pid: int, keep: Keep | None) -> Snapshot:
+    """Read a process through one of its threads, which the kernel shows in /proc like a process."""
+    detail = f"its main thread has ended (pthread_exit), and others live: it was read through thread {thread}"
+    snapshot = read_process(thread, keep)
+    return snapshot._replace(notes=(Note("main-thread-ended", f"pid {pid}", detail), *snapshot.notes))
 
 
 @contextmanager

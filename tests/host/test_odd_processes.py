@@ -12,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from fcntl import ioctl
 from functools import partial
@@ -689,3 +690,36 @@ def test_a_process_of_30_000_mappings_adds_up_too(start: Start) -> None:
     done = run_footprint("maps", "--json", str(pid))
     assert done.returncode == 0, done.stderr
     assert len(json.loads(done.stdout)["mappings"]) == count
+
+
+ENDED_MAIN_THREAD = """
+import ctypes, threading, time
+kept = bytearray(3 << 20)
+threading.Thread(target=time.sleep, args=(600,)).start()
+print("ready", flush=True)
+ctypes.CDLL(None).syscall(ctypes.c_long(60 if __import__("platform").machine() == "x86_64" else 93), 0)
+"""
+
+
+@pytest.mark.skipif(platform.machine() not in {"x86_64", "aarch64"}, reason="exit(2) has another number here")
+def test_a_process_whose_main_thread_has_ended_is_read_through_another_one(tmp_path: Path) -> None:
+    # exit(2) ends one thread, as pthread_exit does.
+    with subprocess.Popen([sys.executable, "-c", ENDED_MAIN_THREAD], stdout=subprocess.PIPE) as child:
+        try:
+            assert child.stdout is not None
+            assert child.stdout.readline() == b"ready\n"
+            state = Path(f"/proc/{child.pid}/stat")
+            wait_until(lambda: state.read_bytes().split()[2] == b"Z", "its main thread to end")
+            found = footprint.audit(child.pid)
+            assert (found.totals.private.bytes or 0) > 3 << 20
+            assert [note.slug for note in found.notes if note.subject == f"pid {child.pid}"] == ["main-thread-ended"]
+            assert len(footprint.maps(child.pid).parts) > 20
+            assert footprint.libraries(child.pid).graph.objects
+            assert found.pid in {int(one) for one in os.listdir(f"/proc/{child.pid}/task")} - {child.pid}
+            done = footprint.capture(child.pid, output=tmp_path / "file.capture", freeze=True)
+            assert [note.slug for note in done.notes] == ["main-thread-ended"]
+            saved = footprint.audit(tmp_path / "file.capture")
+            assert saved.totals.private.bytes == found.totals.private.bytes
+            assert b"tracing stop" in zipfile.ZipFile(tmp_path / "file.capture").read(f"{found.pid}/status")
+        finally:
+            child.kill()

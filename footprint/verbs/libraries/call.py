@@ -66,7 +66,8 @@ def libraries(
     else:
         given = {"--root": root is not None, "--page-size": page_bytes is not None}
         check_options(process, [option for option, is_given in given.items() if is_given])
-        snapshot, view = read_process(process.pid), ProcessView.of(process.pid)
+        snapshot = read_process(process.pid)
+        view = ProcessView.of(snapshot.pid or process.pid)
         ledger = audit_of(snapshot, process.name, ONE, debug=None).ledger
         graph = Programs.of_process(snapshot, view, environment).graph_of(snapshot, view, ledger)
     return Libraries(
