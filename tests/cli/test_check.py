@@ -1,7 +1,9 @@
 """`footprint check`: exit codes, messages, and when a baseline is written."""
 
 import json
+import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -134,6 +136,44 @@ def test_the_baseline_lies_beside_the_budget_file(capsys: Captured) -> None:
     assert check(capsys, "--config", "budgets/server.toml", "--update-baseline")[0] == 0
     assert Path("budgets/base.json").exists()
     assert check(capsys, "--config", "budgets/server.toml")[0] == 0
+
+
+@pytest.mark.parametrize("kind", ["text", "other.json", "folder", "pipe", "dangling link"])
+def test_a_new_baseline_replaces_nothing_but_a_saved_audit(kind: str, capsys: Captured, folder: Path) -> None:
+    precious = folder / "precious"
+    make: dict[str, Callable[[], object]] = {
+        "text": lambda: precious.write_bytes(b"ssh-ed25519 AAAA"),
+        "other.json": lambda: precious.write_bytes(b'{"schema": "something/1"}'),
+        "folder": precious.mkdir,
+        "pipe": lambda: os.mkfifo(precious),
+        "dangling link": lambda: precious.symlink_to("nothing"),
+    }
+    make[kind]()
+    before = precious.lstat()
+    write('baseline = "precious"\n[budgets]\nmapped_writable_bytes = { max = "1 MiB" }')
+    code, out, error = check(capsys, "--update-baseline")
+    assert (code, out) == (2, "")
+    assert "precious is no saved audit: --update-baseline replaces nothing else" in error
+    assert (precious.lstat().st_ino, precious.lstat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+
+
+def test_a_baseline_far_from_its_budget_file_is_only_written_where_the_user_has_made_it(
+    capsys: Captured, folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    far = tmp_path_factory.mktemp("far") / "base.json"
+    write(f'baseline = "{far}"\n[budgets]\nmapped_writable_bytes = {{ max = "1 MiB" }}')
+    code, _, error = check(capsys, "--update-baseline")
+    assert code == 2
+    assert "is neither below the folder of footprint.toml nor below this one" in error
+    assert not far.exists()
+    far.touch()
+    assert check(capsys, "--update-baseline")[0] == 0
+    assert json.loads(far.read_bytes())["schema"] == "footprint/1"
+    # Beside the folder of the budget file, but below the one where the user is.
+    Path("budgets").mkdir()
+    write('baseline = "../base.json"\n[budgets]\nmapped_writable_bytes = { max = "1 MiB" }', "budgets/server.toml")
+    assert check(capsys, "--config", "budgets/server.toml", "--update-baseline")[0] == 0
+    assert (folder / "base.json").exists()
 
 
 def test_a_saved_audit_is_checked_without_the_binaries(capsys: Captured) -> None:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from footprint.errors import FootprintError, InputError, UsageError
 from footprint.files import StrPath, open_input
+from footprint.formats.saved_audit import looks_like_audit
 from footprint.model.audited import Audited
 from footprint.model.audited_names import is_audited, is_reproducible, program_name
 from footprint.model.projection import Question
@@ -21,7 +22,14 @@ from footprint.verbs.audit.call import audit_any, with_objects_if_new
 from footprint.verbs.audit.request import AuditRequest
 from footprint.verbs.audit.saved import AuditedTarget
 
-__all__ = ("baseline_path", "check", "check_for_baseline", "has_project_budgets", "load_budgets", "proposal")
+__all__ = (
+    "check",
+    "check_for_baseline",
+    "has_project_budgets",
+    "load_budgets",
+    "proposal",
+    "replaceable_baseline",
+)
 
 _FILE: Final = "footprint.toml"
 _PROJECT_FILE: Final = "pyproject.toml"
@@ -165,7 +173,7 @@ def _audit(
     return audit_any(found, asked)
 
 
-def baseline_path(budgets: Budgets) -> str:
+def _baseline_path(budgets: Budgets) -> str:
     """Return the path of the baseline: the budget file names it relative to its own folder.
 
     Raises:
@@ -176,8 +184,32 @@ def baseline_path(budgets: Budgets) -> str:
     return os.path.join(os.path.dirname(budgets.file), budgets.baseline)
 
 
+def replaceable_baseline(budgets: Budgets) -> str:
+    """Return the path of the baseline, after a check that writing it destroys nothing else.
+
+    A budget file may come from a stranger: it must not choose any file of the user to be overwritten.
+
+    Raises:
+        UsageError: If the budget file names no baseline, one that is another file, or a new one far from it.
+    """
+    path = _baseline_path(budgets)
+    if os.path.lexists(path):
+        if not os.path.isfile(path) or (os.path.getsize(path) and not looks_like_audit(open_input(path))):
+            raise UsageError(
+                f"{path} is no saved audit: --update-baseline replaces nothing else; name another baseline"
+            )
+        return path
+    place = os.path.realpath(path)
+    folders = [os.path.realpath(one) for one in (os.path.dirname(budgets.file) or ".", ".")]
+    if not any(os.path.commonpath([place, folder]) == folder for folder in folders):
+        raise UsageError(
+            f"{path} is neither below the folder of {budgets.file} nor below this one: make it yourself first"
+        )
+    return path
+
+
 def _baseline(budgets: Budgets, found: Audited) -> tuple[Audited | None, Spreads]:
-    path = baseline_path(budgets)
+    path = _baseline_path(budgets)
     if not os.path.exists(path):
         if budgets.needs_baseline:
             raise UsageError(f"{path}: there is no baseline yet: --update-baseline writes it")
@@ -218,7 +250,7 @@ def check_for_baseline(
     Raises:
         UsageError: If no baseline is named. `check` has the other errors.
     """
-    baseline_path(budgets)
+    _baseline_path(budgets)
     # The new baseline has the findings that any budget needs, also one that is not checked here.
     found = _audit(target, budgets, pid, root, debug, has_page_maps=has_page_maps, has_objects=True).audit
     absolute = tuple(

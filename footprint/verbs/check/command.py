@@ -90,10 +90,10 @@ def check(
         emit(call.proposal(resolve_any(named, choice, root=root), pid=pid, root=root, debug=debug), output.file)
         return 0
     budgets = call.load_budgets(config)
+    baseline = call.replaceable_baseline(budgets) if update_baseline else None
     judge = call.check_for_baseline if update_baseline else partial(call.check, map=map_)
     target = resolve_any(named, choice, root=root)
     checked = judge(target, budgets, pid=pid, root=root, debug=debug, has_page_maps=output.has_report)
-    baseline = call.baseline_path(budgets) if update_baseline else None
     if baseline is not None and not checked.failures:
         emit(_baseline(checked.audit, target), baseline)
     answer = answer._replace(document=lambda found: text.check_document(found, baseline=baseline))
