@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from footprint.errors import AccessError, InputError, Note, UnsupportedError
+from footprint.process.command_line import command_line
 from footprint.process.mappings import Counters, Mapping, MemoryMap
 from footprint.process.maps_text import looks_like_maps, parse_maps, parse_rollup
 from footprint.process.pages import PageRange, PageReader, has_exclusive_bit
@@ -50,7 +51,6 @@ _MEMORY = ("/dev/zero", "/dev/shm/", "/memfd:", "/SYSV")  # noqa: S108 # only co
 BLOCK_BYTES = 512  # st_blocks, whatever the file system
 _CHUNK_BYTES = 1 << 20
 _DEFAULT_PAGE_BYTES = 4096
-_MOST_COMMAND_BYTES = 4096
 
 
 class FileFacts(NamedTuple):
@@ -207,14 +207,14 @@ def read_process(pid: int, keep: Keep | None = None) -> Snapshot:
         pages, page_notes = _pages(folder, memory, source)
         stacks = tuple(_stack_addrs(folder, pid))
         allocated_bytes = _allocated_bytes(folder, memory)
-        command = read_whole(folder, "cmdline", source)[:_MOST_COMMAND_BYTES].rstrip(b"\0").replace(b"\0", b" ")
+        command = command_line(read_whole(folder, "cmdline", source))
         if parse_status(read_whole(folder, "status", source)).state in {"Z", "X"} or not memory.mappings:
             raise AccessError(source, "the process ended while it was read")
     return Snapshot(
         source=source,
         pid=pid,
         is_live=True,
-        command=command.decode("utf-8", "surrogateescape") or status.name,
+        command=command or status.name,
         memory=memory,
         rollup=rollup,
         status=status,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from footprint.errors import AccessError
 from footprint.model.evidence import Evidence
 from footprint.model.peak import Peak, PeakHolder
+from footprint.process.command_line import command_line
 from footprint.process.launch.memory import counted_sizes
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ _NEAR: Final = 0.97
 # A process holds much of it from this part on.
 _LARGE: Final = 0.02
 _MOST_PROCESSES: Final = 10_000
-_MOST_COMMAND_BYTES: Final = 4096
 _MOST_HOLDERS: Final = 20
 
 
@@ -203,7 +203,7 @@ def _command(pid: int) -> str:
     """Read the command line of a process, or its name."""
     for name in ("cmdline", "comm"):
         with suppress(OSError), open(f"/proc/{pid}/{name}", "rb") as file:
-            words = file.read(_MOST_COMMAND_BYTES).rstrip(b"\0\n").replace(b"\0", b" ")
+            words = command_line(file.read())
             if words:
-                return words.decode("utf-8", "surrogateescape")
+                return words
     return f"process {pid}"

@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import Final, NamedTuple
 
 from footprint.errors import AccessError, UsageError
+from footprint.process.command_line import command_line
 from footprint.process.kernel_events import Executed, Exited, Forked, KernelEvents, TaskEnd
 from footprint.process.stat import read_stat
 from footprint.series.records import Came, Ended
@@ -17,7 +18,6 @@ Chooser = Callable[[], Collection[int]]
 
 # Looking for processes takes at most this part of the time that passes.
 _CHOICE_WORK: Final = 0.002
-_MOST_COMMAND_BYTES: Final = 4096
 # Those that have ended are in lists of the kernel for a moment.
 _MOST_GONE: Final = 1000
 
@@ -206,7 +206,7 @@ class Roster:
 def _command(pid: int, name: bytes) -> str:
     """Read the command line of a process; its name where it has none."""
     with suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as file:
-        words = file.read(_MOST_COMMAND_BYTES).rstrip(b"\0\n").replace(b"\0", b" ")
+        words = command_line(file.read())
         if words:
-            return words.decode("utf-8", "surrogateescape")
+            return words
     return name.decode("utf-8", "surrogateescape")
