@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from footprint.errors import InputError, Note, UnsupportedError
+from footprint.process.command_line import command_line
 from footprint.process.descriptions import (
     GIVEN_COUNT,
     OpenFile,
@@ -126,13 +127,13 @@ def _snapshot(pid: int, texts: Texts, source: str, host: dict[str, str], build_i
     except InputError as error:
         raise InputError(source, f"{process}, {memory_name.decode()}: {error.detail}") from error
     status = parse_status(texts.get(b"status", b""))
-    command = texts.get(b"cmdline", b"").rstrip(b"\0\n").replace(b"\0", b" ")
+    command = command_line(texts.get(b"cmdline", b""))
     note = Note("page-bits-denied", process, "a capture as text has no page bits: private memory is known per mapping")
     return Snapshot(
         source=source,
         pid=pid,
         is_live=False,
-        command=command.decode("utf-8", "surrogateescape") or status.name,
+        command=command or status.name,
         memory=memory,
         rollup=saved_rollup(texts.get(b"smaps_rollup"), source),
         status=status,
