@@ -145,6 +145,7 @@ def main() -> int:
         more = options.options.split()
         path = options.binary or _program(folder, options.megabytes * 10**6, options.compiler, more)
         _large(path, options.rounds, options.walk * 10**6)
+        _commands(path)
         if not options.binary:
             _many(folder, options.compiler, more, options.rounds)
     return 0
@@ -169,6 +170,34 @@ def _large(path: str, rounds: int, walked_bytes: int) -> None:
     )
     for label, one in (("written variables", written), ("all variables", everything)):
         print(f"  {label:18}  {seconds / one['seconds']:8,.0f} times as fast as that walk")
+
+
+# Each finds where one variable is declared, or all variables; gdb reads the index of names for it.
+_COMMANDS = {
+    "footprint symbols --source": (sys.executable, "-m", "footprint", "symbols", "--source"),
+    "footprint duplicates": (sys.executable, "-m", "footprint", "duplicates"),
+    "nm --size-sort": ("nm", "-S", "--size-sort"),
+    "llvm-dwarfdump --name": ("llvm-dwarfdump", "--name=header_counters"),
+    "gdb info line": ("gdb", "-batch", "-nx", "-ex", "info line header_counters"),
+}
+_CHILD = """
+import json, resource, subprocess, sys
+subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(json.dumps([used.ru_utime + used.ru_stime, used.ru_maxrss]))
+"""
+
+
+def _commands(path: str) -> None:
+    """Print the processor time and the peak memory, mapped files included, of commands on the same file."""
+    print("  processor time and peak memory of whole commands")
+    for label, words in _COMMANDS.items():
+        if shutil.which(words[0]) is None:
+            print(f"  {label:26}  not installed")
+            continue
+        child = subprocess.run([sys.executable, "-c", _CHILD, *words, path], capture_output=True, check=True)
+        seconds, peak_kib = json.loads(child.stdout)
+        print(f"  {label:26}  {seconds:7.2f} s  {peak_kib / 1024:8,.0f} MiB")
 
 
 def _many(folder: str, compiler: str, options: list[str], rounds: int) -> None:
