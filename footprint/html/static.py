@@ -16,7 +16,8 @@ def text_html(text: str) -> str:
 
 def static_html(document: Document) -> str:
     """Write a document as headings, paragraphs and tables, the verdicts first. A graph becomes one sentence."""
-    parts = []
+    parts: list[str] = []
+    table_count = 0
     for block in sorted(document, key=lambda block: not isinstance(block, Verdict)):
         if isinstance(block, Heading):
             parts.append(f"<h2>{text_html(block.text)}</h2>")
@@ -25,21 +26,23 @@ def static_html(document: Document) -> str:
         elif isinstance(block, Paragraph):
             parts.append(f"<p>{text_html(block.text)}</p>")
         elif isinstance(block, Facts):
-            parts.append(_table(("what", "how much", "how it is known"), block.rows, ()))
+            table_count += 1
+            parts.append(_table(table_count, ("what", "how much", "how it is known"), block.rows, ()))
         elif isinstance(block, Table):
-            parts.append(_table(block.columns, block.rows, block.footer))
+            table_count += 1
+            parts.append(_table(table_count, block.columns, block.rows, block.footer))
         elif isinstance(block, Graph):
             parts.append(f"<p>Memory over time, at {len(block.points):,} moments: the script draws it.</p>")
     return "\n".join(parts)
 
 
-def _table(columns: Iterable[str], rows: Iterable[Iterable[str]], footer: Iterable[Iterable[str]]) -> str:
-    head = _row("th", columns)
+def _table(number: int, columns: Iterable[str], rows: Iterable[Iterable[str]], footer: Iterable[Iterable[str]]) -> str:
+    head = _row("th", columns).replace("<th></th>", "<td></td>")
     body = "\n".join(_row("td", row) for row in rows)
     foot = "\n".join(_row("td", row) for row in footer)
     # A table may be wider than the screen: it scrolls by itself, also with the keyboard.
     return (
-        '<div class="wide" tabindex="0" role="region" aria-label="table">'
+        f'<div class="wide" tabindex="0" role="region" aria-label="table {number}">'
         f"<table><thead>{head}</thead><tbody>{body}</tbody>{f'<tfoot>{foot}</tfoot>' if foot else ''}</table></div>"
     )
 

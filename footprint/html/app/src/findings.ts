@@ -29,11 +29,11 @@ export function findingsSection(
   const also = saving.length ? " more" : "";
   return section(id, title,
     privateBytes && saving.length > 1 ? togetherLine(saving, privateBytes, page) : null,
-    saving.length ? findingsTable(saving, page) : null,
+    saving.length ? findingsTable(saving, `${title}: what they save`, page) : null,
     others.length
       ? el("details", { open: others.length <= FEW },
         el("summary", {}, others.length === 1 ? `1${also} saves nothing by itself` : `${grouped(others.length)}${also} save nothing by themselves`),
-        findingsTable(others, page))
+        findingsTable(others, `${title} that save nothing`, page))
       : null);
 }
 

@@ -14,8 +14,8 @@ const ORDERS: Record<string, (one: FindingRow) => string | number> = {
 const CONFIDENCES = ["proof", "high", "medium", "low", "blocked"];
 
 /** Make the table; the value `findings.sort` of the state orders it, and `finding` is the one that is open. */
-export function findingsTable(rows: FindingRow[], { store, count }: Page): HTMLElement {
-  const view = el("div", { class: "findings wide", tabindex: 0, role: "region", "aria-label": "Findings" });
+export function findingsTable(rows: FindingRow[], label: string, { store, count }: Page): HTMLElement {
+  const view = el("div", { class: "findings wide", tabindex: 0, role: "region", "aria-label": label });
   let most = MOST_SHOWN;
   const draw = () => {
     const order = ORDERS[store.get("findings.sort") ?? ""] ? store.get("findings.sort")! : "saving";
