@@ -143,27 +143,26 @@ def _attributes(data: bytes, offset: int) -> Iterator[tuple[int, bytes]]:
 class KernelEvents:
     """Both sources, opened; a context manager.
 
+    Args:
+        has_starts: Whether starts are reported, too; else ends only.
+
     Raises:
         OSError: If the kernel does not allow it, or has neither.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, has_starts: bool = True) -> None:
         self.fork_count = 0
         self.lost_count = 0
+        self._processes: socket.socket | None = None
         self._tasks = _socket(_NETLINK_GENERIC, 0)
         try:
             self._listen_to_tasks()
-            self._processes = _socket(_NETLINK_CONNECTOR, 1)
-            try:
-                self._listen_to_processes()
-            except OSError:
-                self._processes.close()
-                raise
+            if has_starts:
+                self._processes = _socket(_NETLINK_CONNECTOR, 1)
+                self._listen_to_processes(self._processes)
         except OSError:
-            self._tasks.close()
+            self.close()
             raise
-        for one in (self._tasks, self._processes):
-            one.settimeout(0)
 
     def __enter__(self) -> Self:
         return self
@@ -174,15 +173,12 @@ class KernelEvents:
     def close(self) -> None:
         """Listen no longer."""
         self._tasks.close()
-        self._processes.close()
-
-    def filenos(self) -> tuple[int, int]:
-        """Return the descriptors, which are readable when there are events."""
-        return self._processes.fileno(), self._tasks.fileno()
+        if self._processes is not None:
+            self._processes.close()
 
     def read(self) -> Iterator[Forked | Executed | Exited | TaskEnd]:
         """Return what has happened: first the starts and ends, then what taskstats says of the ends."""
-        for message in self._messages(self._processes):
+        for message in () if self._processes is None else self._messages(self._processes):
             self.fork_count += is_fork(message)
             event = parse_process_event(message)
             if event is not None:
@@ -226,11 +222,13 @@ class KernelEvents:
             number = -struct.unpack_from("=i", answer, _HEADER.size)[0]
             if number:
                 raise OSError(number, os.strerror(number))
+        self._tasks.settimeout(0)
         return answer
 
-    def _listen_to_processes(self) -> None:
+    def _listen_to_processes(self, processes: socket.socket) -> None:
         body = _CONNECTOR_MESSAGE.pack(1, 1, 0, 0, 4, 0, _LISTEN)
-        self._processes.send(_HEADER.pack(_HEADER.size + len(body), 3, 0, 0, 0) + body)
+        processes.send(_HEADER.pack(_HEADER.size + len(body), 3, 0, 0, 0) + body)
+        processes.settimeout(0)
 
 
 def _socket(protocol: int, groups: int) -> socket.socket:

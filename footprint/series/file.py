@@ -3,8 +3,9 @@
 Where it grows beyond what it may take, it is written anew with half of the ticks, and replaced in one step.
 """
 
+import mmap
 import os
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from heapq import nlargest
 from typing import Final, NamedTuple
@@ -120,27 +121,35 @@ class SeriesFile:
 
     def _thin(self) -> None:
         """Write the file anew, with fewer ticks."""
+        size_bytes = self._size_bytes
         try:
-            with open(self._path, "rb") as file:
-                data = file.read()
-            records = list(read_series(data, self._path))
             for _ in range(_MOST_TURNS):
-                records = list(thinned(records))
-                data = b"".join(map(line_of, records))
-                if len(data) <= (1 - _FREE_SHARE) * self._most_bytes:
+                size_bytes = self._write_thinned()
+                if size_bytes <= (1 - _FREE_SHARE) * self._most_bytes:
                     break
-            with whole_file(self._path) as file:
-                file.write(data)
             descriptor = os.open(self._path, os.O_WRONLY | os.O_CLOEXEC)
         except OSError as error:
             self._limit_bytes = 2 * self._size_bytes
             self._fail("could not be made smaller", error)
             return
         os.close(self._descriptor)
-        self._descriptor, self._size_bytes = descriptor, len(data)
+        self._descriptor, self._size_bytes = descriptor, size_bytes
         # What cannot be made smaller, as the audits in it, may take more.
-        fits = len(data) <= (1 - _FREE_SHARE) * self._most_bytes
-        self._limit_bytes = self._most_bytes if fits else 2 * len(data)
+        fits = size_bytes <= (1 - _FREE_SHARE) * self._most_bytes
+        self._limit_bytes = self._most_bytes if fits else 2 * size_bytes
+
+    def _write_thinned(self) -> int:
+        """Replace the file by one with fewer ticks, and return its size; it is never in memory as a whole."""
+        size_bytes = 0
+        with (
+            open(self._path, "rb") as old,
+            mmap.mmap(old.fileno(), 0, prot=mmap.PROT_READ) as mapped,
+            memoryview(mapped) as data,
+            whole_file(self._path) as new,
+        ):
+            for record in thinned(lambda: read_series(data, self._path)):
+                size_bytes += new.write(line_of(record))
+        return size_bytes
 
     def close(self) -> None:
         """Close the file."""
@@ -177,16 +186,18 @@ class _Kept(NamedTuple):
                 return not isinstance(record, Omitted)
 
 
-def thinned(records: Iterable[Record]) -> Iterator[Record]:
+def thinned(read: Callable[[], Iterable[Record]]) -> Iterator[Record]:
     """Leave out every second tick, but for the peak, the last ones before processes end, and the end.
 
     Of the audits, the first and last and the last peak stay, and those that a signal asked for; of many ended
     processes those that held most.
+
+    Args:
+        read: Reads the records from the first one on; it is called a few times, and none is held.
     """
-    records = list(records)
-    kept = _kept(records)
+    kept = _kept(read)
     waiting: dict[int, Figures] = {}
-    for record in records:
+    for record in read():
         if isinstance(record, Sampled):
             # A tick has only what has changed: those that are left out go into the next one.
             waiting |= {number: one for number, one in record.figures.items() if number in kept.numbers}
@@ -199,36 +210,48 @@ def thinned(records: Iterable[Record]) -> Iterator[Record]:
             yield Omitted(0, kept.omitted_count)
 
 
-def _kept(records: Sequence[Record]) -> _Kept:
+def _kept(read: Callable[[], Iterable[Record]]) -> _Kept:
     """Find what thinning keeps."""
-    omitted_count = sum(record.count for record in records if isinstance(record, Omitted))
-    numbers = {record.number for record in records if isinstance(record, Came)}
-    peaks = {record.number: record.peak_resident_bytes or 0 for record in records if isinstance(record, Ended)}
+    omitted_count = 0
+    numbers: set[int] = set()
+    peaks: dict[int, int] = {}
+    taken: list[tuple[int, str]] = []
+    owners: list[int] = []
+    for record in read():
+        match record:
+            case Omitted():
+                omitted_count += record.count
+            case Came():
+                numbers.add(record.number)
+            case Ended():
+                peaks[record.number] = record.peak_resident_bytes or 0
+            case AuditKept():
+                taken.append((record.ms, record.moment))
+            case OwnersSeen():
+                owners.append(record.ms)
+            case _:
+                pass
     if len(peaks) > _MOST_ENDED:
         dropped = peaks.keys() - set(nlargest(_KEPT_ENDED, peaks, key=lambda number: (peaks[number], -number)))
         numbers -= dropped
         omitted_count += len(dropped)
-    taken = [record for record in records if isinstance(record, AuditKept)]
-    last_peak = [record for record in taken if record.moment == "peak"][-1:]
-    asked = [record for record in taken if record.moment == "signal"]
-    owners = [record.ms for record in records if isinstance(record, OwnersSeen)]
-    return _Kept(
-        _kept_ticks(records, numbers),
-        numbers,
-        {record.ms for record in (*taken[:1], *last_peak, *asked, *taken[-1:])},
-        set(owners[1::2]),
-        omitted_count,
-    )
+    times = [ms for ms, _ in taken]
+    last_peak = [ms for ms, moment in taken if moment == "peak"][-1:]
+    asked = [ms for ms, moment in taken if moment == "signal"]
+    always = {*times[:1], *last_peak, *asked, *times[-1:]}
+    return _Kept(_kept_ticks(read(), numbers), numbers, always, set(owners[1::2]), omitted_count)
 
 
-def _kept_ticks(records: Sequence[Record], numbers: Collection[int]) -> set[int]:
+def _kept_ticks(records: Iterable[Record], numbers: Collection[int]) -> set[int]:
     """Return the times of every second tick, of the peak, of the last ones before processes end, and of the last."""
-    sums = Sums(next((record.stack_bytes for record in records if isinstance(record, Began)), 0))
+    sums = Sums(0)
     ticks: list[int] = []
     ends: set[int] = set()
     peak_bytes = -1
     peak: set[int] = set()
     for record in records:
+        if isinstance(record, Began):
+            sums = Sums(record.stack_bytes)
         sums.add(record)
         if isinstance(record, Sampled):
             ticks.append(record.ms)

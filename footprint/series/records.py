@@ -191,7 +191,7 @@ class Closed(NamedTuple):
         ms: When the watch ended.
         fork_count: How many processes and threads the whole machine started, by the counter of the kernel.
         seen_count: How many of them were seen to start, whether they belong to the target or not.
-        how: How starts and ends were seen: `events`, `ptrace` or `polling`.
+        how: How starts were seen: `events`, `ptrace` or `polling`; `named` where none can belong to the target.
     """
 
     ms: int

@@ -138,7 +138,7 @@ def test_a_command_that_does_not_exist_is_an_error(capfd: Captured) -> None:
 def test_without_rights_short_processes_are_counted_as_not_seen(
     growing: int, capfd: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refused(_: KernelEvents) -> None:
+    def refused(_: KernelEvents, **_options: object) -> None:
         raise PermissionError
 
     monkeypatch.setattr(KernelEvents, "__init__", refused)

@@ -171,7 +171,7 @@ def test_two_thousand_short_processes_are_seen_by_events(monkeypatch: pytest.Mon
 
 
 def test_two_thousand_short_processes_are_seen_by_ptrace(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(_: KernelEvents) -> None:
+    def refused(_: KernelEvents, **_options: object) -> None:
         raise PermissionError
 
     monkeypatch.setattr(KernelEvents, "__init__", refused)

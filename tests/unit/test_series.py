@@ -136,7 +136,7 @@ def test_thinning_keeps_every_second_tick_the_peak_the_ends_and_the_last_state()
         tick(6000, n1=60),
         tick(7000, n1=70),
     ]
-    found = list(thinned(records))
+    found = list(thinned(lambda: records))
     ticks = [one for one in found if isinstance(one, Sampled)]
     # The peak is at 3 s, the last tick before an end at 5 s, and the last of all at 7 s.
     assert [one.ms for one in ticks] == [2000, 3000, 4000, 5000, 6000, 7000]
@@ -151,19 +151,19 @@ def test_thinning_keeps_every_second_tick_the_peak_the_ends_and_the_last_state()
 def test_thinning_keeps_the_audits_of_the_ends_the_last_peak_and_those_asked_for() -> None:
     moments = ["start", "peak", "growth", "signal", "peak", "growth", "end"]
     records: list[Record] = [BEGAN, *(AuditKept(ms, moment, 0, "") for ms, moment in enumerate(moments))]
-    assert [one.ms for one in thinned(records) if isinstance(one, AuditKept)] == [0, 3, 4, 6]
+    assert [one.ms for one in thinned(lambda: records) if isinstance(one, AuditKept)] == [0, 3, 4, 6]
 
 
 def test_of_many_processes_thinning_keeps_those_that_held_most() -> None:
     ended: list[Record] = []
     for number in range(3000):
         ended += [Came(number, number, number, None, "x"), Ended(number, number, number * KIB, "taskstats", 0)]
-    found = list(thinned([BEGAN, *ended]))
+    found = list(thinned(lambda: [BEGAN, *ended]))
     kept = [one.number for one in found if isinstance(one, Ended)]
     assert kept == list(range(2000, 3000))
     assert Timeline.of(found, "x").process_count == 3000
     # Once more: those that were left out before still count.
-    assert Timeline.of(thinned(found), "x").process_count == 3000
+    assert Timeline.of(thinned(lambda: found), "x").process_count == 3000
 
 
 def test_the_file_of_a_day_stays_within_its_limit(tmp_path: Path) -> None:

@@ -86,8 +86,8 @@ def watched(
         if command:
             from footprint.verbs.watch.own_command import watch_command  # noqa: PLC0415 # ptrace, cgroups
 
-            return watch_command(command, options, Session(options, opened))
-        return _watch_processes(targets, choice, options, Session(options, opened))
+            return watch_command(command, options, Session(options, opened, has_starts=True))
+        return _watch_processes(targets, choice, options, Session(options, opened, has_starts=choice != NO_CHOICE))
 
 
 def _check(targets: Sequence[Named], choice: ProcessChoice, command: Sequence[str], options: WatchOptions) -> None:
@@ -146,6 +146,8 @@ def _watch_processes(
     session.tick(watcher, is_last=True)
     if watcher.pids:
         watcher.audit(AuditMoment.END, session.seconds)
+    if not session.has_starts:
+        return session.close(watcher, 0, "named")
     return session.close(watcher, roster.seen_count, "events" if session.events is not None else "polling")
 
 

@@ -42,7 +42,7 @@ def watch(
     ] = None,
     keep: Annotated[
         str, typer.Option("--keep", help="What the series may take: then it has fewer ticks.", metavar="SIZE")
-    ] = "32MiB",
+    ] = "28MiB",
     replay: Annotated[
         str | None, typer.Option("--replay", help="Show a series again that -o has kept.", metavar="FILE")
     ] = None,

@@ -50,7 +50,8 @@ class WatchFigures(NamedTuple):
         most_process_count: The largest number at a time.
         started_count: How many processes and threads the whole machine has started meanwhile; null where nobody knows.
         seen_count: How many of them were seen to start; the same.
-        seen_by: How: `events`, `ptrace` or `polling`; the same.
+        seen_by: How: `events`, `ptrace`, `polling`, or `named` where the processes were named by their PIDs, so that no
+            other can belong to them; the same.
     """
 
     duration_ms: int

@@ -25,7 +25,7 @@ from footprint.verbs.watch.watcher import Sources, Watcher
 
 __all__ = ("KEPT_BYTES", "Session", "WatchOptions")
 
-KEPT_BYTES: Final = 32 << 20
+KEPT_BYTES: Final = 28 << 20
 """What the file of a series may take."""
 
 _CLOCK_JUMP_SECONDS: Final = 2.0
@@ -59,11 +59,13 @@ class Session:
     Args:
         options: How the watch goes.
         opened: Closes all of it.
+        has_starts: Whether processes that start meanwhile can belong to the target.
     """
 
-    def __init__(self, options: WatchOptions, opened: ExitStack) -> None:
+    def __init__(self, options: WatchOptions, opened: ExitStack, *, has_starts: bool) -> None:
         self._options = options
         self._opened = opened
+        self.has_starts = has_starts
         self.events = self._open_events()
         self._file = None if options.series is None else SeriesFile(options.series, options.kept_bytes)
         if self._file is not None:
@@ -80,7 +82,7 @@ class Session:
 
     def _open_events(self) -> KernelEvents | None:
         try:
-            return self._opened.enter_context(KernelEvents())
+            return self._opened.enter_context(KernelEvents(has_starts=self.has_starts))
         except OSError:
             return None
 

@@ -95,7 +95,7 @@ def _facts(found: WatchResult) -> list[tuple[str, str, str]]:
         interval = f" ({_interval(found.growth)})" if found.growth.kind in _TRENDS else ""
         rows.append(("trend", _rate(found.growth), f"it {_kind(found.growth)}{interval}"))
     closed = timeline.closed
-    if closed is not None:
+    if closed is not None and closed.how != "named":
         how = {
             "events": "by events of the kernel",
             "ptrace": "by ptrace",
