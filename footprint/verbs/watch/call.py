@@ -22,7 +22,6 @@ from footprint.verbs.watch.watcher import Watcher
 
 __all__ = ("replay", "watch", "watched")
 
-_TURN_SECONDS: Final = 0.1
 _LEAST_SECONDS: Final = 0.01
 _MOST_SECONDS: Final = 1e7
 _PEAK_FILES: Final = ("memory.peak", "memory.max_usage_in_bytes")
@@ -140,7 +139,7 @@ def _watch_processes(
                     break
             session.turn(watcher)
             due = next_tick if options.most_seconds is None else min(next_tick, options.most_seconds)
-            time.sleep(max(0.0, min(_TURN_SECONDS, due - session.seconds)))
+            time.sleep(max(0.0, min(session.turn_seconds, due - session.seconds)))
     except KeyboardInterrupt:
         pass
     session.tick(watcher, is_last=True)

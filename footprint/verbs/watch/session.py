@@ -29,6 +29,9 @@ KEPT_BYTES: Final = 28 << 20
 """What the file of a series may take."""
 
 _CLOCK_JUMP_SECONDS: Final = 2.0
+_TURN_SECONDS: Final = 0.1
+# SIGUSR1 does not end a sleep.
+_MOST_SLEEP_SECONDS: Final = 1.0
 
 
 class WatchOptions(NamedTuple):
@@ -116,6 +119,12 @@ class Session:
     def _sink(self, records: Sequence[Record]) -> None:
         if self._file is not None:
             self._file.add(records)
+
+    @property
+    def turn_seconds(self) -> float:
+        """Return how long to sleep at most: between ticks somebody may start, ask, or press a key."""
+        has_turns = self.has_starts or self._listener is not None or self._options.on_turn is not None
+        return _TURN_SECONDS if has_turns else _MOST_SLEEP_SECONDS
 
     @property
     def seconds(self) -> float:
