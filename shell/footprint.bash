@@ -31,7 +31,7 @@ _footprint() {
             values='audit run watch whatif symbols libraries duplicates maps heap project diff check init record trend capture explain doctor'
             ;;
         audit)
-            options='-n --count --all --findings --heap --heap-at --alloc-fn --binary --by --top --fail-on --pid --root --page-size --prefix-map --components --tree --name --cgroup --unit --container --debug-dir --debuginfod --no-debug-files --reproducible --html -o --output --format --table --json --color -q --quiet -v --verbose --strict --limits --drop-privileges -h --help'
+            options='-n --count --all --findings --heap --heap-at --alloc-fn --binary --by --top --fail-on --pid --root --page-size --prefix-map --components --tree --name --cgroup --unit --container --debug-dir --debuginfod --no-debug-files --reproducible --html -o --output --format --table --json --color -q --quiet -v --verbose --strict --no-command --limits --drop-privileges -h --help'
             case $prev in
                 -n | --count | --heap-at | --alloc-fn | --top | --fail-on | --pid | --page-size | --prefix-map | --tree | --name | --cgroup | --unit | --container | --table | --limits) kind=none ;;
                 --heap | --binary | --components | --html | -o | --output) kind=file ;;
@@ -42,7 +42,7 @@ _footprint() {
             esac
             ;;
         run)
-            options='--when --when-output --timeout --starts --follow --massif --massif-out --massif-timeout --expect-exit --allow -n --count --by --top --html -o --output --format --table --json --color -q --quiet -v --verbose --strict --limits -h --help'
+            options='--when --when-output --timeout --starts --follow --massif --massif-out --massif-timeout --expect-exit --allow -n --count --by --top --html -o --output --format --table --json --color -q --quiet -v --verbose --strict --no-command --limits -h --help'
             case $prev in
                 --when | --when-output | --timeout | --starts | --massif-timeout | --expect-exit | --allow | -n | --count | --top | --table | --limits) kind=none ;;
                 --massif-out | --html | -o | --output) kind=file ;;
@@ -52,7 +52,7 @@ _footprint() {
             esac
             ;;
         watch)
-            options='--every --for --keep --replay --listen --fail-on-growth --heap --heap-at --alloc-fn --binary --top --tree --name --cgroup --unit --container --html -o --output --format --table --json --color -q --quiet -v --verbose --strict --limits -h --help'
+            options='--every --for --keep --replay --listen --fail-on-growth --heap --heap-at --alloc-fn --binary --top --tree --name --cgroup --unit --container --html -o --output --format --table --json --color -q --quiet -v --verbose --strict --no-command --limits -h --help'
             case $prev in
                 --every | --for | --keep | --listen | --fail-on-growth | --heap-at | --alloc-fn | --top | --tree | --name | --cgroup | --unit | --container | --table | --limits) kind=none ;;
                 --replay | --heap | --binary | --html | -o | --output) kind=file ;;
@@ -61,7 +61,7 @@ _footprint() {
             esac
             ;;
         whatif)
-            options='--drop --with --when --when-output --timeout --starts --force --expect-exit --allow -n --count --top --html -o --output --format --table --json --color -q --quiet -v --verbose --strict --limits -h --help'
+            options='--drop --with --when --when-output --timeout --starts --force --expect-exit --allow -n --count --top --html -o --output --format --table --json --color -q --quiet -v --verbose --strict --no-command --limits -h --help'
             case $prev in
                 --drop | --with | --when | --when-output | --timeout | --starts | --expect-exit | --allow | -n | --count | --top | --table | --limits) kind=none ;;
                 --html | -o | --output) kind=file ;;
@@ -70,7 +70,7 @@ _footprint() {
             esac
             ;;
         symbols)
-            options='--map --by --kind --local --global --min-size --name --source --sort --top --prefix-map --components --debug-dir --debuginfod --no-debug-files --html -o --output --format --table --json --color -q --quiet -v --verbose --strict --limits --drop-privileges -h --help'
+            options='--map --by --kind --local --global --min-size --name --source --sort --top --prefix-map --components --debug-dir --debuginfod --no-debug-files --html -o --output --format --table --json --color -q --quiet -v --verbose --strict --no-command --limits --drop-privileges -h --help'
             case $prev in
                 --map | --components | --html | -o | --output) kind=file ;;
                 --by) kind=none values='symbol file dir component section' ;;
@@ -83,7 +83,7 @@ _footprint() {
             esac
             ;;
         libraries)
-            options='--tree --depth --why -n --count --root --page-size --sort --top --fail-on --html -o --output --format --table --json --color -q --quiet -v --verbose --strict --limits --drop-privileges -h --help'
+            options='--tree --depth --why -n --count --root --page-size --sort --top --fail-on --html -o --output --format --table --json --color -q --quiet -v --verbose --strict --no-command --limits --drop-privileges -h --help'
             case $prev in
                 --depth | --why | -n | --count | --page-size | --top | --fail-on | --table | --limits) kind=none ;;
                 --root) kind=folder ;;
@@ -94,7 +94,7 @@ _footprint() {
             esac
             ;;
         duplicates)
-            options='-n --count --top --fail-on --debug-dir --debuginfod --no-debug-files --html -o --output --format --table --json --color -q --quiet -v --verbose --strict --limits --drop-privileges -h --help'
+            options='-n --count --top --fail-on --debug-dir --debuginfod --no-debug-files --html -o --output --format --table --json --color -q --quiet -v --verbose --strict --no-command --limits --drop-privileges -h --help'
             case $prev in
                 -n | --count | --top | --fail-on | --table | --limits) kind=none ;;
                 --debug-dir) kind=folder ;;
@@ -104,7 +104,7 @@ _footprint() {
             esac
             ;;
         maps)
-            options='--pid --root --html -o --output --format --table --json --color -q --quiet -v --verbose --strict --limits --drop-privileges -h --help'
+            options='--pid --root --html -o --output --format --table --json --color -q --quiet -v --verbose --strict --no-command --limits --drop-privileges -h --help'
             case $prev in
                 --pid | --table | --limits) kind=none ;;
                 --root) kind=folder ;;
@@ -114,7 +114,7 @@ _footprint() {
             esac
             ;;
         heap)
-            options='--at --by --sort --threshold --alloc-fn --allocators --binary --root --top --fail-on --debug-dir --debuginfod --no-debug-files --html -o --output --format --table --json --color -q --quiet -v --verbose --strict --limits --drop-privileges -h --help'
+            options='--at --by --sort --threshold --alloc-fn --allocators --binary --root --top --fail-on --debug-dir --debuginfod --no-debug-files --html -o --output --format --table --json --color -q --quiet -v --verbose --strict --no-command --limits --drop-privileges -h --help'
             case $prev in
                 --at | --threshold | --alloc-fn | --top | --fail-on | --table | --limits) kind=none ;;
                 --by) kind=none values='owner function tree callers growth' ;;
@@ -126,7 +126,7 @@ _footprint() {
             esac
             ;;
         project)
-            options='-n --count --memory --reserve --limit --model --tree --name --cgroup --unit --container --workers --pid --root --html -o --output --format --table --json --color -q --quiet --strict --limits --drop-privileges -h --help'
+            options='-n --count --memory --reserve --limit --model --tree --name --cgroup --unit --container --workers --pid --root --html -o --output --format --table --json --color -q --quiet --strict --no-command --limits --drop-privileges -h --help'
             case $prev in
                 -n | --count | --memory | --reserve | --limit | --tree | --name | --cgroup | --unit | --container | --workers | --pid | --table | --limits) kind=none ;;
                 --model) kind=none values='exec fork threads' ;;
@@ -137,7 +137,7 @@ _footprint() {
             esac
             ;;
         diff)
-            options='-n --count --top --binary --pid --root --map --tree --name --cgroup --unit --container --debug-dir --debuginfod --no-debug-files --html -o --output --format --table --json --color -q --quiet -v --verbose --strict --limits --drop-privileges -h --help'
+            options='-n --count --top --binary --pid --root --map --tree --name --cgroup --unit --container --debug-dir --debuginfod --no-debug-files --html -o --output --format --table --json --color -q --quiet -v --verbose --strict --no-command --limits --drop-privileges -h --help'
             case $prev in
                 -n | --count | --top | --pid | --tree | --name | --cgroup | --unit | --container | --table | --limits) kind=none ;;
                 --binary | --map | --html | -o | --output) kind=file ;;
@@ -147,7 +147,7 @@ _footprint() {
             esac
             ;;
         check)
-            options='--config --update-baseline --propose --pid --root --map --tree --name --cgroup --unit --container --debug-dir --debuginfod --no-debug-files -o --output --format --html --table --json --color -q --quiet --strict --limits --drop-privileges -h --help'
+            options='--config --update-baseline --propose --pid --root --map --tree --name --cgroup --unit --container --debug-dir --debuginfod --no-debug-files -o --output --format --html --table --json --color -q --quiet --strict --no-command --limits --drop-privileges -h --help'
             case $prev in
                 --config | --map | -o | --output | --html) kind=file ;;
                 --pid | --tree | --name | --cgroup | --unit | --container | --table | --limits) kind=none ;;
@@ -157,14 +157,14 @@ _footprint() {
             esac
             ;;
         init)
-            options='--folder --ci --when --when-output --limits -h --help'
+            options='--folder --ci --when --when-output --no-command --limits -h --help'
             case $prev in
                 --folder) kind=folder ;;
                 --ci | --when | --when-output | --limits) kind=none ;;
             esac
             ;;
         record)
-            options='--history --version --commit --program --time --pid --tree --name --cgroup --unit --container -o --output --format --table --json --color -q --quiet --strict --limits --drop-privileges -h --help'
+            options='--history --version --commit --program --time --pid --tree --name --cgroup --unit --container -o --output --format --table --json --color -q --quiet --strict --no-command --limits --drop-privileges -h --help'
             case $prev in
                 --history | -o | --output) kind=file ;;
                 --version | --commit | --program | --time | --pid | --tree | --name | --cgroup | --unit | --container | --table | --limits) kind=none ;;
@@ -173,7 +173,7 @@ _footprint() {
             esac
             ;;
         trend)
-            options='--history --program --figure --owner --last --html -o --output --format --table --json --color -q --quiet --strict --limits --drop-privileges -h --help'
+            options='--history --program --figure --owner --last --html -o --output --format --table --json --color -q --quiet --strict --no-command --limits --drop-privileges -h --help'
             kind=none
             case $prev in
                 --history | --html | -o | --output) kind=file ;;
@@ -183,14 +183,14 @@ _footprint() {
             esac
             ;;
         capture)
-            options='-o --output --script --freeze --together --longest-stop -q --quiet --strict --limits --drop-privileges -h --help'
+            options='-o --output --script --freeze --together --longest-stop -q --quiet --strict --no-command --limits --drop-privileges -h --help'
             case $prev in
                 -o | --output) kind=file ;;
                 --longest-stop | --limits) kind=none ;;
             esac
             ;;
         explain)
-            options='-o --output --format --table --json --color --limits --drop-privileges -h --help'
+            options='-o --output --format --table --json --color --no-command --limits --drop-privileges -h --help'
             case $prev in
                 -o | --output) kind=file ;;
                 --format) kind=none values='text json markdown csv tsv sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof dot perfetto html' ;;
@@ -199,7 +199,7 @@ _footprint() {
             esac
             ;;
         doctor)
-            options='--calibrate -o --output --format --table --json --color -q --quiet --limits -h --help'
+            options='--calibrate -o --output --format --table --json --color -q --quiet --no-command --limits -h --help'
             kind=none
             case $prev in
                 -o | --output) kind=file ;;

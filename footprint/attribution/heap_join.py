@@ -21,6 +21,7 @@ from footprint.attribution.accounts import add_up
 from footprint.attribution.allocator_models import GLIBC, JEMALLOC, MIMALLOC, AllocatorModel
 from footprint.attribution.heap_usage import HeapUsage
 from footprint.attribution.runtimes import JEMALLOC_HEAP, MIMALLOC_HEAP
+from footprint.command_line import shown_command
 from footprint.errors import Note
 from footprint.heap import CallTree, Counted, HeapSnapshot, Profile
 from footprint.heap.attribution import NO_STACK, add_up_shares, charged
@@ -91,7 +92,7 @@ def join_heap(audit: Audit, usage: HeapUsage, owners: Dict[str, str]) -> Audit:
     account = HeapAccount(
         file=usage.file,
         format=profile.format,
-        command=profile.command,
+        command=None if profile.command is None else shown_command(profile.command),
         snapshot=snapshot.number,
         snapshot_count=len(profile.snapshots),
         is_peak=snapshot.is_peak,

@@ -88,7 +88,7 @@ def audit_snapshot(  # noqa: PLR0913 # all but the first three have their name
     )
     return Audit(
         target=target,
-        pid=snapshot.pid,
+        pid=snapshot.process_id,
         command=snapshot.command,
         source=memory.dialect,
         is_live=snapshot.is_live,

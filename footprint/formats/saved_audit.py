@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast, get_args
 
 from footprint.attribution.projection import project
+from footprint.command_line import shown_command, shown_words
 from footprint.errors import InputError, Note, UnsupportedError, UsageError
 from footprint.formats.audit_json import AuditJson, ProcessTotals
 from footprint.formats.codec import decode
@@ -37,6 +38,8 @@ __all__ = (
     "totals_of",
 )
 
+# The members that hold command lines.
+_WITH_COMMANDS: Final = ("target", "processes", "classes", "run", "heap_account")
 _SCHEMA: Final = "footprint/1"
 # The audit of a process with a million variables takes 400 MB.
 _MOST_BYTES: Final = 512 << 20
@@ -97,7 +100,27 @@ def parsed_answer(data: bytes | memoryview, file: str) -> dict[str, Any]:
         raise InputError(file, "it is not JSON that footprint writes")
     if "ledger" not in whole or not ("totals" in whole or "group" in whole):
         raise InputError(file, "it is the answer of another verb: `footprint audit -o FILE --json` saves an audit")
+    for name in _WITH_COMMANDS:
+        _show_commands(whole.get(name))
+    target = whole.get("target")
+    if whole.get("run") is not None and isinstance(target, dict) and isinstance(target.get("name"), str):
+        target["name"] = shown_command(target["name"])
     return whole
+
+
+def _show_commands(value: Any) -> None:  # noqa: ANN401 # JSON
+    """Replace the command lines in a part of an answer, as they are shown."""
+    if isinstance(value, list):
+        for one in value:
+            _show_commands(one)
+    elif isinstance(value, dict):
+        for name, one in value.items():
+            if name != "command":
+                _show_commands(one)
+            elif isinstance(one, str):
+                value[name] = shown_command(one)
+            elif isinstance(one, list) and one and all(isinstance(word, str) for word in one):
+                value[name] = list(shown_words(one))
 
 
 def saved_audit(whole: dict[str, Any], file: str, *, has_page_maps: bool = False) -> SavedAudit:

@@ -35,6 +35,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import IO, Any, Final, NamedTuple
 
+from footprint.command_line import shown_command
 from footprint.errors import AccessError, FootprintError, InputError, Note, UnsupportedError, UsageError
 from footprint.process.bounded_zip import MOST_TOTAL_BYTES, BoundedZip
 from footprint.process.descriptions import OpenFile, OpenFileKind, read_own_open_files
@@ -208,11 +209,11 @@ class _Writer:
         if snapshot.pages is not None:
             members["pages"] = b"".join(page_lines(snapshot.pages))
         for name, text in members.items():
-            self._write(f"{snapshot.pid}/{name}", text)
+            self._write(f"{snapshot.process_id}/{name}", text)
         self.mapping_count += len(snapshot.memory.mappings)
         self.entries.append(
             {
-                "pid": snapshot.pid,
+                "pid": snapshot.process_id,
                 "command": snapshot.command,
                 "start_ticks": recording.start_ticks,
                 "thread_stack_addrs": list(snapshot.thread_stack_addrs),
@@ -341,7 +342,7 @@ def _snapshot(
         source=source,
         pid=pid,
         is_live=False,
-        command=process.text("command"),
+        command=shown_command(process.text("command")),
         memory=memory,
         rollup=saved_rollup(rollup, source),
         status=parse_status(archive.read(f"{pid}/status", _MOST_SHORT_TEXT_BYTES)),

@@ -8,8 +8,8 @@ from contextlib import contextmanager, suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
+from footprint.command_line import command_line, shown_command
 from footprint.errors import AccessError, InputError, Note, UnsupportedError
-from footprint.process.command_line import command_line
 from footprint.process.mappings import Counters, Mapping, MemoryMap
 from footprint.process.maps_text import looks_like_maps, parse_maps, parse_rollup
 from footprint.process.pages import PageRange, PageReader, has_exclusive_bit
@@ -70,7 +70,8 @@ class Snapshot(NamedTuple):
 
     Attributes:
         source: The name for messages: `pid 4711`, or the name of the file.
-        pid: The process ID, where the source has it.
+        pid: The process ID, where the source has it; of a live process whose main thread has ended, the number of the
+            thread that it was read through.
         is_live: Whether it was read from /proc of this machine now, so that its files can be opened.
         command: The command line, or the name.
         memory: Its mappings.
@@ -87,6 +88,7 @@ class Snapshot(NamedTuple):
         allocated_bytes: By device and inode, what memory that is mapped shared holds in all, touched by a process or
             not; empty where that may not be read.
         open_files: The open file descriptions in a capture that the process pays for; empty for all other sources.
+        main_pid: The process ID, where `pid` is the number of another thread.
     """
 
     source: str
@@ -104,6 +106,12 @@ class Snapshot(NamedTuple):
     files: AbstractMapping[FileIdentity, FileFacts] = MappingProxyType({})
     allocated_bytes: AbstractMapping[ObjectIdentity, int] = MappingProxyType({})
     open_files: "tuple[OpenFile, ...]" = ()
+    main_pid: int | None = None
+
+    @property
+    def process_id(self) -> int | None:
+        """The process ID, where the source has it."""
+        return self.pid if self.main_pid is None else self.main_pid
 
     @property
     def thread_count(self) -> int:
@@ -142,7 +150,7 @@ def read_texts(text: bytes, source: str) -> tuple[Snapshot, ...]:
             source=source,
             pid=memory.pid,
             is_live=False,
-            command=memory.command or "",
+            command=shown_command(memory.command or ""),
             memory=memory,
             rollup=None,
             status=None,
@@ -246,7 +254,7 @@ def _through_thread(thread: int, pid: int, keep: Keep | None) -> Snapshot:
     """Read a process through one of its threads, which the kernel shows in /proc like a process."""
     detail = f"its main thread has ended (pthread_exit), and others live: it was read through thread {thread}"
     snapshot = read_process(thread, keep)
-    return snapshot._replace(notes=(Note("main-thread-ended", f"pid {pid}", detail), *snapshot.notes))
+    return snapshot._replace(main_pid=pid, notes=(Note("main-thread-ended", f"pid {pid}", detail), *snapshot.notes))
 
 
 @contextmanager

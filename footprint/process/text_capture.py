@@ -21,8 +21,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
+from footprint.command_line import command_line
 from footprint.errors import InputError, Note, UnsupportedError
-from footprint.process.command_line import command_line
 from footprint.process.descriptions import (
     GIVEN_COUNT,
     OpenFile,

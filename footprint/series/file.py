@@ -90,7 +90,7 @@ class SeriesFile:
         self._has_failed = False
         self.notes: list[Note] = []
         try:
-            self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
+            self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise AccessError(path, error.strerror or str(error)) from error
 

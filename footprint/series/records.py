@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NamedTuple
 
+from footprint.command_line import shown_command
 from footprint.errors import InputError, Note
 from footprint.limits import unpacked
 from footprint.typed_json import Fields
@@ -300,7 +301,9 @@ def _sampled(fields: Fields) -> Sampled:
 
 def _came(fields: Fields) -> Came:
     pids = fields.number("pid", _MOST), fields.optional_number("parent_pid", _MOST)
-    return Came(fields.number("ms", _MOST), fields.number("number", _MOST), *pids, fields.text("command"))
+    return Came(
+        fields.number("ms", _MOST), fields.number("number", _MOST), *pids, shown_command(fields.text("command"))
+    )
 
 
 def _ended(fields: Fields) -> Ended:

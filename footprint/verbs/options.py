@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import typer
 
+from footprint.command_line import command_lines
 from footprint.errors import UsageError
 from footprint.limits import STANDARD, limited, parse_limits, time_limit
 from footprint.map_guard import guard_maps
@@ -472,19 +473,31 @@ _Limits = Annotated[
 ]
 
 
+_NoCommand = Annotated[
+    bool, typer.Option("--no-command", help="Keep the names of programs only, not their command lines.")
+]
+_OF_EVERY_VERB: Final = tuple(
+    inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+    for name, default, annotation in (("no_command", False, _NoCommand), ("limits", None, _Limits))
+)
+
+
 def limited_command(command: _Command) -> _Command:
-    """Add the option `--limits` to a command: it runs with a budget of work, and with a guard of the files it maps."""
+    """Add the options of every verb to a command.
+
+    It runs with a budget of work (`--limits`), a guard of the files it maps, and a decision on command lines
+    (`--no-command`).
+    """
     signature = inspect.signature(command)
-    own = inspect.Parameter("limits", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_Limits)
 
     @wraps(command)
-    def called(*, limits: str | None = None, **given: Any) -> Any:  # noqa: ANN401 # as the command
+    def called(*, limits: str | None = None, no_command: bool = False, **given: Any) -> Any:  # noqa: ANN401 # as the command
         chosen = STANDARD if limits is None else parse_limits(limits)
-        with limited(chosen), time_limit(chosen.seconds), guard_maps():
+        with limited(chosen), time_limit(chosen.seconds), guard_maps(), command_lines(is_hidden=no_command):
             return command(**given)
 
-    called.__signature__ = signature.replace(parameters=[*signature.parameters.values(), own])  # type: ignore[attr-defined]
-    called.__annotations__ = {**command.__annotations__, "limits": _Limits}
+    called.__signature__ = signature.replace(parameters=[*signature.parameters.values(), *_OF_EVERY_VERB])  # type: ignore[attr-defined]
+    called.__annotations__ = {**command.__annotations__, **{one.name: one.annotation for one in _OF_EVERY_VERB}}
     return called
 
 

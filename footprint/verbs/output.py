@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
 from footprint import __version__
+from footprint.command_line import has_command_lines
 from footprint.errors import AccessError, Note, UsageError
 from footprint.formats.document import About, Document, Verdict
 from footprint.formats.text import plain
@@ -106,6 +107,8 @@ _WRITERS: Final = {
     Format.PERFETTO: _Writer("trace", "formats.perfetto", "perfetto"),
     Format.HTML: _Writer("report", "html", "html"),
 }
+# Other programs of the host read them: collectors of metrics, reviewers.
+_WITHOUT_COMMANDS: Final = {"issues", "figures", "stacks", "graph"}
 
 
 def part_name(format_: Format) -> str:
@@ -146,7 +149,7 @@ def write(answer: Answer[_Found], found: _Found, name: str, options: OutputOptio
     """
     check_formats(answer, options)
     if options.html is not None:
-        emit(_part(answer, "report", found, name), options.html)
+        emit(_part(answer, "report", found, name), options.html, _mode("report"))
     if options.html != "-":
         _write_answer(answer, found, name, options)
     return exit_code(notes, is_strict=options.is_strict)
@@ -164,7 +167,7 @@ def _write_answer(answer: Answer[_Found], found: _Found, name: str, options: Out
         _summarise(lambda: answer.document(found), about, options.file)
         emit(written, "-")
     else:
-        emit(written, options.file)
+        emit(written, options.file, _mode(writer.part))
 
 
 def _part(answer: Answer[_Found], name: str, found: _Found, asked: str) -> Any:  # noqa: ANN401 # what formats of it take
@@ -188,7 +191,7 @@ def _summarise(document: Callable[[], Document], about: About, output: str) -> N
     if output == "-" and not place:
         return
     if output != "-":
-        emit(markdown(document(), about, SUMMARY_BYTES), output)
+        emit(markdown(document(), about, SUMMARY_BYTES), output, _mode("document"))
         return
     try:
         # What other commands of the step have written stands there already, and counts.
@@ -260,8 +263,10 @@ def _has_colour(color: Color, environment: Mapping[str, str], *, is_terminal: bo
     return is_terminal and environment.get("TERM") != "dumb"
 
 
-def emit(answer: str | bytes | Iterable[str], output: str) -> None:
+def emit(answer: str | bytes | Iterable[str], output: str, mode: int = 0o666) -> None:
     """Write an answer to standard output (`-`), or to a file that is there whole or not at all; text as UTF-8.
+
+    `mode` are the permissions of a new file, less those that the umask takes.
 
     Raises:
         AccessError: Where it cannot be written.
@@ -271,13 +276,18 @@ def emit(answer: str | bytes | Iterable[str], output: str) -> None:
     if output == "-":
         _write_out(data)
     else:
-        write_file(output, data)
+        write_file(output, data, mode=mode)
+
+
+def _mode(part: str) -> int:
+    """Return the permissions of a new file: only its owner may read command lines."""
+    return 0o600 if part not in _WITHOUT_COMMANDS and has_command_lines() else 0o666
 
 
 def _emit_text(text: str, output: str) -> None:
     """Write text for people: on standard output in the encoding that it has."""
     encoding = "utf-8" if output != "-" or sys.stdout is None else sys.stdout.encoding or "utf-8"
-    emit(text.encode(encoding, "backslashreplace"), output)
+    emit(text.encode(encoding, "backslashreplace"), output, _mode("document"))
 
 
 def _write_out(data: Iterable[bytes]) -> None:

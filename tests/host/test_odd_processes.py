@@ -715,11 +715,13 @@ def test_a_process_whose_main_thread_has_ended_is_read_through_another_one(tmp_p
             assert [note.slug for note in found.notes if note.subject == f"pid {child.pid}"] == ["main-thread-ended"]
             assert len(footprint.maps(child.pid).parts) > 20
             assert footprint.libraries(child.pid).graph.objects
-            assert found.pid in {int(one) for one in os.listdir(f"/proc/{child.pid}/task")} - {child.pid}
+            assert found.pid == child.pid
+            assert footprint.maps(child.pid).pid == child.pid
             done = footprint.capture(child.pid, output=tmp_path / "file.capture", freeze=True)
             assert [note.slug for note in done.notes] == ["main-thread-ended"]
             saved = footprint.audit(tmp_path / "file.capture")
+            assert saved.pid == child.pid
             assert saved.totals.private.bytes == found.totals.private.bytes
-            assert b"tracing stop" in zipfile.ZipFile(tmp_path / "file.capture").read(f"{found.pid}/status")
+            assert b"tracing stop" in zipfile.ZipFile(tmp_path / "file.capture").read(f"{child.pid}/status")
         finally:
             child.kill()

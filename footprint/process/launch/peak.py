@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from footprint.command_line import command_line
 from footprint.errors import AccessError
 from footprint.model.evidence import Evidence
 from footprint.model.peak import Peak, PeakHolder
-from footprint.process.command_line import command_line
 from footprint.process.launch.memory import counted_sizes
 
 if TYPE_CHECKING:

@@ -222,7 +222,7 @@ def group_of(  # noqa: PLR0913 # all but the first have their name
         if audit is None:
             audit = audit_of(
                 snapshot,
-                str(snapshot.pid),
+                str(snapshot.process_id),
                 _EACH,
                 root=root,
                 files=files,
@@ -249,4 +249,4 @@ def _searched(
         ), []
     except FootprintError as error:
         detail = f"{error.detail}: it was not searched for findings"
-        return None, [Note("process-not-searched", f"pid {snapshot.pid}", detail)]
+        return None, [Note("process-not-searched", f"pid {snapshot.process_id}", detail)]

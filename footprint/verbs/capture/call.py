@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from typing import IO, Final
 
 import footprint.process
 from footprint import __version__
+from footprint.command_line import hides_command_lines
 from footprint.errors import AccessError, UsageError
 from footprint.files import StrPath
 from footprint.process.capture import Captured, Freeze, capture_processes
@@ -20,6 +22,7 @@ from footprint.whole_file import whole_file
 __all__ = ("capture", "capture_script")
 
 _MOST_STOP_SECONDS: Final = 3600
+_OF_COMMANDS: Final = re.compile(r"^.*[ /]cmdline\".*\n", re.MULTILINE)
 
 
 def capture(
@@ -67,7 +70,8 @@ def capture(
 
 def capture_script() -> str:
     """Return a POSIX shell script that prints a capture as text on a machine where footprint is not installed."""
-    return (files(footprint.process) / "capture.sh").read_text("utf-8")
+    script = (files(footprint.process) / "capture.sh").read_text("utf-8")
+    return _OF_COMMANDS.sub("", script) if hides_command_lines() else script
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from typing import Final, Literal, NamedTuple
 from footprint.attribution.heap_growth import growth_of
 from footprint.attribution.heap_totals import run_totals, sorted_totals
 from footprint.attribution.heap_usage import HeapUsage
+from footprint.command_line import shown_command
 from footprint.elf import shown_name
 from footprint.errors import Note
 from footprint.formats.codec import encode, encode_columns, like
@@ -360,6 +361,7 @@ def _profile(usage: HeapUsage) -> ProfileRow:
         ProfileRow,
         usage.profile,
         file=usage.file,
+        command=None if usage.profile.command is None else shown_command(usage.profile.command),
         snapshot=None if snapshot is None else snapshot.number,
         tally=usage.tally,
         live_bytes=None if snapshot is None else snapshot.live_bytes,

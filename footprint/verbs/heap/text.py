@@ -8,6 +8,7 @@ from footprint.attribution.heap_growth import growth_of
 from footprint.attribution.heap_places import STARTS_AT
 from footprint.attribution.heap_totals import ORDERS, FunctionTotals, counted_by, run_totals, sorted_totals
 from footprint.attribution.heap_usage import HeapUsage, used_bytes
+from footprint.command_line import shown_command
 from footprint.errors import Note
 from footprint.formats.document import Block, Document, Facts, Graph, GraphPoint, Heading, Paragraph, Table, Verdict
 from footprint.formats.escape import shortened
@@ -114,7 +115,7 @@ def heap_document(
 
 def _one(usage: HeapUsage, names: Names, top: int) -> list[Block]:
     profile = usage.profile
-    command = shortened((profile.command or "").replace("\n", " "), _LONGEST_COMMAND)
+    command = shortened(shown_command(profile.command or "").replace("\n", " "), _LONGEST_COMMAND)
     blocks: list[Block] = [Heading(f"{usage.file}: {profile.format}{f' of {command}' if command else ''}")]
     if usage.evidence is Evidence.VIRTUAL:
         text = "address space only: what was reserved and never touched is in it, so it is no memory in use"

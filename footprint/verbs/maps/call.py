@@ -52,7 +52,7 @@ def maps(target: Named, *, pid: int | None = None, root: StrPath | None = None) 
         memory=snapshot.memory,
         held=tuple(count_each(snapshot.memory.mappings, snapshot.pages)),
         parts=parts,
-        pid=snapshot.pid,
+        pid=snapshot.process_id,
         command=snapshot.command,
         host=snapshot.host,
         notes=(*snapshot.notes, *notes),

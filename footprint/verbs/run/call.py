@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
+from footprint.command_line import shown_words
 from footprint.errors import AccessError, InputError, Note, UsageError
 from footprint.model.audit import Audit
 from footprint.model.peak import Peak
@@ -98,9 +99,9 @@ def run(  # noqa: PLR0913 # all but the command have their name
     done = (
         start(words, moment, Question(count), has_family=follow, has_peak=True, has_objects=True) for _ in range(starts)
     )
-    ran = median_start(words, when if when_output is None else When.OUTPUT.value, done, expected=expected)
+    ran = median_start(shown_words(words), when if when_output is None else When.OUTPUT.value, done, expected=expected)
     ran = replace(ran, notes=(*ran.notes, *_peak_notes(ran)))
-    return _with_massif(ran, moment, massif_seconds, massif_out) if has_massif else ran
+    return _with_massif(ran, words, moment, massif_seconds, massif_out) if has_massif else ran
 
 
 def _peak_notes(ran: RunResult) -> list[Note]:
@@ -140,7 +141,7 @@ def _run_to_peak(
     if peak is None or not peak.peak_bytes:
         raise AccessError(words[0], "its memory cannot be counted")
     done = (_near_peak(words, peak, question, timeout_seconds, input_offset) for _ in range(starts))
-    ran = median_start(words, When.PEAK.value, done, expected=expected)
+    ran = median_start(shown_words(words), When.PEAK.value, done, expected=expected)
     if input_offset is None:
         detail = "standard input can be read once: only the first run had it; give it as a file"
         ran = replace(ran, notes=(*ran.notes, Note("peak-no-input", words[0], detail)))
@@ -183,12 +184,14 @@ def _near_peak(
     return replace(best, notes=(*best.notes, Note("peak-missed", words[0], detail)))
 
 
-def _with_massif(ran: RunResult, moment: Moment, limit_seconds: float, kept_as: str | None) -> RunResult:
+def _with_massif(
+    ran: RunResult, words: tuple[str, ...], moment: Moment, limit_seconds: float, kept_as: str | None
+) -> RunResult:
     """Run the program once more, and split the heap of the run that is shown by its profile."""
     from footprint.verbs.audit.heap_account import with_heap  # noqa: PLC0415 # profiles, which few runs have
     from footprint.verbs.run.massif import profiled_by_massif  # noqa: PLC0415 # the same
 
-    with profiled_by_massif(ran.command, moment, limit_seconds, kept_as) as profiled:
+    with profiled_by_massif(words, moment, limit_seconds, kept_as) as profiled:
         named = kept_as or "massif's run of it"
         # It has ended: its files are those of these paths that are the same.
         snapshot = ran.start.snapshots[0]._replace(is_live=False)
@@ -256,7 +259,7 @@ def start(
     """
     if has_objects:
         from footprint.verbs.audit.findings import with_objects  # noqa: PLC0415 # the loader
-    name = shlex.join(words)
+    name = shlex.join(shown_words(words))
     notes: list[Note] = []
 
     def read(tasks: tuple[int, ...]) -> list[tuple[Snapshot, Audit]]:

@@ -166,7 +166,7 @@ def _append_end(found: str, xtree: str) -> None:
 
 def _keep(found: str, path: str) -> None:
     try:
-        with open(found, "rb") as source, whole_file(path) as file:
+        with open(found, "rb") as source, whole_file(path, mode=0o600) as file:
             shutil.copyfileobj(source, file)
     except OSError as error:
         raise AccessError(path, error.strerror or str(error)) from error

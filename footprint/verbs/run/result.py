@@ -62,7 +62,7 @@ class RunResult:
     """A program that was run once or several times.
 
     Attributes:
-        command: The program and its arguments.
+        command: The program and its arguments, without secrets.
         when: The moment that was asked for: `exit`, `settled`, a time, or `output`.
         start: The start whose cost is the median.
         start_count: How many there were.

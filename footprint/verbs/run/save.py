@@ -18,7 +18,7 @@ def save(answer: Audit | Group | RunResult, path: StrPath) -> None:
 
     Args:
         answer: What `audit`, `audit_group`, `project` or `run` returned.
-        path: Where to write. An existing file is replaced.
+        path: Where to write. An existing file is replaced; a new one with command lines is for its owner only.
 
     Raises:
         AccessError: If the file cannot be written.
@@ -26,4 +26,5 @@ def save(answer: Audit | Group | RunResult, path: StrPath) -> None:
     members = (
         run_members(answer, __version__) if isinstance(answer, RunResult) else audited_members(answer, __version__)
     )
-    write_file(path, write(members).encode("utf-8", "backslashreplace"))
+    mode = 0o666 if isinstance(answer, Audit) and answer.source == "prediction" else 0o600
+    write_file(path, write(members).encode("utf-8", "backslashreplace"), mode=mode)

@@ -6,6 +6,7 @@ import time
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Final
 
+from footprint.command_line import shown_words
 from footprint.errors import AccessError, Note
 from footprint.process.counters import parse_counters
 from footprint.process.launch.watched import watch_program
@@ -41,7 +42,7 @@ def watch_command(command: tuple[str, ...], options: WatchOptions, session: Sess
     Raises:
         AccessError: If it cannot be started.
     """
-    name = shlex.join(command)
+    name = shlex.join(shown_words(command))
     with ExitStack() as opened:
         onlooker = _CommandWatch(name, session, _group(opened))
         ending = watch_program(

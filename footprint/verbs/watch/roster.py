@@ -5,8 +5,8 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from typing import Final, NamedTuple
 
+from footprint.command_line import command_line
 from footprint.errors import AccessError, UsageError
-from footprint.process.command_line import command_line
 from footprint.process.kernel_events import Executed, Exited, Forked, KernelEvents, TaskEnd
 from footprint.process.stat import read_stat
 from footprint.series.records import Came, Ended

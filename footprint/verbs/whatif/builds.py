@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from footprint.command_line import shown_words
 from footprint.elf import read_image
 from footprint.errors import AccessError
 from footprint.files import open_input
@@ -67,7 +68,7 @@ def compare_builds(  # noqa: PLR0913 # all but the two builds have their name
                 remark = "" if machines[0] == machines[1] else f"; it is for another machine than {words[0]}"
                 raise AccessError(build, f"{error.cause}{remark}") from error
     asked = when if when_output is None else When.OUTPUT.value
-    return compare_trials(words, build, asked, original, *trials, count=count, expected=expected)
+    return compare_trials(shown_words(words), build, asked, original, *trials, count=count, expected=expected)
 
 
 def _machine(path: str) -> tuple[int, bool]:

@@ -5,6 +5,7 @@ import stat
 from collections.abc import Mapping, Sequence
 
 from footprint.attribution.dependency_graph import DependencyGraph
+from footprint.command_line import shown_words
 from footprint.errors import AccessError, Note, UsageError
 from footprint.loader import Environment
 from footprint.model.audit import Audit
@@ -82,7 +83,7 @@ def whatif(
     notes += (*graph.notes, *_copy_notes(words[0], behaviour), *_still_loaded(after.audit, owners, leaving))
     notes += (*before.notes, *after.notes)
     return WhatIf(
-        command=words,
+        command=shown_words(words),
         dropped=tuple([graph.name(number) for number in sorted(dropping.heads)]),
         users=tuple([graph.name(number) for number in sorted({need.user for need in dropping.needs})]),
         leaving=leaving,
