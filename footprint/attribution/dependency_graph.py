@@ -33,6 +33,9 @@ _CHUNK_BYTES: Final = 1 << 20
 _LONGEST_NAME: Final = 4096
 _STUB_SUFFIX: Final = "_version_placeholder"
 _DLSYM_NAMES: Final = frozenset({"dlsym", "dlvsym", "g_module_symbol", "lt_dlsym"})
+_LISTS: Final = frozenset({"dl_iterate_phdr", "dladdr1", "dlinfo", "_r_debug"})
+# They ask which object an address is in, and nothing else.
+_UNWINDERS: Final = re.compile(r"lib(gcc_s|unwind)\b")
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,15 +143,19 @@ class DependencyGraph:
     @cached_property
     def dlopen_callers(self) -> tuple[int, ...]:
         """The objects that import dlopen or a wrapper of it: they may load files that no table names."""
-        return self.importers(_DLOPEN_NAMES)
+        return self._importers(_DLOPEN_NAMES)
 
     @cached_property
     def dlsym_callers(self) -> tuple[int, ...]:
         """The objects that import dlsym or a wrapper of it: they may look up symbols that no table names."""
-        return self.importers(_DLSYM_NAMES)
+        return self._importers(_DLSYM_NAMES)
 
-    def importers(self, names: frozenset[str]) -> tuple[int, ...]:
-        """Return the objects that refer to one of some symbols."""
+    @cached_property
+    def listers(self) -> tuple[int, ...]:
+        """The objects that import what walks the list of loaded objects, without those that only unwind stacks."""
+        return tuple([number for number in self._importers(_LISTS) if not _UNWINDERS.match(self.name(number))])
+
+    def _importers(self, names: frozenset[str]) -> tuple[int, ...]:
         return tuple([number for number, one in enumerate(self.bindings.symbols) if one.asked.keys() & names])
 
     @cached_property

@@ -19,15 +19,12 @@ from footprint.loader.dependencies import start_order
 from footprint.loader.without import Rebinding, Without
 from footprint.model.finding import Confidence
 
-__all__ = ("Doubt", "differences", "doubts", "is_always_there", "listed", "weakest")
+__all__ = ("Doubt", "differences", "doubts", "is_always_there", "listed", "order_differences", "weakest")
 
 # Every process has the C library and the loader.
 _ALWAYS: Final = re.compile(r"(libc\.so|libc\.musl|ld-linux|ld-musl|ld64\.so|ld\.so|linux-vdso|linux-gate)")
-# Unwinders ask which object an address is in, and nothing else.
-_UNWINDERS: Final = re.compile(r"lib(gcc_s|unwind)\b")
 # What the C library opens by itself: to end a thread, and to look up users and hosts.
 _OPENED_BY_LIBC: Final = re.compile(r"lib(gcc_s\.so|nss_)")
-_LISTS: Final = frozenset({"dl_iterate_phdr", "dladdr1", "dlinfo", "_r_debug"})
 # A program that is linked for plugins exports at least so many symbols that these bind to.
 _LEAST_SHOWN: Final = 32
 _MOST_NAMED: Final = 3
@@ -48,15 +45,18 @@ class Doubt(NamedTuple):
     is_fatal: bool = False
 
 
-def doubts(graph: DependencyGraph, without: Without, leaving: frozenset[int]) -> tuple[Doubt, ...]:
+def doubts(
+    graph: DependencyGraph, without: Without, leaving: frozenset[int], order: Sequence[Doubt] | None = None
+) -> tuple[Doubt, ...]:
     """Find what speaks against dropping needs.
 
     Args:
         graph: The process.
         without: The process without the needs.
         leaving: The objects that leave it.
+        order: What `order_differences` found; None to find it now.
     """
-    found = differences(graph, without, leaving)
+    found = differences(graph, without, leaving, order)
     if graph.start_failures:
         found.append(Doubt(Confidence.MEDIUM, "the program does not start as it is, or ends at a call; see its notes"))
     if graph.link_map.missing:
@@ -69,16 +69,22 @@ def doubts(graph: DependencyGraph, without: Without, leaving: frozenset[int]) ->
     return tuple(sorted(found, key=lambda one: (not one.is_fatal, one.confidence is not Confidence.BLOCKED)))
 
 
-def differences(graph: DependencyGraph, without: Without, leaving: frozenset[int]) -> list[Doubt]:
+def differences(
+    graph: DependencyGraph, without: Without, leaving: frozenset[int], order: Sequence[Doubt] | None = None
+) -> list[Doubt]:
     """Find what the loader would do differently; the arguments are those of `doubts`."""
     return [
         *_missing(graph, without),
         *_other_files(graph, without),
         *_other_bindings(graph, without, leaving),
         *_versions(graph, leaving),
-        *_order(graph, without),
-        *_later(graph, without),
+        *(order_differences(graph, without) if order is None else order),
     ]
+
+
+def order_differences(graph: DependencyGraph, without: Without) -> tuple[Doubt, ...]:
+    """Find what the loader would do at another time, whatever leaves."""
+    return (*_order(graph, without), *_later(graph, without))
 
 
 def weakest(found: Iterable[Doubt]) -> Confidence:
@@ -186,7 +192,7 @@ def _order(graph: DependencyGraph, without: Without) -> Iterator[Doubt]:
     if swapped:
         first, second = [graph.name(number) for number in swapped]
         yield Doubt(Confidence.MEDIUM, f"{first} would be initialised before {second}, which comes first now")
-    finders = [n for n in (*graph.dlsym_callers, *_listers(graph)) if not is_always_there(graph, n)]
+    finders = [n for n in (*graph.dlsym_callers, *graph.listers) if not is_always_there(graph, n)]
     if without.swapped and finders:
         later, earlier = [graph.name(number) for number in without.swapped]
         order = f"{later} would be loaded before {earlier}"
@@ -222,7 +228,7 @@ def _finders(graph: DependencyGraph, leaving: frozenset[int], *, is_blocked: boo
     """Find who may look for what leaves: by the name of a symbol or of a file, or in the list of loaded objects."""
     by_symbol, by_file, listers = [
         [n for n in group if n not in leaving and not is_always_there(graph, n)]
-        for group in (graph.dlsym_callers, graph.dlopen_callers, _listers(graph))
+        for group in (graph.dlsym_callers, graph.dlopen_callers, graph.listers)
     ]
     # The search reads all constants: skip it where it would change nothing.
     hit = None if is_blocked else _sought(graph, leaving, by_symbol, [*by_file, *listers])
@@ -243,10 +249,6 @@ def _finders(graph: DependencyGraph, leaving: frozenset[int], *, is_blocked: boo
         yield Doubt(Confidence.MEDIUM, f"the C library opens {_names(graph, opened)} by name where it needs it")
 
 
-def _listers(graph: DependencyGraph) -> tuple[int, ...]:
-    return tuple([n for n in graph.importers(_LISTS) if not _UNWINDERS.match(graph.name(n))])
-
-
 def _presence(graph: DependencyGraph, leaving: frozenset[int]) -> Iterator[Doubt]:
     """Find what the objects that leave do at start and at exit."""
     for number in sorted(leaving):
@@ -255,8 +257,8 @@ def _presence(graph: DependencyGraph, leaving: frozenset[int]) -> Iterator[Doubt
             if count:
                 what = f"1 {kind}" if count == 1 else f"{count} {kind}s"
                 yield Doubt(Confidence.MEDIUM, f"{graph.name(number)} has {what} of its own, which would not run")
-    kept = [number for number in range(len(graph.objects)) if number not in leaving]
     makers = [number for number in sorted(leaving) if _has_executable_stack(graph, number)]
+    kept = (number for number in range(len(graph.objects)) if number not in leaving)
     if makers and not any(_has_executable_stack(graph, number) for number in kept):
         yield Doubt(Confidence.MEDIUM, f"the stack is executable because of {_names(graph, makers)}")
 

@@ -6,7 +6,7 @@ decides which match wins. So the matches of each pair are computed once and kept
 Source: glibc 2.36, elf/dl-lookup.c (check_match, do_lookup_x); musl 1.2.3, ldso/dynlink.c (find_sym).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -55,9 +55,19 @@ class Bindings:
         """Return whether another object would provide a reference without these objects."""
         return any(
             reference.name in symbols.found and self.matches(reference, symbols)
-            for number, symbols in enumerate(self.symbols)
+            for number, symbols in self._definers(reference.name)
             if number not in without and not (number == 0 and reference.is_copy)
         )
+
+    def _definers(self, name: str) -> Iterable[tuple[int, DynamicSymbols]]:
+        """Return the objects that may define a name, with their numbers."""
+        if len(self.symbols) <= _MANY_OBJECTS:
+            return enumerate(self.symbols)
+        return [(number, self.symbols[number]) for number in self._by_name.get(name, ())]
+
+    @cached_property
+    def _by_name(self) -> dict[str, list[int]]:
+        return _numbers_by_name(self.symbols)
 
     def users(self, provider: int) -> tuple[int, ...]:
         """Return the other objects that bind to an object."""
@@ -128,15 +138,21 @@ class Binder:
         return known
 
 
+def _numbers_by_name(symbols: Sequence[DynamicSymbols]) -> dict[str, list[int]]:
+    """Return for each name the objects that define it."""
+    found: dict[str, list[int]] = {}
+    for number, one in enumerate(symbols):
+        for name in one.found:
+            found.setdefault(name, []).append(number)
+    return found
+
+
 class _Offers:
     """An index of the objects by the names they define: of very many objects, only possible providers are tried."""
 
     def __init__(self, objects: Sequence["_Object"]) -> None:
         self._objects = objects
-        self._by_name: dict[str, list[int]] = {}
-        for number, one in enumerate(objects):
-            for name in one.symbols.found:
-                self._by_name.setdefault(name, []).append(number)
+        self._by_name = _numbers_by_name([one.symbols for one in objects])
 
     def to(self, user: "_Object") -> "list[_Object]":
         """Return the possible providers for the references of an object, in load order.

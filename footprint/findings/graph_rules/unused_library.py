@@ -12,9 +12,17 @@ from typing import Final, NamedTuple
 from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.findings.link_advice import program_advice
 from footprint.findings.registry import Fact, Rule
-from footprint.findings.removal import Doubt, differences, doubts, is_always_there, listed, weakest
+from footprint.findings.removal import (
+    Doubt,
+    differences,
+    doubts,
+    is_always_there,
+    listed,
+    order_differences,
+    weakest,
+)
 from footprint.loader.dependencies import reached
-from footprint.loader.without import Without
+from footprint.loader.without import Rebinding, Without
 from footprint.model.finding import Confidence, Finding
 from footprint.units import format_bytes
 
@@ -41,6 +49,20 @@ class _Judged(NamedTuple):
 
     finding: Finding
     needs: frozenset[UnusedNeed]
+
+
+class _Whole(NamedTuple):
+    """The process without all needs that are unused.
+
+    Attributes:
+        without: The process.
+        lost: The references of staying objects by the object that provides them now, where another one or none would.
+        order: What the loader would do at another time.
+    """
+
+    without: Without
+    lost: dict[int, list[Rebinding]]
+    order: tuple[Doubt, ...]
 
 
 def unused_needs(graph: DependencyGraph) -> frozenset[UnusedNeed]:
@@ -89,17 +111,17 @@ def _apart(graph: DependencyGraph, unused: frozenset[UnusedNeed]) -> list[Findin
     }
     judged: list[_Judged] = []
     gone: list[frozenset[int]] = []
-    whole: Without | None = None
+    whole: _Whole | None = None
     for group in sorted(leaving, key=lambda one: (-len(leaving[one]), sorted(one))):
         needing = set[int]().union(*(users[head] for head in group))
         if any(needing <= one for one in gone):
             continue
-        needs = frozenset(need for need in unused if need.provider in group)
+        needs = frozenset(UnusedNeed(user, head) for head in group for user in users[head])
         gone_now = leaving[group] if leaving[group] & group else frozenset[int]()
         if len(judged) * len(graph.objects) < _MOST_LINKED:
             found = doubts(graph, graph.without(needs), gone_now)
         else:
-            whole = whole or graph.without(unused)
+            whole = whole or _whole(graph, unused)
             found = _doubts_of_many(graph, whole, gone_now)
         finding = _finding(graph, group, needing, leaving[group], found)
         judged.append(_Judged(finding, needs))
@@ -108,11 +130,21 @@ def _apart(graph: DependencyGraph, unused: frozenset[UnusedNeed]) -> list[Findin
     return [_beside_others(one, judged) for one in _together(graph, judged)]
 
 
-def _doubts_of_many(graph: DependencyGraph, whole: Without, leaving: frozenset[int]) -> tuple[Doubt, ...]:
+def _whole(graph: DependencyGraph, unused: frozenset[UnusedNeed]) -> _Whole:
+    without = replace(graph.without(unused), swapped=None)
+    lost: dict[int, list[Rebinding]] = {}
+    for one in without.rebindings:
+        if one.before is not None:
+            lost.setdefault(one.before, []).append(one)
+    return _Whole(without, lost, order_differences(graph, without))
+
+
+def _doubts_of_many(graph: DependencyGraph, whole: _Whole, leaving: frozenset[int]) -> tuple[Doubt, ...]:
     """Find what speaks against one of very many removals, of which only all together were computed."""
-    alone = replace(whole, rebindings=tuple([one for one in whole.rebindings if one.before in leaving]), swapped=None)
+    rebindings = tuple([one for number in sorted(leaving) for one in whole.lost.get(number, ())])
+    alone = replace(whole.without, rebindings=rebindings)
     reason = "only the removal of all needs without use was computed: there are too many to try each"
-    return (*doubts(graph, alone, leaving), Doubt(Confidence.MEDIUM, reason))
+    return (*doubts(graph, alone, leaving, whole.order), Doubt(Confidence.MEDIUM, reason))
 
 
 def _together(graph: DependencyGraph, judged: Sequence[_Judged]) -> list[_Judged]:
