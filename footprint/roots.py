@@ -9,9 +9,11 @@ import errno
 import os
 import re
 import stat
+import struct
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import ContextVar
+from functools import cache
 from typing import Final
 
 __all__ = ("enter_root", "link_target", "open_path", "path_below", "path_inside", "reach_of", "resolved", "stat_path")
@@ -82,18 +84,25 @@ def _root_of(path: str) -> str:
 
 
 def _open_in_root(folder: int, path: str, flags: int) -> int:
-    import ctypes  # noqa: PLC0415 # few answers have another root
-
     if "\0" in path:
         raise ValueError("embedded null byte")
     # struct open_how: flags, mode, resolve.
-    how = (ctypes.c_uint64 * 3)(flags, 0, _RESOLVE_IN_ROOT | _RESOLVE_NO_MAGICLINKS)
-    name, size_bytes = ctypes.c_char_p(os.fsencode(path)), ctypes.c_size_t(ctypes.sizeof(how))
-    libc = ctypes.CDLL(None, use_errno=True)
-    descriptor = int(libc.syscall(ctypes.c_long(_OPENAT2), ctypes.c_int(folder), name, how, size_bytes))
+    how = struct.pack("=QQQ", flags, 0, _RESOLVE_IN_ROOT | _RESOLVE_NO_MAGICLINKS)
+    descriptor, cause = _system_call()(_OPENAT2, folder, os.fsencode(path), how, len(how))
     if descriptor < 0:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+        raise OSError(cause, os.strerror(cause))
     return descriptor
+
+
+@cache
+def _system_call() -> Callable[[int, int, bytes, bytes, int], tuple[int, int]]:
+    """Return what makes a system call, and returns its result and errno; an audit of a group makes ten thousands."""
+    import ctypes  # noqa: PLC0415 # few answers have another root
+
+    call = ctypes.CDLL(None, use_errno=True).syscall
+    call.restype = ctypes.c_long
+    call.argtypes = ctypes.c_long, ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t
+    return lambda *words: (call(*words), ctypes.get_errno())
 
 
 def _walk(folder: int, path: str, flags: int) -> int:
