@@ -5,9 +5,9 @@ All readers raise `InputError` where the bytes that they need are damaged, cut, 
 
 from footprint.dwarf.declarations import (
     Declarations,
+    DefinedFunctions,
     compiled_sources,
     declarations_by_name,
-    functions_of_units,
     read_declarations,
 )
 from footprint.dwarf.description import Declaration
@@ -16,9 +16,9 @@ from footprint.dwarf.places import VariablePlace
 __all__ = (
     "Declaration",
     "Declarations",
+    "DefinedFunctions",
     "VariablePlace",
     "compiled_sources",
     "declarations_by_name",
-    "functions_of_units",
     "read_declarations",
 )

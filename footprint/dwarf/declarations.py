@@ -9,7 +9,6 @@ offset into .debug_str or as a text: the names of such variables are searched fo
 
 import posixpath
 from collections.abc import Callable, Container, Iterable, Iterator
-from contextlib import suppress
 from operator import itemgetter
 from typing import Final, NamedTuple
 
@@ -21,14 +20,18 @@ from footprint.dwarf.places import VariablePlace
 from footprint.dwarf.proof import Candidates, ProvedEntry, Prover, ways_to
 from footprint.dwarf.search import AddressProver, AddressTable, Wanted, candidates, indexed, words_behind
 from footprint.dwarf.sections import DebugSection
+from footprint.dwarf.standards import standard_of
 from footprint.dwarf.units import DebugInfo, Entry, Unit
 from footprint.elf import abi
 from footprint.elf.image import Image
 from footprint.errors import InputError, Note
 
-__all__ = ("Declarations", "compiled_sources", "declarations_by_name", "functions_of_units", "read_declarations")
+__all__ = ("Declarations", "DefinedFunctions", "compiled_sources", "declarations_by_name", "read_declarations")
 
 _FUNCTIONS: Final = frozenset({dw.TAG_SUBPROGRAM, dw.TAG_INLINED_SUBROUTINE})
+# What stands in these defines no function of the unit.
+_WITHOUT_FUNCTIONS: Final = frozenset({dw.TAG_SUBPROGRAM, dw.TAG_ARRAY, dw.TAG_ENUMERATION, dw.TAG_SUBROUTINE})
+_CLASSES: Final = frozenset({dw.TAG_CLASS, dw.TAG_STRUCTURE, dw.TAG_UNION})
 
 # Each unit declares the variables of its headers again. Large programs have one variable in a kilobyte of debug
 # information; far more are damage.
@@ -286,27 +289,47 @@ def compiled_sources(image: Image) -> tuple[str, ...]:
     return tuple(found)
 
 
-def functions_of_units(image: Image, starts: Iterable[int]) -> dict[int, frozenset[tuple[str, int]]]:
-    """Return the functions that some units define, each with its vaddr, by the start of each unit.
+class DefinedFunctions:
+    """The functions that the units of a file define; a unit is read when it is asked for.
 
-    Units that are damaged are left out, and those that do not state vaddrs in place.
+    Args:
+        image: The file with the debug information.
 
     Raises:
         InputError: Where a section of debug information lies outside of the file, or cannot be decompressed.
     """
-    debug = DebugInfo(image)
-    wanted = set(starts)
-    found = {}
-    for number, start in enumerate(debug.headers.starts):
-        if start in wanted:
-            with suppress(InputError):
-                functions = frozenset(_defined_functions(debug.unit(number)))
-                if all(vaddr is not None for _, vaddr in functions):
-                    found[start] = frozenset([(name, vaddr or 0) for name, vaddr in functions])
-    return found
+
+    def __init__(self, image: Image) -> None:
+        self._debug = DebugInfo(image)
+        self._known: dict[int, frozenset[tuple[str, int]] | None] = {}
+
+    def of(self, start: int) -> frozenset[tuple[str, int]] | None:
+        """Return the functions of the unit that starts at an offset, each with its vaddr.
+
+        Return None where there is no unit, where it is damaged, and where it does not state vaddrs in place.
+        """
+        if start not in self._known:
+            self._known[start] = self._read(start)
+        return self._known[start]
+
+    def _read(self, start: int) -> frozenset[tuple[str, int]] | None:
+        number = self._debug.headers.at(start)
+        if number is None:
+            return None
+        found = set()
+        try:
+            for name, vaddr in _defined_functions(self._debug.unit(number)):
+                if vaddr is None:
+                    return None
+                found.add((name, vaddr))
+        except InputError:
+            return None
+        return frozenset(found)
 
 
 def _defined_functions(unit: Unit) -> Iterator[tuple[str, int | None]]:
+    # Classes of C and C++ only declare their functions: the unit or a namespace defines them.
+    skipped = _WITHOUT_FUNCTIONS if standard_of(unit) is None else _WITHOUT_FUNCTIONS | _CLASSES
     at = unit.first
     while at < unit.end:
         if unit.section.data[at] == 0:
@@ -314,9 +337,9 @@ def _defined_functions(unit: Unit) -> Iterator[tuple[str, int | None]]:
             continue
         entry = unit.entry(at)
         at = entry.end
-        if entry.tag != dw.TAG_SUBPROGRAM:
+        if entry.tag not in skipped:
             continue
-        if dw.AT_LOW_PC in entry.places or dw.AT_RANGES in entry.places:
+        if entry.tag == dw.TAG_SUBPROGRAM and (dw.AT_LOW_PC in entry.places or dw.AT_RANGES in entry.places):
             place = entry.places.get(dw.AT_LOW_PC)
             is_in_place = place is not None and place[0] == dw.FORM_ADDR
             yield _function(entry) or "", unit.number(entry, dw.AT_LOW_PC) if is_in_place else None

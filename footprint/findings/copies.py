@@ -236,7 +236,7 @@ class Declared(NamedTuple):
         function: The linker name of the function that the variable is a static of; None for other variables.
         type_name: The type as the source has it; None where it is not known.
         standard: The language standard of the source file; None where it is not known.
-        functions: All functions of the unit, each with its vaddr; None where they are not known.
+        functions: Returns all functions of the unit, each with its vaddr; None for variables of headers.
         folded: The contents that the line has in units that need no address of it.
     """
 
@@ -246,7 +246,7 @@ class Declared(NamedTuple):
     function: str | None = None
     type_name: str | None = None
     standard: LanguageStandard | None = None
-    functions: frozenset[tuple[str, int]] | None = None
+    functions: Callable[[], frozenset[tuple[str, int]] | None] | None = None
     folded: frozenset[bytes] = frozenset()
 
 
@@ -517,10 +517,10 @@ def _by_line(same: Sequence[Symbol], at: Declared, file: _File) -> Iterable[Copi
 
 def _is_one_build(copies: Sequence[Symbol], file: _File) -> bool:
     """Return whether a source file that is linked in several times defines the same functions each time."""
-    defined = [file.lines[one.is_tls, one.vaddr].functions for one in copies]
-    if None in defined:
-        return False
-    return file.merging.have_one_build([sorted(functions or ()) for functions in defined])
+    found = [file.lines[one.is_tls, one.vaddr].functions for one in copies]
+    # Most units differ from the first one that they are compared with: the others are not read.
+    defined = (None if functions is None else functions() for functions in found)
+    return file.merging.have_one_build(None if functions is None else sorted(functions) for functions in defined)
 
 
 def _by_bytes(same: Iterable[Symbol], initials: Initials) -> list[list[Symbol]]:

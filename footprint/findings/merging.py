@@ -84,12 +84,15 @@ class Merging:
         is_blank = initial is not None and initial.is_blank
         return _IDENTITY if is_small and is_blank and self._is_constant(copies[0]) else None
 
-    def have_one_build(self, units: Sequence[Sequence[tuple[str, int]]]) -> bool:
-        """Return whether the functions of some units are the same; each has a name and a vaddr."""
-        return all(
-            [name for name, _ in units[0]] == [name for name, _ in other]
-            and all(self._sameness.of_functions(one, its) for (_, one), (_, its) in zip(units[0], other, strict=True))
-            for other in units[1:]
+    def have_one_build(self, units: Iterable[Sequence[tuple[str, int]] | None]) -> bool:
+        """Return whether the functions of some units are known and the same; each has a name and a vaddr."""
+        others = iter(units)
+        first = next(others, None)
+        return first is not None and all(
+            other is not None
+            and [name for name, _ in first] == [name for name, _ in other]
+            and all(self._sameness.of_functions(one, its) for (_, one), (_, its) in zip(first, other, strict=True))
+            for other in others
         )
 
     def _is_constant(self, static: Symbol) -> bool:

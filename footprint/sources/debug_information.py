@@ -1,14 +1,15 @@
 """The debug information of files: in themselves or their debug files, with what dwz and -gsplit-dwarf put elsewhere."""
 
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from typing import NamedTuple
 
 from footprint.dwarf import (
     Declaration,
+    DefinedFunctions,
     VariablePlace,
     compiled_sources,
     declarations_by_name,
-    functions_of_units,
     read_declarations,
 )
 from footprint.dwarf.declared_variables import (
@@ -119,16 +120,17 @@ class DebugInformation:
             # What is damaged there, the search for addresses has said.
             return {}, ()
 
-    def functions_of_units(self, starts: Iterable[int]) -> dict[int, frozenset[tuple[str, int]]]:
-        """Return the functions that some units define, each with its vaddr, by the start of each unit."""
-        wanted = set(starts)
-        if self.image is None or not wanted:
-            return {}
+    def functions_of_unit(self, start: int) -> frozenset[tuple[str, int]] | None:
+        """Return the functions that the unit at an offset defines, each with its vaddr; None where that is unknown."""
+        return None if self._defined is None else self._defined.of(start)
+
+    @cached_property
+    def _defined(self) -> DefinedFunctions | None:
         try:
-            return functions_of_units(self.image, wanted)
+            return None if self.image is None else DefinedFunctions(self.image)
         except FootprintError:
             # What is damaged there, the search for addresses has said.
-            return {}
+            return None
 
     def sources(self, contents: Contents) -> Sourced:
         """Find where the variables of the file are declared, and name those that no symbol names.

@@ -252,6 +252,22 @@ def _parts_of(
     return [_Part(information, place_of)]
 
 
+@dataclass(frozen=True, slots=True)
+class _UnitFunctions:
+    """Returns the functions of a unit when it is called: it takes a walk through the unit.
+
+    Attributes:
+        information: The debug information that has the unit.
+        start: The start of the unit.
+    """
+
+    information: DebugInformation
+    start: int
+
+    def __call__(self) -> frozenset[tuple[str, int]] | None:
+        return self.information.functions_of_unit(self.start)
+
+
 def _object_part(whole: Prelinked, number: int, debug_files: DebugFiles) -> _Part:
     image = whole.objects[number]
     places = VariablePlaces(image)
@@ -281,8 +297,7 @@ def _declared(statics: Statics, zeros: Sequence[Symbol], parts: Sequence[_Part],
     if not wanted:
         return {}
     lines: dict[_Place, Declared] = {}
-    units: dict[_Place, tuple[int, int]] = {}
-    for number, part in enumerate(parts):
+    for part in parts:
         within = {key: place for key, one in wanted.items() if (place := part.place_of(one)) is not None}
         names = {place: wanted[key].name for key, place in within.items()}
         found = part.information.declarations(within.values(), names)
@@ -290,10 +305,9 @@ def _declared(statics: Statics, zeros: Sequence[Symbol], parts: Sequence[_Part],
             said = declaration_of(wanted[key].name, found.get(place, ()))
             if said is not None and said.defined_in is not None:
                 at = said.defined_in, said.defined_at_line, said.is_in_header
-                lines[key] = Declared(*at, said.function, said.type_name, said.standard)
-                if not said.is_in_header and said.unit_start is not None:
-                    units[key] = number, said.unit_start
-    _add_functions(lines, units, parts)
+                is_own = not said.is_in_header and said.unit_start is not None
+                functions = _UnitFunctions(part.information, said.unit_start or 0) if is_own else None
+                lines[key] = Declared(*at, said.function, said.type_name, said.standard, functions)
     lines |= _constants(statics, several, lines, parts)
     if several or others:
         # Variables that may be const are shown without a line, too.
@@ -335,24 +349,6 @@ def _folded(name: str, at: Declared, by_name: Mapping[str, Sequence[Declaration]
         for one in by_name.get(name, ())
         if one.contents is not None and (one.defined_in, one.defined_at_line) == (at.file, at.line)
     )
-
-
-def _add_functions(
-    lines: dict[_Place, Declared], units: Mapping[_Place, tuple[int, int]], parts: Sequence[_Part]
-) -> None:
-    """Add the functions of the unit to variables of source files that share their line: a file linked in twice.
-
-    `units` has the number of the part and the start of the unit of each variable.
-    """
-    by_line: dict[Declared, list[_Place]] = {}
-    for key in units:
-        by_line.setdefault(lines[key], []).append(key)
-    shared = [key for keys in by_line.values() if len(keys) > 1 for key in keys]
-    for number in {units[key][0] for key in shared}:
-        own = [key for key in shared if units[key][0] == number]
-        functions = parts[number].information.functions_of_units(units[key][1] for key in own)
-        for key in own:
-            lines[key] = lines[key]._replace(functions=functions.get(units[key][1]))
 
 
 def _symbol_notes(files: Sequence[Statics]) -> Iterable[Note]:
