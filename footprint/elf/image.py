@@ -306,9 +306,9 @@ class StringTable:
             names = raw.decode("ascii").split("\0")[:-1]
             self._known = dict(zip(accumulate([len(name) + 1 for name in names], initial=0), names, strict=False))
 
-    def has_prefix(self, start: int, prefixes: tuple[bytes, ...]) -> bool:
-        """Return whether the name at an offset begins with one of some words, without decoding the name."""
-        return bytes(self._table[start : start + max(map(len, prefixes))]).startswith(prefixes)
+    def offsets_of(self, word: bytes) -> set[int]:
+        """Return the offsets of a word, without decoding a name: each is the start of a name or lies within one."""
+        return {found.start() for found in re.finditer(re.escape(word), self._table)}
 
     def at(self, start: int) -> str:
         """Return the name at an offset; bytes that are not UTF-8 as surrogates. An empty table has "" at 0."""

@@ -87,7 +87,8 @@ def split_suffixes(name: str) -> SplitName:
 
 def normalised(name: str) -> str:
     """Return the name without suffixes, which all copies of one variable have."""
-    return split_suffixes(name).stem
+    # Most names have neither a suffix nor a version.
+    return split_suffixes(name).stem if "." in name or "@" in name else name
 
 
 @lru_cache(1 << 16)

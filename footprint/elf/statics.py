@@ -86,24 +86,25 @@ class Statics:
 
     def functions_of(self, unit: int) -> Sequence[tuple[str, int]]:
         """Return the local functions of a source file, each with its vaddr, by their names without suffixes."""
-        return self._functions_of_units.get(unit, ())
+        names = self._table.names
+        return sorted((normalised(names.at(start)), vaddr) for start, vaddr in self._functions_of_units.get(unit, ()))
 
     @cached_property
-    def _functions_of_units(self) -> dict[int, list[tuple[str, int]]]:
-        table, found, unit, number = self._table, dict[int, list[tuple[str, int]]](), None, 0
+    def _functions_of_units(self) -> dict[int, list[tuple[int, int]]]:
+        """The local functions of each source file: the offset of the name, and the vaddr."""
+        table, found, unit, number = self._table, dict[int, list[tuple[int, int]]](), None, 0
         indexes = table.of_types({abi.STT_FUNC, abi.STT_FILE})
         local_count = 0 if table.section is None else table.section.info
         for index, entry in zip(indexes, table.entries(indexes), strict=True):
             if index >= local_count:
                 break
-            name = table.name(index)
             if entry[1] & 15 == abi.STT_FUNC:
                 if unit is not None:
-                    found.setdefault(unit, []).append((normalised(name), entry[4]))
+                    found.setdefault(unit, []).append((entry[0], entry[4]))
                 continue
-            unit = None if name in _MERGED_FILES else number
+            unit = None if table.names.at(entry[0]) in _MERGED_FILES else number
             number += unit is not None
-        return {unit: sorted(functions) for unit, functions in found.items()}
+        return found
 
     @property
     def initialisers(self) -> Initialisers:
@@ -115,11 +116,11 @@ class Statics:
     def initialiser_functions(self) -> dict[int, tuple[Symbol, int | None]]:
         """The same functions by vaddr, each with the number of its source file, where the table names it."""
         table = self._table
-        prefixed = {
-            index
-            for index in table.of_types({abi.STT_FUNC})
-            if table.names.has_prefix(table.name_offsets[index], _INITIALISERS)
-        }
+        starts = frozenset[int]().union(*map(table.names.offsets_of, _INITIALISERS))
+        name_offsets = table.name_offsets
+        prefixed = (
+            {index for index in table.of_types({abi.STT_FUNC}) if name_offsets[index] in starts} if starts else ()
+        )
         found: dict[int, tuple[Symbol, int | None]] = {}
         unit, count = None, 0
         for index in sorted({*prefixed, *(table.of_types({abi.STT_FILE}) if prefixed else ())}):
