@@ -10,8 +10,8 @@
 | a pipe, a terminal, another character device | it is written to |
 
 Not possible: its folder takes no new file, its owner cannot be kept, something is mounted on it. The kernel follows the
-links, so its rules about links of strangers hold (`fs.protected_symlinks`). Files and pipes of strangers in a folder
-such as /tmp are refused.
+links, so its rules about links of strangers hold (`fs.protected_symlinks`). Files, pipes and links of strangers in a
+folder such as /tmp are refused. Other names (hard links) of a file that is replaced keep the old contents.
 
 Source: open(2), linkat(2), rename(2), proc_sys_fs(5).
 """
@@ -72,6 +72,8 @@ def whole_file(path: str, *, mode: int = 0o666, keeps_mode: bool = True) -> Iter
     """
     if "\0" in path:
         raise OSError(errno.EINVAL, "there is a NUL in the path")
+    if os.path.islink(path):
+        _check_owner(os.lstat(path), os.stat(os.path.dirname(path) or "."))
     own = _own_descriptor(path)
     if own is None and _is_regular_or_new(path):
         with _regular_file(path, mode, keeps_mode=keeps_mode) as file:
@@ -124,7 +126,7 @@ def _open_stream(path: str) -> int:
 
 
 def _check_owner(file: os.stat_result, folder: os.stat_result) -> None:
-    """Refuse what a stranger has put where everybody may: as `fs.protected_regular` and `fs.protected_fifos` do."""
+    """Refuse what a stranger has put where everybody may: as the `fs.protected_*` settings do."""
     is_shared = folder.st_mode & stat.S_ISVTX and folder.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
     if is_shared and not stat.S_ISCHR(file.st_mode) and file.st_uid not in {os.geteuid(), folder.st_uid}:
         raise PermissionError(errno.EACCES, "it belongs to another user, in a folder that others may write to")

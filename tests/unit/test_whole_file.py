@@ -247,6 +247,21 @@ def test_a_path_that_cannot_be_written_is_an_error(path: str, tmp_path: Path, mo
 
 
 @pytest.mark.skipif(not IS_ROOT, reason="only root may give files to others")
+def test_a_strangers_link_in_a_shared_folder_is_refused(tmp_path: Path) -> None:
+    # The kernel refuses it only where fs.protected_symlinks is set.
+    shared, target = tmp_path / "shared", tmp_path / "target"
+    shared.mkdir()
+    shared.chmod(0o1777)
+    target.write_bytes(b"old")
+    link = shared / "answer"
+    link.symlink_to(target)
+    os.chown(link, STRANGER, STRANGER, follow_symlinks=False)
+    with pytest.raises(AccessError):
+        write_file(link, b"new")
+    assert target.read_bytes() == b"old"
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="only root may give files to others")
 @pytest.mark.parametrize("kind", ["file", "pipe"])
 def test_a_strangers_file_in_a_shared_folder_is_refused(kind: str, tmp_path: Path) -> None:
     shared = tmp_path / "shared"
