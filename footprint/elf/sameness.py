@@ -6,6 +6,7 @@ the same in turn. What cannot be compared counts as different: memory that the p
 processors than x86-64, and constants without a name that are no text.
 """
 
+import re
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
@@ -17,14 +18,17 @@ from footprint.elf.statics import Statics
 from footprint.elf.symbols import Symbol
 from footprint.errors import InputError
 
-__all__ = ("Sameness", "is_constant")
+__all__ = ("Sameness", "is_constant", "is_of_compiler")
 
 _MOST_PLACES: Final = 1 << 12
 _LARGEST_BYTES: Final = 1 << 20
 _LONGEST_TEXT_BYTES: Final = 1 << 16
-# A shorter text may be the begin of a number or of wide characters: what follows it is compared, too.
-_LEAST_TEXT_BYTES: Final = 2
-_UNTOLD_BYTES: Final = 16
+# A shorter text may be the begin of numbers or of wide characters: what follows it is compared, too.
+_LEAST_TEXT_BYTES: Final = 3
+# The longest constant that an instruction reads.
+_UNTOLD_BYTES: Final = 64
+# Where compilers put variables by themselves.
+_OF_COMPILER: Final = re.compile(r"\.(?:l?rodata|l?data|l?bss|rdata|s(?:data|bss)2?|tdata|tbss)(?:\.|$)|COMMON$")
 _CONTROLS: Final = bytes(set(range(32)) - set(b"\t\n\r\x0b\x0c\x1b"))
 
 Pair = tuple[int, int]
@@ -37,6 +41,11 @@ def is_constant(image: Image, section: Section) -> bool:
     relro = image.segment(abi.PT_GNU_RELRO)
     is_relro = relro is not None and relro.vaddr <= section.vaddr < relro.vaddr + relro.memory_bytes
     return not section.is_writable or is_relro or section.name.startswith(".data.rel.ro")
+
+
+def is_of_compiler(section: Section) -> bool:
+    """Return whether a compiler chose a section; in one that the source names, code may find all that lies there."""
+    return _OF_COMPILER.match(section.name) is not None
 
 
 class _Place(NamedTuple):
@@ -181,9 +190,11 @@ class Sameness:
         one, other = self._text(its, first), self._text(others, second)
         if one is None or other is None or one != other or one.translate(None, _CONTROLS) != one:
             return False
-        if len(one) >= _LEAST_TEXT_BYTES:
+        if len(one) >= _LEAST_TEXT_BYTES and _is_utf8(one):
             return True
-        raws = [self._bytes(*at, _UNTOLD_BYTES) for at in ((its, first), (others, second))]
+        ends = (its.vaddr + its.size_bytes - first, others.vaddr + others.size_bytes - second)
+        size_bytes = min(_UNTOLD_BYTES, *ends)
+        raws = [self._bytes(*at, size_bytes) for at in ((its, first), (others, second))]
         return raws[0] is not None and raws[0] == raws[1]
 
     def _text(self, section: Section, vaddr: int) -> bytes | None:
@@ -207,6 +218,14 @@ def _symbol(place: _Place) -> Symbol:
     section = place.section
     offset = place.vaddr - section.vaddr
     return Symbol("", place.vaddr, place.size_bytes, abi.STT_OBJECT, abi.STB_LOCAL, section.index, offset)
+
+
+def _is_utf8(raw: bytes) -> bool:
+    try:
+        raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _is_code(section: Section) -> bool:

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from footprint.elf.initial import Initials
 from footprint.elf.references import can_find_references, find_references, place_of_variable
-from footprint.elf.sameness import Sameness, is_constant
+from footprint.elf.sameness import Sameness, is_constant, is_of_compiler
 from footprint.elf.statics import Statics
 from footprint.elf.symbols import Symbol
 from footprint.errors import FootprintError
@@ -54,6 +54,12 @@ _IDENTITY: Final = Objection(
 )
 
 
+_COLLECTED: Final = Objection(
+    "the source names the section that they lie in, and code may go through all that lies there",
+    "nothing goes through the section that they lie in",
+)
+
+
 class Merging:
     """Knows what stands against one variable in place of several.
 
@@ -72,6 +78,8 @@ class Merging:
 
     def objection(self, copies: Sequence[Symbol]) -> Objection | None:
         """Return what stands against one variable in place of copies; None where nothing does."""
+        if not all(is_of_compiler(self._image.sections[one.section_index]) for one in copies):
+            return _COLLECTED
         if not all(self._sameness.of(copies[0], other) for other in copies[1:]):
             return _POINTS_ELSEWHERE
         are_constant = {self._is_constant(one) for one in copies}

@@ -206,6 +206,12 @@ CASES = [
         before="int seen(const char *which);\n",
         functions={2: SEEN},
     ),
+    c(
+        "a set that the linker collects",
+        'const int thing[8] __attribute__((section("things"), used)) = {1, 2, 3}',
+        'printf("%d ", (int)(__stop_things - __start_things));',
+        before="extern const int __start_things[], __stop_things[];\n",
+    ),
     cxx(
         "a text made at start",
         "const std::string thing(__BASE_FILE__)",

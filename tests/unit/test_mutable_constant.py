@@ -114,3 +114,10 @@ def test_tables_of_pointers_zeros_small_variables_and_those_that_others_bind_to_
 
 def test_other_machines_are_not_searched() -> None:
     assert mutable_constants(read(READ, machine=183)) == ()
+
+
+@pytest.mark.parametrize(("section", "names"), [(".data", ["table"]), (".data.cfg", ["table"]), ("things", [])])
+def test_a_section_that_the_source_names_holds_what_code_may_go_through(section: str, names: list[str]) -> None:
+    data = Section(section, flags=RW, data=b"\1" * 128)
+    file = ElfFile(sections=[data], symbols=[Sym("table", At(section), 128)], type=ET_DYN)
+    assert [one.name for one in constant_tables(read_statics(read_image(write(file), "program")))] == names

@@ -109,3 +109,20 @@ def test_texts_without_a_symbol_are_compared_to_their_end(texts: bytes, *, is_sa
 
 def test_code_of_other_processors_is_not_read() -> None:
     assert compare(ADD_ONE, ADD_ONE, machine=EM_AARCH64) == [False]
+
+
+# What has no name, and begins like a text.
+NUMBERS = [(0x2020).to_bytes(4, "little") + one.to_bytes(4, "little") * 3 for one in (5, 6)]
+FRACTIONS = [b"\xcd\xcc\xcc\x3d" + bytes([0, 0, one, 63]) * 3 for one in (128, 160)]
+LONG_NUMBERS = [(0x2020).to_bytes(4, "little") + bytes(20) + one for one in (b"\5", b"\6")]
+TEXTS = [b"alpha\0" + one * 10 for one in (b"b", b"c")]
+
+
+@pytest.mark.parametrize(
+    ("contents", "is_same"), [(NUMBERS, False), (FRACTIONS, False), (LONG_NUMBERS, False), (TEXTS, True)]
+)
+def test_numbers_without_a_name_are_not_taken_for_texts(contents: list[bytes], *, is_same: bool) -> None:
+    one, other = (each.ljust(64, b"\0") for each in contents)
+    loads = [load(0, RODATA + 32) + RETURN, load(16, RODATA + 96) + RETURN]
+    assert compare(*loads, rodata=bytes(32) + one + other) == [is_same]
+    assert compare(*loads, rodata=bytes(32) + one + one) == [True]

@@ -16,7 +16,7 @@ from footprint.elf.image import Image
 from footprint.elf.initial import Initials
 from footprint.elf.names import source_name
 from footprint.elf.references import ReferencedPlace, can_find_references
-from footprint.elf.sameness import is_constant
+from footprint.elf.sameness import is_constant, is_of_compiler
 from footprint.elf.statics import Statics
 from footprint.elf.symbols import Symbol
 from footprint.elf.uses import Use, find_uses
@@ -67,7 +67,7 @@ def constant_tables(statics: Statics) -> list[Symbol]:
             and not one.is_tls
             and section.has_file_bytes
             and not is_constant(image, section)
-            and not section.name.startswith(_OF_LINKER)
+            and is_of_compiler(section)
             and not ARTEFACT.match(one.name)
         )
         if is_candidate and not initials.is_relocated(one):
@@ -75,9 +75,6 @@ def constant_tables(statics: Statics) -> list[Symbol]:
             if initial is not None and not initial.is_blank:
                 found.append(one)
     return sorted(found, key=lambda one: (-one.size_bytes, one.name))
-
-
-_OF_LINKER: Final = (".got", ".plt", ".dynamic", ".init_array", ".fini_array", ".ctors", ".dtors")
 
 
 def mutable_constants(
