@@ -177,10 +177,12 @@ def by_symbol(path: str | Path, alternate: Image | None = None) -> dict[str, set
 
 
 def in_image(of: Image, alternate: Image | None = None) -> dict[str, set[Declaration]]:
+    """Return what is declared, by symbol, but where the unit starts: each way to write it puts the units elsewhere."""
     found, places = declared(of, alternate), VariablePlaces(of)
     named: dict[str, set[Declaration]] = {}
     for symbol in variables(of):
-        named.setdefault(symbol.name, set()).update(found.by_place.get(places.of(symbol), ()))
+        said = found.by_place.get(places.of(symbol), ())
+        named.setdefault(symbol.name, set()).update(one._replace(unit_start=None) for one in said)
     return named
 
 

@@ -13,15 +13,15 @@ from footprint.formats.document import About
 from footprint.formats.dot import Digraph, DigraphEdge, DigraphNode, dot
 from footprint.formats.escape import printable
 from footprint.verbs.options import Format
-from tests.formats import EVERY, FIGURES, STACKS, Captured, check_every_format
+from tests.formats import EVERY, FIGURES, PAGE, STACKS, Captured, check_every_format
 from tests.hostile import HOSTILE
 
 ROOT = Path(__file__).resolve().parents[2]
 UNUSED = "sample_binaries/unused_library/shadow"
 VERBS = {
-    "run": (["run", "--", "true"], EVERY | FIGURES | STACKS),
-    "whatif": (["whatif", "--drop", "libcrypt_like.so", "--starts", "1", "--", UNUSED], EVERY),
-    "whatif --with": (["whatif", "--with", UNUSED, "--starts", "1", "--", UNUSED], EVERY),
+    "run": (["run", "--", "true"], EVERY | FIGURES | STACKS | PAGE),
+    "whatif": (["whatif", "--drop", "libcrypt_like.so", "--starts", "1", "--", UNUSED], EVERY | PAGE),
+    "whatif --with": (["whatif", "--with", UNUSED, "--starts", "1", "--", UNUSED], EVERY | PAGE),
 }
 
 
