@@ -117,7 +117,7 @@ class Describer:
 
     def _standard(self, unit: Unit) -> LanguageStandard | None:
         if unit not in self._standards:
-            self._standards[unit] = standard_of(unit.skeleton or unit)
+            self._standards[unit] = standard_of(unit) or (standard_of(unit.skeleton) if unit.skeleton else None)
         return self._standards[unit]
 
     def _path(self, unit: Unit, number: int) -> str | None:

@@ -629,7 +629,8 @@ def test_a_debug_file_says_what_was_stripped(build: Callable[..., Path], tmp_pat
 
 
 def without_units(found: dict[str, set[Declaration]]) -> dict[str, set[Declaration]]:
-    return {name: {one._replace(unit="") for one in here} for name, here in found.items()}
+    """Return declarations without what only the unit says: its source, and its producer, which names the standard."""
+    return {name: {one._replace(unit="", standard=None) for one in here} for name, here in found.items()}
 
 
 def alike(found: dict[str, set[Declaration]], path: Path) -> dict[str, set[str]]:
