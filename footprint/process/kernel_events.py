@@ -37,7 +37,7 @@ _EVENT_OFFSET: Final = 36
 _EVENT: Final = struct.Struct("=IIQ")  # what, processor, time
 _FORK, _EXEC, _EXIT = 1, 2, 0x80000000
 # Offsets in struct taskstats, whose later versions only add members.
-_COMM, _PID, _PEAK, _TGID = 80, 128, 200, 368
+_COMM, _PID, _LIVED, _PEAK, _TGID = 80, 128, 144, 200, 368
 _LEAST_BYTES, _TGID_VERSION = 216, 12
 
 
@@ -81,6 +81,7 @@ class TaskEnd(NamedTuple):
         name: The name of the task.
         peak_resident_bytes: The most resident memory of its address space.
         status: How it ended, as waitpid(2) has it.
+        lived_ms: The time from its start to its end.
     """
 
     pid: int
@@ -89,6 +90,7 @@ class TaskEnd(NamedTuple):
     name: str
     peak_resident_bytes: int
     status: int
+    lived_ms: int = 0
 
 
 def parse_process_event(message: bytes) -> Forked | Executed | Exited | None:
@@ -124,11 +126,12 @@ def parse_task_ends(message: bytes) -> Iterator[TaskEnd]:
 def _task_end(record: bytes) -> TaskEnd:
     (version, status) = struct.unpack_from("=H2xI", record)
     pid, parent_pid = struct.unpack_from("=II", record, _PID)
+    (lived_us,) = struct.unpack_from("=Q", record, _LIVED)
     (peak_kib,) = struct.unpack_from("=Q", record, _PEAK)
     has_group = version >= _TGID_VERSION and len(record) >= _TGID + 4
     group_pid = struct.unpack_from("=I", record, _TGID)[0] if has_group else 0
     name = record[_COMM : _COMM + 32].partition(b"\0")[0].decode("utf-8", "surrogateescape")
-    return TaskEnd(pid, group_pid, parent_pid, name, peak_kib * 1024, status)
+    return TaskEnd(pid, group_pid, parent_pid, name, peak_kib * 1024, status, lived_us // 1000)
 
 
 def _attributes(data: bytes, offset: int) -> Iterator[tuple[int, bytes]]:

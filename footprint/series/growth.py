@@ -41,7 +41,7 @@ class GrowthKind(StrEnum):
     """It rises and falls, and what is left after each fall does not grow, as with a garbage collector."""
     SHRINKS = "shrinks"
     UNKNOWN = "unknown"
-    """There are too few values."""
+    """There are too few values, or too few teeth of what may be a saw."""
 
 
 class Slope(NamedTuple):
@@ -112,6 +112,8 @@ def growth_of(points: Sequence[Point]) -> GrowthTrend:
     kind = _kind(condensed(tail), slope)
     if kind is GrowthKind.STEADY and _has_grown(points, tail):
         kind = GrowthKind.WARMED_UP
+    if kind is GrowthKind.GROWS and _falls_back(tail[0], slope, troughs):
+        return GrowthTrend(GrowthKind.UNKNOWN, None, tail[0][0])
     return GrowthTrend(kind, slope, tail[0][0])
 
 
@@ -125,6 +127,12 @@ def _after_warm_up(points: Sequence[Point]) -> Sequence[Point]:
             break
         tail = tail[half:]
     return tail
+
+
+def _falls_back(first: Point, slope: Slope, troughs: Sequence[Point]) -> bool:
+    """Return whether the last fall took back most of the growth before it: the teeth of a saw may be too few to see."""
+    at, value = troughs[-1] if troughs else first
+    return value - first[1] < _KEPT_SHARE * slope.per_second * (at - first[0])
 
 
 def _has_grown(points: Sequence[Point], tail: Sequence[Point]) -> bool:

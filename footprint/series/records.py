@@ -108,6 +108,7 @@ class Ended(NamedTuple):
         peak_resident_bytes: The most resident memory that it had; None where nobody could tell.
         source: How the peak is known: `taskstats`, `exit stop`, or `status` for the last tick before its end.
         exit_code: The exit code; None where it is not known, or a signal ended it.
+        lived_ms: How long it lived, by taskstats; None where only the times at which it was seen are known.
     """
 
     ms: int
@@ -115,6 +116,7 @@ class Ended(NamedTuple):
     peak_resident_bytes: int | None
     source: str
     exit_code: int | None
+    lived_ms: int | None = None
 
 
 class GroupPeak(NamedTuple):
@@ -313,6 +315,7 @@ def _ended(fields: Fields) -> Ended:
         fields.optional_number("peak_resident_bytes", _MOST),
         fields.text("source"),
         fields.optional_number("exit_code", _MOST),
+        fields.optional_number("lived_ms", _MOST),
     )
 
 

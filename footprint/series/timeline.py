@@ -98,6 +98,12 @@ class WatchedProcess:
             return self.ended.peak_resident_bytes
         return None if self.figures is None else self.figures.peak_resident_bytes
 
+    def lived_ms(self, now_ms: int) -> int:
+        """Return how long it has lived, as far as it was seen."""
+        if self.ended is None:
+            return now_ms - self.came.ms
+        return self.ended.ms - self.came.ms if self.ended.lived_ms is None else self.ended.lived_ms
+
 
 class OwnerGrowth(NamedTuple):
     """How the private memory of an owner went.
@@ -264,7 +270,15 @@ class Timeline:
 
     def growth(self) -> GrowthTrend:
         """Compute how the cost of all processes went."""
-        return growth_of(self.course.points)
+        return growth_of(self._before_exit(self.course))
+
+    def _before_exit(self, course: Course) -> list[Point]:
+        """Return the values of a course; where all have ended, without those of an exit: it may free everything."""
+        points = course.points
+        if self.closed is None or self.alive or not self.course.points:
+            return points
+        exit_seconds = self.course.points[-1][0]
+        return [point for point in points if point[0] < exit_seconds]
 
     def owner_growth(self) -> list[OwnerGrowth]:
         """Compute how the memory of each owner went, those that grew most first."""
@@ -272,5 +286,5 @@ class Timeline:
         for owner, course in self.owners.items():
             values = course.values
             if values and max(values) > min(values):
-                found.append(OwnerGrowth(owner, values[0], values[-1], growth_of(course.points)))
+                found.append(OwnerGrowth(owner, values[0], values[-1], growth_of(self._before_exit(course))))
         return sorted(found, key=lambda one: (one.first_bytes - one.last_bytes, one.owner))

@@ -122,6 +122,14 @@ def test_a_command_is_watched_to_its_end(capfd: Captured) -> None:
     assert isinstance(records[-1], Closed)
 
 
+def test_each_tick_of_a_command_is_one_line_and_none_comes_after_its_end(capfd: Captured) -> None:
+    code = main(["watch", "--every", "100ms", "--", sys.executable, "-c", "import time; time.sleep(0.5)"])
+    ticks = [line for line in capfd.readouterr().out.splitlines() if "  cost " in line and "  peak " in line]
+    assert code == 0
+    assert len(ticks) == len(set(ticks))
+    assert not [line for line in ticks if line.endswith("0 processes")]
+
+
 def test_a_command_that_fails_is_a_note(capfd: Captured) -> None:
     code, out, _ = footprint(capfd, "watch", "--", sys.executable, "-c", "raise SystemExit(3)")
     assert code == 0

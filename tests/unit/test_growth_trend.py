@@ -90,5 +90,16 @@ def test_the_kinds_have_their_names() -> None:
     assert growth_of(series(lambda at: BASE - at * 64 * KIB)).kind is GrowthKind.SHRINKS
 
 
+@pytest.mark.parametrize("count", range(18, 120, 3))
+def test_the_first_teeth_of_a_saw_are_no_leak(count: int) -> None:
+    points = series(lambda at: BASE + at % 15 * MIB)[:count]
+    assert growth_of(points).kind is not GrowthKind.GROWS
+
+
+def test_a_short_peak_does_not_hide_a_leak() -> None:
+    leak = growth_of(series(lambda at: BASE + at * 64 * KIB + 40 * MIB * (at == 50)))
+    assert leak.kind is GrowthKind.GROWS
+
+
 def test_a_peak_that_is_gone_at_the_end_is_no_growth() -> None:
     assert growth_of(series(lambda at: BASE + at * MIB if at < 119 else BASE)).kind is GrowthKind.STEADY

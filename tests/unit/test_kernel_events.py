@@ -53,6 +53,7 @@ def statistics(version: int = 16, length: int = 400) -> bytes:
     struct.pack_into("=H2xI", data, 0, version, 3 << 8)
     data[80:84] = b"work"
     struct.pack_into("=II", data, 128, 4711, 1)
+    struct.pack_into("=Q", data, 144, 12_345)  # microseconds
     struct.pack_into("=Q", data, 200, 100_000)
     struct.pack_into("=I", data, 368, 4700)
     return bytes(data[:length])
@@ -64,7 +65,7 @@ def message(*attributes: bytes) -> bytes:
 
 def test_the_end_of_a_task_has_its_largest_memory() -> None:
     of_task = attribute(4, attribute(1, struct.pack("=I", 4711)) + attribute(3, statistics()))
-    assert list(parse_task_ends(message(of_task))) == [TaskEnd(4711, 4700, 1, "work", 100_000 * 1024, 3 << 8)]
+    assert list(parse_task_ends(message(of_task))) == [TaskEnd(4711, 4700, 1, "work", 100_000 * 1024, 3 << 8, 12)]
 
 
 def test_kernels_before_version_12_do_not_name_the_process_of_a_task() -> None:

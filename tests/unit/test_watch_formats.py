@@ -14,7 +14,19 @@ from footprint.formats.document import About
 from footprint.formats.perfetto import Trace, TraceCounter, TraceInstant, TraceProcess, perfetto
 from footprint.formats.sparkline import sparkline
 from footprint.formats.text import plain
-from footprint.series.records import AuditKept, Began, Came, Ended, Figures, GroupPeak, OwnersSeen, Sampled, Told
+from footprint.series.growth import GrowthKind
+from footprint.series.records import (
+    AuditKept,
+    Began,
+    Came,
+    Closed,
+    Ended,
+    Figures,
+    GroupPeak,
+    OwnersSeen,
+    Sampled,
+    Told,
+)
 from footprint.series.timeline import Timeline
 from footprint.verbs.watch.result import result_of
 from footprint.verbs.watch.scrape import Listener
@@ -148,6 +160,44 @@ def test_the_report_has_the_peak_the_growth_with_its_owner_and_the_short_process
     assert re.search(r"3.52 GiB/h 3.52 GiB/h to 3.52 GiB/h 100 % grows \[heap\]", text)
     assert "100 MiB taskstats - 10 ms 4712 short" in text
     assert text.endswith("server grows 3.52 GiB/h (3.52 GiB/h to 3.52 GiB/h), all of it [heap]; its peak is 130 MiB.")
+
+
+def test_what_has_no_trend_has_no_rate() -> None:
+    found = Timeline(BEGAN)
+    found.add(Came(0, 1, 4711, 1, "server"))
+    for second in range(30):
+        size = 10 * MIB
+        found.add(Sampled(second * 1000, {1: Figures(size, 0, 0, size, size, 1)}, 0))
+        text = " ".join(plain(watch_document(result_of(found, None))).split())
+        screen = " ".join(plain(screen_document(found, SortKey.COST, 5, has_blocks=True)).split())
+        if second < 7:
+            assert "trend unknown it was watched too short to tell whether it grows" in text
+            assert "trend unknown" in screen
+    assert "trend steady it does not grow" in text
+    assert "trend steady does not grow" in screen
+
+
+def test_what_a_program_frees_at_its_exit_does_not_hide_its_growth() -> None:
+    found = timeline()
+    found.add(Sampled(21_000, {1: Figures(5 * MIB, 0, 0, 5 * MIB, 5 * MIB, 1)}, 0))
+    found.add(Ended(21_010, 1, 30 * MIB, "taskstats", 0))
+    found.add(Closed(21_020, 2, 2, "events"))
+    found.add(OwnersSeen(21_005, {"[heap]": 0, "/usr/lib/libx.so": 2 * MIB}))
+    assert found.growth().kind is GrowthKind.GROWS
+    assert [one.growth.kind for one in found.owner_growth()] == [GrowthKind.GROWS]
+
+
+def test_processes_of_one_command_are_one_row_and_what_is_hidden_is_counted() -> None:
+    found = timeline("/usr/lib/jvm/bin/java -jar \n  /srv/some/where/else.jar --port 80")
+    for number in range(3, 43):
+        found.add(Came(6000, number, 5000 + number, 4711, "bash"))
+        found.add(Ended(6100, number, number * MIB, "taskstats", 0, 7))
+    text = plain(watch_document(result_of(found, None)))
+    assert re.search(r"30 MiB +status +30.1 MiB +20.0 s\+ +4711 +java -jar /srv/some/wh[a-z/]*\.\.\.$", text, re.MULTILINE)
+    assert re.search(r"42 MiB  taskstats +- +7 ms +5042 +bash \[1 of 40\]$", text, re.MULTILINE)
+    assert max(map(len, text[text.index("Processes") :].splitlines())) <= 80
+    text = plain(watch_document(result_of(found, None), top=2))
+    assert "[1 more: --top 0 shows all]" in text
 
 
 def test_a_note_of_the_watch_is_in_the_report() -> None:

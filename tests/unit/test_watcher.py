@@ -307,7 +307,7 @@ def test_a_child_that_lives_between_two_ticks_is_seen_with_its_peak(machine: Mac
         Exited(201, 0),
         Exited(200, 3 << 8),
         Forked(50, 300),  # of somebody else
-        TaskEnd(201, 201, 200, "sort", 9 * MIB, 0),
+        TaskEnd(201, 201, 200, "sort", 9 * MIB, 0, lived_ms=7),
         TaskEnd(200, 200, 100, "sh", 100 * MIB, 3 << 8),
         TaskEnd(300, 300, 50, "cron", MIB, 0),
     ]
@@ -321,6 +321,8 @@ def test_a_child_that_lives_between_two_ticks_is_seen_with_its_peak(machine: Mac
     ] or sorted(life(machine)[1:], key=str) == sorted(
         [(3, 201, "sort"), (3, 9 * MIB, "taskstats", 0), (2, 200, "sh"), (2, 100 * MIB, "taskstats", 3)], key=str
     )
+    lived = [(one.came.command, one.came.ms, one.lived_ms(1000)) for one in watcher.timeline.ended.values()]
+    assert ("sort", 993, 7) in lived
 
 
 def test_what_taskstats_says_may_come_a_turn_later_or_never(machine: Machine) -> None:

@@ -118,6 +118,7 @@ class WatchProcess(NamedTuple):
         command: Its command line, or its name.
         came_ms: When it was first seen.
         ended_ms: When it was seen to have ended; null for one that had not.
+        lived_ms: How long it lived: by taskstats, else from when it was first seen to its end, or to now.
         exit_code: Its exit code; null where it is not known.
         peak_resident_bytes: The most resident memory that it had, where that is known.
         peak_source: How that is known: `taskstats`, `exit stop` or `status`.
@@ -130,6 +131,7 @@ class WatchProcess(NamedTuple):
     command: str
     came_ms: int
     ended_ms: int | None
+    lived_ms: int
     exit_code: int | None
     peak_resident_bytes: int | None
     peak_source: str
@@ -194,7 +196,7 @@ def watch_members(found: WatchResult, version: str) -> Json:
             watch=_figures(found),
             growth=tuple(_growth(found)),
             samples=tuple([WatchSample(round(at * 1000), round(value)) for at, value in timeline.course.points]),
-            processes=tuple(map(_process, every)),
+            processes=tuple([_process(one, timeline.ms) for one in every]),
             audits=tuple([WatchAudit(one.moment, one.ms, one.held_bytes) for one in timeline.taken]),
             owner_changes=() if found.comparison is None else found.comparison.owners,
             changes=() if found.comparison is None else found.comparison.changes,
@@ -247,7 +249,7 @@ def _trend(owner: str | None, growth: GrowthTrend, first_bytes: int, last_bytes:
     return WatchGrowth(owner, growth.kind, rates[0], rates[1], rates[2], since_ms, first_bytes, last_bytes)
 
 
-def _process(one: WatchedProcess) -> WatchProcess:
+def _process(one: WatchedProcess, now_ms: int) -> WatchProcess:
     came, ended = one.came, one.ended
     return WatchProcess(
         number=came.number,
@@ -256,6 +258,7 @@ def _process(one: WatchedProcess) -> WatchProcess:
         command=came.command,
         came_ms=came.ms,
         ended_ms=None if ended is None else ended.ms,
+        lived_ms=one.lived_ms(now_ms),
         exit_code=None if ended is None else ended.exit_code,
         peak_resident_bytes=one.peak_resident_bytes,
         peak_source="status" if ended is None else ended.source,

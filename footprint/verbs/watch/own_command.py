@@ -93,6 +93,7 @@ class _CommandWatch:
         self._most_bytes = 0
         self._before_bytes = 0
         self._rises_since = 0.0
+        self._is_over = False
         self.roster = Roster(self._pids, session.events, has_children=True)
         self.watcher = session.start(name, self.roster, Audits(name, is_one=False, stops_at_peak=True), _START_SECONDS)
 
@@ -115,7 +116,8 @@ class _CommandWatch:
         """Tick where it is time for that, and see whether they hold much more than in any audit."""
         now = self._session.seconds
         if now >= self._next_tick or is_forced:
-            self._session.tick(self.watcher)
+            self._is_over = is_forced
+            self._session.tick(self.watcher, is_last=is_forced)
             self._see_peak()
             self._next_tick = max(self._next_tick + self.watcher.every_seconds, self._session.seconds)
         if now >= self._next_turn:
@@ -171,7 +173,8 @@ class _CommandWatch:
 
     def read_at_end(self) -> None:
         """Make the audit of the end, while the memory of the program is still there."""
-        self._session.tick(self.watcher, is_last=True)
+        if not self._is_over:
+            self._session.tick(self.watcher, is_last=True)
         if self.watcher.pids:
             self.watcher.audit(AuditMoment.END, self._session.seconds)
 

@@ -121,9 +121,10 @@ class Roster:
             yield Came(ms, self._last_number, pid, parent_pid, _command(pid, stat.name))
 
     def end(
-        self, pid: int, ms: int, peak_bytes: int | None, source: str, status: int | None, name: str = ""
+        self, pid: int, ms: int, peak_bytes: int | None, source: str, status: int | None, end: TaskEnd | None = None
     ) -> Iterator[Came | Ended]:
         """Remove a member that has ended."""
+        name, lived_ms = ("", None) if end is None else (end.name, end.lived_ms)
         member = self.members.pop(pid, None)
         if member is None:
             return
@@ -131,10 +132,12 @@ class Roster:
         if len(self._gone) > _MOST_GONE:
             del self._gone[next(iter(self._gone))]
         if pid in self._unnamed:
-            yield Came(ms, member.number, pid, self._unnamed.pop(pid), name or f"process {pid}")
+            yield Came(
+                max(0, ms - (lived_ms or 0)), member.number, pid, self._unnamed.pop(pid), name or f"process {pid}"
+            )
         has_exited = status is not None and os.WIFEXITED(status)
         exit_code = os.WEXITSTATUS(status) if has_exited and status is not None else None
-        yield Ended(ms, member.number, peak_bytes, source, exit_code)
+        yield Ended(ms, member.number, peak_bytes, source, exit_code, lived_ms)
 
     def lose(self, pid: int, peak_bytes: int | None, ms: int) -> Iterator[Came | Ended]:
         """Remove a member that is not there any more; events may say more about its end in the next turn.
@@ -180,8 +183,8 @@ class Roster:
             # It came and ended between two looks.
             self._last_number += 1
             self.seen_count += 1
-            yield Came(ms, self._last_number, end.pid, end.parent_pid, end.name)
-            yield Ended(ms, self._last_number, end.peak_resident_bytes, "taskstats", None)
+            yield Came(max(0, ms - end.lived_ms), self._last_number, end.pid, end.parent_pid, end.name)
+            yield Ended(ms, self._last_number, end.peak_resident_bytes, "taskstats", None, end.lived_ms)
 
     def _end_of(self, pid: int) -> _Seen:
         found = self._ends.get(pid)
@@ -196,11 +199,11 @@ class Roster:
             if seen.end is None and seen.turn == self._turn:
                 continue
             del self._ends[pid]
-            peak_bytes, source, name = seen.peak_bytes, "status", ""
+            peak_bytes, source = seen.peak_bytes, "status"
             if seen.end is not None:
-                peak_bytes, source, name = seen.end.peak_resident_bytes, "taskstats", seen.end.name
+                peak_bytes, source = seen.end.peak_resident_bytes, "taskstats"
             status = seen.status if seen.end is None else seen.end.status
-            yield from self.end(pid, ms, peak_bytes, source, status, name)
+            yield from self.end(pid, ms, peak_bytes, source, status, seen.end)
 
 
 def _command(pid: int, name: bytes) -> str:

@@ -14,8 +14,8 @@ from footprint.formats.document import Document, Facts, Heading, Paragraph, Tabl
 from footprint.formats.sparkline import sparkline
 from footprint.series.timeline import Timeline, WatchedProcess
 from footprint.terminal import draw
-from footprint.units import counted, format_bytes, format_rate
-from footprint.verbs.watch.text import duration_text, growth_text, target_name
+from footprint.units import counted, format_bytes
+from footprint.verbs.watch.text import command_text, duration_text, growth_text, target_name, trend_word
 
 __all__ = ("Screen", "SortKey", "screen_document")
 
@@ -51,11 +51,10 @@ def screen_document(timeline: Timeline, sort: SortKey, rows: int, *, has_blocks:
     line = sparkline(timeline.course.values, _MOST_WIDE, has_blocks=has_blocks)
     growth = timeline.growth()
     owner = max(timeline.owners.items(), key=lambda item: item[1].values[-1:], default=None)
-    rate = "" if growth.slope is None else format_rate(growth.slope.per_second)
     facts = [
         ("cost now", format_bytes(timeline.sums.cost_bytes), line),
         ("peak", format_bytes(timeline.most_bytes), f"at {duration_text(timeline.peak_ms)}"),
-        ("trend", rate, growth_text(growth, timeline.owner_growth())),
+        ("trend", trend_word(growth), growth_text(growth, timeline.owner_growth())),
     ]
     if owner is not None and owner[1].values:
         facts.append(("top owner", format_bytes(owner[1].values[-1]), owner[0]))
@@ -89,7 +88,7 @@ def _row(one: WatchedProcess) -> tuple[str, ...]:
     change = _change(one)
     signed = "-" if not change else f"{'+' if change > 0 else ''}{format_bytes(change)}"
     sizes = format_bytes(one.cost_bytes), format_bytes(one.peak_cost_bytes)
-    return (*sizes, signed, str(one.came.pid), one.came.command)
+    return (*sizes, signed, str(one.came.pid), command_text(one.came.command))
 
 
 class Screen:

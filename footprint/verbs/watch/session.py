@@ -159,7 +159,7 @@ class Session:
             watcher.audit(AuditMoment.SIGNAL, seconds)
             watcher.finish_audits(seconds)
             watcher.flush()
-        if self._options.on_tick is not None:
+        if self._options.on_tick is not None and (watcher.pids or not is_last):
             self._options.on_tick(watcher.timeline)
 
     def close(self, watcher: Watcher, seen_count: int, how: str) -> Timeline:

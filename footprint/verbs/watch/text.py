@@ -1,9 +1,10 @@
 """The report of `footprint watch`, and its lines while it goes on."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from footprint.formats.document import Block, Document, Facts, Heading, Paragraph, Table, Verdict
+from footprint.formats.escape import printable, shortened
 from footprint.formats.sections.names import Names
 from footprint.formats.sections.notes import note_blocks
 from footprint.formats.sections.rest import cut_at, rest_rows
@@ -13,7 +14,7 @@ from footprint.units import counted, format_bytes, format_rate
 from footprint.verbs.diff.text import comparison_names, owner_blocks, variable_blocks
 from footprint.verbs.watch.result import WatchResult
 
-__all__ = ("duration_text", "growth_text", "target_name", "tick_line", "watch_document")
+__all__ = ("command_text", "duration_text", "growth_text", "target_name", "tick_line", "trend_word", "watch_document")
 
 _KINDS: Final = {
     GrowthKind.GROWS: "grows",
@@ -27,6 +28,7 @@ _TRENDS: Final = frozenset({GrowthKind.GROWS, GrowthKind.SHRINKS})
 # An owner explains all of the growth from this part on.
 _ALL: Final = 0.95
 _MOST_NAME_CHARS: Final = 80
+_MOST_COMMAND_CHARS: Final = 28
 
 
 def watch_document(found: WatchResult, *, top: int = 20, has_whole_names: bool = False) -> Document:
@@ -39,7 +41,7 @@ def watch_document(found: WatchResult, *, top: int = 20, has_whole_names: bool =
         *_owners(found, top, is_whole=has_whole_names),
         *_changes(found, top, is_whole=has_whole_names),
         *_heap(found, top, is_whole=has_whole_names),
-        *_processes(timeline, top),
+        *_processes(timeline, top, is_whole=has_whole_names),
         *note_blocks(found.notes, timeline.began.target),
         Verdict(_verdict(found), is_failure=found.fails is not None),
     )
@@ -91,9 +93,7 @@ def _facts(found: WatchResult) -> list[tuple[str, str, str]]:
             ("explained by the audit", format_bytes(near.audit.held_bytes), f"{share}{when}: its owners are known")
         )
     rows.append(("95 % of the time", format_bytes(timeline.usual_most_bytes), "at most"))
-    if found.growth.slope is not None:
-        interval = f" ({_interval(found.growth)})" if found.growth.kind in _TRENDS else ""
-        rows.append(("trend", _rate(found.growth), f"it {_kind(found.growth)}{interval}"))
+    rows.append(("trend", trend_word(found.growth), f"it {_kind(found.growth)}"))
     closed = timeline.closed
     if closed is not None and closed.how != "named":
         how = {
@@ -106,9 +106,16 @@ def _facts(found: WatchResult) -> list[tuple[str, str, str]]:
     return rows
 
 
+def trend_word(growth: GrowthTrend) -> str:
+    """Return the rate of what grows or shrinks; what has no trend has a kind, and no rate."""
+    return _rate(growth) if growth.kind in _TRENDS else growth.kind.value
+
+
 def _kind(growth: GrowthTrend) -> str:
+    if growth.kind not in _TRENDS:
+        return _KINDS[growth.kind]
     since = f" since {duration_text(round(growth.since_seconds * 1000))}" if growth.since_seconds >= 1 else ""
-    return f"{_KINDS[growth.kind]}{since if growth.kind in _TRENDS else ''}"
+    return f"{_KINDS[growth.kind]}{since} ({_interval(growth)})"
 
 
 def _rate(growth: GrowthTrend) -> str:
@@ -165,31 +172,52 @@ def _heap(found: WatchResult, top: int, *, is_whole: bool) -> list[Block]:
     return heap_blocks(found.split, Names([row.owner for row in found.split.ledger], is_whole=is_whole), top)
 
 
-def _processes(timeline: Timeline, top: int) -> list[Block]:
+def _processes(timeline: Timeline, top: int, *, is_whole: bool) -> list[Block]:
+    """Write the table of processes: a row for all that ran one command, with the figures of the largest."""
     if timeline.process_count < 2:
         return []
-    every = [*timeline.alive.values(), *timeline.ended.values()]
-    every.sort(key=lambda one: (-(one.peak_resident_bytes or 0), one.came.number))
-    shown, rest = cut_at(every, top)
-    columns = ("peak resident", "known by", "peak cost", "lived", "pid", "command")
-    hidden = timeline.process_count - len(shown)
-    footer = rest_rows(hidden, len(columns)) if rest or hidden else ()
-    rows = tuple(_process_row(one, timeline.ms) for one in shown)
-    return [Heading("Processes"), Table(columns, rows, frozenset({1}), footer)]
+    groups: dict[str, list[WatchedProcess]] = {}
+    for one in [*timeline.alive.values(), *timeline.ended.values()]:
+        groups.setdefault(one.came.command, []).append(one)
+    rows = sorted([(_largest(of), len(of)) for of in groups.values()], key=lambda row: _order(row[0]))
+    shown, _ = cut_at(rows, top)
+    columns = ("peak RSS", "known by", "peak cost", "lived", "pid", "command")
+    hidden = timeline.process_count - sum(count for _, count in shown)
+    lines = tuple(_process_row(one, count, timeline.ms, is_whole=is_whole) for one, count in shown)
+    footer = rest_rows(hidden, len(columns))
+    return [Heading("Processes"), Table(columns, lines, frozenset({1}), footer)]
 
 
-def _process_row(one: WatchedProcess, now_ms: int) -> tuple[str, ...]:
+def _largest(processes: Iterable[WatchedProcess]) -> WatchedProcess:
+    return min(processes, key=_order)
+
+
+def _order(one: WatchedProcess) -> tuple[int, int]:
+    return -(one.peak_resident_bytes or 0), one.came.number
+
+
+def _process_row(one: WatchedProcess, count: int, now_ms: int, *, is_whole: bool) -> tuple[str, ...]:
     peak_bytes = one.peak_resident_bytes
-    until = now_ms if one.ended is None else one.ended.ms
-    lived = duration_text(until - one.came.ms)
+    lived = duration_text(one.lived_ms(now_ms))
+    of_which = "" if count == 1 else f" [1 of {count:,}]"
+    command = one.came.command if is_whole else command_text(one.came.command, _MOST_COMMAND_CHARS - len(of_which))
     return (
         "-" if peak_bytes is None else format_bytes(peak_bytes),
         "status" if one.ended is None else one.ended.source,
         format_bytes(one.peak_cost_bytes) if one.peak_cost_bytes else "-",
         f"{lived}+" if one.ended is None else lived,
         str(one.came.pid),
-        one.came.command,
+        f"{command}{of_which}",
     )
+
+
+def command_text(command: str, most: int = _MOST_COMMAND_CHARS) -> str:
+    """Write a command line for a row of a table: its program without folders, and cut."""
+    text = printable(" ".join(command.split()))
+    if len(text) > most and text.startswith("/"):
+        program, space, words = text.partition(" ")
+        text = f"{program.rpartition('/')[2]}{space}{words}"
+    return shortened(text, most)
 
 
 def growth_text(growth: GrowthTrend, owners: Sequence[OwnerGrowth]) -> str:
