@@ -318,11 +318,16 @@ def test_a_clock_that_jumps_is_one_note_and_changes_no_time(
     assert "Watched for 1" in out
 
 
+@pytest.mark.parametrize("refused", [b"", b'"closed"'], ids=["from the start", "at the end"])
 def test_a_full_disk_is_one_note_and_the_report_follows(
-    growing: int, capfd: Captured, monkeypatch: pytest.MonkeyPatch
+    refused: bytes, growing: int, capfd: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*_: object) -> int:
-        raise OSError(errno.ENOSPC, "No space left on device")
+    pwrite = os.pwrite
+
+    def full(descriptor: int, data: bytes, offset: int) -> int:
+        if refused in data:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return pwrite(descriptor, data, offset)
 
     monkeypatch.setattr(os, "pwrite", full)
     code, out, _ = footprint(capfd, "watch", str(growing), "--for", "1s", "--every", "100ms", "-o", "x.fps")

@@ -193,7 +193,9 @@ def test_processes_of_one_command_are_one_row_and_what_is_hidden_is_counted() ->
         found.add(Came(6000, number, 5000 + number, 4711, "bash"))
         found.add(Ended(6100, number, number * MIB, "taskstats", 0, 7))
     text = plain(watch_document(result_of(found, None)))
-    assert re.search(r"30 MiB +status +30.1 MiB +20.0 s\+ +4711 +java -jar /srv/some/wh[a-z/]*\.\.\.$", text, re.MULTILINE)
+    assert re.search(
+        r"30 MiB +status +30.1 MiB +20.0 s\+ +4711 +java -jar /srv/some/wh[a-z/]*\.\.\.$", text, re.MULTILINE
+    )
     assert re.search(r"42 MiB  taskstats +- +7 ms +5042 +bash \[1 of 40\]$", text, re.MULTILINE)
     assert max(map(len, text[text.index("Processes") :].splitlines())) <= 80
     text = plain(watch_document(result_of(found, None), top=2))

@@ -251,11 +251,8 @@ class LaunchedProgram:
         while not self.is_at_exit and not is_due:
             self._turn(self._pause_seconds if self._watch is None else self._watch.seconds_to_look)
             self._fail_if_gone()
-            if self._watch is not None and self._started_at is not None:
-                self._watch.look()
-            # Before its start it is a copy of us, which may itself hold more than a small program does.
-            elif self._watch is not None and self._watch.has_reached(sys.maxsize):
-                self._watch.let_go()
+            if self._watch is not None:
+                self._look(self._watch)
             is_due = self._is_due()
         if self._watch is not None and is_due:
             self._hold_largest(self._watch)
@@ -273,6 +270,15 @@ class LaunchedProgram:
         if self.is_at_exit:
             self._await_ended_threads()
             self._note_peak()
+
+    def _look(self, watch: Onlooker) -> None:
+        if self._started_at is not None:
+            # At its exit there is one look, when all of it stands still.
+            if not self.is_at_exit:
+                watch.look()
+        # Before its start it is a copy of us, which may itself hold more than a small program does.
+        elif watch.has_reached(sys.maxsize):
+            watch.let_go()
 
     def _hold_largest(self, watch: Onlooker) -> None:
         """Stop the processes that hold most at once, before they free anything; the others are stopped later."""

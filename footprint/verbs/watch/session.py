@@ -147,9 +147,7 @@ class Session:
             detail = f"the clock was set by {difference - self._clock_difference:+.0f} s: times here go on without it"
             watcher.tell(Note("clock-set", watcher.timeline.began.target, detail), round(seconds * 1000))
             self._clock_difference = difference
-        if self._file is not None:
-            for note in self._file.notes:
-                watcher.tell(note, round(seconds * 1000))
+        self._tell_of_file(watcher)
         if self.events is not None and self.events.lost_count:
             detail = "the kernel reported more starts and ends than could be read in time: some are missing"
             watcher.tell(Note("events-lost", watcher.timeline.began.target, detail), round(seconds * 1000))
@@ -162,11 +160,17 @@ class Session:
         if self._options.on_tick is not None and (watcher.pids or not is_last):
             self._options.on_tick(watcher.timeline)
 
+    def _tell_of_file(self, watcher: Watcher) -> None:
+        for note in () if self._file is None else self._file.notes:
+            watcher.tell(note, round(self.seconds * 1000))
+
     def close(self, watcher: Watcher, seen_count: int, how: str) -> Timeline:
         """End the watch, and return what it saw."""
         forks = max(0, fork_count() - self._fork_start)
         seen = self.events.fork_count if self.events is not None else seen_count
         watcher.close(Closed(round(self.seconds * 1000), forks, min(seen, forks), how))
+        # The audit of the end is the largest record: the disk may refuse it alone.
+        self._tell_of_file(watcher)
         return watcher.timeline
 
 

@@ -27,7 +27,7 @@ _KINDS: Final = {
 _TRENDS: Final = frozenset({GrowthKind.GROWS, GrowthKind.SHRINKS})
 # An owner explains all of the growth from this part on.
 _ALL: Final = 0.95
-_MOST_NAME_CHARS: Final = 80
+_MOST_NAME_CHARS: Final = 60
 _MOST_COMMAND_CHARS: Final = 28
 
 
@@ -87,6 +87,8 @@ def _facts(found: WatchResult) -> list[tuple[str, str, str]]:
     near = found.near_peak
     if near is not None and found.timeline.most_bytes:
         share = f"{100 * near.audit.held_bytes / found.timeline.most_bytes:.1f} % of the peak"
+        if near.audit.held_bytes > found.timeline.most_bytes:
+            share = "all of the peak, and kernel objects that no tick counts"
         way = "before" if near.distance_ms < 0 else "after"
         when = f", {duration_text(abs(near.distance_ms))} {way} the tick" if near.distance_ms else ""
         rows.append(
