@@ -16,7 +16,7 @@ from footprint.cli import main
 from tests.formatschemas import GITLAB_SCHEMA, JUNIT_SCHEMA, SPEEDSCOPE_SCHEMA, TRACE_SCHEMA
 from tests.jsonschemas import WRITTEN
 
-EVERY = {"text", "json", "markdown", "csv", "tsv"}
+EVERY = {"text", "json", "markdown", "csv", "tsv", "jsonl"}
 ISSUES = {"sarif", "junit", "github", "gitlab"}
 FIGURES = {"openmetrics", "gitlab-metrics"}
 STACKS = {"folded", "speedscope", "pprof"}
@@ -61,14 +61,21 @@ def check_format(format_: str, data: bytes) -> None:
         Draft202012Validator(_SCHEMAS[format_]).validate(json.loads(text))
     elif format_ in {"openmetrics", "gitlab-metrics"}:
         assert list(text_string_to_metric_families(text))
-    elif format_ == "csv":
-        assert len({len(row) for row in csv.reader(text.splitlines(), strict=True)}) == 1
-    elif format_ == "tsv":
-        assert len({line.count("\t") for line in text.splitlines()}) == 1
+    elif format_ in {"csv", "tsv", "jsonl"}:
+        _check_table(format_, text.splitlines())
     elif format_ in _BEGINNINGS:
         assert text.startswith(_BEGINNINGS[format_])
     elif format_ in _FORMS:
         assert re.fullmatch(_FORMS[format_], text)
+
+
+def _check_table(format_: str, lines: Sequence[str]) -> None:
+    if format_ == "csv":
+        assert len({len(row) for row in csv.reader(lines, strict=True)}) == 1
+    elif format_ == "tsv":
+        assert len({line.count("\t") for line in lines}) == 1
+    else:
+        assert len({tuple(json.loads(line)) for line in lines}) <= 1
 
 
 def _check_issues(format_: str, text: str) -> None:

@@ -1,5 +1,6 @@
-"""A table as CSV (RFC 4180) or tab-separated values. Figures are bytes; a name is never taken for a formula."""
+"""A table as CSV (RFC 4180), tab-separated values, or JSON lines. Figures are bytes; a name is no formula."""
 
+import json
 from typing import Final
 
 from footprint.formats.document import About
@@ -7,7 +8,7 @@ from footprint.formats.escape import printable
 from footprint.formats.json import Json
 from footprint.formats.tables import Cell, Rows, rows_of
 
-__all__ = ("csv", "tsv")
+__all__ = ("csv", "jsonl", "tsv")
 
 # A spreadsheet takes a cell that begins with one of these for a formula; a log of GitHub takes `::` for a command.
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20", "::")
@@ -23,6 +24,12 @@ def tsv(members: Json, about: About) -> str:
     """Write one table with its header; nothing needs quotes, since tabs and line breaks in names are escapes."""
     rows = rows_of(members, about.table)
     return "".join("\t".join(line) + "\n" for line in _lines(rows))
+
+
+def jsonl(members: Json, about: About) -> str:
+    """Write one table as JSON lines: an object for each row, whose keys are the columns."""
+    columns, rows = rows_of(members, about.table)
+    return "".join(json.dumps(dict(zip(columns, row, strict=True))) + "\n" for row in rows)
 
 
 def _lines(rows: Rows) -> list[list[str]]:

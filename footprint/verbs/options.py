@@ -67,6 +67,7 @@ class Format(StrEnum):
     MARKDOWN = "markdown"
     CSV = "csv"
     TSV = "tsv"
+    JSONL = "jsonl"
     SARIF = "sarif"
     JUNIT = "junit"
     GITHUB = "github"
@@ -341,6 +342,7 @@ _ENDINGS: Final = {
     ".md": Format.MARKDOWN,
     ".csv": Format.CSV,
     ".tsv": Format.TSV,
+    ".jsonl": Format.JSONL,
     ".sarif": Format.SARIF,
     ".xml": Format.JUNIT,
     ".prom": Format.OPENMETRICS,
@@ -365,7 +367,8 @@ def _output_options(
         typer.Option("--format", help="The format of the answer; else the ending of the output file decides."),
     ] = None,
     table: Annotated[
-        str | None, typer.Option("--table", help="The table of the answer that csv and tsv write.", metavar="NAME")
+        str | None,
+        typer.Option("--table", help="The table of the answer that csv, tsv and jsonl write.", metavar="NAME"),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False,
     color: Annotated[Color, typer.Option("--color", help="Colours and tables drawn for a terminal.")] = Color.AUTO,
@@ -386,8 +389,8 @@ def _output_options(
         format_ = Format.JSON
     if format_ is None:
         format_ = next((found for ending, found in _ENDINGS.items() if output.endswith(ending)), Format.TEXT)
-    if table is not None and format_ not in {Format.CSV, Format.TSV}:
-        raise UsageError(f"--table chooses among the tables of csv and tsv; {format_} has no tables")
+    if table is not None and format_ not in {Format.CSV, Format.TSV, Format.JSONL}:
+        raise UsageError(f"--table chooses among the tables of csv, tsv and jsonl; {format_} has no tables")
     if format_ is Format.PPROF and output == "-" and sys.stdout is not None and sys.stdout.isatty():
         raise UsageError("pprof cannot be printed: name a file with -o, such as profile.pb.gz")
     if html is not None and "-" not in {html, output} and os.path.realpath(html) == os.path.realpath(output):

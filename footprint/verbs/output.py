@@ -94,6 +94,7 @@ _WRITERS: Final = {
     Format.MARKDOWN: _Writer("document", "formats.markdown", "markdown"),
     Format.CSV: _Writer("members", "formats.csv", "csv"),
     Format.TSV: _Writer("members", "formats.csv", "tsv"),
+    Format.JSONL: _Writer("members", "formats.csv", "jsonl"),
     Format.SARIF: _Writer("issues", "formats.sarif", "sarif"),
     Format.JUNIT: _Writer("issues", "formats.junit", "junit"),
     Format.GITHUB: _Writer("issues", "formats.github", "github"),

@@ -90,6 +90,7 @@ def test_every_verb_gives_a_format_or_says_which_it_gives(
         ("a.md", "markdown"),
         ("a.csv", "csv"),
         ("a.tsv", "tsv"),
+        ("a.jsonl", "jsonl"),
         ("a.sarif", "sarif"),
         ("a.sarif.json", "sarif"),
         ("a.xml", "junit"),
@@ -145,7 +146,7 @@ def test_an_ending_that_the_verb_does_not_give_is_refused_and_no_file_made(
     tmp_path: Path, capfdbinary: Captured
 ) -> None:
     error = ask(capfdbinary, "maps", SLEEP, "-o", str(tmp_path / "a.sarif"), code=2)
-    assert error == b"footprint: `maps` does not write sarif: it writes text, json, markdown, csv, tsv, html\n"
+    assert error == b"footprint: `maps` does not write sarif: it writes text, json, markdown, csv, tsv, jsonl, html\n"
     assert list(tmp_path.iterdir()) == []
 
 
@@ -161,7 +162,7 @@ def test_a_format_that_is_not_offered_is_refused_before_anything_is_looked_for(
     words: list[str], capfdbinary: Captured
 ) -> None:
     error = ask(capfdbinary, *words, code=2)
-    assert b" does not write sarif: it writes text, json, markdown, csv, tsv, openmetrics" in error
+    assert b" does not write sarif: it writes text, json, markdown, csv, tsv, jsonl, openmetrics" in error
 
 
 def test_another_table_than_the_main_one_can_be_chosen(capfdbinary: Captured) -> None:
@@ -172,7 +173,7 @@ def test_another_table_than_the_main_one_can_be_chosen(capfdbinary: Captured) ->
     error = ask(capfdbinary, "audit", BASE, "--format", "csv", "--table", "symbols", code=2)
     assert b"no table 'symbols' in this answer: it has host, target, totals," in error
     error = ask(capfdbinary, "audit", BASE, "--format", "sarif", "--table", "findings", code=2)
-    assert error == b"footprint: --table chooses among the tables of csv and tsv; sarif has no tables\n"
+    assert error == b"footprint: --table chooses among the tables of csv, tsv and jsonl; sarif has no tables\n"
 
 
 def test_what_was_not_looked_into_for_findings_has_no_report_of_them(tmp_path: Path, capfdbinary: Captured) -> None:

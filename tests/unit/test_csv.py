@@ -9,7 +9,7 @@ import pytest
 import footprint
 from footprint.errors import UsageError
 from footprint.formats.audit_json import audit_members
-from footprint.formats.csv import csv, tsv
+from footprint.formats.csv import csv, jsonl, tsv
 from footprint.formats.document import About
 from footprint.formats.json import Json, in_memory
 from footprint.formats.tables import table_names
@@ -37,6 +37,10 @@ def test_lines_end_as_the_rfc_has_them_and_quotes_are_doubled() -> None:
     members: Json = {"rows": [{"name": 'a "b", c', "size_bytes": 4096, "is_it": True, "none": None, "time": 1.5}]}
     assert csv(members, about("rows")) == 'name,size_bytes,is_it,none,time\r\n"a ""b"", c",4096,true,,1.5\r\n'
     assert tsv(members, about("rows")) == 'name\tsize_bytes\tis_it\tnone\ttime\na "b", c\t4096\ttrue\t\t1.5\n'
+    assert (
+        jsonl(members, about("rows"))
+        == r'{"name": "a \"b\", c", "size_bytes": 4096, "is_it": true, "none": null, "time": 1.5}' + "\n"
+    )
 
 
 def test_an_object_is_a_table_of_one_row_and_objects_in_cells_are_columns() -> None:

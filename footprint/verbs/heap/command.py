@@ -105,7 +105,7 @@ def comparison_answer(verb: str, view: "text.HeapView") -> "Answer[call.HeapProf
     """Return the parts of an answer about several heap profiles, which are compared with the first."""
     return Answer(
         verb,
-        # The table of csv and tsv.
+        # The table of csv, tsv and jsonl.
         "totals" if view.sort else "heap",
         document=lambda found: text.heap_document(found.files, found.notes, found.findings, view),
         members=lambda found, version: json.heap_members(
