@@ -16,6 +16,7 @@ from footprint.formats.codec import decode
 from footprint.formats.finding_rows import finding_of
 from footprint.formats.heap_account_json import heap_account_of
 from footprint.formats.page_maps_json import page_maps_of
+from footprint.limits import draw_bytes
 from footprint.members import Absent
 from footprint.model.audit import Audit
 from footprint.model.evidence import Evidence
@@ -43,6 +44,10 @@ _WITH_COMMANDS: Final = ("target", "processes", "classes", "run", "heap_account"
 _SCHEMA: Final = "footprint/1"
 # The audit of a process with a million variables takes 400 MB.
 _MOST_BYTES: Final = 512 << 20
+# An audit takes three times its length in memory. What is mostly brackets, as `{},{},`, would take 70 times as much.
+_BYTES_PER_BRACKET: Final = 200
+_BYTES_PER_COMMA: Final = 8
+_USUAL_RATIO: Final = 4
 
 
 class SavedAudit(NamedTuple):
@@ -171,8 +176,12 @@ def reprojected(audit: Audit, question: Question) -> Audit:
 
 
 def _parsed(data: bytes | memoryview, file: str) -> dict[str, Any]:
+    text = bytes(data)
+    brackets = text.count(b"{") + text.count(b"[")
+    held_bytes = brackets * _BYTES_PER_BRACKET + text.count(b",") * _BYTES_PER_COMMA
+    draw_bytes(max(0, held_bytes - _USUAL_RATIO * len(text)), file)
     try:
-        whole = json.loads(bytes(data))
+        whole = json.loads(text)
     except json.JSONDecodeError as error:
         raise InputError(file, f"it is not valid JSON: {error.msg}", error.pos) from error
     except (ValueError, RecursionError) as error:

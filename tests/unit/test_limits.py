@@ -15,6 +15,7 @@ import pytest
 import footprint
 from footprint.decompression import pieces_of
 from footprint.errors import InputError, LimitError, UsageError
+from footprint.formats.saved_audit import parsed_answer
 from footprint.limits import Limits, answer, draw_bytes, draw_entries, limited, parse_limits, time_limit
 from footprint.release.matching import is_same_program, named_owners, owner_names
 from tests.ledgers import audit_of, ledger_row
@@ -207,3 +208,14 @@ def test_library_calls_have_a_budget(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(b"00400000-00401000 r-xp 00000000 fe:00 77 /bin/p\n" + b"\n" * (33 * MIB), 1))
     with pytest.raises(LimitError, match="of compressed input"):
         footprint.audit(path)
+
+
+def test_a_saved_audit_that_is_mostly_brackets_is_refused_before_it_fills_the_memory() -> None:
+    begin = b'{"schema": "footprint/1", "totals": {}, "ledger": ['
+    with limited(Limits(size_bytes=MIB)):
+        # Rows as they are: their memory is in proportion to the file.
+        assert parsed_answer(
+            begin + b'{"owner": "/usr/lib/libname.so", "bytes": 4096, "kind": "private"},' * 9999 + b"{}]}", "a"
+        )
+        with pytest.raises(LimitError, match=r"^b: spent .* of 1 MiB; raise it with --limits bytes=2MiB$"):
+            parsed_answer(begin + b"{}," * 9999 + b"{}]}", "b")
