@@ -5,13 +5,17 @@ import os
 import resource
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from footprint.cli import main
+from footprint.errors import AccessError
+from footprint.process.cgroup import make_group
 from footprint.process.kernel_events import KernelEvents
 from footprint.series.growth import GrowthKind
 from footprint.series.timeline import Timeline
@@ -237,22 +241,36 @@ def test_a_signal_asks_for_an_audit(run: Callable[[str], int], tmp_path: Path) -
     assert "signal" in [one.moment for one in replay(path).taken]
 
 
-def test_a_cgroup_that_goes_ends_the_watch(capfd: pytest.CaptureFixture[str]) -> None:
-    from footprint.errors import AccessError
-    from footprint.process.cgroup import Launcher, make_group
+def test_a_cgroup_that_goes_ends_the_watch(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    series = tmp_path / "x.fps"
 
-    try:
-        with make_group() as group, Launcher(group) as launcher:
-            (pid,) = launcher.start(["sleep", "0.5"])
-            with open(f"/proc/{pid}/cgroup", encoding="ascii") as text:
-                line = next(one for one in text if "memory" in one or one.startswith("0::/"))
-            launcher.__exit__()
-            code = main(["watch", "--cgroup", line.rstrip().split(":", 2)[2], "--every", "100ms", "--json"])
-    except AccessError as error:
-        pytest.skip(f"no memory cgroup can be made here: {error}")
-    assert code in {0, 3}
-    if code == 0:
-        assert json.loads(capfd.readouterr().out)["watch"]["process_count"] >= 1
+    def end(child: "subprocess.Popen[bytes]", opened: ExitStack) -> None:
+        until = time.monotonic() + 60
+        while (not series.exists() or b'"figures"' not in series.read_bytes()) and time.monotonic() < until:
+            time.sleep(0.02)
+        child.kill()
+        child.wait()
+        # The group is removed while the watch goes on.
+        opened.close()
+
+    with ExitStack() as opened:
+        try:
+            group = opened.enter_context(make_group())
+        except AccessError as error:
+            pytest.skip(f"no memory cgroup can be made here: {error}")
+        child = opened.enter_context(subprocess.Popen(["sleep", "100"]))
+        opened.callback(child.kill)
+        group.enter(child.pid)
+        with open(f"/proc/{child.pid}/cgroup", encoding="ascii") as text:
+            line = next(one for one in text if "memory" in one or one.startswith("0::/"))
+        ending = threading.Thread(target=end, args=(child, opened))
+        ending.start()
+        words = ["--cgroup", line.rstrip().split(":", 2)[2], "--every", "100ms", "-o", str(series), "--json"]
+        code = main(["watch", *words])
+        ending.join()
+    assert code == 0
+    assert json.loads(capfd.readouterr().out)["watch"]["process_count"] == 1
+    assert replay(series).closed is not None
 
 
 def test_the_watch_of_a_process_takes_little_of_a_processor(run: Callable[[str], int]) -> None:
