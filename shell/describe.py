@@ -37,7 +37,7 @@ LATER_COMMENT: Final = "Not in what earlier versions wrote."
 _BEGIN: Final = "<!-- `make schema` writes what follows -->"
 _END: Final = "<!-- `make schema` wrote this -->"
 # The answers that the HTML report shows.
-_SHOWN: Final = ("AuditAnswer", "CheckAnswer", "DiffAnswer", "GroupAnswer", "HeapAnswer", "TrendAnswer")
+_SHOWN: Final = ("AuditAnswer", "CheckAnswer", "DiffAnswer", "GroupAnswer", "HeapAnswer", "TrendAnswer", "WatchAnswer")
 _ATTRIBUTE: Final = re.compile(r"^(\w+): (.*)$")
 
 

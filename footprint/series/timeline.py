@@ -1,6 +1,7 @@
 """What the records of a watch come to: the peak, the growth, and each process. It holds a bounded part of them."""
 
 from array import array
+from bisect import bisect_right
 from collections.abc import Iterable
 from heapq import nlargest
 from itertools import pairwise
@@ -57,12 +58,27 @@ class Course:
         self._times.append(ms)
         self._values.append(value)
         if len(self._times) > self._most:
-            self._times, self._values = self._times[1::2], self._values[1::2]
-            self._step *= 2
+            self._halve()
 
     def limit_to(self, most: int) -> None:
-        """Keep fewer of them from now on."""
+        """Keep fewer of them."""
         self._most = min(self._most, most)
+        while len(self._times) > self._most:
+            self._halve()
+
+    def _halve(self) -> None:
+        self._times, self._values = self._times[1::2], self._values[1::2]
+        self._step *= 2
+
+    @property
+    def times(self) -> list[int]:
+        """Return the times in milliseconds."""
+        return list(self._times)
+
+    def value_at(self, ms: int) -> int:
+        """Return the last value until a time; 0 before the first one."""
+        place = bisect_right(self._times, ms)
+        return self._values[place - 1] if place else 0
 
     @property
     def points(self) -> list[Point]:
@@ -233,8 +249,7 @@ class Timeline:
             return
         member.ended = ended
         self.ended[ended.number] = member
-        # Nobody looks at what it held over time.
-        member.course = Course(1)
+        member.course.limit_to(_LEAST_POINTS)
         if len(self.ended) > _MOST_ENDED:
             kept = nlargest(_KEPT_ENDED, self.ended.values(), key=lambda one: one.peak_resident_bytes or 0)
             self.ended = {one.came.number: one for one in kept}

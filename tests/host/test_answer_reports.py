@@ -9,8 +9,10 @@ import pytest
 
 from footprint.cli import main
 from footprint.model.figures import FIGURES
+from footprint.series.records import Began, Came, Ended, Figures, Record, Sampled, line_of
 from footprint.units import format_bytes
 from tests.chromium import MISSING, Browser, Tab, launched
+from tests.host.test_html_report import assert_axe_finds_nothing
 
 pytestmark = pytest.mark.skipif(MISSING, reason="chromium is missing")
 
@@ -111,3 +113,91 @@ def test_the_last_line_of_the_text_stands_first_also_on_a_phone(
     assert tab.text(".verdict") == last
     assert tab.js("document.querySelector('.verdict').getBoundingClientRect().bottom < innerHeight")
     assert tab.js("document.documentElement.scrollWidth") == 400
+
+
+# --- processes over time ----------------------------------------------------------------------------------------------
+
+LEAK = ["watch", "--replay", str(ROOT / "docs" / "examples" / "leak.fps")]
+MIB = 1 << 20
+
+
+def family(path: Path) -> list[str]:
+    """Write the series of 30 processes, of which each lives 10 s and holds as many MiB as its number says."""
+    records: list[Record] = [Began("family", 1_700_000_000, 1000, 0, {"kernel": "6.18", "machine": "x86_64"}, "0.1.0")]
+    for second in range(40):
+        if second < 30:
+            records.append(Came(second * 1000, second + 1, 4000 + second, 1, f"worker {second + 1}"))
+            size_bytes = (second + 1) * MIB
+            figures = {second + 1: Figures(size_bytes, 0, 0, size_bytes, size_bytes, 1)}
+            records.append(Sampled(second * 1000, figures, 0))
+        if second >= 10:
+            number = second - 9
+            records.append(Ended(second * 1000, number, number * MIB, "taskstats", 0))
+            records.append(Sampled(second * 1000 + 1, {}, 0))
+    path.write_bytes(b"".join(map(line_of, records)))
+    return ["watch", "--replay", str(path)]
+
+
+def test_a_watch_compares_the_owners_of_two_moments_as_the_json_has_them(
+    browser: Browser, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    layers = json.loads(asked([*LEAK, "--json"], capsys))["owner_layers"]
+    tab = shown(browser, tmp_path, LEAK, capsys)
+    assert tab.texts("#time .chart polygon title")[0] == "libleaking.so"
+    assert tab.count("#time .chart .dot") == len(layers["moments"])
+    assert tab.texts("#time .chart .peak + text") == ["peak 2.80 MiB", "audit: start"]
+    for first, last in ((0, -1), (3, 7)):
+        chosen = [layers["moments"][place] for place in (first, last)]
+        for name, moment in zip(("before", "moment"), chosen, strict=True):
+            tab.js(f"window.box = document.querySelector('#{name}'); box.value = {moment['ms']}; null")
+            tab.js("box.dispatchEvent(new Event('change')); null")
+        before, after = (one["layer_bytes"][0] for one in chosen)
+        part = "window.footprint.parts.layers.tree"
+        assert tab.js(f"{part}.names.slice(1)") == [layers["names"][0]]
+        assert tab.js(f"{part}.columns.map((one) => one.value(1))") == [after - before, before, after]
+    assert tab.complaints() == []
+
+
+def test_a_drag_over_a_watch_compares_the_moments_at_its_ends(
+    browser: Browser, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tab = shown(browser, tmp_path, LEAK, capsys)
+    tab.js("document.querySelector('#time .chart').scrollIntoView()")
+    dots = tab.js(
+        "[...document.querySelectorAll('#time .dot')].map((one) => one.getBoundingClientRect())"
+        ".map((box) => [box.x + box.width / 2, box.y + box.height / 2])"
+    )
+    tab.drag(tuple(dots[2]), tuple(dots[5]))
+    chosen = tab.js("['before', 'moment'].map((name) => document.getElementById(name).selectedIndex)")
+    assert chosen == [2, 5]
+
+
+def test_a_family_has_a_span_for_each_of_its_largest_processes_and_one_for_the_rest(
+    browser: Browser, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = family(tmp_path / "family.fps")
+    layers = json.loads(asked([*words, "--json"], capsys))["process_layers"]
+    assert layers["names"][0] == "4029 worker 30"
+    # At 29 s worker 20 has ended: 21 to 30 run.
+    peak = next(one for one in layers["moments"] if one["ms"] == 29_001)
+    assert sum(peak["layer_bytes"]) + peak["others_bytes"] == peak["cost_bytes"] == sum(range(21, 31)) * MIB
+    tab = shown(browser, tmp_path, words, capsys)
+    spans = tab.texts(".spans li")
+    assert len(spans) == 21
+    assert spans[0] == "4029 worker 30: peak resident 30 MiB, 29 s to 39 s"
+    assert spans[-1] == "10 others: at most 10 MiB each, 0 ms to 19 s"
+    widths = tab.js("[...document.querySelectorAll('.spans i')].map((one) => one.style.width)")
+    # The chart ends with the last tick that has a process, at 38 s.
+    assert [round(float(one.rstrip("%"))) for one in widths] == [24, *[26] * 19, 50]
+    tab.resize(400, 800)
+    assert tab.js("document.documentElement.scrollWidth") == 400
+    assert tab.complaints() == []
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_axe_finds_nothing_in_a_watch(
+    browser: Browser, tmp_path: Path, capsys: pytest.CaptureFixture[str], *, dark: bool
+) -> None:
+    path = tmp_path / "report.html"
+    path.write_text(asked([*family(tmp_path / "family.fps"), "--html", "-"], capsys), encoding="utf-8")
+    assert_axe_finds_nothing(browser.open(path, dark=dark))

@@ -12,6 +12,7 @@ from footprint.members import Signed
 from footprint.release.compare import OwnerChange, RowChange
 from footprint.series.growth import GrowthKind, GrowthTrend
 from footprint.series.timeline import WatchedProcess
+from footprint.verbs.watch.layers import WatchLayers, owner_layers, process_layers
 from footprint.verbs.watch.result import WatchResult
 
 __all__ = ("WatchJson", "watch_members")
@@ -161,6 +162,8 @@ class WatchJson(Envelope):
         watch: Its figures.
         growth: How the cost went, and the private memory of each owner.
         samples: The cost over time.
+        owner_layers: The private memory of each owner over time; null where fewer than two moments are known.
+        process_layers: The cost of each process over time; null where there are fewer than two.
         processes: The processes, those with the largest peaks first.
         audits: The audits.
         owner_changes: What changed by owner between the first audit and the last one, or that at the peak.
@@ -174,6 +177,8 @@ class WatchJson(Envelope):
     watch: WatchFigures
     growth: tuple[WatchGrowth, ...]
     samples: tuple[WatchSample, ...]
+    owner_layers: WatchLayers | None
+    process_layers: WatchLayers | None
     processes: tuple[WatchProcess, ...]
     audits: tuple[WatchAudit, ...]
     owner_changes: tuple[OwnerChange, ...]
@@ -196,6 +201,8 @@ def watch_members(found: WatchResult, version: str) -> Json:
             watch=_figures(found),
             growth=tuple(_growth(found)),
             samples=tuple([WatchSample(round(at * 1000), round(value)) for at, value in timeline.course.points]),
+            owner_layers=owner_layers(timeline),
+            process_layers=process_layers(timeline),
             processes=tuple([_process(one, timeline.ms) for one in every]),
             audits=tuple([WatchAudit(one.moment, one.ms, one.held_bytes) for one in timeline.taken]),
             owner_changes=() if found.comparison is None else found.comparison.owners,

@@ -11,9 +11,11 @@ import { makePage, type Page } from "./page";
 import type { Part } from "./reports";
 import { TABLES, type TableSpec } from "./sections";
 import type { Store } from "./store";
+import type { WatchAnswer } from "./types";
 import { tableTree } from "./tables";
-import { samplesSection, trendSections } from "./trend";
+import { trendSections } from "./trend";
 import { kindLegend, treeView } from "./view";
+import { watchSection } from "./watch";
 
 /** Return the parts of the report of an answer. */
 export function answerReport(data: AnswerData, store: Store): Part[] {
@@ -25,7 +27,7 @@ export function answerReport(data: AnswerData, store: Store): Part[] {
     () => leadSection(data),
     () => costOf(data, page),
     () => (answer.trends ? trendSections(answer.releases, answer.trends) : null),
-    () => (answer.samples && table(answer.samples).size ? samplesSection(answer.samples) : null),
+    () => (answer.watch && table(answer.samples).size > 1 ? watchSection(answer as unknown as WatchAnswer, page) : null),
     ...shown.map((spec) => () => tableSection(rowsOf(answer[spec.member]), spec, page)),
     () => findingsSection("findings", "Findings", table(answer.findings), page, ""),
     () => notesSection(table(answer.notes), data.warning),

@@ -16,6 +16,7 @@ import { formatBytes, formatChange, grouped, percent } from "./units";
 import { treeView, type Legend } from "./view";
 
 type Amount = (size: number) => string;
+type Share = Pick<HeapShare, "owner" | "symbol" | "name" | "bytes">;
 type ShownTree = { tree: Tree; legend: Legend };
 
 const PALETTE = 9;
@@ -34,7 +35,7 @@ interface Profile {
 function profileOf(data: HeapData, file: string): Profile {
   const row = table(data.heap.profiles).rows().find((one) => one.file === file)!;
   const snapshots = table(data.heap.snapshots).rows()
-    .map((one, place) => ({ ...one, used_bytes: data.used_bytes[place] })).filter((one) => one.file === file);
+    .map((one, place) => ({ ...one, used_bytes: data.used_bytes[place], what: `Snapshot ${one.number}` })).filter((one) => one.file === file);
   const totals = table(data.heap.totals).rows().filter((one) => one.file === file);
   return { row, snapshots, moments: Object.values(data.moments).filter((one) => one.file === file), named: data.named[file], totals };
 }
@@ -306,7 +307,7 @@ function callTree(rows: Table<CallRow>, total: number, amount: Amount): ShownTre
   return { tree, legend: colourOwners(tree, owners) };
 }
 
-// Build a tree of objects and their functions; return also the object of each node, and the row of each function.
+// Build a tree of objects and their functions, which stand alone without an object; return also the object of each node, and the row of each function.
 function functionTree<Row extends { owner: string; symbol: string | null; name: string }>(rows: Row[]):
     { tree: Tree; owners: string[]; rowOf: (Row | null)[] } {
   const tree = new Tree();
@@ -317,6 +318,7 @@ function functionTree<Row extends { owner: string; symbol: string | null; name: 
   const short = shortOwners(new Set(rows.map((row) => row.owner)));
   for (const row of rows) {
     let group = groups.get(row.owner);
+    if (!row.owner) group = 0;
     if (group === undefined) {
       group = tree.add(0, shortened(printable(short(row.owner))), printable(row.owner));
       groups.set(row.owner, group);
@@ -337,12 +339,12 @@ function shareTree(rows: Table<HeapShare>, amount: Amount): ShownTree {
 }
 
 // Build the tree of the functions that have another amount; the area of a function is the size of its change.
-function growthTree(before: HeapShare[], now: HeapShare[], amount: Amount): ShownTree {
-  const key = (row: HeapShare) => `${row.owner}\n${row.symbol ?? row.name}`;
+export function growthTree(before: Share[], now: Share[], amount: Amount): ShownTree {
+  const key = (row: Share) => `${row.owner}\n${row.symbol ?? row.name}`;
   const [old, new_] = [before, now].map((rows) => new Map(rows.map((row) => [key(row), row])));
   const changed = [...new Map([...new_, ...old])].filter(([name]) => old.get(name)?.bytes !== new_.get(name)?.bytes);
   const { tree, rowOf } = functionTree(changed.map(([, row]) => row));
-  const bytesIn = (side: Map<string, HeapShare>) => sums(tree, rowOf.map((row) => (row === null ? null : side.get(key(row))?.bytes ?? 0)));
+  const bytesIn = (side: Map<string, Share>) => sums(tree, rowOf.map((row) => (row === null ? null : side.get(key(row))?.bytes ?? 0)));
   const [was, is] = [bytesIn(old), bytesIn(new_)];
   const change = was.map((size, node) => (is[node] ?? 0) - (size ?? 0));
   sums(tree, rowOf.map((row, node) => (row === null ? null : Math.abs(change[node])))).forEach((size, node) => (tree.areas[node] = size ?? 0));

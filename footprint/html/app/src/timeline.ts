@@ -30,8 +30,13 @@ const WHOLE: Layer[] = [
   { name: "stacks", colour: colour("stack"), size: (one) => one.stack_bytes ?? 0 },
 ];
 
-/** A snapshot of a profile, with all memory in use then. */
-export type Snapshot = SnapshotRow & { used_bytes: number };
+/** A moment with all memory in use then: a snapshot of a profile, or a tick of a watch. */
+export type Snapshot = Pick<SnapshotRow, "number" | "time" | "live_bytes" | "extra_bytes" | "stack_bytes" | "is_peak"> & {
+  used_bytes: number;
+  what: string;
+  /** What happened then, where it is marked. */
+  event?: string;
+};
 
 /** Write a time with its unit, as in footprint/formats/graph.py. */
 export function formatTime(time: number, unit: string): string {
@@ -52,7 +57,7 @@ export class Timeline {
   private readonly status = el("p", { class: "status" });
   private readonly legend = el("ul", { class: "legend" });
   private readonly times: number[];
-  private readonly most: number;
+  private most = 1;
   private layers: Layer[] = [];
   /** The snapshots whose layers are known. */
   private known: number[] = [];
@@ -69,7 +74,6 @@ export class Timeline {
     private readonly onchoose: (number: number, before: number | null) => void,
   ) {
     this.times = snapshots.map((one, place) => one.time ?? place);
-    this.most = snapshots.reduce((all, one) => Math.max(all, one.used_bytes), 1);
     this.chart.addEventListener("pointerdown", (event) => {
       this.dragged = [this.place(event), this.place(event)];
       this.chart.setPointerCapture(event.pointerId);
@@ -81,7 +85,7 @@ export class Timeline {
       this.draw();
     });
     this.chart.addEventListener("pointerup", () => this.choose());
-    fill(this.status, "Each dot is a moment with a call tree: a click chooses the nearest one, and a drag compares the two at its ends.");
+    fill(this.status, "Each dot is a moment whose parts are known: a click chooses the nearest one, and a drag compares the two at its ends.");
     this.element = el("div", { class: "time" }, this.legend, this.chart, this.status);
     new ResizeObserver(() => {
       this.width = Math.max(280, this.element.clientWidth);
@@ -94,6 +98,7 @@ export class Timeline {
   show(layers: Layer[] | null): void {
     this.known = this.snapshots.map((_, place) => place).filter((place) => !layers || this.withTree.has(this.snapshots[place].number));
     this.layers = (layers ?? WHOLE).filter(({ size }) => this.snapshots.some((one) => size(one) > 0));
+    this.most = this.snapshots.reduce((all, one) => Math.max(all, one.used_bytes, this.layers.reduce((sum, { size }) => sum + size(one), 0)), 1);
     fill(this.legend, ...this.layers.map(({ name, colour: shown }) => {
       const swatch = el("span", { class: "swatch" });
       swatch.style.background = shown;
@@ -133,7 +138,7 @@ export class Timeline {
     this.chart.setAttribute("viewBox", `0 0 ${this.width} ${HEIGHT}`);
     this.chart.setAttribute("height", String(HEIGHT));
     this.chart.setAttribute("aria-label", `Memory over time, ${this.snapshots.length} snapshots, at most ${formatBytes(this.most)}`);
-    this.chart.replaceChildren(...this.axes(), ...this.shapes(), ...this.brush(), ...this.dots(), ...this.peakLine());
+    this.chart.replaceChildren(...this.axes(), ...this.shapes(), ...this.brush(), ...this.outline(), ...this.dots(), ...this.events());
   }
 
   private axes(): SVGElement[] {
@@ -183,20 +188,35 @@ export class Timeline {
       if (!this.withTree.has(one.number)) return [];
       const isMarked = this.marked.includes(one.number);
       return [svg("circle", {
-        cx: this.x(this.times[place]), cy: this.y(one.used_bytes), r: isMarked ? 6 : 3.5, class: isMarked ? "dot chosen" : "dot",
+        cx: this.x(this.times[place]), cy: this.y(one.used_bytes), r: isMarked ? 6 : this.withTree.size > 40 ? 2 : 3.5, class: isMarked ? "dot chosen" : "dot",
       })];
     });
   }
 
-  private peakLine(): SVGElement[] {
-    const place = this.snapshots.findIndex((one) => one.is_peak);
-    if (place < 0) return [];
-    const x = this.x(this.times[place]);
-    const anchor = x > this.width - 120 ? "end" : x < LEFT + 60 ? "start" : "middle";
-    return [
-      svg("line", { x1: x, x2: x, y1: TOP - 6, y2: HEIGHT - BOTTOM, class: "peak" }),
-      svg("text", { x, y: TOP - 8, "text-anchor": anchor }, `peak ${formatBytes(this.snapshots[place].used_bytes)}`),
-    ];
+  // All memory, where the layers are only known at some moments.
+  private outline(): SVGElement[] {
+    if (this.known.length === this.snapshots.length) return [];
+    const points = this.snapshots.flatMap((one, place) => this.times.slice(place, place + 2).map((time) => `${this.x(time)},${this.y(one.used_bytes)}`)).join(" ");
+    return [svg("polyline", { points, class: "outline" })];
+  }
+
+  // The peak, and the events whose text has room beside it.
+  private events(): SVGElement[] {
+    const taken: [from: number, to: number][] = [];
+    const textOf = (one: Snapshot) => (one.is_peak ? `peak ${formatBytes(one.used_bytes)}` : one.event);
+    const places = this.snapshots.map((_, place) => place).filter((place) => textOf(this.snapshots[place]));
+    return places.sort((one, other) => Number(this.snapshots[other].is_peak) - Number(this.snapshots[one].is_peak)).flatMap((place) => {
+      const x = this.x(this.times[place]);
+      const text = textOf(this.snapshots[place])!;
+      const wide = 7 * text.length;
+      const from = Math.min(Math.max(x - wide / 2, LEFT), this.width - wide);
+      const isFree = taken.every(([start, end]) => from > end || from + wide < start);
+      if (isFree) taken.push([from, from + wide]);
+      return [
+        svg("line", { x1: x, x2: x, y1: TOP - 6, y2: HEIGHT - BOTTOM, class: "peak" }),
+        ...(isFree ? [svg("text", { x: from + wide / 2, y: TOP - 8, "text-anchor": "middle" }, text)] : []),
+      ];
+    });
   }
 
   // The place of the pointer in the chart.
@@ -214,8 +234,8 @@ export class Timeline {
   }
 
   private describe(one: Snapshot): void {
-    const parts = this.layers.map(({ name, size }) => `${name} ${formatBytes(size(one))}`).join(", ");
+    const parts = (this.known.includes(this.snapshots.indexOf(one)) ? this.layers : []).map(({ name, size }) => `${name} ${formatBytes(size(one))}`).join(", ");
     const time = one.time === null ? "" : ` at ${formatTime(one.time, this.unit)}`;
-    fill(this.status, `Snapshot ${one.number}${time}: ${formatBytes(one.used_bytes)} (${parts})${one.is_peak ? ", the peak" : ""}`);
+    fill(this.status, `${one.what}${time}: ${formatBytes(one.used_bytes)}${parts && ` (${parts})`}${one.is_peak ? ", the peak" : ""}`);
   }
 }

@@ -7,14 +7,10 @@ import type { Release, Rows, Trend } from "./types";
 import { formatBytes, formatChange, grouped } from "./units";
 import { TITLES } from "./words";
 
-/** The sizes of drawings, in pixels. */
-const SMALL = [260, 48] as const;
-const LARGE = [720, 160] as const;
+/** The size of a drawing, in pixels. */
+const SIZE = [260, 48] as const;
 const EDGE = 5;
 const SHORT_COMMIT = 12;
-
-/** What processes cost at a moment. */
-type Sample = { ms: number; cost_bytes: number };
 
 /** Make a section for each program. */
 export function trendSections(releases: Rows<Release> | undefined, trends: Rows<Trend>): HTMLElement {
@@ -42,24 +38,15 @@ function cells(one: Trend, releases: Release[]): (string | Element)[] {
   const title = TITLES[one.figure] ?? one.figure;
   return [
     one.owner === null ? title : `${title} of ${printable(one.owner)}`, amount(one.first), amount(one.last), change(one.change),
-    line(one.values, releases.map(versionOf), amount, `${title}: from ${amount(one.first)} to ${amount(one.last)}`, SMALL),
+    line(one.values, releases.map(versionOf), amount, `${title}: from ${amount(one.first)} to ${amount(one.last)}`),
     step && after ? `${change(step.delta)} with ${versionOf(after)}${by}` : ""];
-}
-
-/** Make the section on what watched processes cost over time. */
-export function samplesSection(samples: Rows<Sample>): HTMLElement {
-  const [times, costs] = [table(samples).column("ms"), table(samples).column("cost_bytes")];
-  const last = times[times.length - 1];
-  const most = costs.reduce((peak, one) => Math.max(peak, one), 0);
-  return section("samples", "Cost over time",
-    line(costs, times.map((ms) => `${grouped(ms)} ms`), formatBytes, `The cost of ${grouped(costs.length)} samples, ${formatBytes(most)} at most`, LARGE),
-    el("p", { class: "small" }, `${grouped(costs.length)} samples in ${grouped(last)} ms, ${formatBytes(most)} at most.`));
 }
 
 /** Draw values as a line; a value that is not known is a gap. Each point tells its label and value. */
 function line(
-  values: (number | null)[], labels: string[], amount: (value: number) => string, label: string, [width, height]: readonly [number, number],
+  values: (number | null)[], labels: string[], amount: (value: number) => string, label: string,
 ): Element {
+  const [width, height] = SIZE;
   const known = values.filter((one) => one !== null);
   const [least, most] = known.reduce(([low, high], one) => [Math.min(low, one), Math.max(high, one)], [Infinity, -Infinity]);
   const x = (place: number) => EDGE + (values.length > 1 ? (place / (values.length - 1)) * (width - 2 * EDGE) : 0);

@@ -11,6 +11,7 @@ export type Confidence = "proof" | "high" | "medium" | "low" | "blocked";
 export type Counted = "heap" | "pages" | "copies" | "events";
 export type Evidence = "measured" | "derived" | "predicted" | "estimated" | "virtual";
 export type FigureUnit = "bytes" | "things";
+export type GrowthKind = "grows" | "steady" | "warmed-up" | "saw-tooth" | "shrinks" | "unknown";
 export type LimitUnit = "bytes" | "tasks";
 export type MemberStatus = "came" | "went" | "changed" | "same";
 export type MemoryKind = "data" | "bss" | "relro" | "text" | "tls" | "file" | "heap" | "stack" | "anonymous" | "shared" | "kernel";
@@ -1218,4 +1219,172 @@ export interface Waiver {
   expires: string;
   /** Whether that day is over. */
   is_expired: boolean;
+}
+
+/** What a watch saw. */
+export interface WatchAnswer {
+  /** The name and number of the format. Added members keep the number, a change of meaning raises it. */
+  schema: "footprint/1";
+  /** The program that wrote the answer. */
+  tool: Tool;
+  /** The verb that gave the answer. */
+  verb: "watch";
+  /** The `kernel` release and the `machine` of the host; empty where they are not known or do not matter. */
+  host: Record<string, string>;
+  /** What was watched. */
+  target: WatchTarget;
+  /** Its figures. */
+  watch: WatchFigures;
+  /** How the cost went, and the private memory of each owner. */
+  growth: Rows<WatchGrowth>;
+  /** The cost over time. */
+  samples: Rows<WatchSample>;
+  /** The private memory of each owner over time; null where fewer than two moments are known. */
+  owner_layers: WatchLayers | null;
+  /** The cost of each process over time; null where there are fewer than two. */
+  process_layers: WatchLayers | null;
+  /** The processes, those with the largest peaks first. */
+  processes: Rows<WatchProcess>;
+  /** The audits. */
+  audits: Rows<WatchAudit>;
+  /** What changed by owner between the first audit and the last one, or that at the peak. */
+  owner_changes: Rows<OwnerChange>;
+  /** The rows that differ between these two. */
+  changes: Rows<RowChange>;
+  /** What the heap is made of at the end, by an allocator profile; null where none was named. */
+  heap_account: HeapAccountMembers | null;
+  /** What the reader of the figures must know. */
+  notes: Rows<Note>;
+}
+
+/** A whole audit that was made. */
+export interface WatchAudit {
+  /** Why: `start`, `peak`, `growth`, `end` or `signal`. */
+  moment: string;
+  /** When the processes were read. */
+  ms: number;
+  /** What it explains: private memory and kernel memory. */
+  held_bytes: number;
+}
+
+/** What all processes together cost over time: private memory, page tables and kernel stacks. */
+export interface WatchFigures {
+  /** How long the watch went. */
+  duration_ms: number;
+  /** The time between two ticks that was asked for. */
+  every_ms: number;
+  /** The number of ticks. */
+  tick_count: number;
+  /** The processor time of the watch itself, its audits included. */
+  own_cpu_ms: number;
+  /** The cost at the last tick with a process. */
+  cost_bytes: number;
+  /** The largest cost at a tick; the peak of the cgroup where that is larger. */
+  peak_bytes: number;
+  /** The counter of the cgroup, or `ticks`. */
+  peak_source: string;
+  /** The time of the tick with the largest cost. */
+  peak_ms: number;
+  /** The most that an audit explains; null without an audit. */
+  audited_bytes: number | null;
+  /** When that was. */
+  audited_ms: number | null;
+  /** What was not exceeded in 95 % of the time. */
+  usual_most_bytes: number;
+  /** The number of processes in all. */
+  process_count: number;
+  /** The largest number at a time. */
+  most_process_count: number;
+  /** How many processes and threads the whole machine has started meanwhile; null where nobody knows. */
+  started_count: number | null;
+  /** How many of them were seen to start; the same. */
+  seen_count: number | null;
+  /** How: `events`, `ptrace`, `polling`, or `named` where the processes were named by their PIDs, so that no other can belong to them; the same. */
+  seen_by: string | null;
+}
+
+/** How memory went over time. */
+export interface WatchGrowth {
+  /** The owner; null for the cost of all processes. */
+  owner: string | null;
+  /** How. */
+  kind: GrowthKind;
+  /** Its slope by Theil and Sen; null where there are too few values. */
+  bytes_per_hour: number | null;
+  /** The lower end of its interval of 95 %. */
+  least_bytes_per_hour: number | null;
+  /** The upper end. */
+  most_bytes_per_hour: number | null;
+  /** From when on: what was before is its warm-up. */
+  since_ms: number;
+  /** What it held in the first audit; of all processes, at the first tick. */
+  first_bytes: number;
+  /** What it held in the last one. */
+  last_bytes: number;
+}
+
+/** What memory consists of over time; of a long watch, moments that are evenly spread, and those of audits. */
+export interface WatchLayers {
+  /** Those that held most at some moment, the largest first. */
+  names: string[];
+  /** The moments. */
+  moments: Rows<WatchMoment>;
+}
+
+/** A moment of which the layers are known. */
+export interface WatchMoment {
+  /** The time. */
+  ms: number;
+  /** Why a whole audit was made then: `start`, `peak`, `growth`, `end` or `signal`; null without one. */
+  audit: string | null;
+  /** The cost of all processes at the last tick. */
+  cost_bytes: number;
+  /** The bytes of each layer, in the order of their names. */
+  layer_bytes: number[];
+  /** The bytes of all that have no layer. */
+  others_bytes: number;
+}
+
+/** A process that was seen. */
+export interface WatchProcess {
+  /** Its number in the watch: a later process can have the same PID. */
+  number: number;
+  /** Its PID. */
+  pid: number;
+  /** The PID of its parent, where that is known. */
+  parent_pid: number | null;
+  /** Its command line, or its name. */
+  command: string;
+  /** When it was first seen. */
+  came_ms: number;
+  /** When it was seen to have ended; null for one that had not. */
+  ended_ms: number | null;
+  /** How long it lived: by taskstats, else from when it was first seen to its end, or to now. */
+  lived_ms: number;
+  /** Its exit code; null where it is not known. */
+  exit_code: number | null;
+  /** The most resident memory that it had, where that is known. */
+  peak_resident_bytes: number | null;
+  /** How that is known: `taskstats`, `exit stop` or `status`. */
+  peak_source: string;
+  /** The largest cost at a tick; 0 for one that lived between two. */
+  peak_cost_bytes: number;
+}
+
+/** The cost of all processes at a moment; of a long watch, moments that are evenly spread. */
+export interface WatchSample {
+  /** The time. */
+  ms: number;
+  /** The cost. */
+  cost_bytes: number;
+}
+
+/** What was watched. */
+export interface WatchTarget {
+  /** What the user named. */
+  name: string;
+  /** The file that keeps what was seen; null where none does. */
+  series: string | null;
+  /** When the watch began, in seconds since 1970. */
+  time: number;
 }
