@@ -27,12 +27,14 @@ export function answerReport(data: AnswerData, store: Store): Part[] {
     () => leadSection(data),
     () => costOf(data, page),
     () => (answer.trends ? trendSections(answer.releases, answer.trends) : null),
-    () => (answer.watch && table(answer.samples).size > 1 ? watchSection(answer as unknown as WatchAnswer, page) : null),
+    () => (isWatch(answer) && table(answer.samples).size > 1 ? watchSection(answer, page) : null),
     ...shown.map((spec) => () => tableSection(rowsOf(answer[spec.member]), spec, page)),
     () => findingsSection("findings", "Findings", table(answer.findings), page, ""),
     () => notesSection(table(answer.notes), data.warning),
   ];
 }
+
+const isWatch = (answer: AnswerData["answer"] | WatchAnswer): answer is WatchAnswer => Boolean(answer.watch);
 
 const rowsOf = (member: unknown) => table(member as Cells);
 
