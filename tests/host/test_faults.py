@@ -274,7 +274,6 @@ def test_no_place_for_temporary_files_is_told_or_not_needed(place: Place, small_
     fill(small_disk)
     folder = Place(place.temporary, place.folder, place.pid)
     (place.folder / "filler").rename(place.folder / "full")
-    os.environ["TMPDIR"] = str(place.folder)
     done = subprocess.run(
         [sys.executable, "-m", "footprint", *folder.words(verb)],
         capture_output=True,
