@@ -82,8 +82,8 @@ def test_a_program_without_pie_saves_what_the_finding_on_its_tables_says(builds:
     no_pie = builds.build("no_pie", TABLE, "-fno-pie", "-no-pie")
     (finding,) = [one for one in footprint.audit(pie).findings if one.rule == "relocated-tables"]
     found = compare_builds([pie], no_pie)
-    # 20,000 pointers of 8 bytes: 39 whole pages at least.
-    assert finding.saving_bytes == 39 * PAGE_BYTES
+    # 20,000 pointers of 8 bytes lie in 40 pages: the loader writes .init_array in the first and .got in the last, too.
+    assert finding.saving_bytes == 38 * PAGE_BYTES
     assert abs(saved_by_owner(found)["no_pie"] - finding.saving_bytes) <= PAGE_BYTES
     assert (found.is_noise, seen(found), found.notes) == (False, equal(), ())
     removed = next(one for one in found.comparison.changes if one.symbol == "words")
