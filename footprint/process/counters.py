@@ -12,35 +12,17 @@ import os
 import re
 import time
 from contextlib import suppress
-from typing import Final, NamedTuple
+from typing import Final
 
-__all__ = ("CounterReader", "ProcessCounters", "parse_counters", "parse_shared_bytes")
+from footprint.model.process_counters import ProcessCounters
+
+__all__ = ("CounterReader", "parse_counters", "parse_shared_bytes")
 
 _TEXT_BYTES: Final = 4096
 _LINE: Final = re.compile(rb"^(\w+):\s+([0-9]{1,15})(?: kB)?$", re.MULTILINE)
 # Reading what is COW-shared takes at most this part of the time that passes, for all processes together.
 _SHARE_WORK: Final = 0.002
 _KIB: Final = 1024
-
-
-class ProcessCounters(NamedTuple):
-    """What the counters of a process say.
-
-    Attributes:
-        private_bytes: Anonymous memory, swapped memory included; what is COW-shared by proportional shares.
-        page_table_bytes: Page tables.
-        shared_bytes: Shared memory that it has touched.
-        resident_bytes: Resident memory, pages of files included.
-        peak_resident_bytes: The most resident memory since it executed its program.
-        thread_count: The number of threads.
-    """
-
-    private_bytes: int
-    page_table_bytes: int
-    shared_bytes: int
-    resident_bytes: int
-    peak_resident_bytes: int
-    thread_count: int
 
 
 def parse_counters(status: bytes) -> ProcessCounters | None:

@@ -11,12 +11,12 @@ from heapq import nlargest
 from typing import Final, NamedTuple
 
 from footprint.errors import AccessError, InputError, Note
+from footprint.model.process_counters import ProcessCounters
 from footprint.series.records import (
     AuditKept,
     Began,
     Came,
     Ended,
-    Figures,
     Omitted,
     OwnersSeen,
     Record,
@@ -196,7 +196,7 @@ def thinned(read: Callable[[], Iterable[Record]]) -> Iterator[Record]:
         read: Reads the records from the first one on; it is called a few times, and none is held.
     """
     kept = _kept(read)
-    waiting: dict[int, Figures] = {}
+    waiting: dict[int, ProcessCounters] = {}
     for record in read():
         if isinstance(record, Sampled):
             # A tick has only what has changed: those that are left out go into the next one.

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from footprint.command_line import shown_command
 from footprint.errors import InputError, Note
 from footprint.limits import unpacked
+from footprint.model.process_counters import ProcessCounters
 from footprint.typed_json import Fields
 
 __all__ = (
@@ -21,7 +22,6 @@ __all__ = (
     "Came",
     "Closed",
     "Ended",
-    "Figures",
     "GroupPeak",
     "Omitted",
     "OwnersSeen",
@@ -39,26 +39,6 @@ SERIES_NUMBER: Final = 1
 
 _MOST: Final = 1 << 62
 _PIECE_BYTES: Final = 1 << 20
-
-
-class Figures(NamedTuple):
-    """What the counters of a process say at one moment.
-
-    Attributes:
-        private_bytes: Anonymous memory, swapped memory included; what is COW-shared by proportional shares.
-        page_table_bytes: Page tables.
-        shared_bytes: Shared memory that it has touched.
-        resident_bytes: Resident memory, pages of files included.
-        peak_resident_bytes: The most resident memory since it executed its program.
-        thread_count: The number of threads.
-    """
-
-    private_bytes: int
-    page_table_bytes: int
-    shared_bytes: int
-    resident_bytes: int
-    peak_resident_bytes: int
-    thread_count: int
 
 
 class Began(NamedTuple):
@@ -95,7 +75,7 @@ class Sampled(NamedTuple):
     """A tick: the figures of the processes that have changed, by their numbers, and our own time since the start."""
 
     ms: int
-    figures: Mapping[int, Figures]
+    figures: Mapping[int, ProcessCounters]
     own_cpu_ms: int
 
 
@@ -295,9 +275,9 @@ def _began(fields: Fields) -> Began:
 def _sampled(fields: Fields) -> Sampled:
     found = {}
     for key, numbers in fields.lists_of_numbers("figures", _MOST).items():
-        if not key.isdigit() or len(key) > 18 or len(numbers) != len(Figures._fields):
+        if not key.isdigit() or len(key) > 18 or len(numbers) != len(ProcessCounters._fields):
             raise fields.error("figures", f"six numbers for each process ({key[:20]})")
-        found[int(key)] = Figures(*numbers)
+        found[int(key)] = ProcessCounters(*numbers)
     return Sampled(fields.number("ms", _MOST), found, fields.number("own_cpu_ms", _MOST))
 
 

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from footprint.errors import InputError, Note
+from footprint.model.process_counters import ProcessCounters
 from footprint.series.growth import GrowthTrend, Point, growth_of
 from footprint.series.records import (
     AuditKept,
@@ -15,7 +16,6 @@ from footprint.series.records import (
     Came,
     Closed,
     Ended,
-    Figures,
     GroupPeak,
     Omitted,
     OwnersSeen,
@@ -102,7 +102,7 @@ class WatchedProcess:
     def __init__(self, came: Came, most_points: int) -> None:
         self.came = came
         self.course = Course(most_points)
-        self.figures: Figures | None = None
+        self.figures: ProcessCounters | None = None
         self.cost_bytes = 0
         self.peak_cost_bytes = 0
         self.ended: Ended | None = None

@@ -19,9 +19,10 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from footprint.cli import main
+from footprint.model.process_counters import ProcessCounters
 from footprint.process.kernel_events import KernelEvents
 from footprint.series.file import read_series
-from footprint.series.records import AuditKept, Began, Came, Closed, Ended, Figures, Record, Sampled, line_of
+from footprint.series.records import AuditKept, Began, Came, Closed, Ended, Record, Sampled, line_of
 from footprint.verbs.watch import session
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -65,7 +66,8 @@ def series(path: Path, mib_at: dict[int, int], command: str = "server --port 80"
     host = {"kernel": "6.18", "machine": "x86_64"}
     began = Began("4711", 1_700_000_000, 1000, 16384, host, "0.1.0")
     ticks = [
-        Sampled(at * 1000, {1: Figures(mib * MIB, 0, 0, mib * MIB, mib * MIB, 0)}, at) for at, mib in mib_at.items()
+        Sampled(at * 1000, {1: ProcessCounters(mib * MIB, 0, 0, mib * MIB, mib * MIB, 0)}, at)
+        for at, mib in mib_at.items()
     ]
     last_ms = max(mib_at) * 1000
     records: list[Record] = [began, Came(0, 1, 4711, 1, command), *ticks, Closed(last_ms, 10, 7, "polling")]

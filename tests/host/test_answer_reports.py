@@ -9,7 +9,8 @@ import pytest
 
 from footprint.cli import main
 from footprint.model.figures import FIGURES
-from footprint.series.records import Began, Came, Ended, Figures, Record, Sampled, line_of
+from footprint.model.process_counters import ProcessCounters
+from footprint.series.records import Began, Came, Ended, Record, Sampled, line_of
 from footprint.units import format_bytes
 from tests.chromium import MISSING, Browser, Tab, launched
 from tests.host.test_html_report import assert_axe_finds_nothing
@@ -128,7 +129,7 @@ def family(path: Path) -> list[str]:
         if second < 30:
             records.append(Came(second * 1000, second + 1, 4000 + second, 1, f"worker {second + 1}"))
             size_bytes = (second + 1) * MIB
-            figures = {second + 1: Figures(size_bytes, 0, 0, size_bytes, size_bytes, 1)}
+            figures = {second + 1: ProcessCounters(size_bytes, 0, 0, size_bytes, size_bytes, 1)}
             records.append(Sampled(second * 1000, figures, 0))
         if second >= 10:
             number = second - 9

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from footprint.process.counters import CounterReader, ProcessCounters, parse_counters, parse_shared_bytes
+from footprint.model.process_counters import ProcessCounters
+from footprint.process.counters import CounterReader, parse_counters, parse_shared_bytes
 
 KIB = 1024
 STATUS = b"""Name:\tserver
@@ -78,7 +79,7 @@ def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[CounterRead
 
 
 def costs(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
-    """Let each read of the rollup take so much processor time."""
+    """Set the processor time that each read of the rollup takes."""
     now = 0.0
 
     def clock() -> float:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from footprint.errors import InputError, Note
+from footprint.model.process_counters import ProcessCounters
 from footprint.series import looks_like_series
 from footprint.series.file import SeriesFile, read_series, thinned
 from footprint.series.moments import audit_at, over_time_of
@@ -18,7 +19,6 @@ from footprint.series.records import (
     Came,
     Closed,
     Ended,
-    Figures,
     GroupPeak,
     Omitted,
     OwnersSeen,
@@ -35,8 +35,8 @@ MIB = 1 << 20
 BEGAN = Began("4711", 1_700_000_000, 1000, 16 * KIB, {"kernel": "6.18", "machine": "x86_64"}, "0.1.0")
 
 
-def figures(private_bytes: int, peak_bytes: int = 0) -> Figures:
-    return Figures(private_bytes, 40 * KIB, 0, private_bytes, peak_bytes or private_bytes, 1)
+def figures(private_bytes: int, peak_bytes: int = 0) -> ProcessCounters:
+    return ProcessCounters(private_bytes, 40 * KIB, 0, private_bytes, peak_bytes or private_bytes, 1)
 
 
 def tick(ms: int, **private: int) -> Sampled:
@@ -46,7 +46,7 @@ def tick(ms: int, **private: int) -> Sampled:
 EVERY: tuple[Record, ...] = (
     BEGAN,
     Came(0, 1, 4711, 1, "server --port 8080"),
-    Sampled(0, {1: Figures(1 * MIB, 40 * KIB, 8 * KIB, 2 * MIB, 3 * MIB, 2)}, 3),
+    Sampled(0, {1: ProcessCounters(1 * MIB, 40 * KIB, 8 * KIB, 2 * MIB, 3 * MIB, 2)}, 3),
     AuditKept(1, "start", 2 * MIB, packed('{"schema": "footprint/1", "moment": 1}')),
     OwnersSeen(1, {"[heap]": 1 * MIB, "/usr/lib/libx\udcff.so": 4096}),
     GroupPeak(500, 9 * MIB, "memory.peak"),

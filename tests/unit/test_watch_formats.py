@@ -14,6 +14,7 @@ from footprint.formats.document import About
 from footprint.formats.perfetto import Trace, TraceCounter, TraceInstant, TraceProcess, perfetto
 from footprint.formats.sparkline import sparkline
 from footprint.formats.text import plain
+from footprint.model.process_counters import ProcessCounters
 from footprint.series.growth import GrowthKind
 from footprint.series.records import (
     AuditKept,
@@ -21,7 +22,6 @@ from footprint.series.records import (
     Came,
     Closed,
     Ended,
-    Figures,
     GroupPeak,
     OwnersSeen,
     Sampled,
@@ -47,7 +47,7 @@ def timeline(command: str = "server --port 80", target: str = "server") -> Timel
     found.add(Came(0, 1, 4711, 1, command))
     for second in range(21):
         size = (10 + second) * MIB
-        found.add(Sampled(second * 1000, {1: Figures(size, 40 * KIB, 0, size, size, 1)}, 5 * second))
+        found.add(Sampled(second * 1000, {1: ProcessCounters(size, 40 * KIB, 0, size, size, 1)}, 5 * second))
         found.add(OwnersSeen(second * 1000, {"[heap]": size - 2 * MIB, "/usr/lib/libx.so": 2 * MIB}))
     found.add(Came(5500, 2, 4712, 4711, "short"))
     found.add(Ended(5510, 2, 100 * MIB, "taskstats", 3))
@@ -167,7 +167,7 @@ def test_what_has_no_trend_has_no_rate() -> None:
     found.add(Came(0, 1, 4711, 1, "server"))
     for second in range(30):
         size = 10 * MIB
-        found.add(Sampled(second * 1000, {1: Figures(size, 0, 0, size, size, 1)}, 0))
+        found.add(Sampled(second * 1000, {1: ProcessCounters(size, 0, 0, size, size, 1)}, 0))
         text = " ".join(plain(watch_document(result_of(found, None))).split())
         screen = " ".join(plain(screen_document(found, SortKey.COST, 5, has_blocks=True)).split())
         if second < 7:
@@ -179,7 +179,7 @@ def test_what_has_no_trend_has_no_rate() -> None:
 
 def test_what_a_program_frees_at_its_exit_does_not_hide_its_growth() -> None:
     found = timeline()
-    found.add(Sampled(21_000, {1: Figures(5 * MIB, 0, 0, 5 * MIB, 5 * MIB, 1)}, 0))
+    found.add(Sampled(21_000, {1: ProcessCounters(5 * MIB, 0, 0, 5 * MIB, 5 * MIB, 1)}, 0))
     found.add(Ended(21_010, 1, 30 * MIB, "taskstats", 0))
     found.add(Closed(21_020, 2, 2, "events"))
     found.add(OwnersSeen(21_005, {"[heap]": 0, "/usr/lib/libx.so": 2 * MIB}))
@@ -228,7 +228,7 @@ def test_each_order_of_the_screen_is_what_it_is_called() -> None:
     for number, sizes in ((1, (30, 20, 20)), (2, (10, 10, 25)), (3, (5, 4, 3))):
         found.add(Came(0, number, 100 - number, 1, f"p{number}"))
         for second, size in enumerate(sizes):
-            found.add(Sampled(second * 1000, {number: Figures(size * MIB, 0, 0, 0, 0, 0)}, 0))
+            found.add(Sampled(second * 1000, {number: ProcessCounters(size * MIB, 0, 0, 0, 0, 0)}, 0))
     orders = {
         sort: re.findall(r"\bp\d$", plain(screen_document(found, sort, 3, has_blocks=False)), re.MULTILINE)
         for sort in SortKey

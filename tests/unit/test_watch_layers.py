@@ -1,6 +1,7 @@
 """What memory consists of over time: the layers of the chart of a watch."""
 
-from footprint.series.records import AuditKept, Began, Came, Ended, Figures, OwnersSeen, Record, Sampled
+from footprint.model.process_counters import ProcessCounters
+from footprint.series.records import AuditKept, Began, Came, Ended, OwnersSeen, Record, Sampled
 from footprint.series.timeline import Timeline
 from footprint.verbs.watch.layers import owner_layers, process_layers
 
@@ -15,7 +16,7 @@ def timeline(*records: Record) -> Timeline:
 def tick(ms: int, **costs: int) -> Sampled:
     """Return a tick at which processes, by their numbers, have so many MiB."""
     sizes = {int(name[1:]): size * MIB for name, size in costs.items()}
-    return Sampled(ms, {number: Figures(size, 0, 0, size, size, 1) for number, size in sizes.items()}, 0)
+    return Sampled(ms, {number: ProcessCounters(size, 0, 0, size, size, 1) for number, size in sizes.items()}, 0)
 
 
 def test_a_layer_has_what_its_owner_held_at_each_look_and_nothing_before_it_was_there() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from footprint.errors import AccessError, Note
 from footprint.model.audited import Audited
-from footprint.process.counters import ProcessCounters
+from footprint.model.process_counters import ProcessCounters
 from footprint.process.kernel_events import Executed, Exited, Forked, KernelEvents, TaskEnd
 from footprint.process.stat import Stat
 from footprint.series.records import AuditKept, Began, Came, Closed, Ended, OwnersSeen, Record, Sampled, Told

@@ -6,14 +6,13 @@ from typing import Final, NamedTuple, Protocol
 
 from footprint.errors import FootprintError, Note
 from footprint.model.audited import Audited
-from footprint.process.counters import ProcessCounters
+from footprint.model.process_counters import ProcessCounters
 from footprint.series.records import (
     AuditKept,
     Began,
     Came,
     Closed,
     Ended,
-    Figures,
     GroupPeak,
     OwnersSeen,
     Record,
@@ -99,7 +98,7 @@ class Watcher:
         self._roster = roster
         self._sources = sources
         self._readers: dict[int, CounterSource] = {}
-        self._figures: dict[int, Figures] = {}
+        self._figures: dict[int, ProcessCounters] = {}
         self._budget = AuditBudget(self.every_seconds)
         self._audited_bytes = -1
         self._before_bytes = 0
@@ -179,12 +178,12 @@ class Watcher:
             self._decide(seconds)
         self.flush()
 
-    def _read(self, pid: int, reader: CounterSource, seconds: float) -> Figures | None:
+    def _read(self, pid: int, reader: CounterSource, seconds: float) -> ProcessCounters | None:
         counters = None
         with suppress(OSError):
             counters = reader.read(seconds, len(self._readers))
         if counters is not None:
-            return Figures(*counters)
+            return counters
         last = self._figures.get(pid)
         peak_bytes = None if last is None else last.peak_resident_bytes
         self._close(pid)
