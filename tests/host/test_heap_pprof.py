@@ -160,6 +160,9 @@ def test_the_heap_of_a_live_program_of_go_is_split_by_its_functions(kept: Path, 
     assert held > 1 << 20
     # A page or two are touched between the two.
     assert abs((account.held_bytes or 0) - held) < 1 << 20
-    assert next(share for share in account.shares if share.function == "main.blocks").size_bytes == 3_072_000
+    blocks = next(share for share in account.shares if share.function == "main.blocks")
+    # 3,000 blocks of 1,024 bytes; the runtime may allocate a block of its own below this function.
+    _, functions = top(tmp_path / "heap.pb.gz", "inuse_space", tmp_path)
+    assert blocks.size_bytes == functions["main.blocks"][0] >= 3_072_000
     own_bytes = (after.totals.private.bytes or 0) + (after.totals.kernel.bytes or 0)
     assert sum(row.bytes or 0 for row in after.ledger) == own_bytes

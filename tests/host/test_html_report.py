@@ -61,6 +61,9 @@ VERSION = "1.2.3"
 Show = Callable[..., Tab]
 BROWSERS = {"chromium": chromium, "firefox": firefox}
 
+# For a test that asks Chromium's own protocol, or wants a window that is narrower than Firefox has one.
+in_chromium = pytest.mark.parametrize("browser", ["chromium"], indirect=True)
+
 
 @pytest.fixture(scope="module", params=BROWSERS)
 def browser(request: pytest.FixtureRequest) -> Iterator[Browser]:
@@ -389,6 +392,7 @@ def test_the_keyboard_alone_reaches_every_row_and_opens_and_zooms(show: Show, pr
     assert tab.js("document.activeElement.parentElement.ariaSort") == "ascending"
 
 
+@in_chromium
 def test_the_rows_are_copied_as_csv_with_figures_in_bytes(show: Show, process: Audit, browser: Browser) -> None:
     browser.ask("Browser.grantPermissions", permissions=["clipboardReadWrite", "clipboardSanitizedWrite"])
     tab = show(audit_html(process, VERSION))
@@ -514,7 +518,11 @@ def test_the_dearest_owners_have_what_each_and_n_of_them_cost(show: Show, proces
     assert rows[-2][0] == f"{sum(1 for size in costs.values() if size) - len(dear)} others"
 
 
-@pytest.mark.parametrize(("width", "height"), [(1440, 900), (400, 800)])
+@pytest.mark.parametrize(
+    ("browser", "width", "height"),
+    [("chromium", 1440, 900), ("chromium", 400, 800), ("firefox", 1440, 900)],
+    indirect=["browser"],
+)
 def test_cost_culprit_and_remedy_are_on_the_first_screen(show: Show, program: Audit, width: int, height: int) -> None:
     told = {"budgets": {"per_process_bytes": "1 KiB"}}
     checked = check_audit(program, parse_budgets(told, "<b>.toml"), None, date(2026, 1, 1))
@@ -1448,6 +1456,7 @@ def test_an_empty_ledger_and_huge_figures_are_told(show: Show, process: Audit) -
 # --- who has no script, a small screen, other eyes --------------------------------------------------------------------
 
 
+@in_chromium
 def test_without_javascript_the_totals_the_largest_rows_and_the_findings_are_there(show: Show, program: Audit) -> None:
     tab = show(audit_html(program, VERSION), script=False)
     found = tab.ask("DOM.getDocument", depth=-1)
@@ -1486,12 +1495,15 @@ def test_on_paper_the_report_is_what_the_reader_set(show: Show, program: Audit) 
     assert tab.count("#ledger .rows .row") == min(200, int(tab.js(f"{grid}.ariaRowCount")) - 1)
 
 
-@pytest.mark.parametrize("width", [400, 2000])
+@pytest.mark.parametrize(
+    ("browser", "width"), [("chromium", 400), ("chromium", 2000), ("firefox", 2000)], indirect=["browser"]
+)
 def test_nothing_is_wider_than_the_screen(show: Show, program: Audit, width: int) -> None:
     tab = show(audit_html(program, VERSION), width=width)
     assert tab.js("document.documentElement.scrollWidth") <= width
 
 
+@in_chromium
 def test_headings_are_whole_on_a_small_screen(show: Show, program: Audit) -> None:
     tab = show(audit_html(program, VERSION), width=400)
     for button in ("held", "needs"):

@@ -56,7 +56,8 @@ def test_bash_completes_verbs_options_choices_and_files(tmp_path: Path) -> None:
     assert bash(tmp_path, "check", "--up") == ["--update-baseline"]
     assert bash(tmp_path, "audit", "--by", "s") == ["section", "symbol"]
     assert bash(tmp_path, "audit", "x", "--by", "=", "s") == ["section", "symbol"]
-    assert bash(tmp_path, "audit", "--by", "=") == ["owner", "kind", "section", "symbol"]
+    views = ["owner", "kind", "section", "symbol", "file", "dir", "component"]
+    assert bash(tmp_path, "audit", "--by", "=") == views
     assert bash(tmp_path, "audit", "au") == ["audit me.json"]
     assert bash(tmp_path, "audit", "--root", "") == ["folder"]
     assert bash(tmp_path, "audit", "-n", "") == []
