@@ -1,0 +1,1 @@
+"""The dataset of a fleet: tables of Parquet files, written and read by DuckDB."""
