@@ -9,7 +9,16 @@ from typing import IO, Any, Final, cast
 from footprint.errors import InputError, UnsupportedError
 from footprint.limits import unpacked
 
-__all__ = ("PIECE_BYTES", "is_compressed", "lines_of", "pieces_of", "texts_of", "whole_of", "zstd_module")
+__all__ = (
+    "PIECE_BYTES",
+    "is_compressed",
+    "lines_of",
+    "pieces_of",
+    "texts_of",
+    "unpacked_pieces",
+    "whole_of",
+    "zstd_module",
+)
 
 PIECE_BYTES: Final = 1 << 18
 _MOST_LINE_BYTES: Final = 16 << 20
@@ -51,10 +60,16 @@ def pieces_of(data: bytes | memoryview, source: str) -> Iterator[bytes]:
     """
     if not is_compressed(data):
         return _plain(memoryview(data))
-    return unpacked(_unpacked(memoryview(data), source), len(data), source)
+    return unpacked(unpacked_pieces(memoryview(data), source), len(data), source)
 
 
-def _unpacked(view: memoryview, source: str) -> Iterator[bytes]:
+def unpacked_pieces(view: memoryview, source: str) -> Iterator[bytes]:
+    """Decompress in pieces of limited size, however many there are: the caller limits them.
+
+    Raises:
+        InputError: Where compressed data is damaged.
+        UnsupportedError: Where this Python cannot decompress zstd or xz.
+    """
     start = bytes(view[:_START_BYTES])
     if start.startswith(_GZIP):
         import gzip  # noqa: PLC0415 # most texts are not compressed

@@ -3,6 +3,8 @@
 A path below `/proc/PID/root`, or below a root that was entered, is followed as a process with this root would follow
 it, by openat2(2) with RESOLVE_IN_ROOT. Before Linux 5.6, and where a filter refuses the call, it is followed name by
 name with O_NOFOLLOW. All other paths are opened as usual.
+
+A root can also be a file tree that is no directory, such as a container image: then its own functions follow the paths.
 """
 
 import errno
@@ -14,9 +16,21 @@ from collections.abc import Callable
 from contextlib import suppress
 from contextvars import ContextVar
 from functools import cache
-from typing import Final
+from typing import Final, Protocol
 
-__all__ = ("enter_root", "link_target", "open_path", "path_below", "path_inside", "reach_of", "resolved", "stat_path")
+__all__ = (
+    "FileTree",
+    "enter_root",
+    "folder_names",
+    "link_target",
+    "open_path",
+    "path_below",
+    "path_inside",
+    "reach_of",
+    "resolved",
+    "stat_path",
+    "tree_of",
+)
 
 _MOST_LINKS: Final = 40
 _PROCESS_ROOT: Final = re.compile(r"(/proc/(?:\d+|self)/root)(?=/|\Z)")
@@ -27,14 +41,59 @@ _RESOLVE_IN_ROOT: Final = 0x10
 # The call is not there, or a filter of a container refuses it; or a folder was moved meanwhile.
 _WALKED: Final = {errno.ENOSYS, errno.EPERM, errno.EAGAIN, errno.EINVAL, errno.E2BIG}
 
+
+class FileTree(Protocol):
+    """The files of a root that is no directory. Paths are absolute, as seen from the root."""
+
+    def stat(self, path: str) -> os.stat_result:
+        """Return the facts of what a path leads to.
+
+        Raises:
+            OSError: Where it leads nowhere.
+        """
+
+    def target(self, path: str) -> str | None:
+        """Return the target of a symbolic link; None for what is no link, or is not there."""
+
+    def names(self, path: str) -> list[str]:
+        """Return the names in a directory.
+
+        Raises:
+            OSError: Where it is no directory.
+        """
+
+    def data(self, path: str) -> memoryview:
+        """Return what a regular file holds.
+
+        Raises:
+            OSError: Where it is no regular file, or was not kept.
+        """
+
+
 _entered: ContextVar[tuple[str, ...]] = ContextVar("entered roots", default=())
+_trees: ContextVar[dict[str, FileTree] | None] = ContextVar("trees of roots", default=None)
 
 
-def enter_root(root: str) -> None:
-    """Follow the paths that begin with a directory in it, until the answer ends."""
+def enter_root(root: str, tree: FileTree | None = None) -> None:
+    """Follow the paths that begin with a root in it, until the answer ends.
+
+    Args:
+        root: A directory, or the name of a file tree.
+        tree: The file tree.
+    """
     root = root.rstrip("/")
     if root and root not in _entered.get():
         _entered.set((*_entered.get(), root))
+    if tree is not None:
+        _trees.set({**(_trees.get() or {}), root: tree})
+
+
+def tree_of(path: str) -> tuple[FileTree, str] | None:
+    """Return the file tree that a path lies in, and the path in it; None for paths of directories."""
+    trees = _trees.get()
+    if trees is None or (tree := trees.get(root := _root_of(path) or path)) is None:
+        return None
+    return tree, path[len(root) :] or "/"
 
 
 def open_path(path: str, flags: int) -> int:
@@ -47,6 +106,8 @@ def open_path(path: str, flags: int) -> int:
     root = _root_of(path)
     if not root:
         return os.open(path, flags | os.O_CLOEXEC)
+    if tree_of(path) is not None:
+        raise OSError(errno.ENOTSUP, "it lies in an image")
     folder = os.open(root, _ROOT_FLAGS)
     try:
         try:
@@ -66,11 +127,29 @@ def stat_path(path: str) -> os.stat_result:
         OSError: Where it leads nowhere.
         ValueError: Where it has a null byte.
     """
+    if found := tree_of(path):
+        return found[0].stat(found[1])
     if not _root_of(path):
         return os.stat(path)
     descriptor = open_path(path, os.O_PATH)
     try:
         return os.fstat(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def folder_names(path: str) -> list[str]:
+    """Return the names in a directory, below a root in it.
+
+    Raises:
+        OSError: Where it is no directory.
+        ValueError: Where it has a null byte.
+    """
+    if found := tree_of(path):
+        return found[0].names(found[1])
+    descriptor = open_path(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        return os.listdir(descriptor)
     finally:
         os.close(descriptor)
 
@@ -196,6 +275,8 @@ def resolved(path: str, target_of: Callable[[str], str | None]) -> str | None:
 
 def link_target(path: str) -> str | None:
     """Return the target of a symbolic link; None for what is no link, or is not there."""
+    if found := tree_of(path):
+        return found[0].target(found[1])
     with suppress(OSError, ValueError):
         return os.readlink(path)
     return None

@@ -20,6 +20,7 @@ from tests.property.test_capture_damage import SMAPS, sound
 from tests.property.test_dwarf_damage import FILES as DWARF_FILES
 from tests.property.test_elf_damage import small
 from tests.sysroot import loader_cache, old_loader_cache
+from tests.unit.test_images import ELF, docker_save, layer
 from tests.unit.test_series import EVERY
 
 __all__ = ("LARGEST_BYTES", "seeds", "write_seeds")
@@ -160,6 +161,12 @@ def _histories() -> Iterator[bytes]:
         yield path.read_bytes()
 
 
+def _container_images() -> Iterator[bytes]:
+    with tempfile.TemporaryDirectory() as folder:
+        layers = layer(("lib/a.so", ELF), ("b", "-> lib")), layer(("lib/.wh.a.so", b""), ("c", ELF), ("d", "= c"))
+        yield docker_save(Path(folder) / "image.tar", *layers).read_bytes()
+
+
 _WRITERS: Final[dict[str, Callable[[], Iterator[bytes]]]] = {
     "elf": _elf,
     "program": _elf,
@@ -168,6 +175,7 @@ _WRITERS: Final[dict[str, Callable[[], Iterator[bytes]]]] = {
     "archive": _archives,
     "loader_cache": _caches,
     "capture": lambda: iter([sound()]),
+    "container_image": _container_images,
     "kernel_texts": lambda: iter(_KERNEL),
     "process_heap": _process_heaps,
     "saved_audit": _audits,

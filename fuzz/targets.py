@@ -10,6 +10,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import redirect_stderr, redirect_stdout, suppress
+from contextvars import copy_context
 from functools import cache, partial
 from io import BytesIO, StringIO, TextIOWrapper
 from pathlib import Path
@@ -43,6 +44,7 @@ from footprint.process.stat import parse_stat
 from footprint.process.status import parse_status
 from footprint.process.text_capture import read_text_capture
 from footprint.sources.debug_files import DebugSearch
+from footprint.sources.images import images_of
 from footprint.verbs.app import app, register
 
 __all__ = ("FILES", "TARGETS", "Target")
@@ -208,6 +210,24 @@ def _read_loader(data: bytes, name: str) -> None:
         link(System(str(root)), "/bin/program", Environment(hwcaps="baseline"))
 
 
+def _read_container_image(data: bytes) -> None:
+    """Read the images of an archive; a header of tar has a checksum, which is put right."""
+    checked = bytearray(data)
+    for at in range(0, len(checked) - 511, 512):
+        if checked[at + 257 : at + 262] == b"ustar":
+            checked[at + 148 : at + 156] = b"%06o\0 " % (
+                sum(checked[at : at + 148] + checked[at + 156 : at + 512]) + 256
+            )
+    path = _file(bytes(checked), "image.tar")
+
+    def read() -> None:
+        for image in images_of(path, []):
+            for found, _ in image.tree.elf_files():
+                image.tree.data(found)
+
+    copy_context().run(read)
+
+
 # --- processes --------------------------------------------------------------------------------------------------------
 
 
@@ -360,6 +380,7 @@ TARGETS: Final = {
         Target("linker_map", _read_linker_map),
         Target("loader_cache", partial(_read_loader, name="etc/ld.so.cache"), mutator="bytes"),
         Target("loader_configuration", partial(_read_loader, name="etc/ld.so.conf")),
+        Target("container_image", _read_container_image, FootprintError, mutator="bytes"),
         Target("maps", _read_memory_text, FootprintError),
         Target("smaps", _read_memory_text, FootprintError),
         Target("pmap", _read_memory_text, FootprintError),

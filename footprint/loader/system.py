@@ -15,11 +15,10 @@ from typing import Final, NamedTuple
 from footprint.elf import abi
 from footprint.elf.image import Image, read_image
 from footprint.elf.linkage import Linkage, read_linkage
-from footprint.errors import AccessError, FootprintError, InputError
-from footprint.files import read_all
+from footprint.errors import AccessError, InputError
 from footprint.limits import draw_entries
 from footprint.process.mapped_files import FileOpener, FileState, open_regular
-from footprint.roots import enter_root, link_target, open_path, resolved, stat_path
+from footprint.roots import enter_root, folder_names, link_target, resolved, stat_path
 
 __all__ = ("FileKind", "Library", "Refusal", "System")
 
@@ -27,9 +26,6 @@ __all__ = ("FileKind", "Library", "Refusal", "System")
 _MOST_MAPPED_FILES: Final = 256
 _LONGEST_TEXT_BYTES: Final = 16 << 20
 _MOST_CPUINFO_BYTES: Final = 1 << 16
-_OPEN_FLAGS: Final = os.O_RDONLY | os.O_NOCTTY | os.O_NONBLOCK
-
-
 _PROCESS_ROOT: Final = re.compile(r"/proc/\d+/root")
 
 
@@ -143,15 +139,9 @@ class System:
     def names(self, path: str) -> list[str]:
         """Return the sorted names in a directory; empty where there is no such directory."""
         try:
-            descriptor = open_path(self._host_path(path), os.O_RDONLY | os.O_DIRECTORY)
+            names = sorted(folder_names(self._host_path(path)))
         except (OSError, ValueError):
             return []
-        try:
-            names = sorted(os.listdir(descriptor))
-        except OSError:
-            return []
-        finally:
-            os.close(descriptor)
         draw_entries(len(names), path)
         return names
 
@@ -162,18 +152,10 @@ class System:
 
     def text(self, path: str, most_bytes: int = _LONGEST_TEXT_BYTES) -> bytes | None:
         """Read a small file; return None where it is not readable or not small."""
-        try:
-            descriptor = open_path(self._host_path(path), _OPEN_FLAGS)
-        except (OSError, ValueError):
-            return None
-        try:
-            facts = os.fstat(descriptor)
-            is_small = stat.S_ISREG(facts.st_mode) and facts.st_size <= most_bytes
-            return read_all(descriptor, path, facts.st_size) if is_small else None
-        except FootprintError:
-            return None
-        finally:
-            os.close(descriptor)
+        place = self._host_path(path)
+        facts = _facts(place)
+        data = "" if facts is None or facts.st_size > most_bytes else open_regular(place, None)
+        return None if isinstance(data, str) else bytes(data)
 
     def real_path(self, path: str) -> str:
         """Resolve the links of an absolute path, as seen from the root directory, or return the path unchanged."""

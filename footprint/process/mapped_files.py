@@ -9,7 +9,7 @@ from footprint.errors import FootprintError, Note
 from footprint.files import map_descriptor
 from footprint.model.owner import DELETED
 from footprint.process.mappings import Mapping
-from footprint.roots import open_path, stat_path
+from footprint.roots import open_path, stat_path, tree_of
 
 __all__ = ("FileKey", "FileOpener", "FileState", "MappedFile", "file_key", "open_mapped_file", "open_regular")
 
@@ -92,6 +92,8 @@ def open_regular(
             return "it is not a regular file"
         if known and inode in {None, facts.st_ino} and (data := known.get(FileState.of(facts))) is not None:
             return data
+        if tree := tree_of(path):
+            return tree[0].data(tree[1])
         descriptor = open_path(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
     except (OSError, ValueError) as error:
         return (error.strerror if isinstance(error, OSError) else None) or str(error)
