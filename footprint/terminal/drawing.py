@@ -1,6 +1,9 @@
 """A report drawn with rich."""
 
 import io
+from collections.abc import Iterator
+from textwrap import wrap
+from typing import Final
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -20,6 +23,9 @@ _EVIDENCE_STYLES = {
     "estimated": "yellow",
     "virtual": "red",
 }
+
+# Names and remarks get so many columns at least: in a narrower terminal a name stands on a line of its own.
+_LEAST_TEXT: Final = 22
 
 
 def draw(document: Document, width: int, *, has_colour: bool, has_blocks: bool = True) -> str:
@@ -47,7 +53,7 @@ def draw(document: Document, width: int, *, has_colour: bool, has_blocks: bool =
         if isinstance(block, Graph):
             _print_graph(console, block, width, has_blocks=has_blocks)
         else:
-            _print(console, block)
+            _print(console, block, width)
     return "\n".join(line.rstrip() for line in text.getvalue().split("\n"))
 
 
@@ -58,7 +64,7 @@ def _print_graph(console: Console, graph: Graph, width: int, *, has_blocks: bool
         console.print(Text(line, style="cyan"), overflow="ignore", no_wrap=True)
 
 
-def _print(console: Console, block: Heading | Verdict | Paragraph | Facts | Table) -> None:
+def _print(console: Console, block: Heading | Verdict | Paragraph | Facts | Table, width: int) -> None:
     if isinstance(block, Heading):
         console.print(Text("\n" + printable(block.text), style="bold"))
     elif isinstance(block, Verdict):
@@ -66,20 +72,56 @@ def _print(console: Console, block: Heading | Verdict | Paragraph | Facts | Tabl
     elif isinstance(block, Paragraph):
         console.print(Padding(Text(printable(block.text)), (0, 0, 0, 2)))
     elif isinstance(block, Facts):
-        console.print(_facts(block))
+        console.print(_facts(block, width))
+    elif _is_too_wide(block, width):
+        console.print("")
+        for line, style in _stacked(block, width):
+            console.print(Text(line, style=style), overflow="ignore", no_wrap=True)
+        console.print("")
     else:
         console.print(_table(block))
 
 
-def _facts(facts: Facts) -> RichTable:
+def _facts(facts: Facts, width: int) -> RichTable:
+    _, figures, remarks = (max(map(len, column), default=0) for column in zip(("", "", ""), *facts.rows, strict=True))
+    label_width = max(_LEAST_TEXT, width - figures - min(remarks, _LEAST_TEXT) - 6)
     grid = RichTable.grid(padding=(0, 2, 0, 0), pad_edge=True)
     grid.add_column()
     grid.add_column(justify="right", style="bold", no_wrap=True)
     grid.add_column()
     for label, figure, remark in facts.rows:
         style = _EVIDENCE_STYLES.get(remark.split(" ", 1)[0].rstrip(":,"), "")
-        grid.add_row("  " + printable(label), printable(figure), Text(printable(remark), style=style))
+        indent = " " * (len(label) - len(label.lstrip()) + 2)
+        lines = wrap(printable(label.strip()), label_width, initial_indent=indent, subsequent_indent=indent + "  ")
+        grid.add_row("\n".join(lines), printable(figure), Text(printable(remark), style=style))
     return grid
+
+
+def _cells(table: Table) -> list[list[str]]:
+    return [[printable(cell) for cell in row] for row in (table.columns, *table.rows, *table.footer)]
+
+
+def _column_widths(cells: list[list[str]]) -> list[int]:
+    return [max(map(len, column)) for column in zip(*cells, strict=True)]
+
+
+def _is_too_wide(table: Table, width: int) -> bool:
+    """Return whether the other columns leave too little for the names in the last one."""
+    *others, last = _column_widths(_cells(table))
+    return bool(others) and width - sum(others) - 2 * len(others) - 1 < min(last, _LEAST_TEXT)
+
+
+def _stacked(table: Table, width: int) -> Iterator[tuple[str, str]]:
+    """Write a table with the text of each row on lines of its own, and the style of each line."""
+    cells = _cells(table)
+    *widths, _ = _column_widths(cells)
+    for number, (*figures, text) in enumerate(cells):
+        style = "dim" if number == 0 or number > len(table.rows) else ""
+        sides = ("<" if column in table.text_columns else ">" for column in range(len(figures)))
+        line = "  ".join(f"{cell:{side}{wide}}" for cell, side, wide in zip(figures, sides, widths, strict=True))
+        yield f" {line}", style
+        for part in wrap(text, width - 5):
+            yield f"    {part}", style
 
 
 def _table(table: Table) -> RichTable:
