@@ -96,7 +96,8 @@ def _verb(told: Any) -> Verb:  # noqa: ANN401 # Typer's own copy of click has no
         else:
             texts.append(" ".join(paragraph.split()))
     arguments = tuple((_argument_name(one), one.help or "") for one in told.params if one.param_type_name == "argument")
-    options = tuple(_option(one) for one in told.params if one.param_type_name == "option")
+    formats = getattr(getattr(import_module(f"footprint.verbs.{told.name}.command"), told.name), "formats", ())
+    options = tuple(_option(one, formats) for one in told.params if one.param_type_name == "option")
     return Verb(told.name, arguments, (*options, _HELP), tuple(texts), tuple(examples))
 
 
@@ -109,9 +110,11 @@ def _argument_name(told: Any) -> str:  # noqa: ANN401 # the same
     return f"[{name}]" if not told.required else name
 
 
-def _option(told: Any) -> Option:  # noqa: ANN401 # the same
+def _option(told: Any, formats: Iterable[str]) -> Option:  # noqa: ANN401 # the same
     names = tuple(sorted((*told.opts, *told.secondary_opts), key=lambda name: (name.startswith("--"), name)))
     choices = tuple(str(one) for one in getattr(told.type, "choices", ()))
+    if "--format" in names:
+        choices = tuple(map(str, formats))
     value = None
     if not told.is_flag:
         value = told.metavar or ("|".join(choices) if choices else "N" if "int" in told.type.name else "TEXT")

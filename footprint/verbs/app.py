@@ -1,14 +1,16 @@
 """The verbs put together into one command."""
 
+import os
 from collections.abc import Iterable, Sequence
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from typer.main import get_command
 
 from footprint import __version__, verbs
+from footprint.errors import UsageError
 from footprint.verbs.options import confined_command, limited_command
 
 __all__ = ("app", "register", "run", "verb_names")
@@ -23,10 +25,9 @@ app = typer.Typer(
     help="Where the memory of a Linux process goes, and what N of them cost.",
     epilog=_EPILOG,
     add_completion=False,
-    no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
 )
 
 
@@ -81,10 +82,16 @@ def _options(
 
 
 def run(words: Sequence[str]) -> int:
-    """Run the command on its words, and return its exit code.
+    """Run the command on its words, and return its exit code. Without words, show what can be asked here.
 
     If the first word is a verb, only its module is imported, and only its options are built.
     """
+    if not words:
+        from footprint.verbs.welcome import machine
+
+        typer.echo(machine(), nl=False)
+        return 0
+    words = _with_verb(words)
     asked = [word for word in words[:1] if _is_verb(word)]
     app.registered_commands.clear()
     register(asked or verb_names())
@@ -100,6 +107,41 @@ def run(words: Sequence[str]) -> int:
             raise stop.__context__ from None
         raise
     except typer.BadParameter.__mro__[2] as error:  # type: ignore[misc] # ClickException, which Typer does not export
+        _correct(error)
         error.show()
         return int(error.exit_code)
     return code if isinstance(code, int) else 0
+
+
+def _correct(error: Any) -> None:  # noqa: ANN401 # NoSuchOption, which Typer does not export
+    """Say which option of those that are alike is meant."""
+    if getattr(error, "possibilities", None):
+        from difflib import get_close_matches  # only for a mistake
+
+        (nearest,) = get_close_matches(error.option_name, error.possibilities, 1, 0)
+        error.message += f". Did you mean '{nearest}'?"
+        error.possibilities = None
+
+
+def _with_verb(words: Sequence[str]) -> Sequence[str]:
+    """Return the words with the verb that is meant where a target, or `help`, is the first of them.
+
+    Raises:
+        UsageError: If the first word is a program in PATH.
+    """
+    first, *rest = words
+    if _is_verb(first) or (first.startswith("-") and first != "-"):
+        return words
+    if first == "help":
+        return [*rest[:1], "-h"]
+    if first.isdigit() or "/" in first or first == "-" or os.path.exists(first):
+        return ["audit", *words]
+    from difflib import get_close_matches  # only for a mistake
+    from shutil import which
+
+    if not get_close_matches(first, verb_names(), 1) and (program := which(first)) is not None:
+        raise UsageError(
+            f"no command is called {first}: `footprint {program}` audits this program, "
+            f"`footprint audit --name {first}` its processes"
+        )
+    return words

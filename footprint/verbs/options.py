@@ -3,7 +3,8 @@
 import inspect
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from copy import copy
 from enum import StrEnum
 from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from footprint.sources.target import ProcessChoice
 
 __all__ = (
+    "PARTS",
     "AllocFns",
     "Allow",
     "Binaries",
@@ -80,6 +82,23 @@ class Format(StrEnum):
     DOT = "dot"
     PERFETTO = "perfetto"
     HTML = "html"
+
+
+# The part of an answer that each format is written from, where it is not one that every answer has.
+PARTS: Final = {
+    Format.SARIF: "issues",
+    Format.JUNIT: "issues",
+    Format.GITHUB: "issues",
+    Format.GITLAB: "issues",
+    Format.OPENMETRICS: "figures",
+    Format.GITLAB_METRICS: "figures",
+    Format.FOLDED: "stacks",
+    Format.SPEEDSCOPE: "stacks",
+    Format.PPROF: "stacks",
+    Format.DOT: "graph",
+    Format.PERFETTO: "trace",
+    Format.HTML: "report",
+}
 
 
 class Color(StrEnum):
@@ -364,7 +383,7 @@ def _output_options(
     ] = "-",
     format_: Annotated[
         Format | None,
-        typer.Option("--format", help="The format of the answer; else the ending of the output file decides."),
+        typer.Option("--format", help="The format: {}; else the ending of the output file decides.", metavar="NAME"),
     ] = None,
     table: Annotated[
         str | None,
@@ -425,7 +444,7 @@ _SHARED: Final = {
 
 
 def shared_options(
-    output: str = "output format_ table json color quiet verbose strict",
+    output: str = "output format_ table json color quiet verbose strict", parts: str = ""
 ) -> Callable[[_Command], _Command]:
     """Put options that many verbs share in the place of a few parameters of a command.
 
@@ -435,7 +454,9 @@ def shared_options(
 
     Args:
         output: The output options of the verb, in the order of its help; parameters of `_output_options`.
+        parts: The parts of its answers, besides those that every answer has: they decide on its formats.
     """
+    formats = [one for one in Format if one not in PARTS or PARTS[one] in parts.split()]
     makers: dict[str, tuple[Callable[..., Any], list[str]]] = {
         "choice": (_process_choice, ["tree", "name", "cgroup", "unit", "container"]),
         "debug": (_debug_search, ["debug_dir", "debuginfod", "no_debug_files"]),
@@ -448,7 +469,9 @@ def shared_options(
         for own in inspect.signature(command).parameters.values():
             if own.name in makers:
                 used[own.name] = makers[own.name]
-                parameters += [_SHARED[name] for name in makers[own.name][1]]
+                parameters += [
+                    _SHARED[name] if name != "format_" else _format_option(formats) for name in makers[own.name][1]
+                ]
             else:
                 parameters.append(own.replace(kind=inspect.Parameter.KEYWORD_ONLY))
 
@@ -461,9 +484,17 @@ def shared_options(
         # Typer reads both, and passes every argument by name.
         called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         called.__annotations__ = {one.name: one.annotation for one in parameters}
+        called.formats = formats  # type: ignore[attr-defined] # for the completions
         return called
 
     return changed
+
+
+def _format_option(formats: Sequence[Format]) -> inspect.Parameter:
+    """Return the option of the format, with the formats of one verb in its help."""
+    option = copy(_SHARED["format_"].annotation.__metadata__[0])
+    option.help = option.help.format(", ".join(formats))
+    return _SHARED["format_"].replace(annotation=Annotated[Format | None, option])
 
 
 _Limits = Annotated[

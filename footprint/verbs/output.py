@@ -11,7 +11,7 @@ from footprint.command_line import has_command_lines
 from footprint.errors import AccessError, Note, UsageError
 from footprint.formats.document import About, Document, Verdict
 from footprint.formats.text import plain
-from footprint.verbs.options import Color, Format, OutputOptions
+from footprint.verbs.options import PARTS, Color, Format, OutputOptions
 from footprint.whole_file import write_file
 
 if TYPE_CHECKING:
@@ -80,33 +80,26 @@ class Answer(NamedTuple, Generic[_Found]):
         return getattr(self, part) is not None or (part == "report" and self.has_page)
 
 
-class _Writer(NamedTuple):
-    """The function that writes a format: it is in a module below `footprint`, and takes one part of an answer."""
-
-    part: str
-    module: str
-    function: str
-
-
+# The function that writes each format, in a module below `footprint`; it takes one part of an answer.
 _WRITERS: Final = {
-    Format.TEXT: _Writer("document", "formats.text", "plain"),
-    Format.JSON: _Writer("members", "formats.json", "pieces"),
-    Format.MARKDOWN: _Writer("document", "formats.markdown", "markdown"),
-    Format.CSV: _Writer("members", "formats.csv", "csv"),
-    Format.TSV: _Writer("members", "formats.csv", "tsv"),
-    Format.JSONL: _Writer("members", "formats.csv", "jsonl"),
-    Format.SARIF: _Writer("issues", "formats.sarif", "sarif"),
-    Format.JUNIT: _Writer("issues", "formats.junit", "junit"),
-    Format.GITHUB: _Writer("issues", "formats.github", "github"),
-    Format.GITLAB: _Writer("issues", "formats.gitlab", "gitlab"),
-    Format.OPENMETRICS: _Writer("figures", "formats.openmetrics", "openmetrics"),
-    Format.GITLAB_METRICS: _Writer("figures", "formats.openmetrics", "gitlab_metrics"),
-    Format.FOLDED: _Writer("stacks", "formats.folded", "folded"),
-    Format.SPEEDSCOPE: _Writer("stacks", "formats.speedscope", "speedscope"),
-    Format.PPROF: _Writer("stacks", "formats.pprof", "pprof"),
-    Format.DOT: _Writer("graph", "formats.dot", "dot"),
-    Format.PERFETTO: _Writer("trace", "formats.perfetto", "perfetto"),
-    Format.HTML: _Writer("report", "html", "html"),
+    Format.TEXT: ("formats.text", "plain"),
+    Format.JSON: ("formats.json", "pieces"),
+    Format.MARKDOWN: ("formats.markdown", "markdown"),
+    Format.CSV: ("formats.csv", "csv"),
+    Format.TSV: ("formats.csv", "tsv"),
+    Format.JSONL: ("formats.csv", "jsonl"),
+    Format.SARIF: ("formats.sarif", "sarif"),
+    Format.JUNIT: ("formats.junit", "junit"),
+    Format.GITHUB: ("formats.github", "github"),
+    Format.GITLAB: ("formats.gitlab", "gitlab"),
+    Format.OPENMETRICS: ("formats.openmetrics", "openmetrics"),
+    Format.GITLAB_METRICS: ("formats.openmetrics", "gitlab_metrics"),
+    Format.FOLDED: ("formats.folded", "folded"),
+    Format.SPEEDSCOPE: ("formats.speedscope", "speedscope"),
+    Format.PPROF: ("formats.pprof", "pprof"),
+    Format.DOT: ("formats.dot", "dot"),
+    Format.PERFETTO: ("formats.perfetto", "perfetto"),
+    Format.HTML: ("html", "html"),
 }
 # Other programs of the host read them: collectors of metrics, reviewers.
 _WITHOUT_COMMANDS: Final = {"issues", "figures", "stacks", "graph"}
@@ -114,7 +107,9 @@ _WITHOUT_COMMANDS: Final = {"issues", "figures", "stacks", "graph"}
 
 def part_name(format_: Format) -> str:
     """Return the name of the part of an answer that a format is written from."""
-    return _WRITERS[format_].part
+    if format_ in {Format.TEXT, Format.MARKDOWN}:
+        return "document"
+    return PARTS.get(format_, "members")
 
 
 def exit_code(notes: Sequence[Note], *, is_strict: bool) -> int:
@@ -130,7 +125,7 @@ def check_formats(answer: Answer[Any], options: OutputOptions) -> None:
     """
     for format_ in (options.format, *((Format.HTML,) if options.html is not None else ())):
         if not answer.has(part_name(format_)):
-            known = [one.value for one, writer in _WRITERS.items() if answer.has(writer.part)]
+            known = [one.value for one in Format if answer.has(part_name(one))]
             raise UsageError(f"`{answer.verb}` does not write {format_}: it writes {', '.join(known)}")
 
 
@@ -160,15 +155,16 @@ def _write_answer(answer: Answer[_Found], found: _Found, name: str, options: Out
     if options.format is Format.TEXT:
         emit_document(answer.document(found), options.file, options.color, is_quiet=options.is_quiet)
         return
-    writer = _WRITERS[options.format]
+    part = part_name(options.format)
+    module, name_of_function = _WRITERS[options.format]
     about = About(name, __version__, os.getcwd(), options.table or answer.table)
-    function = getattr(import_module(f"footprint.{writer.module}"), writer.function)
-    written = function(_part(answer, writer.part, found, name), about)
+    function = getattr(import_module(f"footprint.{module}"), name_of_function)
+    written = function(_part(answer, part, found, name), about)
     if options.format is Format.GITHUB:
         _summarise(lambda: answer.document(found), about, options.file)
         emit(written, "-")
     else:
-        emit(written, options.file, _mode(writer.part))
+        emit(written, options.file, _mode(part))
 
 
 def _part(answer: Answer[_Found], name: str, found: _Found, asked: str) -> Any:  # noqa: ANN401 # what formats of it take

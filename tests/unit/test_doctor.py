@@ -366,7 +366,26 @@ def test_the_report_shows_checks_cures_constants_and_the_count() -> None:
     assert "What would help\n  memory cgroup: be root\n" in text
     assert "5.89 KiB  estimated\n" in text  # 6,032 bytes a thread
     assert "calibration-unreadable: kernel.json: it is not a calibration of footprint\n" in text
-    assert text.endswith("\n1 of 2 checks are fine; not memory cgroup.\n")
+    assert "  1 of 2 checks are fine; not memory cgroup.\n" in text
+
+
+def test_the_last_line_says_what_this_host_lets_footprint_know_and_how_to_get_more() -> None:
+    def told(*lacking: Check) -> str:
+        *_, last = plain(doctor_document(replace(DIAGNOSIS, checks=(*lacking, DIAGNOSIS.checks[0])))).split("\n\n")
+        return " ".join(last.split())
+
+    kernel = "kernel memory is estimated."
+    assert told(Check("memory cgroup", State.LIMITED, "no calibration", "be root")) == (
+        f"Here footprint reads every process to the page and the variable; {kernel} For more: be root."
+    )
+    own = Check("CAP_SYS_PTRACE", State.LIMITED, "own", "be root")
+    calibration = Check("calibration", State.LIMITED, "built in", "footprint doctor --calibrate")
+    assert told(calibration, own) == (
+        "Here footprint reads your own processes to the page and the variable; "
+        f"{kernel} For more: be root; footprint doctor --calibrate."
+    )
+    bits = replace(DIAGNOSIS.checks[0], name="page bits", state=State.MISSING)
+    assert told(bits) == f"Here footprint reads every process by mapping; {kernel}"
 
 
 def test_a_host_that_allows_everything_needs_no_cure() -> None:

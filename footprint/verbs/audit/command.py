@@ -39,7 +39,7 @@ __all__ = ("audit",)
 ORDER = 10
 
 
-@options.shared_options("html output format_ table json color quiet verbose strict")
+@options.shared_options("html output format_ table json color quiet verbose strict", "issues figures stacks report")
 def audit(
     targets: options.Targets = None,
     count: options.Count = 1,
@@ -68,7 +68,7 @@ def audit(
     ] = False,
     output: options.OutputOptions,
 ) -> int:
-    """Show where the memory of a process goes, and what N of it cost.
+    """Show where the memory of a process goes, and what N cost.
 
     By owner, section and symbol, adding up to what the kernel counts. Several processes are added up, with what they
     share counted once.

@@ -30,7 +30,7 @@ def capture(
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print nothing if all went well.")] = False,
     strict: options.Strict = False,
 ) -> None:
-    """Save what the kernel says of processes, to be audited elsewhere.
+    """Save what the kernel says of processes for another machine.
 
     One file with their mappings, counters and private pages, and the build-ids of the files they map. Every verb takes
     it as its target. Only its owner may read it: it may hold command lines.

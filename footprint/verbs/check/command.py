@@ -28,7 +28,7 @@ __all__ = ("check",)
 ORDER = 110
 
 
-@options.shared_options("output format_ html table json color quiet strict")
+@options.shared_options("output format_ html table json color quiet strict", "issues figures report")
 def check(
     targets: Annotated[
         list[str] | None,

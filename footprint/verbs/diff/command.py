@@ -23,7 +23,7 @@ __all__ = ("diff",)
 ORDER = 100
 
 
-@options.shared_options("html output format_ table json color quiet verbose strict")
+@options.shared_options("html output format_ table json color quiet verbose strict", "issues figures report")
 def diff(
     old: Annotated[str, typer.Argument(help="The one before: a saved audit, a PID, a program, a capture, a profile.")],
     new: Annotated[
@@ -43,7 +43,7 @@ def diff(
     debug: "DebugSearch | None",
     output: options.OutputOptions,
 ) -> int:
-    """Show what grew, per owner and variable, and what that is at N processes.
+    """Show what grew, per owner and variable, and at N processes.
 
     What only a build numbers anew, or another folder, is no change. A saved group is compared with the processes that
     --tree and the like choose.

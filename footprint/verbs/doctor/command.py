@@ -29,7 +29,7 @@ def doctor(
     *,
     output: options.OutputOptions,
 ) -> int:
-    """Show what this host lets footprint read, what that means for the answers, and what would help.
+    """Show what this host lets footprint know, and how to get more.
 
     Calibrating holds /bin/true at its start, and starts small processes in a memory cgroup of its own, for some
     seconds; that takes root, or the right to make such groups.

@@ -1,5 +1,7 @@
 """The report of `footprint doctor`."""
 
+from typing import Final
+
 from footprint.attribution.kernel import KernelConstants
 from footprint.formats.document import Block, Document, Facts, Heading, Paragraph, Table, Verdict
 from footprint.formats.sections.notes import note_blocks
@@ -7,6 +9,9 @@ from footprint.units import format_bytes
 from footprint.verbs.doctor.call import Diagnosis, State
 
 __all__ = ("doctor_document",)
+
+# The checks that decide what can be known, the most important first.
+_DECISIVE: Final = ("page bits", "CAP_SYS_PTRACE", "memory cgroup", "calibration", "constructors", "debug files")
 
 
 def doctor_document(diagnosis: Diagnosis) -> Document:
@@ -16,6 +21,7 @@ def doctor_document(diagnosis: Diagnosis) -> Document:
     return (
         Heading(f"footprint doctor: Linux {kernel} {machine}".rstrip()),
         Table(("what", "state", "what it means"), rows, frozenset({0, 1})),
+        Paragraph(_count(diagnosis)),
         *_cures(diagnosis),
         Heading(f"What the kernel spends on a process, {diagnosis.constants.origin}"),
         _constants(diagnosis.constants),
@@ -43,9 +49,21 @@ def _constants(constants: KernelConstants) -> Facts:
     return Facts(tuple((name, format_bytes(size_bytes), evidence) for name, size_bytes in (*figures, *opened)))
 
 
-def _verdict(diagnosis: Diagnosis) -> str:
+def _count(diagnosis: Diagnosis) -> str:
     short = [check.name for check in diagnosis.checks if check.state is not State.OK]
     count = len(diagnosis.checks)
-    if not short:
-        return f"All {count} checks are fine: figures are as exact as footprint can make them."
-    return f"{count - len(short)} of {count} checks are fine; not {', '.join(short)}."
+    rest = f"; not {', '.join(short)}" if short else ""
+    return f"{count - len(short)} of {count} checks are fine{rest}."
+
+
+def _verdict(diagnosis: Diagnosis) -> str:
+    """Say in one line what footprint can know here, and how to get more."""
+    lacking = {check.name: check for check in diagnosis.checks if check.state is not State.OK}
+    if not lacking:
+        return f"All {len(diagnosis.checks)} checks are fine: figures are as exact as footprint can make them."
+    whose = "your own processes" if "CAP_SYS_PTRACE" in lacking else "every process"
+    depth = "by mapping" if "page bits" in lacking else "to the page and the variable"
+    kernel = diagnosis.constants.evidence.value
+    cures = dict.fromkeys(lacking[name].cure for name in _DECISIVE if name in lacking)
+    more = "; ".join(cure for cure in cures if cure is not None)
+    return f"Here footprint reads {whose} {depth}; kernel memory is {kernel}.{f' For more: {more}.' if more else ''}"

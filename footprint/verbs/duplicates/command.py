@@ -22,7 +22,7 @@ __all__ = ("duplicates",)
 ORDER = 60
 
 
-@options.shared_options("html output format_ table json color quiet verbose strict")
+@options.shared_options("html output format_ table json color quiet verbose strict", "issues figures report")
 def duplicates(
     targets: Annotated[
         list[str], typer.Argument(help="ELF files, objects or archives, or one PID: all files that it runs.")
@@ -34,7 +34,7 @@ def duplicates(
     debug: "DebugSearch | None",
     output: options.OutputOptions,
 ) -> int:
-    """Find data that exists once per source file, and libraries that are linked in twice.
+    """Find data and libraries that a program has several times.
 
     What headers define, each source file that includes them has a copy of. Copies are told by their declaration,
     their contents and what they point to; the evidence is graded.

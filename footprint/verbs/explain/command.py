@@ -28,7 +28,7 @@ def explain(
     *,
     output: options.OutputOptions,
 ) -> int:
-    """Explain a word of an answer: a figure, a finding, a note, an owner, an exit code.
+    """Explain a word of an answer: a figure, a finding, a note.
 
     \b
     footprint explain per_process_bytes

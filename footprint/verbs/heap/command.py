@@ -25,7 +25,7 @@ __all__ = ("comparison_answer", "heap")
 ORDER = 80
 
 
-@options.shared_options("html output format_ table json color quiet verbose strict")
+@options.shared_options("html output format_ table json color quiet verbose strict", "issues figures stacks report")
 def heap(
     files: Annotated[
         list[str],
@@ -56,7 +56,7 @@ def heap(
     debug: "DebugSearch | None",
     output: options.OutputOptions,
 ) -> int:
-    """Show how much heap a program had over time, and which objects and functions asked for it.
+    """Show how much heap a program had, and which functions asked.
 
     Several profiles, or moments of one, are compared with the first.
 

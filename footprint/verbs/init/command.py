@@ -30,7 +30,7 @@ def init(
         list[str] | None, typer.Argument(help="After --: the arguments with which CI starts it.")
     ] = None,
 ) -> None:
-    """Write a budget file, a baseline and the workflow of a CI gate, from what the project has now.
+    """Write a budget file, a baseline and the workflow of a CI gate.
 
     Asks nothing, runs nothing, and keeps the files that are there. With --when or --when-output, CI starts the program
     five times as well, and fails if it crashes, exits with an error, or does not come up.

@@ -23,7 +23,7 @@ __all__ = ("libraries",)
 ORDER = 50
 
 
-@options.shared_options("html output format_ table json color quiet verbose strict")
+@options.shared_options("html output format_ table json color quiet verbose strict", "issues figures graph report")
 def libraries(
     target: Annotated[str, typer.Argument(help="A program or library, which is not run, or a PID.")],
     tree: Annotated[bool, typer.Option("--tree", help="Who brings whom in, instead of the load order.")] = False,
@@ -44,7 +44,7 @@ def libraries(
     *,
     output: options.OutputOptions,
 ) -> int:
-    """Show the objects of a program in load order: what each costs, who uses it, what leaves with it.
+    """Show what each object of a program costs, and who uses it.
 
     \b
     footprint libraries /usr/bin/gdb

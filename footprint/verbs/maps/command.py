@@ -17,7 +17,7 @@ __all__ = ("maps",)
 ORDER = 70
 
 
-@options.shared_options("html output format_ table json color quiet verbose strict")
+@options.shared_options("html output format_ table json color quiet verbose strict", "report")
 def maps(
     target: options.Target,
     pid: options.Pid = None,

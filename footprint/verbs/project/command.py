@@ -27,7 +27,7 @@ __all__ = ("project",)
 ORDER = 90
 
 
-@options.shared_options("html output format_ table json color quiet strict")
+@options.shared_options("html output format_ table json color quiet strict", "figures report")
 def project(
     targets: options.Targets = None,
     count: options.OptionalCount = None,

@@ -24,7 +24,7 @@ NEEDS_RIGHTS = True
 HAS_COMMAND = True
 
 
-@options.shared_options("html output format_ table json color quiet verbose strict")
+@options.shared_options("html output format_ table json color quiet verbose strict", "figures stacks report")
 def run(
     command: options.Words,
     when: Annotated[str, typer.Option("--when", help="exit, settled, peak, or a time such as 2.5s.")] = "exit",
@@ -49,7 +49,7 @@ def run(
     *,
     output: options.OutputOptions,
 ) -> int:
-    """Start a program, read its memory at a moment, end it, and show where its memory went.
+    """Start a program, and show where its memory is at a moment.
 
     Its output goes to standard error. The exit code is 5 if a signal ended it, if it exited with another code than 0
     (--expect-exit), or if it ended before the moment; --allow accepts this. `--when peak` runs it twice: first to find

@@ -23,7 +23,7 @@ __all__ = ("symbols",)
 ORDER = 40
 
 
-@options.shared_options("html output format_ table json color quiet verbose strict")
+@options.shared_options("html output format_ table json color quiet verbose strict", "figures stacks report")
 def symbols(
     files: Annotated[list[str], typer.Argument(help="Programs, libraries, objects (.o) or archives (.a).")],
     map_: Annotated[

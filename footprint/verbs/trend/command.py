@@ -19,7 +19,7 @@ __all__ = ("trend",)
 ORDER = 130
 
 
-@options.shared_options("html output format_ table json color quiet strict")
+@options.shared_options("html output format_ table json color quiet strict", "report")
 def trend(
     history: Annotated[str, typer.Option("--history", help="The file that record writes.", metavar="FILE")],
     program: Annotated[
@@ -37,7 +37,7 @@ def trend(
     *,
     output: options.OutputOptions,
 ) -> int:
-    """Show how the figures of each program went over its releases, and which owner changed them most.
+    """Show how the figures of each program went over releases.
 
     \b
     footprint trend --history footprint.sqlite

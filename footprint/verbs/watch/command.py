@@ -31,7 +31,7 @@ NEEDS_RIGHTS = True
 EXIT_GROWS = 1
 
 
-@options.shared_options("html output format_ table json color quiet verbose strict")
+@options.shared_options("html output format_ table json color quiet verbose strict", "figures trace report")
 def watch(
     words: Annotated[
         list[str] | None, typer.Argument(help="PIDs, or a program and its arguments after --.", metavar="PID... | CMD")
@@ -63,7 +63,7 @@ def watch(
     choice: "ProcessChoice",
     output: options.OutputOptions,
 ) -> int:
-    """Watch processes over time: what they cost, their peak, and what grows.
+    """Watch processes over time: their cost, peak and growth.
 
     -o FILE.fps keeps what is seen; audit, diff, check and project read it. A program after -- is started, and watched
     with all that it starts.

@@ -26,7 +26,7 @@ NEEDS_RIGHTS = True
 HAS_COMMAND = True
 
 
-@options.shared_options("html output format_ table json color quiet verbose strict")
+@options.shared_options("html output format_ table json color quiet verbose strict", "report")
 def whatif(
     command: options.Words,
     drop: Annotated[
@@ -47,7 +47,7 @@ def whatif(
     *,
     output: options.OutputOptions,
 ) -> int:
-    """Run a program without a library that it does not use, or as another build, and measure what that saves.
+    """Measure what a library less, or another build, saves.
 
     With --drop, a private copy is patched. With --with, both builds are started as they are, with the same arguments;
     exit code 5 says that one of them failed, as for `run` (--expect-exit, --allow). What is printed is compared; exit
