@@ -8,6 +8,7 @@ import stat
 import sys
 from collections.abc import Callable
 
+from footprint.activity import begin
 from footprint.errors import AccessError, InputError
 from footprint.limits import draw_bytes
 from footprint.map_guard import watch_map
@@ -43,6 +44,7 @@ def open_input(path: str, check: Callable[[bytes], None] | None = None) -> bytes
         InputError: Where it is not a file, or is a pipe without writer.
         LimitError: Where it is a pipe with more bytes than the limits allow.
     """
+    begin("reads standard input" if path == "-" else f"reads {path}")
     if path == "-":
         if sys.stdin is None:
             raise AccessError("standard input", "it is closed")

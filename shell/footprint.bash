@@ -37,7 +37,7 @@ _footprint() {
                 --heap | --binary | --components | --html | -o | --output) kind=file ;;
                 --by) kind=none values='owner kind section symbol file dir component' ;;
                 --root | --debug-dir) kind=folder ;;
-                --format) kind=none values='text json markdown csv tsv jsonl sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof dot perfetto html' ;;
+                --format) kind=none values='text json markdown csv tsv jsonl sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof html' ;;
                 --color) kind=none values='auto always never' ;;
             esac
             ;;
@@ -47,7 +47,7 @@ _footprint() {
                 --when | --when-output | --timeout | --starts | --massif-timeout | --expect-exit | --allow | -n | --count | --top | --table | --limits) kind=none ;;
                 --massif-out | --html | -o | --output) kind=file ;;
                 --by) kind=none values='owner kind section symbol file dir component' ;;
-                --format) kind=none values='text json markdown csv tsv jsonl sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof dot perfetto html' ;;
+                --format) kind=none values='text json markdown csv tsv jsonl openmetrics gitlab-metrics folded speedscope pprof html' ;;
                 --color) kind=none values='auto always never' ;;
             esac
             ;;
@@ -56,7 +56,7 @@ _footprint() {
             case $prev in
                 --every | --for | --keep | --listen | --fail-on-growth | --heap-at | --alloc-fn | --top | --tree | --name | --cgroup | --unit | --container | --table | --limits) kind=none ;;
                 --replay | --heap | --binary | --html | -o | --output) kind=file ;;
-                --format) kind=none values='text json markdown csv tsv jsonl sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof dot perfetto html' ;;
+                --format) kind=none values='text json markdown csv tsv jsonl openmetrics gitlab-metrics perfetto html' ;;
                 --color) kind=none values='auto always never' ;;
             esac
             ;;
@@ -65,7 +65,7 @@ _footprint() {
             case $prev in
                 --drop | --with | --when | --when-output | --timeout | --starts | --expect-exit | --allow | -n | --count | --top | --table | --limits) kind=none ;;
                 --html | -o | --output) kind=file ;;
-                --format) kind=none values='text json markdown csv tsv jsonl sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof dot perfetto html' ;;
+                --format) kind=none values='text json markdown csv tsv jsonl html' ;;
                 --color) kind=none values='auto always never' ;;
             esac
             ;;
@@ -78,7 +78,7 @@ _footprint() {
                 --min-size | --name | --top | --prefix-map | --table | --limits) kind=none ;;
                 --sort) kind=none values='size address name' ;;
                 --debug-dir) kind=folder ;;
-                --format) kind=none values='text json markdown csv tsv jsonl sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof dot perfetto html' ;;
+                --format) kind=none values='text json markdown csv tsv jsonl openmetrics gitlab-metrics folded speedscope pprof html' ;;
                 --color) kind=none values='auto always never' ;;
             esac
             ;;
@@ -89,7 +89,7 @@ _footprint() {
                 --root) kind=folder ;;
                 --sort) kind=none values='load retained floor users name' ;;
                 --html | -o | --output) kind=file ;;
-                --format) kind=none values='text json markdown csv tsv jsonl sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof dot perfetto html' ;;
+                --format) kind=none values='text json markdown csv tsv jsonl sarif junit github gitlab openmetrics gitlab-metrics dot html' ;;
                 --color) kind=none values='auto always never' ;;
             esac
             ;;
@@ -99,7 +99,7 @@ _footprint() {
                 -n | --count | --top | --fail-on | --table | --limits) kind=none ;;
                 --debug-dir) kind=folder ;;
                 --html | -o | --output) kind=file ;;
-                --format) kind=none values='text json markdown csv tsv jsonl sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof dot perfetto html' ;;
+                --format) kind=none values='text json markdown csv tsv jsonl sarif junit github gitlab openmetrics gitlab-metrics html' ;;
                 --color) kind=none values='auto always never' ;;
             esac
             ;;
@@ -109,7 +109,7 @@ _footprint() {
                 --pid | --table | --limits) kind=none ;;
                 --root) kind=folder ;;
                 --html | -o | --output) kind=file ;;
-                --format) kind=none values='text json markdown csv tsv jsonl sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof dot perfetto html' ;;
+                --format) kind=none values='text json markdown csv tsv jsonl html' ;;
                 --color) kind=none values='auto always never' ;;
             esac
             ;;
@@ -121,7 +121,7 @@ _footprint() {
                 --sort) kind=none values='allocated blocks temporary lifetime read written leaked' ;;
                 --binary | --html | -o | --output) kind=file ;;
                 --root | --debug-dir) kind=folder ;;
-                --format) kind=none values='text json markdown csv tsv jsonl sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof dot perfetto html' ;;
+                --format) kind=none values='text json markdown csv tsv jsonl sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof html' ;;
                 --color) kind=none values='auto always never' ;;
             esac
             ;;
@@ -132,7 +132,7 @@ _footprint() {
                 --model) kind=none values='exec fork threads' ;;
                 --root) kind=folder ;;
                 --html | -o | --output) kind=file ;;
-                --format) kind=none values='text json markdown csv tsv jsonl sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof dot perfetto html' ;;
+                --format) kind=none values='text json markdown csv tsv jsonl openmetrics gitlab-metrics html' ;;
                 --color) kind=none values='auto always never' ;;
             esac
             ;;
@@ -142,7 +142,7 @@ _footprint() {
                 -n | --count | --top | --pid | --tree | --name | --cgroup | --unit | --container | --table | --limits) kind=none ;;
                 --binary | --map | --html | -o | --output) kind=file ;;
                 --root | --debug-dir) kind=folder ;;
-                --format) kind=none values='text json markdown csv tsv jsonl sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof dot perfetto html' ;;
+                --format) kind=none values='text json markdown csv tsv jsonl sarif junit github gitlab openmetrics gitlab-metrics html' ;;
                 --color) kind=none values='auto always never' ;;
             esac
             ;;
@@ -152,7 +152,7 @@ _footprint() {
                 --config | --map | -o | --output | --html) kind=file ;;
                 --pid | --tree | --name | --cgroup | --unit | --container | --table | --limits) kind=none ;;
                 --root | --debug-dir) kind=folder ;;
-                --format) kind=none values='text json markdown csv tsv jsonl sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof dot perfetto html' ;;
+                --format) kind=none values='text json markdown csv tsv jsonl sarif junit github gitlab openmetrics gitlab-metrics html' ;;
                 --color) kind=none values='auto always never' ;;
             esac
             ;;
@@ -168,7 +168,7 @@ _footprint() {
             case $prev in
                 --history | -o | --output) kind=file ;;
                 --version | --commit | --program | --time | --pid | --tree | --name | --cgroup | --unit | --container | --table | --limits) kind=none ;;
-                --format) kind=none values='text json markdown csv tsv jsonl sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof dot perfetto html' ;;
+                --format) kind=none values='text json markdown csv tsv jsonl' ;;
                 --color) kind=none values='auto always never' ;;
             esac
             ;;
@@ -178,7 +178,7 @@ _footprint() {
             case $prev in
                 --history | --html | -o | --output) kind=file ;;
                 --program | --figure | --owner | --last | --table | --limits) kind=none ;;
-                --format) kind=none values='text json markdown csv tsv jsonl sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof dot perfetto html' ;;
+                --format) kind=none values='text json markdown csv tsv jsonl html' ;;
                 --color) kind=none values='auto always never' ;;
             esac
             ;;
@@ -193,7 +193,7 @@ _footprint() {
             options='-o --output --format --table --json --color --no-command --limits --drop-privileges -h --help'
             case $prev in
                 -o | --output) kind=file ;;
-                --format) kind=none values='text json markdown csv tsv jsonl sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof dot perfetto html' ;;
+                --format) kind=none values='text json markdown csv tsv jsonl' ;;
                 --table | --limits) kind=none ;;
                 --color) kind=none values='auto always never' ;;
             esac
@@ -203,7 +203,7 @@ _footprint() {
             kind=none
             case $prev in
                 -o | --output) kind=file ;;
-                --format) kind=none values='text json markdown csv tsv jsonl sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof dot perfetto html' ;;
+                --format) kind=none values='text json markdown csv tsv jsonl' ;;
                 --table | --limits) kind=none ;;
                 --color) kind=none values='auto always never' ;;
             esac

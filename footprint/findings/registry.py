@@ -15,6 +15,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from footprint.activity import begin
 from footprint.model.allocator_account import AllocatorAccount
 from footprint.model.finding import Finding
 from footprint.model.row import Row
@@ -136,11 +137,11 @@ def rules_reading(facts: Collection[Fact], first: Fact | None = None) -> tuple[R
 
 def find_all(facts: Mapping[Fact, object], first: Fact | None = None) -> tuple[Finding, ...]:
     """Run every rule that these facts suffice for, as `rules_reading` lists them, and return what they find."""
-    return tuple(
-        finding
-        for rule in rules_reading(facts.keys(), first)
-        for finding in rule.find(*(facts[fact] for fact in rule.needs))
-    )
+    found: list[Finding] = []
+    for rule in rules_reading(facts.keys(), first):
+        begin(f"searches for findings of {rule.name}")
+        found += rule.find(*(facts[fact] for fact in rule.needs))
+    return tuple(found)
 
 
 def _folder(fact: Fact) -> ModuleType:

@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
+from footprint.activity import begin
 from footprint.command_line import command_line, shown_command
 from footprint.errors import AccessError, InputError, Note, UnsupportedError
 from footprint.process.mappings import Counters, Mapping, MemoryMap
@@ -198,6 +199,7 @@ def read_process(pid: int, keep: Keep | None = None) -> Snapshot:
         AccessError: Where the process does not exist, ends meanwhile, or we may not read it.
         UnsupportedError: Where it is a kernel thread or a zombie: they have no memory.
     """
+    begin(f"reads process {pid}")
     source = f"pid {pid}"
     with process_folder(pid) as folder:
         status = parse_status(b"".join(_kept(folder, "status", source, keep)))

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Final
 
+from footprint.activity import begin
 from footprint.errors import Note, UsageError
 from footprint.whole_file import whole_file
 
@@ -54,6 +55,7 @@ class Servers:
     def fetch(self, build_id: str, path: str) -> Iterator[Note]:
         """Put a debug file to a path, where one of the servers has it; give what was in the way."""
         for url in list(self._urls):
+            begin(f"asks {url} for a debug file")
             cause = _download(f"{url}/buildid/{build_id}/debuginfo", path)
             if cause is None:
                 return

@@ -24,8 +24,9 @@ _EVIDENCE_STYLES = {
     "virtual": "red",
 }
 
-# Names and remarks get so many columns at least: in a narrower terminal a name stands on a line of its own.
-_LEAST_TEXT: Final = 22
+# Names get so many columns at least: in a narrower terminal they stand on lines of their own.
+_LEAST_NAME: Final = 14
+_LEAST_REMARK: Final = 22
 
 
 def draw(document: Document, width: int, *, has_colour: bool, has_blocks: bool = True) -> str:
@@ -84,7 +85,7 @@ def _print(console: Console, block: Heading | Verdict | Paragraph | Facts | Tabl
 
 def _facts(facts: Facts, width: int) -> RichTable:
     _, figures, remarks = (max(map(len, column), default=0) for column in zip(("", "", ""), *facts.rows, strict=True))
-    label_width = max(_LEAST_TEXT, width - figures - min(remarks, _LEAST_TEXT) - 6)
+    label_width = max(_LEAST_NAME, width - figures - min(remarks, _LEAST_REMARK) - 6)
     grid = RichTable.grid(padding=(0, 2, 0, 0), pad_edge=True)
     grid.add_column()
     grid.add_column(justify="right", style="bold", no_wrap=True)
@@ -108,7 +109,7 @@ def _column_widths(cells: list[list[str]]) -> list[int]:
 def _is_too_wide(table: Table, width: int) -> bool:
     """Return whether the other columns leave too little for the names in the last one."""
     *others, last = _column_widths(_cells(table))
-    return bool(others) and width - sum(others) - 2 * len(others) - 1 < min(last, _LEAST_TEXT)
+    return bool(others) and width - sum(others) - 2 * len(others) - 1 < min(last, _LEAST_NAME)
 
 
 def _stacked(table: Table, width: int) -> Iterator[tuple[str, str]]:

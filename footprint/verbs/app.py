@@ -20,6 +20,8 @@ _EPILOG = (
     "4 a partial answer under --strict, 70 a defect of footprint."
 )
 
+EXIT_WRONG_USE = 2  # as with Typer: nothing was asked
+
 app = typer.Typer(
     name="footprint",
     help="Where the memory of a Linux process goes, and what N of them cost.",
@@ -49,15 +51,15 @@ def register(names: Iterable[str]) -> list[str]:
     """Add some verbs to the command, and return them in the order of the help.
 
     The module `command` of a verb has a function of the verb's name, `ORDER`, its place in the help, and `HAS_COMMAND`
-    if a command of the user's follows, whose options are its own; and `NEEDS_RIGHTS` if it does more than to read
-    and to write its answer.
+    if a command of the user's follows, whose options are its own; `NEEDS_RIGHTS` if it does more than to read and to
+    write its answer; and `SHARES_TERMINAL` if something else is drawn on the terminal meanwhile.
     """
     modules = {verb: import_module(f"footprint.verbs.{verb}.command") for verb in names}
     ordered = sorted(modules, key=lambda verb: (modules[verb].ORDER, verb))
     for verb in ordered:
         module = modules[verb]
         settings = {"allow_interspersed_args": False} if getattr(module, "HAS_COMMAND", False) else None
-        command = limited_command(getattr(module, verb))
+        command = limited_command(getattr(module, verb), shares_terminal=getattr(module, "SHARES_TERMINAL", False))
         if not getattr(module, "NEEDS_RIGHTS", False):
             command = confined_command(command)
         app.command(verb, context_settings=settings)(command)
@@ -90,7 +92,7 @@ def run(words: Sequence[str]) -> int:
         from footprint.verbs.welcome import machine
 
         typer.echo(machine(), nl=False)
-        return 0
+        return EXIT_WRONG_USE
     words = _with_verb(words)
     asked = [word for word in words[:1] if _is_verb(word)]
     app.registered_commands.clear()
@@ -114,7 +116,7 @@ def run(words: Sequence[str]) -> int:
 
 
 def _correct(error: Any) -> None:  # noqa: ANN401 # NoSuchOption, which Typer does not export
-    """Say which option of those that are alike is meant."""
+    """Name the option that is meant among those that are alike."""
     if getattr(error, "possibilities", None):
         from difflib import get_close_matches  # only for a mistake
 

@@ -16,6 +16,7 @@ from footprint.errors import UsageError
 from footprint.limits import STANDARD, limited, parse_limits, time_limit
 from footprint.map_guard import guard_maps
 from footprint.model.projection import Model
+from footprint.verbs.progress import activity_line
 
 if TYPE_CHECKING:
     from footprint.sources.debug_files import DebugSearch
@@ -516,18 +517,25 @@ _OF_EVERY_VERB: Final = tuple(
 )
 
 
-def limited_command(command: _Command) -> _Command:
+def limited_command(command: _Command, *, shares_terminal: bool = False) -> _Command:
     """Add the options of every verb to a command.
 
-    It runs with a budget of work (`--limits`), a guard of the files it maps, and a decision on command lines
-    (`--no-command`).
+    It runs with a budget of work (`--limits`), a guard of the files it maps, a decision on command lines
+    (`--no-command`), and a line that shows what it does, unless it shares the terminal with a program that it starts.
     """
     signature = inspect.signature(command)
 
     @wraps(command)
     def called(*, limits: str | None = None, no_command: bool = False, **given: Any) -> Any:  # noqa: ANN401 # as the command
         chosen = STANDARD if limits is None else parse_limits(limits)
-        with limited(chosen), time_limit(chosen.seconds), guard_maps(), command_lines(is_hidden=no_command):
+        has_no_line = shares_terminal or bool(given.get("quiet"))
+        with (
+            limited(chosen),
+            time_limit(chosen.seconds),
+            guard_maps(),
+            command_lines(is_hidden=no_command),
+            activity_line(is_quiet=has_no_line),
+        ):
             return command(**given)
 
     called.__signature__ = signature.replace(parameters=[*signature.parameters.values(), *_OF_EVERY_VERB])  # type: ignore[attr-defined]

@@ -12,6 +12,7 @@ from footprint.errors import AccessError, Note, UsageError
 from footprint.formats.document import About, Document, Verdict
 from footprint.formats.text import plain
 from footprint.verbs.options import PARTS, Color, Format, OutputOptions
+from footprint.verbs.progress import end_line
 from footprint.whole_file import write_file
 
 if TYPE_CHECKING:
@@ -270,6 +271,7 @@ def emit(answer: str | bytes | Iterable[str], output: str, mode: int = 0o666) ->
     """
     parts = [answer] if isinstance(answer, str | bytes) else answer
     data = (one if isinstance(one, bytes) else one.encode("utf-8", "backslashreplace") for one in parts)
+    end_line()
     if output == "-":
         _write_out(data)
     else:

@@ -1,16 +1,71 @@
-"""A line on the terminal that says how far a long answer is. It is never in a pipe or a file."""
+"""A line on the terminal that says what a long answer is at. It is never in a pipe or a file.
+
+A timer draws it, not a thread: a thread would keep the rights that `--drop-privileges` gives up. It is not drawn with
+rich, which takes longer to import than most answers.
+"""
 
 import os
+import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-__all__ = ("progress_line",)
+from footprint import activity
+from footprint.formats.escape import printable
 
+__all__ = ("activity_line", "end_line", "progress_line")
+
+# Shorter answers need no line.
+_FIRST_SECONDS: Final = 1
 _PAUSE_SECONDS: Final = 0.1
 _ERASE: Final = "\r\x1b[K"
+
+
+def _has_line(*, is_quiet: bool) -> bool:
+    is_terminal = not is_quiet and sys.stderr is not None and sys.stderr.isatty()
+    return is_terminal and os.environ.get("TERM", "dumb") != "dumb"
+
+
+def _draw(text: str) -> None:
+    # The handler of the timer may interrupt a write to `sys.stderr`, which cannot be entered twice.
+    os.write(2, f"{_ERASE}{text}".encode("utf-8", "backslashreplace"))
+
+
+@contextmanager
+def activity_line(*, is_quiet: bool) -> Iterator[None]:
+    """Show what a block does, once it takes longer than a second, until the answer is written."""
+    if not _has_line(is_quiet=is_quiet) or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    from shutil import get_terminal_size  # noqa: PLC0415 # only on a terminal
+
+    began_seconds = time.monotonic()
+
+    def draw(*_: object) -> None:
+        end = f"  {time.monotonic() - began_seconds:.0f} s"
+        text = printable(activity.current())
+        room = max(get_terminal_size().columns - len(end) - len("footprint ") - 1, 0)
+        _draw(f"footprint {text if len(text) <= room else text[: room - 3] + '...'}{end}")
+
+    before = signal.signal(signal.SIGALRM, draw)
+    # System calls go on afterwards, also those that are made through ctypes.
+    signal.siginterrupt(signal.SIGALRM, False)  # noqa: FBT003 # the parameter has no name
+    signal.setitimer(signal.ITIMER_REAL, _FIRST_SECONDS, _PAUSE_SECONDS)
+    try:
+        yield
+    finally:
+        end_line()
+        signal.signal(signal.SIGALRM, signal.SIG_DFL if before is None else before)
+
+
+def end_line() -> None:
+    """Erase the line, where there is one: what follows on the terminal begins there."""
+    first_seconds, again_seconds = signal.setitimer(signal.ITIMER_REAL, 0)
+    if again_seconds and first_seconds <= again_seconds:
+        _draw("")
 
 
 @contextmanager
@@ -19,10 +74,10 @@ def progress_line(verb: str, *, is_quiet: bool) -> Iterator[Callable[[int, int],
 
     The line is erased at the end.
     """
-    stream = sys.stderr
-    if is_quiet or stream is None or not stream.isatty() or os.environ.get("TERM", "dumb") == "dumb":
+    if not _has_line(is_quiet=is_quiet):
         yield None
         return
+    end_line()
     shown_seconds = 0.0
 
     def show(done_count: int, count: int) -> None:
@@ -30,11 +85,9 @@ def progress_line(verb: str, *, is_quiet: bool) -> Iterator[Callable[[int, int],
         now_seconds = time.monotonic()
         if now_seconds - shown_seconds >= _PAUSE_SECONDS:
             shown_seconds = now_seconds
-            stream.write(f"{_ERASE}{verb}: {done_count:,} of {count:,} files")
-            stream.flush()
+            _draw(f"{verb}: {done_count:,} of {count:,} files")
 
     try:
         yield show
     finally:
-        stream.write(_ERASE)
-        stream.flush()
+        _draw("")

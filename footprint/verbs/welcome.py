@@ -53,6 +53,8 @@ def welcome(running: Running, memory_gib: int) -> str:
         (f"footprint run -- {'ls -l' if which('ls') else f'{sys.executable} -V'}", "what a program holds when it ends"),
     )
     lines = [
+        "Usage: footprint COMMAND [OPTIONS] [TARGET]...",
+        "",
         "footprint shows where the memory of a Linux process goes, and what N of them",
         "cost. On this machine, for example:",
         "",

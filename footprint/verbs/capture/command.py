@@ -38,7 +38,7 @@ def capture(
     \b
     footprint capture 4711 -o web.capture
     footprint capture $(pgrep nginx) --freeze --together -o nginx.capture
-    footprint capture --script | kubectl exec -i web-0 -- sh -s -- -t 1 > web.capture
+    footprint capture --script | kubectl exec -i web-0 -- sh -s -- -t 1 > web.fpc
     """
     from footprint.errors import UsageError
     from footprint.formats.escape import printable

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from footprint.activity import begin
 from footprint.verbs import options
 from footprint.verbs.lazy import lazy_modules
 from footprint.verbs.output import Answer, check_formats, write
@@ -46,7 +47,10 @@ def doctor(
     )
     check_formats(answer, output)
     if calibrate:
+        begin("measures the C library")
         call.calibrate_libc()
+        begin("measures what constructors of libraries write")
         call.calibrate_constructors()
+        begin("measures what the kernel spends on a process")
         call.calibrate()
     return write(answer, call.doctor(), "doctor", output)

@@ -57,7 +57,7 @@ def _count(diagnosis: Diagnosis) -> str:
 
 
 def _verdict(diagnosis: Diagnosis) -> str:
-    """Say in one line what footprint can know here, and how to get more."""
+    """Return in one line what footprint can know here, and how to get more."""
     lacking = {check.name: check for check in diagnosis.checks if check.state is not State.OK}
     if not lacking:
         return f"All {len(diagnosis.checks)} checks are fine: figures are as exact as footprint can make them."

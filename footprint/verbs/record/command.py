@@ -55,8 +55,8 @@ def record(
 
     \b
     footprint record audit.json --history footprint.sqlite --version 1.4.0
-    footprint record group.json --history footprint.sqlite --version 1.4.0 --program family
-    footprint record ./server --history footprint.sqlite --commit "$(git rev-parse HEAD)"
+    footprint record group.json --history f.sqlite --version 1.4 --program family
+    footprint record ./server --history f.sqlite --commit "$(git rev-parse HEAD)"
     """
     from footprint.errors import UsageError
     from footprint.sources.target import NO_CHOICE, resolve_any

@@ -22,6 +22,7 @@ __all__ = ("run",)
 ORDER = 20
 NEEDS_RIGHTS = True
 HAS_COMMAND = True
+SHARES_TERMINAL = True
 
 
 @options.shared_options("html output format_ table json color quiet verbose strict", "figures stacks report")

@@ -26,6 +26,7 @@ else:
 
 __all__ = ("watch",)
 
+SHARES_TERMINAL = True
 ORDER = 25
 NEEDS_RIGHTS = True
 EXIT_GROWS = 1

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from footprint.activity import begin
 from footprint.command_line import shown_words
 from footprint.elf import read_image
 from footprint.errors import AccessError
@@ -60,7 +61,8 @@ def compare_builds(  # noqa: PLR0913 # all but the two builds have their name
     with interrupted_by_signals():
         # Only to see whether its output is steady.
         original = try_start(words, moment, question, paths[0])
-        for _ in range(starts):
+        for start in range(starts):
+            begin(f"starts both builds: {start + 1} of {starts}")
             trials[0].append(try_start(words, moment, question, paths[0], has_objects=True))
             try:
                 trials[1].append(try_start(words, moment, question, paths[1], has_objects=True))

@@ -4,6 +4,7 @@ import os
 import stat
 from collections.abc import Mapping, Sequence
 
+from footprint.activity import begin
 from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.command_line import shown_words
 from footprint.errors import AccessError, Note, UsageError
@@ -67,7 +68,8 @@ def whatif(
         notes = copies.check()
         original = try_start(words, moment, question, None)
         trials: dict[bool, list[Trial]] = {True: [], False: []}
-        for _ in range(starts):
+        for start in range(starts):
+            begin(f"starts both variants: {start + 1} of {starts}")
             for is_on, found in trials.items():
                 copies.switch(is_on=is_on)
                 found.append(try_start(words, moment, question, copies.program))

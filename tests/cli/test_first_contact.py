@@ -1,0 +1,177 @@
+"""What a new user meets: the first screen, targets without a verb, mistakes, the help, a wait, a narrow terminal."""
+
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from footprint.cli import main
+from footprint.formats.document import Facts, Table
+from footprint.terminal import draw
+from footprint.verbs.app import verb_names
+from footprint.verbs.options import PARTS
+from footprint.verbs.welcome import Running, welcome
+
+ROOT = Path(__file__).resolve().parents[2]
+SLEEP = str(ROOT / "tests" / "corpus" / "smaps-sleep.txt")
+
+
+def call(capfd: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    code = main(words)
+    out, error = capfd.readouterr()
+    return code, out, error
+
+
+def test_the_first_screen_shows_four_commands_for_this_machine() -> None:
+    assert welcome(Running(4711, "agentd", "/usr/sbin/agentd", 100), 32) == (
+        "Usage: footprint COMMAND [OPTIONS] [TARGET]...\n"
+        "\n"
+        "footprint shows where the memory of a Linux process goes, and what N of them\n"
+        "cost. On this machine, for example:\n"
+        "\n"
+        "  footprint 4711\n"
+        "      where the memory of agentd is\n"
+        "  footprint project 4711 --memory 32GiB\n"
+        "      how many of them fit into this machine\n"
+        "  footprint /usr/sbin/agentd\n"
+        "      what a program costs before it runs, and what it does not need\n"
+        "  footprint run -- ls -l\n"
+        "      what a program holds when it ends\n"
+        "\n"
+        "`footprint -h` lists all commands, `footprint COMMAND -h` their options;\n"
+        "`footprint doctor` shows what this machine lets footprint read.\n"
+    )
+
+
+def test_a_hostile_name_is_escaped_on_the_first_screen() -> None:
+    assert "\x1b" not in welcome(Running(1, "\x1b[31mred", None, 0), 1)
+
+
+def test_without_arguments_the_first_screen_is_the_answer(capfd: pytest.CaptureFixture[str]) -> None:
+    code, out, error = call(capfd)
+    assert (code, error) == (2, "")
+    assert out.count("\n  footprint ") == 4
+
+
+def test_a_target_without_a_verb_is_audited(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    audited = call(capfd, "audit", SLEEP, "-n", "3")
+    assert call(capfd, SLEEP, "-n", "3") == audited
+    monkeypatch.chdir(ROOT / "tests" / "corpus")
+    assert call(capfd, "smaps-sleep.txt", "-q") == call(capfd, "audit", "smaps-sleep.txt", "-q")
+    assert call(capfd, "./missing") == (3, "", "footprint: ./missing: No such file or directory\n")
+    assert call(capfd, "99999999999") == (2, "", "footprint: 99999999999 is not a process ID\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["audt", SLEEP], "No such command 'audt'. Did you mean 'audit'?\n"),
+        (["audit", "--coutn", "3"], "No such option: --coutn. Did you mean '--count'?\n"),
+        (["audit", "--zzzz"], "No such option: --zzzz\n"),
+    ],
+)
+def test_a_mistyped_word_is_corrected(words: list[str], told: str, capfd: pytest.CaptureFixture[str]) -> None:
+    code, _, error = call(capfd, *words)
+    assert code == 2
+    assert error.endswith(told)
+
+
+def test_the_name_of_a_program_is_no_command_and_both_questions_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    program = tmp_path / "agentd"
+    program.touch(mode=0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    code, out, error = call(capfd, "agentd")
+    assert (code, out) == (2, "")
+    asked = f"`footprint {program}` audits this program, `footprint audit --name agentd` its processes"
+    assert error == f"footprint: no command is called agentd: {asked}\n"
+
+
+def test_help_is_a_word_too(capfd: pytest.CaptureFixture[str]) -> None:
+    assert call(capfd, "help") == call(capfd, "-h")
+    assert call(capfd, "help", "maps") == call(capfd, "maps", "-h")
+
+
+@pytest.mark.parametrize("verb", ["", *verb_names()])
+def test_each_help_fits_80_columns(
+    verb: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    shown = call(capfd, *filter(None, [verb]), "-h")[1]
+    assert shown.startswith("Usage:")
+    assert max(map(len, shown.splitlines())) <= 80
+    # Nothing is cut.
+    assert verb or "..." not in shown.split("Commands:")[1]
+
+
+@pytest.mark.parametrize("verb", [verb for verb in verb_names() if verb not in {"capture", "init"}])
+def test_the_help_shows_the_formats_that_the_answers_of_a_verb_have(
+    verb: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """An answer names its parts where it is made, and each part has its formats."""
+    source = (ROOT / "footprint" / "verbs" / verb / "command.py").read_text()
+    calls = [one for one in ast.walk(ast.parse(source)) if isinstance(one, ast.Call)]
+    made = [one for one in calls if ast.unparse(one.func).split("[")[0] in {"Answer", "answer._replace"}]
+    parts = {keyword.arg for one in made for keyword in one.keywords}
+    parts |= {"report"} if "has_page" in parts else set()
+    shown = " ".join(call(capfd, verb, "-h")[1].split()).split("The format: ")[1].split(";")[0]
+    every = ["text", "json", "markdown", "csv", "tsv", "jsonl"]
+    assert shown.split(", ") == [*every, *(name.value for name, part in PARTS.items() if part in parts)]
+
+
+def test_a_long_wait_says_on_a_terminal_what_it_is_for(tmp_path: Path) -> None:
+    # A named pipe is given two seconds to get a writer.
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    terminal, errors = os.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "200", "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "footprint", str(pipe)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, env=environment) as child:
+        os.close(errors)
+        shown = b""
+        try:
+            while block := os.read(terminal, 1 << 16):
+                shown += block
+        except OSError:
+            # The terminal has no other side any more.
+            pass
+        os.close(terminal)
+        assert child.wait() == 3
+    line, error = shown.split(b"\r\x1b[K")[1], shown.split(b"\r\x1b[K")[-1]
+    assert line == f"footprint reads {pipe}  1 s".encode()
+    assert error.startswith(f"footprint: {pipe}: ".encode())
+
+
+def test_in_a_narrow_terminal_a_name_stands_whole_below_its_figures() -> None:
+    table = Table(
+        ("private", "pages", "section", "variable"),
+        (("4.23 KiB", "2", ".data.rel.ro.local.of.a.long.name", "connection_pool_of_the_server"),),
+        frozenset({2}),
+        (("4.23 KiB", "", "", "[total]"),),
+    )
+    assert draw((table,), 60, has_colour=False).split("\n") == [
+        "",
+        "  private  pages  section",
+        "    variable",
+        " 4.23 KiB      2  .data.rel.ro.local.of.a.long.name",
+        "    connection_pool_of_the_server",
+        " 4.23 KiB",
+        "    [total]",
+        "",
+        "",
+    ]
+
+
+def test_in_a_narrow_terminal_a_label_goes_on_below_its_beginning() -> None:
+    facts = Facts((("  its objects, all written (startup maximum)", "292 KiB", "predicted"),))
+    assert draw((facts,), 40, has_colour=False).split("\n") == [
+        "    its objects,   292 KiB  predicted",
+        "      all written",
+        "      (startup",
+        "      maximum)",
+        "",
+    ]
