@@ -18,7 +18,7 @@ from footprint.decompression import PIECE_BYTES, is_compressed, unpacked_pieces
 from footprint.elf import starts_like_elf
 from footprint.errors import AccessError, InputError, Note
 from footprint.files import map_descriptor
-from footprint.sources.tar_members import ArchiveBytes, Member, MemberKind, PiecedBytes, ViewedBytes, members_of
+from footprint.sources.tar_members import ArchiveBytes, TarMember, MemberKind, PiecedBytes, ViewedBytes, members_of
 from footprint.units import format_bytes
 
 __all__ = ("ImageTree", "Layer", "read_layer", "tree_of_layers")
@@ -47,7 +47,7 @@ class Layer(NamedTuple):
         source: Its name for errors and notes.
     """
 
-    members: tuple[tuple[Member, memoryview | None], ...]
+    members: tuple[tuple[TarMember, memoryview | None], ...]
     number: int
     source: str
 
@@ -105,7 +105,7 @@ def read_layer(data: memoryview, number: int, source: str) -> Layer:
     return Layer(tuple(views), number, source)
 
 
-def _is_file(member: Member) -> bool:
+def _is_file(member: TarMember) -> bool:
     return member.type in MemberKind.FILE and not member.name.endswith("/")
 
 
@@ -120,7 +120,7 @@ def _bounded(data: memoryview, source: str) -> Iterator[bytes]:
         yield piece
 
 
-def _keep(archive: ArchiveBytes, member: Member, spool: IO[bytes]) -> tuple[int, int] | None:
+def _keep(archive: ArchiveBytes, member: TarMember, spool: IO[bytes]) -> tuple[int, int] | None:
     """Copy a file to the temporary file if an answer can need it, and return where it lies."""
     head = archive.read(min(4, member.size_bytes))
     is_small = member.size_bytes <= _MOST_SMALL_BYTES and member.name.lstrip("./").startswith(_SMALL_FOLDERS)
@@ -235,7 +235,7 @@ class ImageTree:
             elif isinstance(node := folder.nodes.get(name), _Folder):
                 waiting += [(node, each) for each in node.nodes]
 
-    def _add(self, layer: Layer, names: list[str], member: Member, data: memoryview | None) -> None:
+    def _add(self, layer: Layer, names: list[str], member: TarMember, data: memoryview | None) -> None:
         number = (layer.number, member.offset)
         if member.type in MemberKind.FOLDER or (member.type in MemberKind.FILE and member.name.endswith("/")):
             facts = _facts(stat.S_IFDIR | member.mode, *number, 0, member.changed_ns)
@@ -266,7 +266,7 @@ class ImageTree:
         folder.nodes[names[-1]] = node
         self._added.add((folder, names[-1]))
 
-    def _add_folder(self, names: list[str], facts: os.stat_result, layer: Layer, member: Member) -> None:
+    def _add_folder(self, names: list[str], facts: os.stat_result, layer: Layer, member: TarMember) -> None:
         if not names:
             self._top.facts = facts
             return
@@ -280,7 +280,7 @@ class ImageTree:
             folder.nodes[names[-1]] = _Folder(facts)
         self._added.add((folder, names[-1]))
 
-    def _leave_out(self, layer: Layer, member: Member, cause: str) -> None:
+    def _leave_out(self, layer: Layer, member: TarMember, cause: str) -> None:
         self._left_out_count += 1
         if self._left_out_count < _MOST_NOTES:
             self.notes.append(Note("image-entry-left-out", member.name, f"{cause} ({layer.source})"))

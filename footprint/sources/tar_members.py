@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, Protocol
 from footprint.errors import InputError
 from footprint.limits import draw_entries
 
-__all__ = ("ArchiveBytes", "Member", "MemberKind", "PiecedBytes", "ViewedBytes", "members_of")
+__all__ = ("ArchiveBytes", "TarMember", "MemberKind", "PiecedBytes", "ViewedBytes", "members_of")
 
 _BLOCK_BYTES: Final = 512
 _MOST_NAME_BYTES: Final = 1 << 20
@@ -32,7 +32,7 @@ class MemberKind:
     SPARSE: Final = frozenset({b"S"})
 
 
-class Member(NamedTuple):
+class TarMember(NamedTuple):
     """One member of an archive.
 
     Attributes:
@@ -121,7 +121,7 @@ class PiecedBytes:
         return True
 
 
-def members_of(archive: ArchiveBytes, source: str) -> Iterator[Member]:
+def members_of(archive: ArchiveBytes, source: str) -> Iterator[TarMember]:
     """Return the members; the caller may read the data of each before it takes the next one.
 
     Raises:
@@ -235,7 +235,7 @@ def _skip_sparse_map(archive: ArchiveBytes, header: bytes, source: str, at: int)
     return size_bytes
 
 
-def _member(header: bytes, fields: dict[bytes, bytes], data_at: int, size_bytes: int, source: str) -> Member:
+def _member(header: bytes, fields: dict[bytes, bytes], data_at: int, size_bytes: int, source: str) -> TarMember:
     name = header[:100].partition(b"\0")[0]
     prefix = header[345:500].partition(b"\0")[0]
     # GNU tar has times and sparse maps in the place of the prefix, and another magic.
@@ -243,7 +243,7 @@ def _member(header: bytes, fields: dict[bytes, bytes], data_at: int, size_bytes:
         name = prefix + b"/" + name
     is_sparse = any(key.startswith(b"GNU.sparse.") for key in fields)
     at = data_at - _BLOCK_BYTES
-    return Member(
+    return TarMember(
         _text(fields.get(b"GNU.sparse.name", fields.get(b"path", name))),
         b"S" if is_sparse else header[156:157],
         _text(fields.get(b"linkpath", header[157:257].partition(b"\0")[0])),
