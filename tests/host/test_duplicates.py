@@ -26,13 +26,14 @@ static __thread int thread_of_header[16] = {7};
 static inline int *function_of_header(void) { static int static_of_function[64] = {8, 9}; return static_of_function; }
 """
 IN_CXX = """
-#include <string>
+struct text { char own[32], *at; text(const char *from) : at(new char[64]) { __builtin_strcpy(at, from); } ~text(); };
+inline text::~text() { delete[] at; }
 namespace ns { static int data_of_header[64] = {1, 2, 3}; static int zeros_of_header[64]; }
 namespace ns { const int constants_of_header[64] = {4, 5, 6}; constexpr int constexpr_of_header[64] = {10, 11}; }
 static const char *const strings_of_header[8] = {"red", "green", "blue"};
 namespace { int unnamed_of_header[64] = {12, 13}; }
 static thread_local int thread_of_header[16] = {7};
-static std::string string_of_header("made at start, too long for the object itself");
+static text string_of_header("made at start");
 static inline int *function_of_header() { static int static_of_function[64] = {8, 9}; return static_of_function; }
 inline int *inline_of_header() { static int static_of_inline[64] = {14, 15}; return static_of_inline; }
 inline int inline_variable[64] = {16, 17};
@@ -49,7 +50,7 @@ USES = {
     "static_of_function": "function_of_header()[i]++;",
     "constexpr_of_header": "i += constexpr_of_header[i];",
     "unnamed_of_header": "unnamed_of_header[i]++;",
-    "string_of_header": "string_of_header[i]++;",
+    "string_of_header": "string_of_header.at[i]++;",
     "static_of_inline": "inline_of_header()[i]++;",
     "inline_variable": "inline_variable[i]++;",
     "member_of_template": "Of<int>::member_of_template[i]++;",

@@ -16,7 +16,6 @@ static const std::string short_one("short");
 static const std::map<std::string, int> numbers = {{"one", 1}, {"two with a long name indeed", 2}, {"three", 3}};
 """
 SOURCE = """
-HEADER
 int table_UNIT[100];
 static int made_UNIT = table_UNIT[3] + 7;
 int use_UNIT(int i) { return USE + made_UNIT; }
@@ -36,14 +35,21 @@ int main(int argc, char **argv) {
 
 
 def built(folder: Path, options: str, *, header: bool) -> Path:
-    (folder / "h.h").write_text(HEADER, encoding="ascii")
-    for unit in "abc":
-        text = SOURCE.replace("HEADER", '#include "h.h"' if header else "#include <string>")
-        text = text.replace("USE", USE if header else "i").replace("UNIT", unit)
-        (folder / f"{unit}.cc").write_text(text, encoding="ascii")
+    words = options.split()
+    if header:
+        (folder / "h.h").write_text(HEADER, encoding="ascii")
+        # gcc and clang look for what they compiled of a header by these names.
+        suffix = "pch" if words[0] == "clang++" else "gch"
+        subprocess.run([*words, "-x", "c++-header", "h.h", "-o", f"h.h.{suffix}"], cwd=folder, check=True)
+    names = [f"{unit}.cc" for unit in "abc"]
+    for unit, name in zip("abc", names, strict=True):
+        (folder / name).write_text(
+            SOURCE.replace("USE", USE if header else "i").replace("UNIT", unit), encoding="ascii"
+        )
+    subprocess.run([*words, *(["-include", "h.h"] if header else []), "-c", *names], cwd=folder, check=True)
     (folder / "m.cc").write_text(MAIN, encoding="ascii")
-    words = [*options.split(), "-o", "program", "a.cc", "b.cc", "c.cc", "m.cc"]
-    subprocess.run(words, cwd=folder, check=True)
+    objects = [f"{unit}.o" for unit in "abc"]
+    subprocess.run([*words, "-o", "program", "m.cc", *objects], cwd=folder, check=True)
     return folder / "program"
 
 
