@@ -4,9 +4,8 @@ import { readFile, writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 
 const here = fileURLToPath(new URL(".", import.meta.url));
-const licences = await Promise.all(["d3-hierarchy", "d3-array"].map(async (name) =>
-  `It contains ${name}:\n${(await readFile(`${here}node_modules/${name}/LICENSE`, "utf8")).trim()}`));
-const banner = `/* footprint, Apache-2.0. ${licences.join("\n\n")}\n*/`;
+const licence = await readFile(`${here}node_modules/d3-array/LICENSE`, "utf8");
+const banner = `/* footprint, Apache-2.0. It contains d3-array:\n${licence.trim()}\n*/`;
 
 const { outputFiles } = await build({
   entryPoints: [`${here}src/app.ts`, `${here}src/app.css`],

@@ -1,26 +1,17 @@
 // A tree drawn on a canvas as icicle, treemap or sunburst. Parts that are too small to see are drawn as one rest.
 
-import { hierarchy, partition, treemap, type HierarchyRectangularNode } from "d3-hierarchy";
 import { COLOURS } from "./colours";
 import { el } from "./dom";
+import { levels, placedInBoxes, placedInRows, type Box, type Placed } from "./layout";
 import type { Tree } from "./tree";
 import { percent } from "./units";
 
 export type Shape = "icicle" | "treemap" | "sunburst";
 
-interface Box {
-  /** The node; `REST` or `OTHERS` where several stand together. */
-  node: number;
-  own: number;
-  count: number;
-  children?: Box[];
-}
-
 /** Parts that are too small to see. */
 const REST = -1;
 /** The parts of the whole that are below the least share. */
 export const OTHERS = -2;
-type Drawn = HierarchyRectangularNode<Box>;
 
 const MOST_DEEP = 24;
 const LEAST_SHARE = 1 / 3000;
@@ -33,7 +24,7 @@ export class Picture {
   readonly element: HTMLCanvasElement;
   shape: Shape = "icicle";
   private zoom = 0;
-  private boxes: Drawn[] = [];
+  private boxes: Placed[] = [];
   private base: HTMLCanvasElement | null = null;
   private width = 0;
   private height = 0;
@@ -101,7 +92,7 @@ export class Picture {
 
   /** Return the middle of a node in pixels of the canvas; null where it is not drawn. For tests. */
   placeOf(node: number): [number, number] | null {
-    const box = this.boxes.find((one) => one.data.node === node);
+    const box = this.boxes.find((one) => one.node === node);
     if (!box) return null;
     if (this.shape !== "sunburst") return [(box.x0 + box.x1) / 2, this.shape === "treemap" ? box.y0 + 8 : (box.y0 + box.y1) / 2];
     const angle = (box.x0 + box.x1) / 2 - Math.PI / 2;
@@ -159,26 +150,24 @@ export class Picture {
     this.boxes = [];
     if (area > 0) {
       const deepest = this.shape === "icicle" ? Math.floor(height / 22) : this.shape === "sunburst" ? 7 : MOST_DEEP;
-      const root = hierarchy(this.whole(Math.min(MOST_DEEP, deepest)))
-        .sum((one) => one.own)
-        .sort((one, other) => Number(one.data.node === OTHERS) - Number(other.data.node === OTHERS) || (other.value ?? 0) - (one.value ?? 0));
-      if (this.shape === "icicle") {
+      const whole = this.whole(Math.min(MOST_DEEP, deepest));
+      const depth = levels(whole);
+      const order = (one: Placed, other: Placed) => Number(one.node === OTHERS) - Number(other.node === OTHERS) || other.value - one.value;
+      if (this.shape === "treemap") {
+        this.boxes = placedInBoxes(whole, order, width, height);
+      } else if (this.shape === "sunburst") {
+        this.boxes = placedInRows(whole, order, 2 * Math.PI, (Math.min(width, height) / 2 - 2) / (depth + 1));
+      } else {
+        const row = Math.min(height / Math.max(1, depth), ROW_PX);
+        this.boxes = placedInRows(whole, order, width, row);
         // The crumbs above name the whole: only its parts have rows.
-        const row = Math.min(height / Math.max(1, root.height), ROW_PX);
-        const hasParts = root.height > 0;
-        this.boxes = partition<Box>().size([width, hasParts ? row * (root.height + 1) : row])(root).descendants();
-        if (hasParts) {
+        if (depth) {
           this.boxes.shift();
           for (const box of this.boxes) [box.y0, box.y1] = [box.y0 - row, box.y1 - row];
         }
-      } else if (this.shape === "treemap") {
-        this.boxes = treemap<Box>().size([width, height]).paddingTop((one) => (one.children && one.depth ? 17 : 0)).paddingInner(1)
-          .paddingRight(1).paddingBottom(1)(root).descendants();
-      } else {
-        this.boxes = partition<Box>().size([2 * Math.PI, Math.min(width, height) / 2 - 2])(root).descendants();
       }
     }
-    const shown = this.boxes.filter((one) => one.data.node >= 0).length;
+    const shown = this.boxes.filter((one) => one.node >= 0).length;
     this.element.setAttribute("aria-label",
       `${this.label}: ${this.shape} of ${tree.names[zoom]}, ${tree.amount(area)}, ${shown} parts. The table says the same.`);
     this.draw();
@@ -204,7 +193,7 @@ export class Picture {
     }
     for (const box of this.boxes) {
       if (!this.trace(context, box)) continue;
-      const { node } = box.data;
+      const { node } = box;
       context.globalAlpha = this.isPale(node) ? 0.25 : 1;
       context.fillStyle = node < 0 ? COLOURS[0] : box.depth === 0 ? COLOURS[0] : COLOURS[this.tree.colours[node]];
       context.fill();
@@ -224,7 +213,7 @@ export class Picture {
     this.paint();
   }
 
-  private thickness(box: Drawn): number {
+  private thickness(box: Placed): number {
     const width = box.x1 - box.x0;
     return Math.min(this.shape === "sunburst" ? (width * (box.y0 + box.y1)) / 2 : width, box.y1 - box.y0);
   }
@@ -237,24 +226,24 @@ export class Picture {
   }
 
   /** Return the name of a node, or of what stands together. */
-  private name({ data }: Drawn): string {
+  private name(data: Placed): string {
     return data.node === OTHERS ? `${data.count} others` : data.node === REST ? `${data.count} smaller` : this.tree.names[data.node];
   }
 
   // The figure of a box and its share of the whole.
-  private figure(box: Drawn): string {
+  private figure(box: Placed): string {
     const { tree, zoom } = this;
-    const size = box.data.node < 0 ? tree.amount(box.value ?? 0).replace(/,$/, "") : tree.columns[0].text(box.data.node);
+    const size = box.node < 0 ? tree.amount(box.value ?? 0).replace(/,$/, "") : tree.columns[0].text(box.node);
     return `${size} ${tree.columns.some((one) => one.key === "share") ? percent(box.value ?? 0, tree.areas[zoom]) : ""}`.trimEnd();
   }
 
   /** Describe what stands together. */
   describe(node: number): string {
-    const box = this.boxes.find((one) => one.data.node === node);
+    const box = this.boxes.find((one) => one.node === node);
     return box ? `${this.name(box)}: ${this.figure(box)}. A click shows them.` : "";
   }
 
-  private write(context: CanvasRenderingContext2D, box: Drawn): void {
+  private write(context: CanvasRenderingContext2D, box: Placed): void {
     context.fillStyle = "#111";
     if (this.shape === "sunburst") {
       const radius = box.y1 - box.y0;
@@ -290,7 +279,7 @@ export class Picture {
     if (isBelow && context.measureText(figure).width <= width - 8) context.fillText(figure, box.x0 + 4, nameY + LINE_PX);
   }
 
-  private trace(context: CanvasRenderingContext2D, box: Drawn): boolean {
+  private trace(context: CanvasRenderingContext2D, box: Placed): boolean {
     context.beginPath();
     if (this.shape === "sunburst") {
       if (box.x1 - box.x0 < 0.002) return false;
@@ -318,7 +307,7 @@ export class Picture {
     context.drawImage(this.base, 0, 0);
     context.scale(ratio, ratio);
     for (const [node, width] of [[this.selected, 3], [this.hovered, 2]]) {
-      const box = node > 0 ? this.boxes.find((one) => one.data.node === node) : undefined;
+      const box = node > 0 ? this.boxes.find((one) => one.node === node) : undefined;
       if (!box || !this.trace(context, box)) continue;
       context.strokeStyle = getComputedStyle(this.element).color;
       context.lineWidth = width;
@@ -335,7 +324,7 @@ export class Picture {
     }
     for (let place = this.boxes.length - 1; place >= 0; place -= 1) {
       const box = this.boxes[place];
-      if (x >= box.x0 && x < box.x1 && y >= box.y0 && y < box.y1) return box.data.node;
+      if (x >= box.x0 && x < box.x1 && y >= box.y0 && y < box.y1) return box.node;
     }
     return -1;
   }
