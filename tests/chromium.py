@@ -12,30 +12,19 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
-__all__ = ("MISSING", "SETTLED_PLACE", "Browser", "Tab", "launched")
+from tests.browsertab import LONGEST_SECONDS, ScriptedTab
+
+__all__ = ("MISSING", "Browser", "Tab", "launched")
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 _PROGRAM = next(filter(None, map(shutil.which, _NAMES)), None)
 MISSING = _PROGRAM is None
-_LONGEST_SECONDS = 60
 
 _KEYS = {"Enter": 13, "Home": 36, "End": 35, "PageUp": 33, "PageDown": 34, "Tab": 9, "Escape": 27, " ": 32} | {
     f"Arrow{name}": 37 + place for place, name in enumerate(("Left", "Up", "Right", "Down"))
 }
-
-
-# Pictures get their size some frames later, and move the elements below them.
-SETTLED_PLACE: Final = (
-    "(async () => { const one = document.querySelector(SELECTOR);"
-    " const place = () => { one.scrollIntoView({block: 'center', behavior: 'instant'});"
-    " const box = one.getBoundingClientRect(); return [box.x + box.width / 2, box.y + box.height / 2] };"
-    " for (let before = '', still = 0; still < 2;) {"
-    " await new Promise((done) => setTimeout(done, 20));"
-    " const now = String(place()); still = now === before ? still + 1 : 0; before = now }"
-    " return place() })()"
-)
 
 
 class Browser:
@@ -46,6 +35,8 @@ class Browser:
         self._number = 0
         self._rest = b""
         self.events: list[dict[str, Any]] = []
+        # The session of the tab before all others.
+        self.front = ""
 
     def ask(self, method: str, session: str | None = None, **parameters: Any) -> Any:  # noqa: ANN401 # JSON
         """Send a command and return its result; events that arrive meanwhile are added to `events`."""
@@ -63,7 +54,7 @@ class Browser:
             self.events.append(found)
 
     def _next(self) -> dict[str, Any]:
-        until = time.monotonic() + _LONGEST_SECONDS
+        until = time.monotonic() + LONGEST_SECONDS
         while b"\0" not in self._rest:
             if not select.select([self._from], [], [], max(0.0, until - time.monotonic()))[0]:
                 raise TimeoutError("the browser does not answer")
@@ -82,6 +73,7 @@ class Browser:
         target = self.ask("Target.createTarget", url="about:blank")["targetId"]
         session = self.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         tab = Tab(self, session, target)
+        self.front = session
         for domain in ("Page", "Runtime", "Network", "Log"):
             tab.ask(f"{domain}.enable")
         tab.resize(width, height)
@@ -98,7 +90,7 @@ class Browser:
         return tab
 
 
-class Tab:
+class Tab(ScriptedTab):
     """One tab."""
 
     def __init__(self, browser: Browser, session: str, target: str) -> None:
@@ -114,25 +106,17 @@ class Tab:
 
     def js(self, expression: str) -> Any:  # noqa: ANN401 # JSON
         """Evaluate an expression; wait for a promise."""
+        self._focus()
         found = self.ask("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in found:
             raise RuntimeError(found["exceptionDetails"].get("exception", {}).get("description", str(found)))
         return found["result"].get("value")
 
-    def wait(self, expression: str) -> Any:  # noqa: ANN401 # JSON
-        """Wait until an expression is true, and return its value."""
-        until = time.monotonic() + _LONGEST_SECONDS
-        while not (found := self.js(expression)):
-            if time.monotonic() > until:
-                raise TimeoutError(expression)
-            time.sleep(0.02)
-        return found
-
     def reload(self) -> None:
         """Load the page again, and wait until it is drawn."""
         self.js("window.isOld = true")
         self.ask("Page.reload")
-        until = time.monotonic() + _LONGEST_SECONDS
+        until = time.monotonic() + LONGEST_SECONDS
         while time.monotonic() < until:
             # The page that is left ends what it was asked.
             with contextlib.suppress(RuntimeError):
@@ -143,7 +127,7 @@ class Tab:
 
     def wait_for_element(self, selector: str) -> None:
         """Wait until an element exists, without the help of a script."""
-        until = time.monotonic() + _LONGEST_SECONDS
+        until = time.monotonic() + LONGEST_SECONDS
         while True:
             # A document that is replaced meanwhile has no nodes any more.
             with contextlib.suppress(RuntimeError):
@@ -154,41 +138,34 @@ class Tab:
                 raise TimeoutError(selector)
             time.sleep(0.02)
 
-    def text(self, selector: str) -> str:
-        """Return the text of the first element that a selector finds."""
-        return str(self.js(f"document.querySelector({json.dumps(selector)}).textContent"))
+    def _focus(self) -> None:
+        """Put the tab before all others: behind another one its timers wait for a second each."""
+        if self._browser.front != self._session:
+            self.ask("Page.bringToFront")
+            self._browser.front = self._session
 
-    def texts(self, selector: str) -> list[str]:
-        """Return the texts of all elements that a selector finds."""
-        return list(self.js(f"[...document.querySelectorAll({json.dumps(selector)})].map((one) => one.textContent)"))
-
-    def count(self, selector: str) -> int:
-        """Count the elements that a selector finds."""
-        return int(self.js(f"document.querySelectorAll({json.dumps(selector)}).length"))
-
-    def click(self, selector: str, *, times: int = 1) -> None:
-        """Click on the middle of the first element that a selector finds."""
-        found = self.js(SETTLED_PLACE.replace("SELECTOR", json.dumps(selector)))
-        self.click_at(*found, times=times)
+    def _input(self, command: str, **parameters: object) -> None:
+        self._focus()
+        self.ask(f"Input.{command}", **parameters)
 
     def move_to(self, x: float, y: float) -> None:
         """Move the mouse pointer."""
-        self.ask("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+        self._input("dispatchMouseEvent", type="mouseMoved", x=x, y=y)
 
     def drag(self, start: tuple[float, float], end: tuple[float, float]) -> None:
         """Press the mouse button at a place and release it at another."""
         self.move_to(*start)
         button: dict[str, Any] = {"button": "left", "clickCount": 1}
-        self.ask("Input.dispatchMouseEvent", type="mousePressed", x=start[0], y=start[1], **button)
-        self.ask("Input.dispatchMouseEvent", type="mouseMoved", x=end[0], y=end[1], button="left", buttons=1)
-        self.ask("Input.dispatchMouseEvent", type="mouseReleased", x=end[0], y=end[1], **button)
+        self._input("dispatchMouseEvent", type="mousePressed", x=start[0], y=start[1], **button)
+        self._input("dispatchMouseEvent", type="mouseMoved", x=end[0], y=end[1], button="left", buttons=1)
+        self._input("dispatchMouseEvent", type="mouseReleased", x=end[0], y=end[1], **button)
 
     def click_at(self, x: float, y: float, *, times: int = 1) -> None:
         """Click with the mouse."""
         self.move_to(x, y)
         for number in range(1, times + 1):
             for kind in ("mousePressed", "mouseReleased"):
-                self.ask("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=number)
+                self._input("dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=number)
 
     def key(self, *names: str) -> None:
         """Press keys one after the other."""
@@ -197,14 +174,14 @@ class Tab:
             text = {"text": "\r"} if name == "Enter" else {"text": " "} if name == " " else {}
             for kind in ("keyDown", "keyUp"):
                 more = text if kind == "keyDown" else {}
-                self.ask("Input.dispatchKeyEvent", type=kind, key=name, code=name, windowsVirtualKeyCode=code, **more)
+                self._input("dispatchKeyEvent", type=kind, key=name, code=name, windowsVirtualKeyCode=code, **more)
 
     def type(self, selector: str, text: str) -> None:
         """Replace the text of a field, as a user types it."""
         self.js(
             f"(() => {{ const one = document.querySelector({json.dumps(selector)}); one.focus(); one.select() }})()"
         )
-        self.ask("Input.insertText", text=text)
+        self._input("insertText", text=text)
 
     def shot(self, path: Path) -> None:
         """Save a picture of the tab in its full height."""

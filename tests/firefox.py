@@ -13,13 +13,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.chromium import SETTLED_PLACE
+from tests.browsertab import LONGEST_SECONDS, ScriptedTab
 
 __all__ = ("MISSING", "Browser", "Tab", "launched")
 
 _PROGRAM = next(filter(None, map(shutil.which, ("firefox-esr", "firefox"))), None)
 MISSING = _PROGRAM is None
-_LONGEST_SECONDS = 60
 _PREFERENCES = """
 user_pref("marionette.port", 0);
 user_pref("browser.shell.checkDefaultBrowser", false);
@@ -56,7 +55,7 @@ class Browser:
         self._number = 0
         self._read()
         self.ask("WebDriver:NewSession", capabilities={})
-        self.ask("WebDriver:SetTimeouts", script=_LONGEST_SECONDS * 1000)
+        self.ask("WebDriver:SetTimeouts", script=LONGEST_SECONDS * 1000)
 
     def ask(self, command: str, **parameters: Any) -> Any:  # noqa: ANN401 # JSON
         """Send a command of Marionette and return its result."""
@@ -110,7 +109,7 @@ class Browser:
         return tab
 
 
-class Tab:
+class Tab(ScriptedTab):
     """One tab."""
 
     def __init__(self, browser: Browser, handle: str, url: str) -> None:
@@ -152,35 +151,10 @@ class Tab:
             raise RuntimeError(found)  # noqa: TRY004 # as Chromium's
         return found[0]
 
-    def wait(self, expression: str) -> Any:  # noqa: ANN401 # JSON
-        """Wait until an expression is true, and return its value."""
-        until = time.monotonic() + _LONGEST_SECONDS
-        while not (found := self.js(expression)):
-            if time.monotonic() > until:
-                raise TimeoutError(expression)
-            time.sleep(0.02)
-        return found
-
     def reload(self) -> None:
         """Load the page again, and wait until it is drawn."""
         self._browser.ask("WebDriver:Refresh")
         self.wait("document.documentElement.dataset.ready")
-
-    def text(self, selector: str) -> str:
-        """Return the text of the first element that a selector finds."""
-        return str(self.js(f"document.querySelector({json.dumps(selector)}).textContent"))
-
-    def texts(self, selector: str) -> list[str]:
-        """Return the texts of all elements that a selector finds."""
-        return list(self.js(f"[...document.querySelectorAll({json.dumps(selector)})].map((one) => one.textContent)"))
-
-    def count(self, selector: str) -> int:
-        """Count the elements that a selector finds."""
-        return int(self.js(f"document.querySelectorAll({json.dumps(selector)}).length"))
-
-    def click(self, selector: str, *, times: int = 1) -> None:
-        """Click on the middle of the first element that a selector finds."""
-        self.click_at(*self.js(SETTLED_PLACE.replace("SELECTOR", json.dumps(selector))), times=times)
 
     def _point(self, *steps: dict[str, Any]) -> None:
         self._focus()
@@ -258,12 +232,12 @@ def launched() -> Iterator[Browser]:
     ) as child:
         try:
             active = profile / "MarionetteActivePort"
-            until = time.monotonic() + _LONGEST_SECONDS
+            until = time.monotonic() + LONGEST_SECONDS
             while not (active.exists() and active.read_text()):
                 if time.monotonic() > until or child.poll() is not None:
                     raise TimeoutError("Firefox does not start")
                 time.sleep(0.05)
-            with socket.create_connection(("127.0.0.1", int(active.read_text())), _LONGEST_SECONDS) as connection:
+            with socket.create_connection(("127.0.0.1", int(active.read_text())), LONGEST_SECONDS) as connection:
                 yield Browser(connection)
         finally:
             os.killpg(child.pid, signal.SIGKILL)

@@ -13,7 +13,7 @@ from footprint.model.process_counters import ProcessCounters
 from footprint.series.records import Began, Came, Ended, Record, Sampled, line_of
 from footprint.units import format_bytes
 from tests.chromium import MISSING, Browser, Tab, launched
-from tests.host.test_html_report import assert_axe_finds_nothing
+from tests.shownreports import assert_axe_finds_nothing
 
 pytestmark = pytest.mark.skipif(MISSING, reason="chromium is missing")
 
