@@ -118,8 +118,49 @@ def has_events() -> bool:
     return True
 
 
-def test_a_leak_of_a_known_rate_is_found_with_its_library_and_variable(run: Callable[[str], int]) -> None:
-    found = result_of(watch([run("leak")], every_seconds=0.1, most_seconds=12), None)
+@pytest.fixture(scope="module")
+def watched(leaking: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Watch a program of each kind, and two shells that start 2,000 processes each, all at the same time."""
+    folder = tmp_path_factory.mktemp("watched")
+    with ExitStack() as opened:
+        watches = []
+        for kind, words in KINDS.items():
+            child = opened.enter_context(subprocess.Popen([leaking, kind], stdout=subprocess.PIPE))
+            opened.callback(child.kill)
+            assert child.stdout is not None
+            assert child.stdout.readline() == b"ready\n"
+            watches.append(opened.enter_context(watching(folder / f"{kind}.fps", str(child.pid), *words)))
+        for how in ("events", "ptrace"):
+            words = ["--", "sh", "-c", MANY, str(folder / how)]
+            watches.append(opened.enter_context(watching(folder / f"{how}.fps", *words, has_events=how == "events")))
+        assert [one.wait() for one in watches] == [0] * len(watches)
+    return {path.stem: path for path in folder.glob("*.fps")}
+
+
+KINDS = {
+    "leak": ["--every", "100ms", "--for", "12s"],
+    "saw": ["--every", "50ms", "--for", "8s"],
+    "plateau": ["--every", "50ms", "--for", "8s"],
+    "nothing": ["--every", "50ms", "--for", "8s"],
+}
+# What makes the events of the kernel unavailable is what the kernel refuses to whom has no CAP_NET_ADMIN.
+WATCH = """
+import sys
+from footprint.cli import main
+from footprint.process.kernel_events import KernelEvents
+def refused(*_, **_options): raise PermissionError
+if sys.argv[1] != "True": KernelEvents.__init__ = refused
+sys.exit(main(["watch", "-q", *sys.argv[2:]]))
+"""
+
+
+def watching(series: Path, *words: str, has_events: bool = True) -> "subprocess.Popen[bytes]":
+    start = [sys.executable, "-c", WATCH, str(has_events), "-o", str(series)]
+    return subprocess.Popen([*start, *words], stdout=subprocess.DEVNULL, env=os.environ | {"PYTHON": sys.executable})
+
+
+def test_a_leak_of_a_known_rate_is_found_with_its_library_and_variable(watched: dict[str, Path]) -> None:
+    found = result_of(replay(watched["leak"]), None)
     assert found.growth.kind is GrowthKind.GROWS
     assert found.growth.slope is not None
     assert abs(found.growth.slope.per_second / (64 * KIB) - 1) < 0.03
@@ -130,62 +171,49 @@ def test_a_leak_of_a_known_rate_is_found_with_its_library_and_variable(run: Call
 
 
 @pytest.mark.parametrize("kind", ["saw", "plateau", "nothing"])
-def test_a_plateau_and_a_saw_tooth_are_no_leak(kind: str, run: Callable[[str], int]) -> None:
-    found = result_of(watch([run(kind)], every_seconds=0.05, most_seconds=8), None, most_per_second=MIB / 3600)
+def test_a_plateau_and_a_saw_tooth_are_no_leak(kind: str, watched: dict[str, Path]) -> None:
+    found = result_of(replay(watched[kind]), None, most_per_second=MIB / 3600)
     assert found.growth.kind is not GrowthKind.GROWS
     assert found.fails is None
 
 
+# The large one tells its peak at its end.
 MANY = """
 i=0
 while [ $i -lt 2000 ]; do
     /bin/true
     i=$((i+1))
-    if [ $i -eq 1000 ]; then "$PYTHON" -ISc 'held = b"x" * 104857600'; fi
+    if [ $i -eq 1000 ]; then
+        "$PYTHON" -ISc "held = b'x' * 104857600; print(open('/proc/self/status').read())" >"$0"
+    fi
 done
 """
 
 
-def _watch_many(monkeypatch: pytest.MonkeyPatch) -> tuple[Timeline, int]:
-    """Watch 2,000 short processes and a large one; return what was seen, and the peak of one like it.
-
-    It is VmHWM: `ru_maxrss` has what the process held before it executed its program, thus what these tests hold.
-    """
-    monkeypatch.setenv("PYTHON", sys.executable)
-    found = watch(command=["sh", "-c", MANY])
-    code = "held = b'x' * 104857600; print(open('/proc/self/status').read().split('VmHWM:')[1].split()[0])"
-    done = subprocess.run([sys.executable, "-ISc", code], capture_output=True, check=True)
-    return found, int(done.stdout) * KIB
-
-
-def _check_many(found: Timeline, peak_bytes: int, source: str) -> None:
+def _check_many(series: Path, source: str) -> Timeline:
+    """Check that 2,000 short processes and a large one were seen, with the peak that the kernel told the large one."""
+    found = replay(series)
+    peak_bytes = int(series.with_suffix("").read_text().split("VmHWM:")[1].split()[0]) * KIB
     assert found.process_count == 1 + 2000 + 1
     largest = max(found.ended.values(), key=lambda one: one.peak_resident_bytes or 0)
     assert "104857600" in largest.came.command
     assert largest.ended is not None
     assert largest.ended.source == source
     assert abs((largest.peak_resident_bytes or 0) / peak_bytes - 1) < 0.02
+    return found
 
 
-def test_two_thousand_short_processes_are_seen_by_events(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_thousand_short_processes_are_seen_by_events(watched: dict[str, Path]) -> None:
     if not has_events():
         pytest.skip("takes root: the process connector and taskstats")
-    found, peak_bytes = _watch_many(monkeypatch)
-    _check_many(found, peak_bytes, "taskstats")
+    found = _check_many(watched["events"], "taskstats")
     assert found.closed is not None
     # Others start processes meanwhile; the counter is read a moment before and after the events.
     assert found.closed.fork_count - found.closed.seen_count < 100
 
 
-def test_two_thousand_short_processes_are_seen_by_ptrace(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(_: KernelEvents, **_options: object) -> None:
-        raise PermissionError
-
-    monkeypatch.setattr(KernelEvents, "__init__", refused)
-    if os.environ.get("PYTEST_XDIST_WORKER") is not None:
-        pytest.skip("the worker process of the tests may have threads, which keeps footprint from adopting")
-    found, peak_bytes = _watch_many(monkeypatch)
-    _check_many(found, peak_bytes, "exit stop")
+def test_two_thousand_short_processes_are_seen_by_ptrace(watched: dict[str, Path]) -> None:
+    _check_many(watched["ptrace"], "exit stop")
 
 
 def test_a_peak_of_50_ms_is_found_with_its_owner(tmp_path: Path) -> None:
@@ -279,7 +307,7 @@ def test_a_cgroup_that_goes_ends_the_watch(tmp_path: Path, capfd: pytest.Capture
 def test_the_watch_of_a_process_takes_little_of_a_processor(run: Callable[[str], int]) -> None:
     pid = run("nothing")
     before = resource.getrusage(resource.RUSAGE_SELF)
-    found = watch([pid], every_seconds=0.02, most_seconds=4)
+    found = watch([pid], every_seconds=0.01, most_seconds=1)
     after = resource.getrusage(resource.RUSAGE_SELF)
     spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     # What it says of itself is what the kernel says of it.
