@@ -19,9 +19,10 @@ MADE := .venv/made-$(shell printf '%s %s' '$(PYTHON)' "$$(pwd -P)" | cksum | cut
 RUNTIME = .venv/runtime-installed
 DEV = .venv/dev-installed
 FUZZ = .venv/fuzz-installed
+DOCS = .venv/docs-installed
 
 .SILENT:
-.PHONY: help demo test test-host fuzz lint bench format schema pictures shell report zipapp clean
+.PHONY: help demo test test-host fuzz lint docs bench format schema pictures shell report zipapp clean
 .DEFAULT_GOAL = help
 unexport PYTHONHOME PYTHONPATH
 
@@ -52,6 +53,12 @@ lint: $(DEV) ## check format, style, types, and who imports whom
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+
+# A warning is an error, as for a link that leads nowhere. Nothing is fetched.
+docs: $(DOCS) ## build the site in build/site
+	$(BIN)/python -m sphinx -W --keep-going -q -j auto -d build/doctrees docs build/site
+	$(BIN)/python shell/check_site.py build/site
+	echo "build/site/index.html"
 
 bench: $(DEV) ## time footprint and its peers on the same inputs
 	$(BIN)/python benchmarks/run.py $(ARGS)
@@ -111,6 +118,12 @@ $(DEV): $(RUNTIME)
 	echo "installing the development tools into .venv"
 	$(PIP) install 'pip>=25.1'
 	$(PIP) install --group dev
+	touch $@
+
+$(DOCS): $(RUNTIME)
+	echo "installing Sphinx into .venv"
+	$(PIP) install 'pip>=25.1'
+	$(PIP) install --group docs
 	touch $@
 
 $(FUZZ): $(DEV)

@@ -5,32 +5,13 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import footprint
-
-ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs" / "findings").glob("*.md"))]
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-
-
-def _blocks(language: str) -> Iterator[tuple[str, str]]:
-    for page in PAGES:
-        for found, text in BLOCK.findall(page.read_text()):
-            if found == language:
-                yield page.name, text
-
-
-def _commands() -> list[tuple[str, str]]:
-    return [
-        (page, line[2:])
-        for page, text in _blocks("console")
-        for line in text.splitlines()
-        if line.startswith("$ ") and "footprint" in line
-    ]
+from shell import generate
+from tests.docpages import GUIDES, PAGES, ROOT, blocks, commands
 
 
 def _runnable(command: str) -> str:
@@ -38,7 +19,7 @@ def _runnable(command: str) -> str:
 
 
 def test_the_documentation_shows_every_verb() -> None:
-    shown = " ".join(command for _, command in _commands())
+    shown = " ".join(command for _, command in commands())
     for verb in (
         "audit",
         "run",
@@ -57,7 +38,7 @@ def test_the_documentation_shows_every_verb() -> None:
         assert f"footprint {verb} " in shown
 
 
-@pytest.mark.parametrize(("page", "code"), list(_blocks("python")))
+@pytest.mark.parametrize(("page", "code"), list(blocks("python")))
 def test_every_example_of_the_library_runs(page: str, code: str) -> None:
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     done = subprocess.run(
@@ -99,3 +80,22 @@ def test_links_between_the_pages_lead_somewhere() -> None:
     for page in PAGES:
         for target in re.findall(r"\]\((?!http)([^)#]+)", page.read_text()):
             assert (page.parent / target).exists(), (page.name, target)
+
+
+def test_every_option_of_a_command_in_a_guide_exists() -> None:
+    """Commands that need docker or a cluster are no test of this machine: their verbs and options are."""
+    known = {verb.name: {name for one in verb.options for name in one.names} for verb in generate.read_program().verbs}
+    for page, text in blocks("sh", GUIDES):
+        for line in text.splitlines():
+            for words in re.findall(r"(?:^|\| )footprint ([^|;>]+)", line):
+                verb, *rest = shlex.split(words.replace("$(", "'").replace(")", "'"))
+                given = rest[: rest.index("--")] if "--" in rest else rest
+                assert {word for word in given if re.match("--?[a-z]", word)} <= known[verb], (page, line)
+
+
+@pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.stem)
+def test_no_sentence_of_a_guide_has_more_than_30_words(page: Path) -> None:
+    text = re.sub(r"^```.*?^```$|^\|.*$|^#.*$", "\n.\n", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(r"\]\([^)]*\)", "]", text)
+    for sentence in re.split(r"[.?!:]\s|\n\n", text):
+        assert len(sentence.split()) <= 30, sentence

@@ -1,7 +1,6 @@
 """Every command that the documentation shows runs on this machine."""
 
 import os
-import re
 import shlex
 import subprocess
 import sys
@@ -10,29 +9,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-
-
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs" / "findings").glob("*.md"))]
-
-
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-
-
-def _blocks(language: str) -> Iterator[tuple[str, str]]:
-    for page in PAGES:
-        for found, text in BLOCK.findall(page.read_text()):
-            if found == language:
-                yield page.name, text
-
-
-def _commands() -> list[tuple[str, str]]:
-    return [
-        (page, line[2:])
-        for page, text in _blocks("console")
-        for line in text.splitlines()
-        if line.startswith("$ ") and "footprint" in line
-    ]
+from tests.docpages import ROOT, commands
 
 
 @pytest.fixture(scope="module")
@@ -49,9 +26,22 @@ def sleeping_pid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     child.stdout.close()
 
 
-@pytest.mark.parametrize(("page", "command"), _commands())
+@pytest.fixture(scope="module")
+def clusters(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a docker and a kubectl that run the command of a container here."""
+    folder = tmp_path_factory.mktemp("clusters")
+    for name in ("docker", "kubectl"):
+        program = folder / name
+        program.write_text(
+            '#!/bin/sh\n[ "$1" = inspect ] && exec echo "$PID"\nwhile [ "$1" != sh ]; do shift; done; exec "$@"\n'
+        )
+        program.chmod(0o755)
+    return folder
+
+
+@pytest.mark.parametrize(("page", "command"), commands())
 def test_every_command_that_the_documentation_shows_runs(
-    page: str, command: str, sleeping_pid: int, tmp_path_factory: pytest.TempPathFactory
+    page: str, command: str, sleeping_pid: int, clusters: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     if command.startswith("pmap") and not any(Path(path, "pmap").exists() for path in os.get_exec_path()):
         pytest.skip("pmap is missing")
@@ -62,6 +52,7 @@ def test_every_command_that_the_documentation_shows_runs(
     )
     # One folder for all of them: one command may read what another has written.
     environment = os.environ | {"PYTHONPATH": str(ROOT), "TMP": str(tmp_path_factory.getbasetemp())}
+    environment |= {"PID": str(sleeping_pid), "PATH": f"{clusters}:{os.environ['PATH']}"}
     done = subprocess.run(["sh", "-c", line], cwd=ROOT, env=environment, capture_output=True, check=False, timeout=60)
     assert done.returncode == 0, (page, done.stderr.decode())
-    assert done.stdout or "-o " in command
+    assert done.stdout or "-o " in command or ">" in command

@@ -1,0 +1,59 @@
+"""How Sphinx builds the site: `make docs`. The pages of the reference are written from the code first."""
+
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from footprint import __version__
+from shell import reference
+
+ADDRESS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Source"]
+
+project = "footprint"
+author = "the footprint authors"
+copyright = f"2026, {author}"  # noqa: A001 # the name that Sphinx asks for
+release = version = __version__
+
+extensions = ["myst_parser"]
+myst_heading_anchors = 4
+# Languages of examples that Pygments does not know, or reads differently.
+highlight_language = "none"
+nitpicky = True
+exclude_patterns = ["examples/*/.*"]
+
+html_theme = "furo"
+html_title = f"footprint {__version__}"
+html_static_path = ["static"]
+html_css_files = ["footprint.css"]
+html_copy_source = False
+html_show_sphinx = False
+html_theme_options = {
+    "source_repository": ADDRESS,
+    "source_branch": "main",
+    "source_directory": "docs/",
+    "footer_icons": [],
+}
+# The pictures far below are loaded when the reader comes near them.
+image_loading = "lazy"
+pygments_style = "a11y-high-contrast-light"
+pygments_dark_style = "a11y-high-contrast-dark"
+
+# A list of their headings would be as long as these pages.
+_LONG = {"json", "reference/api"}
+
+
+def _outward(_app, name, source):  # noqa: ANN001, ANN202 # as Sphinx calls it
+    """Lead links to files outside of the site to the repository."""
+    if name in _LONG:
+        source[0] = f"---\nhide-toc: true\n---\n{source[0]}"
+    source[0] = re.sub(r"\]\((?:\.\./)+([A-Za-z][^)]*)\)", rf"]({ADDRESS}/blob/main/\1)", source[0])
+
+
+def setup(app) -> None:  # noqa: ANN001 # Sphinx is installed for the site only
+    """Write the reference, and read all pages."""
+    reference.write(ROOT / "docs" / "reference")
+    app.connect("source-read", _outward)
