@@ -21,11 +21,14 @@ class _Column(NamedTuple):
 
 
 def format_time(time: float, unit: str) -> str:
-    """Write a time with its unit: `5.00 Mi` (millions of instructions), `1.23 s`, `2.02 MiB` (bytes allocated)."""
+    """Write a time with its unit: `5.00 Mi` (millions of instructions), `1.23 s`, `3 min 20 s`, `2.02 MiB`."""
     if unit == "B":
         return format_bytes(round(time))
     if unit == "ms" and time >= 1000:
         time, unit = time / 1000, "s"
+    if unit == "s" and time >= 60:
+        hours, minutes = divmod(int(time) // 60, 60)
+        return f"{hours} h {minutes} min" if hours else f"{minutes} min {int(time) % 60} s"
     if unit and unit not in {"s", "ms"}:
         for factor, prefix in _SI:
             if time >= factor:

@@ -37,12 +37,14 @@ def payload(answers: Json) -> str:
 
 
 def inexact_count(value: object) -> int:
-    """Count the integers that a browser would round."""
+    """Count the integers that a browser would round: it has all numbers with 53 bits."""
     if isinstance(value, Columns):
         return sum(map(_inexact_in, value.cells))
     if isinstance(value, dict | list):
         return _inexact_in(list(value.values()) if isinstance(value, dict) else value)
-    return int(isinstance(value, int) and abs(value) > MOST_EXACT)
+    return int(
+        isinstance(value, int) and abs(value) > MOST_EXACT and (value.bit_length() > 1000 or int(float(value)) != value)
+    )
 
 
 def _inexact_in(values: Sequence[object]) -> int:

@@ -55,20 +55,23 @@ def _parts(document: Document) -> list[Json]:
     return found
 
 
-def made_here() -> Json:
-    """Return the date and the host of a report on what runs or is stored here."""
-    return {"date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"), "host": well_formed(platform.node())}
+def made_here(*, is_report: bool = False) -> Json:
+    """Return the date and the host of an audit that is made here and now, or only of its report."""
+    date = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return {"date": date, "host": well_formed(platform.node()), "is_report": is_report}
 
 
-def report(title: str, answers: Json, document: Document, warning: str = "") -> str:
+def report(title: str, answers: Json, document: Document, warning: str = "", failure: str = "") -> str:
     """Write the HTML report of an answer.
 
     Args:
         title: The title of the window.
         answers: The data that the script draws: `kind` (`audit`, `group`, `diff`, `heap` or `answer`), and what
-            `app/src/data.ts` describes for this kind.
+            `app/src/data.ts` describes for this kind. The member `made` tells when and where the audit was made, null
+            if the report may not tell; without it the report tells when and where it is written itself.
         document: The answer as a document: browsers show it without JavaScript.
         warning: What the report leaves out; "" where it is complete.
+        failure: Why the command fails, where `document` does not end with it.
     """
     if inexact := inexact_count(answers):
         rounding = (
@@ -78,5 +81,5 @@ def report(title: str, answers: Json, document: Document, warning: str = "") -> 
         warning = f"{rounding} {warning}".rstrip()
     if warning:
         document = (Paragraph(warning), *document)
-    data = payload(answers | {"warning": warning})
+    data = payload({"made": made_here(is_report=True), **answers, "warning": warning, "failure": failure})
     return html_file(f"footprint: {title}", data, static_html(document))

@@ -53,7 +53,7 @@ def write_judged(  # those of `write`, and two more
     """Write an answer as `write` does, and return 1 if one of its findings fails it."""
     if not conditions:
         return write(answer, found, name, options, notes)
-    from footprint.release.fail_on import failed_findings  # noqa: PLC0415 # few answers are judged
+    from footprint.release.fail_on import failed_findings, shown_failures  # noqa: PLC0415 # few answers are judged
 
     failed = failed_findings(findings, conditions)
     members, issues = answer.members, answer.issues
@@ -64,6 +64,7 @@ def write_judged(  # those of `write`, and two more
             "failed": [{"rule": each.rule, "subject": each.subject, "confidence": each.confidence} for each in failed],
         },
         issues=None if issues is None else lambda one: _judged_issues(issues(one), conditions, failed),
+        failure=shown_failures(failed) if failed else "",
     )
     code = write(judged, found, name, options, notes)
     return 1 if failed else code

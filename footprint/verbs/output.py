@@ -47,8 +47,9 @@ _Found = TypeVar("_Found")
 class Answer(NamedTuple, Generic[_Found]):
     """The parts that the formats of a verb's answer are written from.
 
-    Each is a function of what the verb found, the JSON and the report also of the version of footprint, and is called
-    only if such a format is asked for. The answer can be written in the formats whose part it has.
+    Each is a function of what the verb found, the JSON and the report also of the version of footprint, the report of
+    `failure` as well, and is called only if such a format is asked for. The answer can be written in the formats whose
+    part it has.
 
     Attributes:
         verb: The words that ask for it, such as `audit`.
@@ -62,6 +63,7 @@ class Answer(NamedTuple, Generic[_Found]):
         graph: Nodes and edges.
         trace: What happened over time.
         has_page: Whether the HTML report shows the document and the tables of the JSON.
+        failure: Why the command fails, where its report does not tell it by itself.
     """
 
     verb: str
@@ -71,10 +73,11 @@ class Answer(NamedTuple, Generic[_Found]):
     issues: Callable[[_Found], "Issues"] | None = None
     figures: Callable[[_Found], "list[MetricFamily]"] | None = None
     stacks: Callable[[_Found], "Stacks"] | None = None
-    report: Callable[[_Found, str], str] | None = None
+    report: Callable[[_Found, str, str], str] | None = None
     graph: Callable[[_Found], "Digraph"] | None = None
     trace: Callable[[_Found], "Trace"] | None = None
     has_page: bool = False
+    failure: str = ""
 
     def has(self, part: str) -> bool:
         """Return whether the formats of a part can be written."""
@@ -174,7 +177,9 @@ def _part(answer: Answer[_Found], name: str, found: _Found, asked: str) -> Any: 
         from footprint.html import page  # few answers are reports
 
         return page(asked, answer.members(found, __version__), answer.document(found))
-    return part(found, __version__) if name in {"members", "report"} else part(found)
+    if name == "report":
+        return part(found, __version__, answer.failure)
+    return part(found, __version__) if name == "members" else part(found)
 
 
 def _summarise(document: Callable[[], Document], about: About, output: str) -> None:

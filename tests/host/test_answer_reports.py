@@ -1,6 +1,8 @@
 """The report of any answer in a browser: its last line, and its tables with the figures of the JSON."""
 
 import json
+import platform
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -114,6 +116,54 @@ def test_the_last_line_of_the_text_stands_first_also_on_a_phone(
     assert tab.text(".verdict") == last
     assert tab.js("document.querySelector('.verdict').getBoundingClientRect().bottom < innerHeight")
     assert tab.js("document.documentElement.scrollWidth") == 400
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["libraries", BASE],
+        ["diff", BASE, BASE],
+        ["heap", str(SAMPLES / "heap_by_function" / "massif.out")],
+        ["audit", SMAPS],
+    ],
+    ids=lambda words: str(words[0]),
+)
+def test_a_report_says_where_and_when_it_was_written(
+    browser: Browser, tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    tab = shown(browser, tmp_path, words, capsys)
+    written = rf"report written on {re.escape(platform.node())}, \d{{4}}-\d\d-\d\d \d\d:\d\d UTC$"
+    assert re.search(written, tab.texts(".lead")[-1])
+
+
+def test_what_fails_the_command_stands_on_the_first_screen(
+    browser: Browser, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["audit", BASE, "--fail-on", "unused-library", "--quiet", "--html", str(tmp_path / "report.html")]) == 1
+    verdict = " ".join(capsys.readouterr().out.split())
+    assert "unused-library" in verdict
+    tab = browser.open(tmp_path / "report.html", width=400, height=800)
+    assert tab.text(".failure") == verdict
+    assert tab.js("document.querySelector('.failure').getBoundingClientRect().bottom < innerHeight / 2")
+
+
+def test_addresses_that_a_browser_has_exactly_are_saved_digit_by_digit(
+    browser: Browser, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    smaps = Path(SMAPS).read_text() + "ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0 [vsyscall]\nSize: 4 kB\n"
+    (tmp_path / "smaps").write_text(smaps)
+    words = ["maps", str(tmp_path / "smaps")]
+    mappings = json.loads(asked([*words, "--json"], capsys))["mappings"]
+    assert mappings[-1]["start_addr"] == 0xFFFFFFFFFF600000
+    tab = shown(browser, tmp_path, words, capsys)
+    assert tab.count(".warning") == 0
+    tab.js(
+        "(() => { const make = URL.createObjectURL; URL.createObjectURL = (blob) => {"
+        " blob.text().then((text) => (window.saved = text)); return make.call(URL, blob) };"
+        " HTMLAnchorElement.prototype.click = () => {} })()"
+    )
+    tab.click("#download")
+    assert json.loads(tab.wait("window.saved"))["mappings"] == mappings
 
 
 # --- processes over time ----------------------------------------------------------------------------------------------

@@ -366,9 +366,9 @@ def test_parts_thinner_than_a_line_have_their_colour(show: Show, process: Audit)
         "(({x, y, width}) => [x, y, width])(document.querySelector('#ledger canvas').getBoundingClientRect())"
     )
     tab.move_to(left + width * 0.75, top + 40)
-    assert tab.text("#ledger .tip").startswith("700 others: 68.4 KiB 50.0%")
+    assert tab.text("#ledger .tip").startswith("700 below 5%: 68.4 KiB 50.0%")
     tab.click_at(left + width * 0.75, top + 40)
-    assert tab.texts("#ledger .crumbs button") == ["[total]", "700 others"]
+    assert tab.texts("#ledger .crumbs button") == ["[total]", "700 below 5%"]
     red, green, blue = tab.js(
         "(({picture: {element}}) => { const {width, height} = element;"
         " const {data} = element.getContext('2d').getImageData(width * 0.6, 40, width * 0.3, 20);"

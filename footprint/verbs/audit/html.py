@@ -20,17 +20,19 @@ def title_of(audit: "Audited") -> str:
 
 
 def made(audit: "Audited") -> Json:
-    """Return when and where an audit was made; nothing for a saved one, and for one that is reproducible."""
+    """Return when and where an audit was made, or the report of a saved one; a reproducible report does not tell."""
+    if is_reproducible(audit):
+        return {"made": None}
     is_here = audit.saved_in is None and (audit.is_live or audit.source == "prediction")
-    return {"made": made_here()} if is_here and not is_reproducible(audit) else {}
+    return {"made": made_here(is_report=not is_here)}
 
 
-def audit_html(audit: "Audited", version: str) -> str:
-    """Write the HTML report of an audit; `version` is the version of footprint."""
+def audit_html(audit: "Audited", version: str, failure: str = "") -> str:
+    """Write the HTML report of an audit; `version` is the version of footprint, `failure` why the command fails."""
     answers = {
         "kind": "audit" if audit.noun == "process" else "group",
         "audit": audited_columns(audit, version),
         "variables": variable_members(audit.page_maps),
         **made(audit),
     }
-    return report(title_of(audit), answers, audited_document(audit))
+    return report(title_of(audit), answers, audited_document(audit), failure=failure)

@@ -10,8 +10,8 @@ from footprint.verbs.check.text import check_document
 __all__ = ("check_html",)
 
 
-def check_html(checked: Checked, version: str) -> str:
-    """Write the HTML report of an audit with its budgets; `version` is the version of footprint."""
+def check_html(checked: Checked, version: str, failure: str = "") -> str:
+    """Write the HTML report of an audit with its budgets, as `audit_html` does."""
     audit = checked.audit
     answers = {
         "kind": "audit" if audit.noun == "process" else "group",
@@ -20,4 +20,5 @@ def check_html(checked: Checked, version: str) -> str:
         "check": check_members(checked, version),
         **made(audit),
     }
-    return report(title_of(audit), answers, (*check_document(checked), *audited_document(audit)))
+    document = (*check_document(checked), *audited_document(audit))
+    return report(title_of(audit), answers, document, failure=failure)

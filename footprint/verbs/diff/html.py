@@ -2,6 +2,7 @@
 
 from footprint.formats.codec import encode_columns
 from footprint.html import report, variable_members
+from footprint.model.audited_names import is_reproducible
 from footprint.release.compare import Comparison
 from footprint.verbs.audit.either import audited_columns
 from footprint.verbs.diff.json import diff_answer
@@ -10,8 +11,8 @@ from footprint.verbs.diff.text import diff_document
 __all__ = ("diff_html",)
 
 
-def diff_html(found: Comparison, version: str) -> str:
-    """Write the HTML report of a comparison and of both audits; `version` is the version of footprint."""
+def diff_html(found: Comparison, version: str, failure: str = "") -> str:
+    """Write the HTML report of a comparison and of both audits, as `audit_html` does."""
     answers = {
         "kind": "diff",
         "diff": encode_columns(diff_answer(found, version)),
@@ -19,6 +20,7 @@ def diff_html(found: Comparison, version: str) -> str:
         "audit": audited_columns(found.new, version),
         "old_variables": variable_members(found.old.page_maps),
         "variables": variable_members(found.new.page_maps),
+        **({"made": None} if is_reproducible(found.old) and is_reproducible(found.new) else {}),
     }
     title = f"{found.old.saved_in or found.old.target} -> {found.new.saved_in or found.new.target}"
-    return report(title, answers, diff_document(found))
+    return report(title, answers, diff_document(found), failure=failure)

@@ -118,7 +118,7 @@ def comparison_answer(verb: str, view: "text.HeapView") -> "Answer[call.HeapProf
             findings=found.findings,
         ),
         figures=lambda found: metrics.heap_metrics(_by_file(found)),
-        report=lambda found, version: html.heap_html(_by_file(found), found.notes, version, found.findings),
+        report=lambda found, *told: html.heap_html(_by_file(found), found.notes, told[0], found.findings, *told[1:]),
     )
 
 

@@ -22,7 +22,11 @@ _MOST_NODES: Final = 300_000
 
 
 def heap_html(
-    usages: Sequence[HeapUsage], notes: Sequence[Note], version: str, findings: Sequence[Finding] = ()
+    usages: Sequence[HeapUsage],
+    notes: Sequence[Note],
+    version: str,
+    findings: Sequence[Finding] = (),
+    failure: str = "",
 ) -> str:
     """Write the HTML report of heap profiles, with the call tree of every moment that has one.
 
@@ -31,6 +35,7 @@ def heap_html(
         notes: What was odd in them.
         version: The version of footprint.
         findings: The findings in them.
+        failure: Why the command fails.
     """
     # Moments of one profile share it.
     of_profile: dict[int, list[HeapUsage]] = {}
@@ -55,7 +60,7 @@ def heap_html(
         "left_out": left_out,
     }
     title = ", ".join(usage.file for usage in usages)
-    return report(title, answers, heap_document(usages, notes, findings), " ".join(left_out.values()))
+    return report(title, answers, heap_document(usages, notes, findings), " ".join(left_out.values()), failure)
 
 
 class _Tree(NamedTuple):

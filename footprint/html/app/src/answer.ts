@@ -6,7 +6,7 @@ import { EVIDENCE } from "./evidence";
 import { costSection } from "./firstscreen";
 import { findingsSection, notesSection } from "./findings";
 import { groupCostSection } from "./group";
-import { header } from "./header";
+import { header, placeOf } from "./header";
 import { makePage, type Page } from "./page";
 import type { Part } from "./reports";
 import { TABLES, type TableSpec } from "./sections";
@@ -23,7 +23,7 @@ export function answerReport(data: AnswerData, store: Store): Part[] {
   const page = makePage(store, answer.projection?.count ?? answer.count ?? 1);
   const shown = TABLES.filter(({ member }) => rowsOf(answer[member]).size);
   return [
-    () => header(store, data.name, [], answer, data.name),
+    () => header(store, data.name, [placeOf({}, data.made)], answer, data.name),
     () => leadSection(data),
     () => costOf(data, page),
     () => (answer.trends ? trendSections(answer.releases, answer.trends) : null),

@@ -21,11 +21,12 @@ async function draw(app: HTMLElement, onvisible: () => void): Promise<void> {
   const store = (window.footprint = new Store());
   const { element, list } = contents(store, app);
   // The visible parts can be used while the others are made, one after the other.
-  for (const [place, part] of partsOf(await readData(), store).entries()) {
+  const data = await readData();
+  for (const [place, part] of partsOf(data, store).entries()) {
     if (place > LAST_VISIBLE) await nextTask();
     const made = part();
     if (made) app.append(made);
-    if (place === 0) app.append(element);
+    if (place === 0) app.append(element, ...(data.failure ? [el("p", { class: "failure", role: "alert" }, el("strong", {}, data.failure))] : []));
     if (place === LAST_VISIBLE) onvisible();
   }
   list();

@@ -85,26 +85,28 @@ export interface Moment {
 /** What every report holds. */
 interface Common {
   warning: string;
+  /** Why the command fails; "" where it does not. */
+  failure: string;
+  made: Made | null;
 }
 
-/** When and where an audit was made. */
+/** When and where an audit was made, or only the report of it. */
 export interface Made {
   date: string;
   host: string;
+  is_report: boolean;
 }
 
 export interface AuditData extends Common {
   kind: "audit";
   audit: AuditAnswer;
   variables: Variables;
-  made?: Made;
   check?: CheckAnswer;
 }
 
 export interface GroupData extends Common {
   kind: "group";
   audit: GroupAnswer;
-  made?: Made;
   check?: CheckAnswer;
 }
 
@@ -168,19 +170,25 @@ export function* written(answer: object): Generator<void, string[]> {
     if (value instanceof Table) {
       pieces.push("[\n  ");
       for (let from = 0; from < value.size; from += PIECE_ROWS) {
-        pieces.push(from ? ",\n  " : "", value.rows(from, from + PIECE_ROWS).map((row) => JSON.stringify(row, plain)).join(",\n  "));
+        pieces.push(from ? ",\n  " : "", value.rows(from, from + PIECE_ROWS).map((row) => json(row)).join(",\n  "));
         yield;
       }
       pieces.push("\n]");
     } else {
-      pieces.push(JSON.stringify(value, plain));
+      pieces.push(json(value));
     }
   }
   pieces.push("}\n");
   return pieces;
 }
 
-const plain = (_: string, inner: unknown) => (inner instanceof Table ? inner.rows() : inner);
+// Numbers above 2^53 are written digit by digit: a browser has some of them exactly, such as addresses of pages, and rounds
+// their digits.
+const mark = `${Math.random()}:`;
+const digits = new RegExp(`"${mark}(-?\\d+)"`, "g");
+const plain = (_: string, inner: unknown) => (inner instanceof Table ? inner.rows()
+  : typeof inner === "number" && Number.isInteger(inner) && !Number.isSafeInteger(inner) ? mark + BigInt(inner) : inner);
+const json = (value: unknown): string => JSON.stringify(value, plain).replace(digits, "$1");
 
 /** The data of a report of any kind. */
 export type ReportData = AnswerData | AuditData | DiffData | GroupData | HeapData;

@@ -25,10 +25,10 @@ export function groupName({ processes }: GroupAnswer): string {
   return `${last ? `${shortened(last, 120)}, ` : ""}${rows.size} ${rows.size === 1 ? "process" : "processes"}`;
 }
 
-/** Write the kernel, the host and the date of an audit, as far as they are known. */
-export function placeOf(host: Record<string, string>, made?: Made): string {
+/** Write the kernel, the host and the date of an audit, as far as they are known, or when and where its report was written. */
+export function placeOf(host: Record<string, string>, made: Made | null): string {
   const kernel = host.kernel ? `Linux ${host.kernel} ${host.machine}` : "";
-  return [made?.host && `on ${made.host}`, kernel, made?.date].filter(Boolean).join(", ");
+  return (made?.is_report ? [kernel, `report written on ${made.host}`, made.date] : [made?.host && `on ${made.host}`, kernel, made?.date]).filter(Boolean).join(", ");
 }
 
 /** Make the head of a report; the file that it saves has the last part of `name`. */

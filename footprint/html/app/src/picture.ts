@@ -227,7 +227,7 @@ export class Picture {
 
   /** Return the name of a node, or of what stands together. */
   private name(data: Placed): string {
-    return data.node === OTHERS ? `${data.count} others` : data.node === REST ? `${data.count} smaller` : this.tree.names[data.node];
+    return data.node === OTHERS ? `${data.count} below 5%` : data.node === REST ? `${data.count} smaller` : this.tree.names[data.node];
   }
 
   // The figure of a box and its share of the whole.

@@ -75,7 +75,7 @@ function diffReport(data: DiffData, store: Store): Part[] {
   store.remake(["side"], () => fill(view, ...(side.value === "change" ? changeSections(data, page)
     : side.value === "before" ? sideSections(old, data.old_variables, page) : sideSections(audit, data.variables, page))));
   return [
-    () => header(store, `${nameOf(old)} → ${nameOf(audit)}`, [old.target.command, audit.target.command, placeOf(audit.host)], diff),
+    () => header(store, `${nameOf(old)} → ${nameOf(audit)}`, [old.target.command, audit.target.command, placeOf(audit.host, data.made)], diff),
     () => changeSection(diff, page), () => el("div", { class: "sides" }, side.element), () => view,
     () => notesSection(table(diff.notes), data.warning),
     () => originsSection(old, "How the figures before were obtained", "origins-before"),
@@ -99,7 +99,7 @@ function heapReport(data: HeapData, store: Store): Part[] {
     fill(view, ...profileSections(data, files[place()], page));
   });
   return [
-    () => header(store, "Heap over time", [profiles.column("command")[0] ?? ""], heap),
+    () => header(store, "Heap over time", [profiles.column("command")[0] ?? "", placeOf({}, data.made)], heap),
     () => (profiles.size > 1 ? profilesTable(data) : null),
     () => (profiles.size > 1 ? profileChangeSection(data, page) : null),
     () => (files.length > 1 ? el("p", { class: "tools" }, el("label", { for: "file" }, "Profile"), select) : null),
@@ -120,6 +120,6 @@ export function partsOf(data: ReportData, store: Store): Part[] {
     case "group": return groupReport(data, store);
     case "heap": return heapReport(data, store);
     case "answer": return isAudit(data.answer)
-      ? auditReport({ kind: "audit", audit: data.answer, variables: {}, warning: data.warning }, store) : answerReport(data, store);
+      ? auditReport({ kind: "audit", audit: data.answer, variables: {}, warning: data.warning, failure: data.failure, made: data.made }, store) : answerReport(data, store);
   }
 }

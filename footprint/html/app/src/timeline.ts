@@ -1,6 +1,5 @@
 // Memory over time as a chart, in which a click chooses a moment, and a drag compares two.
 
-import { ticks } from "d3-array";
 import { colour } from "./colours";
 import { el, fill, svg } from "./dom";
 import { printable } from "./names";
@@ -43,11 +42,25 @@ export function formatTime(time: number, unit: string): string {
   if (unit === "B") return formatBytes(Math.round(time));
   let [value, name] = [time, unit];
   if (unit === "ms" && time >= 1000) [value, name] = [time / 1000, "s"];
+  if (name === "s" && value >= 60) {
+    const [large, small] = value < 3600 ? [60, 1] : [3600, 60];
+    return `${Math.floor(value / large)} ${large === 60 ? "min" : "h"} ${Math.floor((value % large) / small)} ${small === 1 ? "s" : "min"}`;
+  }
   if (name && name !== "s" && name !== "ms") {
     const found = SI.find(([factor]) => value >= factor);
     if (found) return `${(value / found[0]).toFixed(2)} ${found[1]}${printable(name)}`;
   }
   return `${value % 1 ? value.toFixed(2) : value.toFixed(0)} ${printable(name)}`.trimEnd();
+}
+
+// About as many round numbers between two: multiples of 1, 2 or 5 times a power of ten.
+function ticks(from: number, to: number, count: number): number[] {
+  const least = (to - from) / count;
+  const power = 10 ** Math.floor(Math.log10(least));
+  const step = power * ([1, 2, 5].find((one) => one * power >= least * 0.71) ?? 10);
+  const found: number[] = [];
+  for (let place = Math.ceil(from / step); place * step <= to; place += 1) found.push(Number((place * step).toPrecision(12)));
+  return found;
 }
 
 /** The chart of the snapshots of a profile. */

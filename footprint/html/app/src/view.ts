@@ -66,7 +66,7 @@ export function treeView(
     const crumb = (node: number, text: string, isCurrent: boolean) =>
       el("button", { type: "button", "aria-current": isCurrent ? "true" : null, onclick: () => zoom(node) }, text);
     fill(crumbs, ...[0, ...tree.path(target)].map((one) => crumb(one, tree.names[one], one === target && !isRest)),
-      isRest && el("button", { type: "button", "aria-current": "true" }, `${picture.others().length} others`));
+      isRest && el("button", { type: "button", "aria-current": "true" }, `${picture.others().length} below 5%`));
   };
   const order = sortState(store, `${name}.sort`, tree);
   const grid = new Grid(tree, label, `g${viewCount}`, order.get(), { onsort: order.set, onselect: select, onhover: hover, onopen: zoom });
