@@ -4,22 +4,26 @@ Split units (`.dwo`) are read only where they own an address that is wanted. The
 given. Notes name what is absent.
 
 gcc gives a constant array no location, although it stands in the file. Its name stands in the debug information, as an
-offset into .debug_str or as a text: the names of such variables are searched for and proved as addresses are.
+offset into .debug_str or as a text: entries of such variables are searched for by the codes of their abbreviations, and
+proved as addresses are.
 """
 
 import posixpath
-from collections.abc import Callable, Container, Iterable, Iterator
+import re
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Container, Iterable, Iterator
+from itertools import pairwise
 from operator import itemgetter
 from typing import Final, NamedTuple
 
 from footprint.dwarf import dw
 from footprint.dwarf.description import Declaration, Describer, first, linkage_name, way
-from footprint.dwarf.encoding import BLOCK_LENGTH_BYTES
+from footprint.dwarf.encoding import BLOCK_LENGTH_BYTES, UnitFormat
 from footprint.dwarf.lines import SourceFiles, compilation_folder
 from footprint.dwarf.places import VariablePlace
 from footprint.dwarf.proof import Candidates, ProvedEntry, Prover, ways_to
-from footprint.dwarf.search import AddressProver, AddressTable, Wanted, candidates, indexed, words_behind
-from footprint.dwarf.sections import DebugSection
+from footprint.dwarf.search import AddressProver, AddressTable, Wanted, candidates, indexed
 from footprint.dwarf.standards import standard_of
 from footprint.dwarf.units import DebugInfo, Entry, Unit
 from footprint.elf import abi
@@ -266,8 +270,6 @@ def _function(entry: Entry) -> str | None:
 
 
 _MOST_DECLARATIONS: Final = 1 << 12
-# The number of last bytes of a name that are searched for, before the whole name is compared.
-_TAIL_BYTES: Final = 3
 
 
 def compiled_sources(image: Image) -> tuple[str, ...]:
@@ -401,30 +403,100 @@ def _contents(entry: Entry) -> bytes:
     return bytes(section.data[start : start + length_bytes])
 
 
-def _candidates(debug: DebugInfo, wanted: dict[bytes, str]) -> Iterator[Candidates]:
-    """Find the places of the names, or of their offsets in .debug_str."""
-    section = debug.sections.get(".debug_info")
-    texts = debug.sections.get(".debug_str")
-    offsets = set(_texts(texts, wanted))
-    places = set(_texts(section, wanted))
-    for offset_bytes in debug.headers.offset_bytes:
-        words = {offset.to_bytes(offset_bytes, section.order) for offset in offsets}
-        places.update(words_behind(section, b"", words))
-    for number, here in debug.headers.holding(sorted(places)):
-        yield Candidates(debug.unit(number), here, {})
+# An attribute DW_AT_const_value with the form of a block, in the bytes of an abbreviation.
+_BLOCK_OF_CONTENTS: Final = re.compile(
+    b"%c(?=[%s])" % (dw.AT_CONST_VALUE, re.escape(bytes(sorted(BLOCK_LENGTH_BYTES)))), re.DOTALL
+)
 
 
-def _texts(section: DebugSection, names: Iterable[bytes]) -> Iterator[int]:
-    """Find texts, also at the end of other texts: linkers merge texts with a common end."""
-    by_tail: dict[bytes, list[bytes]] = {}
-    for name in names:
-        by_tail.setdefault(name[-_TAIL_BYTES:], []).append(name)
-    for size_bytes in range(1, _TAIL_BYTES + 1):
-        tails = {tail for tail in by_tail if len(tail) == size_bytes}
-        # One pass for all names: a header can define many constants.
-        for end in words_behind(section, b"", {tail + b"\0" for tail in tails}):
-            past = end + size_bytes
-            for name in by_tail[bytes(section.data[end:past])]:
-                at = past - len(name)
-                if at >= 0 and section.data[at:past] == name:
-                    yield at
+def _candidates(debug: DebugInfo, wanted: Collection[bytes]) -> Iterator[Candidates]:
+    """Find the places of the wanted names in entries that have contents in place of an address.
+
+    Few abbreviations do, and few units have one: their codes are searched for.
+    """
+    section = debug.sections.get(".debug_abbrev")
+    with_contents = array("Q", (match.start() for match in _BLOCK_OF_CONTENTS.finditer(section.data)))
+    if not with_contents:
+        return
+    longest_bytes = max(map(len, wanted), default=0) + 1
+    units = list(debug.units())
+    ends = dict(pairwise([*sorted({unit.abbreviations_at for unit in units}), section.size_bytes]))
+    patterns: dict[tuple[UnitFormat, int], list[_Named]] = {}
+    for unit in units:
+        at = bisect_left(with_contents, unit.abbreviations_at)
+        if at == len(with_contents) or with_contents[at] >= ends[unit.abbreviations_at]:
+            continue
+        try:
+            if unit.table not in patterns:
+                patterns[unit.table] = list(_named_contents(unit))
+            places = sorted(
+                {place for named in patterns[unit.table] for place in _names(unit, named, wanted, longest_bytes)}
+            )
+        except InputError:
+            # A damaged unit declares nothing; the search for addresses has a note of it.
+            continue
+        if places:
+            yield Candidates(unit, places, {})
+
+
+class _Named(NamedTuple):
+    """The entries of an abbreviation with a name and contents: a pattern that finds them, and where the name stands.
+
+    Attributes:
+        pattern: Matches the first byte of an entry.
+        name_at: The offset of the name in the entry.
+        form: The form of the name.
+    """
+
+    pattern: re.Pattern[bytes]
+    name_at: int
+    form: int
+
+
+def _named_contents(unit: Unit) -> Iterator[_Named]:
+    for abbreviation in unit.abbreviations.values():
+        if abbreviation.tag != dw.TAG_VARIABLE or dw.AT_CONST_VALUE not in abbreviation.raw:
+            continue
+        at: int | None = len(abbreviation.code)
+        name: int | None = None
+        ahead, forms = re.escape(abbreviation.code[1:]), dict[int, int]()
+        for attribute, form, _, size_bytes in unit.layout(abbreviation).steps:
+            forms[attribute] = form
+            if attribute == dw.AT_NAME and at is not None:
+                name = at
+            at = None if at is None or size_bytes is None else at + size_bytes
+            if at is not None and size_bytes:
+                ahead += _shape(unit, form, size_bytes)
+        has_contents = forms.get(dw.AT_CONST_VALUE) in BLOCK_LENGTH_BYTES and dw.AT_LOCATION not in forms
+        if has_contents and name is not None and forms[dw.AT_NAME] in {dw.FORM_STRP, dw.FORM_STRING}:
+            pattern = re.compile(re.escape(abbreviation.code[:1]) + b"(?=%s)" % ahead, re.DOTALL)
+            yield _Named(pattern, name, forms[dw.AT_NAME])
+
+
+def _shape(unit: Unit, form: int, size_bytes: int) -> bytes:
+    """Return a pattern of a value: the first bytes of offsets are zeros, as far as what they lead to is small."""
+    sizes = {
+        dw.FORM_STRP: unit.debug.sections.get(".debug_str").size_bytes,
+        dw.FORM_REF4: unit.end - unit.start,
+    }
+    if form not in sizes or unit.section.order != "little":
+        return b".{%d}" % size_bytes
+    used_bytes = max(1, (sizes[form].bit_length() + 7) // 8)
+    most = sizes[form] >> 8 * (used_bytes - 1)
+    if used_bytes > size_bytes:
+        return b".{%d}" % size_bytes
+    top = b"[\\0-%s]" % re.escape(bytes([most]))
+    return b".{%d}%s\\0{%d}" % (used_bytes - 1, top, size_bytes - used_bytes)
+
+
+def _names(unit: Unit, named: _Named, wanted: Container[bytes], longest_bytes: int) -> Iterator[int]:
+    """Return the places of wanted names in what may be entries of an abbreviation."""
+    data, texts, order = unit.section.data, unit.debug.sections.get(".debug_str"), unit.section.order
+    is_in_place, offset_bytes = named.form == dw.FORM_STRING, unit.format.offset_bytes
+    for match in named.pattern.finditer(data, unit.first, unit.end):
+        at = match.start() + named.name_at
+        start, holder = at, data
+        if not is_in_place:
+            start, holder = int.from_bytes(data[at : at + offset_bytes], order), texts.data
+        if bytes(holder[start : start + longest_bytes]).partition(b"\0")[0] in wanted:
+            yield at

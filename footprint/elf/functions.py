@@ -3,7 +3,7 @@
 Names are decoded on request: a file has a hundred thousand functions, and profiles name a few hundred.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import Final
 
@@ -30,47 +30,58 @@ class Functions:
         self.source = table.source
         self._table = table
         # Bit 0 of an address on ARM selects the instruction set.
-        mask = ~1 if table.image.machine == abi.EM_ARM else ~0
-        indexes = table.of_types(_FUNCTION_TYPES)
-        self._entries = sorted(
-            [
-                (vaddr & mask, size_bytes, _BINDING_RANKS.get(info >> 4, 2), name, index)
-                for index, (name, info, _, section_index, vaddr, size_bytes) in zip(
-                    indexes, table.entries(indexes), strict=True
-                )
-                if section_index != abi.SHN_UNDEF
-            ]
-        )
-        # Of several names of one place the best: one with a size, then by its binding.
-        best: dict[int, tuple[int, int, int, int, int]] = {}
-        for entry in self._entries:
-            known = best.get(entry[0])
-            if known is None or (not entry[1], entry[2]) < (not known[1], known[2]):
-                best[entry[0]] = entry
-        self._best = list(best.values())
-        self._vaddrs = list(best)
+        self._mask = ~1 if table.image.machine == abi.EM_ARM else ~0
+        undefined = {kind for kind in set(table.kinds) if _section_index(table, kind) == abi.SHN_UNDEF}
+        indexes = [index for index in table.of_types(_FUNCTION_TYPES) if table.kinds[index] not in undefined]
+        vaddrs = table.vaddrs
+        self._indexes = sorted(indexes, key=vaddrs.__getitem__ if self._mask == ~0 else self._vaddr)
+        self._vaddrs = [self._vaddr(index) for index in self._indexes]
+
+    def _vaddr(self, index: int) -> int:
+        return self._table.vaddrs[index] & self._mask
+
+    def _of_one_place(self, first: int) -> list[int]:
+        """Return the indexes of the names of the place that begins at a position, the best name first."""
+        past = bisect_right(self._vaddrs, self._vaddrs[first], first)
+        return sorted(self._indexes[first:past], key=self._rank)
+
+    def _rank(self, index: int) -> tuple[bool, int, int, int, int]:
+        """Return where a name stands among those of its place: one with a size first, then by its binding."""
+        name, info, _, _, _, size_bytes = self._table.entry(index)
+        return not size_bytes, _BINDING_RANKS.get(info >> 4, 2), size_bytes, name, index
 
     def __len__(self) -> int:
         """Return the number of names."""
-        return len(self._entries)
+        return len(self._indexes)
 
     def __iter__(self) -> Iterator[Symbol]:
         """Return all of them."""
-        return (self._symbol(vaddr, index) for vaddr, *_, index in self._entries)
+        first = 0
+        while first < len(self._indexes):
+            same = self._of_one_place(first)
+            first += len(same)
+            yield from map(self._symbol, same)
 
     def at(self, vaddr: int) -> Symbol | None:
         """Return the function that an address lies in; of its names a global one, else any."""
         last = bisect_right(self._vaddrs, vaddr) - 1
         if last < 0:
             return None
-        start, size_bytes, *_, index = self._best[last]
+        start = self._vaddrs[last]
+        index = self._of_one_place(bisect_left(self._vaddrs, start))[0]
         # A label without a size reaches to the next one.
+        size_bytes = self._table.sizes[index]
         if size_bytes and vaddr >= start + size_bytes:
             return None
-        return self._symbol(start, index)
+        return self._symbol(index)
 
-    def _symbol(self, vaddr: int, index: int) -> Symbol:
-        return self._table.symbol(self._table.entry(index))._replace(vaddr=vaddr)
+    def _symbol(self, index: int) -> Symbol:
+        return self._table.symbol(self._table.entry(index))._replace(vaddr=self._vaddr(index))
+
+
+def _section_index(table: SymbolTable, kind: int) -> int:
+    """Return st_shndx, the last two bytes of a kind as they are in the file."""
+    return kind >> 16 if table.image.is_little else kind & 0xFFFF
 
 
 def read_functions(image: Image) -> Functions:

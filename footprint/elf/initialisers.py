@@ -34,6 +34,7 @@ _KEPT_BY_CALLS: Final = frozenset({3, 5, 12, 13, 14, 15})
 _PARTS: Final = ("_Z41__static_initialization_and_destruction_0", "__cxx_global_var_init")
 _NEW: Final = frozenset({"_Znwm", "_Znam", "malloc"})
 _STRINGS: Final = ("_ZNSt7__cxx1112basic_string", "_ZNSsC", "_ZNSbI")
+_INITIALIZER_LIST: Final = "St16initializer_list"
 _AT_EXIT: Final = "__cxa_atexit"
 _IN_OBJECT_BYTES: Final = 15
 _CHUNK_HEAD_BYTES: Final = 8
@@ -118,6 +119,7 @@ class _Reader:
         self._statics = statics
         self._image = statics.image
         self._can_read = self._image.machine == abi.EM_X86_64 and self._image.is_64
+        self._targets: dict[int, tuple[Symbol | None, str]] = {}
 
     def read(self, function: Symbol, unit: int | None) -> SourceInitialiser:
         """Read one initialiser."""
@@ -163,7 +165,7 @@ class _Reader:
             found.destructor_count += 1
         elif name in _NEW:
             found.heap_bytes += _chunk_bytes(held.get(_RDI, 0))
-        elif callee is not None and "initializer_list" in shown_name(name):
+        elif callee is not None and _INITIALIZER_LIST in name:
             found.heap_bytes += held.get(_RDX, 0) * _chunk_bytes(self._node_bytes(callee, 0))
         elif name.startswith(_STRINGS):
             length = self._string_bytes(name, held, stored)
@@ -202,12 +204,18 @@ class _Reader:
         """Return the function that a call leads to and its name; of another file only its name."""
         if one.jump is None:
             return None, ""
-        if one.jump.target is None:
+        target = one.jump.target
+        if target is None:
             return None, self._names.get(one.memory or 0, "")
-        function = self._statics.functions.at(one.jump.target)
-        if function is not None and function.vaddr == one.jump.target:
+        if target not in self._targets:
+            self._targets[target] = self._function_at(target)
+        return self._targets[target]
+
+    def _function_at(self, target: int) -> tuple[Symbol | None, str]:
+        function = self._statics.functions.at(target)
+        if function is not None and function.vaddr == target:
             return function, function.name
-        for each in self._instructions(Symbol("", one.jump.target, 16, abi.STT_FUNC, 0)):
+        for each in self._instructions(Symbol("", target, 16, abi.STT_FUNC, 0)):
             if each.jump is not None:
                 return None, self._names.get(each.memory or 0, "")
         return None, ""

@@ -149,9 +149,10 @@ class Statics:
     def _places(self) -> tuple[list[int], list[int]]:
         """The vaddrs of all functions and variables, ascending, and the table index of each."""
         vaddrs = self._table.vaddrs
-        indexes = self._table.of_types({abi.STT_OBJECT, abi.STT_FUNC})
-        found = sorted((vaddrs[index], index) for index in indexes)
-        return [vaddr for vaddr, _ in found if vaddr], [index for vaddr, index in found if vaddr]
+        indexes = sorted(self._table.of_types({abi.STT_OBJECT, abi.STT_FUNC}), key=vaddrs.__getitem__)
+        found = [vaddrs[index] for index in indexes]
+        first = bisect_right(found, 0)
+        return found[first:], indexes[first:]
 
     def _read(self, sections: Iterable[tuple[int, Section]]) -> tuple[tuple[Symbol, ...], tuple[str, ...]]:
         table, bases = self._table, section_bases(self.image, sections)

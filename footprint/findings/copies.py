@@ -36,9 +36,9 @@ __all__ = (
     "Declared",
     "Lines",
     "PrivateOf",
-    "candidates",
     "cost_of",
     "find_copies",
+    "of_one_name",
     "with_private_bytes",
 )
 
@@ -254,9 +254,14 @@ Lines = Mapping[tuple[bool, int], Declared]
 """Where each variable is declared, by whether it is thread-local and by its vaddr."""
 
 
-def find_copies(statics: Statics, declared: Lines | None = None) -> tuple[CopiedVariable, ...]:
-    """Find the copies in one file, the largest waste first."""
-    groups = _groups(statics)
+def find_copies(
+    statics: Statics, declared: Lines | None = None, groups: Sequence[Sequence[Symbol]] | None = None
+) -> tuple[CopiedVariable, ...]:
+    """Find the copies in one file, the largest waste first.
+
+    `groups` is what `of_one_name` returns, where it is known.
+    """
+    groups = of_one_name(statics) if groups is None else groups
     asked = [static for group in groups for static in group]
     initials = Initials(statics)
     initials.prepare(asked)
@@ -315,13 +320,8 @@ def with_private_bytes(copies: Iterable[CopiedVariable], private_of: PrivateOf) 
     )
 
 
-def candidates(statics: Statics) -> list[Symbol]:
-    """Return the variables that share their name in the source with others: those whose declaration is worth a look."""
-    return [static for group in _groups(statics) for static in group]
-
-
-def _groups(statics: Statics) -> list[list[Symbol]]:
-    """Group the variables that may be copies by their names in the source."""
+def of_one_name(statics: Statics) -> list[list[Symbol]]:
+    """Group the variables that may be copies, as they share their names in the source: their lines are worth a look."""
     groups: dict[tuple[str, bool, bool], list[Symbol]] = {}
     for static in statics.statics:
         is_own = static.is_local or ".lto_priv" in static.name or _is_of_template(static, statics)

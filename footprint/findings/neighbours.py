@@ -5,7 +5,8 @@ constants of one name beside others that differ: the tables of two processors, t
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from itertools import pairwise
 from typing import Final
 
@@ -34,24 +35,43 @@ class Neighbours:
     """
 
     def __init__(
-        self, statics: Statics, initials: Initials, asked: Iterable[Symbol], is_artefact: Callable[[str], object]
+        self, statics: Statics, initials: Initials, asked: Sequence[Symbol], is_artefact: Callable[[str], object]
     ) -> None:
+        self._statics = statics
         self._initials = initials
-        self._beside: dict[int, list[Symbol]] = {}
-        named = [static for static in statics.statics if static.unit is not None and not is_artefact(static.name)]
-        for one, other in pairwise(named):
+        self._asked = asked
+        self._is_artefact = is_artefact
+
+    @cached_property
+    def _beside(self) -> dict[int, list[Symbol]]:
+        """What the symbol table names before and after each variable in its source file, by vaddr."""
+        found: dict[int, list[Symbol]] = {}
+        of_units = [one for one in self._statics.statics if one.unit is not None and not self._is_artefact(one.name)]
+        for one, other in pairwise(of_units):
             if one.unit == other.unit:
-                self._beside.setdefault(one.vaddr, []).append(other)
-                self._beside.setdefault(other.vaddr, []).append(one)
-        self._things: dict[str, set[_Thing]] = {}
-        self._of_unit: dict[int, set[_Thing]] = {}
-        sections = statics.image.sections
-        for static in asked:
-            thing = self._thing(static)
-            self._things.setdefault(thing[0], set()).add(thing)
-            is_telling = static.size_bytes >= LEAST_TELLING_BYTES and thing[2] is not None and not thing[2].is_blank
-            if is_telling and static.unit is not None and is_constant(statics.image, sections[static.section_index]):
-                self._of_unit.setdefault(static.unit, set()).add(thing)
+                found.setdefault(one.vaddr, []).append(other)
+                found.setdefault(other.vaddr, []).append(one)
+        return found
+
+    @cached_property
+    def _things(self) -> dict[str, set[_Thing]]:
+        """The things of each name."""
+        found: dict[str, set[_Thing]] = {}
+        for thing in map(self._thing, self._asked):
+            found.setdefault(thing[0], set()).add(thing)
+        return found
+
+    @cached_property
+    def _of_unit(self) -> dict[int, set[_Thing]]:
+        """The constants of each source file that are not small."""
+        found: dict[int, set[_Thing]] = {}
+        image = self._statics.image
+        for static in self._asked:
+            initial = self._initials.of(static)
+            is_telling = static.size_bytes >= LEAST_TELLING_BYTES and initial is not None and not initial.is_blank
+            if is_telling and static.unit is not None and is_constant(image, image.sections[static.section_index]):
+                found.setdefault(static.unit, set()).add(self._thing(static))
+        return found
 
     def speak_for(self, copies: Sequence[Symbol]) -> bool:
         """Return whether the source files of copies have another constant in common, and nothing speaks against it."""

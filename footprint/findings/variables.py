@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from footprint.elf.initialisers import SourceInitialiser, read_initialisers
 from footprint.elf.statics import Statics
+from footprint.elf.symbols import Symbol
 from footprint.errors import FootprintError
 from footprint.findings.copies import CopiedVariable, Lines, PrivateOf, SearchedFile, find_copies, with_private_bytes
 from footprint.findings.linked_twice import LinkedTwice, linked_twice
@@ -66,13 +67,15 @@ class Variables:
         )
 
 
-def file_variables(statics: Statics, declared: Lines, private_of: PrivateOf | None = None) -> FileVariables:
-    """Find the copies among the variables of one file.
+def file_variables(
+    statics: Statics, declared: Lines, groups: Sequence[Sequence[Symbol]], private_of: PrivateOf | None = None
+) -> FileVariables:
+    """Find the copies among the variables of one file, in the groups of those with one name.
 
     Raises:
         InputError: Where its relocations are damaged.
     """
-    copies = find_copies(statics, declared)
+    copies = find_copies(statics, declared, groups)
     if private_of is not None:
         copies = with_private_bytes(copies, private_of)
     return FileVariables(statics, declared, copies, private_of)

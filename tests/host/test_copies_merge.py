@@ -350,8 +350,8 @@ def results_of(folder: Path, build: Build) -> dict[str, Result] | str:
     found = footprint.duplicates(str(folder / "before" / "program")).files[0].copies
     things = [one for one in found if one.origin is not CopyOrigin.STREAM_INIT]
     return {
-        case.name: Result(*printed, tuple(one for one in things if of_case(case, "thing") in one.name))
-        for case, *printed in zip(cases, before, after, strict=True)
+        case.name: Result(was, is_now, tuple(one for one in things if of_case(case, "thing") in one.name))
+        for case, was, is_now in zip(cases, before, after, strict=True)
     }
 
 

@@ -71,8 +71,8 @@ def constant_tables(statics: Statics) -> list[Symbol]:
             and not ARTEFACT.match(one.name)
         )
         if is_candidate and not initials.is_relocated(one):
-            initial = initials.of(one)
-            if initial is not None and not initial.is_blank:
+            contents = initials.contents(one)
+            if contents is not None and (contents.pointers or any(contents.raw or b"")):
                 found.append(one)
     return sorted(found, key=lambda one: (-one.size_bytes, one.name))
 

@@ -18,7 +18,7 @@ from footprint.elf.statics import Statics, read_statics
 from footprint.elf.symbols import Symbol
 from footprint.errors import AccessError, FootprintError, InputError, Note, UsageError
 from footprint.files import open_input
-from footprint.findings.copies import Declared, Lines, SearchedFile, candidates
+from footprint.findings.copies import Declared, Lines, SearchedFile, of_one_name
 from footprint.findings.declared_by_name import declared_by_name
 from footprint.findings.linked_twice import LinkedTwice, zeros_of_one_name
 from footprint.findings.registry import Fact, find_all
@@ -141,10 +141,11 @@ def _variables_of(
     whole_of = {id(one.image): one for one in wholes}
     for one, zeros in zip(files, zeros_of_one_name(files), strict=True):
         parts = _parts_of(one, whole_of.get(id(one.image)), debug_files, reached)
-        declared = _declared(one, zeros, parts, notes)
+        groups = of_one_name(one)
+        declared = _declared(one, [static for group in groups for static in group], zeros, parts, notes)
         private_of = None if private is None else partial(private.of, one.image)
         try:
-            found.append(file_variables(one, declared, private_of))
+            found.append(file_variables(one, declared, groups, private_of))
         except FootprintError as error:
             if len(files) == 1:
                 raise
@@ -289,9 +290,10 @@ def _object_part(whole: Prelinked, number: int, debug_files: DebugFiles) -> _Par
 _Place = tuple[bool, int]
 
 
-def _declared(statics: Statics, zeros: Sequence[Symbol], parts: Sequence[_Part], notes: list[Note]) -> Lines:
+def _declared(
+    statics: Statics, several: Sequence[Symbol], zeros: Sequence[Symbol], parts: Sequence[_Part], notes: list[Note]
+) -> Lines:
     """Look up where variables are declared that are large, may be const or copies, also of `zeros` of other files."""
-    several = candidates(statics)
     others = (*zeros, *large_ones(statics))
     wanted = {(one.is_tls, one.vaddr): one for one in (*several, *others, *constant_tables(statics))}
     if not wanted:
