@@ -15,13 +15,12 @@ from contextlib import contextmanager, suppress
 
 import footprint
 
+# Perl starts in two milliseconds, so that it changes more often than Python would.
 _LOOPS = {
-    "exec": "import os, sys\nos.execv(sys.executable, [sys.executable, '-S', '-c', os.environ['LOOP']])",
-    "fork": "import os\nwhile True:\n if not os.fork(): os._exit(0)\n os.wait()",
-    "map": "import mmap\nwhile True:\n held = [mmap.mmap(-1, 1 << 20) for _ in range(50)]\n"
-    " for one in held: one.write(b'x')",
-    "threads": "import threading\nwhile True:\n some = [threading.Thread(target=int) for _ in range(20)]\n"
-    " for one in some: one.start()\n for one in some: one.join()",
+    "exec": "exec $^X, '-e', $ENV{LOOP}",
+    "fork": "while (1) { fork or exit; wait }",
+    "map": "while (1) { my @held = map { 'x' x (1 << 20) } 1 .. 50 }",
+    "threads": "use threads; while (1) { $_->join for map { threads->create(sub {}) } 1 .. 20 }",
 }
 
 
@@ -29,7 +28,9 @@ _LOOPS = {
 def changing(kind: str) -> Iterator[int]:
     """Start a process that changes all the time, and return its PID."""
     loop = _LOOPS[kind]
-    with subprocess.Popen([sys.executable, "-S", "-c", loop], env={**os.environ, "LOOP": loop}) as process:
+    # Without this, glibc keeps what was freed for the next time.
+    environment = {**os.environ, "LOOP": loop, "MALLOC_MMAP_THRESHOLD_": "65536"}
+    with subprocess.Popen(["perl", "-e", loop], env=environment) as process:
         try:
             yield process.pid
         finally:
