@@ -4,6 +4,7 @@
 
 PYTHON ?= python3
 ARGS =
+PROSE = README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md
 TIME = 60
 
 # A python3 that is too old is passed over for a newer one beside it; one that was asked for by name is not.
@@ -48,11 +49,13 @@ test-host: $(DEV) ## run the tests that compare with the programs, tools, kernel
 fuzz: $(FUZZ) ## damage the inputs of every reader for TIME=60 seconds in all
 	$(BIN)/python -m fuzz --seconds $(TIME) $(ARGS)
 
-lint: $(DEV) ## check format, style, types, and who imports whom
+lint: $(DEV) ## check format, style, types, who imports whom, and the words of the documentation
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/codespell $(PROSE) footprint shell benchmarks sample_binaries docs
+	$(BIN)/proselint check --config .proselintrc.json $(PROSE) docs/*.md docs/how-to docs/findings docs/examples/*/*.md
 
 # A warning is an error, as for a link that leads nowhere. Nothing is fetched.
 docs: $(DOCS) ## build the site in build/site

@@ -5,6 +5,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -67,10 +68,10 @@ def test_the_verb_audit_stays_a_function_after_its_package_was_imported() -> Non
     assert done.stdout == b"True\n"
 
 
-def test_the_readme_shows_what_the_command_prints() -> None:
-    readme = (ROOT / "README.md").read_text()
+def test_a_how_to_page_shows_what_the_command_prints() -> None:
+    page = (ROOT / "docs" / "how-to" / "embedded.md").read_text()
     example = re.compile(r"^```console\n\$ (footprint audit .*?)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-    command, shown = example.findall(readme)[0]
+    command, shown = next((command, shown) for command, shown in example.findall(page) if shown)
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     done = subprocess.run(["sh", "-c", _runnable(command)], cwd=ROOT, env=environment, capture_output=True, check=True)
     assert done.stdout.decode() == shown
@@ -80,6 +81,19 @@ def test_links_between_the_pages_lead_somewhere() -> None:
     for page in PAGES:
         for target in re.findall(r"\]\((?!http)([^)#]+)", page.read_text()):
             assert (page.parent / target).exists(), (page.name, target)
+
+
+def test_the_links_of_the_readme_work_on_the_package_index_too() -> None:
+    address = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Source"]
+    raw = address.replace("github.com", "raw.githubusercontent.com")
+    for link in re.findall(r"\]\(([^)#]+)", (ROOT / "README.md").read_text()):
+        path = link.removeprefix(f"{address}/blob/main/").removeprefix(f"{raw}/main/")
+        assert path != link, link
+        assert (ROOT / path).exists(), link
+
+
+def test_the_readme_fits_a_screen_and_a_picture() -> None:
+    assert (ROOT / "README.md").read_text().count("\n") <= 60
 
 
 def test_every_option_of_a_command_in_a_guide_exists() -> None:
