@@ -20,7 +20,7 @@ from zlib import crc32
 from typer.main import get_command
 
 import footprint
-from footprint.dwarf import declarations_by_name, read_declarations
+from footprint.dwarf import DebugInfo, declarations_by_name, read_declarations
 from footprint.dwarf.places import VariablePlaces
 from footprint.elf import Image, Symbol, read_contents, read_image, read_members, relocated_vaddrs, shown_name
 from footprint.elf.constructors import own_constructors, own_destructors
@@ -173,7 +173,7 @@ def _read_dwarf(data: bytes) -> None:
     _each(
         (
             partial(read_declarations, image, wanted, with_functions=True),
-            partial(declarations_by_name, image, [one.name for one in variables]),
+            lambda: declarations_by_name(DebugInfo(image), [one.name for one in variables]),
         )
     )
 

@@ -12,8 +12,10 @@ from footprint.dwarf.declarations import (
 )
 from footprint.dwarf.description import Declaration
 from footprint.dwarf.places import VariablePlace
+from footprint.dwarf.units import DebugInfo
 
 __all__ = (
+    "DebugInfo",
     "Declaration",
     "Declarations",
     "DefinedFunctions",

@@ -63,6 +63,7 @@ def read_declarations(
     split: Callable[[str], Image | None] = lambda _: None,
     package: Image | None = None,
     with_functions: bool | Container[VariablePlace] = False,
+    debug: DebugInfo | None = None,
 ) -> Declarations:
     """Find the declarations of variables by searching for their addresses.
 
@@ -74,6 +75,7 @@ def read_declarations(
         package: A file of split units of many sources (`.dwp`), which is searched before those.
         with_functions: Whether to find the function of each variable, or of those at some places: it needs a walk
             through their unit.
+        debug: The debug information of the file, where it was opened before.
 
     Raises:
         InputError: Where a section of debug information lies outside of the file, or cannot be decompressed.
@@ -83,7 +85,8 @@ def read_declarations(
     for value, is_tls in places:
         (tls_offsets if is_tls else vaddrs).add(value)
     wanted = Wanted(frozenset(vaddrs), frozenset(tls_offsets), 0 if tls is None else tls.vaddr)
-    return _Reader(image, wanted, split, with_functions=with_functions).read(alternate, package)
+    reader = _Reader(image, wanted, split, with_functions=with_functions)
+    return reader.read(DebugInfo(image) if debug is None else debug, alternate, package)
 
 
 class _Reader:
@@ -107,8 +110,9 @@ class _Reader:
         self._found_left = _FEW_VARIABLES
         self._notes: dict[str, Note] = {}
 
-    def read(self, alternate: Image | None, package: Image | None) -> Declarations:
-        debug = DebugInfo(self._image, alternate=None if alternate is None else self._opened(alternate))
+    def read(self, debug: DebugInfo, alternate: Image | None, package: Image | None) -> Declarations:
+        if alternate is not None:
+            debug.alternate = self._opened(alternate)
         if ".debug_info" not in debug.sections:
             detail = "it has no .debug_info: it was compiled without -g, or stripped"
             self._note(Note("debug-info-absent", self._image.file, detail))
@@ -272,17 +276,14 @@ def _function(entry: Entry) -> str | None:
 _MOST_DECLARATIONS: Final = 1 << 12
 
 
-def compiled_sources(image: Image) -> tuple[str, ...]:
+def compiled_sources(debug: DebugInfo) -> tuple[str, ...]:
     """Return the path of the source of each compiled unit, in order; "" for a unit whose source is unknown.
 
     Units that others share are left out.
-
-    Raises:
-        InputError: Where a section of debug information lies outside of the file, or cannot be decompressed.
     """
     files = SourceFiles()
     found = []
-    for unit in DebugInfo(image).units():
+    for unit in debug.units():
         try:
             if unit.root.tag == dw.TAG_COMPILE_UNIT:
                 found.append(files.primary(unit))
@@ -292,17 +293,10 @@ def compiled_sources(image: Image) -> tuple[str, ...]:
 
 
 class DefinedFunctions:
-    """The functions that the units of a file define; a unit is read when it is asked for.
+    """The functions that the units of a file define; a unit is read when it is asked for."""
 
-    Args:
-        image: The file with the debug information.
-
-    Raises:
-        InputError: Where a section of debug information lies outside of the file, or cannot be decompressed.
-    """
-
-    def __init__(self, image: Image) -> None:
-        self._debug = DebugInfo(image)
+    def __init__(self, debug: DebugInfo) -> None:
+        self._debug = debug
         self._known: dict[int, frozenset[tuple[str, int]] | None] = {}
 
     def of(self, start: int) -> frozenset[tuple[str, int]] | None:
@@ -349,19 +343,16 @@ def _defined_functions(unit: Unit) -> Iterator[tuple[str, int | None]]:
         at = max(at, unit.start + (sibling or 0))
 
 
-def declarations_by_name(image: Image, names: Iterable[str]) -> dict[str, tuple[Declaration, ...]]:
+def declarations_by_name(debug: DebugInfo, names: Iterable[str]) -> dict[str, tuple[Declaration, ...]]:
     """Find the declarations of variables that have no address in the debug information, by their names.
 
     Args:
-        image: The file with the debug information.
+        debug: The debug information of the file.
         names: The names in the source, without scopes: the debug information of such variables has no linker names.
-
-    Raises:
-        InputError: Where a section of debug information lies outside of the file, or cannot be decompressed.
     """
     wanted = {name.encode("utf-8", "surrogateescape"): name for name in names if name and "\0" not in name}
     found: dict[str, dict[Declaration, None]] = {}
-    debug, describer, prover = DebugInfo(image), Describer(), _NameProver(frozenset(wanted.values()))
+    describer, prover = Describer(), _NameProver(frozenset(wanted.values()))
     for group in _candidates(debug, wanted):
         try:
             for entry, name in prover.proved(group):

@@ -5,6 +5,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from footprint.dwarf import (
+    DebugInfo,
     Declaration,
     DefinedFunctions,
     VariablePlace,
@@ -63,7 +64,7 @@ class DebugInformation:
         self.image, self.notes = files.debug_info_of(image, debug, *paths)
         self._files = files
         self._of = image
-        self._debug = debug
+        self._symbols_of = debug
         self._paths = paths
         own = {one.index for one in image.sections}
         if self.image is None or self.image is image:
@@ -94,6 +95,7 @@ class DebugInformation:
                 alternate=alternate,
                 split=self._split,
                 package=package,
+                debug=self._debug,
                 with_functions=True if names is None else {one for one in wanted if _is_walked(names.get(one))},
             )
         except FootprintError as error:
@@ -110,12 +112,12 @@ class DebugInformation:
 
     def declarations_by_name(self, names: Iterable[str]) -> tuple[dict[str, tuple[Declaration, ...]], tuple[str, ...]]:
         """Return the declarations without an address that have some names, and the source of each unit."""
-        image, wanted = self.image, set(names)
-        if image is None or not wanted:
+        wanted = set(names)
+        if self._debug is None or not wanted:
             return {}, ()
         try:
-            found = declarations_by_name(image, wanted)
-            return found, compiled_sources(image) if found else ()
+            found = declarations_by_name(self._debug, wanted)
+            return found, compiled_sources(self._debug) if found else ()
         except FootprintError:
             # What is damaged there, the search for addresses has said.
             return {}, ()
@@ -126,10 +128,15 @@ class DebugInformation:
 
     @cached_property
     def _defined(self) -> DefinedFunctions | None:
+        return None if self._debug is None else DefinedFunctions(self._debug)
+
+    @cached_property
+    def _debug(self) -> DebugInfo | None:
+        """The debug information of the file, opened once for all questions; None where it cannot be opened."""
         try:
-            return None if self.image is None else DefinedFunctions(self.image)
+            return None if self.image is None else DebugInfo(self.image)
         except FootprintError:
-            # What is damaged there, the search for addresses has said.
+            # What is damaged there, the search for addresses says.
             return None
 
     def sources(self, contents: Contents) -> Sourced:
@@ -149,7 +156,7 @@ class DebugInformation:
             self.notes.append(Note("debug-info-unsearched", self._of.file, detail))
         more = symbols_of_declarations(places, contents, self.within, found)
         if more:
-            contents = read_contents(self._of, self._debug, more)
+            contents = read_contents(self._of, self._symbols_of, more)
         named = frozenset(
             (one.section.index, variable.offset)
             for one in contents.sections

@@ -20,7 +20,7 @@ from elftools.dwarf.typeunit import TypeUnit
 from elftools.elf.elffile import ELFFile
 from elftools.elf.relocation import RelocationHandler
 
-from footprint.dwarf import Declaration, Declarations, declarations_by_name, read_declarations
+from footprint.dwarf import DebugInfo, Declaration, Declarations, declarations_by_name, read_declarations
 from footprint.dwarf.places import VariablePlaces
 from footprint.elf import Image, read_image
 from footprint.elf.abi import STT_FUNC, STT_TLS
@@ -376,7 +376,7 @@ def test_all_is_found_that_a_full_walk_finds(
 def test_constants_to_which_gcc_gives_no_address_are_found_by_name(build: Callable[..., Path], version: str) -> None:
     path = build("gcc", "cpp", version, "-O2")
     assert by_symbol(path)["_ZN2nsL6ratiosE"] == set()
-    found = declarations_by_name(image(path), ["ratios", "header_table"])
+    found = declarations_by_name(DebugInfo(image(path)), ["ratios", "header_table"])
     assert [*found] == ["ratios"]
     folder = path.parent
     assert {(one.unit, one.file, one.line, one.type_name, one.size_bytes) for one in found["ratios"]} == {

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from footprint.dwarf import Declarations, declarations_by_name, read_declarations
+from footprint.dwarf import DebugInfo, Declarations, declarations_by_name, read_declarations
 from footprint.dwarf.encoding import AbbreviationTables
 from footprint.dwarf.places import VariablePlace, VariablePlaces
 from footprint.dwarf.sections import DebugSection
@@ -155,7 +155,7 @@ def facts(data: bytes) -> Declarations | None:
     start = time.process_time()
     try:
         image = read_image(data, "a file")
-        declarations_by_name(image, ["a", "m", "bc"])
+        declarations_by_name(DebugInfo(image), ["a", "m", "bc"])
         is_object = image.is_relocatable and len(image.sections) > 1
         here = [VariablePlaces(image).starts[1] + place - PLACES[0] for place in PLACES] if is_object else PLACES
         found = read_declarations(image, both(here), with_functions=True)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from footprint.dwarf import (
+    DebugInfo,
     Declaration,
     Declarations,
     VariablePlace,
@@ -470,7 +471,7 @@ def test_a_constant_without_an_address_is_found_by_its_name(kind: dict[str, Any]
     vanished = constant("vanished", (AT_CONST_VALUE, DATA1, 3))
     entries = constant("ratios", is_declared, value), constant("elsewhere", is_declared), variable("located"), vanished
     image = read_image(elf(unit(*entries, constant("no_ratios", value)), kind=kind), "program")
-    found = declarations_by_name(image, ["ratios", "elsewhere", "located", "vanished", "", "absent"])
+    found = declarations_by_name(DebugInfo(image), ["ratios", "elsewhere", "located", "vanished", "", "absent"])
     assert [*found] == ["ratios"]
     assert [(one.file, one.line, one.is_in_header) for one in found["ratios"]] == [("/src/inc/a.h", 6, True)]
 
@@ -494,13 +495,13 @@ def test_names_are_found_where_texts_share_their_ends_and_where_they_are_short()
         ElfFile(sections=[Section(".data", flags=RW, data=bytes(8)), *others, Section(".debug_info", data=shared)])
     )
     image = read_image(data, "program")
-    assert {*declarations_by_name(image, names)} == {*names}
-    assert {*declarations_by_name(image, ["wxyz", "z", "yz"])} == {"wxyz"}
+    assert {*declarations_by_name(DebugInfo(image), names)} == {*names}
+    assert {*declarations_by_name(DebugInfo(image), ["wxyz", "z", "yz"])} == {"wxyz"}
 
 
 def test_the_sources_that_were_compiled_are_told_in_their_order() -> None:
     image = read_image(elf(unit(), unit()), "program")
-    assert compiled_sources(image) == ("/src/a.c", "/src/a.c")
+    assert compiled_sources(DebugInfo(image)) == ("/src/a.c", "/src/a.c")
 
 
 # --- bounds -----------------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from footprint.dwarf import Declarations, declarations_by_name, read_declarations
+from footprint.dwarf import DebugInfo, Declarations, declarations_by_name, read_declarations
 from footprint.dwarf.places import VariablePlaces
 from footprint.elf import read_image
 from footprint.elf.abi import STT_TLS
@@ -214,7 +214,7 @@ def test_a_constant_of_an_object_is_found_by_its_name() -> None:
     constant = Die(
         TAG_VARIABLE, [(AT_NAME, STRP, "ratio"), (AT_TYPE, REF4, Ref("int")), (AT_CONST_VALUE, BLOCK1, bytes(4))]
     )
-    assert [*declarations_by_name(read_image(elf(unit(constant)), "a.o"), ["ratio"])] == ["ratio"]
+    assert [*declarations_by_name(DebugInfo(read_image(elf(unit(constant)), "a.o")), ["ratio"])] == ["ratio"]
 
 
 def test_a_linked_file_keeps_its_addresses() -> None:
