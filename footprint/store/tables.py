@@ -76,6 +76,7 @@ class FleetProcess(NamedTuple):
         swapped_bytes: The part of `private_bytes` that is swapped out.
         own_shared_bytes: The part of `per_process_bytes` that is shared memory of its own.
         mapping_count: The number of its mappings.
+        process_count: 1; of a saved group of processes, which is one row, the number of its members.
         evidence: How `private_bytes` is known.
         source: What the input was: `smaps`, `pmap -d` and so on.
     """
@@ -98,12 +99,15 @@ class FleetProcess(NamedTuple):
     swapped_bytes: int
     own_shared_bytes: int
     mapping_count: int
+    process_count: int
     evidence: str
     source: str
 
 
 class FleetRow(NamedTuple):
     """A row of the ledger of a process: an owner, a section and a symbol.
+
+    The symbols of a section with less than 64 private bytes each are one row, which has no symbol.
 
     Attributes:
         host: The host.
@@ -119,7 +123,7 @@ class FleetRow(NamedTuple):
         private_bytes: Private bytes; null where only virtual sizes are known.
         mapped_bytes: Virtual size.
         shared_bytes: Resident bytes that a host pays once; null where unknown.
-        page_count: The number of private pages in which the bytes lie.
+        page_count: The number of private pages in which the bytes lie; null where unknown, and for several symbols.
         sole_page_count: The number of private pages in which no other variable lies.
         is_writable: Whether the range is private and writable.
         evidence: How `private_bytes` is known.

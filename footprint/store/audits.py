@@ -1,0 +1,344 @@
+"""Rows of the dataset from audits, dependency graphs and the contents of files."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import date, datetime
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from footprint.model.finding import Finding
+from footprint.model.row import OF_OBJECTS, MemoryKind, Row
+from footprint.store.tables import FleetFinding, FleetLibrary, FleetProcess, FleetProgram, FleetRow, FleetVariable
+
+if TYPE_CHECKING:
+    from footprint.attribution.dependency_graph import DependencyGraph
+    from footprint.elf import Contents, SectionContents
+    from footprint.model.audited import Audited
+
+__all__ = ("Sums", "Tables", "Taken", "add_audited", "add_program", "add_variables", "digest", "sums_of")
+
+Tables = defaultdict[str, list[tuple[Any, ...]]]
+"""By table, its rows."""
+
+_LEAST_SYMBOL_BYTES: Final = 64
+_LEAST_VARIABLE_BYTES: Final = 256
+
+
+class Taken(NamedTuple):
+    """Where and when something was read, and from what.
+
+    Attributes:
+        host: The name of the host, image or root file system.
+        moment: When, in UTC.
+        input: The name of the input.
+        identity: The digest of the input.
+    """
+
+    host: str
+    moment: datetime
+    input: str
+    identity: str
+
+    @property
+    def day(self) -> date:
+        """The day of the moment."""
+        return self.moment.date()
+
+    def key(self, *parts: object) -> int:
+        """Return the key of something in the input: the same one each time that it is read."""
+        return int(digest(self.host, self.identity, *parts)[:16], 16) >> 1
+
+
+class Sums(NamedTuple):
+    """What the audits of an input add up to.
+
+    Attributes:
+        process_count: The number of processes.
+        row_count: The number of rows of their ledgers, as the dataset has them.
+        private_bytes: Their private bytes.
+        kernel_bytes: Their kernel memory.
+        per_process_bytes: What they cost.
+    """
+
+    process_count: int = 0
+    row_count: int = 0
+    private_bytes: int = 0
+    kernel_bytes: int = 0
+    per_process_bytes: int = 0
+
+
+def digest(*parts: object) -> str:
+    """Return the digest of some texts, in hexadecimal digits."""
+    text = "\0".join(map(str, parts))
+    return blake2b(text.encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
+
+
+def sums_of(audits: Iterable["Audited"], row_count: int) -> Sums:
+    """Add up the totals of audits."""
+    found = list(audits)
+    figures = [one.figures for one in found]
+
+    def total(*names: str) -> int:
+        return sum(next((each[name].bytes for name in names if name in each), 0) or 0 for each in figures)
+
+    return Sums(
+        sum(len(one.members) or 1 for one in found),
+        row_count,
+        total("private_bytes"),
+        total("kernel_bytes"),
+        total("per_process_bytes", "per_group_bytes"),
+    )
+
+
+def add_audited(  # noqa: PLR0913 # all but the first three are named
+    tables: Tables,
+    taken: Taken,
+    found: "Audited",
+    *,
+    number: int,
+    program: str,
+    build_ids: Mapping[str, str | None],
+    has_command: bool,
+) -> None:
+    """Add the rows of the audit of a process, or of a saved group of processes.
+
+    Args:
+        tables: Where they are added.
+        taken: Where and when the process was read.
+        found: The audit.
+        number: Which audit of the input it is.
+        program: The path of the program, or the name of the process.
+        build_ids: The build-ids of its files, by path.
+        has_command: Whether the command line is kept.
+    """
+    key = taken.key(found.pid, number)
+    figures = {name: total.bytes for name, total in found.figures.items()}
+    of_which = found.totals.of_which if hasattr(found, "totals") else None
+    tables["processes"].append(
+        FleetProcess(
+            host=taken.host,
+            day=taken.day,
+            moment=taken.moment,
+            audit=key,
+            input=taken.input,
+            pid=found.pid,
+            program=program,
+            build_id=build_ids.get(program),
+            command=found.command if has_command else None,
+            private_bytes=figures["private_bytes"],
+            kernel_bytes=figures["kernel_bytes"],
+            per_process_bytes=figures.get("per_process_bytes", figures.get("per_group_bytes")),
+            shared_once_bytes=figures["shared_once_bytes"],
+            mapped_writable_bytes=figures.get("mapped_writable_bytes"),
+            mapped_bytes=figures.get("mapped_bytes"),
+            swapped_bytes=of_which.swapped_bytes if of_which else 0,
+            own_shared_bytes=of_which.own_shared_bytes if of_which else figures.get("own_shared_bytes") or 0,
+            mapping_count=found.mapping_count,
+            process_count=len(found.members) or 1,
+            evidence=found.figures["private_bytes"].evidence.value,
+            source=found.source,
+        )
+    )
+    tables["rows"] += _ledger(taken, key, program, found.ledger)
+    tables["libraries"] += _mapped_libraries(taken, key, program, found, build_ids)
+    tables["findings"] += _findings(taken, key, program, found.findings, is_process=True)
+
+
+def _ledger(taken: Taken, key: int, program: str, ledger: Iterable[Row]) -> Iterable[FleetRow]:
+    """Return the rows of a ledger, those of small symbols of one section added up."""
+    host, day = taken.host, taken.day
+    small = defaultdict[tuple[Any, ...], list[Row]](list)
+    for row in ledger:
+        if row.symbol is not None and row.bytes is not None and row.bytes < _LEAST_SYMBOL_BYTES:
+            small[row.owner, row.kind, row.section, row.is_writable, row.evidence].append(row)
+        else:
+            yield FleetRow(
+                host,
+                day,
+                key,
+                program,
+                row.owner,
+                row.kind.value,
+                row.section,
+                row.symbol,
+                row.name,
+                row.bytes,
+                row.mapped_bytes,
+                row.shared_bytes,
+                row.pages,
+                row.sole_pages,
+                row.is_writable,
+                row.evidence.value,
+            )
+    for (owner, kind, section, is_writable, evidence), rows in small.items():
+        yield FleetRow(
+            host,
+            day,
+            key,
+            program,
+            owner,
+            kind.value,
+            section,
+            None,
+            f"[{len(rows)} of less than {_LEAST_SYMBOL_BYTES} bytes]",
+            sum(row.bytes or 0 for row in rows),
+            sum(row.mapped_bytes for row in rows),
+            sum(row.shared_bytes or 0 for row in rows),
+            None,
+            sum(row.sole_pages for row in rows),
+            is_writable,
+            evidence.value,
+        )
+
+
+def _mapped_libraries(
+    taken: Taken, key: int, program: str, found: "Audited", build_ids: Mapping[str, str | None]
+) -> Iterable[FleetLibrary]:
+    """Return the objects of a process, with what their rows add up to."""
+    private: dict[str, int] = {}
+    mapped: dict[str, int] = {}
+    for row in found.ledger:
+        if row.kind in OF_OBJECTS and row.owner.startswith("/"):
+            private[row.owner] = private.get(row.owner, 0) + (row.bytes or 0)
+            mapped[row.owner] = mapped.get(row.owner, 0) + (0 if row.kind is MemoryKind.KERNEL else row.mapped_bytes)
+    costs = {one.path: one for one in found.objects}
+    needed_by = defaultdict[str, list[str]](list)
+    for one in found.objects:
+        for need in one.needs or ():
+            needed_by[need.path].append(one.path)
+    for path in dict.fromkeys((*costs, *private)):
+        cost = costs.get(path)
+        yield FleetLibrary(
+            host=taken.host,
+            day=taken.day,
+            audit=key,
+            is_process=True,
+            program=program,
+            path=path,
+            name=cost.name if cost else path.rsplit("/", 1)[-1],
+            build_id=build_ids.get(path),
+            private_bytes=private.get(path, cost.own_bytes if cost else 0),
+            mapped_bytes=mapped.get(path, 0),
+            startup_min_bytes=None,
+            startup_max_bytes=None,
+            retained_bytes=cost.retained_bytes if cost else None,
+            needed_by=tuple(needed_by[path]),
+        )
+
+
+def _findings(
+    taken: Taken, key: int, program: str, findings: Iterable[Finding], *, is_process: bool
+) -> Iterable[FleetFinding]:
+    for one in findings:
+        yield FleetFinding(
+            host=taken.host,
+            day=taken.day,
+            audit=key,
+            is_process=is_process,
+            program=program,
+            rule=one.rule,
+            kind=one.kind,
+            subject=one.subject,
+            object_path=one.object_path,
+            saving_bytes=one.saving_bytes,
+            private_bytes=one.private_bytes,
+            size_bytes=one.size_bytes,
+            confidence=one.confidence.value,
+            is_counted=one.confidence.is_counted,
+            message=one.message,
+            remedy=one.remedy,
+            leaves=one.leaves,
+        )
+
+
+def add_program(  # noqa: PLR0913 # all but the first three are named
+    tables: Tables,
+    taken: Taken,
+    graph: "DependencyGraph",
+    *,
+    path: str,
+    file: str,
+    start_bytes: int,
+    findings: Sequence[Finding],
+    build_id_of: Callable[[int], str | None],
+) -> None:
+    """Add the rows of a program that was not run.
+
+    Args:
+        tables: Where they are added.
+        taken: Where and when the program was read.
+        graph: Its objects.
+        path: Its path, as its processes see it.
+        file: Its key in the table of files.
+        start_bytes: Stack, thread block and lists of the loader.
+        findings: Its findings.
+        build_id_of: Returns the build-id of an object, by its number.
+    """
+    key = taken.key(path)
+    known = [one for one in graph.predictions if one]
+    unused = [one for one in findings if one.rule in {"unused-library", "stub-library"}]
+    tables["programs"].append(
+        FleetProgram(
+            host=taken.host,
+            day=taken.day,
+            moment=taken.moment,
+            audit=key,
+            path=path,
+            file=file,
+            object_count=len(graph.objects),
+            startup_min_bytes=sum(one.startup_min_bytes for one in known),
+            startup_max_bytes=sum(one.startup_max_bytes for one in known),
+            start_bytes=start_bytes,
+            unused_bytes=sum(one.saving_bytes for one in unused if one.confidence.is_counted),
+            doubtful_bytes=sum(one.saving_bytes for one in unused if one.confidence == "low"),
+            is_complete=not graph.link_map.missing,
+        )
+    )
+    for number, (linked, prediction) in enumerate(zip(graph.objects, graph.predictions, strict=True)):
+        tables["libraries"].append(
+            FleetLibrary(
+                host=taken.host,
+                day=taken.day,
+                audit=key,
+                is_process=False,
+                program=path,
+                path=linked.path,
+                name=graph.name(number),
+                build_id=build_id_of(number),
+                private_bytes=None,
+                mapped_bytes=None,
+                startup_min_bytes=prediction.startup_min_bytes if prediction else None,
+                startup_max_bytes=prediction.startup_max_bytes if prediction else None,
+                retained_bytes=graph.retained_bytes[number],
+                needed_by=tuple([graph.objects[user].path for user in graph.needing.get(number, ())]),
+            )
+        )
+    tables["findings"] += _findings(taken, key, path, findings, is_process=False)
+
+
+def add_variables(tables: Tables, file: str, contents: "Contents") -> None:
+    """Add the variables of a file: each byte of its writable and thread-local sections once."""
+    for section in contents.sections:
+        tables["variables"] += _variables(file, section)
+
+
+def _variables(file: str, section: "SectionContents") -> Iterable[FleetVariable]:
+    owned: dict[object, int] = {}
+    for piece in section.ranges.pieces:
+        owned[piece.owner] = owned.get(piece.owner, 0) + piece.end - piece.start
+    small_count = small_bytes = residue_bytes = 0
+    variables = set(section.variables)
+    name = section.section.name
+    for owner, size_bytes in owned.items():
+        if owner not in variables:
+            residue_bytes += size_bytes
+        elif size_bytes < _LEAST_VARIABLE_BYTES:
+            small_count, small_bytes = small_count + 1, small_bytes + size_bytes
+        else:
+            symbol = owner.name  # type: ignore[attr-defined] # of a variable
+            yield FleetVariable(file, name, symbol, symbol, size_bytes, 1, is_writable=True)
+    if small_count:
+        called = f"[{small_count} of less than {_LEAST_VARIABLE_BYTES} bytes]"
+        yield FleetVariable(file, name, None, called, small_bytes, small_count, is_writable=True)
+    if residue_bytes:
+        yield FleetVariable(file, name, None, "[no symbol]", residue_bytes, 0, is_writable=True)

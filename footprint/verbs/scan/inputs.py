@@ -1,0 +1,237 @@
+"""Finds the inputs of a scan: programs and libraries, captures, texts, saved audits, series, and live processes."""
+
+import os
+import re
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import cache
+from typing import Final, NamedTuple
+
+from footprint.errors import AccessError, FootprintError, Note, UsageError
+from footprint.sources.images import images_of, is_image
+from footprint.store.audits import digest
+
+__all__ = ("Candidate", "Lister", "Place", "file_state", "utc")
+
+# Folders with these are trees of programs: a search of their hundred thousand texts for captures would find none.
+_OF_PROGRAMS: Final = frozenset({"bin", "sbin", "lib", "lib64", "libexec", "usr"})
+_RECORD: Final = re.compile(
+    r"\.(?:capture|footprint|jsonl?|s?maps|pmap|txt|series)(?:\.(?:gz|xz|zst|bz2))?\Z", re.IGNORECASE
+)
+_LIBRARY: Final = re.compile(r"\.so(?:\.[\w.]+)?\Z")
+_MEMORY: Final = re.compile(r"^(MemTotal|MemAvailable): +(\d{1,15}) kB$", re.MULTILINE)
+_MOST_MEMINFO_BYTES: Final = 1 << 16
+_MOST_NAME: Final = 100
+
+
+class Place(NamedTuple):
+    """What an input tells about.
+
+    Attributes:
+        host: The name of the host, image or root file system, or its digest.
+        kind: `host`, `image` or `folder`.
+        root: The folder that its programs take for `/`; None for that of this machine.
+        image: The path of the container image that the root is in; None where it is a folder.
+        memory_bytes: The memory of the host; None where unknown.
+        available_bytes: What further processes could have; None where unknown.
+        processor_count: Its processors; None where unknown.
+    """
+
+    host: str
+    kind: str
+    root: str | None = None
+    image: str | None = None
+    memory_bytes: int | None = None
+    available_bytes: int | None = None
+    processor_count: int | None = None
+
+
+class Candidate(NamedTuple):
+    """A file that may be an input.
+
+    Attributes:
+        place: What it tells about.
+        path: Its path; of a program that in its root.
+        input: The name of the input in the dataset.
+        state: Size, time of change and inode, as text.
+        moment: When it was written, in UTC; of a program the time of the scan.
+        is_elf: Whether it may be a program or library; else a capture, a text or a saved answer.
+        is_executable: Whether it may be run.
+    """
+
+    place: Place
+    path: str
+    input: str
+    state: str
+    moment: datetime
+    is_elf: bool
+    is_executable: bool
+
+    @property
+    def opened(self) -> str:
+        """The path by which it is opened from here."""
+        return f"{self.place.root or ''}{self.path}" if self.is_elf else self.path
+
+
+class Lister:
+    """Lists the inputs of sources.
+
+    Args:
+        moment: The time of the scan, in UTC.
+        host: The name of the host that all inputs are from; None where the sources tell.
+        root: The folder that programs take for `/`; None for that of this machine.
+        is_anonymous: Whether digests take the place of the names of hosts.
+
+    Attributes:
+        notes: What could not be listed, with the host.
+    """
+
+    def __init__(self, moment: datetime, *, host: str | None, root: str | None, is_anonymous: bool) -> None:
+        self.notes: list[tuple[str, Note]] = []
+        self._moment = moment
+        self._host = host
+        self._root = None if root is None else os.path.realpath(root)
+        self._is_anonymous = is_anonymous
+        self._place_of = cache(self._record_place)
+        self._seen: set[tuple[int, int]] = set()
+
+    def called(self, name: str) -> str:
+        """Return the name of a host in the dataset."""
+        shown = name[:_MOST_NAME] or "unknown"
+        return digest("host", shown)[:16] if self._is_anonymous else shown
+
+    @property
+    def this_host(self) -> Place:
+        """This machine."""
+        total, available = _memory("/proc/meminfo")
+        name = self.called(self._host or os.uname().nodename)
+        return Place(name, "host", None, None, total, available, os.cpu_count())
+
+    def list(self, sources: Sequence[str]) -> Iterator[Candidate]:
+        """Yield the candidates of some sources.
+
+        Raises:
+            AccessError: If a source does not exist.
+            UsageError: If a source is not below the root.
+        """
+        for source in sources:
+            if not os.path.exists(source):
+                raise AccessError(source, "no such file or folder")
+            if is_image(source):
+                yield from self._of_image(source)
+            elif os.path.isdir(source):
+                yield from self._of_folder(source)
+            else:
+                yield from self._of_file(source)
+
+    def _of_file(self, source: str) -> Iterator[Candidate]:
+        with open(source, "rb") as file:
+            is_elf = file.read(4) == b"\x7fELF"
+        found = self._elf(source, self._program_place(source)) if is_elf else None
+        found = found or self._record(source, os.path.basename(source).partition(".")[0], os.path.dirname(source))
+        if found is not None:
+            yield found
+
+    def _of_image(self, source: str) -> Iterator[Candidate]:
+        notes: list[Note] = []
+        try:
+            for image in images_of(source, notes):
+                place = Place(self.called(self._host or image.name), "image", image.root, source)
+                for path, facts in image.tree.elf_files():
+                    is_executable = bool(facts.st_mode & 0o111)
+                    yield Candidate(place, path, path, image.identity, self._moment, True, is_executable)  # noqa: FBT003
+        except FootprintError as error:
+            notes.append(Note("input-unreadable", source, error.detail))
+        name = self.called(self._host or os.path.basename(source))
+        self.notes += [(name, one) for one in notes]
+
+    def _of_folder(self, source: str) -> Iterator[Candidate]:
+        names = {*os.listdir(source), os.path.basename(os.path.abspath(source))}
+        has_records = not names & _OF_PROGRAMS
+        place = self._program_place(source)
+
+        def refused(error: OSError) -> None:
+            note = Note("file-unreadable", str(error.filename), f"{error.strerror or error}, it is left out")
+            self.notes.append((place.host, note))
+
+        for folder, folders, files in os.walk(source, onerror=refused):
+            folders.sort()
+            first = os.path.relpath(folder, source).split(os.sep)[0]
+            for name in sorted(files):
+                path = os.path.join(folder, name)
+                found = None
+                try:
+                    if _LIBRARY.search(name) or "." not in name or not has_records or not _RECORD.search(name):
+                        found = self._elf(path, place)
+                    if found is None and has_records and _RECORD.search(name):
+                        found = self._record(path, name.partition(".")[0] if first == "." else first, source)
+                except OSError as error:
+                    refused(error)
+                if found is not None:
+                    yield found
+
+    def _program_place(self, source: str) -> Place:
+        """Return the place of the programs of a folder: with `usr` in it, it is a root file system."""
+        whole = os.path.realpath(source)
+        root = self._root
+        if root is None and whole != "/" and os.path.isdir(os.path.join(whole, "usr")):
+            root = whole
+        if root is None:
+            return self.this_host
+        if os.path.commonpath((root, whole)) != root:
+            raise UsageError(f"{source} is not below {root}")
+        return Place(self.called(self._host or os.path.basename(root)), "folder", root.rstrip("/"))
+
+    def _elf(self, path: str, place: Place) -> Candidate | None:
+        facts = os.lstat(path)
+        is_executable = bool(facts.st_mode & 0o111)
+        if not stat.S_ISREG(facts.st_mode) or not (is_executable or _LIBRARY.search(path)):
+            return None
+        if (facts.st_dev, facts.st_ino) in self._seen:
+            return None
+        self._seen.add((facts.st_dev, facts.st_ino))
+        own = os.path.realpath(path)[len(place.root or "") :]
+        return Candidate(place, own, own, _state_of(facts), self._moment, True, is_executable)  # noqa: FBT003
+
+    def _record(self, path: str, host: str, source: str) -> Candidate | None:
+        facts = os.stat(path)
+        if not stat.S_ISREG(facts.st_mode):
+            return None
+        name = self._host or host
+        place = self._place_of(name, os.path.join(source, name, "meminfo"))
+        shown = path.replace(name, place.host) if self._is_anonymous else path
+        whole = os.path.abspath(path)
+        return Candidate(place, whole, shown, _state_of(facts), utc(facts.st_mtime), False, False)  # noqa: FBT003
+
+    def _record_place(self, host: str, meminfo: str) -> Place:
+        total, available = _memory(meminfo)
+        return Place(self.called(host), "host", self._root, None, total, available)
+
+
+def utc(seconds: float) -> datetime:
+    """Return a time since 1970 as UTC, without a zone as the dataset has it."""
+    return datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None)
+
+
+def _memory(path: str) -> tuple[int | None, int | None]:
+    """Read MemTotal and MemAvailable of a file as /proc/meminfo; None where it does not tell."""
+    text = ""
+    with suppress(OSError), open(path, "rb") as file:
+        text = file.read(_MOST_MEMINFO_BYTES).decode("ascii", "replace")
+    found = {name: int(number) << 10 for name, number in _MEMORY.findall(text)}
+    return found.get("MemTotal"), found.get("MemAvailable")
+
+
+def _state_of(facts: os.stat_result) -> str:
+    return f"{facts.st_size}:{facts.st_mtime_ns}:{facts.st_ino}"
+
+
+@cache
+def file_state(path: str) -> str:
+    """Return the state of a file as `Candidate` has it; "" where it does not exist."""
+    try:
+        return _state_of(os.stat(path))
+    except (OSError, ValueError):
+        return ""
