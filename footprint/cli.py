@@ -50,8 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:  # noqa: BLE001 # the last place where an error becomes a line and an exit code
         return _report(error, has_traceback=has_traceback)
     finally:
-        if arguments is None:
-            # Nor is there anything to look for among them at exit.
+        if arguments is None and "duckdb" not in sys.modules:
+            # Nor is there anything to look for among them at exit. DuckDB warns of what is not collected there.
             gc.freeze()
 
 

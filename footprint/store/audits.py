@@ -90,7 +90,7 @@ def sums_of(audits: Iterable["Audited"], row_count: int) -> Sums:
     )
 
 
-def add_audited(  # noqa: PLR0913 # all but the first three are named
+def add_audited(  # all but the first three are named
     tables: Tables,
     taken: Taken,
     found: "Audited",
@@ -251,7 +251,7 @@ def _findings(
         )
 
 
-def add_program(  # noqa: PLR0913 # all but the first three are named
+def add_program(  # all but the first three are named
     tables: Tables,
     taken: Taken,
     graph: "DependencyGraph",
@@ -335,7 +335,7 @@ def _variables(file: str, section: "SectionContents") -> Iterable[FleetVariable]
         elif size_bytes < _LEAST_VARIABLE_BYTES:
             small_count, small_bytes = small_count + 1, small_bytes + size_bytes
         else:
-            symbol = owner.name  # type: ignore[attr-defined] # of a variable
+            symbol = owner.name
             yield FleetVariable(file, name, symbol, symbol, size_bytes, 1, is_writable=True)
     if small_count:
         called = f"[{small_count} of less than {_LEAST_VARIABLE_BYTES} bytes]"

@@ -2,23 +2,30 @@
 
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from sys import intern
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
-from footprint.errors import AccessError, UsageError
+from footprint.errors import AccessError, InputError, UsageError
 from footprint.store.tables import PARTITION, TABLES, FleetColumn, FleetTable
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-__all__ = ("engine", "open_dataset", "part_paths", "write_part")
+__all__ = (
+    "Known",
+    "check_parts",
+    "commit_part",
+    "engine",
+    "known_inputs",
+    "open_dataset",
+    "remove_halves",
+    "write_part",
+)
 
 _LAST: Final = "inputs"
 """The table whose file says that a part is whole."""
-
-_TEMPORARY: Final = ".footprint-"
 
 
 def engine(*, thread_count: int = 1) -> "DuckDBPyConnection":
@@ -59,11 +66,12 @@ def _selection(folder: str, table: FleetTable) -> str:
         types = {one.name: one.sql_type for one in table.columns}
         hive = ", ".join(f"{name}: {types[name]}" for name in PARTITION)
         options = f"hive_partitioning=true, hive_types={{{hive}}}"
-    return f"SELECT {names} FROM read_parquet({_text(os.path.join(_escaped(folder), table.pattern))}, {options})"
+    pattern = _text(os.path.join(_escaped(folder), table.pattern))
+    return f"SELECT {names} FROM read_parquet({pattern}, {options})"  # noqa: S608 # names of our own, and a quoted path
 
 
 def _has_file(folder: str) -> bool:
-    return any(name.endswith(".parquet") for _, _, names in os.walk(folder) for name in names)
+    return any(True for _ in _files(folder))
 
 
 def _escaped(folder: str) -> str:
@@ -81,12 +89,10 @@ def _text(text: str) -> str:
 
 
 def write_part(folder: str, part: str, tables: Mapping[str, Sequence[tuple[Any, ...]]]) -> None:
-    """Write rows as the files of one part: all have the name of the part, that of `inputs` is there last.
-
-    A part that is written again replaces its files.
+    """Write rows as the files of one part: all have the name of the part. Files with this name are replaced.
 
     Args:
-        folder: The dataset.
+        folder: The dataset, or a folder from which `commit_part` takes them.
         part: The name of the part.
         tables: By table, its rows.
 
@@ -94,25 +100,17 @@ def write_part(folder: str, part: str, tables: Mapping[str, Sequence[tuple[Any, 
         AccessError: If a file cannot be written.
         UsageError: If DuckDB is not installed.
     """
-    moves: list[tuple[str, str]] = []
-    try:
-        with engine() as connection:
-            for name in sorted(tables, key=lambda one: one == _LAST):
-                for place, columns, rows in _split(TABLES[name], tables[name]):
+    with engine() as connection:
+        try:
+            for name, rows in tables.items():
+                for place, columns, some in _split(TABLES[name], rows):
                     target = os.path.join(folder, name, place)
                     os.makedirs(target, exist_ok=True)
-                    temporary = os.path.join(target, f"{_TEMPORARY}{part}")
-                    moves.append((temporary, os.path.join(target, f"{part}.parquet")))
-                    _write(connection, temporary, columns, rows)
-        for temporary, path in moves:
-            _to_disk(temporary)
-            os.replace(temporary, path)
-    except OSError as error:
-        raise AccessError(folder, error.strerror or str(error)) from error
-    finally:
-        for temporary, _ in moves:
-            with suppress(OSError):
-                os.unlink(temporary)
+                    path = os.path.join(target, f"{part}.parquet")
+                    _write(connection, path, columns, some)
+                    _to_disk(path)
+        except OSError as error:
+            raise AccessError(folder, error.strerror or str(error)) from error
 
 
 def _split(
@@ -162,10 +160,142 @@ def _to_disk(path: str) -> None:
         os.close(descriptor)
 
 
-def part_paths(folder: str) -> Iterable[tuple[str, str]]:
-    """Yield each file of a dataset, with the name of its part; that of `inputs` come first."""
-    for name in sorted(TABLES, key=lambda one: one != _LAST):
-        for place, _, files in os.walk(os.path.join(folder, name)):
-            for file in files:
-                if file.endswith(".parquet") or file.startswith(_TEMPORARY):
-                    yield file.removeprefix(_TEMPORARY).removesuffix(".parquet"), os.path.join(place, file)
+def commit_part(stage: str, folder: str, part: str) -> dict[str, list[str]]:
+    """Move the files of a part into the dataset; return them by table. With that of `inputs`, the last, it is whole.
+
+    Args:
+        stage: The folder that has the part as `write_part` wrote it, below its name.
+        folder: The dataset, on the same file system.
+        part: The name of the part.
+
+    Raises:
+        AccessError: If they cannot be moved.
+    """
+    own = os.path.join(stage, part)
+    found: dict[str, list[str]] = {}
+    try:
+        for path in sorted(_files(own), key=lambda one: os.path.relpath(one, own).startswith(f"{_LAST}/")):
+            place = os.path.relpath(path, own)
+            target = os.path.join(folder, place)
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            os.replace(path, target)
+            found.setdefault(place.partition("/")[0], []).append(target)
+    except OSError as error:
+        raise AccessError(folder, error.strerror or str(error)) from error
+    return found
+
+
+def _files(folder: str) -> Iterator[str]:
+    for place, _, names in os.walk(folder):
+        yield from [os.path.join(place, name) for name in names if name.endswith(".parquet")]
+
+
+def remove_halves(folder: str) -> None:
+    """Remove the files of parts that a scan was about to move into the dataset when it ended."""
+    whole = {os.path.basename(path) for path in _files(os.path.join(folder, _LAST))}
+    for name in TABLES:
+        for path in _files(os.path.join(folder, name)):
+            if os.path.basename(path) not in whole:
+                os.unlink(path)
+
+
+class Known:
+    """The inputs and files of a dataset. Of each it keeps a few words, since they are many."""
+
+    def __init__(self) -> None:
+        self._states: dict[int, tuple[tuple[str, ...], str]] = {}
+        self._records: set[int] = set()
+        self._files: set[int] = set()
+
+    def add_state(self, host: str, name: str, state: str, depends_on: Iterable[str], identity: str) -> None:
+        """Add an input, with what it depends on."""
+        self._states[hash((host, name, state))] = tuple(map(intern, depends_on)), identity
+
+    def state_of(self, host: str, name: str, state: str) -> tuple[tuple[str, ...], str] | None:
+        """Return what an input depends on, and its identity; None where the dataset does not have it so."""
+        return self._states.get(hash((host, name, state)))
+
+    def add_record(self, host: str, identity: str) -> bool:
+        """Add the contents of an input of a host; return whether they are new."""
+        return _is_new(self._records, hash((host, identity)))
+
+    def add_file(self, file: str) -> bool:
+        """Add an ELF file; return whether it is new."""
+        return _is_new(self._files, hash(file))
+
+
+def _is_new(known: set[int], one: int) -> bool:
+    before = len(known)
+    known.add(one)
+    return len(known) > before
+
+
+def known_inputs(folder: str) -> Known:
+    """Return the inputs and files of a dataset.
+
+    Raises:
+        UsageError: If DuckDB is not installed.
+    """
+    known = Known()
+    if not os.path.isdir(os.path.join(folder, _LAST)):
+        engine().close()
+        return known
+    with open_dataset(folder) as connection:
+        found = connection.execute("SELECT host, input, state, depends_on, identity FROM inputs ORDER BY moment")
+        while some := found.fetchmany(_AT_ONCE):
+            for host, name, state, depends_on, identity in some:
+                known.add_state(host, name, state, depends_on, identity)
+                known.add_record(host, identity)
+        found = connection.execute("SELECT file FROM files")
+        while some := found.fetchmany(_AT_ONCE):
+            for (file,) in some:
+                known.add_file(file)
+    return known
+
+
+def check_parts(folder: str, parts: Iterable[Mapping[str, Sequence[str]]]) -> None:
+    """Check that the rows of parts add up to the totals of their audits.
+
+    Args:
+        folder: The dataset, for errors.
+        parts: The files of each part by table, as `commit_part` returns them.
+
+    Raises:
+        InputError: If they do not.
+    """
+    waiting = list(parts)
+    with engine(thread_count=2) as connection:
+        for start in range(0, len(waiting), _PARTS_AT_ONCE):
+            some = waiting[start : start + _PARTS_AT_ONCE]
+            paths = {name: [path for part in some for path in part.get(name, ())] for name in _SUMS}
+            sums = {name: _sums(connection, name, own) for name, own in paths.items()}
+            for what, *columns in _EQUAL:
+                figures = {name: sums[name][column] for name, column in columns}
+                if len(set(figures.values())) > 1:
+                    told = ", ".join(f"{amount:,} in {name}" for name, amount in figures.items())
+                    raise InputError(folder, f"the tables do not agree on {what}: {told}")
+
+
+def _sums(connection: "DuckDBPyConnection", table: str, paths: Sequence[str]) -> list[int]:
+    if not paths:
+        return [0] * 5
+    query = f"SELECT {_SUMS[table]} FROM read_parquet(?, hive_partitioning=false)"  # noqa: S608 # of the table above
+    found = connection.execute(query, [list(paths)])
+    return [int(one or 0) for one in found.fetchall()[0]]
+
+
+_AT_ONCE: Final = 10_000
+_PARTS_AT_ONCE: Final = 64
+_SUMS: Final = {
+    "inputs": "sum(process_count), sum(row_count), sum(private_bytes), sum(kernel_bytes), sum(per_process_bytes)",
+    "processes": "sum(process_count), 0, sum(private_bytes), sum(kernel_bytes), sum(per_process_bytes)",
+    "rows": "0, count(*), sum(private_bytes) FILTER (kind <> 'kernel'), sum(private_bytes) FILTER (kind = 'kernel'), 0",
+}
+_EQUAL: Final = (
+    ("the number of processes", ("inputs", 0), ("processes", 0)),
+    ("the number of rows", ("inputs", 1), ("rows", 1)),
+    ("private bytes", ("inputs", 2), ("processes", 2), ("rows", 2)),
+    ("kernel memory", ("inputs", 3), ("processes", 3), ("rows", 3)),
+    ("the cost of the processes", ("inputs", 4), ("processes", 4)),
+)
+"""What must agree: its name, and the columns of `_SUMS` by table."""

@@ -16,18 +16,18 @@ __all__ = (
     "FleetFinding",
     "FleetHost",
     "FleetInput",
-    "FleetRow",
     "FleetLibrary",
     "FleetNote",
     "FleetProcess",
     "FleetProgram",
+    "FleetRow",
     "FleetTable",
     "FleetVariable",
 )
 
 
 class FleetHost(NamedTuple):
-    """A host at a moment, as far as an input tells. The last row of a host counts.
+    """A host at a moment, as far as a part of a scan tells. A last row of a host counts.
 
     Attributes:
         host: The name of the host; of an image or a root file system the name of that.
@@ -39,7 +39,6 @@ class FleetHost(NamedTuple):
         processor_count: The number of its processors; null where unknown.
         memory_bytes: All of its memory (MemTotal); null where unknown.
         available_bytes: What further processes could have (MemAvailable); null where unknown.
-        process_count: The number of its processes in this part of the scan.
     """
 
     host: str
@@ -51,7 +50,6 @@ class FleetHost(NamedTuple):
     processor_count: int | None
     memory_bytes: int | None
     available_bytes: int | None
-    process_count: int
 
 
 class FleetProcess(NamedTuple):
@@ -267,7 +265,7 @@ class FleetFile(NamedTuple):
         path: A path that it has on the first host where it was seen.
         name: Its soname, else its file name.
         is_program: Whether it can be run.
-        machine: What it was built for.
+        machine: What it was built for, as the number in its header: 62 is x86-64, 183 is AArch64.
         size_bytes: Its size.
         text_bytes: The sections that are only read: code and constants.
         data_bytes: `.data` and what is like it, without RELRO.
@@ -283,7 +281,7 @@ class FleetFile(NamedTuple):
     path: str
     name: str
     is_program: bool
-    machine: str
+    machine: int
     size_bytes: int
     text_bytes: int
     data_bytes: int
@@ -345,7 +343,8 @@ class FleetInput(NamedTuple):
         day: The day of `moment`.
         moment: The moment of what it tells, in UTC.
         input: Its path, or the process.
-        kind: `processes`, `capture`, `text`, `audit`, `series`, `program` or `file`.
+        kind: `program`, `file` for another ELF file, `process`, `series` for one audit of a series; `record` for a
+            capture, a text or a saved audit.
         identity: The digest of its contents; of a program, with those of its libraries.
         state: Size and time of change of the file when it was read; "" where there is none.
         part: The name of the Parquet files that hold its rows, without their folder and ending.

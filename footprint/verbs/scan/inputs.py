@@ -18,7 +18,7 @@ __all__ = ("Candidate", "Lister", "Place", "file_state", "utc")
 # Folders with these are trees of programs: a search of their hundred thousand texts for captures would find none.
 _OF_PROGRAMS: Final = frozenset({"bin", "sbin", "lib", "lib64", "libexec", "usr"})
 _RECORD: Final = re.compile(
-    r"\.(?:capture|footprint|jsonl?|s?maps|pmap|txt|series)(?:\.(?:gz|xz|zst|bz2))?\Z", re.IGNORECASE
+    r"\.(?:capture|footprint|jsonl?|s?maps|pmap|txt|fps)(?:\.(?:gz|xz|zst|bz2))?\Z", re.IGNORECASE
 )
 _LIBRARY: Final = re.compile(r"\.so(?:\.[\w.]+)?\Z")
 _MEMORY: Final = re.compile(r"^(MemTotal|MemAvailable): +(\d{1,15}) kB$", re.MULTILINE)
@@ -201,8 +201,8 @@ class Lister:
             return None
         name = self._host or host
         place = self._place_of(name, os.path.join(source, name, "meminfo"))
-        shown = path.replace(name, place.host) if self._is_anonymous else path
         whole = os.path.abspath(path)
+        shown = f"{place.host}/{digest(whole)[:16]}" if self._is_anonymous else whole
         return Candidate(place, whole, shown, _state_of(facts), utc(facts.st_mtime), False, False)  # noqa: FBT003
 
     def _record_place(self, host: str, meminfo: str) -> Place:
@@ -228,7 +228,6 @@ def _state_of(facts: os.stat_result) -> str:
     return f"{facts.st_size}:{facts.st_mtime_ns}:{facts.st_ino}"
 
 
-@cache
 def file_state(path: str) -> str:
     """Return the state of a file as `Candidate` has it; "" where it does not exist."""
     try:

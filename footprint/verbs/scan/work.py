@@ -1,0 +1,464 @@
+"""What the workers of a scan do: identify candidates, and write the rows of a shard of inputs as one part."""
+
+import os
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Final, NamedTuple
+
+from footprint.attribution.start_memory import start_memory
+from footprint.command_line import command_lines
+from footprint.elf import read_contents, read_image, starts_like_elf
+from footprint.elf.abi import DF_1_PIE, ET_EXEC
+from footprint.elf.contents import SectionKind
+from footprint.elf.linkage import read_linkage
+from footprint.elf.notes import build_id
+from footprint.errors import AccessError, FootprintError, InputError, Note
+from footprint.files import open_input, text_of
+from footprint.findings.graph_rules.stub_library import stub_libraries
+from footprint.findings.graph_rules.unused_library import unused_libraries
+from footprint.limits import limited
+from footprint.model.audited import Audited
+from footprint.model.audited_names import program_name, program_path
+from footprint.model.projection import Question
+from footprint.process import Snapshot, read_process, read_texts
+from footprint.process.descriptions import OpenFile
+from footprint.process.mapped_files import open_regular
+from footprint.roots import enter_root
+from footprint.series import looks_like_series
+from footprint.series.file import read_series
+from footprint.series.timeline import Timeline
+from footprint.sources.calibration import load_constants
+from footprint.sources.files import ElfFiles
+from footprint.sources.images import ContainerImage, images_of
+from footprint.sources.programs import Programs, missing_notes
+from footprint.sources.target import AuditFile, Capture, Text, filled_snapshots, resolve
+from footprint.store.audits import Sums, Tables, Taken, add_audited, add_program, add_variables, digest, sums_of
+from footprint.store.parquet import write_part
+from footprint.store.tables import FleetFile, FleetHost, FleetInput, FleetNote
+from footprint.verbs.audit.process import audit_of
+from footprint.verbs.audit.request import AuditRequest
+from footprint.verbs.audit.saved import read_saved
+from footprint.verbs.scan.inputs import Candidate, Place, file_state, utc
+
+__all__ = ("Identity", "Item", "PartDone", "Settings", "Shard", "identify", "run_shard")
+
+_EACH: Final = Question()
+_HEAD_BYTES: Final = 1024
+# The search of the loader reads them, beside the files that it finds.
+_OF_LOADER: Final = ("/etc/ld.so.cache", "/etc/ld.so.preload")
+
+
+class Settings(NamedTuple):
+    """What holds for a whole scan.
+
+    Attributes:
+        scan: Its name, which no other scan has.
+        folder: Where parts are written, before they belong to the dataset.
+        moment: Its time, in UTC.
+        has_commands: Whether command lines are kept.
+    """
+
+    scan: str
+    folder: str
+    moment: datetime
+    has_commands: bool
+
+
+class Identity(NamedTuple):
+    """What a candidate is.
+
+    Attributes:
+        kind: `program`, `file`, `record` or `process`; `series` for one audit of a series; `other` for no input.
+        key: The build-id, or the digest of the contents.
+        name: The soname of an ELF file; "" for none.
+    """
+
+    kind: str
+    key: str
+    name: str = ""
+
+
+class Item(NamedTuple):
+    """An input that is to be read.
+
+    Attributes:
+        candidate: The input.
+        identity: What it is.
+        has_new_file: Whether its ELF file is not in the dataset yet.
+        package: The package that the file is from, and its version; None where unknown.
+        pid: The live process that it is; None for a file.
+        open_files: The open file descriptions that the live process pays for.
+    """
+
+    candidate: Candidate
+    identity: Identity
+    has_new_file: bool = False
+    package: tuple[str, str] | None = None
+    pid: int | None = None
+    open_files: tuple[OpenFile, ...] = ()
+
+
+class Shard(NamedTuple):
+    """Inputs whose rows become one part of the dataset.
+
+    Attributes:
+        settings: What holds for the whole scan.
+        part: The name of the part.
+        items: The inputs.
+    """
+
+    settings: Settings
+    part: str
+    items: tuple[Item, ...]
+
+
+class PartDone(NamedTuple):
+    """A part that was written.
+
+    Attributes:
+        part: Its name.
+        input_count: The number of its inputs.
+        process_count: The number of its processes.
+        program_count: The number of its programs.
+        file_count: The number of its ELF files.
+        row_count: The number of its rows of ledgers.
+        notes: The first of its notes.
+        note_count: The number of its notes.
+        unreadable_count: The number of inputs of which nothing could be read.
+    """
+
+    part: str
+    input_count: int
+    process_count: int
+    program_count: int
+    file_count: int
+    row_count: int
+    notes: tuple[Note, ...]
+    note_count: int
+    unreadable_count: int
+
+
+# --- identification ---------------------------------------------------------------------------------------------------
+
+
+def identify(settings: Settings, candidates: Sequence[Candidate]) -> list[tuple[Identity, ...]]:
+    """Find out what candidates are: of programs and libraries by their headers. A series is several inputs."""
+    found: list[tuple[Identity, ...]] = []
+    for one in candidates:
+        _enter(settings, one.place)
+        try:
+            with limited():
+                found.append((_elf_identity(one),) if one.is_elf else _record_identities(one))
+        except FootprintError as error:
+            # What is damaged becomes a note when it is read.
+            kind = "file" if one.is_elf else "record"
+            found.append((Identity(kind, digest(one.input, one.state, error.detail)),))
+    return found
+
+
+def _elf_identity(one: Candidate) -> Identity:
+    data = open_regular(one.opened, None)
+    if isinstance(data, str):
+        raise AccessError(one.path, data)
+    if not starts_like_elf(data[:4]):
+        return Identity("other", "")
+    image = read_image(data, one.opened, with_sections=False)
+    linkage = read_linkage(image)
+    is_program = one.is_executable and (
+        image.type == ET_EXEC or linkage.interpreter is not None or bool(linkage.flags_1 & DF_1_PIE)
+    )
+    key = build_id(image) or f"blake2b:{blake2b(data, digest_size=16).hexdigest()}"
+    return Identity("program" if is_program else "file", key, linkage.soname or "")
+
+
+def _record_identities(one: Candidate) -> tuple[Identity, ...]:
+    data = open_input(one.path)
+    if looks_like_series(bytes(data[:_HEAD_BYTES])):
+        taken = Timeline.of(read_series(data, one.path), one.path).taken
+        return tuple([Identity("series", digest(each.packed)) for each in taken])
+    return (Identity("record", blake2b(data, digest_size=16).hexdigest()),)
+
+
+# --- what is kept between shards --------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=4)
+def _programs(_scan: str, root: str | None, _thread: int) -> Programs:
+    return Programs(root)
+
+
+@lru_cache(maxsize=4)
+def _files(_scan: str, root: str | None, _thread: int) -> ElfFiles:
+    return ElfFiles(None, root)
+
+
+@lru_cache(maxsize=2)
+def _images(_scan: str, path: str, _thread: int) -> list[ContainerImage]:
+    return list(images_of(path, []))
+
+
+def _enter(settings: Settings, place: Place) -> None:
+    """Follow paths in the root of a place; that of an image is not there before its layers were read."""
+    if place.image is not None:
+        for image in _images(settings.scan, place.image, threading.get_ident()):
+            enter_root(image.root, image.tree)
+    elif place.root:
+        enter_root(place.root)
+
+
+# --- a shard ----------------------------------------------------------------------------------------------------------
+
+
+def run_shard(shard: Shard) -> PartDone:
+    """Read the inputs of a shard, and write their rows as a part, which does not belong to the dataset yet.
+
+    Raises:
+        AccessError: If the part cannot be written.
+    """
+    work = _Work(shard)
+    with command_lines(is_hidden=not shard.settings.has_commands):
+        for item in shard.items:
+            work.read(item)
+    work.add_hosts()
+    write_part(os.path.join(shard.settings.folder, shard.part), shard.part, work.tables)
+    tables = work.tables
+    notes = [Note(slug, subject, detail) for *_, slug, subject, detail in tables["notes"]]
+    return PartDone(
+        shard.part,
+        len(shard.items),
+        sum(one[-3] for one in tables["processes"]),
+        len(tables["programs"]),
+        len(tables["files"]),
+        len(tables["rows"]),
+        tuple(notes[:10]),
+        len(notes),
+        sum(one.slug == "input-unreadable" for one in notes),
+    )
+
+
+class _Work:
+    """The rows of a shard."""
+
+    def __init__(self, shard: Shard) -> None:
+        self.tables = Tables(list)
+        self._shard = shard
+        self._notes: dict[tuple[str, Note], None] = {}
+        self._hosts: dict[Place, tuple[datetime, dict[str, str]]] = {}
+
+    def read(self, item: Item) -> None:
+        """Add the rows of an input; one that cannot be read is a note."""
+        candidate = item.candidate
+        taken = Taken(candidate.place.host, candidate.moment, candidate.input, item.identity.key)
+        before = {name: len(rows) for name, rows in self.tables.items()}
+        known_count = len(self._notes)
+        sums, depends_on, identity = Sums(), list[str](), item.identity.key
+        try:
+            _enter(self._shard.settings, candidate.place)
+            with limited():
+                if candidate.is_elf:
+                    depends_on, identity = self._read_elf(item, taken)
+                else:
+                    sums = self._read_record(item, taken)
+        except Exception as error:  # noqa: BLE001 # no input may stop the scan of all others
+            for name, rows in self.tables.items():
+                del rows[before.get(name, 0) :]
+            detail = error.detail if isinstance(error, FootprintError) else f"{type(error).__name__}: {error}"
+            slug = "input-unreadable" if item.pid is None else "process-not-read"
+            self._note(candidate, [Note(slug, candidate.opened or candidate.input, detail)])
+        self.tables["inputs"].append(
+            FleetInput(
+                host=taken.host,
+                day=taken.day,
+                moment=taken.moment,
+                input=taken.input,
+                kind=item.identity.kind,
+                identity=identity,
+                state=candidate.state,
+                part=self._shard.part,
+                depends_on=tuple(depends_on),
+                **sums._asdict(),
+                note_count=len(self._notes) - known_count,
+            )
+        )
+
+    def _note(self, candidate: Candidate, notes: Iterable[Note]) -> None:
+        host, day = candidate.place.host, self._shard.settings.moment.date()
+        for one in notes:
+            told = one
+            if candidate.opened not in {"", candidate.input}:
+                told = Note(*(text.replace(candidate.opened, candidate.input) for text in one))
+            if (host, told) not in self._notes:
+                self._notes[host, told] = None
+                self.tables["notes"].append(FleetNote(host, day, candidate.input, *told))
+
+    def add_hosts(self) -> None:
+        """Add a row for each host."""
+        for place, (moment, system) in self._hosts.items():
+            self.tables["hosts"].append(
+                FleetHost(
+                    host=place.host,
+                    day=moment.date(),
+                    moment=moment,
+                    kind=place.kind,
+                    kernel=system.get("kernel"),
+                    machine=system.get("machine"),
+                    processor_count=place.processor_count,
+                    memory_bytes=place.memory_bytes,
+                    available_bytes=place.available_bytes,
+                )
+            )
+
+    def _see(self, candidate: Candidate, moment: datetime, system: dict[str, str]) -> None:
+        last, known = self._hosts.get(candidate.place, (moment, {}))
+        self._hosts[candidate.place] = max(moment, last), {**known, **system}
+
+    # Programs and libraries
+
+    def _read_elf(self, item: Item, taken: Taken) -> tuple[list[str], str]:
+        candidate, identity = item.candidate, item.identity
+        if item.has_new_file:
+            self._add_file(item)
+        self._see(candidate, candidate.moment, {})
+        if identity.kind != "program":
+            return [], identity.key
+        root, settings = candidate.place.root, self._shard.settings
+        graph = _programs(settings.scan, root, threading.get_ident()).graph(candidate.path)
+        depends_on = [one.library.real_path for one in graph.objects]
+        state = "" if candidate.place.image else digest(*(file_state(one) for one in depends_on))
+        findings = (*unused_libraries(graph), *stub_libraries(graph))
+        add_program(
+            self.tables,
+            taken._replace(identity=digest(identity.key, state)),
+            graph,
+            path=candidate.path,
+            file=identity.key,
+            start_bytes=sum(start_memory(graph)),
+            findings=findings,
+            build_id_of=lambda number: build_id(graph.objects[number].library.image),
+        )
+        self._note(candidate, (*missing_notes(graph), *graph.start_failures))
+        if candidate.place.image:
+            return [], identity.key
+        depends_on += [f"{root or ''}{one}" for one in _OF_LOADER]
+        return depends_on, digest(*(file_state(one) for one in depends_on))
+
+    def _add_file(self, item: Item) -> None:
+        candidate, identity = item.candidate, item.identity
+        data = open_regular(candidate.opened, None)
+        if isinstance(data, str):
+            raise AccessError(candidate.path, data)
+        image = read_image(data, candidate.opened)
+        contents = read_contents(image)
+        sizes = dict.fromkeys(SectionKind, 0)
+        for section in contents.sections:
+            sizes[section.kind] += section.size_bytes
+        read_only = [one for one in image.sections if one.is_in_memory and not one.is_writable and not one.is_tls]
+        package, version = item.package or (None, None)
+        self.tables["files"].append(
+            FleetFile(
+                file=identity.key,
+                path=candidate.path,
+                name=identity.name or candidate.path.rsplit("/", 1)[-1],
+                is_program=identity.kind == "program",
+                machine=image.machine,
+                size_bytes=len(data),
+                text_bytes=sum(one.size_bytes for one in read_only),
+                data_bytes=sizes[SectionKind.DATA],
+                relro_bytes=sizes[SectionKind.RELRO],
+                bss_bytes=sizes[SectionKind.BSS],
+                tls_bytes=sizes[SectionKind.TLS],
+                package=package,
+                package_version=version,
+                day=self._shard.settings.moment.date(),
+            )
+        )
+        add_variables(self.tables, identity.key, contents)
+
+    # Processes
+
+    def _read_record(self, item: Item, taken: Taken) -> Sums:
+        audits = []
+        row_count = len(self.tables["rows"])
+        for number, (moment, found, program, build_ids) in enumerate(self._audits(item)):
+            audits.append(found)
+            add_audited(
+                self.tables,
+                taken._replace(moment=moment),
+                found,
+                number=number,
+                program=program,
+                build_ids=build_ids,
+                has_command=self._shard.settings.has_commands,
+            )
+            self._note(item.candidate, found.notes)
+            self._see(item.candidate, moment, found.host)
+        return sums_of(audits, len(self.tables["rows"]) - row_count)
+
+    def _audits(self, item: Item) -> Iterator[tuple[datetime, Audited, str, dict[str, str | None]]]:
+        """Yield the audits of an input, with their moments, programs and the build-ids of their files."""
+        candidate = item.candidate
+        if item.pid is not None:
+            yield candidate.moment, *self._of_snapshot(read_process(item.pid), item.open_files, None)
+            return
+        data = open_input(candidate.path)
+        if looks_like_series(bytes(data[:_HEAD_BYTES])):
+            yield from _of_series(data, candidate, item.identity.key)
+            return
+        target = resolve(candidate.path)
+        if isinstance(target, AuditFile):
+            found = read_saved(target, AuditRequest()).audit
+            yield candidate.moment, found, _program_of(found), {}
+            return
+        snapshots: tuple[Snapshot, ...] = ()
+        if isinstance(target, Capture):
+            snapshots = filled_snapshots(target)
+        elif isinstance(target, Text):
+            snapshots = read_texts(text_of(target.data, target.name), target.name)
+        if not any(one.memory.mappings for one in snapshots):
+            raise InputError(candidate.path, "no mapping in it")
+        for one in snapshots:
+            if one.memory.mappings:
+                yield candidate.moment, *self._of_snapshot(one, one.open_files, candidate.place.root)
+
+    def _of_snapshot(
+        self, snapshot: Snapshot, open_files: tuple[OpenFile, ...], root: str | None
+    ) -> tuple[Audited, str, dict[str, str | None]]:
+        files = _files(self._shard.settings.scan, root, threading.get_ident())
+        host = snapshot.host
+        found = audit_of(
+            snapshot,
+            str(snapshot.process_id),
+            _EACH,
+            root=root,
+            files=files,
+            open_files=open_files,
+            constants=load_constants(host.get("kernel", ""), host.get("machine", "")),
+        )
+        build_ids = {name: facts.build_id for (_, _, name), facts in snapshot.files.items()}
+        if snapshot.is_live:
+            build_ids = {image.file: build_id(image) for _, image in files.images.values()}
+        return found, _program_in(snapshot) or program_name(found), build_ids
+
+
+def _of_series(
+    data: bytes | memoryview, candidate: Candidate, key: str
+) -> Iterator[tuple[datetime, Audited, str, dict[str, str | None]]]:
+    timeline = Timeline.of(read_series(data, candidate.path), candidate.path)
+    one = next(each for each in timeline.taken if digest(each.packed) == key)
+    found = read_saved(AuditFile(candidate.path, one.answer(candidate.path)), AuditRequest()).audit
+    yield utc(timeline.began.time + one.ms / 1000), found, _program_of(found), {}
+
+
+def _program_of(found: Audited) -> str:
+    return program_path(found) or program_name(found)
+
+
+def _program_in(snapshot: Snapshot) -> str | None:
+    """Return the program of a process: the file with code at the lowest address, without the loader."""
+    for one in snapshot.memory.mappings:
+        if one.permissions[2] == "x" and one.name.startswith("/") and not one.name.rsplit("/", 1)[-1].startswith("ld-"):
+            return one.name
+    return None
