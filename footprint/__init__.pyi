@@ -34,6 +34,7 @@ from footprint.verbs.record.call import Recorded, record
 from footprint.verbs.run.call import run
 from footprint.verbs.run.result import RunResult
 from footprint.verbs.run.save import save
+from footprint.verbs.scan.call import Scanned, scan
 from footprint.verbs.survey.call import Survey, survey
 from footprint.verbs.symbols.call import FileSymbols, symbols
 from footprint.verbs.trend.call import trend
@@ -77,6 +78,7 @@ __all__ = (
     "RowChange",
     "RunFailure",
     "RunResult",
+    "Scanned",
     "Selection",
     "Survey",
     "Timeline",
@@ -108,6 +110,7 @@ __all__ = (
     "replay",
     "run",
     "save",
+    "scan",
     "survey",
     "symbols",
     "trend",

@@ -27,9 +27,11 @@ from footprint.model.figures import FIGURES
 from footprint.model.page_map import PageState
 from footprint.model.projection import Basis, Model
 from footprint.model.row import MemoryKind
+from footprint.store.tables import TABLES
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 DOCS_PATH: Final = ROOT / "docs" / "json.md"
+FLEET_PATH: Final = ROOT / "docs" / "fleet.md"
 TYPES_PATH: Final = ROOT / "footprint" / "html" / "app" / "src" / "types.ts"
 WORDS_PATH: Final = TYPES_PATH.with_name("words.ts")
 
@@ -47,7 +49,8 @@ def texts() -> dict[Path, str]:
         SCHEMA_PATH: json.dumps(schema(), indent=2, ensure_ascii=False) + "\n",
         TYPES_PATH: typescript(),
         WORDS_PATH: words(),
-        DOCS_PATH: documented(DOCS_PATH.read_text(encoding="utf-8")),
+        DOCS_PATH: documented(DOCS_PATH.read_text(encoding="utf-8"), _tables()),
+        FLEET_PATH: documented(FLEET_PATH.read_text(encoding="utf-8"), _fleet_tables()),
     }
 
 
@@ -219,11 +222,25 @@ def _schema_of(shape: codec.Shape) -> dict[str, Any]:  # one line a shape
 # --- docs/json.md -----------------------------------------------------------------------------------------------------
 
 
-def documented(page: str) -> str:
-    """Return the page on JSON with its tables made anew."""
+def documented(page: str, tables: str) -> str:
+    """Return a page with its tables made anew."""
     before, _, rest = page.partition(_BEGIN)
     _, _, after = rest.partition(_END)
-    return f"{before}{_BEGIN}\n\n{_tables()}\n{_END}{after}"
+    return f"{before}{_BEGIN}\n\n{tables}\n{_END}{after}"
+
+
+def _fleet_tables() -> str:
+    """Describe the columns of each table of a fleet's dataset."""
+    lines: list[str] = []
+    for table in TABLES.values():
+        told = _attributes(table.row.__doc__ or "")
+        lines += [f"### {table.name}", "", summary(table.row), "", "| column | type | meaning |", "|---|---|---|"]
+        lines += [
+            f"| `{one.name}` | `{one.sql_type}`{' or null' if one.is_nullable else ''} | {told[one.name]} |"
+            for one in table.columns
+        ]
+        lines.append("")
+    return "\n".join(lines[:-1])
 
 
 def _tables() -> str:

@@ -28,7 +28,7 @@ _footprint() {
         '')
             kind=none
             options='--help --version'
-            values='audit run watch whatif symbols libraries duplicates maps heap project diff check init record trend capture explain doctor'
+            values='audit run watch whatif symbols libraries duplicates maps heap project diff check init record trend capture scan explain doctor'
             ;;
         audit)
             options='-n --count --all --findings --heap --heap-at --alloc-fn --binary --by --top --fail-on --pid --root --page-size --prefix-map --components --tree --name --cgroup --unit --container --debug-dir --debuginfod --no-debug-files --reproducible --html -o --output --format --table --json --color -q --quiet -v --verbose --strict --no-command --limits --drop-privileges -h --help'
@@ -187,6 +187,15 @@ _footprint() {
             case $prev in
                 -o | --output) kind=file ;;
                 --longest-stop | --limits) kind=none ;;
+            esac
+            ;;
+        scan)
+            options='-o --output --processes --root --host --command-lines --anonymous --scheduler --workers --format --table --json --color -q --quiet --strict --no-command --limits -h --help'
+            case $prev in
+                -o | --output | --host | --scheduler | --workers | --table | --limits) kind=none ;;
+                --root) kind=folder ;;
+                --format) kind=none values='text json markdown csv tsv jsonl' ;;
+                --color) kind=none values='auto always never' ;;
             esac
             ;;
         explain)

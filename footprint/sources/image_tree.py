@@ -18,7 +18,7 @@ from footprint.decompression import PIECE_BYTES, is_compressed, unpacked_pieces
 from footprint.elf import starts_like_elf
 from footprint.errors import AccessError, InputError, Note
 from footprint.files import map_descriptor
-from footprint.sources.tar_members import ArchiveBytes, TarMember, MemberKind, PiecedBytes, ViewedBytes, members_of
+from footprint.sources.tar_members import ArchiveBytes, MemberKind, PiecedBytes, TarMember, ViewedBytes, members_of
 from footprint.units import format_bytes
 
 __all__ = ("ImageTree", "Layer", "read_layer", "tree_of_layers")

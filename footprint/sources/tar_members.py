@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, Protocol
 from footprint.errors import InputError
 from footprint.limits import draw_entries
 
-__all__ = ("ArchiveBytes", "TarMember", "MemberKind", "PiecedBytes", "ViewedBytes", "members_of")
+__all__ = ("ArchiveBytes", "MemberKind", "PiecedBytes", "TarMember", "ViewedBytes", "members_of")
 
 _BLOCK_BYTES: Final = 512
 _MOST_NAME_BYTES: Final = 1 << 20

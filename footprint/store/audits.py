@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from footprint.elf import Contents, SectionContents
     from footprint.model.audited import Audited
 
-__all__ = ("Sums", "Tables", "Taken", "add_audited", "add_program", "add_variables", "digest", "sums_of")
+__all__ = ("AuditSums", "Provenance", "Tables", "add_audited", "add_program", "add_variables", "digest", "sums_of")
 
 Tables = defaultdict[str, list[tuple[Any, ...]]]
 """By table, its rows."""
@@ -24,7 +24,7 @@ _LEAST_SYMBOL_BYTES: Final = 64
 _LEAST_VARIABLE_BYTES: Final = 256
 
 
-class Taken(NamedTuple):
+class Provenance(NamedTuple):
     """Where and when something was read, and from what.
 
     Attributes:
@@ -49,7 +49,7 @@ class Taken(NamedTuple):
         return int(digest(self.host, self.identity, *parts)[:16], 16) >> 1
 
 
-class Sums(NamedTuple):
+class AuditSums(NamedTuple):
     """What the audits of an input add up to.
 
     Attributes:
@@ -73,7 +73,7 @@ def digest(*parts: object) -> str:
     return blake2b(text.encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
 
 
-def sums_of(audits: Iterable["Audited"], row_count: int) -> Sums:
+def sums_of(audits: Iterable["Audited"], row_count: int) -> AuditSums:
     """Add up the totals of audits."""
     found = list(audits)
     figures = [one.figures for one in found]
@@ -81,7 +81,7 @@ def sums_of(audits: Iterable["Audited"], row_count: int) -> Sums:
     def total(*names: str) -> int:
         return sum(next((each[name].bytes for name in names if name in each), 0) or 0 for each in figures)
 
-    return Sums(
+    return AuditSums(
         sum(len(one.members) or 1 for one in found),
         row_count,
         total("private_bytes"),
@@ -92,7 +92,7 @@ def sums_of(audits: Iterable["Audited"], row_count: int) -> Sums:
 
 def add_audited(  # all but the first three are named
     tables: Tables,
-    taken: Taken,
+    taken: Provenance,
     found: "Audited",
     *,
     number: int,
@@ -144,7 +144,7 @@ def add_audited(  # all but the first three are named
     tables["findings"] += _findings(taken, key, program, found.findings, is_process=True)
 
 
-def _ledger(taken: Taken, key: int, program: str, ledger: Iterable[Row]) -> Iterable[FleetRow]:
+def _ledger(taken: Provenance, key: int, program: str, ledger: Iterable[Row]) -> Iterable[FleetRow]:
     """Return the rows of a ledger, those of small symbols of one section added up."""
     host, day = taken.host, taken.day
     small = defaultdict[tuple[Any, ...], list[Row]](list)
@@ -192,7 +192,7 @@ def _ledger(taken: Taken, key: int, program: str, ledger: Iterable[Row]) -> Iter
 
 
 def _mapped_libraries(
-    taken: Taken, key: int, program: str, found: "Audited", build_ids: Mapping[str, str | None]
+    taken: Provenance, key: int, program: str, found: "Audited", build_ids: Mapping[str, str | None]
 ) -> Iterable[FleetLibrary]:
     """Return the objects of a process, with what their rows add up to."""
     private: dict[str, int] = {}
@@ -227,7 +227,7 @@ def _mapped_libraries(
 
 
 def _findings(
-    taken: Taken, key: int, program: str, findings: Iterable[Finding], *, is_process: bool
+    taken: Provenance, key: int, program: str, findings: Iterable[Finding], *, is_process: bool
 ) -> Iterable[FleetFinding]:
     for one in findings:
         yield FleetFinding(
@@ -253,7 +253,7 @@ def _findings(
 
 def add_program(  # all but the first three are named
     tables: Tables,
-    taken: Taken,
+    taken: Provenance,
     graph: "DependencyGraph",
     *,
     path: str,

@@ -33,6 +33,7 @@ def test_the_documentation_shows_every_verb() -> None:
         "record",
         "trend",
         "capture",
+        "scan",
         "watch",
         "doctor",
     ):

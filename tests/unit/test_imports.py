@@ -19,6 +19,8 @@ HEAVY = {
     "rpds",
     "fastjsonschema",
     "numpy",
+    "duckdb",
+    "distributed",
 }
 
 

@@ -18,7 +18,7 @@ from footprint.files import StrPath
 from footprint.process.descriptions import read_own_open_files
 from footprint.process.stat import processes as live_processes
 from footprint.sources.packages import Packages
-from footprint.store.audits import Sums, digest
+from footprint.store.audits import AuditSums, digest
 from footprint.store.parquet import Known, check_parts, commit_part, known_inputs, remove_halves, write_part
 from footprint.store.tables import FleetInput, FleetNote
 from footprint.verbs.scan.inputs import Candidate, Lister, file_state, utc
@@ -192,7 +192,7 @@ def _with_notes(found: Scanned, plan: "_Plan") -> Scanned:
     rows: dict[str, list[tuple[Any, ...]]] = {
         "notes": [FleetNote(host, day, one.subject, *one) for host, one in plan.notes],
         "inputs": [
-            FleetInput(host, day, moment, one.subject, "other", "", "", part, (), *Sums(), 1)
+            FleetInput(host, day, moment, one.subject, "other", "", "", part, (), *AuditSums(), 1)
             for host, one in plan.notes
         ],
     }

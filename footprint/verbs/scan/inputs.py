@@ -13,7 +13,7 @@ from footprint.errors import AccessError, FootprintError, Note, UsageError
 from footprint.sources.images import images_of, is_image
 from footprint.store.audits import digest
 
-__all__ = ("Candidate", "Lister", "Place", "file_state", "utc")
+__all__ = ("Candidate", "Lister", "ScanPlace", "file_state", "utc")
 
 # Folders with these are trees of programs: a search of their hundred thousand texts for captures would find none.
 _OF_PROGRAMS: Final = frozenset({"bin", "sbin", "lib", "lib64", "libexec", "usr"})
@@ -26,7 +26,7 @@ _MOST_MEMINFO_BYTES: Final = 1 << 16
 _MOST_NAME: Final = 100
 
 
-class Place(NamedTuple):
+class ScanPlace(NamedTuple):
     """What an input tells about.
 
     Attributes:
@@ -61,7 +61,7 @@ class Candidate(NamedTuple):
         is_executable: Whether it may be run.
     """
 
-    place: Place
+    place: ScanPlace
     path: str
     input: str
     state: str
@@ -103,11 +103,11 @@ class Lister:
         return digest("host", shown)[:16] if self._is_anonymous else shown
 
     @property
-    def this_host(self) -> Place:
+    def this_host(self) -> ScanPlace:
         """This machine."""
         total, available = _memory("/proc/meminfo")
         name = self.called(self._host or os.uname().nodename)
-        return Place(name, "host", None, None, total, available, os.cpu_count())
+        return ScanPlace(name, "host", None, None, total, available, os.cpu_count())
 
     def list(self, sources: Sequence[str]) -> Iterator[Candidate]:
         """Yield the candidates of some sources.
@@ -138,7 +138,7 @@ class Lister:
         notes: list[Note] = []
         try:
             for image in images_of(source, notes):
-                place = Place(self.called(self._host or image.name), "image", image.root, source)
+                place = ScanPlace(self.called(self._host or image.name), "image", image.root, source)
                 for path, facts in image.tree.elf_files():
                     is_executable = bool(facts.st_mode & 0o111)
                     yield Candidate(place, path, path, image.identity, self._moment, True, is_executable)  # noqa: FBT003
@@ -172,7 +172,7 @@ class Lister:
                 if found is not None:
                     yield found
 
-    def _program_place(self, source: str) -> Place:
+    def _program_place(self, source: str) -> ScanPlace:
         """Return the place of the programs of a folder: with `usr` in it, it is a root file system."""
         whole = os.path.realpath(source)
         root = self._root
@@ -182,9 +182,9 @@ class Lister:
             return self.this_host
         if os.path.commonpath((root, whole)) != root:
             raise UsageError(f"{source} is not below {root}")
-        return Place(self.called(self._host or os.path.basename(root)), "folder", root.rstrip("/"))
+        return ScanPlace(self.called(self._host or os.path.basename(root)), "folder", root.rstrip("/"))
 
-    def _elf(self, path: str, place: Place) -> Candidate | None:
+    def _elf(self, path: str, place: ScanPlace) -> Candidate | None:
         facts = os.lstat(path)
         is_executable = bool(facts.st_mode & 0o111)
         if not stat.S_ISREG(facts.st_mode) or not (is_executable or _LIBRARY.search(path)):
@@ -205,9 +205,9 @@ class Lister:
         shown = f"{place.host}/{digest(whole)[:16]}" if self._is_anonymous else whole
         return Candidate(place, whole, shown, _state_of(facts), utc(facts.st_mtime), False, False)  # noqa: FBT003
 
-    def _record_place(self, host: str, meminfo: str) -> Place:
+    def _record_place(self, host: str, meminfo: str) -> ScanPlace:
         total, available = _memory(meminfo)
-        return Place(self.called(host), "host", self._root, None, total, available)
+        return ScanPlace(self.called(host), "host", self._root, None, total, available)
 
 
 def utc(seconds: float) -> datetime:

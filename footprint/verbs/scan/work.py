@@ -35,13 +35,22 @@ from footprint.sources.files import ElfFiles
 from footprint.sources.images import ContainerImage, images_of
 from footprint.sources.programs import Programs, missing_notes
 from footprint.sources.target import AuditFile, Capture, Text, filled_snapshots, resolve
-from footprint.store.audits import Sums, Tables, Taken, add_audited, add_program, add_variables, digest, sums_of
+from footprint.store.audits import (
+    AuditSums,
+    Provenance,
+    Tables,
+    add_audited,
+    add_program,
+    add_variables,
+    digest,
+    sums_of,
+)
 from footprint.store.parquet import write_part
 from footprint.store.tables import FleetFile, FleetHost, FleetInput, FleetNote
 from footprint.verbs.audit.process import audit_of
 from footprint.verbs.audit.request import AuditRequest
 from footprint.verbs.audit.saved import read_saved
-from footprint.verbs.scan.inputs import Candidate, Place, file_state, utc
+from footprint.verbs.scan.inputs import Candidate, ScanPlace, file_state, utc
 
 __all__ = ("Identity", "Item", "PartDone", "Settings", "Shard", "identify", "run_shard")
 
@@ -200,7 +209,7 @@ def _images(_scan: str, path: str, _thread: int) -> list[ContainerImage]:
     return list(images_of(path, []))
 
 
-def _enter(settings: Settings, place: Place) -> None:
+def _enter(settings: Settings, place: ScanPlace) -> None:
     """Follow paths in the root of a place; that of an image is not there before its layers were read."""
     if place.image is not None:
         for image in _images(settings.scan, place.image, threading.get_ident()):
@@ -246,15 +255,15 @@ class _Work:
         self.tables = Tables(list)
         self._shard = shard
         self._notes: dict[tuple[str, Note], None] = {}
-        self._hosts: dict[Place, tuple[datetime, dict[str, str]]] = {}
+        self._hosts: dict[ScanPlace, tuple[datetime, dict[str, str]]] = {}
 
     def read(self, item: Item) -> None:
         """Add the rows of an input; one that cannot be read is a note."""
         candidate = item.candidate
-        taken = Taken(candidate.place.host, candidate.moment, candidate.input, item.identity.key)
+        taken = Provenance(candidate.place.host, candidate.moment, candidate.input, item.identity.key)
         before = {name: len(rows) for name, rows in self.tables.items()}
         known_count = len(self._notes)
-        sums, depends_on, identity = Sums(), list[str](), item.identity.key
+        sums, depends_on, identity = AuditSums(), list[str](), item.identity.key
         try:
             _enter(self._shard.settings, candidate.place)
             with limited():
@@ -266,8 +275,10 @@ class _Work:
             for name, rows in self.tables.items():
                 del rows[before.get(name, 0) :]
             detail = error.detail if isinstance(error, FootprintError) else f"{type(error).__name__}: {error}"
-            slug = "input-unreadable" if item.pid is None else "process-not-read"
-            self._note(candidate, [Note(slug, candidate.opened or candidate.input, detail)])
+            note = Note("input-unreadable", candidate.opened, detail)
+            if item.pid is not None:
+                note = Note("process-not-read", candidate.input, f"{detail}; it is left out")
+            self._note(candidate, [note])
         self.tables["inputs"].append(
             FleetInput(
                 host=taken.host,
@@ -317,7 +328,7 @@ class _Work:
 
     # Programs and libraries
 
-    def _read_elf(self, item: Item, taken: Taken) -> tuple[list[str], str]:
+    def _read_elf(self, item: Item, taken: Provenance) -> tuple[list[str], str]:
         candidate, identity = item.candidate, item.identity
         if item.has_new_file:
             self._add_file(item)
@@ -379,7 +390,7 @@ class _Work:
 
     # Processes
 
-    def _read_record(self, item: Item, taken: Taken) -> Sums:
+    def _read_record(self, item: Item, taken: Provenance) -> AuditSums:
         audits = []
         row_count = len(self.tables["rows"])
         for number, (moment, found, program, build_ids) in enumerate(self._audits(item)):
