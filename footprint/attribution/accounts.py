@@ -1,19 +1,20 @@
 """Rows added up: one row for each owner, kind, section, symbol and name."""
 
+from bisect import insort
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Final
+from itertools import chain
+from typing import Final, NamedTuple
 
 from footprint.model.evidence import weakest
 from footprint.model.row import Attribution, MemoryKind, Row
 
-__all__ = ("Accounts", "add_up", "merge")
+__all__ = ("KnownSums", "add_up", "merge")
 
 
 def add_up(rows: Iterable[Row]) -> tuple[Row, ...]:
     """Add up rows of the same account, and sort them as a ledger does: the largest first."""
-    accounts = Accounts()
-    accounts.add(rows)
-    return accounts.rows()
+    return tuple(sorted(_sums(rows).values(), key=_order))
 
 
 def merge(rows: Iterable[Row]) -> tuple[Row, ...]:
@@ -22,10 +23,10 @@ def merge(rows: Iterable[Row]) -> tuple[Row, ...]:
     Shared bytes become unknown: several processes may share the same pages, so a sum would count these several times.
     """
     # Alike processes have many rows that are the same object: each is added once, as many times as it is there.
-    times: dict[int, list[Row]] = {}
-    for row in rows:
-        times.setdefault(id(row), []).append(row)
-    return add_up(_of_any_process(same[0], len(same)) for same in times.values())
+    given = list(rows)
+    times = Counter(map(id, given))
+    by_id = dict(zip(map(id, given), given, strict=True))
+    return add_up(_of_any_process(row, times[number]) for number, row in by_id.items())
 
 
 def _of_any_process(row: Row, times: int) -> Row:
@@ -42,44 +43,69 @@ def _of_any_process(row: Row, times: int) -> Row:
 
 
 _Key = tuple[tuple[object, ...], bool, bool, bool]
+_MOST_KINDS: Final = 64
+"""How many kinds of processes have their sums kept."""
 _STRENGTH: Final = {attribution: place for place, attribution in enumerate(Attribution)}
 
 
-class Accounts:
-    """Sums of rows that have the same owner, kind, section, symbol, name and writability.
+class KnownSums:
+    """The sums of rows that many processes have.
 
-    Rows whose bytes are not known have accounts of their own: what is known of the others stays known.
+    Alike processes have the same hundreds of rows of their objects, and few of their own.
     """
 
     def __init__(self) -> None:
-        self._first: dict[_Key, Row] = {}
-        # Most accounts have one row. Only those with several need a list.
-        self._several: dict[_Key, list[Row]] = {}
+        self._found: dict[tuple[int, ...], _Summed] = {}
 
-    def add(self, rows: Iterable[Row]) -> None:
-        """Add rows, each to its account."""
-        first_rows, several = self._first, self._several
-        for row in rows:
-            # One slice for five fields: reading them one by one takes longer than all else here.
-            key = (row[:5], row.is_writable, row.bytes is None, row.shared_bytes is None)
-            first = first_rows.get(key)
-            if first is None:
-                first_rows[key] = row
-            else:
-                # It may be the same object: a file that is loaded twice.
-                several.setdefault(key, [first]).append(row)
+    def add_up(self, known: Sequence[list[Row]], own: Iterable[Row]) -> tuple[Row, ...]:
+        """Add up lists of rows that other processes have, too, and the rows of one process, the largest first."""
+        key = tuple(map(id, known))
+        found = self._found.get(key)
+        if found is None:
+            if len(self._found) == _MOST_KINDS:
+                self._found.clear()
+            sums = _sums(chain.from_iterable(known))
+            # The lists are kept, so that no others get their numbers.
+            found = self._found[key] = _Summed(known, frozenset(sums), sorted(sums.values(), key=_order))
+        of_process = _sums(own)
+        if not found.keys.isdisjoint(of_process):
+            return add_up(chain(*known, of_process.values()))
+        rows = found.rows.copy()
+        for row in of_process.values():
+            insort(rows, row, key=_order)
+        return tuple(rows)
 
-    def rows(self) -> tuple[Row, ...]:
-        """Return one row for each account, the largest first."""
 
-        def order(row: Row) -> tuple[object, ...]:
-            owner, kind, section, symbol, name = row[:5]
-            private_bytes, mapped_bytes = row[5:7]
-            size_bytes = mapped_bytes if private_bytes is None else private_bytes
-            return (-size_bytes, -mapped_bytes, owner, kind, section or "", symbol or "", name or "")
+class _Summed(NamedTuple):
+    known: Sequence[list[Row]]
+    keys: frozenset[_Key]
+    rows: list[Row]
 
-        sums = self._first | {key: _sum_rows(rows) for key, rows in self._several.items()}
-        return tuple(sorted(sums.values(), key=order))
+
+def _sums(rows: Iterable[Row]) -> dict[_Key, Row]:
+    """Add up the rows that have the same owner, kind, section, symbol, name and writability.
+
+    Rows whose bytes are not known have sums of their own: what is known of the others stays known.
+    """
+    first_rows: dict[_Key, Row] = {}
+    # Most have one row. Only those with several need a list.
+    several: dict[_Key, list[Row]] = {}
+    for row in rows:
+        # One slice for five fields: reading them one by one takes longer than all else here.
+        key = (row[:5], row.is_writable, row.bytes is None, row.shared_bytes is None)
+        first = first_rows.get(key)
+        if first is None:
+            first_rows[key] = row
+        else:
+            # It may be the same object: a file that is loaded twice.
+            several.setdefault(key, [first]).append(row)
+    return first_rows | {key: _sum_rows(rows) for key, rows in several.items()}
+
+
+def _order(row: Row) -> tuple[object, ...]:
+    owner, kind, section, symbol, name, private_bytes, mapped_bytes = row[:7]
+    size_bytes = mapped_bytes if private_bytes is None else private_bytes
+    return (-size_bytes, -mapped_bytes, owner, kind, section or "", symbol or "", name or "")
 
 
 def _sum_rows(rows: Sequence[Row]) -> Row:

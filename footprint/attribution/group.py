@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping as Dict
 from collections.abc import Sequence
+from itertools import chain
 
 from footprint.attribution.accounts import merge
 from footprint.attribution.families import NO_CHANNELS, Channel, process_classes, project_group, shared_between_bytes
@@ -66,7 +67,7 @@ def group_up(
         own_shared=own_shared,
         per_group=per_group,
         shared_once=shared_once,
-        ledger=merge(row for audit in audits for row in audit.ledger),
+        ledger=merge(chain.from_iterable([audit.ledger for audit in audits])),
         notes=all_notes,
         classes=classes,
         projection=project_group(classes, per_group, shared_once, task_count, question),

@@ -12,9 +12,10 @@ The ranges of one owner, section and symbol become one row (`footprint.attributi
 
 from collections.abc import Container, Hashable, Iterable, Iterator, Sequence
 from collections.abc import Mapping as Dict
+from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from footprint.attribution.accounts import Accounts
+from footprint.attribution.accounts import KnownSums
 from footprint.attribution.counters import MappingCounts
 from footprint.attribution.kernel import KernelCost
 from footprint.attribution.owned_range import LoadedObject, OwnedRange, by_mapping, clip, private_pages
@@ -72,20 +73,30 @@ def ledger_rows(  # noqa: PLR0913 # all but the first six have their name
     mappings = list(by_mapping(ranges, counts))
     # Only the variables of objects that have private memory are worth rows of their own.
     touched = {one.loaded for own, counted in mappings if counted.private_bytes for one in own if one.loaded}
-    symbols = _Symbols(files, page_bytes, touched, has_untouched, {} if known is None else known, heap)
-    accounts, alike = Accounts(), _AlikeMappings()
+    known = KnownRows() if known is None else known
+    symbols = _Symbols(files, page_bytes, touched, has_untouched, known.of_ranges, heap)
+    parts, alike = _Parts([], []), _AlikeMappings()
     for own, counted in mappings:
         if len(own) == 1 and _image_of(own[0]) is None and own[0].attribution not in _BY_STRUCTURES:
             alike.add(own[0], counted)
         else:
-            accounts.add(_mapping_rows(own, counted, pages, symbols))
-    accounts.add(alike.rows(page_bytes))
-    accounts.add(map(_kernel_row, kernel))
-    return accounts.rows()
+            _add_mapping(parts, own, counted, pages, symbols)
+    return known.sums.add_up(parts.known, chain(parts.own, alike.rows(page_bytes), map(_kernel_row, kernel)))
 
 
-KnownRows = dict[Hashable, tuple[Image, list[Row]]]
-"""The rows of the ranges of objects, by all that they depend on."""
+class KnownRows:
+    """The rows of the ranges of objects, by all that they depend on; and their sums in processes that are alike."""
+
+    def __init__(self) -> None:
+        self.of_ranges: dict[Hashable, tuple[Image, list[Row]]] = {}
+        self.sums = KnownSums()
+
+
+class _Parts(NamedTuple):
+    """The rows of a process: lists that other processes may have, too, and its own."""
+
+    known: list[list[Row]]
+    own: list[Row]
 
 
 class _Symbols(NamedTuple):
@@ -95,7 +106,7 @@ class _Symbols(NamedTuple):
     page_bytes: int
     touched: Container[LoadedObject]
     has_untouched: bool
-    known: KnownRows
+    known: dict[Hashable, tuple[Image, list[Row]]]
     heap: "HeapRanges | None"
 
 
@@ -104,42 +115,45 @@ def _image_of(one: OwnedRange) -> Image | None:
     return None if one.loaded is None or one.kind is MemoryKind.SHARED else one.loaded.image
 
 
-def _mapping_rows(
+def _add_mapping(
+    parts: _Parts,
     ranges: Sequence[OwnedRange],
     counts: MappingCounts,
     pages: Dict[int, Sequence[PageRange]] | None,
     symbols: _Symbols,
-) -> list[Row]:
-    """Return the rows of one mapping."""
+) -> None:
+    """Add the rows of one mapping."""
     private = private_pages(ranges[0].mapping, counts, pages)
     if not pages and counts.private_bytes == 0:
         # Without page bits, ranges in which nothing is private are not cut.
         private = None
     if private is None and len(ranges) > 1 and counts.private_bytes:
-        return [_merged_row(ranges, counts, symbols.page_bytes)]
-    rows: list[Row] = []
+        parts.own.append(_merged_row(ranges, counts, symbols.page_bytes))
+        return
     # Only the first range of a mapping has pages of a file: the others are memory without a file.
     shared_bytes = counts.shared_bytes
     for one in ranges:
         own = None if private is None else clip(private, one.start_addr, one.end_addr)
         private_bytes = counts.private_bytes if own is None else ranges_bytes(own)
         counted = counts._replace(private_bytes=private_bytes, shared_bytes=shared_bytes)
-        rows += _range_rows(one, counted, own, symbols)
+        _add_range(parts, one, counted, own, symbols)
         shared_bytes = None if shared_bytes is None else 0
-    return rows
 
 
-def _range_rows(
-    one: OwnedRange, counts: MappingCounts, private: Sequence[PageRange] | None, symbols: _Symbols
-) -> list[Row]:
-    """Return the rows of one range: one for each symbol where its private pages and the object's symbols are known."""
+def _add_range(
+    parts: _Parts, one: OwnedRange, counts: MappingCounts, private: Sequence[PageRange] | None, symbols: _Symbols
+) -> None:
+    """Add the rows of one range: one for each symbol where its private pages and the object's symbols are known."""
     loaded, image, page_bytes = one.loaded, _image_of(one), symbols.page_bytes
     if one.attribution is Attribution.THREAD_VECTOR and image is not None and private is not None:
-        return _thread_rows(one, image, counts, private, symbols)
+        parts.known.append(_thread_rows(one, image, counts, private, symbols))
+        return
     if one.attribution is Attribution.ALLOCATOR and symbols.heap is not None and private is not None:
-        return symbols.heap.rows(one, private, _row(one, counts, page_bytes))
+        parts.own.extend(symbols.heap.rows(one, private, _row(one, counts, page_bytes)))
+        return
     if loaded is None or image is None:
-        return [_row(one, counts, page_bytes)]
+        parts.own.append(_row(one, counts, page_bytes))
+        return
     is_text = one.kind is MemoryKind.TEXT
     has_symbols = private is not None and bool(private or (loaded in symbols.touched and not is_text))
     key = _range_key(one, loaded, image, counts, private, has_symbols=has_symbols)
@@ -147,7 +161,7 @@ def _range_rows(
     if found is None:
         # The image is kept with its rows: as long as it exists, no other image has its number.
         found = symbols.known[key] = image, _object_rows(one, loaded, image, counts, private, symbols, has_symbols)
-    return found[1]
+    parts.known.append(found[1])
 
 
 def _thread_rows(

@@ -1,12 +1,13 @@
 """The audit of one process: totals, the ledger that explains them, and what N cost."""
 
 from dataclasses import dataclass, field
+from operator import sub
 from typing import TYPE_CHECKING
 
 from footprint.errors import Note, UnbalancedError
 from footprint.model.object_cost import ObjectCost, were_symbols_read
 from footprint.model.projection import Projection
-from footprint.model.row import MemoryKind, Row, sum_rows
+from footprint.model.row import MemoryKind, Row, RowSums, sum_rows
 from footprint.model.totals import Total, Totals
 
 if TYPE_CHECKING:  # what few audits have
@@ -81,9 +82,9 @@ class Audit:
     over_time: "OverTime | None" = None
 
     def __post_init__(self) -> None:
-        kernel, totals = MemoryKind.KERNEL, self.totals
-        own = sum_rows([row for row in self.ledger if row.kind is not kernel])
-        spent = sum_rows([row for row in self.ledger if row.kind is kernel])
+        totals, held = self.totals, sum_rows(self.ledger)
+        spent = sum_rows([row for row in self.ledger if row.kind is MemoryKind.KERNEL])
+        own = RowSums(*map(sub, held, spent))
         sums = (
             ("private", totals.private.bytes, own.private_bytes),
             ("mapped", totals.mapped.bytes, own.mapped_bytes),

@@ -57,7 +57,7 @@ class ElfFiles:
         self.opened = OpenFiles()
         self.debug_files = DebugFiles(search, root, self.opened)
         self.images: dict[tuple[int, str], tuple[Buffer, Image]] = {}
-        self.known_rows: KnownRows = {}
+        self.known_rows = KnownRows()
         self._identities: dict[int, tuple[Image, _FileIdentity]] = {}
         self._contents: dict[_FileIdentity, Contents | None] = {}
         self._relocated: dict[tuple[_FileIdentity, int], tuple[int, ...]] = {}
@@ -67,7 +67,7 @@ class ElfFiles:
         """Drop what was kept for further processes if it is of so many files that they might not all stay open."""
         if len(self.images) > _MOST_IMAGES:
             self.images.clear()
-            self.known_rows.clear()
+            self.known_rows = KnownRows()
 
     def contents_of(self, loaded: LoadedObject) -> Contents | None:
         """Return what the writable sections of an object hold, or None if that cannot be read."""

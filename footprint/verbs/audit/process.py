@@ -186,8 +186,10 @@ def _presence(snapshot: Snapshot, *, is_wanted: bool) -> "Iterator[Presence | No
 
 def with_files_told(found: Audit, files: ElfFiles, known: int = 0) -> Audit:
     """Add to an audit the notes on its files, without those `known` before, and the files with their symbols."""
-    learn_foreign_names([row.symbol for row in found.ledger if row.symbol is not None])
-    notes, debug_files = files.notes[known:], files.debug_paths_of(row.owner for row in found.ledger)
+    # A group has hundreds of thousands of rows: by columns.
+    owners, _, _, symbols, *_ = zip(*found.ledger, strict=True) if found.ledger else ((), (), (), ())
+    learn_foreign_names([symbol for symbol in symbols if symbol is not None])
+    notes, debug_files = files.notes[known:], files.debug_paths_of(owners)
     if not notes and not debug_files:
         return found
     return replace(found, notes=(*found.notes, *notes), debug_files=debug_files)
