@@ -44,10 +44,11 @@ _WITH_COMMANDS: Final = ("target", "processes", "classes", "run", "heap_account"
 _SCHEMA: Final = "footprint/1"
 # The audit of a process with a million variables takes 400 MB.
 _MOST_BYTES: Final = 512 << 20
-# An audit takes three times its length in memory. What is mostly brackets, as `{},{},`, would take 70 times as much.
+# An audit takes three times its length in memory. What is mostly brackets, as `{},{},`, would take 70 times
+# as much, and what is mostly short values, as `999,`, ten times.
 _BYTES_PER_BRACKET: Final = 200
-_BYTES_PER_COMMA: Final = 8
-_USUAL_RATIO: Final = 4
+_BYTES_PER_COMMA: Final = 48
+_USUAL_RATIO: Final = 5
 
 
 class SavedAudit(NamedTuple):
@@ -176,11 +177,10 @@ def reprojected(audit: Audit, question: Question) -> Audit:
 
 
 def _parsed(data: bytes | memoryview, file: str) -> dict[str, Any]:
-    text = bytes(data)
-    brackets = text.count(b"{") + text.count(b"[")
-    held_bytes = brackets * _BYTES_PER_BRACKET + text.count(b",") * _BYTES_PER_COMMA
-    draw_bytes(max(0, held_bytes - _USUAL_RATIO * len(text)), file)
     try:
+        text = str(data, "utf-8", "surrogatepass")
+        held_bytes = (text.count("{") + text.count("[")) * _BYTES_PER_BRACKET + text.count(",") * _BYTES_PER_COMMA
+        draw_bytes(max(0, held_bytes - _USUAL_RATIO * len(data)), file)
         whole = json.loads(text)
     except json.JSONDecodeError as error:
         raise InputError(file, f"it is not valid JSON: {error.msg}", error.pos) from error

@@ -210,12 +210,13 @@ def test_library_calls_have_a_budget(tmp_path: Path) -> None:
         footprint.audit(path)
 
 
-def test_a_saved_audit_that_is_mostly_brackets_is_refused_before_it_fills_the_memory() -> None:
+def test_a_saved_audit_of_brackets_or_short_values_is_refused_before_it_fills_the_memory() -> None:
     begin = b'{"schema": "footprint/1", "totals": {}, "ledger": ['
     with limited(Limits(size_bytes=MIB)):
         # Rows as they are: their memory is in proportion to the file.
         assert parsed_answer(
             begin + b'{"owner": "/usr/lib/libname.so", "bytes": 4096, "kind": "private"},' * 9999 + b"{}]}", "a"
         )
-        with pytest.raises(LimitError, match=r"^b: spent .* of 1 MiB; raise it with --limits bytes=2MiB$"):
-            parsed_answer(begin + b"{}," * 9999 + b"{}]}", "b")
+        for value, count in ((b"{}", 9999), (b"1", 99999), (b"999", 99999)):
+            with pytest.raises(LimitError, match=r"^b: spent .* of 1 MiB; raise it with --limits bytes=2MiB$"):
+                parsed_answer(begin + (value + b",") * count + value + b"]}", "b")
