@@ -196,7 +196,7 @@ class _Object:
         left = frozenset(range(len(self.symbols.references)))
         found = []
         own = self._own
-        if own and asked[0][0].symbols.canonical_plt_entries:
+        if own and asked and asked[0][0].symbols.canonical_plt_entries:
             own -= self._canonical_in_program(asked)
         if own:
             found.append((self, own))
