@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from footprint.cli import main
-from tests.elfwriter import RO, RW, SHN_ABS, STB_LOCAL, STT_FILE, At, ElfFile, Section, Sym, write
+from tests.elfwriter import ET_REL, RO, RW, RX, SHN_ABS, STB_LOCAL, STT_FILE, At, ElfFile, Section, Sym, write
 from tests.jsonschemas import WRITTEN
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -253,3 +253,20 @@ def test_objects_and_archives_are_looked_at_before_they_are_linked(capsys: Captu
     found = ask_json(capsys, archive)
     assert [one["file"] for one in found["files"]] == [archive]
     assert found["files"][0]["unit_count"] == 2
+
+
+def test_an_object_of_an_empty_source_file_has_no_symbols_and_the_others_are_looked_at(
+    capsys: Captured, tmp_path: Path
+) -> None:
+    symbols = [source("a.c"), Sym("x", At(".data", 0), 32, binding=STB_LOCAL)]
+    parts = {
+        "a.o": ElfFile(type=ET_REL, sections=[Section(".data", flags=RW, data=bytes(32))], symbols=symbols),
+        "empty.o": ElfFile(type=ET_REL, sections=[Section(".text", flags=RX, data=b"")]),
+        "stripped.o": ElfFile(type=ET_REL, sections=[Section(".data", flags=RW, data=bytes(32))]),
+    }
+    for name, file in parts.items():
+        (tmp_path / name).write_bytes(write(file))
+    found = ask_json(capsys, *(str(tmp_path / name) for name in parts))
+    assert [(one["variable_count"], one["unit_count"]) for one in found["files"]] == [(1, 1)]
+    lacking = [Path(note["subject"]).name for note in found["notes"] if "symbol table" in note["detail"]]
+    assert lacking == ["stripped.o"]

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from footprint.dwarf import Declaration, VariablePlace
 from footprint.dwarf.declared_variables import declaration_of
 from footprint.dwarf.places import VariablePlaces
-from footprint.elf import Buffer, Image, read_image, read_members, starts_like_archive, starts_like_elf
+from footprint.elf import Buffer, Image, abi, read_image, read_members, starts_like_archive, starts_like_elf
 from footprint.elf.names import source_name
 from footprint.elf.prelink import Prelinked, prelinked
 from footprint.elf.statics import Statics, read_statics
@@ -91,7 +91,8 @@ def duplicates(*targets: Named, debug: DebugSearch | None = STANDARD_PLACES) -> 
             if len(targets) == 1 and process is None:
                 raise
             notes.append(Note("file-unreadable", path, error.detail))
-    wholes = [prelinked(alike, _name_of_objects(alike, targets)) for alike in _of_one_machine(objects)]
+    told = _with_symbols(objects, notes) or objects
+    wholes = [prelinked(alike, _name_of_objects(alike, targets)) for alike in _of_one_machine(told)]
     files += [read_statics(one.image) for one in wholes]
     if not files and notes:
         raise InputError(notes[0].subject, f"nothing could be read: {notes[0].detail}")
@@ -105,6 +106,17 @@ def duplicates(*targets: Named, debug: DebugSearch | None = STANDARD_PLACES) -> 
         find_all({Fact.VARIABLES: variables}),
         tuple(notes),
     )
+
+
+def _with_symbols(objects: Iterable[Image], notes: list[Note]) -> list[Image]:
+    """Return the objects with symbols; others that hold anything become notes: most are empty source files."""
+    found = []
+    for one in objects:
+        if any(section.type == abi.SHT_SYMTAB for section in one.sections):
+            found.append(one)
+        elif any(section.is_in_memory and section.size_bytes for section in one.sections):
+            notes.append(Note("no-source-files", one.file, "it has no symbol table: its variables are not known"))
+    return found
 
 
 def _name_of_objects(objects: Sequence[Image], targets: Sequence[Named]) -> str:
