@@ -41,6 +41,7 @@ class Declaration(NamedTuple):
         function: For a variable in a function, where requested, the linker name of that function.
         standard: The standard of C or C++ that the unit was compiled for; None for other languages.
         contents: The contents of a constant without an address, where the compiler states them.
+        alignment_bytes: The alignment that the source asks for; None where it asks for none.
         unit_start: The start of the unit in .debug_info of the file; None for a unit of another file.
     """
 
@@ -57,6 +58,7 @@ class Declaration(NamedTuple):
     is_external: bool
     function: str | None = None
     standard: LanguageStandard | None = None
+    alignment_bytes: int | None = None
     unit_start: int | None = None
     contents: bytes | None = None
 
@@ -78,7 +80,7 @@ class Describer:
         """Join an entry with the entries that it refers to; its own attributes come first."""
         linker_name = source_name = file = line = defined_in = defined_at_line = None
         source = ""
-        type_name = size_bytes = None
+        type_name = size_bytes = alignment_bytes = None
         is_typed = is_external = False
         passed = tuple(way(entry))
         if len(passed) == _LONGEST_WAY and self.damage is None:
@@ -99,6 +101,8 @@ class Describer:
             if not is_typed and dw.AT_TYPE in places:
                 is_typed = True
                 type_name, size_bytes = self._types.of(one)
+            if alignment_bytes is None:
+                alignment_bytes = unit.number(one, dw.AT_ALIGNMENT)
             is_external = is_external or (dw.AT_EXTERNAL in places and bool(unit.number(one, dw.AT_EXTERNAL)))
         return Declaration(
             linker_name or source_name,
@@ -113,6 +117,7 @@ class Describer:
             defined_in is not None and defined_in != source and _may_include(entry.unit),
             is_external,
             standard=self._standard(entry.unit),
+            alignment_bytes=alignment_bytes,
         )
 
     def _standard(self, unit: Unit) -> LanguageStandard | None:

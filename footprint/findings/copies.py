@@ -238,6 +238,7 @@ class Declared(NamedTuple):
         standard: The language standard of the source file; None where it is not known.
         functions: Returns all functions of the unit, each with its vaddr; None for variables of headers.
         folded: The contents that the line has in units that need no address of it.
+        alignment_bytes: The alignment that the source asks for; None where it asks for none.
     """
 
     file: str
@@ -248,6 +249,7 @@ class Declared(NamedTuple):
     standard: LanguageStandard | None = None
     functions: Callable[[], frozenset[tuple[str, int]] | None] | None = None
     folded: frozenset[bytes] = frozenset()
+    alignment_bytes: int | None = None
 
 
 Lines = Mapping[tuple[bool, int], Declared]
@@ -351,7 +353,7 @@ def _alike(group: Iterable[Symbol]) -> dict[tuple[str, int, int], list[Symbol]]:
 
 
 def _varying(groups: Iterable[Sequence[Symbol]], initials: Initials, lines: Lines) -> frozenset[_Line]:
-    """Find the lines that declare other contents, sizes or types in other source files."""
+    """Find the lines that declare other contents, sizes, types or alignments in other source files."""
     of_line: dict[_Line, list[tuple[Symbol, Declared]]] = {}
     for group in groups:
         name = source_name(group[0].name)
@@ -368,7 +370,8 @@ def _varying(groups: Iterable[Sequence[Symbol]], initials: Initials, lines: Line
         # A source file may use only some of the things that a macro declares in one line.
         most = max(things.values(), key=Counter.total)
         types = {_type_words(at.type_name) for _, at in declared} - {None}
-        if len(types) > 1 or not all(one <= most for one in things.values()):
+        alignments = {at.alignment_bytes for _, at in declared}
+        if len(types) > 1 or len(alignments) > 1 or not all(one <= most for one in things.values()):
             found.add(line)
         # Contents with addresses are in no unit's debug information.
         raws = {initials.of(static) for static, _ in declared}
@@ -433,6 +436,7 @@ def _lines_of(group: Iterable[Symbol], declared: Lines) -> tuple[list[tuple[Decl
                 standard=None,
                 functions=None,
                 folded=frozenset(),
+                alignment_bytes=None,
             )
             by_line.setdefault(key, []).append(static)
             known = first.setdefault(key, at)

@@ -46,11 +46,13 @@ def declared_by_name(
             for one in by_name.get(name, ())
             if one.size_bytes == static.size_bytes and one.unit in sources.get(unit, ())
         ]
-        places = {(one.defined_in, one.defined_at_line, one.is_in_header, one.type_name) for one in fitting}
+        places = {
+            (one.defined_in, one.defined_at_line, one.is_in_header, one.type_name, one.alignment_bytes)
+            for one in fitting
+        }
         if len(places) == 1 and {one.unit for one in fitting} == sources.get(unit):
-            file, line, is_in_header, type_name = places.pop()
+            file, line, is_in_header, type_name, alignment_bytes = places.pop()
             if file is not None and line is not None:
-                lines[static.is_tls, static.vaddr] = Declared(
-                    file, line, is_in_header, type_name=type_name, standard=fitting[0].standard
-                )
+                known = Declared(file, line, is_in_header, type_name=type_name, standard=fitting[0].standard)
+                lines[static.is_tls, static.vaddr] = known._replace(alignment_bytes=alignment_bytes)
     return lines

@@ -183,6 +183,23 @@ CASES = [
         'printf("%d ", thing[i & 1][1]);',
         macros=('#define TEXT L"ab"', '#define TEXT L"ac"', '#define TEXT L"ad"'),
     ),
+    c(
+        "a table that one source file aligns more",
+        "const int thing[8] __attribute__((aligned(U == 2 ? 4096 : 16))) = {K, 2, 3}",
+        READS,
+        uses={2: 'printf("%d ", below_a_page(thing));'},
+        before="int below_a_page(const void *p);\n",
+        functions={0: "int below_a_page(const void *p) { return (int)((unsigned long)p & 4095); }\n"},
+    ),
+    # A type that a macro changes is another type only to those who use it: each source file keeps its own.
+    c(
+        "a table of a type that a macro changes",
+        "const word thing[8] = {K, -2, 3}",
+        'for (int n = 0; n < 3; n++) printf("%d ", thing[n] < 0);',
+        EXTERN,
+        before="typedef TEXT word;\n",
+        macros=("#define TEXT int", "#define TEXT unsigned", "#define TEXT int"),
+    ),
     c("state of each source file", "int thing[8] = {K, 2, 3}", "thing[i & 7]++; " + READS),
     c("zeros of each source file", "int thing[8]", "thing[i & 7]++; " + READS),
     c("a table that one source file changes", "int thing[8] = {K, 2, 3}", READS, uses={0: "thing[i & 7]++;"}),
@@ -250,7 +267,7 @@ CASES = [
 UNITS = 3
 # What the texts of a case call K is a number of its own, and so are these names: all cases are one program.
 _OWN = re.compile(
-    r"\b(__start_|__stop_)?(thing|things|own|all|seen|twice|of_unit|counted|count|asked|asks|next|get|ns|S|TEXT)\b"
+    r"\b(__start_|__stop_)?(thing|things|own|all|word|below_a_page|seen|twice|of_unit|counted|count|asked|asks|next|get|ns|S|TEXT)\b"
 )
 
 

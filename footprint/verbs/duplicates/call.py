@@ -321,7 +321,8 @@ def _declared(
                 at = said.defined_in, said.defined_at_line, said.is_in_header
                 is_own = not said.is_in_header and said.unit_start is not None
                 functions = _UnitFunctions(part.information, said.unit_start or 0) if is_own else None
-                lines[key] = Declared(*at, said.function, said.type_name, said.standard, functions)
+                known = Declared(*at, said.function, said.type_name, said.standard, functions)
+                lines[key] = known._replace(alignment_bytes=said.alignment_bytes)
     lines |= _constants(statics, several, lines, parts)
     if several or others:
         # Variables that may be const are shown without a line, too.
