@@ -1,15 +1,16 @@
 """The tables of an answer as compressed columns, a tenth of the size of the JSON.
 
 A table is stored by columns. Each text is stored once, in the order in which it is first met. A column of texts has
-their numbers, and it and a column of ascending integers have the difference of each value to the one before it. The
-script of the report restores the rows of the JSON from that.
+their numbers, and it and a column of ascending integers have the difference of each value to the one before it. A
+column with few changes has each value once, with the number of rows that have it. The script of the report restores the
+rows of the JSON from that.
 """
 
 import json
 import zlib
 from base64 import b64encode
 from collections.abc import Sequence
-from itertools import chain, count, islice
+from itertools import chain, count, groupby, islice
 from operator import le, sub
 from typing import Final
 
@@ -25,6 +26,10 @@ MOST_EXACT: Final = (1 << 53) - 1
 _LEVEL: Final = 5
 _NESTED: Final = frozenset({dict, list, Columns})
 _TEXTS: Final = frozenset({str, type(None)})
+# Python takes True for 1, and 1.0 as well: a column with one of these types has neither of the others.
+_SINGLE: Final = (frozenset({int, type(None)}), frozenset({bool, type(None)}))
+# The mean number of rows from which runs take less room.
+_LEAST_RUN: Final = 4
 
 
 def payload(answers: Json) -> str:
@@ -61,7 +66,9 @@ def _inexact_in(values: Sequence[object]) -> int:
 
 
 def _packed(value: object, numbers: dict[str | None, int]) -> object:
-    """Replace each table in a value by an object: `rows`, `keys`, and the columns `texts`, `steps` and `values`.
+    """Replace each table in a value by an object: `rows`, `keys`, and columns as they are packed.
+
+    These are `texts`, `steps`, `values`, `runs` and, of texts, `text_runs`.
 
     `numbers` has the number of each text, and gets those of new ones.
     """
@@ -70,18 +77,32 @@ def _packed(value: object, numbers: dict[str | None, int]) -> object:
     table = value if isinstance(value, Columns) else _columns(value)
     if table is None:
         return value
-    texts, steps, values = {}, {}, {}
+    packed: dict[str, dict[str, object]] = {kind: {} for kind in ("texts", "steps", "values", "runs", "text_runs")}
     for key, column in zip(table.keys, table.cells, strict=True):
         types = set(map(type, column))
-        if types <= _TEXTS:
+        is_text = types <= _TEXTS
+        if is_text:
             new = [text for text in dict.fromkeys(column) if text not in numbers]
             numbers.update(zip(new, count(len(numbers))))
-            texts[key] = _steps(list(map(numbers.__getitem__, column)))
+            column = list(map(numbers.__getitem__, column))  # noqa: PLW2901 # the same column, as numbers
+        if (is_text or any(types <= one for one in _SINGLE)) and (runs := _runs(column)) is not None:
+            packed["text_runs" if is_text else "runs"][key] = runs
+        elif is_text:
+            packed["texts"][key] = _steps(column)
         elif types == {int} and all(map(le, column, islice(column, 1, None))):
-            steps[key] = _steps(column)
+            packed["steps"][key] = _steps(column)
         else:
-            values[key] = column
-    return {"rows": len(table.cells[0]), "keys": table.keys, "texts": texts, "steps": steps, "values": values}
+            packed["values"][key] = column
+    return {"rows": len(table.cells[0]), "keys": table.keys, **packed}
+
+
+def _runs(column: Sequence[object]) -> tuple[list[object], list[int]] | None:
+    """Return the values of neighbouring rows that are equal, and how many rows have each; None for many values."""
+    most = len(column) // _LEAST_RUN
+    if len(set(column)) > most:
+        return None
+    runs = [(value, len(list(some))) for value, some in groupby(column)]
+    return None if len(runs) > most else ([value for value, _ in runs], [rows for _, rows in runs])
 
 
 def _columns(value: object) -> Columns | None:

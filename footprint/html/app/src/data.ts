@@ -37,9 +37,12 @@ export class Table<Row> {
   private values(key: string): unknown[] {
     let found = this.columns.get(key);
     if (!found) {
-      const { texts, steps, values } = this.packed;
-      found = texts[key] ? added(texts[key]).map((place) => this.texts[place])
-        : steps[key] ? added(steps[key]) : values[key] ?? new Array<null>(this.size).fill(null);
+      const { texts, steps, values, runs, text_runs } = this.packed;
+      const text = (place: number) => this.texts[place];
+      found = texts[key] ? added(texts[key]).map(text)
+        : steps[key] ? added(steps[key])
+        : text_runs[key] ? repeated(text_runs[key][0].map(text), text_runs[key][1])
+        : runs[key] ? repeated(...runs[key]) : values[key] ?? new Array<null>(this.size).fill(null);
       this.columns.set(key, found);
     }
     return found;
@@ -54,6 +57,10 @@ interface PackedTable {
   /** Ascending integers, likewise. */
   steps: Record<string, number[]>;
   values: Record<string, unknown[]>;
+  /** Values of neighbouring rows that are equal, and how many rows have each. */
+  runs: Record<string, [unknown[], number[]]>;
+  /** Numbers of texts, likewise. */
+  text_runs: Record<string, [number[], number[]]>;
 }
 
 /** A variable in the pages of an object. */
@@ -155,7 +162,7 @@ export interface AnswerData extends Common {
   parts: Rows<{ heading: string; sentences: string[]; facts: [string, string, string][] }>;
 }
 
-const NO_ROWS = new Table<never>({ rows: 0, keys: [], texts: {}, steps: {}, values: {} }, []);
+const NO_ROWS = new Table<never>({ rows: 0, keys: [], texts: {}, steps: {}, values: {}, runs: {}, text_runs: {} }, []);
 
 /** Return the rows of an answer as a table; a member that is absent has no rows. */
 export function table<Row>(rows: Rows<Row> | undefined): Table<Row> {
@@ -163,14 +170,15 @@ export function table<Row>(rows: Rows<Row> | undefined): Table<Row> {
 }
 
 /** Write an answer as the command prints it, in pieces: one row of a table in each line. */
-export function* written(answer: object): Generator<void, string[]> {
-  const pieces = ["{"];
+export function* written(answer: object): Generator<void, BlobPart[]> {
+  const pieces: BlobPart[] = ["{"];
   for (const [key, value] of Object.entries(answer) as [string, unknown][]) {
     pieces.push(`${pieces.length > 1 ? ",\n" : ""}${JSON.stringify(key)}: `);
     if (value instanceof Table) {
       pieces.push("[\n  ");
       for (let from = 0; from < value.size; from += PIECE_ROWS) {
-        pieces.push(from ? ",\n  " : "", value.rows(from, from + PIECE_ROWS).map((row) => json(row)).join(",\n  "));
+        // Each piece is copied in its own slice of time.
+        pieces.push(new Blob([from ? ",\n  " : "", value.rows(from, from + PIECE_ROWS).map((row) => json(row)).join(",\n  ")]));
         yield;
       }
       pieces.push("\n]");
@@ -212,6 +220,10 @@ export async function readData(): Promise<ReportData> {
 function added(steps: number[]): number[] {
   let sum = 0;
   return steps.map((step) => (sum += step));
+}
+
+function repeated(values: unknown[], counts: number[]): unknown[] {
+  return values.flatMap((value, place) => new Array<unknown>(counts[place]).fill(value));
 }
 
 function isPacked(value: object): value is PackedTable {

@@ -66,7 +66,7 @@ export function factList(facts: [name: string, text: string][]): HTMLElement {
 }
 
 /** Save a text in pieces as a file. */
-export function save(pieces: string[], name: string, type: string): void {
+export function save(pieces: BlobPart[], name: string, type: string): void {
   const url = URL.createObjectURL(new Blob(pieces, { type }));
   el("a", { href: url, download: name }).click();
   setTimeout(() => URL.revokeObjectURL(url), 10000);
