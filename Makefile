@@ -23,7 +23,7 @@ FUZZ = .venv/fuzz-installed
 DOCS = .venv/docs-installed
 
 .SILENT:
-.PHONY: help demo test test-host fuzz lint docs bench format schema pictures shell report zipapp clean
+.PHONY: help demo test test-host fuzz lint docs dist bench format schema pictures shell report zipapp clean
 .DEFAULT_GOAL = help
 unexport PYTHONHOME PYTHONPATH
 
@@ -93,6 +93,16 @@ zipapp: $(RUNTIME) ## pack footprint and what it needs into dist/footprint.pyz, 
 	$(BIN)/python -m zipapp build/zipapp -c -o dist/footprint.pyz -p '/usr/bin/env python3'
 	rm -rf build/zipapp
 	ls -sh dist/footprint.pyz
+
+# Both builds begin with the same files, at other places and times, so the packages must be the same to the byte.
+dist: $(DEV) ## build the wheel and the source archive in dist, twice, and compare them
+	rm -rf build/again dist/*.whl dist/*.tar.gz && mkdir -p build/again/source
+	$(BIN)/python -m build --no-isolation --outdir dist . >build/again/log 2>&1 || { cat build/again/log; exit 1; }
+	tar -xzf dist/*.tar.gz --strip-components 1 -C build/again/source
+	$(BIN)/python -m build --no-isolation --outdir build/again/dist build/again/source >build/again/log 2>&1 || { cat build/again/log; exit 1; }
+	for package in dist/*.whl dist/*.tar.gz; do cmp "$$package" "build/again/$$package" || exit 1; done
+	rm -rf build/again
+	ls -sh dist/*.whl dist/*.tar.gz
 
 clean: ## remove .venv, caches and built packages
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .grimp_cache

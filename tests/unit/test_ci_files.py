@@ -15,7 +15,9 @@ ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "docs" / "examples"
 FILES = {
     "vendor.github-actions": [ROOT / "action.yml"],
-    "vendor.github-workflows": sorted(EXAMPLES.glob("*/.github/workflows/*.yml")),
+    "vendor.github-workflows": sorted(
+        [*EXAMPLES.glob("*/.github/workflows/*.yml"), *ROOT.glob(".github/workflows/*.yml")]
+    ),
     "vendor.gitlab-ci": sorted(EXAMPLES.glob("*/.gitlab-ci.yml")),
 }
 SCHEMAS = {Forge.GITHUB: "vendor.github-workflows", Forge.GITLAB: "vendor.gitlab-ci"}
