@@ -37,6 +37,10 @@ class Fields:
             raise InputError(source, f"{place.rstrip(':. ')} is not an object")
         self._values: dict[str, object] = value
 
+    def has(self, key: str) -> bool:
+        """Return whether there is a value."""
+        return key in self._values
+
     def text(self, key: str) -> str:
         """Return a string."""
         value = self._values.get(key)

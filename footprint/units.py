@@ -10,6 +10,7 @@ __all__ = (
     "counted",
     "first_of",
     "format_bytes",
+    "format_minutes",
     "format_rate",
     "parse_bytes",
     "parse_rate",
@@ -120,3 +121,11 @@ def parse_rate(text: str) -> float:
 def format_rate(bytes_per_second: float) -> str:
     """Write a rate by the hour."""
     return f"{format_bytes(round(3600 * bytes_per_second))}/h"
+
+
+def format_minutes(seconds: float) -> str:
+    """Write a time of a minute or more: `3 min 20 s`, `2 h 5 min`."""
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes_left = divmod(minutes, 60)
+    parts = ((hours, "h"), (minutes_left, "min")) if hours else ((minutes, "min"), (rest, "s"))
+    return " ".join(f"{count} {name}" for place, (count, name) in enumerate(parts) if count or not place)

@@ -5,13 +5,14 @@ from typing import Final, NamedTuple
 
 from footprint.formats.document import Graph, GraphPoint
 from footprint.formats.escape import printable
-from footprint.units import format_bytes
+from footprint.units import format_bytes, format_minutes
 
 __all__ = ("format_time", "graph_lines")
 
 _ROWS: Final = 14
 _BLOCKS: Final = " ▁▂▃▄▅▆▇█"
 _LABEL_EVERY: Final = 7  # rows
+_LONG_SECONDS: Final = 60
 _SI: Final = ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k"))
 
 
@@ -21,14 +22,13 @@ class _Column(NamedTuple):
 
 
 def format_time(time: float, unit: str) -> str:
-    """Write a time with its unit: `5.00 Mi` (millions of instructions), `1.23 s`, `3 min 20 s`, `2.02 MiB`."""
+    """Write a time with its unit: `5.00 Mi` (instructions), `1.23 s`, `1 h 5 min`, `2.02 MiB` (allocated)."""
     if unit == "B":
         return format_bytes(round(time))
     if unit == "ms" and time >= 1000:
         time, unit = time / 1000, "s"
-    if unit == "s" and time >= 60:
-        hours, minutes = divmod(int(time) // 60, 60)
-        return f"{hours} h {minutes} min" if hours else f"{minutes} min {int(time) % 60} s"
+    if unit == "s" and time >= _LONG_SECONDS:
+        return format_minutes(time)
     if unit and unit not in {"s", "ms"}:
         for factor, prefix in _SI:
             if time >= factor:

@@ -7,12 +7,14 @@ import binascii
 import json
 import zlib
 from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from footprint.command_line import shown_command
 from footprint.errors import InputError, Note
 from footprint.limits import unpacked
 from footprint.model.process_counters import ProcessCounters
+from footprint.series.grown_mappings import MOST_MAPPINGS, kept_mapping
 from footprint.typed_json import Fields
 
 __all__ = (
@@ -122,12 +124,14 @@ class AuditKept(NamedTuple):
         moment: Why: `start`, `peak`, `growth`, `end`, or `signal`.
         held_bytes: What it explains: private memory and kernel memory.
         packed: The audit, as `audit --json` writes it, compressed by zlib and in base 64: it is mostly names.
+        mappings: The private memory of its largest mappings, by their keys.
     """
 
     ms: int
     moment: str
     held_bytes: int
     packed: str
+    mappings: Mapping[str, int] = MappingProxyType({})
 
     def answer(self, source: str) -> bytes:
         """Return the JSON of the audit.
@@ -229,7 +233,8 @@ def _members(record: Record) -> dict[str, object]:
         case OwnersSeen():
             return {"ms": record.ms, "owners": dict(record.owners)}
         case AuditKept():
-            return {"taken": record.moment, "ms": record.ms, "held_bytes": record.held_bytes, "audit": record.packed}
+            taken = {"taken": record.moment, "ms": record.ms, "held_bytes": record.held_bytes, "audit": record.packed}
+            return {**taken, "mappings": dict(record.mappings)} if record.mappings else taken
         case Told(ms, note):
             return {"note": note.slug, "ms": ms, "subject": note.subject, "detail": note.detail}
         case _:
@@ -301,7 +306,10 @@ def _ended(fields: Fields) -> Ended:
 
 def _taken(fields: Fields) -> AuditKept:
     held_bytes = fields.number("held_bytes", _MOST)
-    return AuditKept(fields.number("ms", _MOST), fields.text("taken"), held_bytes, fields.text("audit"))
+    mappings = fields.numbers_by_key("mappings", _MOST) if fields.has("mappings") else {}
+    if len(mappings) > MOST_MAPPINGS or None in map(kept_mapping, mappings):
+        raise fields.error("mappings", f"at most {MOST_MAPPINGS} mappings, each with its PID, range and name")
+    return AuditKept(fields.number("ms", _MOST), fields.text("taken"), held_bytes, fields.text("audit"), mappings)
 
 
 def _closed(fields: Fields) -> Closed:

@@ -168,6 +168,10 @@ def test_a_leak_of_a_known_rate_is_found_with_its_library_and_variable(watched: 
     assert found.comparison is not None
     grown = max(found.comparison.changes, key=lambda one: one.delta_bytes)
     assert (grown.section, grown.symbol) == (".bss", "leaked_buffer")
+    # The buffer is most of one mapping, which has no name: it is behind the end of the file.
+    largest = found.mappings[0]
+    assert largest.end_addr - largest.start_addr >= (256 << 20) - 4 * KIB
+    assert abs(largest.delta_bytes / grown.delta_bytes - 1) < 0.03
 
 
 @pytest.mark.parametrize("kind", ["saw", "plateau", "nothing"])

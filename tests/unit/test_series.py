@@ -12,6 +12,7 @@ from footprint.errors import InputError, Note
 from footprint.model.process_counters import ProcessCounters
 from footprint.series import looks_like_series
 from footprint.series.file import SeriesFile, read_series, thinned
+from footprint.series.grown_mappings import KeptMapping, MappingGrowth, grown_mappings, largest_mappings
 from footprint.series.moments import audit_at, over_time_of
 from footprint.series.records import (
     AuditKept,
@@ -53,7 +54,9 @@ EVERY: tuple[Record, ...] = (
     Told(600, Note("clock-set", "4711", "the clock was set by +3600 s")),
     Omitted(700, 12),
     Ended(800, 1, 3 * MIB, "taskstats", 0),
-    AuditKept(900, "end", 3 * MIB, packed('{"schema": "footprint/1", "moment": 2}')),
+    AuditKept(
+        900, "end", 3 * MIB, packed('{"schema": "footprint/1", "moment": 2}'), {"4711 7f00-8000 [heap] \udcff": 3 * MIB}
+    ),
     Closed(1000, 20, 18, "events"),
 )
 
@@ -265,3 +268,43 @@ def test_values_over_time_are_bounded() -> None:
     assert len(course.values) <= 8
     assert course.points == sorted(course.points)
     assert course.values[-1] > 80
+
+
+def mapping(start_mib: int, end_mib: int, name: str = "", pid: int = 7) -> str:
+    return KeptMapping(pid, start_mib * MIB, end_mib * MIB, name).key
+
+
+def test_a_mapping_that_grows_at_either_end_is_the_same() -> None:
+    before = {mapping(10, 12, "[heap]"): 2 * MIB, mapping(100, 104): 4 * MIB, mapping(200, 201): MIB}
+    now = {mapping(10, 15, "[heap]"): 5 * MIB, mapping(97, 104): 6 * MIB, mapping(200, 201): MIB}
+    assert grown_mappings(before, now) == [
+        MappingGrowth(7, 10 * MIB, 15 * MIB, "[heap]", 2 * MIB, 5 * MIB, 3 * MIB),
+        MappingGrowth(7, 97 * MIB, 104 * MIB, "", 4 * MIB, 6 * MIB, 2 * MIB),
+    ]
+
+
+def test_neighbours_that_the_kernel_joined_held_what_both_held() -> None:
+    before = {mapping(10, 12): 2 * MIB, mapping(12, 14): MIB}
+    assert grown_mappings(before, {mapping(10, 15): 4 * MIB}) == [
+        MappingGrowth(7, 10 * MIB, 15 * MIB, "", 3 * MIB, 4 * MIB, MIB)
+    ]
+    assert grown_mappings(before, {mapping(10, 14): 3 * MIB}) == []
+
+
+def test_a_mapping_of_another_process_at_the_same_addresses_is_new() -> None:
+    grown = grown_mappings({mapping(10, 12, pid=7): MIB}, {mapping(10, 12, pid=8): MIB})
+    assert grown == [MappingGrowth(8, 10 * MIB, 12 * MIB, "", 0, MIB, MIB)]
+
+
+def test_what_was_too_small_to_be_kept_held_no_more_than_the_smallest_that_was() -> None:
+    before = largest_mappings((KeptMapping(7, at * MIB, (at + 1) * MIB, ""), 4096 * (at + 1)) for at in range(1001))
+    assert len(before) == 1000
+    now = {mapping(0, 1): 5 * 4096}
+    assert grown_mappings(before, now) == [MappingGrowth(7, 0, MIB, "", 2 * 4096, 5 * 4096, 3 * 4096)]
+
+
+@pytest.mark.parametrize("key", ["", "7", "7 10-20", "x 10-20 [heap]", "7 10-zz name", "7 -10-20 name"])
+def test_a_mapping_without_its_pid_range_and_name_is_damaged(key: str) -> None:
+    line = line_of(AuditKept(0, "start", 1, "", {key: 1}))
+    with pytest.raises(InputError, match="mappings"):
+        list(read_series(line_of(BEGAN) + line, "x.fps"))

@@ -28,6 +28,7 @@ from footprint.series.records import (
     Told,
 )
 from footprint.series.timeline import Timeline
+from footprint.verbs.watch.metrics import timeline_metrics
 from footprint.verbs.watch.result import result_of
 from footprint.verbs.watch.scrape import Listener
 from footprint.verbs.watch.screen import SortKey, screen_document
@@ -117,15 +118,31 @@ def test_the_figures_of_now_are_openmetrics() -> None:
     assert head.startswith(b"HTTP/1.1 200 OK\r\nContent-Type: application/openmetrics-text")
     assert f"Content-Length: {len(body)}".encode() in head
     samples = {
-        (sample.name, sample.labels.get("pid") or sample.labels.get("owner")): sample.value
+        (sample.name, sample.labels.get("program") or sample.labels.get("owner")): sample.value
         for family in text_string_to_metric_families(body.decode())
         for sample in family.samples
     }
     assert samples["footprint_watch_cost_bytes", None] == 30 * MIB + 56 * KIB
-    assert samples["footprint_watch_process_cost_bytes", "4711"] == 30 * MIB + 56 * KIB
+    assert samples["footprint_watch_program_cost_bytes", "server"] == 30 * MIB + 56 * KIB
+    assert samples["footprint_watch_program_processes", "server"] == 1
     assert samples["footprint_watch_owner_bytes", "[heap]"] == 28 * MIB
     assert samples["footprint_watch_processes", None] == 1
     assert samples["footprint_watch_processes_seen", None] == 2
+
+
+def test_many_processes_with_many_command_lines_are_few_metrics() -> None:
+    many = timeline(target=" ".join(map(str, range(4000, 4500))))
+    for number in range(3, 503):
+        many.add(Came(21_000, number, 5000 + number, 1, f"/opt/w/worker{number % 50} --job {number}"))
+    many.add(Sampled(21_000, {number: ProcessCounters(MIB, 0, 0, MIB, MIB, 0) for number in range(3, 503)}, 0))
+    (programs,) = [one for one in timeline_metrics(many) if one.name == "watch_program_cost"]
+    assert [one.labels["program"] for one in programs.samples][:2] == ["server", "worker0"]
+    assert programs.samples[-1].labels["program"] == "[others]"
+    assert sum(one.value for one in programs.samples) == many.sums.cost_bytes
+    every = [sample for family in timeline_metrics(many) for sample in family.samples]
+    assert len(every) < 60
+    assert max(len(value) for sample in every for value in sample.labels.values()) <= 60
+    assert "pid" not in {label for sample in every for label in sample.labels}
 
 
 def test_other_requests_are_refused() -> None:

@@ -1,7 +1,7 @@
 """The engine of a watch, with a clock, processes and audits of our own."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -15,6 +15,7 @@ from footprint.process.stat import Stat
 from footprint.series.records import AuditKept, Began, Came, Closed, Ended, OwnersSeen, Record, Sampled, Told
 from footprint.verbs.watch import roster as roster_module
 from footprint.verbs.watch import watcher as watcher_module
+from footprint.verbs.watch.audits import Reading
 from footprint.verbs.watch.moments import AuditBudget, AuditMoment, RiseStep
 from footprint.verbs.watch.roster import Roster
 from footprint.verbs.watch.watcher import Sources, Watcher
@@ -61,13 +62,13 @@ class Machine:
             raise ProcessLookupError
         return Reader(self, pid, self.processes[pid])
 
-    def take(self, pids: Sequence[int], is_peak: bool) -> Callable[[], Audited]:  # noqa: FBT001 # as the engine calls it
+    def take(self, pids: Sequence[int], is_peak: bool) -> Reading:  # noqa: FBT001 # as the engine calls it
         assert isinstance(is_peak, bool)
         if self.audits_fail:
             raise AccessError("server", "permission denied")
         self.work_seconds += self.audit_cost_seconds
         held = sum(self.processes[pid].private_bytes for pid in pids)
-        return lambda: cast("Audited", held)
+        return Reading(lambda: cast("Audited", held), {})
 
     def watcher(self, *, has_events: bool = False, has_children: bool = True, name: str | None = None) -> Watcher:
         events = cast("KernelEvents", self) if has_events else None

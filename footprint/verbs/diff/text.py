@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from footprint.findings.registry import Fact, fact_of
 from footprint.formats.document import Block, Document, Heading, Paragraph, Table, Verdict
+from footprint.formats.escape import shortened
 from footprint.formats.sections.names import Names
 from footprint.formats.sections.notes import note_blocks
 from footprint.formats.sections.rest import cut_at, more
@@ -44,6 +45,7 @@ _SHOWN: Final = (
     "floor",
     "ceiling",
 )
+_MOST_COMMAND_CHARS: Final = 80
 _PARTS: Final = frozenset({"private", "shared_between", "own_shared", "kernel"})
 
 
@@ -55,7 +57,7 @@ def diff_document(found: Comparison, *, top: int = 20, has_whole_names: bool = F
         Paragraph(_origin(found)),
         *_totals(found),
         *_roots(found, top),
-        *_members(found, top),
+        *_members(found, top, is_whole=has_whole_names),
         *owner_blocks(found, top, names),
         *variable_blocks(found, top, names),
         *_findings("Findings that are new", found.new_findings),
@@ -141,7 +143,7 @@ def _roots(found: Comparison, top: int) -> list[Block]:
     return [Heading("Libraries that are new"), Table(columns, tuple(rows))]
 
 
-def _members(found: Comparison, top: int) -> list[Block]:
+def _members(found: Comparison, top: int, *, is_whole: bool) -> list[Block]:
     """List the processes of a group that came, went or changed."""
     if not found.members:
         return []
@@ -153,7 +155,7 @@ def _members(found: Comparison, top: int) -> list[Block]:
     if not changed:
         return [Heading("Processes"), stayed]
     shown, rest = cut_at(changed, top)
-    rows = tuple(map(_member, shown))
+    rows = tuple([_member(one, is_whole=is_whole) for one in shown])
     footer = []
     if rest:
         footer.append((*_member_sum(rest), "", "", more(len(rest))))
@@ -163,10 +165,11 @@ def _members(found: Comparison, top: int) -> list[Block]:
     return [Heading("Processes"), stayed, Table(columns, rows, frozenset({3}), tuple(footer))]
 
 
-def _member(one: MemberChange) -> tuple[str, ...]:
+def _member(one: MemberChange, *, is_whole: bool) -> tuple[str, ...]:
     sizes = ("?" if size is None else format_bytes(size) if size else "-" for size in (one.old_bytes, one.new_bytes))
     change = "?" if one.delta_bytes is None else signed(one.delta_bytes)
-    return (change, *sizes, one.status.value, str(one.pid or one.old_pid or "-"), one.command[:80])
+    command = one.command if is_whole else shortened(one.command, _MOST_COMMAND_CHARS)
+    return (change, *sizes, one.status.value, str(one.pid or one.old_pid or "-"), command)
 
 
 def _member_sum(changes: Sequence[MemberChange]) -> tuple[str, str, str]:

@@ -1,8 +1,8 @@
 """The whole audits of a watch: what is read in a moment, and joined with files later."""
 
 import os
-from collections.abc import Callable, Sequence
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
 
 from footprint.errors import AccessError, FootprintError, Note, UnsupportedError
 from footprint.limits import STANDARD, limited, time_limit
@@ -11,6 +11,7 @@ from footprint.model.projection import Question
 from footprint.process import Snapshot, read_process
 from footprint.process.descriptions import read_own_open_files
 from footprint.process.freezer import held
+from footprint.series.grown_mappings import KeptMapping, largest_mappings
 from footprint.sources.debug_files import STANDARD_PLACES
 from footprint.sources.files import ElfFiles
 from footprint.verbs.audit.process import audit_of, files_of
@@ -21,8 +22,17 @@ __all__ = ("Audits", "Reading")
 _MOST_STOPPED: Final = 16
 _LONGEST_STOP_SECONDS: Final = 5.0
 
-Reading = Callable[[], Audited]
-"""Makes the audit of what was read: the processes may have gone on, or have ended, since."""
+
+class Reading(NamedTuple):
+    """What was read of processes: they may have gone on, or have ended, since.
+
+    Attributes:
+        join: Makes the audit of it.
+        mappings: The private memory of the largest mappings, by their keys.
+    """
+
+    join: Callable[[], Audited]
+    mappings: Mapping[str, int]
 
 
 class Audits:
@@ -62,7 +72,7 @@ class Audits:
             raise AccessError(self._target, notes[0].detail if notes else "no process of it is there")
         open_files = read_own_open_files([one.pid for one in snapshots if one.pid is not None])
         kept = [one._replace(open_files=open_files.get(one.pid or 0, ())) for one in snapshots]
-        return lambda: self._limited(kept, notes)
+        return Reading(lambda: self._limited(kept, notes), largest_mappings(_private_bytes(kept)))
 
     def _limited(self, snapshots: Sequence[Snapshot], notes: Sequence[Note]) -> Audited:
         """Make an audit within the limits of one answer."""
@@ -80,3 +90,12 @@ class Audits:
         from footprint.verbs.audit.group import group_of  # noqa: PLC0415 # few watches are of groups
 
         return group_of(snapshots, notes=notes, target=self._target, files=self._files)
+
+
+def _private_bytes(snapshots: Sequence[Snapshot]) -> Iterator[tuple[KeptMapping, int]]:
+    """Return the anonymous memory of each mapping that only its process holds, swapped memory included."""
+    for snapshot in snapshots:
+        for one in snapshot.memory.mappings:
+            swapped_bytes = one.counters.get("SwapPss") or 0
+            kept = KeptMapping(snapshot.process_id or 0, one.start_addr, one.end_addr, one.name)
+            yield kept, one.counters.private_bounds()[0] + swapped_bytes

@@ -10,6 +10,7 @@ from footprint.formats.heap_account_json import HeapAccountMembers, heap_account
 from footprint.formats.json import Envelope, Json, Tool
 from footprint.members import Signed
 from footprint.release.compare import OwnerChange, RowChange
+from footprint.series.grown_mappings import MappingGrowth
 from footprint.series.growth import GrowthKind, GrowthTrend
 from footprint.series.timeline import WatchedProcess
 from footprint.verbs.watch.layers import WatchLayers, owner_layers, process_layers
@@ -168,6 +169,7 @@ class WatchJson(Envelope):
         audits: The audits.
         owner_changes: What changed by owner between the first audit and the last one, or that at the peak.
         changes: The rows that differ between these two.
+        grown_mappings: The mappings that grew between these two, those that grew most first.
         heap_account: What the heap is made of at the end, by an allocator profile; null where none was named.
         notes: What the reader of the figures must know.
     """
@@ -183,6 +185,7 @@ class WatchJson(Envelope):
     audits: tuple[WatchAudit, ...]
     owner_changes: tuple[OwnerChange, ...]
     changes: tuple[RowChange, ...]
+    grown_mappings: tuple[MappingGrowth, ...]
     heap_account: HeapAccountMembers | None
     notes: tuple[Note, ...]
 
@@ -207,6 +210,7 @@ def watch_members(found: WatchResult, version: str) -> Json:
             audits=tuple([WatchAudit(one.moment, one.ms, one.held_bytes) for one in timeline.taken]),
             owner_changes=() if found.comparison is None else found.comparison.owners,
             changes=() if found.comparison is None else found.comparison.changes,
+            grown_mappings=found.mappings,
             heap_account=_heap(found),
             notes=found.notes,
         )

@@ -7,6 +7,7 @@ from footprint.errors import Note, UsageError
 from footprint.model.audit import Audit
 from footprint.model.audited import Audited
 from footprint.release.compare import Comparison, compare
+from footprint.series.grown_mappings import MappingGrowth, grown_mappings
 from footprint.series.growth import GrowthKind, GrowthTrend
 from footprint.series.records import AuditKept
 from footprint.series.timeline import OwnerGrowth, Timeline
@@ -45,6 +46,7 @@ class WatchResult(NamedTuple):
         owners: How the private memory of each owner went, those that grew most first.
         comparison: What changed between two audits; None where there are not two.
         compared: These two audits.
+        mappings: The mappings that grew between them.
         near_peak: The audit that is nearest to the peak; None where there is none.
         fails: Why the watch fails; None where it does not.
         split: The last audit, with its heap split by an allocator profile; None where none was named.
@@ -56,6 +58,7 @@ class WatchResult(NamedTuple):
     owners: tuple[OwnerGrowth, ...]
     comparison: Comparison | None
     compared: tuple[AuditKept, ...]
+    mappings: tuple[MappingGrowth, ...]
     near_peak: NearPeak | None
     fails: str | None = None
     split: Audit | None = None
@@ -105,6 +108,7 @@ def result_of(
         tuple(timeline.owner_growth()),
         comparison,
         compared,
+        tuple(grown_mappings(*(one.mappings for one in compared))) if compared else (),
         _near_peak(timeline),
         fails,
         None if heap is None else _with_heap(timeline, name, heap),

@@ -8,9 +8,10 @@ from footprint.formats.escape import printable, shortened
 from footprint.formats.sections.names import Names
 from footprint.formats.sections.notes import note_blocks
 from footprint.formats.sections.rest import cut_at, rest_rows
+from footprint.series.grown_mappings import MappingGrowth
 from footprint.series.growth import GrowthKind, GrowthTrend
 from footprint.series.timeline import OwnerGrowth, Timeline, WatchedProcess
-from footprint.units import counted, format_bytes, format_rate
+from footprint.units import counted, format_bytes, format_minutes, format_rate
 from footprint.verbs.diff.text import comparison_names, owner_blocks, variable_blocks
 from footprint.verbs.watch.result import WatchResult
 
@@ -58,11 +59,7 @@ def duration_text(ms: int) -> str:
     if ms < 1000:
         return f"{ms} ms"
     seconds = ms / 1000
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    if seconds < 3600:
-        return f"{int(seconds // 60)} min {int(seconds % 60)} s"
-    return f"{int(seconds // 3600)} h {int(seconds % 3600 // 60)} min"
+    return f"{seconds:.1f} s" if seconds < 60 else format_minutes(seconds)
 
 
 def _how(found: WatchResult) -> str:
@@ -161,8 +158,33 @@ def _changes(found: WatchResult, top: int, *, is_whole: bool) -> list[Block]:
     first, last = found.compared
     title = f"From the audit at {duration_text(first.ms)} ({first.moment}) to {duration_text(last.ms)} ({last.moment})"
     names = comparison_names(found.comparison, is_whole=is_whole)
-    blocks = [*owner_blocks(found.comparison, top, names), *variable_blocks(found.comparison, top, names)]
+    blocks = [
+        *owner_blocks(found.comparison, top, names),
+        *variable_blocks(found.comparison, top, names),
+        *_mappings(found.mappings, top, is_whole=is_whole),
+    ]
     return [Heading(title), *blocks] if blocks else []
+
+
+def _mappings(grown: Sequence[MappingGrowth], top: int, *, is_whole: bool) -> list[Block]:
+    """Write the table of the mappings that grew."""
+    if not grown:
+        return []
+    names = Names([one.name for one in grown], is_whole=is_whole)
+    shown, rest = cut_at(grown, top)
+    rows = tuple(
+        (
+            f"+{format_bytes(one.delta_bytes)}",
+            format_bytes(one.before_bytes),
+            format_bytes(one.now_bytes),
+            str(one.pid),
+            f"{one.start_addr:x}-{one.end_addr:x}",
+            names.owner(one.name) if one.name else "-",
+        )
+        for one in shown
+    )
+    columns = ("private", "before", "now", "pid", "addresses", "name")
+    return [Heading("Mappings that grew"), Table(columns, rows, frozenset({4}), rest_rows(len(rest), len(columns)))]
 
 
 def _heap(found: WatchResult, top: int, *, is_whole: bool) -> list[Block]:

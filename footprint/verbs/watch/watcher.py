@@ -73,7 +73,7 @@ class _Waiting(NamedTuple):
         moment: Why; None for the sums of the owners only.
         ms: When.
         cost_seconds: The processor time that reading took.
-        reading: Makes the audit.
+        reading: It.
     """
 
     moment: AuditMoment | None
@@ -250,7 +250,7 @@ class Watcher:
         waiting, self._waiting = self._waiting, []
         for one in waiting:
             began = self._sources.work_seconds()
-            found = one.reading()
+            found = one.reading.join()
             self.add(OwnersSeen(one.ms, owners_of(found)))
             if one.moment is not None:
                 self._keep(one.moment, one, found)
@@ -258,7 +258,8 @@ class Watcher:
             self._spend(began, one.moment, seconds, one.cost_seconds)
 
     def _keep(self, moment: AuditMoment, one: _Waiting, found: Audited) -> None:
-        self.add(AuditKept(one.ms, moment.value, held_bytes_of(found), packed(self._sources.write_audit(found))))
+        audit = packed(self._sources.write_audit(found))
+        self.add(AuditKept(one.ms, moment.value, held_bytes_of(found), audit, one.reading.mappings))
 
     def _spend(self, began: float, moment: AuditMoment | None, seconds: float, before_seconds: float = 0.0) -> float:
         """Count the processor time since `began` for an audit that has taken some before, and return it."""

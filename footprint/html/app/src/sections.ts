@@ -31,6 +31,8 @@ export const TABLES: TableSpec[] = [
   { member: "growth", title: "What grows", name: ["owner"], unnamed: "[all]", columns: [
     ["bytes_per_hour", "An hour"], ["least_bytes_per_hour", "At least"], ["most_bytes_per_hour", "At most"],
     ["first_bytes", "First"], ["last_bytes", "Last"], ["kind", "How"]] },
+  { member: "grown_mappings", title: "Mappings that grew", name: ["name"], unnamed: "[no name]", columns: [
+    ["delta_bytes", "Grew"], ["before_bytes", "Before"], ["now_bytes", "After"], ["pid", "PID"], ["start_addr", "From"], ["end_addr", "To"]] },
   { member: "processes", title: "Processes", name: ["command"], columns: [
     ["peak_cost_bytes", "Peak"], ["peak_resident_bytes", "Peak resident"], ["pid", "PID"], ["came_ms", "Came, ms"],
     ["ended_ms", "Ended, ms"], ["exit_code", "Exit code"]] },

@@ -43,8 +43,9 @@ export function formatTime(time: number, unit: string): string {
   let [value, name] = [time, unit];
   if (unit === "ms" && time >= 1000) [value, name] = [time / 1000, "s"];
   if (name === "s" && value >= 60) {
-    const [large, small] = value < 3600 ? [60, 1] : [3600, 60];
-    return `${Math.floor(value / large)} ${large === 60 ? "min" : "h"} ${Math.floor((value % large) / small)} ${small === 1 ? "s" : "min"}`;
+    const [hours, minutes, seconds] = [Math.floor(value / 3600), Math.floor((value % 3600) / 60), Math.floor(value % 60)];
+    const parts = hours ? [[hours, "h"], [minutes, "min"]] as const : [[minutes, "min"], [seconds, "s"]] as const;
+    return parts.filter(([count], place) => !place || count).map(([count, word]) => `${count} ${word}`).join(" ");
   }
   if (name && name !== "s" && name !== "ms") {
     const found = SI.find(([factor]) => value >= factor);
@@ -164,7 +165,10 @@ export class Timeline {
       parts.push(svg("text", { x: LEFT - 8, y: y + 4, "text-anchor": "end" }, formatBytes(step * unit)));
     }
     const [first, last] = [this.times[0], this.times[this.times.length - 1]];
-    for (const time of ticks(first, last, Math.floor(this.width / 160)).slice(1, -1)) {
+    // Round numbers of seconds, minutes or hours.
+    const span = (last - first) / (this.unit === "ms" ? 1000 : 1);
+    const part = (this.unit !== "ms" && this.unit !== "s") || span < 120 ? 1 : (span < 7200 ? 60 : 3600) * (this.unit === "ms" ? 1000 : 1);
+    for (const time of ticks(first / part, last / part, Math.floor(this.width / 160)).slice(1, -1).map((one) => one * part)) {
       const x = this.x(time);
       if (x < LEFT + 90 || x > this.width - 110) continue;
       parts.push(svg("text", { x, y: HEIGHT - 6, "text-anchor": "middle" }, formatTime(time, this.unit).replace(/(\.\d*?)0+ /, "$1 ").replace(". ", " ")));

@@ -663,6 +663,24 @@ export interface HistoryTarget {
   history: string;
 }
 
+/** How the private memory of a mapping grew. */
+export interface MappingGrowth {
+  /** The process. */
+  pid: number;
+  /** The first address, at the later audit. */
+  start_addr: number;
+  /** The address behind it. */
+  end_addr: number;
+  /** Its name; empty where it has none. */
+  name: string;
+  /** What it held before, or the mappings that were in its place. */
+  before_bytes: number;
+  /** What it holds. */
+  now_bytes: number;
+  /** By how much it grew. */
+  delta_bytes: number;
+}
+
 /** One process of a group, before and now. */
 export interface MemberChange {
   /** What happened to it: to its private memory, where it is there on both sides. */
@@ -1251,6 +1269,8 @@ export interface WatchAnswer {
   owner_changes: Rows<OwnerChange>;
   /** The rows that differ between these two. */
   changes: Rows<RowChange>;
+  /** The mappings that grew between these two, those that grew most first. */
+  grown_mappings: Rows<MappingGrowth>;
   /** What the heap is made of at the end, by an allocator profile; null where none was named. */
   heap_account: HeapAccountMembers | null;
   /** What the reader of the figures must know. */

@@ -1,22 +1,24 @@
 // What watched processes cost over time: what it consists of, what differs between two moments, and each process as a span.
 
 import { choice } from "./choice";
-import { COLOURS } from "./colours";
+import { COLOURS, colour } from "./colours";
 import { table } from "./data";
 import { el, fill, section } from "./dom";
 import { growthTree } from "./heap";
 import { printable, shortened, shortOwners } from "./names";
 import type { Page } from "./page";
+import { MOST_LAYERS, spans } from "./spans";
 import { formatTime, type Layer, type Snapshot, Timeline } from "./timeline";
-import type { WatchAnswer, WatchMoment, WatchProcess } from "./types";
-import { formatBytes, grouped } from "./units";
+import type { WatchAnswer, WatchMoment } from "./types";
+import { formatBytes } from "./units";
 import { treeView } from "./view";
 
-const MOST_LAYERS = 8;
-const MOST_SPANS = 20;
 /** With fewer moments of owners the processes say more. */
 const LEAST_MOMENTS = 8;
 const timeOf = (ms: number) => formatTime(ms, "ms");
+const KERNEL = "page tables, kernel stacks";
+/** What processes cost besides what their owners hold; of layers by process it is in each. */
+const kernelOf = ({ cost_bytes, layer_bytes, others_bytes }: WatchMoment) => Math.max(0, layer_bytes.reduce((rest, bytes) => rest - bytes, cost_bytes - others_bytes));
 const nameOf = ({ ms, audit }: WatchMoment) => `${timeOf(ms)}${audit ? `, audit: ${audit}` : ""}`;
 
 /** Make the section on a watch. */
@@ -33,7 +35,8 @@ export function watchSection(answer: WatchAnswer, { store }: Page): HTMLElement 
       if (first !== null) store.set("before", String(first));
       store.set("moment", String(last));
     });
-    chart.show(found ? layersOf(found.names, moments) : []);
+    const hasKernel = by.value === "owner_layers";
+    chart.show(found ? layersOf(found.names, moments, hasKernel) : []);
     const compared = el("div");
     store.remake(["moment", "before"], () => {
       if (!moments.length) return;
@@ -44,8 +47,8 @@ export function watchSection(answer: WatchAnswer, { store }: Page): HTMLElement 
         const box = el("select", { id, onchange: () => store.set(id, box.value) }, ...moments.map((one) => el("option", { value: one.ms, selected: one === chosen }, nameOf(one))));
         return [el("label", { for: id }, label), box];
       });
-      const rows = ({ layer_bytes, others_bytes }: WatchMoment) => [...layer_bytes, others_bytes].map((bytes, place) =>
-        ({ owner: "", symbol: null, name: found!.names[place] ?? "others", bytes }));
+      const rows = (one: WatchMoment) => [...one.layer_bytes, one.others_bytes, ...(hasKernel ? [kernelOf(one)] : [])].map((bytes, place) =>
+        ({ owner: "", symbol: null, name: [...found!.names, "others", KERNEL][place], bytes }));
       const { tree, legend } = growthTree(rows(before), rows(now), formatBytes);
       fill(compared, el("h3", {}, `What differs between ${nameOf(before)} and ${nameOf(now)}`),
         el("div", { class: "tools" }, ...selects), tree.size > 1 ? treeView(store, "layers", tree, "What differs", legend, false) : el("p", { class: "empty" }, "Nothing."));
@@ -66,27 +69,12 @@ function snapshotsOf({ watch, samples }: WatchAnswer, moments: WatchMoment[]): S
   return [...found.values()].sort((first, other) => first.number - other.number);
 }
 
-function layersOf(names: string[], moments: WatchMoment[]): Layer[] {
+function layersOf(names: string[], moments: WatchMoment[], hasKernel: boolean): Layer[] {
   const at = new Map(moments.map((one) => [one.ms, one]));
   const short = shortOwners(names);
-  const layer = (name: string, colour: string, size: (one: WatchMoment) => number): Layer => ({ name, colour, size: ({ number }) => { const one = at.get(number); return one ? size(one) : 0; } });
+  const layer = (name: string, shown: string, size: (one: WatchMoment) => number): Layer => ({ name, colour: shown, size: ({ number }) => { const one = at.get(number); return one ? size(one) : 0; } });
   return [
     ...names.slice(0, MOST_LAYERS).map((name, place) => layer(shortened(printable(short(name)), 60), COLOURS[place + 1], (one) => one.layer_bytes[place])),
-    layer("others", COLOURS[0], (one) => one.layer_bytes.slice(MOST_LAYERS).reduce((sum, bytes) => sum + bytes, one.others_bytes))];
-}
-
-function spans({ watch, processes }: WatchAnswer, snapshots: Snapshot[], names: string[]): HTMLElement {
-  const rows = table(processes).rows();
-  const [first, last] = [snapshots[0].number, snapshots.at(-1)!.number];
-  const endOf = ({ ended_ms }: WatchProcess) => ended_ms ?? last;
-  const part = (ms: number) => Math.min(1, Math.max(0, (ms - first) / (last - first)));
-  const span = (text: string, from: number, to: number, peak: string) => {
-    const bar = el("i");
-    Object.assign(bar.style, { marginLeft: `${100 * part(from)}%`, width: `${100 * (part(to) - part(from))}%`, background: COLOURS[names.slice(0, MOST_LAYERS).indexOf(text) + 1] });
-    return el("li", {}, `${shortened(text, 80)}: ${peak}, ${timeOf(from)} to ${timeOf(to)}`, bar);
-  };
-  const rest = rows.slice(MOST_SPANS);
-  return el("ul", { class: "spans", "aria-label": "Processes, those with the largest peaks first" },
-    ...rows.slice(0, MOST_SPANS).map((one) => span(`${one.pid} ${one.command}`, one.came_ms, endOf(one), one.peak_resident_bytes === null ? "peak not known" : `peak resident ${formatBytes(one.peak_resident_bytes)}`)),
-    rest.length && span(`${grouped(watch.process_count - MOST_SPANS)} others`, Math.min(...rest.map((one) => one.came_ms)), Math.max(...rest.map(endOf)), `at most ${formatBytes(Math.max(...rest.map((one) => one.peak_resident_bytes ?? 0)))} each`));
+    layer("others", COLOURS[0], (one) => one.layer_bytes.slice(MOST_LAYERS).reduce((sum, bytes) => sum + bytes, one.others_bytes)),
+    ...(hasKernel ? [layer(KERNEL, colour("kernel"), kernelOf)] : [])];
 }
