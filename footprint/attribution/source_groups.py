@@ -5,18 +5,36 @@ same sources have the same paths wherever they were built.
 """
 
 import posixpath
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from footprint.elf.origins import ByteOrigin
 from footprint.errors import UsageError
+from footprint.model.owner import is_file
+from footprint.model.row import Row
 
-__all__ = ("NO_COMPONENT", "SourceGroups", "parse_components", "parse_prefix_map")
+if TYPE_CHECKING:
+    from footprint.elf.origins import ByteOrigin
+
+__all__ = ("NO_COMPONENT", "SourceGroups", "SourceOf", "key_of_source", "parse_components", "parse_prefix_map")
 
 NO_COMPONENT: Final = "[no component: no rule fits its folder]"
 _TABLE: Final = "components"
 _MOST_RULES: Final = 10_000
+
+
+SourceOf = Callable[[Row], str | None]
+"""Returns the group of source files that a row belongs to; None where it is not known."""
+
+
+def key_of_source(row: Row, source_of: SourceOf) -> tuple[str, str]:
+    """Return no owner and the group of source files of a row; the owner and the cause where the group is not known."""
+    label = source_of(row)
+    if label is not None:
+        return "", label
+    is_named = row.symbol is not None and is_file(row.owner)
+    # What no symbol names stands by its owner and cause.
+    return row.owner, "[no source file]" if is_named else row.name or f"[{row.kind.value}]"
 
 
 class SourceGroups(NamedTuple):
@@ -32,7 +50,7 @@ class SourceGroups(NamedTuple):
     prefix_map: tuple[tuple[str, str], ...] = ()
     components: Mapping[str, str] = MappingProxyType({})
 
-    def of(self, origin: ByteOrigin) -> str | None:
+    def of(self, origin: "ByteOrigin") -> str | None:
         """Return the group of the origin of bytes; None where neither its source file nor its object is known."""
         if origin.object is not None:
             return origin.label if self.by == "file" else self.label(origin.object)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple, get_args
 
+from footprint.attribution.source_groups import key_of_source
 from footprint.elf import shown_name
 from footprint.errors import Note
 from footprint.formats.codec import encode, like
@@ -18,12 +19,13 @@ from footprint.model.evidence import Evidence
 from footprint.model.finding import SearchedRule
 from footprint.model.object_cost import ObjectCost
 from footprint.model.projection import Projection
-from footprint.model.row import Row
+from footprint.model.row import MemoryKind, Row, sum_rows
 from footprint.model.run_failure import RunFailure
 from footprint.model.totals import OfWhich, Totals
 from footprint.records import records
 
 if TYPE_CHECKING:
+    from footprint.attribution.source_groups import SourceOf
     from footprint.model.audited import Audited
 
 __all__ = (
@@ -31,6 +33,7 @@ __all__ = (
     "DebugFile",
     "ProcessTarget",
     "ProcessTotals",
+    "SourceCost",
     "TotalName",
     "audit_answer",
     "audit_json",
@@ -39,6 +42,7 @@ __all__ = (
     "process_target",
     "process_totals",
     "shown_rows",
+    "source_costs",
 )
 
 
@@ -112,6 +116,44 @@ class DebugFile(NamedTuple):
     file: str
 
 
+class SourceCost(NamedTuple):
+    """The memory of the variables that the source files of one group declare: one file, folder or component.
+
+    Attributes:
+        source: The group; null for memory whose source file is not known.
+        owner: The object or the name in brackets that such memory belongs to; null where `source` is known.
+        name: What that memory is, or why its source file is not known; null where `source` is known.
+        bytes: Private bytes; null where only virtual sizes are known.
+        mapped_bytes: Virtual size.
+        shared_bytes: Resident bytes that are paid once per machine; null where unknown.
+    """
+
+    source: str | None
+    owner: str | None
+    name: str | None
+    bytes: int | None
+    mapped_bytes: int
+    shared_bytes: int | None
+
+
+def source_costs(ledger: Iterable[Row], source_of: "SourceOf | None") -> tuple[SourceCost, ...] | Absent:
+    """Add up a ledger, but for memory of the kernel, by groups of source files; the most private bytes first."""
+    if source_of is None:
+        return ABSENT
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for row in ledger:
+        if row.kind is not MemoryKind.KERNEL:
+            groups.setdefault(key_of_source(row, source_of), []).append(row)
+    found = []
+    for (owner, label), rows in groups.items():
+        source, name = (None, label) if owner else (label, None)
+        sums = sum_rows(rows)
+        private_bytes = None if all(row.bytes is None for row in rows) else sums.private_bytes
+        shared_bytes = None if all(row.shared_bytes is None for row in rows) else sums.shared_bytes
+        found.append(SourceCost(source, owner or None, name, private_bytes, sums.mapped_bytes, shared_bytes))
+    return tuple(sorted(found, key=lambda one: (-(one.bytes or 0), -one.mapped_bytes, one.source or "", str(one))))
+
+
 @dataclass(frozen=True, kw_only=True)
 class AuditJson(Envelope):
     """The audit of one process or program.
@@ -124,6 +166,8 @@ class AuditJson(Envelope):
         target: The process or program.
         totals: The figures of the whole.
         ledger: The rows that add up to the totals.
+        sources: The same but for kind `kernel`, by source file, folder or component; the member is absent without `--by
+            file`, `dir` or `component`.
         projection: The cost of as many processes as were asked about.
         findings: What the process could do without.
         debug_files: The files that the names of stripped owners are from.
@@ -144,6 +188,7 @@ class AuditJson(Envelope):
     target: ProcessTarget
     totals: ProcessTotals
     ledger: tuple[Row, ...]
+    sources: tuple[SourceCost, ...] | Absent = ABSENT
     projection: Projection
     findings: tuple[FindingRow, ...]
     debug_files: Annotated[tuple[DebugFile, ...], Later(())]
@@ -162,12 +207,12 @@ def audit_json(audit: Audit, version: str) -> str:
     return write(audit_members(audit, version))
 
 
-def audit_members(audit: Audit, version: str) -> Json:
+def audit_members(audit: Audit, version: str, source_of: "SourceOf | None" = None) -> Json:
     """Return the members of an audit."""
-    return encode(audit_answer(audit, version))
+    return encode(audit_answer(audit, version, source_of))
 
 
-def audit_answer(audit: Audit, version: str) -> AuditJson:
+def audit_answer(audit: Audit, version: str, source_of: "SourceOf | None" = None) -> AuditJson:
     """Return the answer that an audit is."""
     return AuditJson(
         tool=Tool("footprint", version),
@@ -175,6 +220,7 @@ def audit_answer(audit: Audit, version: str) -> AuditJson:
         target=process_target(audit),
         totals=process_totals(audit.totals),
         ledger=shown_rows(audit.ledger),
+        sources=source_costs(audit.ledger, source_of),
         projection=audit.projection,
         findings=finding_rows(audit.findings, audit.projection.count),
         searched_rules=audit.searched_rules,

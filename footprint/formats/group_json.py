@@ -8,9 +8,11 @@ from footprint.errors import Note
 from footprint.formats.audit_json import (
     DebugFile,
     ProcessTotals,
+    SourceCost,
     debug_file_rows,
     process_totals,
     shown_rows,
+    source_costs,
 )
 from footprint.formats.codec import encode, like
 from footprint.formats.finding_rows import FailedFinding, FindingRow, finding_rows
@@ -23,6 +25,7 @@ from footprint.model.object_cost import ObjectCost
 from footprint.model.row import Row
 
 if TYPE_CHECKING:
+    from footprint.attribution.source_groups import SourceOf
     from footprint.model.audited import Audited
 
 __all__ = (
@@ -118,6 +121,8 @@ class GroupJson(Envelope):
         projection: What one more worker and one more group cost, and as many as were asked about; null where unknown.
         cgroup: The counters of the control group that was named; null where none was.
         ledger: The rows of all processes, those of one owner, section and symbol added up.
+        sources: The same but for kind `kernel`, by source file, folder or component; the member is absent without `--by
+            file`, `dir` or `component`.
         findings: What the processes could do without, each once.
         searched_rules: The rules that were run for all processes that were searched; empty where none was.
         objects: The files of the processes, each once with the sums over them; empty for processes that were
@@ -135,6 +140,7 @@ class GroupJson(Envelope):
     projection: GroupProjection | None
     cgroup: CgroupComparison | None
     ledger: tuple[Row, ...]
+    sources: tuple[SourceCost, ...] | Absent = ABSENT
     findings: tuple[FindingRow, ...]
     searched_rules: tuple[SearchedRule, ...]
     objects: tuple[ObjectCost, ...]
@@ -165,7 +171,7 @@ class GroupProjectionJson(Envelope):
     notes: tuple[Note, ...]
 
 
-def group_members(group: Group, version: str) -> Json:
+def group_members(group: Group, version: str, source_of: "SourceOf | None" = None) -> Json:
     """Return the members of the audit."""
     return encode(
         GroupJson(
@@ -180,6 +186,7 @@ def group_members(group: Group, version: str) -> Json:
             projection=group.projection,
             cgroup=group.cgroup,
             ledger=shown_rows(group.ledger),
+            sources=source_costs(group.ledger, source_of),
             findings=finding_rows(group.findings, group.count),
             searched_rules=group.searched_rules,
             objects=group.objects,

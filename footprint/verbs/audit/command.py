@@ -12,6 +12,7 @@ from footprint.verbs.lazy import lazy_modules
 from footprint.verbs.output import Answer, check_formats, part_name, write
 
 if TYPE_CHECKING:
+    from footprint.attribution.source_groups import SourceOf
     from footprint.formats import stacks
     from footprint.model.audited import Audited
     from footprint.sources.debug_files import DebugSearch
@@ -109,17 +110,21 @@ def audit(
     if not named and choice == NO_CHOICE:
         raise UsageError("name a process or a file; `footprint audit -h` shows what can be audited")
     groups = source_grouping.source_groups(by.value, prefix_map or (), components)
+
+    def source_of(found: "Audited") -> "SourceOf | None":
+        return groups and row_sources.row_sources(found, groups, debug, root)
+
     answer: Answer[Audited] = Answer(
         "audit",
-        "ledger",
+        "sources" if groups else "ledger",
         document=lambda found: either.audited_document(
             found,
             by=by.value,
             top=top,
             has_whole_names=output.has_whole_names,
-            source_of=groups and row_sources.row_sources(found, groups, debug, root),
+            source_of=source_of(found),
         ),
-        members=either.audited_members,
+        members=lambda found, version: either.audited_members(found, version, source_of(found)),
         issues=issues.issues_of_audit,
         figures=metrics.audit_metrics,
         stacks=lambda found: stacks.ledger_stacks(found.ledger),

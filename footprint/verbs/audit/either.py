@@ -6,10 +6,10 @@ from footprint.formats.document import Document
 from footprint.model.audit import Audit
 
 if TYPE_CHECKING:
+    from footprint.attribution.source_groups import SourceOf
     from footprint.formats.json import Json
     from footprint.model.audited import Audited
     from footprint.model.group import Group
-    from footprint.verbs.audit.text import SourceOf
 
 __all__ = ("audited_columns", "audited_document", "audited_members")
 
@@ -42,12 +42,12 @@ def audited_columns(found: "Audited", version: str) -> "Json":
     return audited_members(found, version)
 
 
-def audited_members(found: "Audited", version: str) -> "Json":
+def audited_members(found: "Audited", version: str, source_of: "SourceOf | None" = None) -> "Json":
     """Return the members of the JSON."""
     if isinstance(found, Audit):
         from footprint.formats.audit_json import audit_members  # noqa: PLC0415 # text needs no JSON
 
-        return audit_members(found, version)
+        return audit_members(found, version, source_of)
     from footprint.formats.group_json import group_members  # noqa: PLC0415 # few audits are of groups
 
-    return group_members(cast("Group", found), version)
+    return group_members(cast("Group", found), version, source_of)

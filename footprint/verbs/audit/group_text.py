@@ -1,5 +1,6 @@
 """The report of `footprint audit` for several processes."""
 
+from footprint.attribution.source_groups import SourceOf
 from footprint.formats.document import Block, Document, Facts, Heading, Paragraph, Table, Verdict
 from footprint.formats.sections.debug_files import debug_file_blocks
 from footprint.formats.sections.names import Names
@@ -8,7 +9,7 @@ from footprint.model.group import Group
 from footprint.model.totals import Total
 from footprint.units import counted, format_bytes
 from footprint.verbs.audit.family_text import family_blocks, family_verdict
-from footprint.verbs.audit.text import SourceOf, ledger_table, origin
+from footprint.verbs.audit.text import ledger_table, origin
 
 __all__ = ("group_document", "group_projection_document")
 

@@ -1,9 +1,11 @@
 """The reports of `footprint audit` and `footprint project`."""
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from heapq import nsmallest
 from typing import TYPE_CHECKING, Final
 
+from footprint.attribution.source_groups import SourceOf, key_of_source
 from footprint.formats.document import Block, Document, Facts, Heading, Paragraph, Table, Verdict
 from footprint.formats.sections.debug_files import debug_file_blocks
 from footprint.formats.sections.limits import limit_blocks
@@ -11,7 +13,6 @@ from footprint.formats.sections.names import Names
 from footprint.formats.sections.notes import note_blocks
 from footprint.formats.sections.rest import cut_at, more
 from footprint.model.audit import Audit
-from footprint.model.owner import is_file
 from footprint.model.projection import FILES_TERM, Basis, LimitUnit, Model, Projection
 from footprint.model.row import OF_OBJECTS, MemoryKind, Row, RowSums, sum_rows
 from footprint.model.totals import OfWhich, Total
@@ -20,7 +21,7 @@ from footprint.units import counted, format_bytes
 if TYPE_CHECKING:
     from footprint.model.audited import Audited
 
-__all__ = ("GROUPINGS", "SourceOf", "audit_document", "heap_blocks", "ledger_table", "origin", "projection_document")
+__all__ = ("GROUPINGS", "audit_document", "heap_blocks", "ledger_table", "origin", "projection_document")
 
 
 _Key = tuple[str, ...]
@@ -41,22 +42,6 @@ def _by_section(row: Row) -> _Key:
 def _by_symbol(row: Row) -> _Key:
     section = "[heap]" if row.kind is MemoryKind.HEAP and row.symbol else row.section or ""
     return row.owner, section, row.symbol or row.name or f"[{row.kind.value}]"
-
-
-SourceOf = Callable[[Row], str | None]
-"""Returns the group of source files that a row belongs to; None where it is not known."""
-
-
-def _by_source(source_of: SourceOf) -> Callable[[Row], _Key]:
-    def key(row: Row) -> _Key:
-        label = source_of(row)
-        if label is not None:
-            return "", label
-        is_named = row.symbol is not None and is_file(row.owner)
-        # What no symbol names stands by its owner and cause.
-        return row.owner, "[no source file]" if is_named else row.name or f"[{row.kind.value}]"
-
-    return key
 
 
 GROUPINGS: Final[dict[str, Callable[[Row], _Key]]] = {
@@ -347,7 +332,7 @@ def ledger_table(
     source_of: SourceOf | None = None,
 ) -> Table:
     """Group a ledger; where only virtual sizes are known, by what is writable."""
-    group_of = GROUPINGS[by] if source_of is None else _by_source(source_of)
+    group_of = GROUPINGS[by] if source_of is None else partial(key_of_source, source_of=source_of)
     kernel = MemoryKind.KERNEL
     groups: dict[_Key, list[Row]] = {}
     for row in rows:

@@ -83,6 +83,8 @@ export interface AuditAnswer {
   totals: ProcessTotals;
   /** The rows that add up to the totals. */
   ledger: Rows<Row>;
+  /** The same but for kind `kernel`, by source file, folder or component; the member is absent without `--by file`, `dir` or `component`. */
+  sources?: Rows<SourceCost>;
   /** The cost of as many processes as were asked about. */
   projection: Projection;
   /** What the process could do without. */
@@ -437,6 +439,8 @@ export interface GroupAnswer {
   cgroup: CgroupComparison | null;
   /** The rows of all processes, those of one owner, section and symbol added up. */
   ledger: Rows<Row>;
+  /** The same but for kind `kernel`, by source file, folder or component; the member is absent without `--by file`, `dir` or `component`. */
+  sources?: Rows<SourceCost>;
   /** What the processes could do without, each once. */
   findings: Rows<FindingRow>;
   /** The rules that were run for all processes that were searched; empty where none was. */
@@ -1129,6 +1133,22 @@ export interface SnapshotRow {
   is_peak: boolean;
   /** Whether it has a call tree. */
   has_tree: boolean;
+}
+
+/** The memory of the variables that the source files of one group declare: one file, folder or component. */
+export interface SourceCost {
+  /** The group; null for memory whose source file is not known. */
+  source: string | null;
+  /** The object or the name in brackets that such memory belongs to; null where `source` is known. */
+  owner: string | null;
+  /** What that memory is, or why its source file is not known; null where `source` is known. */
+  name: string | null;
+  /** Private bytes; null where only virtual sizes are known. */
+  bytes: number | null;
+  /** Virtual size. */
+  mapped_bytes: number;
+  /** Resident bytes that are paid once per machine; null where unknown. */
+  shared_bytes: number | null;
 }
 
 /** A place in the source code. */
