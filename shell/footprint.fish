@@ -29,7 +29,7 @@ complete -c footprint -n __footprint_has_none -a init -d 'Write a budget file, a
 complete -c footprint -n __footprint_has_none -a record -d 'Keep the figures of a release in a history, for trend.'
 complete -c footprint -n __footprint_has_none -a trend -d 'Show how the figures of each program went over releases.'
 complete -c footprint -n __footprint_has_none -a capture -d 'Save what the kernel says of processes for another machine.'
-complete -c footprint -n __footprint_has_none -a scan -d 'Collect programs, processes and captures of many hosts in a dataset, which `fleet` answers questions about.'
+complete -c footprint -n __footprint_has_none -a scan -d 'Collect what programs and processes cost in one dataset.'
 complete -c footprint -n __footprint_has_none -a explain -d 'Explain a word of an answer: a figure, a finding, a note.'
 complete -c footprint -n __footprint_has_none -a doctor -d 'Show what this host lets footprint know, and how to get more.'
 

@@ -49,7 +49,7 @@ def scan(
     *,
     output: options.OutputOptions,
 ) -> int:
-    """Collect programs, processes and captures of many hosts in a dataset, which `fleet` answers questions about.
+    """Collect what programs and processes cost in one dataset.
 
     Nothing is read twice: a further scan adds what is new, and one that was interrupted goes on.
 
