@@ -11,7 +11,7 @@ FootprintError
 A problem that does not end the answer is a `Note`.
 """
 
-from typing import Annotated, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 from footprint.members import Pattern
 
@@ -25,6 +25,8 @@ __all__ = (
     "UnsupportedError",
     "UsageError",
 )
+
+_EMPTY_NAME: Final = "''"
 
 
 class FootprintError(Exception):
@@ -49,8 +51,8 @@ class InputError(FootprintError):
         self.file = file
         self.offset = offset
         self.cause = cause
-        place = file if offset is None else f"{file}: offset {offset:#x}"
-        super().__init__(f"{place}: {cause}")
+        place = "" if offset is None else f" offset {offset:#x}:"
+        super().__init__(f"{file or _EMPTY_NAME}:{place} {cause}")
 
     @property
     def detail(self) -> str:
@@ -79,7 +81,7 @@ class AccessError(FootprintError):
     def __init__(self, subject: str, cause: str) -> None:
         self.subject = subject
         self.cause = cause
-        super().__init__(f"{subject}: {cause}")
+        super().__init__(f"{subject or _EMPTY_NAME}: {cause}")
 
     @property
     def detail(self) -> str:

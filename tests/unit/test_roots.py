@@ -2,6 +2,9 @@
 
 import errno
 import os
+import subprocess
+import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -80,6 +83,36 @@ def test_a_folder_that_is_replaced_by_a_link_after_it_was_resolved_leads_nowhere
     os.rename(f"{root}/lib", f"{root}/old")
     os.symlink(tmp_path, f"{root}/lib")
     assert open_regular(path, None) == "No such file or directory"
+
+
+SWAP = """
+import os, sys
+folder, link, away = sys.argv[1:]
+print("ready", flush=True)
+while True:
+    os.rename(folder, away)
+    os.rename(link, folder)
+    os.rename(folder, link)
+    os.rename(away, folder)
+"""
+
+
+@answer
+def test_a_folder_that_others_swap_for_a_link_all_the_time_leads_nowhere(root: str, tmp_path: Path) -> None:
+    enter_root(root)
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside/file").write_bytes(b"outside")
+    os.symlink("../outside", f"{root}/link")
+    places = [f"{root}/{name}" for name in ("lib", "link", "away")]
+    found = set()
+    with subprocess.Popen([sys.executable, "-S", "-c", SWAP, *places], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        for number in range(2000):
+            with suppress(OSError):
+                found.add(read(root + ("/lib/file" if number % 2 else "/lib/../lib/file")))
+        process.kill()
+    assert found <= {b"inside"}
 
 
 def test_the_root_of_a_process_needs_no_entering() -> None:

@@ -27,6 +27,11 @@ def run(code: str, *arguments: object, **options: int) -> "subprocess.CompletedP
     return subprocess.run(words, check=False, capture_output="stdout" not in options, timeout=60, **options)  # type: ignore[call-overload,no-any-return]
 
 
+def test_an_empty_name_is_shown_as_one() -> None:
+    with pytest.raises(AccessError, match=r"^'': No such file or directory$"):
+        write_file("", b"answer")
+
+
 @pytest.mark.parametrize("error", [None, OSError, KeyboardInterrupt])
 def test_a_file_is_written_whole_or_not_at_all(error: type[BaseException] | None, tmp_path: Path) -> None:
     path = tmp_path / "answer"
