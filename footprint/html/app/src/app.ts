@@ -26,6 +26,7 @@ async function draw(app: HTMLElement, onvisible: () => void): Promise<void> {
     if (place > LAST_VISIBLE) await nextTask();
     const made = part();
     if (made) app.append(made);
+    await store.settled();
     if (place === 0) app.append(element, ...(data.failure ? [el("p", { class: "failure", role: "alert" }, el("strong", {}, data.failure))] : []));
     if (place === LAST_VISIBLE) onvisible();
   }

@@ -1,6 +1,7 @@
 // The data of the report. Python packs tables as columns (footprint/html/columns.py); here they become tables again.
 
 import { lookThrough } from "./names";
+import { nextTask } from "./scheduler";
 import type {
   AuditAnswer, CallRow, CheckAnswer, DiffAnswer, FindingRow, FunctionBytes, GroupAnswer, GroupProjection, HeapAnswer, Note, PageMapRow,
   ProcessTotals, Projection, Release, Rows, Trend,
@@ -209,9 +210,12 @@ export async function readData(): Promise<ReportData> {
   const binary = atob(encoded);
   const bytes = new Uint8Array(binary.length);
   for (let place = 0; place < bytes.length; place += 1) bytes[place] = binary.charCodeAt(place);
+  await nextTask();
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
   const text = await new Response(stream).text();
+  await nextTask();
   lookThrough(text);
+  await nextTask();
   const whole: { answers: unknown; texts: (string | null)[] } = JSON.parse(text);
   return unpacked(whole.answers, whole.texts) as ReportData;
 }

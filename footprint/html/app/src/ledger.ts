@@ -7,12 +7,16 @@ import { choice } from "./choice";
 import { el, fill, section } from "./dom";
 import { printable, shortOwners, shortened } from "./names";
 import type { Page } from "./page";
+import { presort } from "./rows";
+import { runAtOnce } from "./scheduler";
 import { sums, Tree } from "./tree";
 import type { DiffAnswer, Evidence, FindingRow, Row } from "./types";
 import { formatBytes, formatChange, grouped, percent } from "./units";
 import { kindLegend, treeView } from "./view";
 import { KINDS } from "./words";
 
+/** The number of nodes that are added between two yields. */
+const STEP = 2000;
 /** The names of colours: the number of a kind of memory is its colour in `colours.ts`. */
 export const KIND_NAMES: string[] = ["several", ...KINDS];
 /** The colours of changes and of objects. */
@@ -66,8 +70,11 @@ interface TreeOptions {
 }
 
 /** Build a tree of owners, sections and symbols. A group with a single nameless row becomes one node. */
-function rowTree(rows: Table<Named>, area: (row: number) => number, { nameOf = (owner) => owner, group, hasNoSections, more = [] }: TreeOptions = {}): RowTree {
+function* rowTree(
+  rows: Table<Named>, area: (row: number) => number, { nameOf = (owner) => owner, group, hasNoSections, more = [] }: TreeOptions = {},
+): Generator<void, RowTree> {
   const [symbols, names, kinds, sections] = [rows.column("symbol"), rows.column("name"), rows.column("kind"), rows.column("section")];
+  yield;
   const owners = rows.column("owner").map(nameOf);
   const tree = new Tree();
   const rowOf = [-1];
@@ -78,24 +85,26 @@ function rowTree(rows: Table<Named>, area: (row: number) => number, { nameOf = (
     rowOf[node] = row;
     return node;
   };
-  const addLeaf = (parent: number, row: number) => {
-    const name = names[row] ?? symbols[row] ?? `[${kinds[row]}]`;
-    add(parent, name, symbols[row] === name ? null : symbols[row], row);
+  const addLeaves = function* (parent: number, found: number[]): Generator<void> {
+    for (const row of found) {
+      const name = names[row] ?? symbols[row] ?? `[${kinds[row]}]`;
+      add(parent, name, symbols[row] === name ? null : symbols[row], row);
+      if (tree.size % STEP === 0) yield;
+    }
   };
   // A single nameless row stands for its whole group.
   const isWhole = (found: number[]) => found.length === 1 && symbols[found[0]] === null;
   const wholeName = (group: string, row: number) => (names[row] ? `${group} ${names[row]}` : group);
-  const addSection = (parent: number, section: string | null, found: number[]) => {
+  const addSection = function* (parent: number, section: string | null, found: number[]): Generator<void> {
     // Rows without a section belong to the owner itself.
-    if (section === null) for (const row of found) addLeaf(parent, row);
+    if (section === null) yield* addLeaves(parent, found);
     else if (isWhole(found)) add(parent, wholeName(section, found[0]), null, found[0]);
-    else {
-      const node = add(parent, section, null, -1);
-      for (const row of found) addLeaf(node, row);
-    }
+    else yield* addLeaves(add(parent, section, null, -1), found);
   };
-  const addOwners = (parent: number, all: number[]) => {
+  const addOwners = function* (parent: number, all: number[]): Generator<void> {
+    yield;
     for (const [owner, found] of together(all, (row) => owners[row])) {
+      yield;
       const name = short(owner);
       const title = name === owner ? null : owner;
       if (isWhole(found)) {
@@ -103,13 +112,15 @@ function rowTree(rows: Table<Named>, area: (row: number) => number, { nameOf = (
         continue;
       }
       const node = add(parent, name, title, -1);
-      for (const [section, some] of together(found, (row) => (hasNoSections ? null : sections[row]))) addSection(node, section, some);
+      for (const [section, some] of together(found, (row) => (hasNoSections ? null : sections[row]))) yield* addSection(node, section, some);
+      yield;
     }
   };
   tree.add(-1, "[total]");
   const all = owners.map((_, row) => row);
-  if (!group) addOwners(0, all);
-  else for (const [name, found] of together(all, group)) addOwners(add(0, name, null, -1), found);
+  yield;
+  if (!group) yield* addOwners(0, all);
+  else for (const [name, found] of together(all, group)) yield* addOwners(add(0, name, null, -1), found);
   const own = rowOf.map((row) => (row < 0 ? null : area(row)));
   for (const { name, bytes } of more) {
     const node = add(0, name, null, -1);
@@ -117,6 +128,7 @@ function rowTree(rows: Table<Named>, area: (row: number) => number, { nameOf = (
     tree.colours[node] = KIND_NAMES.indexOf("shared");
   }
   sums(tree, own).forEach((sum, node) => (tree.areas[node] = sum ?? 0));
+  yield;
   colourGroups(tree);
   return { tree, rowOf };
 }
@@ -161,9 +173,8 @@ export function ledgerSection(audit: LedgerAnswer, { store }: Page, more: TreeOp
   if (!table(audit.ledger).size) return section("ledger", title, el("p", { class: "empty" }, "The ledger is empty: no memory is known of it."));
   const by = choice(store, "by", "Group by", table(audit.findings).size ? GROUPINGS : GROUPINGS.filter(([name]) => name !== "finding"));
   const view = el("div");
-  store.remake(["by"], () => {
-    const tree = ledgerTree(audit, by.value, more);
-    fill(view, treeView(store, "ledger", tree, title, kindLegend(tree)));
+  store.remake(["by"], (later) => {
+    store.work(sortedTree(audit, by.value, more), view, (tree) => later(() => fill(view, treeView(store, "ledger", tree, title, kindLegend(tree)))));
   });
   return section("ledger", title, el("div", { class: "tools grouping" }, el("span", {}, "Group by"), by.element), view);
 }
@@ -196,17 +207,25 @@ function findingOf(audit: LedgerAnswer): GroupOf {
     .reduce<FindingRow | null>((best, one) => (best && best.saving_bytes >= one.saving_bytes ? best : one), null)?.rule ?? "[no finding]";
 }
 
+function* sortedTree(audit: LedgerAnswer, by: Grouping, more: TreeOptions["more"]): Generator<void, Tree> {
+  const tree = yield* ledgerTree(audit, by, more);
+  yield* presort(tree);
+  return tree;
+}
+
 /** Build the tree of a ledger: private bytes, or mapped writable bytes where private bytes are not known. */
-export function ledgerTree(audit: LedgerAnswer, by: Grouping = "owner", more: TreeOptions["more"] = []): Tree {
+function* ledgerTree(audit: LedgerAnswer, by: Grouping, more: TreeOptions["more"]): Generator<void, Tree> {
   const rows = table(audit.ledger);
   const virtual = isVirtual(audit);
   const [isWritable, mapped, bytes, pages] = [rows.column("is_writable"), rows.column("mapped_bytes"), rows.column("bytes"), rows.column("pages")];
-  const built = rowTree(rows, (row) => (virtual ? (isWritable[row] ? mapped[row] : 0) : bytes[row] ?? 0),
+  const built = yield* rowTree(rows, (row) => (virtual ? (isWritable[row] ? mapped[row] : 0) : bytes[row] ?? 0),
     { group: groupOf(audit, by), hasNoSections: by === "section", more });
   const { tree, rowOf } = built;
   const total = tree.areas[0];
+  yield;
   const mappedSums = nodeSums(built, (row) => mapped[row]);
   const evidence = nodeEvidence(rows.column("evidence"), built);
+  yield;
   hatch(rows, built);
   const pageBytes = audit.target.page_bytes;
   const pagesOf = (node: number): number | null => {
@@ -273,7 +292,7 @@ export function changeTree(diff: DiffAnswer): Tree {
   const delta = rows.column("delta_bytes");
   // A row that is gone has the old name of its owner: it is shown below the new name.
   const renamed = renamedOwners(diff);
-  const built = rowTree(rows, (row) => Math.abs(delta[row]), { nameOf: (owner) => renamed.get(owner) ?? owner });
+  const built = runAtOnce(rowTree(rows, (row) => Math.abs(delta[row]), { nameOf: (owner) => renamed.get(owner) ?? owner }));
   const { tree, rowOf } = built;
   tree.names[0] = "[what differs]";
   tree.amount = (area) => `${formatBytes(area)}, grown and shrunk,`;

@@ -89,6 +89,12 @@ export function* ordered(tree: Tree, column: Column | null, isDescending: boolea
   return found;
 }
 
+/** Put the children of a tree into the order that its table begins with: then the table is quick to make. */
+export function* presort(tree: Tree): Generator<void, void> {
+  const children = yield* ordered(tree, tree.columns[tree.sortedBy], true);
+  children.forEach((some, node) => (tree.children[node] = some));
+}
+
 // A single sort would be one long step: this one sorts short runs and merges them in pairs.
 function* sorted(nodes: number[], compare: Compare): Generator<void, number[]> {
   let runs: number[][] = [];
@@ -107,6 +113,7 @@ function* sorted(nodes: number[], compare: Compare): Generator<void, number[]> {
 }
 
 function* merge(one: number[], other: number[], compare: Compare): Generator<void, number[]> {
+  if (compare(one[one.length - 1], other[0]) <= 0) return one.concat(other);
   const found: number[] = [];
   let [left, right] = [0, 0];
   while (left < one.length && right < other.length) {

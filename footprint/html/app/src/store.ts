@@ -1,6 +1,7 @@
 // The state of the report: what the reader chose, as texts by name. The fragment of the address holds it.
 
 import { decoded, encoded } from "./names";
+import { runInSlices } from "./scheduler";
 
 /** What changes within this time is one step back. */
 const STEP_MS = 300;
@@ -18,6 +19,7 @@ export class Store {
   private watchers: { name: string; changed: () => void; scope: Scope | null }[] = [];
   private scope: Scope | null = null;
   private timer = 0;
+  private working = Promise.resolve();
   /** What tests look into, by the name of its section. */
   readonly parts: Record<string, unknown> = {};
 
@@ -49,20 +51,42 @@ export class Store {
     this.watchers.push({ name, changed, scope: this.scope });
   }
 
-  /** Make a part of the report now and after each change of one of some values; what the former part watched is forgotten. */
-  remake(names: readonly string[], make: () => void): void {
+  /**
+   * Make a part of the report now and after each change of one of some values; what the former part watched is forgotten.
+   * What `make` does later it does within `later`, which does nothing once the part is made anew.
+   */
+  remake(names: readonly string[], make: (later: (act: () => void) => void) => void): void {
     const outer = this.scope;
     let inner: Scope | null = null;
     const again = () => {
       if (inner) inner.isOver = true;
-      const before = this.scope;
-      this.scope = inner = { isOver: false, outer };
+      const own = (inner = { isOver: false, outer });
       this.watchers = this.watchers.filter((one) => !ends(one.scope));
-      make();
-      this.scope = before;
+      const within = (act: () => void) => {
+        if (ends(own)) return;
+        const before = this.scope;
+        this.scope = own;
+        act();
+        this.scope = before;
+      };
+      within(() => make(within));
     };
     for (const name of names) this.watch(name, again);
     again();
+  }
+
+  /** Run a long computation in slices, and use its result; the element is marked as busy until then. */
+  work<T>(work: Generator<void, T>, element: Element, use: (result: T) => void): void {
+    element.setAttribute("aria-busy", "true");
+    this.working = runInSlices(work, () => true).then((result) => {
+      element.removeAttribute("aria-busy");
+      use(result!);
+    });
+  }
+
+  /** Wait until the last computation has ended. */
+  settled(): Promise<void> {
+    return this.working;
   }
 
   /** Return the address of the report with this state. */
