@@ -133,9 +133,13 @@ def _which(one: CopiedVariable, *, is_whole: bool, has_file: bool) -> tuple[str,
     elif is_whole or len(one.units) < 2:
         where = ", ".join(one.units)
     else:
-        where = f"{one.units[0]} and {len(one.units) - 1} more"
+        where = _first_and_more(one.units)
     file = one.file if is_whole else one.file.rsplit("/", 1)[-1]
     return name, where, f"({file})" if has_file else ""
+
+
+def _first_and_more(units: Sequence[str]) -> str:
+    return units[0] if len(units) == 1 else f"{units[0]} and {len(units) - 1} more"
 
 
 def _large(findings: Sequence[Finding], top: int, *, is_whole: bool) -> list[Block]:
@@ -221,17 +225,22 @@ def _initialiser_table(files: Sequence[SearchedFile], top: int, *, is_whole: boo
         if one.variables or one.heap_bytes
     ]
     ordered.sort(key=lambda item: (-(item[0].heap_bytes or 0), -item[0].written_bytes, item[0].name))
-    shown, rest = cut_at(ordered, min(top, _MOST_INITIALISERS))
-    rows = tuple(
-        (
+    # A header with such variables makes the same row for each source file that includes it.
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for one, file in ordered:
+        row = (
             format_bytes(one.code_bytes),
             format_bytes(one.written_bytes) if one.written_bytes else "-",
             format_bytes(one.heap_bytes) if one.heap_bytes else "-",
-            (one.unit or (one.name if is_whole else _end_of(one.shown_name)))
-            + (f" ({file})" if len(files) > 1 else ""),
+            f" ({file})" if len(files) > 1 else "",
             first_of([name if is_whole else _end_of(shown_name(name)) for name in one.variables], _MOST_NAMED),
         )
-        for one, file in shown
+        unit = one.unit or (one.name if is_whole else _end_of(one.shown_name))
+        alike.setdefault(row, []).append(unit)
+    shown, rest = cut_at(list(alike.items()), min(top, _MOST_INITIALISERS))
+    rows = tuple(
+        (*sizes, f"{', '.join(units) if is_whole else _first_and_more(units)}{file}", variables)
+        for (*sizes, file, variables), units in shown
     )
     footer = rest_rows(len(rest), 5)
     fold = Fold.NEVER if is_whole else Fold.TEXT
