@@ -11,7 +11,7 @@ FootprintError
 A problem that does not end the answer is a `Note`.
 """
 
-from typing import Annotated, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
 from footprint.members import Pattern
 
@@ -36,6 +36,16 @@ class FootprintError(Exception):
     def detail(self) -> str:
         """What went wrong, without the name of the file."""
         return str(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A process of a pool hands its errors over; most are made of other words than their text.
+        return _made_again, (type(self), str(self), self.__dict__)
+
+
+def _made_again(kind: type[FootprintError], text: str, members: dict[str, Any]) -> FootprintError:
+    error = kind.__new__(kind, text)
+    error.__dict__.update(members)
+    return error
 
 
 class InputError(FootprintError):

@@ -1,6 +1,7 @@
 """Writes rows of the tables as Parquet files, and opens a dataset for SQL. DuckDB does both (extra `fleet`)."""
 
 import os
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from sys import intern
@@ -24,6 +25,8 @@ __all__ = (
     "write_part",
 )
 
+# DuckDB appends what the system says to its message, as JSON.
+_ERRNO: Final = re.compile(r'"errno":"(\d{1,4})"')
 _LAST: Final = "inputs"
 """The table whose file says that a part is whole."""
 
@@ -138,12 +141,16 @@ def _write(
     selected = ", ".join(f"unnest(?::{one.sql_type}[]) AS {_name(one.name)}" for one in columns)
     values = [list(column) for column in zip(*rows, strict=True)]
     statement = f"COPY (SELECT {selected}) TO {_text(path)} (FORMAT parquet, COMPRESSION zstd)"
-    from duckdb import InvalidInputException  # noqa: PLC0415 # of an extra
+    from duckdb import InvalidInputException, IOException  # noqa: PLC0415 # of an extra
 
     try:
-        connection.execute(statement, values)
-    except InvalidInputException:  # a name that is not UTF-8
-        connection.execute(statement, [[_valid(one) for one in column] for column in values])
+        try:
+            connection.execute(statement, values)
+        except InvalidInputException:  # a name that is not UTF-8
+            connection.execute(statement, [[_valid(one) for one in column] for column in values])
+    except IOException as error:
+        number = _ERRNO.search(str(error))
+        raise OSError(int(number[1]), os.strerror(int(number[1]))) if number else OSError(str(error)) from error
 
 
 def _valid(value: Any) -> Any:  # noqa: ANN401 # any value of a row

@@ -225,7 +225,9 @@ def test_without_a_fault_each_verb_is_fine(place: Place, verb: str, counts: dict
 
 
 def test_every_verb_has_its_faults() -> None:
-    tried = {words.split()[0] for words in VERBS.values()} | {reader.split()[0] for reader in READERS} | {"init"}
+    tried = (
+        {words.split()[0] for words in VERBS.values()} | {reader.split()[0] for reader in READERS} | {"init", "scan"}
+    )
     assert tried == set(verb_names())
 
 
@@ -273,6 +275,15 @@ def test_a_project_on_a_full_disk_gets_no_half_files(small_disk: Path) -> None:
     done = subprocess.run([sys.executable, "-m", "footprint", *words], capture_output=True, text=True, check=False)
     check_told(Ended(done.returncode, b"", done.stderr), UNREADABLE)
     assert [path for path in small_disk.rglob("*") if path.is_file() and path.name != "filler"] == []
+
+
+def test_a_dataset_on_a_full_disk_gets_no_half_files(small_disk: Path) -> None:
+    fill(small_disk)
+    words = ["scan", str(SAMPLES / "shadow"), "-o", str(small_disk / "fleet")]
+    done = subprocess.run([sys.executable, "-m", "footprint", *words], capture_output=True, text=True, check=False)
+    check_told(Ended(done.returncode, b"", done.stderr), UNREADABLE)
+    assert "No space left on device" in done.stderr
+    assert [path.name for path in small_disk.rglob("*") if path.is_file() and path.stat().st_size] == ["filler"]
 
 
 @each_writer
