@@ -68,7 +68,7 @@ function cellSection(
     fill(status, "Point at a cell, or move with the arrow keys, to see what lies in that page.");
     const remark = remarkOn(map);
     fill(figures, stateTable(map, states), remark ? el("p", { class: "remark" }, remark) : null,
-      map.variables ? null : el("p", { class: "remark" }, "A saved audit keeps the sections of a page, but not its variables: the report of the process or program itself shows them."),
+      map.variables ? null : el("p", { class: "remark" }, "A saved audit keeps the sections of a page, but not its variables: the report of the program itself shows them."),
       map.omittedNames ? el("p", {}, `${grouped(map.omittedNames)} more names are left out.`) : null,
       map.omittedPages ? el("p", {}, `${grouped(map.omittedPages)} more pages are left out.`) : null);
   };

@@ -214,7 +214,7 @@ export function librariesSection(audit: LedgerAnswer, { store }: Page): HTMLElem
   store.remake(["objects"], () => fill(view, ...(order.value === "held"
     ? [el("p", {}, "Below each object are the objects that only it brings in."),
       treeView(store, "libraries", objectTree(audit), "Objects", [[USED, "used"], [UNUSED, "unused, or leaves with what is"]])]
-    : [el("p", {}, "Below each object are the objects that it needs, with the number of symbols that it uses of them. The needs of an object are listed below its first row only; its other rows are marked `repeated`."),
+    : [el("p", {}, "Below each object are those that it needs, with the number of symbols that it uses of them. The needs of an object stand below its first row only; other rows are marked `repeated`."),
       treeView(store, "libraries", needTree(audit), "Needs", [], false)])));
   return section("libraries", "Objects, and what would leave with each",
     objects.column("needs").some((one) => one !== null)
@@ -226,6 +226,6 @@ export function librariesSection(audit: LedgerAnswer, { store }: Page): HTMLElem
 export function objectChangesSection(diff: DiffAnswer, old: LedgerAnswer, now: LedgerAnswer, { store }: Page): HTMLElement | null {
   if (!table(old.objects).size || !table(now.objects).size) return null;
   return section("libraries", "Objects that changed",
-    el("p", {}, "Each is below the object that holds it now, or held it before; new ones are below the library that they came with. Retained is the change of the object and all that it holds."),
+    el("p", {}, "Each is below the object that holds it, or held it; new ones are below the library that they came with. Retained is the change of an object and all that it holds."),
     treeView(store, "libraries", objectChangeTree(old, now, diff), "Objects before and after", [[GROWN, "grew"], [SHRUNK, "shrank"]]));
 }

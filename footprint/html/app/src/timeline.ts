@@ -99,7 +99,7 @@ export class Timeline {
       this.draw();
     });
     this.chart.addEventListener("pointerup", () => this.choose());
-    fill(this.status, "Each dot is a moment whose parts are known: a click chooses the nearest one, and a drag compares the two at its ends.");
+    fill(this.status, "Each dot is a moment whose parts are known: click one, or drag from one to another to compare them.");
     this.element = el("div", { class: "time" }, this.legend, this.chart, this.status);
     new ResizeObserver(() => {
       this.width = Math.max(280, this.element.clientWidth);
