@@ -3,7 +3,7 @@
 import multiprocessing
 import os
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from typing import Any, Final, Protocol, TypeVar
@@ -14,7 +14,7 @@ __all__ = ("Runner", "cluster_runner", "local_runner", "usual_worker_count")
 
 # So many tasks wait for each worker: none is idle, and memory does not grow with the number of inputs.
 _TASKS_EACH: Final = 3
-_CONNECT_SECONDS: Final = 20
+_CONNECT_SECONDS: Final = 10
 
 _Task = TypeVar("_Task")
 _Done = TypeVar("_Done")
@@ -84,11 +84,16 @@ def cluster_runner(address: str) -> Iterator[Runner]:
         return client.submit(work, task, pure=False, retries=_TASKS_EACH)
 
     def first_done(futures: Iterable[Any]) -> set[Any]:
-        return set(wait_for(list(futures), return_when="FIRST_COMPLETED").done)
+        with client.as_current():
+            return set(wait_for(list(futures), return_when="FIRST_COMPLETED").done)
 
     def run(work: Callable[[_Task], _Done], tasks: Iterable[_Task]) -> Iterator[_Done]:
         threads = sum(client.nthreads().values()) or 1
-        yield from _in_flight(submit, first_done, threads * _TASKS_EACH, work, tasks)
+        try:
+            yield from _in_flight(submit, first_done, threads * _TASKS_EACH, work, tasks)
+        except (OSError, CancelledError) as error:
+            cause = f"the cluster is lost ({error}): scan again, and it goes on from there"
+            raise AccessError(address, cause) from error
 
     with client:
         yield run

@@ -1,0 +1,309 @@
+"""`footprint scan`: what it takes, what it leaves out, and that nothing is lost or there twice."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import footprint
+from footprint.errors import AccessError, InputError, UsageError
+from footprint.store.parquet import check_parts, open_dataset, write_part
+from footprint.store.tables import TABLES
+
+ROOT = Path(__file__).resolve().parents[2]
+SMAPS = (ROOT / "tests" / "corpus" / "smaps-sleep.txt").read_bytes()
+MOMENT = datetime(2026, 11, 23, 12)  # noqa: DTZ001 # UTC, as in the dataset
+
+
+def write(path: Path, data: bytes) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    os.utime(path, (1_763_900_000, 1_763_900_000))
+    return path
+
+
+def text_of(number: int) -> bytes:
+    """Return smaps of a process: the digests of all differ, the figures do not."""
+    return SMAPS + b"\n" * number
+
+
+def asked(dataset: Path, query: str) -> list[tuple[Any, ...]]:
+    with open_dataset(str(dataset)) as connection:
+        return connection.execute(query).fetchall()
+
+
+def contents(dataset: Path) -> dict[str, list[str]]:
+    """Return all rows of a dataset without the names of parts, which differ from scan to scan."""
+    found = {}
+    for name in TABLES:
+        rows = asked(dataset, f"SELECT * {'EXCLUDE (part)' if name == 'inputs' else ''} FROM {name}")
+        # Each part tells of its hosts.
+        found[name] = sorted(set(map(str, rows))) if name == "hosts" else sorted(map(str, rows))
+    return found
+
+
+@pytest.fixture(scope="module")
+def captures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the processes of three hosts, with damaged and foreign files between them."""
+    folder = tmp_path_factory.mktemp("captures")
+    for number in range(6):
+        write(folder / f"web-{number % 2}" / f"{number}.smaps", text_of(number))
+    write(folder / "web-0" / "meminfo", b"MemTotal:       8388608 kB\nMemAvailable:   4194304 kB\n")
+    write(folder / "web-1" / "damaged.capture", b"PK\x03\x04 and then nothing")
+    write(folder / "web-1" / "README.txt", b"no process\n")
+    write(folder / "db.json", b"")
+    footprint.save(footprint.audit(ROOT / "tests/cases/condor_shadow/pmap-d.base.txt"), folder / "db.json")
+    os.utime(folder / "db.json", (1_763_900_000, 1_763_900_000))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def dataset(captures: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("dataset") / "fleet"
+    footprint.scan(captures, output=folder, worker_count=1, moment=MOMENT)
+    return folder
+
+
+def test_each_process_is_of_the_host_that_its_folder_is_named_after(dataset: Path) -> None:
+    found = asked(dataset, "SELECT host, count(*) FROM processes GROUP BY host ORDER BY host")
+    assert found == [("db", 1), ("web-0", 3), ("web-1", 3)]
+    memory = "SELECT DISTINCT memory_bytes, available_bytes FROM hosts WHERE host = 'web-0'"
+    assert asked(dataset, memory) == [(8 << 30, 4 << 30)]
+
+
+def test_totals_are_those_of_a_plain_loop_of_audits(captures: Path, dataset: Path) -> None:
+    audits = [footprint.audit(one) for one in [*captures.rglob("*.smaps"), captures / "db.json"]]
+    names = ("private", "kernel", "per_process", "mapped")
+    columns = ", ".join(f"coalesce(sum({name}_bytes), 0)" for name in names)
+    expected = tuple(sum(getattr(one.totals, name).bytes or 0 for one in audits) for name in names)
+    assert asked(dataset, f"SELECT {columns} FROM processes") == [expected]
+    assert asked(dataset, "SELECT sum(private_bytes) FROM rows WHERE kind <> 'kernel'") == [expected[:1]]
+
+
+def test_damaged_inputs_are_notes_and_the_others_are_there(dataset: Path) -> None:
+    found = asked(dataset, "SELECT host, input FROM notes WHERE slug = 'input-unreadable' ORDER BY input")
+    assert [(host, os.path.basename(name)) for host, name in found] == [
+        ("web-1", "README.txt"),
+        ("web-1", "damaged.capture"),
+    ]
+    assert asked(dataset, "SELECT count(*) FROM inputs") == [(9,)]
+
+
+def test_a_second_scan_adds_only_what_is_new(captures: Path, dataset: Path, tmp_path: Path) -> None:
+    before = contents(dataset)
+    again = footprint.scan(captures, output=dataset, worker_count=1)
+    assert (again.input_count, again.known_count) == (0, 9)
+    # The same contents in another place, of the same host.
+    write(tmp_path / "web-0" / "copy.smaps", text_of(0))
+    assert footprint.scan(tmp_path, output=dataset, worker_count=1).input_count == 0
+    assert contents(dataset) == before
+
+
+def test_command_lines_and_names_of_hosts_are_kept_only_if_asked_for(tmp_path: Path) -> None:
+    capture = write(tmp_path / "secret-host" / "p.pmap", b"4711:   server --password=hunter2 secret-host\n")
+    with capture.open("ab") as file:
+        file.write((ROOT / "tests/cases/condor_shadow/pmap-d.base.txt").read_bytes())
+    fleet = tmp_path / "fleet"
+    footprint.scan(tmp_path / "secret-host", output=fleet, host="secret-host", anonymous=True, worker_count=1)
+    assert asked(fleet, "SELECT command FROM processes") == [(None,)]
+    for path in fleet.rglob("*.parquet"):
+        assert b"hunter2" not in path.read_bytes()
+        assert b"secret-host" not in path.read_bytes()
+        assert "secret-host" not in str(path.relative_to(fleet))
+
+
+def test_programs_have_their_libraries_findings_and_variables(tmp_path: Path) -> None:
+    folder = ROOT / "sample_binaries" / "unused_library"
+    done = footprint.scan(folder, output=tmp_path, worker_count=1)
+    surveyed = footprint.survey(folder).programs
+    columns = "path, object_count, startup_min_bytes, startup_max_bytes, start_bytes, unused_bytes"
+    found = asked(tmp_path, f"SELECT {columns} FROM programs ORDER BY path")
+    fields = ("path", "object_count", "startup_min_bytes", "startup_max_bytes", "start_bytes", "unused_bytes")
+    assert found == sorted(tuple(getattr(one, name) for name in fields) for one in surveyed)
+    assert done.program_count == len(surveyed) > 0
+    # Each byte of the writable and thread-local sections of a file is in one row.
+    sizes = "SELECT file, data_bytes + relro_bytes + bss_bytes + tls_bytes FROM files ORDER BY file"
+    sums = "SELECT file, sum(size_bytes)::BIGINT FROM variables GROUP BY file ORDER BY file"
+    assert [one for one in asked(tmp_path, sizes) if one[1]] == asked(tmp_path, sums)
+    assert footprint.scan(folder, output=tmp_path, worker_count=1).input_count == 0
+
+
+def test_a_program_is_read_again_when_one_of_its_libraries_has_changed(tmp_path: Path) -> None:
+    folder = tmp_path / "programs"
+    subprocess.run(["cp", "-r", ROOT / "sample_binaries" / "unused_library", folder], check=True)
+    fleet = tmp_path / "fleet"
+    first = footprint.scan(folder, output=fleet, worker_count=1)
+    depends = asked(fleet, "SELECT input, depends_on FROM inputs WHERE kind = 'program'")
+    own = [one for _, paths in depends for one in paths if one.startswith(str(folder)) and ".so" in one]
+    assert own
+    os.utime(own[0])
+    again = footprint.scan(folder, output=fleet, worker_count=1)
+    assert 0 < again.program_count <= first.program_count
+    assert again.file_count == 0
+
+
+def test_a_series_is_one_input_for_each_of_its_audits(tmp_path: Path) -> None:
+    series = ROOT / "docs" / "examples" / "leak.fps"
+    done = footprint.scan(series, output=tmp_path, worker_count=1)
+    kept_count = series.read_bytes().count(b'{"taken":')
+    assert done.input_count == kept_count > 1
+    assert asked(tmp_path, "SELECT count(DISTINCT moment), count(*) FROM processes") == [(kept_count, kept_count)]
+    assert footprint.scan(series, output=tmp_path, worker_count=1).input_count == 0
+
+
+def test_nothing_that_is_named_or_no_dataset_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="name a folder"):
+        footprint.scan(output=tmp_path)
+    with pytest.raises(AccessError, match="no such file"):
+        footprint.scan(tmp_path / "absent", output=tmp_path / "fleet", worker_count=1)
+    with pytest.raises(AccessError, match="no dataset"):
+        open_dataset(str(tmp_path))
+
+
+def test_names_that_are_not_text_and_values_of_another_day_come_back(tmp_path: Path) -> None:
+    row = TABLES["rows"].row
+    values: dict[str, Any] = dict.fromkeys(one.name for one in TABLES["rows"].columns)
+    values |= {
+        "host": "a b/../c%=",
+        "day": MOMENT.date(),
+        "audit": (1 << 63) - 1,
+        "program": "p\udcff",
+        "owner": "o\0'\n",
+    }
+    values |= {"kind": "bss", "mapped_bytes": 1, "sole_page_count": 0, "is_writable": True, "evidence": "measured"}
+    write_part(str(tmp_path), "one", {"rows": [row(*values.values())]})
+    (tmp_path / "inputs").mkdir()
+    assert asked(tmp_path, "SELECT host, audit, program, owner, symbol FROM rows") == [
+        ("a b/../c%=", (1 << 63) - 1, "p\\udcff", "o\0'\n", None)
+    ]
+
+
+def test_tables_that_do_not_add_up_are_an_error(captures: Path, tmp_path: Path) -> None:
+    fleet = tmp_path / "fleet"
+    footprint.scan(captures, output=fleet, worker_count=1)
+    parts = {name: [str(one) for one in (fleet / name).rglob("*.parquet")] for name in TABLES}
+    check_parts(str(fleet), [parts])
+    with pytest.raises(InputError, match="the tables do not agree on the number of rows"):
+        check_parts(str(fleet), [parts | {"rows": parts["rows"][1:]}])
+
+
+def test_half_of_a_part_is_removed_and_read_again(captures: Path, dataset: Path, tmp_path: Path) -> None:
+    fleet = tmp_path / "fleet"
+    subprocess.run(["cp", "-r", dataset, fleet], check=True)
+    for one in (fleet / "inputs").iterdir():
+        one.unlink()
+    done = footprint.scan(captures, output=fleet, worker_count=1, moment=MOMENT)
+    assert done.input_count == 9
+    assert contents(fleet) == contents(dataset)
+
+
+def started(*words: str) -> "subprocess.Popen[str]":
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    return subprocess.Popen(words, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True)
+
+
+def killed(process: "subprocess.Popen[str]") -> None:
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+    if process.stderr is not None and not process.stderr.closed:
+        process.communicate()
+
+
+SCAN = """
+import json, sys, footprint
+if __name__ == "__main__":
+    footprint.scan(sys.argv[1], output=sys.argv[2], **json.loads(sys.argv[3]))
+"""
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, list[str]]]:
+    """Return captures that make three parts, and what a dataset of them has."""
+    folder = tmp_path_factory.mktemp("many")
+    for number in range(450):
+        write(folder / "captures" / f"host-{number // 50}" / f"{number}.smaps", text_of(number))
+    footprint.scan(folder / "captures", output=folder / "fleet", worker_count=1)
+    return folder / "captures", contents(folder / "fleet")
+
+
+def scan_until_the_first_part(captures: Path, fleet: Path, options: dict[str, object]) -> "subprocess.Popen[str]":
+    """Start a scan, and return it when its first part is in the dataset, and the last one is not."""
+    script = write(fleet.with_suffix(".py"), SCAN.encode())
+    child = started(sys.executable, str(script), str(captures), str(fleet), json.dumps(options))
+    while child.poll() is None and not (fleet / "inputs").is_dir():
+        time.sleep(0.005)
+    return child
+
+
+def test_a_scan_that_is_killed_goes_on_and_has_nothing_twice(
+    many: tuple[Path, dict[str, list[str]]], tmp_path: Path
+) -> None:
+    captures, expected = many
+    fleet = tmp_path / "fleet"
+    killed(scan_until_the_first_part(captures, fleet, {"worker_count": 2}))
+    known_count = len(asked(fleet, "SELECT * FROM inputs"))
+    done = footprint.scan(captures, output=fleet, worker_count=1)
+    assert done.input_count + known_count == 450
+    assert contents(fleet) == expected
+
+
+# --- on a cluster -----------------------------------------------------------------------------------------------------
+
+
+def wait_for(process: "subprocess.Popen[str]", text: str) -> str:
+    assert process.stderr is not None
+    for line in process.stderr:
+        if text in line:
+            return line
+    raise AssertionError(f"a program ended before it wrote {text}")
+
+
+@contextmanager
+def cluster() -> Iterator[tuple[str, list["subprocess.Popen[str]"]]]:
+    """Start a scheduler and two workers on loopback."""
+    python = sys.executable
+    running = [
+        started(python, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
+    ]
+    try:
+        address = wait_for(running[0], "Scheduler at:").split()[-1]
+        for _ in range(2):
+            worker = started(python, "-m", "distributed.cli.dask_worker", address, "--nthreads", "1", "--no-nanny")
+            running.append(worker)
+            wait_for(worker, "Registered to:")
+        yield address, running[1:]
+    finally:
+        for one in running:
+            killed(one)
+
+
+def test_a_cluster_that_loses_a_worker_and_its_client_makes_the_same_dataset(
+    many: tuple[Path, dict[str, list[str]]], tmp_path: Path
+) -> None:
+    captures, expected = many
+    fleet = tmp_path / "fleet"
+    with cluster() as (address, workers):
+        client = scan_until_the_first_part(captures, fleet, {"scheduler": address})
+        killed(workers[0])
+        killed(client)
+        known_count = len(asked(fleet, "SELECT * FROM inputs"))
+        done = footprint.scan(captures, output=fleet, scheduler=address)
+    assert done.input_count + known_count == 450
+    assert contents(fleet) == expected
+
+
+def test_an_address_without_a_scheduler_is_an_error(
+    captures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("footprint.verbs.scan.runners._CONNECT_SECONDS", 1)
+    with pytest.raises(AccessError, match="no scheduler answers"):
+        footprint.scan(captures, output=tmp_path / "fleet", scheduler="tcp://127.0.0.1:1")
