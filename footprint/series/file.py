@@ -95,10 +95,17 @@ class SeriesFile:
             raise AccessError(path, error.strerror or str(error)) from error
 
     def add(self, records: Iterable[Record]) -> None:
-        """Add records: all of them or none; a note says where the disk refuses them."""
-        data = b"".join(map(line_of, records))
-        if not data:
-            return
+        """Add records: each as a whole, or not at all; a note says where the disk refuses one."""
+        lines = [line_of(record) for record in records]
+        if not self._append(b"".join(lines)):
+            # A small one may have room where an audit has none.
+            for line in lines if len(lines) > 1 else ():
+                self._append(line)
+        if self._size_bytes > self._limit_bytes:
+            self._thin()
+
+    def _append(self, data: bytes) -> bool:
+        """Write to the end of the file, all or nothing; return whether the disk took it."""
         try:
             written = 0
             while written < len(data):
@@ -108,10 +115,9 @@ class SeriesFile:
             with suppress(OSError):
                 os.ftruncate(self._descriptor, self._size_bytes)
             self._fail("cannot be written", error)
-            return
+            return False
         self._size_bytes += len(data)
-        if self._size_bytes > self._limit_bytes:
-            self._thin()
+        return True
 
     def _fail(self, what: str, error: OSError) -> None:
         if not self._has_failed:

@@ -21,6 +21,8 @@ from footprint.series.growth import GrowthKind
 from footprint.series.timeline import Timeline
 from footprint.verbs.watch.call import replay, watch
 from footprint.verbs.watch.result import result_of
+from footprint.verbs.watch.session import Session
+from footprint.verbs.watch.watcher import Watcher
 
 KIB = 1024
 MIB = 1 << 20
@@ -218,6 +220,20 @@ def test_two_thousand_short_processes_are_seen_by_events(watched: dict[str, Path
 
 def test_two_thousand_short_processes_are_seen_by_ptrace(watched: dict[str, Path]) -> None:
     _check_many(watched["ptrace"], "exit stop")
+
+
+def test_what_ends_before_the_first_tick_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    if not has_events():
+        pytest.skip("takes root: the process connector and taskstats")
+    tick = Session.tick
+
+    def late(session: Session, watcher: Watcher, *, is_last: bool = False) -> None:
+        time.sleep(0.2)
+        tick(session, watcher, is_last=is_last)
+
+    monkeypatch.setattr(Session, "tick", late)
+    found = watch(command=["sh", "-c", "/bin/true; exec sleep 0.5"])
+    assert sorted(one.came.command for one in found.ended.values()) == ["sleep 0.5", "true"]
 
 
 def test_a_peak_of_50_ms_is_found_with_its_owner(tmp_path: Path) -> None:

@@ -211,6 +211,25 @@ def test_where_the_disk_is_full_the_series_stays_readable(tmp_path: Path, monkey
     assert note.slug == "series-incomplete"
 
 
+def test_what_still_fits_on_a_full_disk_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "x.fps"
+    file = SeriesFile(str(path), MIB)
+    write = os.pwrite
+
+    def full(descriptor: int, data: bytes, offset: int) -> int:
+        if len(data) > 10_000:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(descriptor, data, offset)
+
+    monkeypatch.setattr(os, "pwrite", full)
+    file.add(EVERY[:3])
+    file.add([AuditKept(900, "end", MIB, "A" * 10_000), *EVERY[-1:]])
+    file.close()
+    assert tuple(read_series(path.read_bytes(), "x.fps")) == (*EVERY[:3], EVERY[-1])
+    (note,) = file.notes
+    assert note.slug == "series-incomplete"
+
+
 # --- what it comes to -------------------------------------------------------------------------------------------------
 
 

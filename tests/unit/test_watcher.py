@@ -70,13 +70,15 @@ class Machine:
         held = sum(self.processes[pid].private_bytes for pid in pids)
         return Reading(lambda: cast("Audited", held), {})
 
-    def watcher(self, *, has_events: bool = False, has_children: bool = True, name: str | None = None) -> Watcher:
+    def watcher(
+        self, *, has_events: bool = False, has_children: bool = True, name: str | None = None, every_ms: int = 1000
+    ) -> Watcher:
         events = cast("KernelEvents", self) if has_events else None
         chosen = list(self.processes)
         roster = Roster(
             lambda: chosen if has_events else list(self.processes), events, has_children=has_children, name=name
         )
-        return Watcher(BEGAN, roster, self.sources())
+        return Watcher(BEGAN._replace(every_ms=every_ms), roster, self.sources())
 
     def sources(self) -> Sources:
         return Sources(
@@ -134,6 +136,7 @@ def test_there_is_an_audit_at_the_start_at_a_peak_at_a_jump_and_at_the_end(machi
         server.private_bytes = size * MIB
         watcher.tick(second)
     watcher.audit(AuditMoment.END, len(sizes))
+    watcher.end_audits(0)
     watcher.close(CLOSED)
     taken = [one for one in machine.records if isinstance(one, AuditKept)]
     assert [(one.moment, one.ms, one.held_bytes // MIB) for one in taken] == [
@@ -150,6 +153,7 @@ def test_of_a_rise_over_several_ticks_the_audit_of_its_top_is_kept(machine: Mach
     for tenth, size in enumerate([10, 20, 40, 80, 80, 80, 80, 80, 80, 80, 80, 80, 80, 80, 80]):
         server.private_bytes = size * MIB
         watcher.tick(tenth / 10)
+    watcher.end_audits(0)
     watcher.close(CLOSED)
     peaks = [one for one in machine.records if isinstance(one, AuditKept) and one.moment == "peak"]
     assert [(one.ms, one.held_bytes) for one in peaks] == [(300, 80 * MIB)]
@@ -162,6 +166,7 @@ def test_a_target_that_ends_by_itself_has_the_last_look_as_its_end(machine: Mach
         watcher.tick(second)
     del machine.processes[100]
     watcher.tick(3)
+    watcher.end_audits(0)
     watcher.close(CLOSED)
     assert [(one.moment, one.ms) for one in machine.records if isinstance(one, AuditKept)] == [
         ("start", 0),
@@ -175,7 +180,7 @@ def test_audits_that_nobody_asked_for_take_little_of_a_processor(machine: Machin
     watcher = machine.watcher()
     for second in range(3601):
         watcher.tick(second)
-    # 0.3 s are free, and 0.2 % of an hour are 7.2 s: 75 looks, and the audit of the start.
+    # 0.15 s are free, and 0.2 % of an hour are 7.2 s: 73 looks, and the audit of the start.
     assert 65 <= len(machine.of(OwnersSeen)) <= 76
 
 
@@ -230,6 +235,41 @@ def test_ticks_come_less_often_where_they_take_too_long(machine: Machine) -> Non
     assert 4.5 < watcher.every_seconds <= 5.0
     (note,) = machine.of(Told)
     assert cast("Told", note).note.slug == "ticks-slowed"
+
+
+def test_quick_ticks_that_are_slowed_are_told_in_milliseconds(machine: Machine) -> None:
+    machine.processes[100] = Process()
+    machine.read_cost_seconds = 0.0004
+    watcher = machine.watcher(every_ms=10)
+    for turn in range(200):
+        watcher.tick(turn / 100)
+    (note,) = machine.of(Told)
+    assert (
+        "a tick takes 0.11 ms of a processor: from here on there is one every 11 ms" in cast("Told", note).note.detail
+    )
+
+
+def test_the_end_of_an_earlier_process_is_not_that_of_the_next_one_with_its_pid(machine: Machine) -> None:
+    machine.processes[100] = Process()
+    watcher = machine.watcher(has_events=True)
+    watcher.tick(0)
+    # Within one turn it ends, and its parent forks another one that gets its PID.
+    machine.processes[100] = Process(private_bytes=9 * MIB, start_ticks=2, parent_pid=100)
+    machine.events = [Exited(100, 0), Forked(100, 100), TaskEnd(100, 100, 1, "work", 5 * MIB, 0, 40)]
+    watcher.tick(1)
+    watcher.tick(2)
+    (first,) = machine.of(Ended)
+    assert cast("Ended", first)[1:4] == (1, 5 * MIB, "taskstats")
+    assert list(watcher.timeline.alive) == [2]
+    assert watcher.timeline.last_cost_bytes == 9 * MIB + 16 * KIB
+    machine.events = [Exited(100, 0), TaskEnd(100, 100, 1, "work", 9 * MIB, 0, 2000)]
+    del machine.processes[100]
+    watcher.tick(3)
+    watcher.tick(4)
+    assert [cast("Ended", one)[1:4] for one in machine.of(Ended)] == [
+        (1, 5 * MIB, "taskstats"),
+        (2, 9 * MIB, "taskstats"),
+    ]
 
 
 def test_our_own_time_is_in_each_tick(machine: Machine) -> None:
@@ -394,3 +434,17 @@ def test_a_note_is_told_once(machine: Machine) -> None:
         watcher.tell(Note("clock-set", "server", f"after {second} s"), second)
         watcher.tick(second)
     assert len(machine.of(Told)) == 1
+
+
+def test_of_three_processes_with_one_pid_in_a_turn_each_has_its_own_peak(machine: Machine) -> None:
+    machine.processes |= {1: Process(), 100: Process(parent_pid=1)}
+    watcher = machine.watcher(has_events=True)
+    watcher.tick(0)
+    machine.processes[100] = Process(start_ticks=3)
+    ends = [TaskEnd(100, 100, 1, name, size, 0, 5) for name, size in (("work", 5 * MIB), ("short", 7 * MIB))]
+    machine.events = [Exited(100, 0), Forked(1, 100), Exited(100, 0), Forked(1, 100), *ends]
+    watcher.tick(1)
+    watcher.tick(2)
+    peaks = [(one.came.command, one.peak_resident_bytes) for one in watcher.timeline.ended.values()]
+    assert peaks == [("work", 5 * MIB), ("short", 7 * MIB)]
+    assert [one.came.pid for one in watcher.timeline.alive.values()] == [1, 100]

@@ -16,7 +16,7 @@ from footprint.sources.debug_files import STANDARD_PLACES
 from footprint.sources.files import ElfFiles
 from footprint.verbs.audit.process import audit_of, files_of
 
-__all__ = ("Audits", "Reading")
+__all__ = ("Audits", "Reading", "is_there")
 
 # Stopping more takes longer than their peak lasts.
 _MOST_STOPPED: Final = 16
@@ -33,6 +33,11 @@ class Reading(NamedTuple):
 
     join: Callable[[], Audited]
     mappings: Mapping[str, int]
+
+
+def is_there(pid: int) -> bool:
+    """Return whether a process is there."""
+    return os.path.exists(f"/proc/{pid}/maps")
 
 
 class Audits:
@@ -67,6 +72,9 @@ class Audits:
                     # It has just ended, and is a zombie.
                     continue
                 except FootprintError as error:
+                    if not is_there(pid):
+                        # Its end is told as such.
+                        continue
                     notes.append(Note("process-not-read", f"pid {pid}", f"{error.detail}; it is left out"))
         if not snapshots:
             raise AccessError(self._target, notes[0].detail if notes else "no process of it is there")
@@ -81,7 +89,7 @@ class Audits:
 
     def _joined(self, snapshots: Sequence[Snapshot], notes: Sequence[Note]) -> Audited:
         """Join what was read with the files; of a process that has ended since, the files at its paths."""
-        snapshots = [one._replace(is_live=os.path.exists(f"/proc/{one.pid}/maps")) for one in snapshots]
+        snapshots = [one._replace(is_live=one.pid is not None and is_there(one.pid)) for one in snapshots]
         if self._files is None:
             self._files = files_of(snapshots[0], STANDARD_PLACES) if self._is_one else ElfFiles(STANDARD_PLACES)
         if self._is_one:

@@ -13,7 +13,7 @@ __all__ = ("AuditBudget", "AuditMoment", "RiseStep", "held_bytes_of", "owners_of
 # All but the audits at the start, at the end and on request take at most this part of a processor, and what is free:
 # for looks at what each owner holds, and for all of them.
 _SHARE: Final = 0.002
-_FREE_LOOK_SECONDS: Final = 0.3
+_FREE_LOOK_SECONDS: Final = 0.15
 _FREE_SECONDS: Final = 2.0
 # While there is free time, looks take at most this part of a processor.
 _FREE_PART: Final = 0.02

@@ -100,6 +100,10 @@ class _CommandWatch:
     def begin(self, pid: int, *, adopter: int | None) -> None:
         """Put the program into the cgroup, before it executes anything."""
         self._root, self._adopter = pid, adopter
+        if self._session.events is not None:
+            # What it forks before the first tick is a member, too.
+            for record in self.roster.add(pid, os.getpid(), 0):
+                self.watcher.on_member(record)
         if self._group is not None:
             try:
                 self._group.enter(pid)

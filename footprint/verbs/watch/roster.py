@@ -68,6 +68,8 @@ class Roster:
         self._turn = 0
         self._last_number = 0
         self._ends: dict[int, _Seen] = {}
+        # What taskstats says in this turn, by PID: of each PID the first record is the first to be used.
+        self._task_ends: dict[int, list[TaskEnd]] = {}
         self._unnamed: dict[int, int | None] = {}
         self._gone: dict[int, int | None] = {}
         self.members: dict[int, RosterMember] = {}
@@ -83,7 +85,12 @@ class Roster:
         ms = round(seconds * 1000)
         self._turn += 1
         if self._events is not None:
-            for event in self._events.read():
+            events = list(self._events.read())
+            self._task_ends = {}
+            for event in events:
+                if isinstance(event, TaskEnd):
+                    self._task_ends.setdefault(event.pid, []).append(event)
+            for event in events:
                 yield from self._on_event(event, ms)
             yield from self._ended(ms)
         if seconds >= self._next_choice:
@@ -97,9 +104,10 @@ class Roster:
                 yield from self.add(pid, None, ms)
             self._next_choice = seconds + (work_seconds() - began) / _CHOICE_WORK
 
-    def add(self, pid: int, parent_pid: int | None, ms: int) -> Iterator[Came | Ended]:
+    def add(self, pid: int, parent_pid: int | None, ms: int, *, has_ended: bool = False) -> Iterator[Came | Ended]:
         """Add a process, unless it is a member; one that has ended by now is named at its end."""
-        stat = read_stat(pid)
+        # A later process may have its PID by now.
+        stat = None if has_ended else read_stat(pid)
         if pid == os.getpid() or (stat is not None and stat.state in "ZX" and parent_pid is None):
             return
         known = self.members.get(pid)
@@ -110,7 +118,7 @@ class Roster:
             return
         if known is not None:
             # Another process has its PID by now.
-            yield from self.end(pid, ms, None, "status", None)
+            yield from self._finish(pid, ms)
         self._last_number += 1
         self.seen_count += 1
         self.members[pid] = RosterMember(self._last_number, pid, None if stat is None else stat.start_ticks)
@@ -155,15 +163,23 @@ class Roster:
     def _on_event(self, event: Forked | Executed | Exited | TaskEnd, ms: int) -> Iterator[Came | Ended]:
         match event:
             case Forked(parent_pid, pid):
+                before = self._ends.get(pid)
+                if before is not None and before.status is not None:
+                    # Its PID is given again.
+                    yield from self._finish(pid, ms)
                 if self._has_children and parent_pid in self.members:
-                    yield from self.add(pid, parent_pid, ms)
+                    yield from self.add(pid, parent_pid, ms, has_ended=bool(self._task_ends.get(pid)))
             case Executed(pid):
                 yield from self._on_execution(pid, ms)
             case Exited(pid, status):
                 if pid in self.members:
                     self._end_of(pid).status = status
-            case TaskEnd():
-                yield from self._on_task_end(event, ms)
+            case TaskEnd(pid):
+                ends = self._task_ends[pid]
+                # Another one was used for an earlier process with its PID.
+                if ends and ends[0] is event:
+                    del ends[0]
+                    yield from self._on_task_end(event, ms)
 
     def _on_execution(self, pid: int, ms: int) -> Iterator[Came | Ended]:
         member = self.members.get(pid)
@@ -196,14 +212,20 @@ class Roster:
     def _ended(self, ms: int) -> Iterator[Came | Ended]:
         """Remove those that have ended; what taskstats says of them may come a turn later."""
         for pid, seen in list(self._ends.items()):
-            if seen.end is None and seen.turn == self._turn:
-                continue
-            del self._ends[pid]
-            peak_bytes, source = seen.peak_bytes, "status"
-            if seen.end is not None:
-                peak_bytes, source = seen.end.peak_resident_bytes, "taskstats"
-            status = seen.status if seen.end is None else seen.end.status
-            yield from self.end(pid, ms, peak_bytes, source, status, seen.end)
+            if seen.end is not None or seen.turn != self._turn:
+                yield from self._finish(pid, ms)
+
+    def _finish(self, pid: int, ms: int) -> Iterator[Came | Ended]:
+        """Remove a member with all that was said of its end."""
+        seen = self._ends.pop(pid, _Seen())
+        ends = self._task_ends.get(pid)
+        if seen.end is None and ends:
+            seen.end = ends.pop(0)
+        peak_bytes, source = seen.peak_bytes, "status"
+        if seen.end is not None:
+            peak_bytes, source = seen.end.peak_resident_bytes, "taskstats"
+        status = seen.status if seen.end is None else seen.end.status
+        yield from self.end(pid, ms, peak_bytes, source, status, seen.end)
 
 
 def _command(pid: int, name: bytes) -> str:

@@ -1,6 +1,5 @@
 """What every watch needs: the events of the kernel, the file, the clock, and the signal that asks for an audit."""
 
-import os
 import platform
 import signal
 import time
@@ -17,7 +16,7 @@ from footprint.process.kernel_events import KernelEvents
 from footprint.series.file import SeriesFile
 from footprint.series.records import Began, Closed, Record
 from footprint.series.timeline import Timeline
-from footprint.verbs.watch.audits import Audits
+from footprint.verbs.watch.audits import Audits, is_there
 from footprint.verbs.watch.moments import AuditMoment
 from footprint.verbs.watch.roster import Roster
 from footprint.verbs.watch.scrape import Listener
@@ -111,7 +110,7 @@ class Session:
         stack_bytes = built_in_constants(host["kernel"], host["machine"]).stack_bytes
         every_ms = round(self._options.every_seconds * 1000)
         began = Began(target, int(time.time()), every_ms, stack_bytes, host, __version__)
-        sources = Sources(CounterReader, audits.read, _is_there, _audit_line, time.process_time, self._sink)
+        sources = Sources(CounterReader, audits.read, is_there, _audit_line, time.process_time, self._sink)
         self._start = time.monotonic()
         self.watcher = Watcher(began, roster, sources, first_audit_seconds)
         return self.watcher
@@ -168,14 +167,13 @@ class Session:
         """End the watch, and return what it saw."""
         forks = max(0, fork_count() - self._fork_start)
         seen = self.events.fork_count if self.events is not None else seen_count
-        watcher.close(Closed(round(self.seconds * 1000), forks, min(seen, forks), how))
+        ended = self.seconds
+        watcher.end_audits(ended)
         # The audit of the end is the largest record: the disk may refuse it alone.
         self._tell_of_file(watcher)
+        watcher.close(Closed(round(ended * 1000), forks, min(seen, forks), how))
+        self._tell_of_file(watcher)
         return watcher.timeline
-
-
-def _is_there(pid: int) -> bool:
-    return os.path.exists(f"/proc/{pid}/maps")
 
 
 def _audit_line(audit: Audited) -> str:

@@ -201,8 +201,8 @@ class Watcher:
         if self.every_seconds == asked_seconds:
             return
         detail = (
-            f"a tick takes {1000 * self._tick_cost_seconds:.0f} ms of a processor: from here on there is one every "
-            f"{self.every_seconds:.1f} s, so that the watch takes 1 % of it"
+            f"a tick takes {1000 * self._tick_cost_seconds:.2g} ms of a processor: from here on there is one every "
+            f"{1000 * self.every_seconds:.0f} ms, so that the watch takes 1 % of it"
         )
         self.tell(Note("ticks-slowed", self.timeline.began.target, detail), ms)
 
@@ -274,11 +274,15 @@ class Watcher:
         if known is None or peak.peak_bytes > known.peak_bytes:
             self.add(peak)
 
-    def close(self, closed: Closed) -> None:
-        """End the watch: the last audit is that of the end."""
-        self.finish_audits(closed.ms / 1000)
+    def end_audits(self, seconds: float) -> None:
+        """Finish the audits: the last one is that of the end."""
+        self.finish_audits(seconds)
         if self._last is not None and self._last[0].moment not in {AuditMoment.START, AuditMoment.END}:
             self._keep(AuditMoment.END, *self._last)
+        self.flush()
+
+    def close(self, closed: Closed) -> None:
+        """End the watch, whose audits are finished."""
         self.add(closed)
         self.flush()
         for pid in list(self._readers):
