@@ -188,12 +188,17 @@ def _definition(record: codec.Record) -> dict[str, Any]:
     }
 
 
+_PLAIN: Final[dict[type, str | list[str]]] = {
+    codec.Flag: "boolean",
+    codec.Number: "number",
+    codec.AnyCell: ["string", "number", "boolean", "null"],
+}
+
+
 def _schema_of(shape: codec.Shape) -> dict[str, Any]:  # one line a shape
     match shape:
-        case codec.Flag():
-            return {"type": "boolean"}
-        case codec.Number():
-            return {"type": "number"}
+        case codec.Flag() | codec.Number() | codec.AnyCell():
+            return {"type": _PLAIN[type(shape)]}
         case codec.Integer(bounds):
             minimum = {"minimum": bounds.least} if bounds.least >= 0 else {}
             past = {} if bounds.past >= 1 << 63 else {"exclusiveMaximum": bounds.past}
@@ -284,6 +289,8 @@ def _documented_type(shape: codec.Shape) -> str:  # one line a shape
             return "true or false"
         case codec.Number():
             return "number"
+        case codec.AnyCell():
+            return "text, number, true, false or null"
         case codec.Integer():
             return "integer"
         case codec.TextShape():

@@ -25,6 +25,7 @@ from footprint.members import NOT_EMPTY, Absent, Bounds, Later, Pattern
 from footprint.records import records
 
 __all__ = (
+    "AnyCell",
     "Columns",
     "Flag",
     "Integer",
@@ -47,6 +48,7 @@ __all__ = (
 
 _T = TypeVar("_T")
 _Column = Sequence[Any]
+_CELLS: Final = {str, int, float, bool, type(None)}
 _TO_JSON: Final = JSONEncoder(separators=(", ", ": ")).encode
 # An unknown word may have any length: this much of it is shown.
 _SHOWN_CHARS: Final = 80
@@ -223,6 +225,18 @@ class Words(Shape):
             return list(map(self.values.__getitem__, column))
         except KeyError as error:
             raise _wrong(path, f"{error.args[0][:_SHOWN_CHARS]!r}, which this footprint does not know") from None
+
+
+class AnyCell(Shape):
+    """A text, a number, true, false, or null."""
+
+    def write(self, column: _Column) -> _Column:
+        return [well_formed(one) if isinstance(one, str) else one for one in column]
+
+    def read(self, column: _Column, path: str) -> _Column:
+        if set(map(type, column)) - _CELLS:
+            raise _wrong(path, "neither a text nor a number")
+        return column
 
 
 @dataclass(eq=False, repr=False)
@@ -431,6 +445,8 @@ def _shape(annotation: Any, marks: Sequence[object]) -> Shape:  # noqa: ANN401 #
         return ListOf(shape_of(inner[0]), NOT_EMPTY in marks)
     if origin in {dict, Mapping}:
         return MapOf(*map(shape_of, inner))
+    if set(inner) == _CELLS:
+        return AnyCell()
     others = [one for one in inner if one not in {type(None), Absent}]
     if len(others) != 1:
         raise TypeError(f"JSON has nothing for {annotation}")

@@ -85,7 +85,7 @@ def _schema_columns(outer: str, inner: str) -> Iterable[str]:
         for part in ("properties", inner, "items") if inner else ("items",):
             found = _resolved(found, definitions).get(part, {})
         if found:
-            return list(_resolved(found, definitions)["properties"])
+            return list(_resolved(found, definitions).get("properties", ()))
     return ()
 
 

@@ -8,6 +8,7 @@ not contradict.
 
 import re
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from operator import itemgetter
@@ -28,6 +29,8 @@ __all__ = (
     "differing_rows",
     "finding_key",
     "is_same_program",
+    "matched_owners",
+    "matched_programs",
     "named_owners",
     "owner_names",
     "paired_findings",
@@ -84,14 +87,31 @@ def owner_names(old: "Audited", new: "Audited") -> dict[str, str]:
     side, as a program with a new name.
     """
     before, now = (set(map(itemgetter(0), audit.ledger)) for audit in (old, new))
-    names = {owner: owner for owner in before & now}
-    for key in (file_name, _stem):
-        names |= _one_to_one(before - names.keys(), now - set(names.values()), key)
+    names = matched_owners(before, now)
     gone, added = before - names.keys(), now - set(names.values())
     if gone and added:
         old_programs, new_programs = _programs(old, gone), _programs(new, added)
         if len(old_programs) == len(new_programs) == 1:
             names[old_programs[0]] = new_programs[0]
+    return names
+
+
+def matched_owners(before: AbstractSet[str], now: AbstractSet[str]) -> dict[str, str]:
+    """Match owners by path, by file name, and libraries by file name without version."""
+    return _matched(before, now, (file_name, _stem))
+
+
+def matched_programs(before: AbstractSet[str], now: AbstractSet[str]) -> dict[str, str]:
+    """Match programs by path, by file name, and by file name without version."""
+    return _matched(before, now, (file_name, lambda path: _without_version(file_name(path)) or None))
+
+
+def _matched(
+    before: AbstractSet[str], now: AbstractSet[str], keys: Iterable[Callable[[str], str | None]]
+) -> dict[str, str]:
+    names = {name: name for name in before & now}
+    for key in keys:
+        names |= _one_to_one(before - names.keys(), now - set(names.values()), key)
     return names
 
 

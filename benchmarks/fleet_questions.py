@@ -1,0 +1,160 @@
+"""Time the questions of `footprint fleet` on a made dataset of any size, beside a loop over saved audits with jq.
+
+    python benchmarks/fleet_questions.py DIR --processes 100000 --rows 200
+
+The dataset has 50 programs on hosts with 50 processes each, and one day, or two with half of the rows each. It is made
+once, and used again while it is there.
+"""
+
+import argparse
+import os
+import resource
+import subprocess
+import sys
+from typing import NamedTuple
+
+import duckdb
+
+from footprint.store.tables import PARTITION, TABLES
+from footprint.verbs.fleet.questions import question_names
+
+_PROGRAMS = 50
+_OWNERS = 30
+
+_PROCESSES = """
+CREATE TABLE made AS SELECT
+  printf('host-%05d', i % {hosts}) AS host,
+  DATE '2026-11-01' + (i // {hosts} % {days})::INTEGER AS day,
+  (DATE '2026-11-01' + (i // {hosts} % {days})::INTEGER)::TIMESTAMP + INTERVAL 9 HOUR AS moment,
+  i + 1 AS audit, 'processes' AS input, 100 + i // {hosts} AS pid,
+  '/usr/bin/program-' || (i // {hosts} % {programs}) AS program,
+  printf('%040x', i // {hosts} % {programs}) AS build_id, NULL AS command,
+  1000000 + (hash(i) % 1000000)::BIGINT AS private_bytes, 20480 AS kernel_bytes,
+  1000000 + (hash(i) % 1000000)::BIGINT + 20480 AS per_process_bytes, 5000000 AS shared_once_bytes,
+  2000000 AS mapped_writable_bytes, 9000000 AS mapped_bytes, 0 AS swapped_bytes, 0 AS own_shared_bytes,
+  150 AS mapping_count, 'measured' AS evidence, 'smaps' AS source
+FROM range({processes}) t(i)"""
+
+_ROWS = """
+SELECT host, day, audit, program,
+  CASE WHEN r % {owners} = 0 THEN '[heap]' ELSE '/usr/lib/lib' || (r % {owners}) || '.so.1' END AS owner,
+  CASE WHEN r % {owners} = 0 THEN 'heap' ELSE 'data' END AS kind, '.data' AS section,
+  CASE WHEN r % {owners} = 0 THEN NULL ELSE 'symbol_' || r || '_' || (audit % 10) END AS symbol,
+  'name_' || r AS name, (hash(audit, r) % 8192)::BIGINT AS private_bytes, 8192 AS mapped_bytes, 0 AS shared_bytes,
+  1 AS page_count, 0 AS sole_page_count, true AS is_writable, 'measured' AS evidence
+FROM made, range({rows}) t(r)"""
+
+_LIBRARIES = """
+SELECT host, day, audit, true AS is_process, program, '/usr/lib/lib' || o || '.so.1' AS path,
+  'lib' || o || '.so.1' AS name, printf('%040x', 1000 + o) AS build_id, 100000 AS private_bytes,
+  300000 AS mapped_bytes, 8192 AS startup_min_bytes, 16384 AS startup_max_bytes, 8192 AS retained_bytes,
+  [program] AS needed_by
+FROM made, range(1, {owners}) t(o)"""
+
+_FINDINGS = """
+SELECT host, day, audit, true AS is_process, program, 'unused-library' AS rule, 'unused' AS kind,
+  'lib' || o || '.so.1' AS subject, '' AS object_path, 4096 * o AS saving_bytes, NULL AS private_bytes,
+  NULL AS size_bytes, 'high' AS confidence, true AS is_counted, 'unused' AS message, 'link without it' AS remedy,
+  [] AS leaves
+FROM made, range(1, 6) t(o)"""
+
+_HOSTS = """
+SELECT host, max(day) AS day, max(moment) AS moment, 'host' AS kind, '6.18' AS kernel, 'x86_64' AS machine,
+  16 AS processor_count, 64000000000 AS memory_bytes, 20000000000 AS available_bytes, count(*) AS process_count
+FROM made GROUP BY host"""
+
+_FILES = """
+SELECT printf('%040x', 1000 + o) AS file, '/usr/lib/lib' || o || '.so.1' AS path, 'lib' || o || '.so.1' AS name,
+  false AS is_program, 'x86-64' AS machine, 100000 AS size_bytes, 50000 AS text_bytes, 1000 AS data_bytes,
+  1000 AS relro_bytes, 1000 AS bss_bytes, 0 AS tls_bytes, 'package-' || (o // 3) AS package,
+  '1.0' AS package_version, DATE '2026-11-01' AS day
+FROM range(1, {owners}) t(o)"""
+
+_INPUTS = """
+SELECT host, max(day) AS day, max(moment) AS moment, 'processes' AS input, 'processes' AS kind, '' AS identity,
+  '' AS state, 'made' AS part, [] AS depends_on, count(*) AS process_count, count(*) * {rows} AS row_count,
+  sum(private_bytes) AS private_bytes, sum(kernel_bytes) AS kernel_bytes,
+  sum(per_process_bytes) AS per_process_bytes, 0 AS note_count
+FROM made GROUP BY host"""
+
+
+def make(folder: str, process_count: int, row_count: int, day_count: int) -> None:
+    """Write a dataset."""
+    given = {
+        "hosts": max(1, process_count // 50),
+        "processes": process_count,
+        "rows": row_count,
+        "days": day_count,
+        "programs": _PROGRAMS,
+        "owners": _OWNERS,
+    }
+    connection = duckdb.connect(config={"threads": 2})
+    connection.execute(_PROCESSES.format(**given))
+    made = {
+        "processes": "SELECT * FROM made",
+        "rows": _ROWS,
+        "libraries": _LIBRARIES,
+        "findings": _FINDINGS,
+        "hosts": _HOSTS,
+        "files": _FILES,
+        "inputs": _INPUTS,
+    }
+    for name, selection in made.items():
+        table = TABLES[name]
+        columns = ", ".join(f'"{one.name}"::{one.sql_type} AS "{one.name}"' for one in table.columns)
+        sql = f"SELECT {columns} FROM ({selection.format(**given)})"  # noqa: S608 # made here
+        place = os.path.join(folder, name)
+        os.makedirs(place, exist_ok=True)
+        if not table.is_partitioned:
+            connection.execute(f"COPY ({sql}) TO '{place}/made.parquet' (FORMAT parquet)")
+            continue
+        # Host by host in parts: each partition then has one file.
+        for start in range(0, given["hosts"], 100):
+            some = f"{sql} WHERE host BETWEEN 'host-{start:05}' AND 'host-{start + 99:05}'"
+            options = f"FORMAT parquet, PARTITION_BY ({', '.join(PARTITION)}), OVERWRITE_OR_IGNORE"
+            connection.execute(f"COPY ({some}) TO '{place}' ({options}, FILENAME_PATTERN 'made')")
+
+
+class Timed(NamedTuple):
+    """The time of a command.
+
+    Attributes:
+        user: Its processor time in seconds.
+        wall: How long it took.
+        megabytes: The most memory that it had.
+    """
+
+    user: float
+    wall: float
+    megabytes: int
+
+
+def timed(words: list[str]) -> Timed:
+    """Run a command, and time it."""
+    code = "import resource, subprocess, sys, time; t = time.time(); code = subprocess.call(sys.argv[1:], stdout=-3); "
+    code += "u = resource.getrusage(resource.RUSAGE_CHILDREN); "
+    code += "print(u.ru_utime + u.ru_stime, time.time() - t, u.ru_maxrss // 1024); sys.exit(code)"
+    found = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=True).stdout
+    user, wall, megabytes = found.split()
+    return Timed(float(user), float(wall), int(megabytes))
+
+
+def main() -> None:
+    """Make the dataset if it is not there, and ask each question."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder")
+    parser.add_argument("--processes", type=int, default=100_000)
+    parser.add_argument("--rows", type=int, default=200)
+    parser.add_argument("--days", type=int, default=1)
+    given = parser.parse_args()
+    if not os.path.isdir(given.folder):
+        make(given.folder, given.processes, given.rows, given.days)
+    for name in question_names():
+        words = [sys.executable, "-m", "footprint", "fleet", given.folder, name, "--json"]
+        found = timed(words)
+        print(f"{name:12} {found.user:6.2f} s of processor  {found.wall:6.2f} s  {found.megabytes:6} MB")
+
+
+if __name__ == "__main__":
+    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+    main()

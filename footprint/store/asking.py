@@ -1,0 +1,144 @@
+"""Answers SQL about a dataset, which can read the dataset and nothing else: no other file, no network, no extension."""
+
+import os
+from collections.abc import Mapping
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any, Final, NamedTuple
+
+from footprint.errors import FootprintError, InputError, UsageError
+from footprint.limits import draw_entries
+from footprint.store.parquet import open_dataset
+
+__all__ = ("Cell", "Dataset", "Found")
+
+Cell = str | int | float | bool | None
+"""A value of a row."""
+
+_ROWS_AT_ONCE: Final = 10_000
+# In this order: nothing can be allowed again after the last of them.
+_LOCKS: Final = (
+    "SET parquet_metadata_cache = true",
+    "SET temp_directory = ''",
+    "SET python_enable_replacements = false",
+    "SET autoload_known_extensions = false",
+    "SET allow_community_extensions = false",
+    "SET enable_external_access = false",
+    "SET lock_configuration = true",
+)
+
+
+class Found(NamedTuple):
+    """The rows that SQL found.
+
+    Attributes:
+        columns: The names of the columns, each once.
+        rows: The values, one for each column.
+    """
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+
+
+class Dataset:
+    """A dataset of `footprint scan`, opened for SQL.
+
+    Args:
+        folder: The dataset.
+
+    Raises:
+        AccessError: If there is no dataset.
+        UsageError: If DuckDB is not installed.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        place = os.path.realpath(folder)
+        self._connection = open_dataset(place, thread_count=len(os.sched_getaffinity(0)))
+        doubled = place.replace("'", "''")
+        for lock in (f"SET allowed_directories = ['{doubled}/']", *_LOCKS):
+            self._connection.execute(lock)
+
+    def set_variables(self, values: Mapping[str, Cell | date]) -> None:
+        """Set what `getvariable` returns in SQL."""
+        for name, value in values.items():
+            self._connection.execute(f"SET VARIABLE {name} = ?", [value])
+
+    def add_table(self, name: str, columns: Mapping[str, list[str]]) -> None:
+        """Add a table of texts, in memory."""
+        typed = ", ".join(f"unnest(?::VARCHAR[]) AS {column}" for column in columns)
+        self._connection.execute(f"CREATE TABLE {name} AS SELECT {typed}", list(columns.values()))
+
+    def run(self, sql: str) -> Found:
+        """Run SQL of footprint itself.
+
+        Raises:
+            InputError: If a file of the dataset is damaged.
+            LimitError: If it finds more rows than the limits allow.
+        """
+        return self._run(sql, lambda cause: InputError(self._folder, f"it cannot be read: {cause}"))
+
+    def ask(self, sql: str) -> Found:
+        """Run one SELECT of somebody else.
+
+        Raises:
+            LimitError: If it finds more rows than the limits allow.
+            UsageError: If it is anything else than a SELECT, or fails.
+        """
+        import duckdb  # noqa: PLC0415 # of an extra
+
+        try:
+            kinds = [one.type for one in self._connection.extract_statements(sql)]
+        except (duckdb.Error, RuntimeError) as error:
+            raise UsageError(f"--query: {_cause(error)}") from None
+        if kinds != [duckdb.StatementType.SELECT]:
+            raise UsageError("--query: write one SELECT: a dataset is only read")
+        return self._run(sql, lambda cause: UsageError(f"--query: {cause}"))
+
+    def _run(self, sql: str, failed: Any) -> Found:  # noqa: ANN401 # makes an error of a text
+        import duckdb  # noqa: PLC0415 # of an extra
+
+        rows: list[tuple[Cell, ...]] = []
+        try:
+            result = self._connection.execute(sql)
+            columns = tuple(one[0] for one in result.description or ())
+            while some := result.fetchmany(_ROWS_AT_ONCE):
+                draw_entries(len(some), "the rows of the answer")
+                rows += [tuple(map(_cell, row)) for row in some]
+        except FootprintError:
+            raise
+        except (duckdb.Error, RuntimeError) as error:
+            raise failed(_cause(error)) from None
+        return Found(_named_once(columns), tuple(rows))
+
+
+def _cause(error: Exception) -> str:
+    """Return the first line of a message: those that follow repeat the SQL."""
+    return str(error).strip().partition("\n")[0] or type(error).__name__
+
+
+def _named_once(columns: tuple[str, ...]) -> tuple[str, ...]:
+    """Number the columns whose names come again."""
+    seen: dict[str, int] = {}
+    found = []
+    for name in columns:
+        seen[name] = seen.get(name, 0) + 1
+        found.append(name if seen[name] == 1 else f"{name}_{seen[name]}")
+    return tuple(found)
+
+
+def _cell(value: object) -> Cell:
+    """Return a value as JSON has it: times as texts, a list as its parts with commas."""
+    if value is None or isinstance(value, str | int | float | bool):
+        return value
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    if isinstance(value, date | datetime):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, list | tuple):
+        return ", ".join(str(_cell(one)) for one in value)
+    if isinstance(value, dict):
+        return ", ".join(f"{key}: {_cell(one)}" for key, one in value.items())
+    return str(value)

@@ -1,0 +1,38 @@
+-- Which processes cost far more than their siblings of the same program?
+-- {program} on {host} (pid {pid}): {excess_bytes} more than half of its siblings, most of it in {owner}.
+WITH siblings AS (
+    SELECT program, count(*) AS sibling_count, median(per_process_bytes) AS median_bytes,
+           quantile_cont(per_process_bytes, 0.75) - quantile_cont(per_process_bytes, 0.25) AS spread_bytes
+    FROM current_processes WHERE per_process_bytes IS NOT NULL
+    GROUP BY program HAVING count(*) >= 5
+),
+outliers AS (
+    SELECT processes.audit, host, pid, program, per_process_bytes, median_bytes, sibling_count,
+           per_process_bytes - median_bytes AS excess_bytes
+    FROM current_processes AS processes JOIN siblings USING (program)
+    WHERE per_process_bytes - median_bytes > greatest(1048576, median_bytes / 2, 5 * spread_bytes)
+),
+usual AS (
+    SELECT program, owner, sum(private_bytes) / any_value(sibling_count) AS mean_bytes
+    FROM current_rows JOIN siblings USING (program)
+    WHERE program IN (SELECT program FROM outliers)
+    GROUP BY program, owner
+),
+held AS (
+    SELECT audit, program, owner, sum(private_bytes) AS private_bytes
+    FROM current_rows SEMI JOIN outliers USING (audit) GROUP BY audit, program, owner
+),
+largest AS (
+    SELECT audit, arg_max(owner, private_bytes - mean_bytes) AS owner
+    FROM held JOIN usual USING (program, owner) GROUP BY audit
+)
+SELECT excess_bytes::BIGINT AS excess_bytes,
+       per_process_bytes,
+       median_bytes::BIGINT AS median_bytes,
+       sibling_count,
+       pid,
+       host,
+       owner,
+       program
+FROM outliers LEFT JOIN largest USING (audit)
+ORDER BY excess_bytes DESC, host, pid;

@@ -1,0 +1,13 @@
+-- What does each program cost?
+-- {program} costs most: {total_bytes} in {process_count} processes on {host_count} hosts.
+SELECT sum(per_process_bytes)::BIGINT AS total_bytes,
+       sum(private_bytes)::BIGINT AS private_bytes,
+       sum(kernel_bytes)::BIGINT AS kernel_bytes,
+       median(per_process_bytes)::BIGINT AS median_bytes,
+       max(per_process_bytes) AS largest_bytes,
+       count(*) AS process_count,
+       count(DISTINCT host) AS host_count,
+       program
+FROM current_processes
+GROUP BY program
+ORDER BY total_bytes DESC NULLS LAST, program;

@@ -1,0 +1,24 @@
+-- How did the cost of a process change from build to build of each program?
+-- {program} changed most: {change_bytes} a process with {build}.
+WITH builds AS (
+    SELECT program, build_id, min(day) AS first_day, max(day) AS last_day, count(*) AS process_count,
+           median(per_process_bytes) AS median_bytes
+    FROM processes
+    WHERE build_id IS NOT NULL AND day <= getvariable('day')
+      AND (getvariable('program') IS NULL OR program GLOB getvariable('program'))
+    GROUP BY program, build_id
+),
+changed AS (
+    SELECT *, median_bytes - lag(median_bytes) OVER (PARTITION BY program ORDER BY first_day, last_day, build_id) AS change_bytes
+    FROM builds
+)
+SELECT change_bytes::BIGINT AS change_bytes,
+       median_bytes::BIGINT AS median_bytes,
+       process_count,
+       first_day,
+       last_day,
+       coalesce(package_version, left(build_id, 12)) AS build,
+       program
+FROM changed LEFT JOIN (SELECT file AS build_id, package_version FROM files) USING (build_id)
+WHERE change_bytes IS NOT NULL
+ORDER BY abs(change_bytes) DESC, program, first_day;

@@ -1,0 +1,365 @@
+"""`footprint fleet`: the figures of each question by hand, and SQL that can do nothing but read the dataset."""
+
+import csv
+import io
+import json
+import subprocess
+import sys
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import footprint
+from footprint.cli import main
+from footprint.errors import FootprintError, InputError, UsageError
+from footprint.store.tables import FleetFile
+from footprint.verbs.fleet.call import fleet
+from footprint.verbs.fleet.questions import question_names, question_of
+from tests.fleets import DAY, Held, Member, write_fleet
+from tests.hostile import HOSTILE
+
+KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+SHADOW, SCHEDD = "/usr/sbin/condor_shadow", "/usr/sbin/condor_schedd"
+LIBZ, HEAP = "/lib/libz.so.1", "[heap]"
+
+
+def small(folder: Path) -> Path:
+    """Write a fleet of two hosts: two shadows on each, and a schedd on the first one."""
+    shadow = (Held(HEAP, 100 * KIB), Held(LIBZ, 20 * KIB), Held(LIBZ, 8 * KIB, "table"))
+    members = [
+        Member(host, SHADOW, shadow, pid, kernel_bytes=10 * KIB, savings=(("unused-library", "libz.so.1", 28 * KIB),))
+        for host in ("a", "b")
+        for pid in (1, 2)
+    ]
+    schedd = Member("a", SCHEDD, (Held(HEAP, 900 * KIB),), 3, savings=(("duplicate-static", "names", 4 * KIB),))
+    zlib = FleetFile("id-libz.so.1", LIBZ, "libz.so.1", False, "x86-64", 1, 1, 1, 1, 1, 0, "zlib1g", "1.3", DAY)  # noqa: FBT003 # a row by its columns
+    return write_fleet(folder, [*members, schedd], [zlib])
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return small(tmp_path_factory.mktemp("fleet"))
+
+
+def rows(dataset: Path, question: str, **options: Any) -> list[dict[str, Any]]:  # noqa: ANN401 # as `fleet`
+    found = fleet(dataset, question, **options).found
+    return [dict(zip(found.columns, row, strict=True)) for row in found.rows]
+
+
+def said(capsys: pytest.CaptureFixture[str], *words: str | Path) -> str:
+    assert main(["fleet", *map(str, words)]) == 0
+    return capsys.readouterr().out
+
+
+# --- the questions ----------------------------------------------------------------------------------------------------
+
+
+def test_programs_hosts_and_owners_add_up_to_the_same_fleet(dataset: Path) -> None:
+    # 4 shadows of 128 + 10 KiB, one schedd of 900 KiB.
+    schedd, shadow = rows(dataset, "programs")
+    assert (schedd["program"], schedd["total_bytes"], schedd["process_count"]) == (SCHEDD, 900 * KIB, 1)
+    assert (shadow["total_bytes"], shadow["process_count"], shadow["host_count"]) == (4 * 138 * KIB, 4, 2)
+    assert (shadow["private_bytes"], shadow["kernel_bytes"], shadow["median_bytes"]) == (512 * KIB, 40 * KIB, 138 * KIB)
+    assert {row["host"]: row["total_bytes"] for row in rows(dataset, "hosts")} == {"a": 1176 * KIB, "b": 276 * KIB}
+    owned = {row["owner"]: (row["private_bytes"], row["process_count"]) for row in rows(dataset, "owners")}
+    assert owned == {HEAP: (1300 * KIB, 5), LIBZ: (112 * KIB, 4)}
+    whole = fleet(dataset)
+    assert (whole.host_count, whole.process_count, whole.total_bytes) == (2, 5, 1452 * KIB)
+    assert sum(size for size, _ in owned.values()) == sum(row["private_bytes"] for row in rows(dataset, "programs"))
+
+
+def test_libraries_variables_and_packages(dataset: Path) -> None:
+    (library,) = rows(dataset, "libraries")
+    assert (library["library"], library["private_bytes"], library["build_count"]) == ("libz.so.1", 80 * KIB, 1)
+    (variable,) = rows(dataset, "variables")
+    assert (variable["symbol"], variable["owner"], variable["private_bytes"]) == ("table", LIBZ, 32 * KIB)
+    (package,) = rows(dataset, "packages")
+    assert (package["package"], package["versions"], package["private_bytes"]) == ("zlib1g", "1.3", 112 * KIB)
+
+
+def test_savings_are_those_of_each_process(dataset: Path) -> None:
+    (unused,) = rows(dataset, "unused")
+    assert (unused["subject"], unused["saving_bytes"], unused["each_bytes"]) == ("libz.so.1", 112 * KIB, 28 * KIB)
+    assert (unused["process_count"], unused["host_count"], unused["confidence"]) == (4, 2, "high")
+    (copies,) = rows(dataset, "duplicates")
+    assert (copies["subject"], copies["saving_bytes"], copies["rule"]) == ("names", 4 * KIB, "duplicate-static")
+    assert [row["subject"] for row in rows(dataset, "savings")] == ["libz.so.1", "names"]
+
+
+def test_a_finding_of_a_program_holds_for_its_processes_without_one_of_their_own(tmp_path: Path) -> None:
+    held = (Held(HEAP, 8 * KIB),)
+    saving = (("unused-library", "libz.so.1", 4 * KIB),)
+    # Of three processes one says itself that it saves more; the finding of the program counts for the two others.
+    members = [Member("a", SHADOW, held, pid, savings=saving, is_judged=False) for pid in (1, 2)]
+    members.append(Member("a", SHADOW, held, 3, savings=(("unused-library", "libz.so.1", 6 * KIB),)))
+    (unused,) = rows(write_fleet(tmp_path, members), "unused")
+    assert (unused["saving_bytes"], unused["process_count"]) == ((4 + 4 + 6) * KIB, 3)
+
+
+def test_a_process_counts_once_at_its_last_moment_and_a_host_with_its_last_day(tmp_path: Path) -> None:
+    def held(size: int) -> tuple[Held, ...]:
+        return (Held(HEAP, size * KIB),)
+
+    before, long_ago = DAY - timedelta(days=1), DAY - timedelta(days=20)
+    members = [
+        Member("a", SHADOW, held(1), 1, day=before),
+        Member("a", SHADOW, held(2), 1, hour=8),
+        Member("a", SHADOW, held(4), 1, hour=9),
+        Member("a", SHADOW, held(8), 2, hour=8),
+        Member("b", SHADOW, held(16), 1, day=before),
+        Member("c", SHADOW, held(32), 1, day=long_ago),
+    ]
+    dataset = write_fleet(tmp_path, members)
+    now = fleet(dataset, "programs")
+    assert (now.total_bytes, now.host_count) == ((4 + 8 + 16) * KIB, 2)
+    assert [(note.slug, note.subject) for note in now.notes] == [("fleet-hosts-silent", "1 hosts")]
+    assert fleet(dataset, "programs", day=str(before)).total_bytes == (1 + 16) * KIB
+    assert fleet(dataset, "programs", day=str(long_ago)).total_bytes == 32 * KIB
+    with pytest.raises(UsageError, match="the dataset begins on 2026-11-03"):
+        fleet(dataset, "programs", day="2026-01-01")
+    with pytest.raises(UsageError, match="no day"):
+        fleet(dataset, "programs", day="yesterday")
+
+
+def test_growth_matches_names_across_versions_as_diff_does(tmp_path: Path) -> None:
+    def server(day: date, version: str, heap: int, buffer: int, build_id: str) -> list[Member]:
+        held = (
+            Held(HEAP, heap * KIB),
+            Held(f"/usr/lib/libssl.so.{version}", 10 * KIB, "ssl_table"),
+            Held(f"/opt/server-{version}/bin/server", buffer * KIB, f"_ZN6server6bufferE17h{build_id * 8}E"),
+        )
+        return [
+            Member(host, f"/opt/server-{version}/bin/server", held, pid, day=day, build_id=build_id)
+            for host in ("a", "b")
+            for pid in (1, 2)
+        ]
+
+    before = DAY - timedelta(days=3)
+    old, new = server(before, "1.1", 100, 5, "aa"), server(DAY, "2.0", 140, 6, "bb")
+    dataset = write_fleet(tmp_path, [*old, *new])
+    heap, buffer = rows(dataset, "growth")
+    assert (heap["owner"], heap["each_bytes"], heap["growth_bytes"]) == (HEAP, 40 * KIB, 4 * 40 * KIB)
+    assert (buffer["owner"], buffer["each_bytes"]) == ("/opt/server-2.0/bin/server", KIB)
+    # Builds are compared as days are.
+    assert rows(dataset, "growth", before="aa", after="bb") == [heap, buffer]
+    assert rows(dataset, "growth", before="bb", after="aa") == []
+    with pytest.raises(UsageError, match=r"no process is known with the build or version 9\.9"):
+        fleet(dataset, "growth", before="9.9")
+    (release,) = rows(
+        write_fleet(tmp_path / "x", [*server(before, "1", 100, 5, "aa"), *server(DAY, "1", 140, 5, "bb")]), "releases"
+    )
+    assert (release["change_bytes"], release["build"], release["first_day"]) == (40 * KIB, "bb", "2026-11-23")
+
+
+def test_outliers_are_far_above_their_siblings_and_name_the_owner(tmp_path: Path) -> None:
+    members = [Member("a", SHADOW, (Held(HEAP, 400 * KIB), Held(LIBZ, (10 + pid) * KIB)), pid) for pid in range(20)]
+    members.append(Member("b", SHADOW, (Held(HEAP, 9 * MIB), Held(LIBZ, 10 * KIB)), 77))
+    (found,) = rows(write_fleet(tmp_path, members), "outliers")
+    # Half of the siblings have less than 400 + 19 KiB (the 21 values are 10, 10, 11 ... 29).
+    assert (found["host"], found["pid"], found["owner"], found["sibling_count"]) == ("b", 77, HEAP, 21)
+    assert found["excess_bytes"] == 9 * MIB + 10 * KIB - 419 * KIB
+
+
+def test_more_and_fit_are_about_the_memory_that_a_host_has_left(dataset: Path) -> None:
+    (shadow,) = (row for row in rows(dataset, "more", count=1000) if row["program"] == SHADOW and row["host"] == "a")
+    assert (shadow["more_bytes"], shadow["left_bytes"]) == (138_000 * KIB, GIB - 138_000 * KIB)
+    assert shadow["is_fitting"]
+    fits = {(row["host"], row["program"]): row["fit_count"] for row in rows(dataset, "fit")}
+    assert fits == {
+        ("a", SCHEDD): GIB // (900 * KIB),
+        ("a", SHADOW): GIB // (138 * KIB),
+        ("b", SHADOW): GIB // (138 * KIB),
+    }
+
+
+def test_a_pattern_chooses_programs(dataset: Path) -> None:
+    assert [row["program"] for row in rows(dataset, "programs", program="*/condor_sh*")] == [SHADOW]
+    assert rows(dataset, "duplicates", program="*/condor_sh*") == []
+
+
+def test_an_unused_library_of_10000_processes_is_found_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # 100 hosts with 100 shadows each; on 60 of them each shadow could do without a library of 150 to 170 KiB.
+    members, expected = [], 0
+    for number in range(100):
+        for pid in range(100):
+            saving = (150 + (number * 7 + pid) % 21) * KIB if number < 60 else 0
+            savings = [("duplicate-static", f"table_{pid % 7}", 12 * KIB), ("unused-library", "libz3.so.4", saving)]
+            held = (Held(HEAP, 300 * KIB), Held("/usr/lib/libz3.so.4", saving or 160 * KIB))
+            members.append(Member(f"h{number}", SHADOW, held, pid, savings=tuple(one for one in savings if one[2])))
+            expected += saving
+    dataset = write_fleet(tmp_path, members)
+    out = said(capsys, dataset)
+    assert out.splitlines()[-2:] == [
+        "libz3.so.4 (unused-library): the fleet saves 937.5 MiB in 6,000 processes on 60",
+        f"hosts without it, such as {SHADOW}.",
+    ]
+    (unused,) = rows(dataset, "unused")
+    assert unused["saving_bytes"] == expected
+    assert abs(expected - 937.5 * MIB) < 0.01 * expected
+
+
+# --- what is written --------------------------------------------------------------------------------------------------
+
+
+def test_without_a_question_the_questions_are_listed(dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = said(capsys, dataset)
+    for name in question_names():
+        assert f"\n  {name}" in out
+    assert "  hosts                2\n" in out
+
+
+def test_each_question_is_written_in_each_format_of_tables(
+    dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in question_names():
+        document = json.loads(said(capsys, dataset, name, "--json"))
+        assert (document["question"], document["sql"]) == (name, question_of(name).sql)
+        table = list(csv.DictReader(io.StringIO(said(capsys, dataset, name, "--format", "csv"))))
+        assert len(table) == len(document["rows"])
+        assert not table or list(table[0]) == document["columns"]
+        assert "{" not in said(capsys, dataset, name)
+    page = tmp_path / "page.html"
+    said(capsys, dataset, "programs", "--html", page)
+    assert SHADOW in page.read_text()
+
+
+def test_printed_sql_can_be_changed_and_asked(dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in question_names():
+        sql = said(capsys, dataset, name, "--sql")
+        assert sql == question_of(name).sql
+        if not question_of(name).compares:
+            assert fleet(dataset, query=sql).found == fleet(dataset, name).found
+
+
+def test_names_of_the_fleet_do_nothing_to_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = [name for name in HOSTILE.values() if "\0" not in name]
+    members = [
+        Member("h", f"/x/{name}", (Held(f"/y/{name}", 4 * KIB, name),), pid, savings=(("unused-library", name, 1),))
+        for pid, name in enumerate(names)
+    ]
+    dataset = write_fleet(tmp_path, members)
+    for question in ("programs", "variables", "unused", "savings"):
+        out = said(capsys, dataset, question, "--top", "0")
+        assert all(one.isprintable() or one == "\n" for one in out)
+        said(capsys, dataset, question, "--json")
+
+
+# --- SQL of others ----------------------------------------------------------------------------------------------------
+
+
+def test_a_query_sees_the_tables_and_the_state(dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = fleet(dataset, query='SELECT host, count(*) AS n, count(*) FROM "rows" GROUP BY host ORDER BY host').found
+    assert found.columns == ("host", "n", "count_star()")
+    assert found.rows == (("a", 7, 7), ("b", 6, 6))
+    assert fleet(dataset, query="SELECT 1 AS x, 2 AS x, DATE '2026-11-23', [1, 2], NULL, 0.5").found == (
+        ("x", "x_2", "CAST('2026-11-23' AS DATE)", "main.list_value(1, 2)", "NULL", "0.5"),
+        ((1, 2, "2026-11-23", "1, 2", None, 0.5),),
+    )
+    out = said(capsys, dataset, "--query", "SELECT max(private_bytes) AS most_bytes FROM current_processes")
+    assert out.split("\n\n")[1] == "    most\n900 KiB"
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [
+        "SELECT * FROM read_text('{secret}')",
+        "SELECT * FROM read_text('{dataset}/../secret')",
+        "SELECT * FROM read_blob('/proc/self/environ')",
+        "SELECT * FROM read_csv('{secret}')",
+        "SELECT * FROM '{secret}'",
+        "SELECT * FROM glob('{parent}/*')",
+        "SELECT * FROM sniff_csv('{secret}')",
+        "SELECT * FROM read_csv('https://example.com/a.csv')",
+        "SELECT * FROM secret_of_python",
+        "SELECT * FROM query('COPY (SELECT 1) TO ''{parent}/evil''')",
+        "SELECT getenv('HOME')",
+        "SELECT * FROM duckdb_secrets()",
+        "COPY (SELECT 1) TO '{parent}/evil'",
+        "COPY (SELECT 1) TO '{dataset}/evil'",
+        "ATTACH '{parent}/evil'",
+        "EXPORT DATABASE '{dataset}/evil'",
+        "INSTALL httpfs",
+        "LOAD httpfs",
+        "SET enable_external_access = true",
+        "SET VARIABLE day = NULL",
+        "CREATE TABLE evil AS SELECT 1",
+        "DROP VIEW rows",
+        "DELETE FROM current_processes",
+        "PRAGMA database_list",
+        "CALL enable_logging()",
+        "SELECT 1; SELECT 2",
+        "SELECT 1; COPY (SELECT 1) TO '{parent}/evil'",
+        "",
+        "SELECT",
+        "SELECT * FROM nothing",
+        "SELECT 'a'::INTEGER",
+        "\0",
+    ],
+)
+def test_a_query_reads_nothing_but_the_dataset_and_writes_nothing(tmp_path: Path, dataset: Path, attack: str) -> None:
+    secret_of_python = [("secret",)]
+    (tmp_path / "secret").write_text("secret")
+    link = tmp_path / "fleet"
+    link.symlink_to(dataset)
+    before = sorted(str(one) for place in (dataset, tmp_path) for one in place.rglob("*"))
+    query = attack.format(secret=tmp_path / "secret", dataset=link, parent=tmp_path)
+    with pytest.raises(UsageError):
+        fleet(link, query=query)
+    assert sorted(str(one) for place in (dataset, tmp_path) for one in place.rglob("*")) == before
+    assert secret_of_python
+
+
+def test_a_query_with_too_many_rows_ends_with_an_error(dataset: Path) -> None:
+    with pytest.raises(FootprintError, match="entries"):
+        fleet(dataset, query="SELECT * FROM range(1000000000000)")
+
+
+# --- errors -----------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_no_dataset_or_a_damaged_one_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(FootprintError, match="no dataset"):
+        fleet(tmp_path)
+    dataset = small(tmp_path / "fleet")
+    for damaged in dataset.glob("rows/host=a/*/*"):
+        damaged.write_bytes(damaged.read_bytes()[:-100])
+    with pytest.raises(InputError):
+        fleet(dataset, "owners")
+    assert main(["fleet", str(dataset), "owners"]) == 3
+    assert capsys.readouterr().err.startswith(f"footprint: {dataset}: it cannot be read: ")
+
+
+@pytest.mark.parametrize(
+    ("words", "cause"),
+    [
+        (["nonsense"], "there is no question 'nonsense'"),
+        (["unused", "--query", "SELECT 1"], "ask a question, or write a query"),
+        (["unused", "--from", "2026-01-01"], "--from and --to go with"),
+        (["unused", "--format", "sarif"], "does not write sarif"),
+    ],
+)
+def test_a_wrong_question_is_a_wrong_use(
+    dataset: Path, capsys: pytest.CaptureFixture[str], words: list[str], cause: str
+) -> None:
+    assert main(["fleet", str(dataset), *words]) == 2
+    assert cause in capsys.readouterr().err
+
+
+def test_without_duckdb_the_command_says_how_to_get_it(
+    dataset: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    assert main(["fleet", str(dataset)]) == 2
+    assert "pip install 'footprint-audit[fleet]'" in capsys.readouterr().err
+
+
+def test_other_verbs_do_not_import_duckdb(dataset: Path) -> None:
+    code = "import sys, footprint.cli; code = footprint.cli.main(sys.argv[1:]); sys.exit('duckdb' in sys.modules)"
+    for words in (["symbols", sys.executable, "--top", "1"], ["fleet", str(dataset), "unused", "--sql"]):
+        found = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, check=False)
+        assert found.returncode == 0, found.stderr
+    assert footprint.__version__

@@ -1,0 +1,127 @@
+"""Datasets of fleets, row by row."""
+
+from collections.abc import Iterable
+from datetime import date, datetime, timedelta
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from footprint.store.parquet import write_part
+from footprint.store.tables import (
+    FleetFile,
+    FleetFinding,
+    FleetHost,
+    FleetInput,
+    FleetLibrary,
+    FleetProcess,
+    FleetProgram,
+    FleetRow,
+)
+
+__all__ = ("DAY", "Held", "Member", "write_fleet")
+
+DAY = date(2026, 11, 23)
+GIB = 1 << 30
+
+
+class Held(NamedTuple):
+    """What a process holds: private bytes of an owner, and of a variable of it."""
+
+    owner: str
+    private_bytes: int
+    symbol: str | None = None
+
+
+class Member(NamedTuple):
+    """A process of a fleet; `savings` has by rule and subject what it saves, `is_judged` whether they are its own."""
+
+    host: str
+    program: str
+    held: tuple[Held, ...]
+    pid: int = 100
+    hour: int = 9
+    day: date = DAY
+    build_id: str = "b1"
+    kernel_bytes: int = 0
+    savings: tuple[tuple[str, str, int], ...] = ()
+    is_judged: bool = True
+
+    @property
+    def audit(self) -> int:
+        """The key of the process."""
+        text = repr((self.host, self.program, self.pid, self.hour, self.day))
+        return int.from_bytes(blake2b(text.encode("utf-8", "surrogateescape"), digest_size=7).digest(), "big")
+
+
+def _moment(one: Member) -> datetime:
+    return datetime(one.day.year, one.day.month, one.day.day) + timedelta(hours=one.hour)  # noqa: DTZ001 # UTC, as there
+
+
+def write_fleet(folder: Path, members: Iterable[Member], files: Iterable[FleetFile] = (), part: str = "p") -> Path:
+    """Write a dataset with some processes; hosts have 4 GiB of memory, and 1 GiB of it is available."""
+    tables: dict[str, list[tuple[Any, ...]]] = {"files": list(files)}
+    days: dict[tuple[str, date], list[Member]] = {}
+    programs: dict[tuple[str, str], int] = {}
+
+    def add(table: str, row: tuple[Any, ...]) -> None:
+        tables.setdefault(table, []).append(row)
+
+    for one in members:
+        days.setdefault((one.host, one.day), []).append(one)
+        private_bytes = sum(held.private_bytes for held in one.held)
+        cost = private_bytes, one.kernel_bytes, private_bytes + one.kernel_bytes
+        head = one.host, one.day
+        add(
+            "processes",
+            FleetProcess(
+                *head, _moment(one), one.audit, "processes", one.pid, one.program, one.build_id, None,
+                *cost, 0, 0, 0, 0, 0, 1, "measured", "smaps",
+            ),
+        )  # fmt: skip
+        for held in one.held:
+            kind = "data" if held.owner.startswith("/") else "heap"
+            size = held.private_bytes
+            add(
+                "rows",
+                FleetRow(
+                    *head, one.audit, one.program, held.owner, kind, ".data", held.symbol, held.symbol,
+                    size, size, 0, 1, 0, True, "measured",  # noqa: FBT003 # a row by its columns
+                ),
+            )  # fmt: skip
+            if held.owner.startswith("/") and held.symbol is None:
+                name = held.owner.rpartition("/")[2]
+                add(
+                    "libraries",
+                    FleetLibrary(
+                        *head, one.audit, True, one.program, held.owner, name, f"id-{name}",  # noqa: FBT003 # the same
+                        size, size, size, size, None, (),
+                    ),
+                )  # fmt: skip
+        key = one.audit
+        if not one.is_judged and one.savings:
+            if (one.host, one.program) in programs:
+                continue
+            key = programs[one.host, one.program] = one.audit ^ 1
+            add("programs", FleetProgram(*head, _moment(one), key, one.program, "b1", 1, 0, 0, 0, 0, 0, True))  # noqa: FBT003 # the same
+        for rule, subject, saving_bytes in one.savings:
+            add(
+                "findings",
+                FleetFinding(
+                    *head, key, one.is_judged, one.program, rule, "", subject, "", saving_bytes,
+                    None, None, "high", True, f"{subject} is unused", "drop it", (),  # noqa: FBT003 # the same
+                ),
+            )  # fmt: skip
+    for (host, day), some in days.items():
+        moment = max(map(_moment, some))
+        add("hosts", FleetHost(host, day, moment, "host", "6.18", "x86_64", 4, 4 * GIB, GIB, len(some)))
+        private_bytes = sum(held.private_bytes for one in some for held in one.held)
+        row_count = sum(len(one.held) for one in some)
+        add(
+            "inputs",
+            FleetInput(
+                host, day, moment, "processes", "processes", "", "", part, (), len(some), row_count,
+                private_bytes, 0, private_bytes, 0,
+            ),
+        )  # fmt: skip
+    write_part(str(folder), part, tables)
+    return folder
