@@ -32,7 +32,7 @@ CREATE TABLE made AS SELECT
   1000000 + (hash(i) % 1000000)::BIGINT AS private_bytes, 20480 AS kernel_bytes,
   1000000 + (hash(i) % 1000000)::BIGINT + 20480 AS per_process_bytes, 5000000 AS shared_once_bytes,
   2000000 AS mapped_writable_bytes, 9000000 AS mapped_bytes, 0 AS swapped_bytes, 0 AS own_shared_bytes,
-  150 AS mapping_count, 'measured' AS evidence, 'smaps' AS source
+  150 AS mapping_count, 1 AS process_count, 'measured' AS evidence, 'smaps' AS source
 FROM range({processes}) t(i)"""
 
 _ROWS = """
@@ -60,12 +60,12 @@ FROM made, range(1, 6) t(o)"""
 
 _HOSTS = """
 SELECT host, max(day) AS day, max(moment) AS moment, 'host' AS kind, '6.18' AS kernel, 'x86_64' AS machine,
-  16 AS processor_count, 64000000000 AS memory_bytes, 20000000000 AS available_bytes, count(*) AS process_count
+  16 AS processor_count, 64000000000 AS memory_bytes, 20000000000 AS available_bytes
 FROM made GROUP BY host"""
 
 _FILES = """
 SELECT printf('%040x', 1000 + o) AS file, '/usr/lib/lib' || o || '.so.1' AS path, 'lib' || o || '.so.1' AS name,
-  false AS is_program, 'x86-64' AS machine, 100000 AS size_bytes, 50000 AS text_bytes, 1000 AS data_bytes,
+  false AS is_program, 62 AS machine, 100000 AS size_bytes, 50000 AS text_bytes, 1000 AS data_bytes,
   1000 AS relro_bytes, 1000 AS bss_bytes, 0 AS tls_bytes, 'package-' || (o // 3) AS package,
   '1.0' AS package_version, DATE '2026-11-01' AS day
 FROM range(1, {owners}) t(o)"""

@@ -25,6 +25,7 @@ from footprint.verbs.check.call import check, load_budgets
 from footprint.verbs.diff.call import diff
 from footprint.verbs.doctor.call import Diagnosis, doctor
 from footprint.verbs.duplicates.call import Duplicates, duplicates
+from footprint.verbs.fleet.call import Fleet, fleet
 from footprint.verbs.heap.call import HeapProfiles, heap_profile
 from footprint.verbs.init.call import Gate, init
 from footprint.verbs.libraries.call import Libraries, libraries
@@ -61,6 +62,7 @@ __all__ = (
     "Explanation",
     "FileSymbols",
     "Finding",
+    "Fleet",
     "FootprintError",
     "Gate",
     "Group",
@@ -98,6 +100,7 @@ __all__ = (
     "doctor",
     "duplicates",
     "explain",
+    "fleet",
     "heap_profile",
     "init",
     "libraries",

@@ -28,7 +28,7 @@ _footprint() {
         '')
             kind=none
             options='--help --version'
-            values='audit run watch whatif symbols libraries duplicates maps heap project diff check init record trend capture scan explain doctor'
+            values='audit run watch whatif symbols libraries duplicates maps heap project diff check init record trend fleet capture scan explain doctor'
             ;;
         audit)
             options='-n --count --all --findings --heap --heap-at --alloc-fn --binary --by --top --fail-on --pid --root --page-size --prefix-map --components --tree --name --cgroup --unit --container --debug-dir --debuginfod --no-debug-files --reproducible --html -o --output --format --table --json --color -q --quiet -v --verbose --strict --no-command --limits --drop-privileges -h --help'
@@ -179,6 +179,15 @@ _footprint() {
                 --history | --html | -o | --output) kind=file ;;
                 --program | --figure | --owner | --last | --table | --limits) kind=none ;;
                 --format) kind=none values='text json markdown csv tsv jsonl html' ;;
+                --color) kind=none values='auto always never' ;;
+            esac
+            ;;
+        fleet)
+            options='--query --sql --day --from --to --program -n --count --top --html -o --output --format --table --json --color -q --quiet --strict --no-command --limits --drop-privileges -h --help'
+            case $prev in
+                --query | --day | --from | --to | --program | -n | --count | --top | --table | --limits) kind=none ;;
+                --html | -o | --output) kind=file ;;
+                --format) kind=none values='text json markdown csv tsv jsonl' ;;
                 --color) kind=none values='auto always never' ;;
             esac
             ;;

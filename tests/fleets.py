@@ -75,7 +75,7 @@ def write_fleet(folder: Path, members: Iterable[Member], files: Iterable[FleetFi
             "processes",
             FleetProcess(
                 *head, _moment(one), one.audit, "processes", one.pid, one.program, one.build_id, None,
-                *cost, 0, 0, 0, 0, 0, 1, "measured", "smaps",
+                *cost, 0, 0, 0, 0, 0, 1, 1, "measured", "smaps",
             ),
         )  # fmt: skip
         for held in one.held:
@@ -113,7 +113,7 @@ def write_fleet(folder: Path, members: Iterable[Member], files: Iterable[FleetFi
             )  # fmt: skip
     for (host, day), some in days.items():
         moment = max(map(_moment, some))
-        add("hosts", FleetHost(host, day, moment, "host", "6.18", "x86_64", 4, 4 * GIB, GIB, len(some)))
+        add("hosts", FleetHost(host, day, moment, "host", "6.18", "x86_64", 4, 4 * GIB, GIB))
         private_bytes = sum(held.private_bytes for one in some for held in one.held)
         row_count = sum(len(one.held) for one in some)
         add(

@@ -48,13 +48,21 @@ class Dataset:
 
     Raises:
         AccessError: If there is no dataset.
+        InputError: If a file of it is damaged.
         UsageError: If DuckDB is not installed.
     """
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
         place = os.path.realpath(folder)
-        self._connection = open_dataset(place, thread_count=len(os.sched_getaffinity(0)))
+        try:
+            self._connection = open_dataset(place, thread_count=len(os.sched_getaffinity(0)))
+        except FootprintError:
+            raise
+        except Exception as error:
+            if type(error).__module__ != "_duckdb":
+                raise
+            raise InputError(folder, f"it cannot be read: {_cause(error)}") from None
         doubled = place.replace("'", "''")
         for lock in (f"SET allowed_directories = ['{doubled}/']", *_LOCKS):
             self._connection.execute(lock)

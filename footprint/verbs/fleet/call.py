@@ -16,6 +16,9 @@ __all__ = ("Fleet", "fleet")
 
 _SILENT_DAYS: Final = 7
 _DAYS: Final = "SELECT min(day), max(day) FROM inputs WHERE process_count > 0"
+_WHOLE: Final = """
+SELECT count(DISTINCT host), coalesce(sum(process_count), 0)::BIGINT, coalesce(sum(per_process_bytes), 0)::BIGINT
+FROM current_processes"""
 _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
@@ -97,9 +100,7 @@ def fleet(
         _compare(opened, before, after, notes)
     sql = asked.sql if asked is not None else query or ""
     found = opened.ask(sql) if asked is None else opened.run(sql)
-    ((hosts, processes, total),) = opened.run(
-        "SELECT count(DISTINCT host), count(*), coalesce(sum(per_process_bytes), 0)::BIGINT FROM current_processes"
-    ).rows
+    ((hosts, processes, total),) = opened.run(_WHOLE).rows
     last = state["day"]
     return Fleet(
         os.fspath(dataset),

@@ -12,7 +12,7 @@ chosen AS (
     SELECT side, named.* FROM named JOIN sides
       ON strftime(day, '%Y-%m-%d') = wanted OR starts_with(build_id, wanted) OR package_version = wanted
 )
-SELECT side, arg_max(audit, moment) AS audit, arg_max(day, moment) AS day, program
+SELECT side, arg_max(audit, moment) AS audit, arg_max(day, moment) AS day, any_value(process_count) AS process_count, program
 FROM chosen GROUP BY side, host, coalesce(pid, audit), program;
 
 -- What they hold, by program, owner and variable.

@@ -2,7 +2,8 @@
 -- getvariable('first_day') is the first of these days; getvariable('program') is a pattern of programs, or null.
 CREATE TABLE current_processes AS
 WITH recent AS MATERIALIZED (
-    SELECT host, day, moment, audit, pid, program, build_id, private_bytes, kernel_bytes, per_process_bytes
+    SELECT host, day, moment, audit, pid, program, build_id, process_count, private_bytes, kernel_bytes,
+           per_process_bytes
     FROM processes
     WHERE day BETWEEN getvariable('first_day') AND getvariable('day')
       AND (getvariable('program') IS NULL OR program GLOB getvariable('program'))
@@ -42,4 +43,5 @@ SELECT * FROM of_programs ANTI JOIN own USING (audit, rule);
 
 -- The last that is known of each host.
 CREATE VIEW current_hosts AS
-SELECT * FROM hosts WHERE day <= getvariable('day') QUALIFY row_number() OVER (PARTITION BY host ORDER BY moment DESC) = 1;
+SELECT host, arg_max(memory_bytes, moment) AS memory_bytes, arg_max(available_bytes, moment) AS available_bytes
+FROM hosts WHERE day <= getvariable('day') GROUP BY host;

@@ -1,7 +1,7 @@
 -- How many more processes of each program fit on each host?
 -- {fit_count} more of {program} fit on {host}: no other host has room for fewer.
 WITH each AS (
-    SELECT host, program, median(per_process_bytes) AS each_bytes, count(*) AS process_count
+    SELECT host, program, median(per_process_bytes / process_count) AS each_bytes, sum(process_count)::BIGINT AS process_count
     FROM current_processes WHERE per_process_bytes > 0 GROUP BY host, program
 )
 SELECT floor(greatest(available_bytes, 0) / each_bytes)::BIGINT AS fit_count,
@@ -10,5 +10,6 @@ SELECT floor(greatest(available_bytes, 0) / each_bytes)::BIGINT AS fit_count,
        available_bytes,
        host,
        program
-FROM each JOIN (SELECT host, available_bytes FROM current_hosts WHERE available_bytes IS NOT NULL) USING (host)
+FROM each JOIN current_hosts USING (host)
+WHERE available_bytes IS NOT NULL
 ORDER BY fit_count, host, program;

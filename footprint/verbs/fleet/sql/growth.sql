@@ -13,8 +13,8 @@ WITH matched AS (
 ),
 counts AS (
     SELECT coalesce(new_program, program) AS program,
-           count(*) FILTER (side = 'old') AS old_count,
-           count(*) FILTER (side = 'new') AS new_count
+           sum(process_count) FILTER (side = 'old') AS old_count,
+           sum(process_count) FILTER (side = 'new') AS new_count
     FROM compared_processes LEFT JOIN (SELECT DISTINCT side, program, new_program FROM matched_owners) USING (side, program)
     GROUP BY ALL
 ),
@@ -22,7 +22,7 @@ held AS (
     SELECT program, owner, symbol,
            coalesce(sum(private_bytes) FILTER (side = 'old'), 0) / any_value(old_count) AS old_bytes,
            coalesce(sum(private_bytes) FILTER (side = 'new'), 0) / any_value(new_count) AS new_bytes,
-           any_value(new_count) AS process_count
+           any_value(new_count)::BIGINT AS process_count
     FROM matched JOIN counts USING (program)
     WHERE old_count > 0 AND new_count > 0
     GROUP BY program, owner, symbol

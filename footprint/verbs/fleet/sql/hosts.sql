@@ -5,8 +5,8 @@ SELECT sum(per_process_bytes)::BIGINT AS total_bytes,
        sum(kernel_bytes)::BIGINT AS kernel_bytes,
        any_value(memory_bytes) AS memory_bytes,
        any_value(available_bytes) AS available_bytes,
-       count(*) AS process_count,
+       sum(process_count)::BIGINT AS process_count,
        host
-FROM current_processes LEFT JOIN (SELECT host, memory_bytes, available_bytes FROM current_hosts) USING (host)
+FROM current_processes LEFT JOIN current_hosts USING (host)
 GROUP BY host
 ORDER BY total_bytes DESC NULLS LAST, host;

@@ -1,7 +1,7 @@
 -- What would N more processes of each program cost, and where do they fit (-n)?
 -- {count} more of {program} cost {more_bytes} on {host}.
 WITH each AS (
-    SELECT host, program, median(per_process_bytes) AS each_bytes
+    SELECT host, program, median(per_process_bytes / process_count) AS each_bytes
     FROM current_processes WHERE per_process_bytes IS NOT NULL GROUP BY host, program
 )
 SELECT (each_bytes * getvariable('count'))::BIGINT AS more_bytes,
@@ -12,5 +12,5 @@ SELECT (each_bytes * getvariable('count'))::BIGINT AS more_bytes,
        available_bytes >= each_bytes * getvariable('count') AS is_fitting,
        host,
        program
-FROM each LEFT JOIN (SELECT host, available_bytes FROM current_hosts) USING (host)
+FROM each LEFT JOIN current_hosts USING (host)
 ORDER BY more_bytes DESC, left_bytes DESC NULLS LAST, host, program;

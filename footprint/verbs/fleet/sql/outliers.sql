@@ -3,14 +3,14 @@
 WITH siblings AS (
     SELECT program, count(*) AS sibling_count, median(per_process_bytes) AS median_bytes,
            quantile_cont(per_process_bytes, 0.75) - quantile_cont(per_process_bytes, 0.25) AS spread_bytes
-    FROM current_processes WHERE per_process_bytes IS NOT NULL
+    FROM current_processes WHERE process_count = 1 AND per_process_bytes IS NOT NULL
     GROUP BY program HAVING count(*) >= 5
 ),
 outliers AS (
     SELECT processes.audit, host, pid, program, per_process_bytes, median_bytes, sibling_count,
            per_process_bytes - median_bytes AS excess_bytes
     FROM current_processes AS processes JOIN siblings USING (program)
-    WHERE per_process_bytes - median_bytes > greatest(1048576, median_bytes / 2, 5 * spread_bytes)
+    WHERE process_count = 1 AND per_process_bytes - median_bytes > greatest(1048576, median_bytes / 2, 5 * spread_bytes)
 ),
 usual AS (
     SELECT program, owner, sum(private_bytes) / any_value(sibling_count) AS mean_bytes

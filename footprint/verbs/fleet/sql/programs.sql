@@ -3,9 +3,9 @@
 SELECT sum(per_process_bytes)::BIGINT AS total_bytes,
        sum(private_bytes)::BIGINT AS private_bytes,
        sum(kernel_bytes)::BIGINT AS kernel_bytes,
-       median(per_process_bytes)::BIGINT AS median_bytes,
-       max(per_process_bytes) AS largest_bytes,
-       count(*) AS process_count,
+       median(per_process_bytes / process_count)::BIGINT AS median_bytes,
+       max(per_process_bytes // process_count) AS largest_bytes,
+       sum(process_count)::BIGINT AS process_count,
        count(DISTINCT host) AS host_count,
        program
 FROM current_processes

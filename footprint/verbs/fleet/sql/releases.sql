@@ -1,8 +1,8 @@
 -- How did the cost of a process change from build to build of each program?
 -- {program} changed most: {change_bytes} a process with {build}.
 WITH builds AS (
-    SELECT program, build_id, min(day) AS first_day, max(day) AS last_day, count(*) AS process_count,
-           median(per_process_bytes) AS median_bytes
+    SELECT program, build_id, min(day) AS first_day, max(day) AS last_day, sum(process_count)::BIGINT AS process_count,
+           median(per_process_bytes / process_count) AS median_bytes
     FROM processes
     WHERE build_id IS NOT NULL AND day <= getvariable('day')
       AND (getvariable('program') IS NULL OR program GLOB getvariable('program'))
