@@ -10,7 +10,7 @@ from footprint.errors import Note, UsageError
 from footprint.files import StrPath
 from footprint.store.asking import Cell, Dataset, Found
 from footprint.verbs.fleet.matches import add_matches
-from footprint.verbs.fleet.questions import SAVINGS, Question, question_of, shared_sql
+from footprint.verbs.fleet.questions import SAVINGS, FleetQuestion, question_of, shared_sql
 
 __all__ = ("Fleet", "fleet")
 
@@ -39,7 +39,7 @@ class Fleet(NamedTuple):
     """
 
     dataset: str
-    question: Question | None
+    question: FleetQuestion | None
     sql: str
     day: date | None
     host_count: int

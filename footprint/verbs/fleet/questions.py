@@ -6,14 +6,14 @@ from typing import Final, NamedTuple
 
 from footprint.errors import UsageError
 
-__all__ = ("SAVINGS", "Question", "question_names", "question_of", "shared_sql")
+__all__ = ("SAVINGS", "FleetQuestion", "question_names", "question_of", "shared_sql")
 
 _ENDING: Final = ".sql"
 SAVINGS: Final = "savings"
 """The question whose largest answers are shown where none is asked."""
 
 
-class Question(NamedTuple):
+class FleetQuestion(NamedTuple):
     """A question about a fleet.
 
     Attributes:
@@ -41,7 +41,7 @@ def question_names() -> tuple[str, ...]:
     return tuple(sorted(name.removesuffix(_ENDING) for name in names if name.endswith(_ENDING) and name[0] != "_"))
 
 
-def question_of(name: str) -> Question:
+def question_of(name: str) -> FleetQuestion:
     """Return a question.
 
     Raises:
@@ -51,7 +51,7 @@ def question_of(name: str) -> Question:
         raise UsageError(f"there is no question {name[:80]!r}: ask {', '.join(question_names())}")
     sql = shared_sql(name)
     title, verdict = (line.removeprefix("-- ") for line in sql.split("\n", 2)[:2])
-    return Question(name, title, verdict, sql)
+    return FleetQuestion(name, title, verdict, sql)
 
 
 def shared_sql(name: str) -> str:
