@@ -85,12 +85,10 @@ def _facts(found: WatchResult) -> list[tuple[str, str, str]]:
     if near is not None and found.timeline.most_bytes:
         share = f"{100 * near.audit.held_bytes / found.timeline.most_bytes:.1f} % of the peak"
         if near.audit.held_bytes > found.timeline.most_bytes:
-            share = "all of the peak, and kernel objects that no tick counts"
+            share = "all of the peak, and kernel objects"
         way = "before" if near.distance_ms < 0 else "after"
         when = f", {duration_text(abs(near.distance_ms))} {way} the tick" if near.distance_ms else ""
-        rows.append(
-            ("explained by the audit", format_bytes(near.audit.held_bytes), f"{share}{when}: its owners are known")
-        )
+        rows.append(("explained by the audit", format_bytes(near.audit.held_bytes), f"{share}{when}"))
     rows.append(("95 % of the time", format_bytes(timeline.usual_most_bytes), "at most"))
     rows.append(("trend", trend_word(found.growth), f"it {_kind(found.growth)}"))
     closed = timeline.closed
