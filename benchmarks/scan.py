@@ -27,9 +27,12 @@ def main() -> int:
     parser.add_argument("--captures", type=int, nargs="+", default=[1000, 10_000])
     parser.add_argument("--hosts", type=int, default=50, help="hosts for 1,000 captures: 20 captures a host")
     parser.add_argument("--folder", type=Path, help="where the captures and the dataset are; a temporary folder")
+    parser.add_argument("--with-files", action="store_true", help="let the files of the processes be found here")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=asked.folder) as folder:
         real = _real_captures()
+        if not asked.with_files:
+            real = [one.replace(b"/usr/", b"/far/") for one in real]
         print(f"{len(real)} processes, {sum(map(len, real)) // len(real) >> 10} KiB of text each")
         print("captures   hosts   wall s    cpu s   captures/cpu s    rows   parquet MiB   peak MiB (scan, worker)")
         for count in asked.captures:

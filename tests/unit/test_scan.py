@@ -1,10 +1,12 @@
 """`footprint scan`: what it takes, what it leaves out, and that nothing is lost or there twice."""
 
+import io
 import json
 import os
 import signal
 import subprocess
 import sys
+import tarfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -158,6 +160,37 @@ def test_a_series_is_one_input_for_each_of_its_audits(tmp_path: Path) -> None:
     assert done.input_count == kept_count > 1
     assert asked(tmp_path, "SELECT count(DISTINCT moment), count(*) FROM processes") == [(kept_count, kept_count)]
     assert footprint.scan(series, output=tmp_path, worker_count=1).input_count == 0
+
+
+def test_an_image_has_the_rows_of_its_tree_unpacked(tmp_path: Path) -> None:
+    tree, image = tmp_path / "tree", tmp_path / "image.tar"
+    subprocess.run(["mkdir", "-p", tree / "usr"], check=True)
+    subprocess.run(["cp", "-r", ROOT / "sample_binaries" / "unused_library", tree / "usr" / "bin"], check=True)
+    layer = io.BytesIO()
+    with tarfile.open(fileobj=layer, mode="w") as archive:
+        archive.add(tree / "usr", "usr")
+    manifest = [{"Config": "config.json", "RepoTags": ["app:1"], "Layers": ["layer.tar"]}]
+    members = {"config.json": b"{}", "layer.tar": layer.getvalue(), "manifest.json": json.dumps(manifest).encode()}
+    with tarfile.open(image, "w") as archive:
+        for name, data in members.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
+    found = []
+    for source in (tree, image):
+        fleet = tmp_path / f"fleet-{source.name}"
+        done = footprint.scan(source, output=fleet, host="app", worker_count=1, moment=MOMENT)
+        assert footprint.scan(source, output=fleet, host="app", worker_count=1).input_count == 0
+        columns = {"programs": "audit", "libraries": "audit", "findings": "audit", "files": "", "variables": ""}
+        assert done.unreadable_count == 0
+        assert done.program_count > 0
+        found.append(
+            {
+                name: sorted(asked(fleet, f"SELECT * {f'EXCLUDE ({key})' if key else ''} FROM {name}"))
+                for name, key in columns.items()
+            }
+        )
+    assert found[0] == found[1]
 
 
 def test_nothing_that_is_named_or_no_dataset_is_an_error(tmp_path: Path) -> None:

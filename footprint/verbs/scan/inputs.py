@@ -21,6 +21,12 @@ _RECORD: Final = re.compile(
     r"\.(?:capture|footprint|jsonl?|s?maps|pmap|txt|fps)(?:\.(?:gz|xz|zst|bz2))?\Z", re.IGNORECASE
 )
 _LIBRARY: Final = re.compile(r"\.so(?:\.[\w.]+)?\Z")
+# Nine of ten files of a root file system: to ask the kernel for the mode of each would take most of a second scan.
+_DATA: Final = re.compile(
+    r"\.(?:pyi?|pyc|h|hpp|hh|inc|c|cc|cpp|[cm]?js|[cm]?ts|map|json|html?|css|xml|md|rst|txt|gz|xz|bz2|zip|jar|class|png|"
+    r"svg|gif|jpe?g|ttf|otf|woff2?|mo|po|a|o|la|pc|cmake|ko|pm|pl|pod|rb|go|rs|java|el|elc|vim|tcl|m4|list|md5sums|yml|"
+    r"yaml|toml|ini|conf|service|desktop|dat|db|bin|log|csv|tmpl|test|pem|crt|patch|diff)\Z"
+)
 _MEMORY: Final = re.compile(r"^(MemTotal|MemAvailable): +(\d{1,15}) kB$", re.MULTILINE)
 _MOST_MEMINFO_BYTES: Final = 1 << 16
 _MOST_NAME: Final = 100
@@ -158,15 +164,15 @@ class Lister:
 
         for folder, folders, files in os.walk(source, onerror=refused):
             folders.sort()
-            first = os.path.relpath(folder, source).split(os.sep)[0]
             for name in sorted(files):
-                path = os.path.join(folder, name)
-                found = None
+                found, is_record = None, has_records and _RECORD.search(name) is not None
                 try:
-                    if _LIBRARY.search(name) or "." not in name or not has_records or not _RECORD.search(name):
-                        found = self._elf(path, place)
-                    if found is None and has_records and _RECORD.search(name):
-                        found = self._record(path, name.partition(".")[0] if first == "." else first, source)
+                    if not is_record and not _DATA.search(name):
+                        found = self._elf(os.path.join(folder, name), place)
+                    elif is_record:
+                        first = os.path.relpath(folder, source).split(os.sep)[0]
+                        host = name.partition(".")[0] if first == "." else first
+                        found = self._record(os.path.join(folder, name), host, source)
                 except OSError as error:
                     refused(error)
                 if found is not None:
