@@ -187,7 +187,7 @@ _footprint() {
             case $prev in
                 --query | --day | --from | --to | --program | -n | --count | --top | --table | --limits) kind=none ;;
                 --html | -o | --output) kind=file ;;
-                --format) kind=none values='text json markdown csv tsv jsonl' ;;
+                --format) kind=none values='text json markdown csv tsv jsonl html' ;;
                 --color) kind=none values='auto always never' ;;
             esac
             ;;

@@ -19,7 +19,7 @@ __all__ = ("fleet",)
 ORDER = 136
 
 
-@options.shared_options("html output format_ table json color quiet strict")
+@options.shared_options("html output format_ table json color quiet strict", "report")
 def fleet(
     dataset: Annotated[str, typer.Argument(help="The folder that `footprint scan` writes.", metavar="FOLDER")],
     question: Annotated[
@@ -43,13 +43,13 @@ def fleet(
     *,
     output: options.OutputOptions,
 ) -> int:
-    """Ask what a fleet costs: which unused library, which program, which growth on all hosts.
+    """Ask what a fleet costs: programs, unused libraries, growth.
 
     \b
     footprint fleet fleet/
     footprint fleet fleet/ unused
     footprint fleet fleet/ growth --from 2026-11-01 --program '*/condor_shadow'
-    footprint fleet fleet/ --query 'SELECT host, sum(private_bytes) FROM current_processes GROUP BY host'
+    footprint fleet fleet/ --query 'SELECT count(*) FROM current_processes'
     """
     if sql:
         emit(questions.question_of(question or questions.SAVINGS).sql, output.file)
