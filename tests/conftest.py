@@ -51,8 +51,11 @@ settings.register_profile("ci", deadline=None, print_blob=True)
 settings.register_profile("dev", deadline=None, derandomize=True, max_examples=25)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
-# A shell that runs the suite in the background makes it ignore interrupts, and its children would inherit that.
+# A shell that runs the suite in the background makes it ignore interrupts, and nohup makes it ignore hang-ups; its
+# children would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+if "PYTEST_XDIST_WORKER" in os.environ:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def may_be_skipped(path: Path, reason: str) -> bool:
