@@ -20,6 +20,11 @@ export class Table<Row> {
     return this.packed.rows;
   }
 
+  /** The names of the columns, in their order. */
+  get keys(): string[] {
+    return this.packed.keys;
+  }
+
   /** Return a column; a table without rows has any column. */
   column<K extends keyof Row & string>(key: K): Row[K][] {
     return this.values(key) as Row[K][];

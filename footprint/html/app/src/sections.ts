@@ -11,7 +11,8 @@ export interface TableSpec {
   unnamed?: string;
   /** Rows that have these members in common are below one row. */
   groups?: string[];
-  /** The members that are columns, and their headings; the first one sorts the table, and has bars. */
+  /** The members that are columns, and their headings; the first one sorts the table, and has bars. None for all that
+   * there are, of which the last one names a row. */
   columns: [key: string, label: string][];
   /** Whether the values of the first column add up to a whole. */
   hasSum?: boolean;
@@ -20,6 +21,7 @@ export interface TableSpec {
 }
 
 export const TABLES: TableSpec[] = [
+  { member: "rows", title: "Answer", name: [], columns: [], isOrdered: true },
   { member: "programs", title: "Programs", name: ["path"], columns: [
     ["at_start_bytes", "At start"], ["floor_bytes", "Startup min"], ["ceiling_bytes", "Startup max"],
     ["object_count", "Objects"], ["unused_bytes", "Unused"], ["unused", "Unused libraries"]] },

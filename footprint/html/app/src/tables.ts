@@ -11,6 +11,7 @@ type Row = Record<string, unknown>;
 
 /** Build the tree of a table; the rows of a group are below it. */
 export function tableTree(rows: Table<Row>, spec: TableSpec): Tree {
+  if (!spec.columns.length) return tableTree(rows, withAllColumns(rows.keys, spec));
   const tree = new Tree();
   tree.add(-1, `[all ${grouped(rows.size)}]`);
   const groups = (spec.groups ?? []).map((key) => valuesOf(rows, key));
@@ -42,6 +43,11 @@ export function tableTree(rows: Table<Row>, spec: TableSpec): Tree {
   });
   tree.sortedBy = spec.isOrdered ? -1 : 0;
   return tree;
+}
+
+function withAllColumns(keys: string[], spec: TableSpec): TableSpec {
+  const label = (key: string) => key.replace(/_bytes$/, "").replace(/s_count$/, "ses").replace(/_count$/, "s").replaceAll("_", " ");
+  return { ...spec, name: keys.slice(-1), columns: (keys.length > 1 ? keys.slice(0, -1) : keys).map((key) => [key, label(key)]) };
 }
 
 // Make a column; null where no row has a value. One that adds up gives the areas of the picture.
