@@ -10,6 +10,7 @@ import tarfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ import pytest
 
 import footprint
 from footprint.errors import AccessError, InputError, UsageError
+from footprint.model.finding import Confidence, Finding
 from footprint.store.parquet import check_parts, open_dataset, write_part
 from footprint.store.tables import TABLES
 
@@ -191,6 +193,32 @@ def test_an_image_has_the_rows_of_its_tree_unpacked(tmp_path: Path) -> None:
             }
         )
     assert found[0] == found[1]
+
+
+def test_the_library_that_most_hosts_hold_for_nothing_is_found_first(tmp_path: Path) -> None:
+    audit = footprint.audit(ROOT / "tests" / "corpus" / "smaps-sleep.txt")
+    texts = {}
+    # Each shadow has a use for what the others save with libz, and 60 % of the hosts none for libcrypt.
+    for subject, saving_bytes in (("libcrypt.so.1", 160 << 10), ("libz.so.1", 8 << 10)):
+        message = f"nothing uses {subject}"
+        found = Finding("unused-library", "unused", subject, message, saving_bytes, Confidence.HIGH, (), "drop it")
+        saved = tmp_path / f"{subject}.json"
+        footprint.save(replace(audit, findings=(found,)), saved)
+        texts[subject] = saved.read_bytes()
+    for number in range(100):
+        subject = "libcrypt.so.1" if number // 10 < 6 else "libz.so.1"
+        write(tmp_path / "audits" / f"host-{number // 10}" / f"{number}.json", texts[subject] + b" " * number)
+    footprint.scan(tmp_path / "audits", output=tmp_path / "fleet", worker_count=1)
+    first = footprint.fleet(tmp_path / "fleet", "unused").found
+    row = dict(zip(first.columns, first.rows[0], strict=True))
+    assert (row["subject"], row["saving_bytes"], row["host_count"]) == ("libcrypt.so.1", 60 * (160 << 10), 6)
+
+
+def test_a_saved_prediction_is_no_process(tmp_path: Path) -> None:
+    program = ROOT / "sample_binaries" / "unused_library" / "shadow"
+    footprint.save(footprint.audit(program), tmp_path / "shadow.json")
+    done = footprint.scan(tmp_path / "shadow.json", output=tmp_path / "fleet", worker_count=1)
+    assert (done.process_count, done.unreadable_count) == (0, 1)
 
 
 def test_nothing_that_is_named_or_no_dataset_is_an_error(tmp_path: Path) -> None:

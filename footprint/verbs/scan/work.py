@@ -15,7 +15,7 @@ from footprint.elf.abi import DF_1_PIE, ET_EXEC
 from footprint.elf.contents import SectionKind
 from footprint.elf.linkage import read_linkage
 from footprint.elf.notes import build_id
-from footprint.errors import AccessError, FootprintError, InputError, Note
+from footprint.errors import AccessError, FootprintError, InputError, Note, UnsupportedError
 from footprint.files import open_input, text_of
 from footprint.findings.graph_rules.stub_library import stub_libraries
 from footprint.findings.graph_rules.unused_library import unused_libraries
@@ -421,6 +421,10 @@ class _Work:
         target = resolve(candidate.path)
         if isinstance(target, AuditFile):
             found = read_saved(target, AuditRequest()).audit
+            if found.source == "prediction":
+                raise UnsupportedError(
+                    candidate.path, "it is what a program may cost, and no process: scan the program"
+                )
             yield candidate.moment, found, _program_of(found), {}
             return
         snapshots: tuple[Snapshot, ...] = ()
