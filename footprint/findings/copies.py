@@ -180,6 +180,11 @@ class CopiedVariable(NamedTuple):
         return sum(self.waste.values())
 
     @property
+    def is_counted(self) -> bool:
+        """Return whether sums count it: it is `proof` or `high`, and no initialiser of <iostream>."""
+        return self.confidence.is_sure and self.origin is not CopyOrigin.STREAM_INIT
+
+    @property
     def vaddrs(self) -> tuple[Address, ...]:
         """Return the link-time address of each copy; for a thread-local its offset in the block of the thread."""
         return tuple([copy.vaddr for copy in self.copies])
@@ -212,8 +217,8 @@ class SearchedFile(NamedTuple):
 
     @property
     def waste_bytes(self) -> int:
-        """Return the size of all copies in it but one of each, without what is doubtful."""
-        return sum([copies.waste_bytes for copies in self.copies if copies.confidence.is_counted])
+        """Return the size of all copies in it but one of each, as far as sums count them."""
+        return sum([copies.waste_bytes for copies in self.copies if copies.is_counted])
 
     @property
     def initialiser_count(self) -> int:

@@ -73,6 +73,12 @@ class LinkedTwice(NamedTuple):
         """Return the size of all copies but one."""
         return (self.copy_count - 1) * self.size_bytes
 
+    @property
+    def confidence(self) -> Confidence:
+        """Return how sure it is that it can be linked only once."""
+        is_sure = self.is_one_build and (self.library is not None or len(self.names) > 1)
+        return Confidence.HIGH if is_sure else Confidence.MEDIUM
+
 
 def linked_twice(
     files: Sequence[Statics], copies: Sequence[Sequence[CopiedVariable]], lines: Sequence[Lines] = ()

@@ -12,8 +12,6 @@ from footprint.units import counted, format_bytes
 
 __all__ = ("Issue", "Issues", "Level", "finding_issue", "fingerprint", "issues_of_findings", "ordered", "relative_path")
 
-_SURE = frozenset({Confidence.PROOF, Confidence.HIGH})
-
 
 class Level(StrEnum):
     """How much an issue matters, in the words of SARIF."""
@@ -137,7 +135,7 @@ def relative_path(path: str, folder: str) -> str:
 
 
 def _is_sure(finding: Finding) -> bool:
-    return finding.confidence in _SURE and finding.saving_bytes > 0
+    return finding.confidence.is_sure and finding.saving_bytes > 0
 
 
 def finding_issue(finding: Finding, binary: str, count: int, *, fails: bool) -> Issue:

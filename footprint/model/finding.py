@@ -18,6 +18,11 @@ class Confidence(StrEnum):
     BLOCKED = "blocked"
 
     @property
+    def is_sure(self) -> bool:
+        """Whether the remedy leaves what the program does as it is: sums of copies and constants count only this."""
+        return self in {Confidence.PROOF, Confidence.HIGH}
+
+    @property
     def is_counted(self) -> bool:
         """Whether sums of savings count a finding: what is `low` or `blocked` is shown beside them."""
         return self in {Confidence.PROOF, Confidence.HIGH, Confidence.MEDIUM}

@@ -16,6 +16,7 @@ from tests.jsonschemas import WRITTEN
 
 ROOT = Path(__file__).resolve().parents[2]
 CONDOR = "sample_binaries/condor_shadow"
+OF_HEADER = "sample_binaries/declared_in_header/gcc_dwarf_5.so"
 GOLDEN = Path(__file__).resolve().parent / "golden"
 
 Captured = pytest.CaptureFixture[str]
@@ -100,8 +101,11 @@ def test_top_cuts_the_table_and_says_what_is_left_out(capsys: Captured, tmp_path
     path.write_bytes(write(ElfFile(sections=[data], symbols=symbols)))
     rows = ask(capsys, str(path), "--top", "1").splitlines()
     assert rows[2].endswith("  table_0  a.c and 1 more")
-    assert rows[3].split() == ["64", "B", "[2", "more:", "--top", "0", "shows", "all]"]
+    # They are copies only by name: the row that stands for them has no sum.
+    assert rows[3].split() == ["[2", "more:", "--top", "0", "shows", "all]"]
     assert "more:" not in ask(capsys, str(path), "--top", "0")
+    rows = ask(capsys, OF_HEADER, "--top", "0").splitlines()
+    assert [row.split()[-3] for row in rows[2:6]] == ["proof", "medium", "medium", "medium"]
 
 
 def test_a_count_multiplies_what_is_private(capsys: Captured, tmp_path: Path) -> None:
@@ -131,6 +135,17 @@ def test_what_is_a_copy_only_by_name_is_not_summed_up(capsys: Captured, tmp_path
     path.write_bytes(write(ElfFile(sections=[data], symbols=symbols)))
     text = " ".join(ask(capsys, str(path)).split())
     assert text.endswith("There is nothing to save by having one of each; 32 B more would be copies only by name.")
+
+
+def test_what_needs_a_check_first_is_in_no_sum(capsys: Captured) -> None:
+    text = " ".join(ask(capsys, OF_HEADER).split())
+    assert text.endswith("saves 32 B private at start (proof and high); 160 B more need a check first.")
+    found = ask_json(capsys, OF_HEADER)
+    rows = [(one["waste_bytes"], one["confidence"]) for one in found["duplicates"]]
+    assert sorted(rows) == [(32, "medium"), (32, "proof"), (64, "medium"), (64, "medium")]
+    assert [one["waste_bytes"] for one in found["files"]] == [32]
+    figures = ask(capsys, OF_HEADER, "--format", "openmetrics").splitlines()
+    assert [one.rsplit(" ", 1)[1] for one in figures if one.startswith("footprint_duplicate_waste_bytes{")] == ["32"]
 
 
 def test_only_the_last_line_is_left_with_q(capsys: Captured) -> None:

@@ -8,7 +8,7 @@ from footprint.findings.copies import Cost
 from footprint.findings.linked_twice import LinkedTwice
 from footprint.findings.registry import Fact, Rule
 from footprint.findings.variables import Variables
-from footprint.model.finding import Confidence, Finding
+from footprint.model.finding import Finding
 from footprint.units import counted, first_of, format_bytes
 
 __all__ = ("RULE", "linked_twice_findings")
@@ -41,8 +41,6 @@ def _finding(one: LinkedTwice) -> Finding:
     message += f"; all but one take {wastes}"
     # Each process has at least one thread.
     saving_bytes = one.waste.get(Cost.AT_START, 0) + one.waste.get(Cost.PER_THREAD, 0)
-    is_sure = one.is_one_build and (one.library or len(one.names) > 1)
-    confidence = Confidence.HIGH if is_sure else Confidence.MEDIUM
     reason = "variables of the same names and contents that stand together"
     if not one.is_one_build:
         remedy = "make sure that one build of it does for all; then link it only once"
@@ -59,7 +57,7 @@ def _finding(one: LinkedTwice) -> Finding:
         what,
         message,
         saving_bytes,
-        confidence,
+        one.confidence,
         (reason,),
         remedy,
         is_per_thread=one.waste.keys() == {Cost.PER_THREAD},

@@ -1,6 +1,7 @@
 """The report of `footprint duplicates`."""
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 
 from footprint.elf import shown_name
 from footprint.elf.names import lacks_function
@@ -24,6 +25,10 @@ _MOST_INITIALISERS = 10
 _MOST_NOTES_ALIKE = 2
 _LONGEST_NAME = 60
 _MOST_NAMED = 3
+_NOT_COUNTED = {
+    Confidence.MEDIUM: "need a check first",
+    Confidence.LOW: "would be copies only by name",
+}
 # The words of the table; the section beside them tells the rest.
 _WHEN = {
     Cost.AT_START: "at start",
@@ -47,7 +52,9 @@ def duplicates_document(
     saving = [one for one in copies if one.saving_bytes]
     others = [one for findings in by_rule.values() for one in findings]
     real = [one for file in found.files for one in file.copies if one.origin is not CopyOrigin.STREAM_INIT]
-    real.sort(key=lambda one: (not one.confidence.is_counted, -one.waste_bytes, one.name, one.file))
+    real.sort(
+        key=lambda one: (not one.is_counted, one.confidence is Confidence.LOW, -one.waste_bytes, one.name, one.file)
+    )
     has_variables = any(one.variable_count for one in found.files)
     debug_files = {one.file: one.debug_file for one in found.files if one.debug_file is not None}
     twice_shown, _ = cut_at(twice, top)
@@ -114,7 +121,7 @@ def _copies(
         *(["section"] if is_whole else []),
         "name",
     ]
-    footer = rest_rows(len(rest), len(columns), format_bytes(sum(one.waste_bytes for one in rest)))
+    footer = rest_rows(len(rest), len(columns), _sum(one.waste_bytes for one in rest if one.is_counted))
     words = frozenset(range(columns.index("cost"), len(columns) - 1))
     return Table(tuple(columns), rows, words, footer, Fold.NEVER if is_whole else Fold.NAMES)
 
@@ -169,10 +176,10 @@ def _constants(findings: Sequence[Finding], top: int, *, is_whole: bool) -> list
         )
         for one in shown
     )
-    footer = rest_rows(len(rest), 3, format_bytes(sum(one.size_bytes or 0 for one in rest)))
+    footer = rest_rows(len(rest), 3, _sum(one.size_bytes or 0 for one in rest if one.confidence.is_sure))
     columns = ("size", "confidence", "variable")
     table = Table(columns, rows, frozenset({1}), footer, Fold.NEVER if is_whole else Fold.NAMES)
-    sure = [one.size_bytes or 0 for one in findings if one.confidence is not Confidence.LOW]
+    sure = [one.size_bytes or 0 for one in findings if one.confidence.is_sure]
     heading = f"Variables that nothing writes: {format_bytes(sum(sure))} could be const"
     return [Heading(heading if sure else "Variables that may be const"), table]
 
@@ -263,22 +270,29 @@ def _together(notes: Sequence[Note]) -> list[Note]:
 
 
 def _verdict(copies: Sequence[CopiedVariable], count: int, linked_twice: Sequence[LinkedTwice]) -> str:
-    waste: dict[Cost, int] = {}
-    doubtful_bytes = 0
-    for one in copies:
-        if one.confidence is Confidence.LOW:
-            doubtful_bytes += one.waste_bytes
-        else:
-            for cost, size_bytes in one.waste.items():
-                waste[cost] = waste.get(cost, 0) + size_bytes
-    doubtful = f"{format_bytes(doubtful_bytes)} more would be copies only by name" if doubtful_bytes else ""
-    if not waste and linked_twice:
-        twice = {cost: sum(one.waste.get(cost, 0) for one in linked_twice) for cost in Cost}
+    """Write the sum of what is sure; where that leaves copies out, it says which."""
+    waste = _waste(one.waste for one in copies if one.is_counted)
+    rest = {level: sum(one.waste_bytes for one in copies if one.confidence is level) for level in _NOT_COUNTED}
+    left_out = "".join(f"; {format_bytes(size)} more {_NOT_COUNTED[level]}" for level, size in rest.items() if size)
+    if not waste and (twice := _waste(one.waste for one in linked_twice if one.confidence.is_sure)):
         return f"What is linked in several times takes more than it would once: {_by_cost(twice)}{_many(twice, count)}."
     if not waste:
-        return f"There is nothing to save by having one of each{f'; {doubtful}' if doubtful else ''}."
-    saved = f"{_by_cost(waste)}{_many(waste, count)}{f'; {doubtful}' if doubtful else ''}"
-    return f"One of each instead of all copies saves {saved}."
+        return f"There is nothing to save by having one of each{left_out}."
+    counted_ones = " (proof and high)" if left_out else ""
+    return f"One of each instead of all copies saves {_by_cost(waste)}{_many(waste, count)}{counted_ones}{left_out}."
+
+
+def _waste(wastes: Iterable[Mapping[Cost, int]]) -> Mapping[Cost, int]:
+    total: Counter[Cost] = Counter()
+    for one in wastes:
+        total.update(one)
+    return total
+
+
+def _sum(sizes: Iterable[int]) -> str:
+    """Write the sum of a row that stands for others; nothing where sums count none of them."""
+    size_bytes = sum(sizes)
+    return format_bytes(size_bytes) if size_bytes else ""
 
 
 def _many(waste: Mapping[Cost, int], count: int) -> str:
