@@ -1,6 +1,7 @@
 """Time the questions of `footprint fleet` on a made dataset of any size, beside a loop over saved audits with jq.
 
     python benchmarks/fleet_questions.py DIR --processes 100000 --rows 200
+    python benchmarks/fleet_questions.py DIR --processes 200 --loop tests/corpus/smaps-sleep.txt
 
 The dataset has 50 programs on hosts with 50 processes each, and one day, or two with half of the rows each. It is made
 once, and used again while it is there.
@@ -139,6 +140,34 @@ def timed(words: list[str]) -> Timed:
     return Timed(float(user), float(wall), int(megabytes))
 
 
+_LOOP = """
+for file in "$1"/*/*; do "$2" -m footprint audit "$file" --json; done |
+jq -n 'reduce (inputs.ledger[] | select(.bytes)) as $row ({}; .[$row.owner] += $row.bytes)'
+"""
+
+
+def beside_a_loop(folder: str, text: str, count: int) -> None:
+    """Time the question `owners` over copies of a text of smaps: by a loop with jq, and by a scan and a question."""
+    with open(text, "rb") as file:
+        content = file.read()
+    for number in range(count):
+        place = os.path.join(folder, "texts", f"host-{number // 50}")
+        os.makedirs(place, exist_ok=True)
+        with open(os.path.join(place, f"{number}.smaps"), "wb") as file:
+            # Scans leave out what they have read before.
+            file.write(content + b"\n" * number)
+    dataset = os.path.join(folder, "fleet")
+    command = [sys.executable, "-m", "footprint"]
+    contenders = {
+        "loop and jq": ["sh", "-c", _LOOP, "sh", os.path.join(folder, "texts"), sys.executable],
+        "scan": [*command, "scan", os.path.join(folder, "texts"), "-o", dataset],
+        "fleet owners": [*command, "fleet", dataset, "owners", "--json"],
+    }
+    for name, words in contenders.items():
+        found = timed(words)
+        print(f"{name:12} {found.user:6.2f} s of processor  {found.wall:6.2f} s  for {count} processes")
+
+
 def main() -> None:
     """Make the dataset if it is not there, and ask each question."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -146,7 +175,11 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=100_000)
     parser.add_argument("--rows", type=int, default=200)
     parser.add_argument("--days", type=int, default=1)
+    parser.add_argument("--loop", metavar="SMAPS", help="time a loop of audits beside it, over copies of this text")
     given = parser.parse_args()
+    if given.loop:
+        beside_a_loop(given.folder, given.loop, given.processes)
+        return
     if not os.path.isdir(given.folder):
         make(given.folder, given.processes, given.rows, given.days)
     for name in question_names():

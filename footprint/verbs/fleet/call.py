@@ -19,6 +19,7 @@ _DAYS: Final = "SELECT min(day), max(day) FROM inputs WHERE process_count > 0"
 _WHOLE: Final = """
 SELECT count(DISTINCT host), coalesce(sum(process_count), 0)::BIGINT, coalesce(sum(per_process_bytes), 0)::BIGINT
 FROM current_processes"""
+_NOTHING: Final = "?"
 _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
@@ -157,14 +158,19 @@ def _compare(opened: Dataset, before: str | None, after: str | None, notes: list
         UsageError: If no process is of one of the two sides.
     """
     ((first, last),) = opened.run(_DAYS).rows
-    sides = {"old_side": before or str(first), "new_side": after or str(last)}
+    is_one_day = before is None and after is None and first == last
+    if is_one_day:
+        notes.append(Note("fleet-one-day", str(last), "the dataset has one day: there is nothing to compare it with"))
+    # A name that no day, build or version has.
+    sides = {
+        "old_side": before or (_NOTHING if is_one_day else str(first)),
+        "new_side": after or (_NOTHING if is_one_day else str(last)),
+    }
     opened.set_variables(sides)
     opened.run(shared_sql("_sides"))
     sides_known = {side for (side,) in opened.run("SELECT DISTINCT side FROM compared_processes").rows}
-    if before is None and after is None and first == last:
-        notes.append(Note("fleet-one-day", str(last), "the dataset has one day: there is nothing to compare it with"))
     for side, wanted in zip(("old", "new"), sides.values(), strict=True):
-        if side not in sides_known and wanted != "None":
+        if side not in sides_known and wanted not in {"None", _NOTHING}:
             kind = "on" if _DAY.fullmatch(wanted) else "with the build or version"
             raise UsageError(f"no process is known {kind} {wanted[:80]}")
     add_matches(opened)
