@@ -115,7 +115,7 @@ def test_a_process_counts_once_at_its_last_moment_and_a_host_with_its_last_day(t
     dataset = write_fleet(tmp_path, members)
     now = fleet(dataset, "programs")
     assert (now.total_bytes, now.host_count) == ((4 + 8 + 16) * KIB, 2)
-    assert [(note.slug, note.subject) for note in now.notes] == [("fleet-hosts-silent", "1 hosts")]
+    assert [(note.slug, note.subject) for note in now.notes] == [("fleet-hosts-silent", "1 host")]
     assert fleet(dataset, "programs", day=str(before)).total_bytes == (1 + 16) * KIB
     assert fleet(dataset, "programs", day=str(long_ago)).total_bytes == 32 * KIB
     with pytest.raises(UsageError, match="the dataset begins on 2026-11-03"):

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from footprint.errors import Note, UsageError
 from footprint.files import StrPath
 from footprint.store.asking import Cell, Dataset, Found
+from footprint.units import counted
 from footprint.verbs.fleet.matches import add_matches
 from footprint.verbs.fleet.questions import SAVINGS, FleetQuestion, question_of, shared_sql
 
@@ -94,7 +95,7 @@ def fleet(
     state, silent_count = _state(opened, day)
     if silent_count:
         detail = f"they were not scanned in the {_SILENT_DAYS} days until {state['day']}: they are left out"
-        notes.append(Note("fleet-hosts-silent", f"{silent_count} hosts", detail))
+        notes.append(Note("fleet-hosts-silent", counted(silent_count, "host"), detail))
     opened.set_variables({**state, "count": count, "program": program})
     opened.run(shared_sql("_state"))
     if asked is not None and asked.compares:

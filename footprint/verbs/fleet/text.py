@@ -87,4 +87,5 @@ def _verdict(fleet: Fleet) -> str:
     if fleet.question is None:
         return f"{counted(len(found.rows), 'row')}."
     first = dict(zip(found.columns, found.rows[0], strict=True))
-    return re.sub(r"\{(\w+)\}", lambda match: _shown(match[1], first.get(match[1])), fleet.question.verdict)
+    told = re.sub(r"\{(\w+)\}", lambda match: _shown(match[1], first.get(match[1])), fleet.question.verdict)
+    return re.sub(r"(?<= )1 (host|place|process)(e?s)\b", r"1 \1", told)

@@ -13,7 +13,7 @@ builds AS (
 SELECT sum(private_bytes)::BIGINT AS private_bytes,
        count(DISTINCT host) AS host_count,
        count(DISTINCT owner) AS file_count,
-       list_sort(list(DISTINCT package_version)) AS versions,
+       list_sort(list(DISTINCT package_version) FILTER (package_version IS NOT NULL)) AS versions,
        coalesce(package, '[no package]') AS package
 FROM held LEFT JOIN builds USING (host, owner) LEFT JOIN (SELECT file, package, package_version FROM files) USING (file)
 GROUP BY package
