@@ -42,7 +42,7 @@ def engine(*, thread_count: int = 1) -> "DuckDBPyConnection":
     try:
         import duckdb  # noqa: PLC0415 # of an extra
     except ImportError:
-        raise UsageError("it needs DuckDB: pip install 'footprint-audit[fleet]'") from None
+        raise UsageError("a dataset needs DuckDB: pip install 'footprint-audit[fleet]'") from None
     # The command freezes the garbage before it exits: nanobind would report its types as leaks.
     atexit.register(gc.unfreeze)
     return duckdb.connect(config={"threads": thread_count, "autoinstall_known_extensions": False})

@@ -230,6 +230,15 @@ def test_nothing_that_is_named_or_no_dataset_is_an_error(tmp_path: Path) -> None
         open_dataset(str(tmp_path))
 
 
+@pytest.mark.parametrize(("module", "options"), [("duckdb", {}), ("distributed", {"scheduler": "tcp://127.0.0.1:1"})])
+def test_an_extra_that_is_not_installed_is_one_line_with_the_command(
+    module: str, options: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(UsageError, match=r"pip install 'footprint-audit\[(fleet|cluster)\]'"):
+        footprint.scan(ROOT / "sample_binaries", output=tmp_path, worker_count=1, **options)  # type: ignore[arg-type]
+
+
 def test_names_that_are_not_text_and_values_of_another_day_come_back(tmp_path: Path) -> None:
     row = TABLES["rows"].row
     values: dict[str, Any] = dict.fromkeys(one.name for one in TABLES["rows"].columns)

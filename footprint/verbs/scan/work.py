@@ -23,7 +23,7 @@ from footprint.limits import limited
 from footprint.model.audited import Audited
 from footprint.model.audited_names import program_name, program_path
 from footprint.model.projection import Question
-from footprint.process import Snapshot, read_process, read_texts
+from footprint.process import Snapshot, looks_like_memory_text, read_process, read_texts
 from footprint.process.descriptions import OpenFile
 from footprint.process.mapped_files import open_regular
 from footprint.roots import enter_root
@@ -34,7 +34,7 @@ from footprint.sources.calibration import load_constants
 from footprint.sources.files import ElfFiles
 from footprint.sources.images import ContainerImage, images_of
 from footprint.sources.programs import Programs, missing_notes
-from footprint.sources.target import AuditFile, Capture, Text, filled_snapshots, resolve
+from footprint.sources.target import AuditFile, Capture, SingleTarget, Text, resolve
 from footprint.store.audits import (
     AuditSums,
     Provenance,
@@ -56,6 +56,7 @@ __all__ = ("Identity", "Item", "PartDone", "Settings", "Shard", "identify", "run
 
 _EACH: Final = Question()
 _HEAD_BYTES: Final = 1024
+_TEXT_HEAD_BYTES: Final = 1 << 16
 # The search of the loader reads them, beside the files that it finds.
 _OF_LOADER: Final = ("/etc/ld.so.cache", "/etc/ld.so.preload")
 
@@ -427,16 +428,8 @@ class _Work:
                 )
             yield candidate.moment, found, _program_of(found), {}
             return
-        snapshots: tuple[Snapshot, ...] = ()
-        if isinstance(target, Capture):
-            snapshots = filled_snapshots(target)
-        elif isinstance(target, Text):
-            snapshots = read_texts(text_of(target.data, target.name), target.name)
-        if not any(one.memory.mappings for one in snapshots):
-            raise InputError(candidate.path, "no mapping in it")
-        for one in snapshots:
-            if one.memory.mappings:
-                yield candidate.moment, *self._of_snapshot(one, one.open_files, candidate.place.root)
+        for one in _snapshots(target):
+            yield candidate.moment, *self._of_snapshot(one, one.open_files, candidate.place.root)
 
     def _of_snapshot(
         self, snapshot: Snapshot, open_files: tuple[OpenFile, ...], root: str | None
@@ -465,6 +458,21 @@ def _of_series(
     one = next(each for each in timeline.taken if digest(each.packed) == key)
     found = read_saved(AuditFile(candidate.path, one.answer(candidate.path)), AuditRequest()).audit
     yield utc(timeline.began.time + one.ms / 1000), found, _program_of(found), {}
+
+
+def _snapshots(target: SingleTarget) -> tuple[Snapshot, ...]:
+    """Return the processes of a capture or a text that have mappings."""
+    snapshots: tuple[Snapshot, ...] = ()
+    if isinstance(target, Capture):
+        snapshots = target.snapshots
+    elif isinstance(target, Text):
+        if not looks_like_memory_text(bytes(target.data[:_TEXT_HEAD_BYTES])):
+            raise InputError(target.name, "it is no capture, saved audit or series, and no text of smaps or pmap")
+        snapshots = read_texts(text_of(target.data, target.name), target.name)
+    filled = tuple([one for one in snapshots if one.memory.mappings])
+    if not filled:
+        raise InputError(target.name, "no mapping in it")
+    return filled
 
 
 def _program_of(found: Audited) -> str:
