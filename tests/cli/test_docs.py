@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import footprint
-from shell import generate
+from shell import generate, reference
 from tests.docpages import GUIDES, PAGES, ROOT, blocks, commands
 
 
@@ -79,9 +79,10 @@ def test_a_how_to_page_shows_what_the_command_prints() -> None:
 
 
 def test_links_between_the_pages_lead_somewhere() -> None:
+    written = {f"reference/{name}" for name in reference.texts()}  # by `make docs`
     for page in PAGES:
         for target in re.findall(r"\]\((?!http)([^)#]+)", page.read_text()):
-            assert (page.parent / target).exists(), (page.name, target)
+            assert target in written or (page.parent / target).exists(), (page.name, target)
 
 
 def test_the_links_of_the_readme_work_on_the_package_index_too() -> None:
