@@ -39,6 +39,7 @@ __all__ = (
     "TextShape",
     "Words",
     "decode",
+    "decode_rows",
     "encode",
     "encode_columns",
     "like",
@@ -91,14 +92,20 @@ def encode_columns(value: object) -> dict[str, Any]:
 def decode(cls: type[_T], data: object, file: str) -> _T:
     """Read a value of a type from plain JSON data. Members that the type does not have are ignored.
 
+    A list may stand as the tuple that `decode_rows` has made of it.
+
     Raises:
         InputError: The data lacks a member, or a member is not what the type says; the message names it.
     """
+    return decode_rows(cls, [data], "", file)[0]
+
+
+def decode_rows(cls: type[_T], rows: _Column, path: str, file: str) -> Sequence[_T]:
+    """Read values of a type like `decode`; `path` names the list that they are from in errors."""
     try:
-        found: _T = shape_of(cls).read([data], "")[0]
+        return shape_of(cls).read(rows, path)
     except _DamageError as error:
         raise InputError(file, f"it is damaged: {error}") from None
-    return found
 
 
 def rows_like(cls: Callable[..., _T], sources: Iterable[object], **others: Iterable[object]) -> list[_T]:
@@ -283,6 +290,8 @@ class ListOf(Shape):
         return super().texts(column) if any(column) else repeat("[]", len(column))
 
     def read(self, column: _Column, path: str) -> _Column:
+        if column and set(map(type, column)) == {tuple}:
+            return column  # JSON has no tuples: `decode_rows` has made them.
         if set(map(type, column)) - {list}:
             raise _wrong(path, "not a list")
         if self.is_never_empty and not all(column):

@@ -3,24 +3,26 @@ r"""Saved audits, read back: what `audit --json` wrote, without the process or t
 Names were made printable when they were written (a byte that is not UTF-8 stands as `\xNN`), and stay so.
 """
 
-import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from sys import getsizeof
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast, get_args
 
 from footprint.attribution.projection import project
 from footprint.command_line import shown_command, shown_words
+from footprint.decompression import pieces_of
 from footprint.errors import InputError, Note, UnsupportedError, UsageError
 from footprint.formats.audit_json import AuditJson, ProcessTotals
-from footprint.formats.codec import decode
+from footprint.formats.codec import decode, decode_rows
 from footprint.formats.finding_rows import finding_of
 from footprint.formats.heap_account_json import heap_account_of
 from footprint.formats.page_maps_json import page_maps_of
-from footprint.limits import draw_bytes
+from footprint.json_stream import JsonStream
 from footprint.members import Absent
 from footprint.model.audit import Audit
 from footprint.model.evidence import Evidence
 from footprint.model.projection import Question
+from footprint.model.row import Row
 from footprint.model.spread import ONE_START, Spread, Spreads
 from footprint.model.totals import FIGURE_NAMES, Total, Totals
 
@@ -44,11 +46,12 @@ _WITH_COMMANDS: Final = ("target", "processes", "classes", "run", "heap_account"
 _SCHEMA: Final = "footprint/1"
 # The audit of a process with a million variables takes 400 MB.
 _MOST_BYTES: Final = 512 << 20
-# An audit takes three times its length in memory. What is mostly brackets, as `{},{},`, would take 70 times
-# as much, and what is mostly short values, as `999,`, ten times.
-_BYTES_PER_BRACKET: Final = 200
-_BYTES_PER_COMMA: Final = 48
-_USUAL_RATIO: Final = 5
+# Its lists that may be long. They are read a part at a time, and the rows of the ledger at once become what they are:
+# as JSON data they take three times as much memory.
+_LEDGER: Final = "ledger"
+_LISTS: Final = (_LEDGER, "objects", "page_maps", "findings", "notes", "processes", "sources")
+# All other members: those of the largest page maps take half of this.
+_MOST_HELD_BYTES: Final = 128 << 20
 
 
 class SavedAudit(NamedTuple):
@@ -177,19 +180,38 @@ def reprojected(audit: Audit, question: Question) -> Audit:
 
 
 def _parsed(data: bytes | memoryview, file: str) -> dict[str, Any]:
+    whole: dict[str, Any] = {}
+    held_bytes = 0
     try:
-        text = str(data, "utf-8", "surrogatepass")
-        held_bytes = (text.count("{") + text.count("[")) * _BYTES_PER_BRACKET + text.count(",") * _BYTES_PER_COMMA
-        draw_bytes(max(0, held_bytes - _USUAL_RATIO * len(data)), file)
-        whole = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise InputError(file, f"it is not valid JSON: {error.msg}", error.pos) from error
-    except (ValueError, RecursionError) as error:
-        # It is not UTF-8, or has a number of more digits than Python reads, which are 4,300.
+        for key, value in JsonStream(pieces_of(data, file), "valid JSON", file).members(_LISTS):
+            is_list = isinstance(value, Iterator)
+            if is_list and key == _LEDGER:
+                whole[key] = tuple([row for part in value for row in decode_rows(Row, part, key, file)])
+                continue
+            whole[key] = [] if is_list else value
+            for part in value if is_list else ([value],):
+                held_bytes += len(key) + _held_bytes(part)
+                if held_bytes > _MOST_HELD_BYTES:
+                    raise InputError(file, f"`{key[:80]}` is longer than in any audit that footprint writes")
+                if is_list:
+                    whole[key] += part
+    except ValueError as error:
         raise InputError(file, "it is not JSON that footprint writes") from error
-    if not isinstance(whole, dict):
-        raise InputError(file, "it is not JSON that footprint writes")
     return whole
+
+
+def _held_bytes(value: object) -> int:
+    """Return the memory that JSON data takes."""
+    total_bytes, rest = 0, [value]
+    while rest:
+        one = rest.pop()
+        total_bytes += getsizeof(one)
+        if isinstance(one, dict):
+            rest += one
+            rest += one.values()
+        elif isinstance(one, list):
+            rest += one
+    return total_bytes
 
 
 def _audit(answer: AuditJson, file: str) -> Audit:

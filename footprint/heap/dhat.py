@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from footprint.errors import InputError, Note, UnsupportedError
 from footprint.heap.call_tree_builder import MOST_AMOUNT, CallTreeBuilder
-from footprint.heap.json_stream import JsonStream
 from footprint.heap.labels import read_label
 from footprint.heap.profile import CallTree, Counted, Frame, HeapSnapshot, Profile, Tally
+from footprint.json_stream import JsonStream
 
 __all__ = ("looks_like_dhat", "read_dhat")
 

@@ -1,21 +1,24 @@
 """The budget of work of one answer: what draws from it, what it says when it is spent, and what raises it."""
 
 import gzip
+import json
 import os
 import re
 import signal
 import subprocess
 import sys
 import threading
+import tracemalloc
 from itertools import repeat
 from pathlib import Path
 
 import pytest
 
 import footprint
+from footprint import json_stream
 from footprint.decompression import pieces_of
 from footprint.errors import InputError, LimitError, UsageError
-from footprint.formats.saved_audit import parsed_answer
+from footprint.formats import saved_audit
 from footprint.limits import Limits, answer, draw_bytes, draw_entries, limited, parse_limits, time_limit
 from footprint.release.matching import is_same_program, named_owners, owner_names
 from tests.ledgers import audit_of, ledger_row
@@ -210,13 +213,33 @@ def test_library_calls_have_a_budget(tmp_path: Path) -> None:
         footprint.audit(path)
 
 
-def test_a_saved_audit_of_brackets_or_short_values_is_refused_before_it_fills_the_memory() -> None:
-    begin = b'{"schema": "footprint/1", "totals": {}, "ledger": ['
-    with limited(Limits(size_bytes=MIB)):
-        # Rows as they are: their memory is in proportion to the file.
-        assert parsed_answer(
-            begin + b'{"owner": "/usr/lib/libname.so", "bytes": 4096, "kind": "private"},' * 9999 + b"{}]}", "a"
-        )
-        for value, count in ((b"{}", 9999), (b"1", 99999), (b"999", 99999)):
-            with pytest.raises(LimitError, match=r"^b: spent .* of 1 MiB; raise it with --limits bytes=2MiB$"):
-                parsed_answer(begin + (value + b",") * count + value + b"]}", "b")
+_AUDIT_BEGINS = b'{"schema": "footprint/1", "totals": {}, "ledger": ['
+
+
+@pytest.mark.parametrize("place", [b"", b'], "objects": [', b'], "other": ['])
+@pytest.mark.parametrize("value", [b"{}", b"[]", b"1", b'"a1"', b'{"a":"bcdefg"}'])
+def test_a_saved_audit_of_short_values_is_refused_before_it_fills_the_memory(
+    place: bytes, value: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(saved_audit, "_MOST_HELD_BYTES", MIB)
+    monkeypatch.setattr(json_stream, "_MOST_VALUE_CHARS", MIB >> 3)
+    text = _AUDIT_BEGINS + place + (value + b",") * (2 * MIB // len(value)) + value + b"]}"
+    tracemalloc.start()
+    with pytest.raises(InputError):
+        saved_audit.parsed_answer(text, "a")
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak_bytes < 14 * MIB  # As one, they are 10 to 150 MiB.
+
+
+def test_the_rows_of_a_saved_ledger_take_no_more_memory_than_their_text() -> None:
+    row = {"owner": "a", "kind": "heap", "section": None, "symbol": "v" * 9, "name": "v" * 9, "bytes": 4096}
+    row |= dict.fromkeys(("mapped_bytes", "shared_bytes", "sole_pages"), 0) | {"pages": None, "relocated_bytes": None}
+    row |= {"is_writable": False, "evidence": "measured", "attribution": "name"}
+    text = _AUDIT_BEGINS + b",\n".join([json.dumps(row).encode()] * 20_000) + b"]}"
+    tracemalloc.start()
+    assert len(saved_audit.parsed_answer(text, "a")["ledger"]) == 20_000
+    held_bytes, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert held_bytes < 1.5 * len(text)
+    assert peak_bytes < held_bytes + 8 * MIB

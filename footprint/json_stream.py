@@ -10,12 +10,13 @@ from footprint.errors import InputError
 
 __all__ = ("JsonStream",)
 
-_MOST_VALUE_CHARS: Final = 16 << 20
+# Text of short values takes up to 25 times as much in memory.
+_MOST_VALUE_CHARS: Final = 8 << 20
 # Each object and list has more text than this; a text of brackets alone would fill the memory.
 _LEAST_BYTES_PER_BRACKET: Final = 12
 _SPARE_BYTES: Final = 4096
-# Valgrind begins the line of an element of a list so.
-_LINE_OF_ELEMENT: Final = "\n ,"
+# What parts the elements of a list that are on lines of their own: as Valgrind writes it, and as footprint does.
+_BETWEEN_LINES: Final = ("\n ,", ",\n")
 _SPACE: Final = re.compile(r"[ \t\n\r]*")
 # A comma or an end, and the character behind it.
 _DELIMITER: Final = re.compile(r"[ \t\n\r]*([,}\]])[ \t\n\r]*(?=[^ \t\n\r])")
@@ -25,17 +26,20 @@ class JsonStream:
     """A JSON object that is read member by member.
 
     Args:
-        pieces: The pieces of the text. Bytes that are not UTF-8 are kept.
+        pieces: The pieces of the text.
         what: What the text should be, for messages.
         source: The name of the file, for messages.
-        mend: Corrects a part of the text that was not read yet.
+        mend: Corrects a part of the text that was not read yet. Bytes that are not UTF-8 are kept where there is one,
+            else they are an error.
     """
 
-    def __init__(self, pieces: Iterable[bytes], what: str, source: str, mend: Callable[[str], str]) -> None:
+    def __init__(
+        self, pieces: Iterable[bytes], what: str, source: str, mend: Callable[[str], str] | None = None
+    ) -> None:
         self._pieces, self._what, self._source, self._mend = iter(pieces), what, source, mend
-        self._decode = getincrementaldecoder("utf-8")("surrogateescape").decode
+        self._decode = getincrementaldecoder("utf-8")("surrogateescape" if mend else "strict").decode
         # The scanner of the library, in C. It raises StopIteration where there is no value.
-        self._scan: Any = json.JSONDecoder(strict=False, parse_constant=_no_number).scan_once  # type: ignore[attr-defined]
+        self._scan: Any = json.JSONDecoder(strict=False).scan_once  # type: ignore[attr-defined]
         # The text that is not yet read starts at `_at`; `_offset` is that of the first character.
         self._text, self._at, self._offset = "", 0, 0
         self._read_bytes = self._bracket_count = 0
@@ -88,7 +92,7 @@ class JsonStream:
         if self._batched == self._offset:
             return []
         self._batched = self._offset
-        end = self._text.rfind(_LINE_OF_ELEMENT, self._at)
+        end, between = max((self._text.rfind(one, self._at), one) for one in _BETWEEN_LINES)
         part = f"[{self._text[self._at : end]}]"
         try:
             some, length = self._scan(part, 0)
@@ -97,7 +101,7 @@ class JsonStream:
             return []
         if end < 0 or length < len(part):
             return []
-        self._at = end + len(_LINE_OF_ELEMENT)
+        self._at = end + len(between)
         return cast("list[Any]", some)
 
     def _has_next(self, end: str) -> bool:
@@ -118,8 +122,10 @@ class JsonStream:
                 error = self._error("Expecting value", stop.value)
             except json.JSONDecodeError as damage:
                 error = self._error(damage.msg, damage.pos)
-            except (ValueError, RecursionError) as damage:
-                raise self._error(str(damage), self._at) from damage
+            except RecursionError as damage:
+                raise self._error("a value is nested too deeply", self._at) from damage
+            except ValueError as damage:
+                raise self._error("a number has too many digits", self._at) from damage
             else:
                 # A number may go on in the next piece.
                 is_whole = end < len(self._text) and self._text[end] not in ".eE"
@@ -128,7 +134,9 @@ class JsonStream:
                     return value
                 continue
             # The value may be cut at the end of the piece.
-            if len(self._text) - self._at > _MOST_VALUE_CHARS or not self._has_more():
+            if len(self._text) - self._at > _MOST_VALUE_CHARS:
+                raise self._error(f"a value has more than {_MOST_VALUE_CHARS:,} characters", self._at)
+            if not self._has_more():
                 raise error
 
     def _character(self) -> str:
@@ -152,7 +160,7 @@ class JsonStream:
             self._read_bytes += len(piece)
             self._bracket_count += piece.count(b"{") + piece.count(b"[")
             if self._bracket_count * _LEAST_BYTES_PER_BRACKET > self._read_bytes + _SPARE_BYTES:
-                raise InputError(self._source, f"not {self._what}: it is mostly brackets")
+                raise InputError(self._source, f"it is not {self._what}: it is mostly brackets")
             least_bytes -= len(piece)
             if least_bytes <= 0:
                 break
@@ -161,16 +169,13 @@ class JsonStream:
             is_read = is_read or bool(last)
             parts.append(last)
         self._offset += _byte_count(self._text[: self._at])
-        self._text, self._at = self._mend("".join(parts)), 0
+        text = "".join(parts)
+        self._text, self._at = self._mend(text) if self._mend else text, 0
         return is_read
 
     def _error(self, cause: str, at: int) -> InputError:
-        return InputError(self._source, f"not {self._what}: {cause}", self._offset + _byte_count(self._text[:at]))
+        return InputError(self._source, f"it is not {self._what}: {cause}", self._offset + _byte_count(self._text[:at]))
 
 
 def _byte_count(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogateescape"))
-
-
-def _no_number(word: str) -> None:
-    raise ValueError(f"{word} is not a number")
