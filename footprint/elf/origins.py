@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import cached_property
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from footprint.elf import abi
@@ -29,6 +30,7 @@ __all__ = ("ByteOrigin", "Lack", "OriginShare", "Origins", "PathOf", "SectionOri
 _FILLS: Final = frozenset({"*fill*", "** fill", "** zero fill"})
 # The objects that GCC and LLVM make of many while linking: cc1.ltrans0.ltrans.o, lto.tmp, program.lto.1.o.
 _OF_LTO: Final = re.compile(r"\.ltrans[0-9]*\.|(?:^|[./])lto\.tmp$|\.lto\.(?:[^/.]+\.)?o$")
+_OFFSET: Final = attrgetter("offset")
 _GOLD_COMMONS: Final = "** common"
 # gold puts these after the symbols of the last source file.
 _OF_LINKER: Final = frozenset({"_DYNAMIC", "_GLOBAL_OFFSET_TABLE_"})
@@ -87,17 +89,16 @@ class SectionOrigins(NamedTuple):
     Attributes:
         contents: The contents of the section.
         ranges: Every byte of the section with its origin, as offsets in the section.
+        starts: The offsets at which the pieces of `ranges` begin.
     """
 
     contents: SectionContents
     ranges: Partition[ByteOrigin]
+    starts: Sequence[int]
 
     def at(self, offset: int) -> ByteOrigin:
         """Return the origin of the byte at an offset; of the last byte where the offset is the end."""
-        if len(self.ranges.pieces) == 1:
-            return self.ranges.pieces[0].owner
-        pieces = self.ranges.pieces
-        return pieces[max(bisect_right(pieces, offset, key=lambda piece: piece.start) - 1, 0)].owner
+        return self.ranges.pieces[max(bisect_right(self.starts, offset) - 1, 0)].owner
 
 
 class OriginShare(NamedTuple):
@@ -162,7 +163,8 @@ class Origins:
             cut = [_whole(one, ByteOrigin(*self._itself)) for one in self.contents.sections]
         else:
             cut = [self._cut_by_symbols(one) for one in self.contents.sections]
-        return tuple(map(SectionOrigins, self.contents.sections, cut))
+        starts = [[piece.start for piece in one.pieces] for one in cut]
+        return tuple(map(SectionOrigins, self.contents.sections, cut, starts))
 
     def of(self, section: SectionOrigins, variable: Symbol) -> ByteOrigin:
         """Return the origin of a variable, with its source file where the symbol table names it."""
@@ -173,15 +175,15 @@ class Origins:
         """Return the share of each origin in a section; the sizes add up to the size of the section."""
         chosen = {(one.offset, one.size_bytes) for one in section.contents.variables} if self._is_filtered else ()
         totals: dict[ByteOrigin, list[int]] = {}
-        for owner, (start, end, origin) in _pairs(section.contents.ranges.pieces, section.ranges.pieces):
+        for owner, origin, size_bytes in _pairs(section.contents.ranges.pieces, section.ranges.pieces):
             is_chosen = isinstance(owner, Symbol) and (
                 not self._is_filtered or (owner.offset, owner.size_bytes) in chosen
             )
             total = totals.setdefault(origin if is_chosen or not self._is_filtered else _NOT_SELECTED, [0, 0, 0])
-            total[0] += end - start
-            total[1] += end - start if is_chosen else 0
-        for variable in section.contents.variables:
-            totals.setdefault(section.at(variable.offset), [0, 0, 0])[2] += 1
+            total[0] += size_bytes
+            total[1] += size_bytes if is_chosen else 0
+        for origin, count in Counter(map(section.at, map(_OFFSET, section.contents.variables))).items():
+            totals.setdefault(origin, [0, 0, 0])[2] = count
         return {origin: OriginShare(*total) for origin, total in totals.items()}
 
     def notes(self) -> Iterator[Note]:
@@ -301,14 +303,16 @@ def _explained(one: SectionContents, gap: Gap[ByteOrigin]) -> list[Piece[ByteOri
 
 def _pairs(
     owned: tuple[Piece[Symbol | Residue], ...], come: tuple[Piece[ByteOrigin], ...]
-) -> Iterator[tuple[Symbol | Residue, Piece[ByteOrigin]]]:
-    """Return the pieces of two partitions of one span, cut at the borders of both."""
+) -> Iterator[tuple[Symbol | Residue, ByteOrigin, int]]:
+    """Return the owners of two partitions of one span, cut at the borders of both, and the bytes of each cut."""
     index = 0
     for start, end, owner in owned:
         at = start
         while at < end:
-            piece = come[index]
-            until = min(end, piece.end)
-            yield owner, Piece(at, until, piece.owner)
-            at = until
-            index += until == piece.end
+            _, past, origin = come[index]
+            if past > end:
+                yield owner, origin, end - at
+                break
+            yield owner, origin, past - at
+            at = past
+            index += 1

@@ -235,6 +235,7 @@ def _symbols(files: Sequence[Origins], sources: "Sequence[DeclaredVariables] | N
 
 def _rows_of(known: Origins, place: int, declared: "DeclaredVariables | None") -> Iterator[SymbolRow]:
     one, cut, file = known.contents.sections[place], known.sections[place], known.contents.file
+    section, kind = one.section.name, one.kind
     # The last key first: these sorts need no memory for keys.
     variables = sorted(one.variables, key=attrgetter("name"))
     variables.sort(key=attrgetter("size_bytes"), reverse=True)
@@ -243,8 +244,8 @@ def _rows_of(known: Origins, place: int, declared: "DeclaredVariables | None") -
         binding = variable.binding
         yield SymbolRow(
             file,
-            one.section.name,
-            one.kind,
+            section,
+            kind,
             variable.name,
             shown_name(variable.name),
             variable.aliases,
