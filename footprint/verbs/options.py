@@ -3,13 +3,14 @@
 import inspect
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from enum import StrEnum
 from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import typer
+from typer.models import OptionInfo
 
 from footprint.command_line import command_lines
 from footprint.errors import UsageError
@@ -524,9 +525,14 @@ def limited_command(command: _Command, *, shares_terminal: bool = False) -> _Com
     (`--no-command`), and a line that shows what it does, unless it shares the terminal with a program that it starts.
     """
     signature = inspect.signature(command)
+    of_files = tuple(_options_of_files(signature))
 
     @wraps(command)
     def called(*, limits: str | None = None, no_command: bool = False, **given: Any) -> Any:  # noqa: ANN401 # as the command
+        for name, option, what in of_files:
+            value = given.get(name)
+            if value == "" or (isinstance(value, (list, tuple)) and "" in value):
+                raise UsageError(f"{option} needs the name of a {what}: it is empty")
         chosen = STANDARD if limits is None else parse_limits(limits)
         has_no_line = shares_terminal or bool(given.get("quiet"))
         with (
@@ -541,6 +547,19 @@ def limited_command(command: _Command, *, shares_terminal: bool = False) -> _Com
     called.__signature__ = signature.replace(parameters=[*signature.parameters.values(), *_OF_EVERY_VERB])  # type: ignore[attr-defined]
     called.__annotations__ = {**command.__annotations__, **{one.name: one.annotation for one in _OF_EVERY_VERB}}
     return called
+
+
+_NAMED: Final = {"FILE": "file", "FOLDER": "folder", "DIR": "folder"}
+
+
+def _options_of_files(signature: inspect.Signature) -> Iterator[tuple[str, str, str]]:
+    """Return the parameters that name a file or folder, each with its option and with what it names."""
+    for parameter in signature.parameters.values():
+        for info in getattr(parameter.annotation, "__metadata__", ()):
+            what = _NAMED.get(getattr(info, "metavar", None) or "")
+            if what and isinstance(info, OptionInfo):
+                # Before Typer reads it, the first name stands in the place of the default.
+                yield parameter.name, str((info.default, *(info.param_decls or ()))[-1]), what
 
 
 _DropPrivileges = Annotated[

@@ -223,6 +223,11 @@ def test_options_that_cannot_be_are_wrong_use(capfdbinary: Captured, words: list
         (["project", SLEEP, "-n", "1", "--memory", "1GiB"], "say how many processes (-n), or how much memory"),
         (["project", SLEEP, "--memory", "32G"], "'32G' is ambiguous: write GiB for powers of 1024 or GB for"),
         (["project", SLEEP, "--memory", "much"], "'much' is not a size: write it like 32GiB"),
+        (["audit", SLEEP, "-o", ""], "--output needs the name of a file: it is empty"),
+        (["audit", SLEEP, "--html", ""], "--html needs the name of a file: it is empty"),
+        (["capture", "1", "-o", ""], "--output needs the name of a file: it is empty"),
+        (["symbols", BASE, "--map", ""], "--map needs the name of a file: it is empty"),
+        (["audit", BASE, "--root", ""], "--root needs the name of a folder: it is empty"),
     ],
 )
 def test_a_question_that_cannot_be_answered_is_wrong_use_in_one_line(
