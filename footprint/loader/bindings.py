@@ -63,7 +63,8 @@ class Bindings:
         """Return the objects that may define a name, with their numbers."""
         if len(self.symbols) <= _MANY_OBJECTS:
             return enumerate(self.symbols)
-        return [(number, self.symbols[number]) for number in self._by_name.get(name, ())]
+        # One after the other: whoever asks for any of thousands often takes the first.
+        return ((number, self.symbols[number]) for number in self._by_name.get(name, ()))
 
     @cached_property
     def _by_name(self) -> dict[str, list[int]]:
