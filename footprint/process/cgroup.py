@@ -112,6 +112,14 @@ class PeakUsage(NamedTuple):
     total_bytes: int
     page_cache_bytes: int
 
+    def most_bytes_since(self, counter_bytes: int) -> int:
+        """Return the most without page cache since a look at which the peak was `counter_bytes`.
+
+        A peak that is no new one may be that of page cache which has gone since.
+        """
+        is_new = self.peak_bytes > counter_bytes
+        return max(0, (self.peak_bytes if is_new else self.total_bytes) - self.page_cache_bytes)
+
 
 def find_memory_controller(mounts: str, membership: str) -> MemoryController | None:
     """Find the memory controller in the texts of `/proc/self/mountinfo` and `/proc/self/cgroup`, or return None."""

@@ -71,6 +71,15 @@ def test_page_cache_is_left_out_and_what_is_left_is_derived(folder: Folder, watc
     assert (peak.peak_bytes, peak.evidence, peak.page_cache_bytes) == (55 * MIB, Evidence.DERIVED, 985 * MIB)
 
 
+def test_page_cache_that_has_gone_is_no_peak(folder: Folder) -> None:
+    folder.write(300, 300, file_mib=295)
+    full = folder.group.read_peak()
+    assert full.most_bytes_since(0) == 5 * MIB
+    # The file is deleted, and 100 MiB are allocated: the counter still has the page cache.
+    folder.write(300, 105)
+    assert folder.group.read_peak().most_bytes_since(full.peak_bytes) == 105 * MIB
+
+
 def test_a_peak_is_reached_at_its_mark_or_shortly_below_where_it_no_longer_rises(
     folder: Folder, watch: PeakWatch
 ) -> None:

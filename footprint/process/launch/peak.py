@@ -145,10 +145,9 @@ class PeakWatch:
         if group is None:
             return
         usage = group.read_peak()
-        is_new = usage.peak_bytes > self._counter_bytes
+        most_bytes = usage.most_bytes_since(self._counter_bytes)
         self._counter_bytes = usage.peak_bytes
         self.now_bytes = max(0, usage.total_bytes - usage.page_cache_bytes)
-        most_bytes = max(0, (usage.peak_bytes if is_new else usage.total_bytes) - usage.page_cache_bytes)
         for pid in self.pids():
             self.see(pid)
         if most_bytes > self._peak.peak_bytes:

@@ -9,6 +9,8 @@ from typing import Final
 from footprint.errors import AccessError, UsageError
 from footprint.files import StrPath, open_input
 from footprint.limits import untimed
+from footprint.process.cgroup import MemoryGroup
+from footprint.process.control_groups import ControlGroup
 from footprint.process.stat import read_stat
 from footprint.series.file import read_series
 from footprint.series.records import GroupPeak
@@ -24,7 +26,6 @@ __all__ = ("replay", "watch", "watched")
 
 _LEAST_SECONDS: Final = 0.01
 _MOST_SECONDS: Final = 1e7
-_PEAK_FILES: Final = ("memory.peak", "memory.max_usage_in_bytes")
 
 
 def watch(  # noqa: PLR0913 # all but the first have their name
@@ -122,7 +123,7 @@ def _watch_processes(
     )
     audits = Audits(chosen.name, is_one=is_one)
     watcher = session.start(chosen.name, roster, audits)
-    group = None if chosen.control_group is None else _GroupCounter(chosen.control_group.memory)
+    group = None if chosen.control_group is None else _GroupCounter(chosen.control_group)
     next_tick = 0.0
     has_end = choice.name is None
     try:
@@ -154,19 +155,20 @@ class _GroupCounter:
     """The peak that the kernel counts for a control group.
 
     Args:
-        memory: Its directory in the hierarchy with the memory controller, and the mount point; None where it has none.
+        group: The group.
     """
 
-    def __init__(self, memory: tuple[str, str] | None) -> None:
-        self._paths = [] if memory is None else [os.path.join(memory[0], name) for name in _PEAK_FILES]
+    def __init__(self, group: ControlGroup) -> None:
+        self._group = None if group.memory is None else MemoryGroup(group.memory[0], group.version)
         self._before_bytes: int | None = None
 
     def see(self, watcher: Watcher, seconds: float) -> None:
         """Add a peak that was reached since the last tick: one before the watch is none of its own."""
-        for path in self._paths:
-            with suppress(OSError, ValueError), open(path, "rb") as file:
-                peak_bytes = int(file.read(32))
-                if self._before_bytes is not None and peak_bytes > self._before_bytes:
-                    watcher.see_group(GroupPeak(round(seconds * 1000), peak_bytes, os.path.basename(path)))
-                self._before_bytes = peak_bytes
-                return
+        if self._group is None:
+            return
+        with suppress(OSError, ValueError):
+            usage = self._group.read_peak()
+            if self._before_bytes is not None and usage.peak_bytes > self._before_bytes:
+                peak_bytes = usage.most_bytes_since(self._before_bytes)
+                watcher.see_group(GroupPeak(round(seconds * 1000), peak_bytes, self._group.peak_file))
+            self._before_bytes = usage.peak_bytes
