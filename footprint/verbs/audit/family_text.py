@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from footprint.formats.document import Block, Facts, Fold, Heading, Paragraph, Table
+from footprint.formats.escape import shortened
 from footprint.formats.sections.limits import limit_blocks
 from footprint.model.group import CgroupComparison, Group, GroupProjection, ProcessClass
 from footprint.model.projection import Model
@@ -93,7 +94,7 @@ def _class_blocks(classes: Sequence[ProcessClass]) -> list[Block]:
     if len(shown) < 2:
         return []
     rows = tuple(
-        (str(len(one.pids)), _MADE[one.model], format_bytes(one.each_bytes), _range(one), one.command[:80])
+        (str(len(one.pids)), _MADE[one.model], format_bytes(one.each_bytes), _range(one), shortened(one.command, 80))
         for one in shown[:_MOST_CLASSES]
     )
     rest = shown[_MOST_CLASSES:]

@@ -2,6 +2,7 @@
 
 from footprint.attribution.source_groups import SourceOf
 from footprint.formats.document import Block, Document, Facts, Heading, Paragraph, Table, Verdict
+from footprint.formats.escape import shortened
 from footprint.formats.sections.debug_files import debug_file_blocks
 from footprint.formats.sections.names import Names
 from footprint.formats.sections.notes import note_blocks
@@ -97,7 +98,7 @@ def _members(group: Group) -> Table:
                 _size(totals.cow_shared.bytes),
                 _size(totals.kernel.bytes),
                 _size(totals.per_process.bytes),
-                member.command[:80],
+                shortened(member.command, 80),
             )
         )
     return Table(("pid", "private", "COW-shared", "kernel", "per process", "command"), tuple(rows))
