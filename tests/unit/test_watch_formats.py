@@ -4,6 +4,8 @@ import json
 import re
 import socket
 import threading
+import time
+from typing import cast
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -30,7 +32,7 @@ from footprint.series.records import (
 from footprint.series.timeline import Timeline
 from footprint.verbs.watch.metrics import timeline_metrics
 from footprint.verbs.watch.result import result_of
-from footprint.verbs.watch.scrape import Listener
+from footprint.verbs.watch.scrape import Listener, _answer
 from footprint.verbs.watch.screen import SortKey, screen_document
 from footprint.verbs.watch.text import duration_text, tick_line, watch_document
 from footprint.verbs.watch.trace import watch_trace
@@ -156,8 +158,29 @@ def test_who_asks_and_sends_nothing_does_not_hold_the_watch() -> None:
     listener.close()
 
 
+class Trickle:
+    """A connection that sends a byte each 50 ms, without end."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def settimeout(self, seconds: float) -> None:
+        assert seconds > 0
+
+    def recv(self, _: int) -> bytes:
+        self.now += 0.05
+        return b"G"
+
+
+def test_who_asks_byte_by_byte_does_not_hold_the_watch(monkeypatch: pytest.MonkeyPatch) -> None:
+    asking = Trickle()
+    monkeypatch.setattr(time, "monotonic", lambda: asking.now)
+    _answer(cast("socket.socket", asking), timeline())
+    assert asking.now < 0.3
+
+
 def test_an_address_that_is_none_or_taken_is_an_error() -> None:
-    for address in ("9123", "127.0.0.1", "127.0.0.1:", ":9123", "127.0.0.1:99999", "127.0.0.1:x"):
+    for address in ("9123", "127.0.0.1", "127.0.0.1:", ":9123", "127.0.0.1:99999", "127.0.0.1:x", "127.0.0.1:\u00b2"):
         with pytest.raises(UsageError):
             Listener(address)
     one = Listener("127.0.0.1:0")
