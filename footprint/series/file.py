@@ -3,6 +3,7 @@
 Where it grows beyond what it may take, it is written anew with half of the ticks, and replaced in one step.
 """
 
+import fcntl
 import mmap
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -75,7 +76,7 @@ class SeriesFile:
     """The file that a watch writes.
 
     Args:
-        path: Where it is. An existing file is replaced.
+        path: Where it is. An existing file is replaced, unless another watch writes it.
         most_bytes: What it may take at most.
 
     Raises:
@@ -90,7 +91,15 @@ class SeriesFile:
         self._has_failed = False
         self.notes: list[Note] = []
         try:
-            self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+            self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                _lock(self._descriptor)
+                os.ftruncate(self._descriptor, 0)
+            except OSError:
+                os.close(self._descriptor)
+                raise
+        except BlockingIOError as error:
+            raise AccessError(path, "another watch writes it") from error
         except OSError as error:
             raise AccessError(path, error.strerror or str(error)) from error
 
@@ -119,10 +128,11 @@ class SeriesFile:
         self._size_bytes += len(data)
         return True
 
-    def _fail(self, what: str, error: OSError) -> None:
+    def _fail(self, what: str, error: OSError | InputError) -> None:
         if not self._has_failed:
             self._has_failed = True
-            detail = f"it {what} ({error.strerror}): what the watch saw meanwhile is not in it"
+            cause = error.detail if isinstance(error, InputError) else error.strerror
+            detail = f"it {what} ({cause}): what the watch saw meanwhile is not in it"
             self.notes.append(Note("series-incomplete", self._path, detail))
 
     def _thin(self) -> None:
@@ -134,12 +144,15 @@ class SeriesFile:
                 if size_bytes <= (1 - _FREE_SHARE) * self._most_bytes:
                     break
             descriptor = os.open(self._path, os.O_WRONLY | os.O_CLOEXEC)
-        except OSError as error:
+        except (OSError, InputError) as error:
+            # Somebody may have changed or removed it.
             self._limit_bytes = 2 * self._size_bytes
             self._fail("could not be made smaller", error)
             return
         os.close(self._descriptor)
         self._descriptor, self._size_bytes = descriptor, size_bytes
+        with suppress(BlockingIOError):
+            _lock(descriptor)
         # What cannot be made smaller, as the audits in it, may take more.
         fits = size_bytes <= (1 - _FREE_SHARE) * self._most_bytes
         self._limit_bytes = self._most_bytes if fits else 2 * size_bytes
@@ -160,6 +173,20 @@ class SeriesFile:
     def close(self) -> None:
         """Close the file."""
         os.close(self._descriptor)
+
+
+def _lock(descriptor: int) -> None:
+    """Lock a file against other watches; not every file system has locks.
+
+    Raises:
+        BlockingIOError: If another one has locked it.
+    """
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise
+    except OSError:
+        pass
 
 
 class _Kept(NamedTuple):

@@ -70,14 +70,15 @@ def theil_sen(points: Sequence[Point]) -> Slope:
     """Compute the median of the slopes between all pairs of points, with its interval.
 
     Args:
-        points: At least two points at different times. The work is quadratic in their number: `condensed` makes few.
+        points: At least two points in the order of time; where all have one time, nothing rises. The work is quadratic
+            in their number: `condensed` makes few.
     """
     slopes = sorted(
         (later[1] - earlier[1]) / (later[0] - earlier[0])
         for place, earlier in enumerate(points)
         for later in points[place + 1 :]
         if later[0] > earlier[0]
-    )
+    ) or [0.0]
     count = len(points)
     spread = _SIGMAS * math.sqrt(count * (count - 1) * (2 * count + 5) / 18)
     least = max(0, math.floor((len(slopes) - spread) / 2))

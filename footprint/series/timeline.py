@@ -2,6 +2,7 @@
 
 from array import array
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable
 from heapq import nlargest
 from itertools import pairwise
@@ -33,6 +34,10 @@ _LEAST_POINTS: Final = 64
 _MOST_ENDED: Final = 2000
 _KEPT_ENDED: Final = 1000
 _PERCENTILE: Final = 0.95
+_MOST_VALUE: Final = 1 << 62
+# Mapped files may have new names all the time: what comes beyond so many owners is one.
+_MOST_OWNERS: Final = 1000
+_OTHER_OWNERS: Final = "[others]"
 
 
 class Course:
@@ -55,8 +60,9 @@ class Course:
         if self._skipped < self._step:
             return
         self._skipped = 0
-        self._times.append(ms)
-        self._values.append(value)
+        # The times of a damaged series may go back.
+        self._times.append(max(ms, self._times[-1] if self._times else 0))
+        self._values.append(min(value, _MOST_VALUE))
         if len(self._times) > self._most:
             self._halve()
 
@@ -255,9 +261,15 @@ class Timeline:
             self.ended = {one.came.number: one for one in kept}
 
     def _add_owners(self, seen: OwnersSeen) -> None:
-        for owner in self.owners.keys() - seen.owners.keys():
+        held: Counter[str] = Counter()
+        left = _MOST_OWNERS - len(self.owners)
+        for owner, size_bytes in sorted(seen.owners.items(), key=lambda item: -item[1]):
+            is_new = owner not in self.owners
+            held[owner if not is_new or left > 0 else _OTHER_OWNERS] += size_bytes
+            left -= is_new
+        for owner in self.owners.keys() - held.keys():
             self.owners[owner].add(seen.ms, 0)
-        for owner, size_bytes in seen.owners.items():
+        for owner, size_bytes in held.items():
             course = self.owners.get(owner)
             if course is None:
                 course = self.owners[owner] = Course(512)

@@ -32,6 +32,10 @@ def test_points_at_one_time_have_no_slope_between_them() -> None:
     assert theil_sen([(0, 0), (0, 5), (1, 10)]).per_second == (10 + 5) / 2
 
 
+def test_values_at_one_time_do_not_rise() -> None:
+    assert theil_sen([(1, 5), (1, 9)]) == Slope(0, 0, 0)
+
+
 def test_many_points_become_the_medians_of_neighbours() -> None:
     assert condensed([(0, 1), (1, 9), (2, 2), (3, 4), (4, 8), (5, 6)], 2) == [(1, 2), (4, 6)]
     assert condensed([(0, 1), (1, 2)], 2) == [(0, 1), (1, 2)]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from footprint.errors import InputError, Note
+from footprint.errors import AccessError, InputError, Note
 from footprint.model.process_counters import ProcessCounters
 from footprint.series import looks_like_series
 from footprint.series.file import SeriesFile, read_series, thinned
@@ -278,6 +278,56 @@ def test_an_owner_that_comes_later_held_nothing_before() -> None:
     seen = [OwnersSeen(ms * 1000, {"[heap]": MIB} | ({"libx.so": ms * MIB} if ms > 2 else {})) for ms in range(10)]
     (grown,) = Timeline.of([BEGAN, *seen], "x").owner_growth()
     assert (grown.owner, grown.first_bytes, grown.last_bytes) == ("libx.so", 0, 9 * MIB)
+
+
+def began() -> Timeline:
+    (first,) = (one for one in EVERY if isinstance(one, Began))
+    return Timeline(first)
+
+
+def test_of_owners_that_never_end_those_beyond_a_thousand_are_one() -> None:
+    found = began()
+    for place in range(3):
+        names = {f"/srv/{place}-{number}": 1 for number in range(600)}
+        found.add(OwnersSeen(1000 * place, {"[heap]": MIB, **names}))
+    assert len(found.owners) == 1001
+    assert found.owners["[heap]"].values == [MIB] * 3
+    assert found.owners["[others]"].values == [0, 201, 600]
+
+
+def test_a_series_whose_times_go_back_and_whose_sums_are_huge_is_read() -> None:
+    found = began()
+    found.add(Came(0, 1, 4711, None, "server"))
+    for ms in (0, *range(2000, 1000, -10), 3000):
+        found.add(tick(ms, n1=(1 << 62) - ms))
+    assert found.growth().slope is not None
+
+
+def test_two_watches_do_not_write_one_file(tmp_path: Path) -> None:
+    path = tmp_path / "x.fps"
+    file = SeriesFile(str(path), 2000)
+    file.add(EVERY[:3])
+    with pytest.raises(AccessError, match="another watch writes it"):
+        SeriesFile(str(path), 2000)
+    # Thinning replaces the file.
+    file.add([tick(ms, n1=1) for ms in range(0, 100_000, 1000)])
+    with pytest.raises(AccessError, match="another watch writes it"):
+        SeriesFile(str(path), 2000)
+    file.close()
+    assert len(tuple(read_series(path.read_bytes(), "x.fps"))) > 10
+    SeriesFile(str(path), 2000).close()
+
+
+def test_a_file_that_somebody_else_has_changed_is_a_note(tmp_path: Path) -> None:
+    path = tmp_path / "x.fps"
+    file = SeriesFile(str(path), 2000)
+    file.add(EVERY[:3])
+    path.write_bytes(b"")
+    file.add([tick(ms, n1=1) for ms in range(0, 100_000, 1000)])
+    file.close()
+    (note,) = file.notes
+    assert note.slug == "series-incomplete"
+    assert "line 1 is not JSON" in note.detail
 
 
 def test_values_over_time_are_bounded() -> None:
