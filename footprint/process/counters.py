@@ -8,8 +8,10 @@ process has its PID.
 Source: fs/proc/array.c and task_mmu.c of Linux 6.18.
 """
 
+import errno
 import os
 import re
+import resource
 import time
 from contextlib import suppress
 from typing import Final
@@ -19,10 +21,13 @@ from footprint.model.process_counters import ProcessCounters
 __all__ = ("CounterReader", "parse_counters", "parse_shared_bytes")
 
 _TEXT_BYTES: Final = 4096
+_MOST_TEXT_BYTES: Final = 1 << 20
 _LINE: Final = re.compile(rb"^(\w+):\s+([0-9]{1,15})(?: kB)?$", re.MULTILINE)
 # Reading what is COW-shared takes at most this part of the time that passes, for all processes together.
 _SHARE_WORK: Final = 0.002
 _KIB: Final = 1024
+# An audit opens files, too.
+_SPARE_DESCRIPTORS: Final = 100
 
 
 def parse_counters(status: bytes) -> ProcessCounters | None:
@@ -50,6 +55,16 @@ def parse_shared_bytes(rollup: bytes) -> int | None:
     return max(0, whole - found[b"Pss_Anon"] - found.get(b"SwapPss", 0)) * _KIB
 
 
+def _check_spare(descriptor: int) -> None:
+    """Check that after a descriptor there are some for everything else.
+
+    Raises:
+        OSError: EMFILE if not.
+    """
+    if descriptor > resource.getrlimit(resource.RLIMIT_NOFILE)[0] - _SPARE_DESCRIPTORS:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+
 class CounterReader:
     """Reads the counters of one process.
 
@@ -57,12 +72,19 @@ class CounterReader:
         pid: The process.
 
     Raises:
-        OSError: If it has ended, or may not be seen.
+        OSError: If it has ended, or may not be seen; EMFILE where few descriptors are left for everything else.
     """
 
     def __init__(self, pid: int) -> None:
         self._folder = os.open(f"/proc/{pid}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         self._files: dict[str, int] = {}
+        try:
+            _check_spare(self._folder)
+            for name in ("statm", "status"):
+                self._files[name] = self._opened(name)
+        except OSError:
+            self.close()
+            raise
         self._pages = b""
         self._last: ProcessCounters | None = None
         # What others pay of it.
@@ -97,23 +119,19 @@ class CounterReader:
     def _read_shared(self, now: float, reader_count: int) -> None:
         """Read what is COW-shared, and decide when to do it again."""
         began = time.thread_time()
-        with suppress(OSError):
+        # Seldom read: a thousand processes would hold a thousand descriptors.
+        with suppress(OSError), open(self._opened("smaps_rollup"), "rb", buffering=0) as file:
             # From one text: the memory may change between two.
-            self._shared_bytes = parse_shared_bytes(self._text("smaps_rollup")) or 0
+            self._shared_bytes = parse_shared_bytes(file.read(_TEXT_BYTES)) or 0
         self._next_share = now + reader_count * (time.thread_time() - began) / _SHARE_WORK
 
     def _text(self, name: str) -> bytes:
-        descriptor = self._files.get(name)
-        if descriptor is None:
-            descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._folder)
-            if name == "smaps_rollup":
-                # Seldom read: a thousand processes would hold a thousand descriptors.
-                try:
-                    return os.read(descriptor, _TEXT_BYTES)
-                finally:
-                    os.close(descriptor)
-            self._files[name] = descriptor
-        return os.pread(descriptor, _TEXT_BYTES, 0)
+        text = os.pread(self._files[name], _TEXT_BYTES, 0)
+        # A user may be in thousands of groups, which are listed before the memory.
+        return text if len(text) < _TEXT_BYTES else os.pread(self._files[name], _MOST_TEXT_BYTES, 0)
+
+    def _opened(self, name: str) -> int:
+        return os.open(name, os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._folder)
 
     def close(self) -> None:
         """Close its files."""

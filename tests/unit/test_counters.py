@@ -1,6 +1,7 @@
 """The cheap counters: what the texts say, and how seldom the expensive one is read."""
 
 import os
+import resource
 import time
 from pathlib import Path
 
@@ -147,3 +148,23 @@ def test_a_process_that_has_ended_is_an_error(
     with pytest.raises(ProcessLookupError):
         one.read(0)
     one.close()
+
+
+def test_a_user_in_thousands_of_groups_hides_no_memory(reader: tuple[CounterReader, Texts]) -> None:
+    one, texts = reader
+    groups = b"Groups:\t" + b" ".join(b"%d" % group for group in range(65_536)) + b" \n"
+    texts.write("status", STATUS.replace(b"VmPeak", groups + b"VmPeak"))
+    assert private(one, 0) == 30_700
+    one.close()
+
+
+def test_the_last_descriptors_are_left_for_audits(
+    reader: tuple[CounterReader, Texts], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, _ = reader
+    one.close()
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (100, 100))
+    before = os.listdir("/proc/self/fd")
+    with pytest.raises(OSError, match="Too many open files"):
+        CounterReader(4711)
+    assert os.listdir("/proc/self/fd") == before

@@ -1,5 +1,6 @@
 """The engine of a watch, with a clock, processes and audits of our own."""
 
+import errno
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -182,6 +183,45 @@ def test_audits_that_nobody_asked_for_take_little_of_a_processor(machine: Machin
         watcher.tick(second)
     # 0.15 s are free, and 0.2 % of an hour are 7.2 s: 73 looks, and the audit of the start.
     assert 65 <= len(machine.of(OwnersSeen)) <= 76
+
+
+def test_where_no_counter_changes_nothing_is_read_to_see_what_each_owner_holds(machine: Machine) -> None:
+    machine.processes[100] = server = Process(10 * MIB)
+    machine.audit_cost_seconds = 0.001
+    watcher = machine.watcher()
+    readings: list[int] = []
+    for second in range(40):
+        server.private_bytes += KIB if second == 20 else 0
+        before = machine.work_seconds
+        watcher.tick(second)
+        if machine.work_seconds > before:
+            readings.append(second)
+    # The start, and the first look after the change.
+    assert readings[0] == 0
+    assert len(readings) == 2
+    assert readings[1] >= 20
+    seen = [one for one in machine.records if isinstance(one, OwnersSeen)]
+    assert len(seen) > 30
+    assert {one.owners["[heap]"] for one in seen if one.ms < 20_000} == {10 * MIB}
+    assert {one.owners["[heap]"] for one in seen[-10:]} == {10 * MIB + KIB}
+
+
+def test_processes_that_no_file_can_be_opened_for_are_one_note(machine: Machine) -> None:
+    machine.processes |= {pid: Process(MIB) for pid in range(100, 105)}
+    opened = machine.open_reader
+
+    def open_reader(pid: int) -> Reader:
+        if pid > 102:
+            raise OSError(errno.EMFILE, "Too many open files")
+        return opened(pid)
+
+    machine.open_reader = open_reader  # type: ignore[method-assign]
+    watcher = machine.watcher()
+    watcher.tick(0)
+    (note,) = watcher.timeline.notes
+    assert note.slug == "processes-not-watched"
+    assert note.detail == "only 3 processes at a time are read: Too many open files"
+    assert watcher.timeline.last_cost_bytes == 3 * (MIB + BEGAN.stack_bytes)
 
 
 def test_an_audit_that_fails_is_one_note(machine: Machine) -> None:

@@ -57,6 +57,10 @@ class AuditBudget:
         part = _FREE_PART if self._spent_seconds < _FREE_LOOK_SECONDS else _SHARE
         self._next_look = now + max(self._every_seconds, whole_seconds / part)
 
+    def put_off(self, now: float) -> None:
+        """Put the next look off, where one is not needed."""
+        self._next_look = now + max(self._every_seconds, self._last_cost_seconds / _SHARE)
+
     def allows(self, now: float) -> bool:
         """Return whether one more is allowed at a moment that matters."""
         return self._has_left(_FREE_SECONDS, now)

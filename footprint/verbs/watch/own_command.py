@@ -1,6 +1,7 @@
 """A program that is started to be watched, with all that it starts."""
 
 import os
+import resource
 import shlex
 import time
 from contextlib import ExitStack, suppress
@@ -90,6 +91,7 @@ class _CommandWatch:
         self._next_tick = 0.0
         self._next_look = 0.0
         self._next_turn = 0.0
+        self._counter_bytes = 0
         self._most_bytes = 0
         self._before_bytes = 0
         self._rises_since = 0.0
@@ -100,6 +102,8 @@ class _CommandWatch:
     def begin(self, pid: int, *, adopter: int | None) -> None:
         """Put the program into the cgroup, before it executes anything."""
         self._root, self._adopter = pid, adopter
+        # It has the limits that it would have by itself.
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, self._session.own_file_limits)
         if self._session.events is not None:
             # What it forks before the first tick is a member, too.
             for record in self.roster.add(pid, os.getpid(), 0):
@@ -157,7 +161,8 @@ class _CommandWatch:
         if self._group is not None:
             with suppress(OSError, ValueError):
                 usage = self._group.read_peak()
-                peak_bytes = max(0, usage.peak_bytes - usage.page_cache_bytes)
+                peak_bytes = usage.most_bytes_since(self._counter_bytes)
+                self._counter_bytes = usage.peak_bytes
                 ms = round(self._session.seconds * 1000)
                 self.watcher.see_group(GroupPeak(ms, peak_bytes, self._group.peak_file))
 

@@ -1,6 +1,7 @@
 """What every watch needs: the events of the kernel, the file, the clock, and the signal that asks for an audit."""
 
 import platform
+import resource
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -67,6 +68,7 @@ class Session:
     def __init__(self, options: WatchOptions, opened: ExitStack, *, has_starts: bool) -> None:
         self._options = options
         self._opened = opened
+        self.own_file_limits = opened.enter_context(_most_files())
         self.has_starts = has_starts
         self.events = self._open_events()
         self._file = None if options.series is None else SeriesFile(options.series, options.kept_bytes)
@@ -174,6 +176,17 @@ class Session:
         watcher.close(Closed(round(ended * 1000), forks, min(seen, forks), how))
         self._tell_of_file(watcher)
         return watcher.timeline
+
+
+@contextmanager
+def _most_files() -> Iterator[tuple[int, int]]:
+    """Allow as many open files as may be, three for each process; yield what was allowed before."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (before[1], before[1]))
+    try:
+        yield before
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
 def _audit_line(audit: Audited) -> str:

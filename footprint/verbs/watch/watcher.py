@@ -1,6 +1,7 @@
 """The engine of a watch: ticks in, records out. The clock and what it reads are given to it."""
 
-from collections.abc import Callable, Sequence
+import errno
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple, Protocol
 
@@ -82,6 +83,14 @@ class _Waiting(NamedTuple):
     reading: Reading
 
 
+class _Finished(NamedTuple):
+    """An audit that is finished, and what each owner holds in it."""
+
+    waiting: _Waiting
+    audit: Audited
+    owners: Mapping[str, int]
+
+
 class Watcher:
     """Looks at the processes of a target.
 
@@ -104,9 +113,10 @@ class Watcher:
         self._before_bytes = 0
         self._first_audit_seconds = first_audit_seconds
         self._has_begun = False
+        self._has_changed = False
         self._last_step = 0.0
         self._waiting: list[_Waiting] = []
-        self._last: tuple[_Waiting, Audited] | None = None
+        self._last: _Finished | None = None
         self._work_start = sources.work_seconds()
         self._told: set[tuple[str, str]] = set()
         self._queue: list[Record] = []
@@ -144,12 +154,18 @@ class Watcher:
     def on_member(self, record: Came | Ended) -> None:
         """Add a process that came or ended."""
         self.add(record)
+        self._has_changed = True
         if isinstance(record, Came):
             # One that has executed another program has other memory.
             self._close(record.pid)
-            with suppress(OSError):
+            try:
                 self._readers[record.pid] = self._sources.open_reader(record.pid)
-                self._numbers[record.number] = record.pid
+            except OSError as error:
+                if error.errno == errno.EMFILE:
+                    detail = f"only {len(self._readers):,} processes at a time are read: {error.strerror}"
+                    self.tell(Note("processes-not-watched", self.timeline.began.target, detail), record.ms)
+                return
+            self._numbers[record.number] = record.pid
         elif record.number in self._numbers:
             self._close(self._numbers.pop(record.number))
 
@@ -170,6 +186,7 @@ class Watcher:
             figures = self._read(pid, reader, seconds)
             if figures is not None and member is not None and figures != self._figures.get(pid):
                 changed[member.number] = self._figures[pid] = figures
+        self._has_changed |= bool(changed)
         own_cpu_ms = round((self._sources.work_seconds() - self._work_start) * 1000)
         self.add(Sampled(ms, changed, own_cpu_ms))
         cost = self._sources.work_seconds() - began
@@ -221,13 +238,24 @@ class Watcher:
             elif moment is not None and self._budget.allows(seconds):
                 self.audit(moment, seconds)
             elif not self._waiting and self._budget.is_look_due(seconds):
-                self.audit(None, seconds)
+                self._look(seconds)
         if seconds >= self._last_step + _CALM_SECONDS:
             self.finish_audits(seconds)
+
+    def _look(self, seconds: float) -> None:
+        """See what each owner holds: where no counter has changed since the last audit, what it held then."""
+        if self._has_changed or self._last is None:
+            self.audit(None, seconds)
+        else:
+            ms = round(seconds * 1000)
+            self._last = self._last._replace(waiting=self._last.waiting._replace(moment=None, ms=ms))
+            self.add(OwnersSeen(ms, self._last.owners))
+            self._budget.put_off(seconds)
 
     def audit(self, moment: AuditMoment | None, seconds: float) -> None:
         """Read all processes for an audit; without a moment only the sums of its owners will be kept."""
         self._has_begun = True
+        self._has_changed = False
         began = self._sources.work_seconds()
         held_bytes = self.timeline.sums.cost_bytes
         try:
@@ -251,10 +279,11 @@ class Watcher:
         for one in waiting:
             began = self._sources.work_seconds()
             found = one.reading.join()
-            self.add(OwnersSeen(one.ms, owners_of(found)))
+            owners = owners_of(found)
+            self.add(OwnersSeen(one.ms, owners))
             if one.moment is not None:
                 self._keep(one.moment, one, found)
-            self._last = one, found
+            self._last = _Finished(one, found, owners)
             self._spend(began, one.moment, seconds, one.cost_seconds)
 
     def _keep(self, moment: AuditMoment, one: _Waiting, found: Audited) -> None:
@@ -277,8 +306,9 @@ class Watcher:
     def end_audits(self, seconds: float) -> None:
         """Finish the audits: the last one is that of the end."""
         self.finish_audits(seconds)
-        if self._last is not None and self._last[0].moment not in {AuditMoment.START, AuditMoment.END}:
-            self._keep(AuditMoment.END, *self._last)
+        last = self._last
+        if last is not None and last.waiting.moment not in {AuditMoment.START, AuditMoment.END}:
+            self._keep(AuditMoment.END, last.waiting, last.audit)
         self.flush()
 
     def close(self, closed: Closed) -> None:
