@@ -45,6 +45,8 @@ SHT_SYMTAB_SHNDX: Final = 18
 SHF_WRITE: Final = 1
 SHF_ALLOC: Final = 2
 SHF_EXECINSTR: Final = 0x4
+SHF_MERGE: Final = 0x10
+SHF_STRINGS: Final = 0x20
 SHF_GROUP: Final = 0x200
 SHF_TLS: Final = 0x400
 

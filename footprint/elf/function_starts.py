@@ -39,7 +39,7 @@ class FunctionStarts:
     def __init__(self, image: Image) -> None:
         """Remember the file; the index is read on the first question."""
         self._image = image
-        self._encodings: dict[int, int] = {}
+        self._encodings: dict[int, tuple[int, bool]] = {}
 
     def __bool__(self) -> bool:
         """Return whether the file has an index."""
@@ -57,6 +57,17 @@ class FunctionStarts:
         except (error, IndexError):
             return None
         return FunctionRange(start, start + size_bytes) if vaddr < start + size_bytes else None
+
+    def has_handlers(self, vaddr: int) -> bool:
+        """Return whether the function that begins at an address catches exceptions or cleans up after them, or may."""
+        starts, entries, base = self._table
+        place = bisect_right(starts, vaddr - base) - 1
+        if place < 0 or starts[place] != vaddr - base:
+            return True
+        try:
+            return self._form_of(base + entries[place])[2]
+        except (error, IndexError):
+            return True
 
     @cached_property
     def _table(self) -> "tuple[array[int], array[int], int]":
@@ -77,30 +88,34 @@ class FunctionStarts:
 
     def _size_of(self, vaddr: int) -> int:
         """Read the size of a function from its entry."""
+        offset, encoding, _ = self._form_of(vaddr)
+        address_bytes = _SIZES.get(encoding & 0xF, -1) or self._image.word_bytes
+        letter = {2: "H", 4: "I", 8: "Q"}[address_bytes] if address_bytes > 0 else ""
+        return int(self._struct(letter).unpack_from(self._image.data, offset + 8 + address_bytes)[0])
+
+    def _form_of(self, vaddr: int) -> tuple[int, int, bool]:
+        """Return the offset of an entry, how it writes addresses, and whether it has a table of handlers."""
         word = self._struct("I")
         offset = self._offset(vaddr)
         length, back = (word.unpack_from(self._image.data, offset + step)[0] for step in (0, 4))
         if not 0 < length < 0xFFFFFFFF:
             raise IndexError(offset)
-        encoding = self._encoding(offset + 4 - back)
-        address_bytes = _SIZES.get(encoding & 0xF, -1) or self._image.word_bytes
-        letter = {2: "H", 4: "I", 8: "Q"}[address_bytes] if address_bytes > 0 else ""
-        return int(self._struct(letter).unpack_from(self._image.data, offset + 8 + address_bytes)[0])
+        return offset, *self._encoding(offset + 4 - back)
 
-    def _encoding(self, offset: int) -> int:
-        """Return how the entries that share a common part write addresses."""
+    def _encoding(self, offset: int) -> tuple[int, bool]:
+        """Return how the entries that share a common part write addresses, and whether they have tables of handlers."""
         if offset not in self._encodings:
             self._encodings[offset] = self._read_encoding(offset)
         return self._encodings[offset]
 
-    def _read_encoding(self, offset: int) -> int:
+    def _read_encoding(self, offset: int) -> tuple[int, bool]:
         if offset < 0:
             raise IndexError(offset)
         data = self._image.data
         version, place = data[offset + 8], offset + 9
         letters = bytes(data[place : place + _LONGEST_AUGMENTATION]).partition(b"\0")[0]
         if not letters.startswith(b"z"):
-            return 0
+            return 0, b"L" in letters
         place += len(letters) + 1
         for _ in range(2):  # the factors of code and data
             place = self._after_leb(place)
@@ -108,12 +123,12 @@ class FunctionStarts:
         place = self._after_leb(place)  # the length of what follows
         for letter in letters[1:].decode("latin-1"):
             if letter == "R":
-                return data[place]
+                return data[place], b"L" in letters
             if letter == "P":
                 place += 1 + (_SIZES.get(data[place] & 0xF, 0) or self._image.word_bytes)
             elif letter == "L":
                 place += 1
-        return 0
+        return 0, b"L" in letters
 
     def _after_leb(self, place: int) -> int:
         for step in range(place, place + _LONGEST_LEB):

@@ -21,6 +21,7 @@ __all__ = ("PlacedPart", "Prelinked", "prelinked")
 
 _GROUPED: Final = 1
 _PREFIXES: Final = (".data.rel.ro", ".data.rel", ".data", ".bss", ".rodata", ".text", ".tdata", ".tbss")
+_TEXTS: Final = ".rodata.str1.1"
 _UNDEFINED: Final = ".undefined"
 _FIRST_VADDR: Final = 1 << 16
 _PAGE_BYTES: Final = 4096
@@ -149,8 +150,14 @@ class _Layout:
                 left -= section.size_bytes if section.has_file_bytes else 0
                 if left < 0:
                     raise InputError(image.file, "its sections hold more bytes than the file", section.offset)
-                name = next((one for one in _PREFIXES if (section.name + ".").startswith(one + ".")), section.name)
+                name = (
+                    _TEXTS
+                    if _holds_texts(section)
+                    else next((one for one in _PREFIXES if (section.name + ".").startswith(one + ".")), section.name)
+                )
                 part = self.parts.setdefault(name, _Part(name, section))
+                if name != _TEXTS:
+                    part.flags &= ~(abi.SHF_MERGE | abi.SHF_STRINGS)
                 part.add(number, section, section.size_bytes, section.align)
         if len(self.parts) > _MOST_SECTIONS:
             raise InputError(self.file, f"{len(self.parts)} names of sections are more than any program has")
@@ -204,6 +211,10 @@ class _Layout:
             return place[0] + value
         at = self.undefined.setdefault(name, len(self.undefined))
         return self.undefined_vaddr + at * _UNDEFINED_BYTES
+
+
+def _holds_texts(section: Section) -> bool:
+    return section.name.startswith(".rodata") and bool(section.flags & abi.SHF_STRINGS) and section.entry_bytes == 1
 
 
 def _order(part: _Part) -> tuple[bool, bool, bool, str]:
@@ -332,15 +343,16 @@ class _Writer:
             raise InputError(image.file, "more relocations than any program has", table.offset)
 
     def _refer(self, data: bytearray, at: int, target: int, kind: int, part: _Part) -> None:
-        """Write a reference of x86-64, as a linker does; other machines are not searched for references."""
-        if self._first.machine != abi.EM_X86_64 or not 0 <= at <= len(data) - 4:
+        """Write a reference of x86-64, as a linker does; other machines are not searched for references.
+
+        Where a linker would write the place of a thread-local variable, the vaddr tells it from others.
+        """
+        if self._first.machine != abi.EM_X86_64 or not kind or not 0 <= at <= len(data) - 4:
             return
         if kind in _RELATIVE:
             if kind in _OF_GOT and at >= 2 and data[at - 2] == _LOAD:
                 data[at - 2] = _LOAD_ADDRESS
             target -= part.vaddr + at
-        elif kind not in _ABSOLUTE:
-            return
         data[at : at + 4] = (target & 0xFFFFFFFF).to_bytes(4, "little")
 
     def _symbols(self) -> tuple[bytes, bytes, int]:
@@ -401,7 +413,7 @@ class _Writer:
         for number, ((name, kind, flags, vaddr, _, size_bytes), offset) in enumerate(
             zip(rows, offsets, strict=True), 1
         ):
-            link, info, entry_bytes = 0, 0, 0
+            link, info, entry_bytes = 0, 0, int(name == _TEXTS)
             if kind == abi.SHT_DYNSYM:
                 link, info, entry_bytes = number - 1, 1, self._first.symbol_bytes
             if kind == abi.SHT_SYMTAB:

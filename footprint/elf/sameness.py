@@ -3,7 +3,7 @@
 Names prove nothing here: `handle` of one source file may do something else than `handle` of another. So the contents of
 variables and the code of functions are compared byte by byte. References may differ where they lead to places that are
 the same in turn. What cannot be compared counts as different: memory that the program may write, code for other
-processors than x86-64, and constants without a name that are no text.
+processors than x86-64, functions that catch exceptions or clean up after them, and most constants without a name.
 """
 
 import re
@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from footprint.elf import abi
+from footprint.elf.function_starts import FunctionStarts
 from footprint.elf.image import Buffer, Image, Section
 from footprint.elf.initial import Initials
 from footprint.elf.references import displacements
@@ -23,13 +24,10 @@ __all__ = ("Sameness", "is_constant", "is_of_compiler")
 _MOST_PLACES: Final = 1 << 12
 _LARGEST_BYTES: Final = 1 << 20
 _LONGEST_TEXT_BYTES: Final = 1 << 16
-# A shorter text may be the begin of numbers or of wide characters: what follows it is compared, too.
-_LEAST_TEXT_BYTES: Final = 3
-# The longest constant that an instruction reads.
+# So much of what follows a text is compared where it may belong to the text.
 _UNTOLD_BYTES: Final = 64
 # Where compilers put variables by themselves.
 _OF_COMPILER: Final = re.compile(r"\.(?:l?rodata|l?data|l?bss|rdata|s(?:data|bss)2?|tdata|tbss)(?:\.|$)|COMMON$")
-_CONTROLS: Final = bytes(set(range(32)) - set(b"\t\n\r\x0b\x0c\x1b"))
 
 Pair = tuple[int, int]
 
@@ -69,6 +67,8 @@ class Sameness:
         self._image = statics.image
         self._initials = initials
         self._can_read_code = self._image.machine == abi.EM_X86_64 and self._image.is_64
+        self._functions = FunctionStarts(self._image)
+        self._has_handlers = any(one.name.startswith(".gcc_except_table") for one in self._image.sections)
         self._needed: dict[Pair, list[Pair] | None] = {}
 
     def of(self, first: Symbol, second: Symbol) -> bool:
@@ -107,7 +107,8 @@ class Sameness:
         if first - one.vaddr != second - other.vaddr or one.size_bytes != other.size_bytes:
             return None
         if first != one.vaddr:
-            return [(one.vaddr, other.vaddr)]
+            # An address inside of a function is a label: the code that uses it must be the one that has it.
+            return None if _is_code(one.section) else [(one.vaddr, other.vaddr)]
         if not 0 < one.size_bytes <= _LARGEST_BYTES or _is_code(one.section) != _is_code(other.section):
             return None
         if _is_code(one.section):
@@ -115,7 +116,8 @@ class Sameness:
         return self._of_data(*(_symbol(each) for each in (one, other)))
 
     def _is_fixed(self, section: Section | None) -> bool:
-        return section is not None and is_constant(self._image, section)
+        # Constants that the file holds: what objects leave undefined, and what the loader copies, may be anything.
+        return section is not None and section.has_file_bytes and is_constant(self._image, section)
 
     def _place(self, vaddr: int) -> _Place | None:
         extent = self._statics.extent_at(vaddr)
@@ -146,6 +148,9 @@ class Sameness:
         one, other = (self._bytes(each.section, each.vaddr, size_bytes) for each in (first, second))
         if one is None or other is None or not self._can_read_code:
             return None
+        if any(map(self._may_catch, (first.vaddr, second.vaddr))):
+            # Which exceptions they catch stands in tables.
+            return None
         pairs: list[Pair] = []
         told = set[int]()
         for at, sizes in displacements(one):
@@ -166,6 +171,9 @@ class Sameness:
                 pairs.append((_unsigned(one, start), _unsigned(other, start)))
         return pairs
 
+    def _may_catch(self, vaddr: int) -> bool:
+        return self._has_handlers and (not self._functions or self._functions.has_handlers(vaddr))
+
     def _meant(self, targets: Iterable[Pair], first: _Place, second: _Place) -> Pair | None:
         """Return the pair of targets that an instruction leads to; None where it leads nowhere."""
         in_file = [pair for pair in targets if any(self._initials.section_at(vaddr) for vaddr in pair)]
@@ -185,17 +193,17 @@ class Sameness:
         return None
 
     def _is_same_text(self, its: Section, first: int, others: Section, second: int) -> bool:
-        if _is_code(its) or _is_code(others):
+        if any(_is_code(one) or one.is_writable for one in (its, others)):
             return False
-        one, other = self._text(its, first), self._text(others, second)
-        if one is None or other is None or one != other or one.translate(None, _CONTROLS) != one:
+        one = self._text(its, first)
+        if not one or one != self._text(others, second):
             return False
-        if len(one) >= _LEAST_TEXT_BYTES and _is_utf8(one):
+        if _holds_texts(its) and _holds_texts(others):
             return True
+        # It may be the begin of numbers, of wide characters, or of a text of several parts.
         ends = (its.vaddr + its.size_bytes - first, others.vaddr + others.size_bytes - second)
-        size_bytes = min(_UNTOLD_BYTES, *ends)
-        raws = [self._bytes(*at, size_bytes) for at in ((its, first), (others, second))]
-        return raws[0] is not None and raws[0] == raws[1]
+        size_bytes = min(len(one) + _UNTOLD_BYTES, *ends)
+        return self._bytes(its, first, size_bytes) == self._bytes(others, second, size_bytes)
 
     def _text(self, section: Section, vaddr: int) -> bytes | None:
         """Return the text at a vaddr up to its zero byte; None where it has none."""
@@ -220,12 +228,9 @@ def _symbol(place: _Place) -> Symbol:
     return Symbol("", place.vaddr, place.size_bytes, abi.STT_OBJECT, abi.STB_LOCAL, section.index, offset)
 
 
-def _is_utf8(raw: bytes) -> bool:
-    try:
-        raw.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
+def _holds_texts(section: Section) -> bool:
+    """Return whether a section holds only texts, each up to its zero byte: linkers merge those."""
+    return bool(section.flags & abi.SHF_STRINGS) and section.entry_bytes == 1
 
 
 def _is_code(section: Section) -> bool:

@@ -52,7 +52,7 @@ class Case:
 def c(name: str, thing: str, use: str, remedy: str | None = None, *, before: str = "", **more: object) -> Case:
     """Return a case in C whose remedy declares a thing `extern`, and defines it in one source file."""
     declared, _, contents = thing.partition(" = ")
-    after = [(f"static {thing};", f"extern {declared};")]
+    after = more.pop("after", [(f"static {thing};", f"extern {declared};")])
     defined = f"{declared}{' = ' if contents else ''}{contents};"
     return Case(name, f"{before}static {thing};\n", use, after, remedy, defined, **more)  # type: ignore[arg-type]
 
@@ -148,7 +148,91 @@ CASES = [
         f"{RENAMED}{INLINE}",
         language="c++",
     ),
+    c(
+        "a union with functions that do the same",
+        "const union un thing[2] = {{.f = twice}, {.f = twice}}",
+        'printf("%d ", thing[i & 1].f(i));',
+        EXTERN,
+        before=f"{TWICE}union un {{ long n; int (*f)(int); }};\n",
+    ),
+    c(
+        "a list that refers to itself",
+        "const struct S thing[2] = {{thing + 1, K}, {thing, 2}}",
+        'printf("%d ", thing[i & 1].next->n);',
+        EXTERN,
+        before="struct S { const struct S *next; int n; };\nextern const int all[];\nstatic const struct S thing[2];\n",
+        after=[
+            ("static const struct S thing[2];\n", ""),
+            ("static const struct S thing[2] = {{thing + 1, K}, {thing, 2}}", "extern const struct S thing[2]"),
+        ],
+    ),
+    c(
+        "a table of a function that no file has to define",
+        "int (*const thing[2])(int) = {hook, twice}",
+        'printf("%d ", thing[0] == 0 ? thing[1](i) : 0);',
+        EXTERN,
+        before=f"{TWICE}extern int hook(int) __attribute__((weak));\n",
+    ),
+    cxx(
+        "a constant with a name of C", "const int thing[8] = {K, 2, 3}", READS, INLINE, before='extern "C" int all[];\n'
+    ),
     # What is not.
+    c(
+        "functions that call others by their table",
+        "int (*const thing[2])(int) = {asks, asks}",
+        'printf("%d ", thing[i & 1](i + 64 + i % 2 * 32));',
+        before="int TEXT(int);\nstatic int asks(int i) { return TEXT(i) + 1; }\n",
+        macros=("#define TEXT toupper", "#define TEXT tolower", "#define TEXT toupper"),
+    ),
+    c(
+        "texts of two parts",
+        'const char *const thing[2] = {"text\\0" TEXT, "text\\0b"}',
+        'printf("%s ", thing[i & 1] + 5);',
+        macros=('#define TEXT "a"', '#define TEXT "b"', '#define TEXT "c"'),
+    ),
+    c(
+        "functions that return texts of two parts",
+        "const char *(*const thing[2])(void) = {asks, asks}",
+        'printf("%s ", thing[i & 1]() + 5);',
+        before='static const char *asks(void) { return "text\\0" TEXT; }\n',
+        macros=('#define TEXT "a"', '#define TEXT "b"', '#define TEXT "c"'),
+    ),
+    c(
+        "functions that add other numbers",
+        "int (*const thing[2])(int) = {of_unit, of_unit}",
+        CALLS,
+        before="static int of_unit(int i) { return i * K + U * 4096 + 4096; }\n",
+    ),
+    c(
+        "a union with functions that use a macro",
+        "const union un thing[2] = {{.f = of_unit}, {.f = of_unit}}",
+        'printf("%d ", thing[i & 1].f(i));',
+        before=f"{OF_UNIT}union un {{ long n; int (*f)(int); }};\n",
+    ),
+    c(
+        "functions that count for each thread",
+        "int (*const thing[2])(int) = {counted, counted}",
+        CALLS,
+        before=f"static __thread {COUNTED.removeprefix('static ')}",
+    ),
+    cxx(
+        "functions that catch something else",
+        "int (*const thing[2])(int) = {asks, asks}",
+        CALLS,
+        before="struct S { int x; }; struct own { int y; };\n__attribute__((noinline)) int seen(int i);\n"
+        "static int asks(int i) { try { return seen(i); } catch (TEXT &) { return 1; } catch (...) { return 2; } }\n",
+        macros=("#define TEXT S", "#define TEXT own", "#define TEXT S"),
+        functions={2: "int seen(int i) { if (i & 1) throw S{i}; throw own{i}; }\n"},
+    ),
+    Case(
+        "an object with virtual functions that use a macro",
+        "struct S { virtual int get(int i) const = 0; };\nconst S *seen(const S *s);\n"
+        "namespace { struct own : S { int get(int i) const override { return i + U; } }; const own thing{}; }\n",
+        'printf("%d ", seen(&thing)->get(i));',
+        [("namespace { struct own", "struct own"), ("const own thing{}; }", "inline const own thing{};")],
+        language="c++",
+        functions={2: "__attribute__((noinline)) const S *seen(const S *s) { return s; }\n"},
+    ),
     c("functions that use a macro", "int (*const thing[2])(int) = {of_unit, of_unit}", CALLS, before=OF_UNIT),
     c(
         "functions that use a static of the source file",
@@ -267,7 +351,7 @@ CASES = [
 UNITS = 3
 # What the texts of a case call K is a number of its own, and so are these names: all cases are one program.
 _OWN = re.compile(
-    r"\b(__start_|__stop_)?(thing|things|own|all|word|below_a_page|seen|twice|of_unit|counted|count|asked|asks|next|get|ns|S|TEXT)\b"
+    r"\b(__start_|__stop_)?(thing|things|own|all|word|below_a_page|seen|twice|of_unit|counted|count|asked|asks|next|get|ns|S|TEXT|un|hook)\b"
 )
 
 
@@ -282,8 +366,9 @@ class Way:
 
 
 WAYS = [
-    Way("O0", "-g -O0"),
-    Way("O2", "-g -O2"),
+    # Otherwise gcc puts texts among other constants, where nothing says where they end.
+    Way("O0", "-g -O0 -fmerge-constants"),
+    Way("O2", "-g -O2 -fPIC -fno-plt"),
     Way("fixed", "-g -O1 -fno-pie -no-pie"),
     Way("lto", "-g -O2 -flto", ("gcc",)),
     Way("icf", "-g -O2 -ffunction-sections -fdata-sections -fuse-ld=lld -Wl,--icf=all", tools=("ld.lld",)),

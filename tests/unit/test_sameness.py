@@ -1,10 +1,11 @@
 """Which functions and tables of one file do the same: byte by byte, with what they refer to in turn."""
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 import pytest
 
-from footprint.elf import read_image
+from footprint.elf import abi, read_image
 from footprint.elf.initial import Initials
 from footprint.elf.sameness import Sameness
 from footprint.elf.statics import read_statics
@@ -26,6 +27,7 @@ from tests.elfwriter import (
 
 TEXT, RODATA, DATA = 0x1000, 0x2000, 0x3000
 RETURN = b"\xc3"
+TEXTS_ONLY = RO | abi.SHF_MERGE | abi.SHF_STRINGS
 
 
 def call(at: int, target: int) -> bytes:
@@ -38,7 +40,13 @@ def load(at: int, vaddr: int) -> bytes:
     return b"\x8b\x05" + (vaddr - TEXT - at - 6).to_bytes(4, "little", signed=True)
 
 
-def compare(*functions: bytes, rodata: bytes = bytes(64), machine: int = EM_X86_64) -> list[bool]:
+def compare(
+    *functions: bytes,
+    rodata: bytes = bytes(64),
+    machine: int = EM_X86_64,
+    flags: int = RO,
+    more: Sequence[Section] = (),
+) -> list[bool]:
     """Return whether each function does the same as the one before; each begins at a multiple of 16."""
     text = b"".join(code.ljust(16, b"\x90") for code in functions)
     symbols = [
@@ -46,8 +54,9 @@ def compare(*functions: bytes, rodata: bytes = bytes(64), machine: int = EM_X86_
     ] + [Sym(f"table{n}", At(".rodata", 16 * n), 16, 1, STB_LOCAL) for n in range(2)]
     sections = [
         Section(".text", flags=RX, data=text, addr=TEXT),
-        Section(".rodata", flags=RO, data=rodata, addr=RODATA),
+        Section(".rodata", flags=flags, data=rodata, addr=RODATA, entsize=int(flags != RO)),
         Section(".data", flags=RW, data=bytes(64), addr=DATA),
+        *more,
     ]
     file = ElfFile(sections=sections, symbols=symbols, type=ET_DYN, machine=machine)
     statics = read_statics(read_image(write(file), "program"))
@@ -92,19 +101,36 @@ def test_functions_with_state_of_their_own_are_not_the_same() -> None:
 
 
 @pytest.mark.parametrize(
-    ("texts", "is_same"),
+    ("texts", "flags", "is_same"),
     [
-        (b"red\0red\0", True),
-        (b"red\0rod\0", False),
+        (b"red\0red\0", TEXTS_ONLY, True),
+        (b"red\0rod\0", TEXTS_ONLY, False),
+        # They may be texts of several parts.
+        (b"red\0a\0red\0b\0", RO, False),
         # Wide characters: `a` and zeros may go on.
-        (b"a\0b\0a\0c\0", False),
+        (b"a\0b\0a\0c\0", RO, False),
     ],
 )
-def test_texts_without_a_symbol_are_compared_to_their_end(texts: bytes, *, is_same: bool) -> None:
+def test_texts_without_a_symbol_are_compared_to_their_end(texts: bytes, flags: int, *, is_same: bool) -> None:
     rodata = bytes(32) + texts.ljust(32, b"\1")
     half = len(texts) // 2
     readers = [load(0, RODATA + 32) + RETURN, load(16, RODATA + 32 + half) + RETURN]
-    assert compare(*readers, rodata=rodata) == [is_same]
+    assert compare(*readers, rodata=rodata, flags=flags) == [is_same]
+
+
+def test_of_functions_that_may_catch_exceptions_nothing_is_known_without_their_tables() -> None:
+    handlers = Section(".gcc_except_table", flags=RO, data=bytes(16), addr=0x4000)
+    assert compare(ADD_ONE, ADD_ONE, more=[handlers]) == [False]
+
+
+def test_a_label_inside_of_a_function_is_only_the_same_as_itself() -> None:
+    jumps = [call(0, 34) + RETURN, call(16, 50) + RETURN]
+    assert not compare(*jumps, ADD_ONE, ADD_ONE)[0]
+
+
+def test_zeros_without_a_name_are_not_the_same_text() -> None:
+    readers = [load(0, RODATA + 64) + RETURN, load(16, RODATA + 160) + RETURN]
+    assert compare(*readers, rodata=bytes(256)) == [False]
 
 
 def test_code_of_other_processors_is_not_read() -> None:
@@ -119,7 +145,7 @@ TEXTS = [b"alpha\0" + one * 10 for one in (b"b", b"c")]
 
 
 @pytest.mark.parametrize(
-    ("contents", "is_same"), [(NUMBERS, False), (FRACTIONS, False), (LONG_NUMBERS, False), (TEXTS, True)]
+    ("contents", "is_same"), [(NUMBERS, False), (FRACTIONS, False), (LONG_NUMBERS, False), (TEXTS, False)]
 )
 def test_numbers_without_a_name_are_not_taken_for_texts(contents: list[bytes], *, is_same: bool) -> None:
     one, other = (each.ljust(64, b"\0") for each in contents)
