@@ -13,7 +13,6 @@ import os
 import re
 import resource
 import time
-from contextlib import suppress
 from typing import Final
 
 from footprint.model.process_counters import ProcessCounters
@@ -68,6 +67,8 @@ def _check_spare(descriptor: int) -> None:
 class CounterReader:
     """Reads the counters of one process.
 
+    `is_divided` is False where what is COW-shared cannot be read: then all of it counts as private.
+
     Args:
         pid: The process.
 
@@ -89,6 +90,7 @@ class CounterReader:
         self._last: ProcessCounters | None = None
         # What others pay of it.
         self._shared_bytes = 0
+        self.is_divided = True
         self._next_share = 0.0
 
     def read(self, now: float, reader_count: int = 1) -> ProcessCounters | None:
@@ -120,9 +122,16 @@ class CounterReader:
         """Read what is COW-shared, and decide when to do it again."""
         began = time.thread_time()
         # Seldom read: a thousand processes would hold a thousand descriptors.
-        with suppress(OSError), open(self._opened("smaps_rollup"), "rb", buffering=0) as file:
-            # From one text: the memory may change between two.
-            self._shared_bytes = parse_shared_bytes(file.read(_TEXT_BYTES)) or 0
+        try:
+            with open(self._opened("smaps_rollup"), "rb", buffering=0) as file:
+                # From one text: the memory may change between two.
+                shared_bytes = parse_shared_bytes(file.read(_TEXT_BYTES))
+            self._shared_bytes, self.is_divided = shared_bytes or 0, shared_bytes is not None
+        except (PermissionError, FileNotFoundError):
+            self.is_divided = False
+        except OSError:
+            # It has ended.
+            pass
         self._next_share = now + reader_count * (time.thread_time() - began) / _SHARE_WORK
 
     def _text(self, name: str) -> bytes:

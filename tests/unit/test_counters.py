@@ -168,3 +168,17 @@ def test_the_last_descriptors_are_left_for_audits(
     with pytest.raises(OSError, match="Too many open files"):
         CounterReader(4711)
     assert os.listdir("/proc/self/fd") == before
+
+
+def test_where_the_rollup_may_not_be_read_or_has_no_shares_nothing_is_divided(
+    reader: tuple[CounterReader, Texts], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, texts = reader
+    costs(monkeypatch, 0.001)
+    seen = [(private(one, 0), one.is_divided)]
+    texts.write("smaps_rollup", b"Pss: 9 kB\n")
+    seen.append((private(one, 10), one.is_divided))
+    os.unlink(texts.folder / "smaps_rollup")
+    seen.append((private(one, 20), one.is_divided))
+    assert seen == [(30_700, True), (50_700, False), (50_700, False)]
+    one.close()

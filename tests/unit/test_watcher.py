@@ -98,6 +98,8 @@ class Machine:
 class Reader:
     """The counters of a process; a later one with its PID is another."""
 
+    is_divided = True
+
     def __init__(self, machine: Machine, pid: int, process: Process) -> None:
         self.machine, self.pid, self.process = machine, pid, process
 
@@ -222,6 +224,19 @@ def test_processes_that_no_file_can_be_opened_for_are_one_note(machine: Machine)
     assert note.slug == "processes-not-watched"
     assert note.detail == "only 3 processes at a time are read: Too many open files"
     assert watcher.timeline.last_cost_bytes == 3 * (MIB + BEGAN.stack_bytes)
+
+
+def test_what_processes_share_and_nobody_may_read_is_one_note(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine.processes |= {100: Process(MIB), 101: Process(MIB)}
+    monkeypatch.setattr(Reader, "is_divided", False)
+    watcher = machine.watcher()
+    watcher.tick(0)
+    watcher.tick(1)
+    (note,) = watcher.timeline.notes
+    assert note.slug == "shares-not-read"
+    assert note.detail == "what is shared since a fork counts in each process: smaps_rollup of pid 100 cannot be read"
 
 
 def test_an_audit_that_fails_is_one_note(machine: Machine) -> None:

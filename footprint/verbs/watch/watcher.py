@@ -40,6 +40,9 @@ _REPLACED: Final = frozenset({AuditMoment.PEAK, AuditMoment.GROWTH})
 class CounterSource(Protocol):
     """Reads the counters of one process."""
 
+    is_divided: bool
+    """Whether what is COW-shared is divided among those that share it."""
+
     def read(self, now: float, reader_count: int) -> ProcessCounters | None:
         """Read the counters; None for a zombie. OSError where it has ended."""
 
@@ -200,6 +203,9 @@ class Watcher:
         with suppress(OSError):
             counters = reader.read(seconds, len(self._readers))
         if counters is not None:
+            if not reader.is_divided:
+                detail = f"what is shared since a fork counts in each process: smaps_rollup of pid {pid} cannot be read"
+                self.tell(Note("shares-not-read", self.timeline.began.target, detail), round(seconds * 1000))
             return counters
         last = self._figures.get(pid)
         peak_bytes = None if last is None else last.peak_resident_bytes
