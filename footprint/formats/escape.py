@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-__all__ = ("printable", "shortened", "well_formed")
+__all__ = ("printable", "shortened", "shortened_name", "well_formed")
 
 # Control characters, characters that change the direction of a line, characters without width, line separators,
 # noncharacters, and single surrogates, which stand for bytes that are not UTF-8. It is a string, because few texts
@@ -23,6 +23,40 @@ def printable(text: str) -> str:
 def shortened(text: str, most: int) -> str:
     """Cut a text to `most` characters; three dots show the cut."""
     return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
+def shortened_name(name: str, most: int) -> str:
+    """Leave out the middle of a name that is too long: the outermost namespace and the last names stay.
+
+    A path, or a name that is too long without its namespaces, is cut at its beginning.
+    """
+    if len(name) <= most:
+        return name
+    parts = _split(name)
+    if len(parts) > 2:
+        end, *inner = reversed(parts[2:])
+        for part in inner:
+            if len(f"{parts[0]}::...::{part}::{end}") > most:
+                break
+            end = f"{part}::{end}"
+        for kept in (f"{parts[0]}::...::{end}", f"...::{end}"):
+            if len(kept) <= most:
+                return kept
+    return f"...{name[3 - most :]}"
+
+
+def _split(name: str) -> list[str]:
+    """Split a name of C++ into its parts; template arguments and parameters stay whole."""
+    parts, depth, start = list[str](), 0, 0
+    for at, one in enumerate(name):
+        if one in "<([{":
+            depth += 1
+        elif one in ">)]}":
+            depth -= 1
+        elif depth == 0 and at >= start and name.startswith("::", at):
+            parts.append(name[start:at])
+            start = at + 2
+    return [*parts, name[start:]]
 
 
 def well_formed(text: str) -> str:

@@ -4,7 +4,7 @@ import textwrap
 from typing import Final
 
 from footprint.formats.document import Block, Document, Facts, Fold, Graph, Heading, Paragraph, Table, Verdict
-from footprint.formats.escape import printable
+from footprint.formats.escape import printable, shortened_name
 
 __all__ = ("plain",)
 
@@ -81,23 +81,18 @@ def _folded(text: str, fold: Fold, room: int) -> list[str]:
         return [text]
     if fold is Fold.TEXT:
         wrapped = textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False)
-        return [_end_of(one, room) for one in wrapped] or [""]
+        return [shortened_name(one, room) for one in wrapped] or [""]
     lines: list[str] = []
     for part in text.split("  "):
         if lines and len(lines[-1]) + 2 + len(part) <= room:
             lines[-1] += f"  {part}"
             continue
         name, colon, words = part.partition(": ") if len(part) > room else (part, "", "")
-        lines.append(_end_of(f"{name}{colon.rstrip()}", room))
+        lines.append(shortened_name(f"{name}{colon.rstrip()}", room))
         if words:
             # The beginning of a type is its most important part.
             lines.append(words if len(words) <= room else f"{words[: room - 3].rstrip('.')}...")
     return lines
-
-
-def _end_of(name: str, room: int) -> str:
-    """Return the end of a name that is too long: namespaces and folders at its beginning are less important."""
-    return name if len(name) <= room else f"...{name[3 - room :]}"
 
 
 def _printable_row(row: tuple[str, ...]) -> tuple[str, ...]:

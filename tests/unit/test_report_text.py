@@ -23,8 +23,11 @@ def last_column(text: str, fold: Fold, footer: str = "") -> list[str]:
         ("main_arena", ["main_arena"]),
         ("table  x.h:7", ["table  x.h:7"]),
         ("a_table_of_a_library  header.h:7", ["a_table_of_a_library", "header.h:7"]),
-        # The end of a name tells more than the namespaces before it.
-        ("a::b::c::d::e::f::g::h::name_in_them", ["...::f::g::h::name_in_them"]),
+        # The first namespace and the end of a name tell more than the namespaces between them.
+        ("a::b::c::d::e::f::g::h::name_in_them", ["a::...::g::h::name_in_them"]),
+        ("a::b<c::d>::e::f(g::h)::name_in_them", ["a::...::name_in_them"]),
+        ("a::b::a_name_without_room__", ["...::a_name_without_room__"]),
+        ("a::a_name_with_too_little_room", ["...me_with_too_little_room"]),
         # The name stays, and the type behind it gets a line of its own.
         ("main_arena: struct malloc_state_of_thread", ["main_arena:", "struct malloc_state_of_..."]),
         ("calls in bump: int[10]", ["calls in bump: int[10]"]),

@@ -9,6 +9,7 @@ from footprint.errors import Note
 from footprint.findings.copies import CopiedVariable, CopyOrigin, Cost, SearchedFile
 from footprint.findings.linked_twice import LinkedTwice
 from footprint.formats.document import Block, Document, Fold, Heading, Paragraph, Table, Verdict
+from footprint.formats.escape import shortened_name
 from footprint.formats.sections.debug_files import debug_file_blocks
 from footprint.formats.sections.findings import finding_blocks
 from footprint.formats.sections.names import Names
@@ -131,7 +132,7 @@ def _which(one: CopiedVariable, *, is_whole: bool, has_file: bool) -> tuple[str,
     name = one.name if is_whole else one.shown_name
     if one.function and lacks_function(one.name, one.function):
         name += f" in {one.function if is_whole else shown_name(one.function)}"
-    name = name if is_whole else _end_of(name)
+    name = name if is_whole else _short(name)
     if one.location is not None:
         source = one.location.file if is_whole else one.location.file.rsplit("/", 1)[-1]
         where = source if one.location.line is None else f"{source}:{one.location.line}"
@@ -172,7 +173,7 @@ def _constants(findings: Sequence[Finding], top: int, *, is_whole: bool) -> list
         (
             format_bytes(one.size_bytes or 0),
             one.confidence.value,
-            f"{one.subject if is_whole else _end_of(one.subject)}{_place(one, is_whole=is_whole)}",
+            f"{one.subject if is_whole else _short(one.subject)}{_place(one, is_whole=is_whole)}",
         )
         for one in shown
     )
@@ -196,16 +197,15 @@ def _remedies(findings: Sequence[Finding]) -> list[Block]:
     """Write the remedies for data that costs no process private memory for sure: the tables have its sizes."""
     subjects: dict[str, list[str]] = {}
     for one in findings:
-        subjects.setdefault(one.remedy, []).append(_end_of(one.subject))
+        subjects.setdefault(one.remedy, []).append(_short(one.subject))
     if not subjects:
         return []
     listed = [f"{first_of(tuple(dict.fromkeys(names)), _MOST_NAMED)}: {remedy}." for remedy, names in subjects.items()]
     return [Heading("What to do"), *map(Paragraph, listed)]
 
 
-def _end_of(name: str) -> str:
-    """Return the end of a long name: the namespaces at its beginning are less important."""
-    return name if len(name) <= _LONGEST_NAME else f"...{name[3 - _LONGEST_NAME :]}"
+def _short(name: str) -> str:
+    return shortened_name(name, _LONGEST_NAME)
 
 
 def _initialisers(files: Sequence[SearchedFile], top: int, *, is_whole: bool) -> list[Block]:
@@ -240,9 +240,12 @@ def _initialiser_table(files: Sequence[SearchedFile], top: int, *, is_whole: boo
             format_bytes(one.written_bytes) if one.written_bytes else "-",
             format_bytes(one.heap_bytes) if one.heap_bytes else "-",
             f" ({file})" if len(files) > 1 else "",
-            first_of([name if is_whole else _end_of(shown_name(name)) for name in one.variables], _MOST_NAMED),
+            first_of(
+                [name if is_whole else _short(shown_name(name)) for name in one.variables],
+                _MOST_NAMED,
+            ),
         )
-        unit = one.unit or (one.name if is_whole else _end_of(one.shown_name))
+        unit = one.unit or (one.name if is_whole else _short(one.shown_name))
         alike.setdefault(row, []).append(unit)
     shown, rest = cut_at(list(alike.items()), min(top, _MOST_INITIALISERS))
     rows = tuple(
