@@ -230,6 +230,10 @@ class Known:
         """Add the contents of an input of a host; return whether they are new."""
         return _is_new(self._records, hash((host, identity)))
 
+    def has_file(self, file: str) -> bool:
+        """Return whether an ELF file is known."""
+        return hash(file) in self._files
+
     def add_file(self, file: str) -> bool:
         """Add an ELF file; return whether it is new."""
         return _is_new(self._files, hash(file))

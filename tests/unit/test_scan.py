@@ -112,6 +112,23 @@ def test_a_second_scan_adds_only_what_is_new(captures: Path, dataset: Path, tmp_
     assert contents(dataset) == before
 
 
+def test_names_of_hosts_and_files_may_be_no_text_too_long_for_a_folder_or_paths(tmp_path: Path) -> None:
+    names = [b"\xff=", "\N{GRINNING FACE}".encode() * 60, b"x" * 255, b"..."]
+    for number, name in enumerate(names):
+        write(tmp_path / "in" / os.fsdecode(name) / "1.smaps", text_of(number))
+    program = ROOT / "sample_binaries" / "unused_library" / "shadow"
+    (tmp_path / os.fsdecode(b"shadow\xff")).write_bytes(program.read_bytes())
+    (tmp_path / os.fsdecode(b"shadow\xff")).chmod(0o755)
+    fleet = tmp_path / "fleet"
+    sources = (tmp_path / "in", tmp_path / os.fsdecode(b"shadow\xff"))
+    done = footprint.scan(*sources, output=fleet, worker_count=1)
+    assert (done.process_count, done.program_count) == (4, 1)
+    assert asked(fleet, "SELECT count(DISTINCT host) FROM processes") == [(4,)]
+    assert footprint.scan(*sources, output=fleet, worker_count=1).input_count == 0
+    assert footprint.scan(tmp_path / "in", output=fleet, host="../../up", worker_count=1).process_count == 4
+    assert {one.name for one in tmp_path.iterdir()} == {"in", "fleet", os.fsdecode(b"shadow\xff")}
+
+
 def test_command_lines_and_names_of_hosts_are_kept_only_if_asked_for(tmp_path: Path) -> None:
     capture = write(tmp_path / "secret-host" / "p.pmap", b"4711:   server --password=hunter2 secret-host\n")
     with capture.open("ab") as file:
@@ -139,6 +156,23 @@ def test_programs_have_their_libraries_findings_and_variables(tmp_path: Path) ->
     sums = "SELECT file, sum(size_bytes)::BIGINT FROM variables GROUP BY file ORDER BY file"
     assert [one for one in asked(tmp_path, sizes) if one[1]] == asked(tmp_path, sums)
     assert footprint.scan(folder, output=tmp_path, worker_count=1).input_count == 0
+
+
+def test_each_file_that_a_program_or_a_captured_process_maps_is_one_row_of_files(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", "print(1, flush=True); input()"], stdin=-1, stdout=-1) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        footprint.capture(child.pid, output=tmp_path / "python.capture")
+        child.communicate(b"\n")
+    shadow = ROOT / "sample_binaries" / "unused_library" / "shadow"
+    fleet = tmp_path / "fleet"
+    for _ in range(2):
+        footprint.scan(shadow, tmp_path / "python.capture", output=fleet, worker_count=1)
+        mapped = asked(fleet, "SELECT DISTINCT build_id FROM libraries WHERE build_id IS NOT NULL ORDER BY build_id")
+        files = asked(fleet, "SELECT file FROM files WHERE file NOT LIKE 'blake2b:%' ORDER BY file")
+        assert files == mapped
+    # What is only mapped does not count as a program of this machine.
+    assert asked(fleet, "SELECT path FROM programs") == [(str(shadow),)]
 
 
 def test_a_program_is_read_again_when_one_of_its_libraries_has_changed(tmp_path: Path) -> None:
@@ -324,6 +358,31 @@ def test_a_scan_that_is_killed_goes_on_and_has_nothing_twice(
     done = footprint.scan(captures, output=fleet, worker_count=1)
     assert done.input_count + known_count == 450
     assert contents(fleet) == expected
+
+
+DEADLY = """
+import multiprocessing, os, sys
+
+def hook(event, arguments):
+    if event == "open" and str(arguments[0]).endswith("deadly.smaps") and multiprocessing.parent_process():
+        os.kill(os.getpid(), 9)
+
+sys.addaudithook(hook)
+"""
+
+
+def test_an_input_that_kills_each_worker_is_a_note_and_the_others_are_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "python" / "sitecustomize.py", DEADLY.encode())
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "python"))
+    for name in ("deadly", "harmless"):
+        write(tmp_path / "web-1" / f"{name}.smaps", text_of(len(name)))
+    fleet = tmp_path / "fleet"
+    done = footprint.scan(tmp_path / "web-1", output=fleet, worker_count=2)
+    assert (done.input_count, done.process_count, done.unreadable_count) == (2, 1, 1)
+    unreadable = "SELECT input FROM notes WHERE slug = 'input-unreadable'"
+    assert asked(fleet, unreadable) == [(str(tmp_path / "web-1" / "deadly.smaps"),)]
 
 
 # --- on a cluster -----------------------------------------------------------------------------------------------------

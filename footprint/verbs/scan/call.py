@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cache, partial
+from functools import cache
 from itertools import islice
 from typing import Any, Final, TypeVar
 
@@ -21,9 +21,9 @@ from footprint.sources.packages import Packages
 from footprint.store.audits import AuditSums, digest
 from footprint.store.parquet import Known, check_parts, commit_part, known_inputs, remove_halves, write_part
 from footprint.store.tables import FleetInput, FleetNote
-from footprint.verbs.scan.inputs import Candidate, Lister, file_state, utc
+from footprint.verbs.scan.inputs import Candidate, Lister, ScanPlace, file_state, utc
 from footprint.verbs.scan.runners import Runner, cluster_runner, local_runner, usual_worker_count
-from footprint.verbs.scan.work import Identity, Item, PartDone, Settings, Shard, identify, run_shard
+from footprint.verbs.scan.work import Identity, Item, PartDone, Settings, Shard, Unidentified, identify, run_shard
 
 __all__ = ("Scanned", "scan")
 
@@ -134,6 +134,7 @@ def scan(  # noqa: PLR0913 # all but the sources are named
         def keep(done: PartDone) -> None:
             nonlocal found
             parts.append(commit_part(stage, folder, done.part))
+            plan.see_mapped(done)
             found = found.plus(done)
             activity.begin(f"scans; {found.input_count:,} inputs are done")
 
@@ -146,6 +147,8 @@ def scan(  # noqa: PLR0913 # all but the sources are named
                 for done in run(
                     run_shard, plan.shards([*plan.live_programs, *[os.fspath(one) for one in sources]], run)
                 ):
+                    keep(done)
+                for done in run(run_shard, plan.mapped_shards(run)):
                     keep(done)
             found = _with_notes(found, plan)
         finally:
@@ -222,6 +225,7 @@ class _Plan:
         self._lister = lister
         self._known = known
         self._part_count = 0
+        self._mapped: dict[str, tuple[ScanPlace, str]] = {}
         self._state = cache(file_state)
         self._packages = cache(Packages)
 
@@ -260,13 +264,38 @@ class _Plan:
         candidates = self._lister.list(sources)
         while batch := list(islice(candidates, _BATCH)):
             new = [one for one in batch if not self._is_known(one) and _may_be_input(one)]
-            pieces = [(number, some) for number, some in enumerate(_groups(new, _IDENTIFIED_AT_ONCE))]
-            identified = dict(run(partial(_identified, self.settings), pieces))
-            found = [each for number, _ in pieces for each in identified[number]]
+            found = self._identities(new, run)
             items = [item for one, identities in zip(new, found, strict=True) for item in self._items(one, identities)]
             for is_elf, size in ((True, _OF_ELF), (False, _OF_RECORDS)):
                 for some in _groups([one for one in items if one.candidate.is_elf is is_elf], size):
                     yield self._shard(some)
+
+    def see_mapped(self, done: PartDone) -> None:
+        """Remember the files that the inputs of a part map."""
+        for key, (place, path) in done.mapped.items():
+            if not self._known.has_file(key):
+                self._mapped.setdefault(key, (place, path))
+
+    def mapped_shards(self, run: Runner) -> Iterator[Shard]:
+        """Yield shards of the files that inputs map, and that were no inputs themselves."""
+        waiting = {key: self._lister.mapped(*where) for key, where in self._mapped.items()}
+        found = {key: one for key, one in waiting.items() if one is not None and not self._known.has_file(key)}
+        self._mapped = {}
+        candidates = list(found.values())
+        items: list[Item] = []
+        for key, one, (identity,) in zip(found, candidates, self._identities(candidates, run), strict=True):
+            if identity.key == key:  # not another build at this path
+                items += self._items(one, [identity._replace(kind="file")])
+        for some in _groups(items, _OF_ELF):
+            yield self._shard(some)
+
+    def _identities(self, candidates: Sequence[Candidate], run: Runner) -> list[tuple[Identity, ...]]:
+        starts = range(0, len(candidates), _IDENTIFIED_AT_ONCE)
+        tasks = [
+            Unidentified(self.settings, start, tuple(candidates[start : start + _IDENTIFIED_AT_ONCE]))
+            for start in starts
+        ]
+        return [each for _, found in sorted(run(identify, tasks)) for each in found]
 
     def _is_known(self, one: Candidate) -> bool:
         """Return whether the dataset has an input as it is now."""
@@ -290,11 +319,6 @@ class _Plan:
                 yield Item(one, identity)
             else:
                 self.known_count += 1
-
-
-def _identified(settings: Settings, piece: tuple[int, Sequence[Candidate]]) -> tuple[int, list[tuple[Identity, ...]]]:
-    number, candidates = piece
-    return number, identify(settings, candidates)
 
 
 def _may_be_input(one: Candidate) -> bool:

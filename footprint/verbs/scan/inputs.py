@@ -8,8 +8,10 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
 from typing import Final, NamedTuple
+from urllib.parse import quote
 
 from footprint.errors import AccessError, FootprintError, Note, UsageError
+from footprint.roots import path_inside, stat_path
 from footprint.sources.images import images_of, is_image
 from footprint.store.audits import digest
 
@@ -29,7 +31,9 @@ _DATA: Final = re.compile(
 )
 _MEMORY: Final = re.compile(r"^(MemTotal|MemAvailable): +(\d{1,15}) kB$", re.MULTILINE)
 _MOST_MEMINFO_BYTES: Final = 1 << 16
-_MOST_NAME: Final = 100
+# A partition is a folder with the quoted name of its host: of 255 bytes at most.
+_MOST_QUOTED: Final = 240
+_KEPT_OF_LONG: Final = 18
 
 
 class ScanPlace(NamedTuple):
@@ -105,8 +109,11 @@ class Lister:
 
     def called(self, name: str) -> str:
         """Return the name of a host in the dataset."""
-        shown = name[:_MOST_NAME] or "unknown"
-        return digest("host", shown)[:16] if self._is_anonymous else shown
+        shown = _as_text(name) or "unknown"
+        if self._is_anonymous:
+            return digest("host", shown)[:16]
+        is_long = len(quote(shown, safe="")) > _MOST_QUOTED
+        return f"{shown[:_KEPT_OF_LONG]}-{digest(shown)[:16]}" if is_long else shown
 
     @property
     def this_host(self) -> ScanPlace:
@@ -147,7 +154,7 @@ class Lister:
                 place = ScanPlace(self.called(self._host or image.name), "image", image.root, source)
                 for path, facts in image.tree.elf_files():
                     is_executable = bool(facts.st_mode & 0o111)
-                    yield Candidate(place, path, path, image.identity, self._moment, True, is_executable)  # noqa: FBT003
+                    yield Candidate(place, path, _as_text(path), image.identity, self._moment, True, is_executable)  # noqa: FBT003
         except FootprintError as error:
             notes.append(Note("input-unreadable", source, error.detail))
         name = self.called(self._host or os.path.basename(source))
@@ -199,7 +206,22 @@ class Lister:
             return None
         self._seen.add((facts.st_dev, facts.st_ino))
         own = os.path.realpath(path)[len(place.root or "") :]
-        return Candidate(place, own, own, _state_of(facts), self._moment, True, is_executable)  # noqa: FBT003
+        return Candidate(place, own, _as_text(own), _state_of(facts), self._moment, True, is_executable)  # noqa: FBT003
+
+    def mapped(self, place: ScanPlace, path: str) -> Candidate | None:
+        """Return a file that a process or program maps, as a candidate; None where it is not there."""
+        root = place.root or ""
+        try:
+            whole = path_inside(root, path) if root else os.path.realpath(path)
+            facts = stat_path(whole)
+        except (OSError, ValueError, FootprintError):
+            return None
+        if not stat.S_ISREG(facts.st_mode):
+            return None
+        own = whole.removeprefix(root)
+        # Without a state, the file is an input of its own once a folder with it is scanned.
+        is_executable = bool(facts.st_mode & 0o111)
+        return Candidate(place if root else self.this_host, own, _as_text(own), "", self._moment, True, is_executable)  # noqa: FBT003
 
     def _record(self, path: str, host: str, source: str) -> Candidate | None:
         facts = os.stat(path)
@@ -208,12 +230,17 @@ class Lister:
         name = self._host or host
         place = self._place_of(name, os.path.join(source, name, "meminfo"))
         whole = os.path.abspath(path)
-        shown = f"{place.host}/{digest(whole)[:16]}" if self._is_anonymous else whole
+        shown = f"{place.host}/{digest(whole)[:16]}" if self._is_anonymous else _as_text(whole)
         return Candidate(place, whole, shown, _state_of(facts), utc(facts.st_mtime), False, False)  # noqa: FBT003
 
     def _record_place(self, host: str, meminfo: str) -> ScanPlace:
         total, available = _memory(meminfo)
         return ScanPlace(self.called(host), "host", self._root, None, total, available)
+
+
+def _as_text(name: str) -> str:
+    """Return a name of a file as the dataset has it, which holds UTF-8 only."""
+    return name.encode("utf-8", "backslashreplace").decode()
 
 
 def utc(seconds: float) -> datetime:

@@ -5,8 +5,8 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
-from typing import Any, Final, Protocol, TypeVar
+from contextlib import closing, contextmanager
+from typing import Any, Final, Protocol, Self, TypeVar
 
 from footprint.errors import AccessError, UsageError
 
@@ -16,8 +16,18 @@ __all__ = ("Runner", "cluster_runner", "local_runner", "usual_worker_count")
 _TASKS_EACH: Final = 3
 _CONNECT_SECONDS: Final = 10
 
-_Task = TypeVar("_Task")
 _Done = TypeVar("_Done")
+
+
+class _Splittable(Protocol):
+    """A task that can be done in pieces."""
+
+    def pieces(self) -> "tuple[Self, ...]":
+        """Return smaller tasks that do the same; of the smallest one a task that is safe, of that none."""
+        ...
+
+
+_Task = TypeVar("_Task", bound=_Splittable)
 
 
 class Runner(Protocol):
@@ -30,28 +40,58 @@ class Runner(Protocol):
 def local_runner(worker_count: int) -> Iterator[Runner]:
     """Start worker processes on this machine; with one worker, the work is done in this process.
 
+    The tasks that a worker was killed with are done again one by one, and one that kills it again in pieces.
+
     Raises:
-        AccessError: If a worker is killed.
+        AccessError: If workers are killed whatever they do.
     """
     if worker_count < 2:
         yield _run_here
         return
-    # Fork would copy the threads of DuckDB halfway.
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(worker_count, context) as pool:
+    with closing(_Pool(worker_count)) as pool, closing(_Pool(1)) as alone:
 
         def run(work: Callable[[_Task], _Done], tasks: Iterable[_Task]) -> Iterator[_Done]:
-            try:
-                yield from _in_flight(pool.submit, _first_done, worker_count * _TASKS_EACH, work, tasks)
-            except BrokenProcessPool:
-                cause = "a worker process was killed, perhaps for want of memory: scan again, and it goes on from there"
-                raise AccessError("scan", cause) from None
+            suspects: list[_Task] = []
+            yield from _in_flight(pool.submit, _first_done, worker_count * _TASKS_EACH, work, tasks, suspects)
+            while suspects:
+                task = suspects.pop()
+                try:
+                    yield alone.submit(work, task).result()
+                except BrokenProcessPool:
+                    suspects += _pieces(task)
 
+        yield run
+
+
+def _pieces(task: _Task) -> tuple[_Task, ...]:
+    pieces = task.pieces()
+    if not pieces:
+        raise AccessError("scan", "all worker processes are killed, perhaps for want of memory: scan with --workers 1")
+    return pieces
+
+
+class _Pool:
+    """Worker processes, which are started again when one of them was killed."""
+
+    def __init__(self, worker_count: int) -> None:
+        self._worker_count = worker_count
+        self._executor = self._started()
+
+    def _started(self) -> ProcessPoolExecutor:
+        # Fork would copy the threads of DuckDB halfway.
+        return ProcessPoolExecutor(self._worker_count, multiprocessing.get_context("spawn"))
+
+    def submit(self, work: Callable[[_Task], _Done], task: _Task) -> "Future[_Done]":
+        """Let a worker do a task."""
         try:
-            yield run
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+            return self._executor.submit(work, task)
+        except BrokenProcessPool:
+            self._executor = self._started()
+            return self._executor.submit(work, task)
+
+    def close(self) -> None:
+        """End the workers, without the tasks that none has begun."""
+        self._executor.shutdown(wait=False, cancel_futures=True)
 
 
 def _run_here(work: Callable[[_Task], _Done], tasks: Iterable[_Task]) -> Iterator[_Done]:
@@ -90,7 +130,13 @@ def cluster_runner(address: str) -> Iterator[Runner]:
     def run(work: Callable[[_Task], _Done], tasks: Iterable[_Task]) -> Iterator[_Done]:
         threads = sum(client.nthreads().values()) or 1
         try:
-            yield from _in_flight(submit, first_done, threads * _TASKS_EACH, work, tasks)
+            waiting: Iterable[_Task] = tasks
+            while True:
+                killers: list[_Task] = []
+                yield from _in_flight(submit, first_done, threads * _TASKS_EACH, work, waiting, killers)
+                if not killers:
+                    break
+                waiting = [piece for one in killers for piece in _pieces(one)]
         except (OSError, CancelledError) as error:
             cause = f"the cluster is lost ({error}): scan again, and it goes on from there"
             raise AccessError(address, cause) from error
@@ -109,19 +155,30 @@ def _in_flight(
     most_count: int,
     work: Callable[[_Task], _Done],
     tasks: Iterable[_Task],
+    lost: list[_Task],
 ) -> Iterator[_Done]:
-    """Keep so many tasks in flight, and yield what is done."""
-    waiting: set[Any] = set()
+    """Keep so many tasks in flight, and yield what is done; add the tasks that workers were killed with to a list."""
+    waiting: dict[Any, _Task] = {}
+
+    def finish(count: int) -> Iterator[_Done]:
+        while len(waiting) > count:
+            for one in first_done(waiting):
+                task = waiting.pop(one)
+                try:
+                    yield one.result()
+                except Exception as error:
+                    if not _is_loss(error):
+                        raise
+                    lost.append(task)
+
     for task in tasks:
-        waiting.add(submit(work, task))
-        while len(waiting) >= most_count:
-            done = first_done(waiting)
-            waiting -= done
-            yield from [one.result() for one in done]
-    while waiting:
-        done = first_done(waiting)
-        waiting -= done
-        yield from [one.result() for one in done]
+        waiting[submit(work, task)] = task
+        yield from finish(most_count - 1)
+    yield from finish(0)
+
+
+def _is_loss(error: Exception) -> bool:
+    return isinstance(error, BrokenProcessPool) or type(error).__name__ == "KilledWorker"
 
 
 def usual_worker_count() -> int:

@@ -2,18 +2,18 @@
 
 import os
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from footprint.attribution.start_memory import start_memory
 from footprint.command_line import command_lines
-from footprint.elf import read_contents, read_image, starts_like_elf
+from footprint.elf import Image, read_contents, read_image, starts_like_elf
 from footprint.elf.abi import DF_1_PIE, ET_EXEC
 from footprint.elf.contents import SectionKind
-from footprint.elf.linkage import read_linkage
+from footprint.elf.linkage import Linkage, read_linkage
 from footprint.elf.notes import build_id
 from footprint.errors import AccessError, FootprintError, InputError, Note, UnsupportedError
 from footprint.files import open_input, text_of
@@ -52,9 +52,11 @@ from footprint.verbs.audit.request import AuditRequest
 from footprint.verbs.audit.saved import read_saved
 from footprint.verbs.scan.inputs import Candidate, ScanPlace, file_state, utc
 
-__all__ = ("Identity", "Item", "PartDone", "Settings", "Shard", "identify", "run_shard")
+__all__ = ("Identity", "Item", "PartDone", "Settings", "Shard", "Unidentified", "identify", "run_shard")
 
-_EACH: Final = Question()
+_Each = TypeVar("_Each")
+
+_ALONE: Final = Question()
 _HEAD_BYTES: Final = 1024
 _TEXT_HEAD_BYTES: Final = 1 << 16
 # The search of the loader reads them, beside the files that it finds.
@@ -118,11 +120,54 @@ class Shard(NamedTuple):
         settings: What holds for the whole scan.
         part: The name of the part.
         items: The inputs.
+        is_deadly: Whether a worker was killed twice with them; then they are notes.
     """
 
     settings: Settings
     part: str
     items: tuple[Item, ...]
+    is_deadly: bool = False
+
+    def pieces(self) -> "tuple[Shard, ...]":
+        """Return its halves; of one input a shard that does not read it."""
+        if self.is_deadly:
+            return ()
+        if len(self.items) == 1:
+            return (self._replace(part=f"{self.part}x", is_deadly=True),)
+        halves = _halves(self.items)
+        return tuple(
+            [self._replace(part=f"{self.part}{name}", items=one) for name, one in zip("ab", halves, strict=True)]
+        )
+
+
+class Unidentified(NamedTuple):
+    """Candidates that are to be identified.
+
+    Attributes:
+        settings: What holds for the whole scan.
+        start: The number of the first.
+        candidates: They themselves.
+        is_deadly: Whether a worker was killed twice with them; then they are damaged.
+    """
+
+    settings: Settings
+    start: int
+    candidates: tuple[Candidate, ...]
+    is_deadly: bool = False
+
+    def pieces(self) -> "tuple[Unidentified, ...]":
+        """Return its halves; of one candidate a task that does not read it."""
+        if self.is_deadly:
+            return ()
+        if len(self.candidates) == 1:
+            return (self._replace(is_deadly=True),)
+        first, rest = _halves(self.candidates)
+        return self._replace(candidates=first), self._replace(start=self.start + len(first), candidates=rest)
+
+
+def _halves(some: tuple[_Each, ...]) -> tuple[tuple[_Each, ...], tuple[_Each, ...]]:
+    middle = len(some) // 2
+    return some[:middle], some[middle:]
 
 
 class PartDone(NamedTuple):
@@ -138,6 +183,7 @@ class PartDone(NamedTuple):
         notes: The first of its notes.
         note_count: The number of its notes.
         unreadable_count: The number of inputs of which nothing could be read.
+        mapped: Where the files are that its processes and programs map, by build-id.
     """
 
     part: str
@@ -149,24 +195,35 @@ class PartDone(NamedTuple):
     notes: tuple[Note, ...]
     note_count: int
     unreadable_count: int
+    mapped: Mapping[str, tuple[ScanPlace, str]]
 
 
 # --- identification ---------------------------------------------------------------------------------------------------
 
 
-def identify(settings: Settings, candidates: Sequence[Candidate]) -> list[tuple[Identity, ...]]:
-    """Find out what candidates are: of programs and libraries by their headers. A series is several inputs."""
+def identify(task: Unidentified) -> tuple[int, list[tuple[Identity, ...]]]:
+    """Find out what candidates are: of programs and libraries by their headers. A series is several inputs.
+
+    Returns:
+        The number of the first, and what each is.
+    """
     found: list[tuple[Identity, ...]] = []
-    for one in candidates:
-        _enter(settings, one.place)
+    for one in task.candidates:
         try:
+            _check_safe(one, is_deadly=task.is_deadly)
+            _enter(task.settings, one.place)
             with limited():
                 found.append((_elf_identity(one),) if one.is_elf else _record_identities(one))
         except FootprintError as error:
             # What is damaged becomes a note when it is read.
             kind = "file" if one.is_elf else "record"
             found.append((Identity(kind, digest(one.input, one.state, error.detail)),))
-    return found
+    return task.start, found
+
+
+def _check_safe(one: Candidate, *, is_deadly: bool) -> None:
+    if is_deadly:
+        raise InputError(one.opened, "each worker that reads it is killed, perhaps for want of memory")
 
 
 def _elf_identity(one: Candidate) -> Identity:
@@ -177,11 +234,13 @@ def _elf_identity(one: Candidate) -> Identity:
         return Identity("other", "")
     image = read_image(data, one.opened, with_sections=False)
     linkage = read_linkage(image)
-    is_program = one.is_executable and (
-        image.type == ET_EXEC or linkage.interpreter is not None or bool(linkage.flags_1 & DF_1_PIE)
-    )
     key = build_id(image) or f"blake2b:{blake2b(data, digest_size=16).hexdigest()}"
+    is_program = one.is_executable and _can_be_run(image, linkage)
     return Identity("program" if is_program else "file", key, linkage.soname or "")
+
+
+def _can_be_run(image: Image, linkage: Linkage) -> bool:
+    return image.type == ET_EXEC or linkage.interpreter is not None or bool(linkage.flags_1 & DF_1_PIE)
 
 
 def _record_identities(one: Candidate) -> tuple[Identity, ...]:
@@ -246,6 +305,7 @@ def run_shard(shard: Shard) -> PartDone:
         tuple(notes[:10]),
         len(notes),
         sum(one.slug == "input-unreadable" for one in notes),
+        work.mapped,
     )
 
 
@@ -254,6 +314,7 @@ class _Work:
 
     def __init__(self, shard: Shard) -> None:
         self.tables = Tables(list)
+        self.mapped: dict[str, tuple[ScanPlace, str]] = {}
         self._shard = shard
         self._notes: dict[tuple[str, Note], None] = {}
         self._hosts: dict[ScanPlace, tuple[datetime, dict[str, str]]] = {}
@@ -266,6 +327,7 @@ class _Work:
         known_count = len(self._notes)
         sums, depends_on, identity = AuditSums(), list[str](), item.identity.key
         try:
+            _check_safe(candidate, is_deadly=self._shard.is_deadly)
             _enter(self._shard.settings, candidate.place)
             with limited():
                 if candidate.is_elf:
@@ -280,6 +342,11 @@ class _Work:
             if item.pid is not None:
                 note = Note("process-not-read", candidate.input, f"{detail}; it is left out")
             self._note(candidate, [note])
+        if candidate.place.image is None:  # all files of an image are inputs
+            libraries: list[Any] = self.tables["libraries"][before.get("libraries", 0) :]
+            for one in libraries:
+                if one.build_id:
+                    self.mapped.setdefault(one.build_id, (candidate.place, one.path))
         self.tables["inputs"].append(
             FleetInput(
                 host=taken.host,
@@ -338,7 +405,7 @@ class _Work:
             return [], identity.key
         root, settings = candidate.place.root, self._shard.settings
         graph = _programs(settings.scan, root, threading.get_ident()).graph(candidate.path)
-        depends_on = [one.library.real_path for one in graph.objects]
+        depends_on = [one.library.real_path for one in graph.objects[1:]]  # the state of the first is in the input
         state = "" if candidate.place.image else digest(*(file_state(one) for one in depends_on))
         findings = (*unused_libraries(graph), *stub_libraries(graph))
         add_program(
@@ -374,7 +441,7 @@ class _Work:
                 file=identity.key,
                 path=candidate.path,
                 name=identity.name or candidate.path.rsplit("/", 1)[-1],
-                is_program=identity.kind == "program",
+                is_program=candidate.is_executable and _can_be_run(image, read_linkage(image)),
                 machine=image.machine,
                 size_bytes=len(data),
                 text_bytes=sum(one.size_bytes for one in read_only),
@@ -439,7 +506,7 @@ class _Work:
         found = audit_of(
             snapshot,
             str(snapshot.process_id),
-            _EACH,
+            _ALONE,
             root=root,
             files=files,
             open_files=open_files,
