@@ -348,7 +348,7 @@ class FleetInput(NamedTuple):
         identity: The digest of its contents; of a program, with those of its libraries.
         state: Size and time of change of the file when it was read; "" where there is none.
         part: The name of the Parquet files that hold its rows, without their folder and ending.
-        depends_on: The paths of the files that a change of would change what it tells.
+        depends_on: The paths, in the root of the host, of the files whose change would change what it tells.
         process_count: The number of its processes.
         row_count: The number of rows in their ledgers.
         private_bytes: The private bytes of its processes, as their audits have it.

@@ -136,6 +136,18 @@ def test_command_lines_and_names_of_hosts_are_kept_only_if_asked_for(tmp_path: P
     fleet = tmp_path / "fleet"
     footprint.scan(tmp_path / "secret-host", output=fleet, host="secret-host", anonymous=True, worker_count=1)
     assert asked(fleet, "SELECT command FROM processes") == [(None,)]
+    # Neither in what could not be listed, nor in what a program of a root file system depends on.
+    (tmp_path / "secret-host" / "gone.smaps").symlink_to("/secret/absent")
+    for name in ("shadow", "libcrypt_like.so", "libfreebl_like.so"):
+        data = (ROOT / "sample_binaries" / "unused_library" / name).read_bytes()
+        write(tmp_path / "secret-host-root" / "usr" / name, data).chmod(0o755)
+    sources = (tmp_path / "secret-host", tmp_path / "secret-host-root")
+    done = footprint.scan(*sources, output=fleet, anonymous=True, worker_count=1)
+    assert (done.program_count, asked(fleet, "SELECT count(*) FROM notes WHERE slug = 'file-unreadable'")) == (
+        1,
+        [(1,)],
+    )
+    assert footprint.scan(sources[1], output=fleet, anonymous=True, worker_count=1).input_count == 0
     for path in fleet.rglob("*.parquet"):
         assert b"hunter2" not in path.read_bytes()
         assert b"secret-host" not in path.read_bytes()

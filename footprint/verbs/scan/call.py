@@ -303,7 +303,8 @@ class _Plan:
         if found is None:
             return False
         depends_on, identity = found
-        is_same = not depends_on or digest(*map(self._state, depends_on)) == identity
+        root = one.place.root or ""
+        is_same = not depends_on or digest(*(self._state(f"{root}{path}") for path in depends_on)) == identity
         self.known_count += is_same
         return is_same
 

@@ -158,7 +158,12 @@ class Lister:
         except FootprintError as error:
             notes.append(Note("input-unreadable", source, error.detail))
         name = self.called(self._host or os.path.basename(source))
-        self.notes += [(name, one) for one in notes]
+        for one in notes:
+            self._add_note(name, one, source)
+
+    def _add_note(self, host: str, note: Note, path: str) -> None:
+        shown = digest(os.path.abspath(path))[:16] if self._is_anonymous else path
+        self.notes.append((host, Note(*(text.replace(path, shown) for text in note))))
 
     def _of_folder(self, source: str) -> Iterator[Candidate]:
         names = {*os.listdir(source), os.path.basename(os.path.abspath(source))}
@@ -167,7 +172,7 @@ class Lister:
 
         def refused(error: OSError) -> None:
             note = Note("file-unreadable", str(error.filename), f"{error.strerror or error}, it is left out")
-            self.notes.append((place.host, note))
+            self._add_note(place.host, note, note.subject)
 
         for folder, folders, files in os.walk(source, onerror=refused):
             folders.sort()

@@ -421,8 +421,9 @@ class _Work:
         self._note(candidate, (*missing_notes(graph), *graph.start_failures))
         if candidate.place.image:
             return [], identity.key
-        depends_on += [f"{root or ''}{one}" for one in _OF_LOADER]
-        return depends_on, digest(*(file_state(one) for one in depends_on))
+        # Without the root, whose name is that of a host.
+        own = [*(one.removeprefix(root or "") for one in depends_on), *_OF_LOADER]
+        return own, digest(*(file_state(f"{root or ''}{one}") for one in own))
 
     def _add_file(self, item: Item) -> None:
         candidate, identity = item.candidate, item.identity
