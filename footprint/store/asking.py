@@ -55,14 +55,7 @@ class Dataset:
     def __init__(self, folder: str) -> None:
         self._folder = folder
         place = os.path.realpath(folder)
-        try:
-            self._connection = open_dataset(place, thread_count=len(os.sched_getaffinity(0)))
-        except FootprintError:
-            raise
-        except Exception as error:
-            if type(error).__module__ != "_duckdb":
-                raise
-            raise InputError(folder, f"it cannot be read: {_cause(error)}") from None
+        self._connection = open_dataset(place, thread_count=len(os.sched_getaffinity(0)))
         doubled = place.replace("'", "''")
         for lock in (f"SET allowed_directories = ['{doubled}/']", *_LOCKS):
             self._connection.execute(lock)

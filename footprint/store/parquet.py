@@ -6,6 +6,7 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from sys import intern
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
@@ -53,14 +54,29 @@ def open_dataset(folder: str, *, thread_count: int = 1) -> "DuckDBPyConnection":
 
     Raises:
         AccessError: If there is no dataset.
+        InputError: If a file of it is damaged, or of another version.
         UsageError: If DuckDB is not installed.
     """
     if not os.path.isdir(os.path.join(folder, _LAST)):
         raise AccessError(folder, "it is no dataset of `footprint scan`")
     connection = engine(thread_count=thread_count)
     for table in TABLES.values():
-        connection.execute(f"CREATE VIEW {_name(table.name)} AS {_selection(folder, table)}")
+        with _reading(folder, table.name):
+            connection.execute(f"CREATE VIEW {_name(table.name)} AS {_selection(folder, table)}")
     return connection
+
+
+@contextmanager
+def _reading(folder: str, table: str) -> Iterator[None]:
+    from duckdb import BinderException, Error  # noqa: PLC0415 # of an extra
+
+    try:
+        yield
+    except BinderException:  # a column is missing
+        cause = f"a column of {table} is missing, so it is of another version of footprint: scan into a new folder"
+        raise InputError(folder, cause) from None
+    except Error as error:
+        raise InputError(folder, f"it cannot be read: {str(error).partition(chr(10))[0]}") from None
 
 
 def _selection(folder: str, table: FleetTable) -> str:
@@ -255,7 +271,7 @@ def known_inputs(folder: str) -> Known:
     if not os.path.isdir(os.path.join(folder, _LAST)):
         engine().close()
         return known
-    with open_dataset(folder) as connection:
+    with open_dataset(folder) as connection, _reading(folder, "inputs or files"):
         found = connection.execute("SELECT host, input, state, depends_on, identity FROM inputs ORDER BY moment")
         while some := found.fetchmany(_AT_ONCE):
             for host, name, state, depends_on, identity in some:

@@ -312,6 +312,23 @@ def test_tables_that_do_not_add_up_are_an_error(captures: Path, tmp_path: Path) 
         check_parts(str(fleet), [parts | {"rows": parts["rows"][1:]}])
 
 
+def test_a_dataset_of_another_version_or_a_damaged_one_is_an_error(
+    captures: Path, dataset: Path, tmp_path: Path
+) -> None:
+    fleet = tmp_path / "fleet"
+    subprocess.run(["cp", "-r", dataset, fleet], check=True)
+    for path in (fleet / "processes").rglob("*.parquet"):
+        without = f"SELECT * EXCLUDE (source, host, day) FROM '{path}'"
+        with open_dataset(str(dataset)) as connection:
+            connection.execute(f"COPY ({without}) TO '{path}' (FORMAT parquet)")
+    with pytest.raises(InputError, match="a column of processes is missing, so it is of another version"):
+        footprint.scan(captures, output=fleet, worker_count=1)
+    for path in (fleet / "hosts").iterdir():
+        path.write_bytes(b"no table")
+    with pytest.raises(InputError, match="it cannot be read"):
+        footprint.scan(captures, output=fleet, worker_count=1)
+
+
 def test_half_of_a_part_is_removed_and_read_again(captures: Path, dataset: Path, tmp_path: Path) -> None:
     fleet = tmp_path / "fleet"
     subprocess.run(["cp", "-r", dataset, fleet], check=True)
@@ -343,10 +360,15 @@ if __name__ == "__main__":
 
 @pytest.fixture(scope="module")
 def many(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, list[str]]]:
-    """Return captures that make three parts, and what a dataset of them has."""
+    """Return captures that make three parts, of one mapping each, and what a dataset of them has."""
+    mapping, end = SMAPS.partition(b"\nVmFlags:")[::2]
+    text = mapping + b"\nVmFlags:" + end.partition(b"\n")[0] + b"\n"
     folder = tmp_path_factory.mktemp("many")
     for number in range(450):
-        write(folder / "captures" / f"host-{number // 50}" / f"{number}.smaps", text_of(number))
+        write(
+            folder / "captures" / f"host-{number // 50}" / f"{number}.smaps",
+            text.replace(b"247766", b"%d" % (247766 + number)),
+        )
     footprint.scan(folder / "captures", output=folder / "fleet", worker_count=1)
     return folder / "captures", contents(folder / "fleet")
 

@@ -111,7 +111,7 @@ def scan(  # noqa: PLR0913 # all but the sources are named
 
     Raises:
         AccessError: If a source does not exist, the dataset cannot be written, or nobody answers as scheduler.
-        InputError: If what was written does not add up to its audits.
+        InputError: If the dataset is damaged or of another version, or what was written does not add up to its audits.
         UsageError: If nothing is named, or DuckDB or Dask is not installed.
     """
     if not sources and not processes:
