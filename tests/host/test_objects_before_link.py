@@ -54,3 +54,28 @@ def test_objects_have_the_copies_of_the_program(compiler: str, options: str, tmp
 def copies(folder: Path, *targets: str) -> Counter[tuple[str, int, int]]:
     found = footprint.duplicates(*[str(folder / one) for one in targets])
     return Counter((one.name, one.size_bytes, one.copy_count) for file in found.files for one in file.copies)
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_tables_of_functions_are_proof_only_where_these_use_the_same_things(compiler: str, tmp_path: Path) -> None:
+    functions = {
+        "called": "int NAME(int); static int f_called(int i) { return NAME(i) + 1; }",
+        "counted": "static __thread int count; static int f_counted(int i) { return i + count++; }",
+        "alike": "static int f_alike(int i) { return i * 3; }",
+    }
+    header = "\n".join(
+        f"{text}\nstatic int (*const {name}[2])(int) = {{f_{name}, f_{name}}};" for name, text in functions.items()
+    )
+    (tmp_path / "tables.h").write_text(f"{header}\n")
+    uses = " + ".join(f"{name}[i & 1](i)" for name in functions)
+    for unit, defined in (("a", "first"), ("b", "second")):
+        text = f'#define NAME {defined}\n#include "tables.h"\nint use_{unit}(int i) {{ return {uses}; }}\n'
+        (tmp_path / f"{unit}.c").write_text(text)
+    subprocess.run([compiler, "-g", "-O1", "-fPIC", "-c", "a.c", "b.c"], cwd=tmp_path, check=True)
+    found = footprint.duplicates(str(tmp_path / "a.o"), str(tmp_path / "b.o")).files[0].copies
+    assert {one.name: one.confidence.value for one in found} == {
+        "called": "medium",
+        "count": "medium",
+        "counted": "medium",
+        "alike": "proof",
+    }
