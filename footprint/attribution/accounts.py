@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from footprint.model.evidence import weakest
 from footprint.model.row import Attribution, MemoryKind, Row
 
-__all__ = ("KnownSums", "add_up", "merge")
+__all__ = ("KnownSums", "add_up", "known_sum", "least_sure", "merge")
 
 
 def add_up(rows: Iterable[Row]) -> tuple[Row, ...]:
@@ -111,18 +111,23 @@ def _order(row: Row) -> tuple[object, ...]:
 def _sum_rows(rows: Sequence[Row]) -> Row:
     """Add up the rows of one account; the sum is as weak as its weakest row."""
     return rows[0]._replace(
-        bytes=_sum([row.bytes for row in rows]),
+        bytes=known_sum([row.bytes for row in rows]),
         mapped_bytes=sum([row.mapped_bytes for row in rows]),
-        shared_bytes=_sum([row.shared_bytes for row in rows]),
-        pages=_sum([row.pages for row in rows]),
+        shared_bytes=known_sum([row.shared_bytes for row in rows]),
+        pages=known_sum([row.pages for row in rows]),
         sole_pages=sum([row.sole_pages for row in rows]),
-        relocated_bytes=_sum([row.relocated_bytes for row in rows]),
+        relocated_bytes=known_sum([row.relocated_bytes for row in rows]),
         evidence=weakest({row.evidence for row in rows}),
-        attribution=max({row.attribution for row in rows}, key=_STRENGTH.__getitem__),
+        attribution=least_sure({row.attribution for row in rows}),
     )
 
 
-def _sum(figures: Sequence[int | None]) -> int | None:
+def least_sure(attributions: Iterable[Attribution]) -> Attribution:
+    """Return the weakest way in which an owner is known."""
+    return max(attributions, key=_STRENGTH.__getitem__)
+
+
+def known_sum(figures: Sequence[int | None]) -> int | None:
     """Add up figures; one unknown figure makes the sum unknown."""
     known = [one for one in figures if one is not None]
     return sum(known) if len(known) == len(figures) else None

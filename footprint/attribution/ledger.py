@@ -29,7 +29,7 @@ from footprint.process import PageRange, ranges_bytes
 if TYPE_CHECKING:
     from footprint.attribution.heap_ranges import HeapRanges
 
-__all__ = ("Files", "KnownRows", "ledger_rows")
+__all__ = ("Files", "KnownRows", "Owned", "ledger_rows", "owned_parts")
 
 # Structures in the memory of the process divide such a range, whatever its mapping is.
 _BY_STRUCTURES: Final = frozenset({Attribution.ALLOCATOR, Attribution.THREAD_VECTOR})
@@ -123,20 +123,41 @@ def _add_mapping(
     symbols: _Symbols,
 ) -> None:
     """Add the rows of one mapping."""
+    for one, counted, own in owned_parts(ranges, counts, pages):
+        _add_range(parts, one, counted, own, symbols)
+
+
+class Owned(NamedTuple):
+    """What one owner holds in a range of a mapping.
+
+    Attributes:
+        range: The range.
+        counts: What the kernel counts in it.
+        private: Its private pages; None where nothing says which of its pages these are.
+    """
+
+    range: OwnedRange
+    counts: MappingCounts
+    private: Sequence[PageRange] | None
+
+
+def owned_parts(
+    ranges: Sequence[OwnedRange], counts: MappingCounts, pages: Dict[int, Sequence[PageRange]] | None
+) -> Iterator[Owned]:
+    """Divide what the kernel counts in a mapping among the ranges of the mapping."""
     private = private_pages(ranges[0].mapping, counts, pages)
     if not pages and counts.private_bytes == 0:
         # Without page bits, ranges in which nothing is private are not cut.
         private = None
     if private is None and len(ranges) > 1 and counts.private_bytes:
-        parts.own.append(_merged_row(ranges, counts, symbols.page_bytes))
+        yield Owned(_merged(ranges), counts, None)
         return
     # Only the first range of a mapping has pages of a file: the others are memory without a file.
     shared_bytes = counts.shared_bytes
     for one in ranges:
         own = None if private is None else clip(private, one.start_addr, one.end_addr)
         private_bytes = counts.private_bytes if own is None else ranges_bytes(own)
-        counted = counts._replace(private_bytes=private_bytes, shared_bytes=shared_bytes)
-        _add_range(parts, one, counted, own, symbols)
+        yield Owned(one, counts._replace(private_bytes=private_bytes, shared_bytes=shared_bytes), own)
         shared_bytes = None if shared_bytes is None else 0
 
 
@@ -152,7 +173,7 @@ def _add_range(
         parts.own.extend(symbols.heap.rows(one, private, _row(one, counts, page_bytes)))
         return
     if loaded is None or image is None:
-        parts.own.append(_row(one, counts, page_bytes))
+        parts.own.append(_row(one, counts, page_bytes, name=one.name))
         return
     is_text = one.kind is MemoryKind.TEXT
     has_symbols = private is not None and bool(private or (loaded in symbols.touched and not is_text))
@@ -255,13 +276,17 @@ def _evidence(one: OwnedRange, counts: MappingCounts) -> Evidence:
     return weakest((counts.evidence, Evidence.ESTIMATED)) if is_assumed else counts.evidence
 
 
-def _merged_row(ranges: Sequence[OwnedRange], counts: MappingCounts, page_bytes: int) -> Row:
-    """Return the row of a mapping of several owners of which only some pages are private: nobody knows which."""
+def _merged(ranges: Sequence[OwnedRange]) -> OwnedRange:
+    """Return the range of a mapping of several owners of which only some pages are private: nobody knows which."""
     first, last = ranges[0], ranges[-1]
     owners = " + ".join(dict.fromkeys(one.owner.rsplit("/", 1)[-1] for one in ranges))
-    whole = first._replace(end_addr=last.end_addr, owner=f"[merged: {owners}]", kind=MemoryKind.ANONYMOUS, loaded=None)
-    name = "[one mapping of several owners, partly private: page bits would tell whose]"
-    return _row(whole, counts, page_bytes, name=name)
+    return first._replace(
+        end_addr=last.end_addr,
+        owner=f"[merged: {owners}]",
+        kind=MemoryKind.ANONYMOUS,
+        loaded=None,
+        name="[one mapping of several owners, partly private: page bits would tell whose]",
+    )
 
 
 def _section_names(one: OwnedRange, loaded: LoadedObject, image: Image) -> str | None:

@@ -29,6 +29,7 @@ from footprint.units import format_bytes
 if TYPE_CHECKING:
     from footprint.attribution.heap_ranges import HeapRanges
     from footprint.attribution.page_maps import Presence
+    from footprint.model.mapping_cost import MappingCost
     from footprint.model.page_map import PageMap
     from footprint.process.live_threads import LiveThreads
 
@@ -58,7 +59,8 @@ def audit_snapshot(  # noqa: PLR0913 # all but the first three have their name
 
     `images` are the ELF files among its mapped files that could be read, `open_files` the open file descriptions that
     it pays for, `parent` the process that it was forked from, where that was read, `heap` its heap as its allocator
-    has it, `threads` where its threads have their variables. Page maps are made where `presence` is given.
+    has it, `threads` where its threads have their variables. Page maps and the table of mappings are made where
+    `presence` is given.
 
     Raises:
         InputError: Where a text has neither sizes nor counters of private memory.
@@ -70,10 +72,13 @@ def audit_snapshot(  # noqa: PLR0913 # all but the first three have their name
     held = count_each(memory.mappings, snapshot.pages)
     rows = ledger_rows(parts, held, snapshot.pages, files, snapshot.page_bytes, kernel, known=known_rows, heap=heap)
     page_maps: tuple[PageMap, ...] = ()
+    mapping_table: tuple[MappingCost, ...] = ()
     if presence is not None:
-        from footprint.attribution.page_maps import page_maps as map_pages  # noqa: PLC0415 # for a picture only
+        from footprint.attribution.mapping_costs import mapping_costs  # noqa: PLC0415 # for a picture only
+        from footprint.attribution.page_maps import page_maps as map_pages  # noqa: PLC0415 # the same
 
         page_maps = map_pages(parts, held, snapshot.pages, files, snapshot.page_bytes, presence)
+        mapping_table = mapping_costs(parts, held, snapshot.pages)
     totals = _totals(snapshot, held, kernel)
     projection = project_process(
         totals,
@@ -100,6 +105,7 @@ def audit_snapshot(  # noqa: PLR0913 # all but the first three have their name
         projection=projection,
         notes=(*snapshot.notes, *constants.notes, *notes, *_notes(snapshot, rows, held, totals, open_files)),
         page_maps=page_maps,
+        mappings=mapping_table,
         allocator=heap.account(parts, snapshot.pages or {}) if heap else None,
     )
 

@@ -17,6 +17,7 @@ from footprint.model.allocator_account import AllocatorAccount
 from footprint.model.audit import Audit
 from footprint.model.evidence import Evidence
 from footprint.model.finding import SearchedRule
+from footprint.model.mapping_cost import MappingCost
 from footprint.model.object_cost import ObjectCost
 from footprint.model.projection import Projection
 from footprint.model.row import MemoryKind, Row, sum_rows
@@ -178,6 +179,10 @@ class AuditJson(Envelope):
         allocator: The heap as the allocator of a live process accounts for it; null where it was not read.
         page_maps: The pages of objects one by one, for the report of a saved audit. The member is absent where no file
             of an object could be read, in what `run` saves, and in baselines.
+        mappings: The mappings with private bytes, of each owner, the largest first: at most 1,000. What an owner has
+            in others is one row for each kind of memory, so the `bytes` and the `mapped_bytes` of an owner add up to
+            those of its rows in `ledger`, if no allocator profile was joined. The member is absent of a program, where
+            private bytes are not known, in what `run` saves, and in baselines.
         notes: What the reader of the figures must know.
         failed: The findings that fail the answer; the member is absent without `--fail-on`.
         run_failures: How the program failed that was run for this audit; the member is absent if it did not, and in
@@ -197,6 +202,7 @@ class AuditJson(Envelope):
     heap_account: Annotated[HeapAccountMembers | None, LATER]
     allocator: Annotated[AllocatorAccount | None, LATER]
     page_maps: tuple[PageMapRow, ...] | Absent = ABSENT
+    mappings: tuple[MappingCost, ...] | Absent = ABSENT
     notes: tuple[Note, ...]
     failed: tuple[FailedFinding, ...] | Absent = ABSENT
     run_failures: tuple[RunFailure, ...] | Absent = ABSENT
@@ -229,6 +235,7 @@ def audit_answer(audit: Audit, version: str, source_of: "SourceOf | None" = None
         heap_account=None if audit.heap is None else heap_account_members(audit.heap),
         allocator=audit.allocator,
         page_maps=page_map_rows(audit.page_maps) if audit.page_maps else ABSENT,
+        mappings=audit.mappings or ABSENT,
         notes=audit.notes,
         run_failures=audit.run_failures or ABSENT,
     )

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from footprint.model.run_failure import RunFailure
 
 __all__ = (
+    "PLACES",
     "SavedAudit",
     "check_host",
     "looks_like_audit",
@@ -43,6 +44,8 @@ __all__ = (
 
 # The members that hold command lines.
 _WITH_COMMANDS: Final = ("target", "processes", "classes", "run", "heap_account")
+PLACES: Final = ("page_maps", "mappings")
+"""The members that say where memory is, which differs from start to start: few readers of an audit need them."""
 _SCHEMA: Final = "footprint/1"
 # The audit of a process with a million variables takes 400 MB.
 _MOST_BYTES: Final = 512 << 20
@@ -82,7 +85,7 @@ def read_audit(data: bytes | memoryview, file: str, *, has_page_maps: bool = Fal
     Args:
         data: The whole file.
         file: The name of the file, for errors.
-        has_page_maps: Whether to read the pages of its objects, where it was saved with them.
+        has_page_maps: Whether to read the pages of its objects and its mappings, where it was saved with them.
 
     Raises:
         InputError: It is cut or damaged, is the answer of another verb, or its rows do not add up.
@@ -137,7 +140,8 @@ def saved_audit(whole: dict[str, Any], file: str, *, has_page_maps: bool = False
     if "group" in whole:
         raise UnsupportedError(file, "it is about several processes: name the saved audit of one")
     if not has_page_maps:
-        whole.pop("page_maps", None)
+        for name in PLACES:
+            whole.pop(name, None)
     if whole.get("run") is not None:
         return _read_run(whole, file)
     answer = decode(AuditJson, whole, file)
@@ -237,6 +241,7 @@ def _audit(answer: AuditJson, file: str) -> Audit:
             debug_files=dict(answer.debug_files),
             objects=answer.objects,
             page_maps=tuple(page_maps_of(page_maps, file)),
+            mappings=() if answer.mappings is Absent.ABSENT else answer.mappings,
             searched_rules=answer.searched_rules,
             saved_in=file,
             heap=None if answer.heap_account is None else heap_account_of(answer.heap_account),

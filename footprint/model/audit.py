@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # what few audits have
     from footprint.model.finding import Finding, SearchedRule
     from footprint.model.group_member import GroupMember
     from footprint.model.heap_account import HeapAccount
+    from footprint.model.mapping_cost import MappingCost
     from footprint.model.over_time import OverTime
     from footprint.model.page_map import PageMap
     from footprint.model.run_failure import RunFailure
@@ -44,6 +45,7 @@ class Audit:
         objects: Its objects with what leaves with each, in load order; of programs, and of processes that are
             searched for findings or saved.
         page_maps: The pages of its objects one by one; only on request.
+        mappings: What its mappings cost, one by one; only with `page_maps`, and never of a program.
         saved_in: The file from which a saved audit was read; None for a new one.
         heap: The heap as an allocator profile explains it; None where no profile was joined.
         allocator: The heap as the allocator of the live process accounts for it; None where that was not read.
@@ -73,6 +75,7 @@ class Audit:
     debug_files: dict[str, str] = field(default_factory=dict)
     objects: "tuple[ObjectCost, ...]" = ()
     page_maps: "tuple[PageMap, ...]" = ()
+    mappings: "tuple[MappingCost, ...]" = ()
     saved_in: str | None = None
     heap: "HeapAccount | None" = None
     allocator: "AllocatorAccount | None" = None

@@ -222,7 +222,7 @@ class OutputOptions(NamedTuple):
 
     @property
     def has_page_maps(self) -> bool:
-        """Return whether the pages of objects are wanted: the report shows them, JSON keeps them for a later one."""
+        """Return whether pages of objects and mappings are wanted: the report shows them, JSON keeps them for later."""
         return self.has_report or self.format is Format.JSON
 
     @property

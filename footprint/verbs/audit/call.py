@@ -66,8 +66,8 @@ def audit(  # noqa: PLR0913 # all but the target are named
         page_bytes: The size of a page, for a program of another machine.
         has_findings: Whether to search a live process for what it could do without, which takes some time. A program
             is always searched; with this, its doubtful findings on variables are kept, too.
-        has_page_maps: Whether to list the pages of its objects, for a picture; a saved audit has those it was saved
-            with.
+        has_page_maps: Whether to list the pages of its objects, and its mappings, for a picture; a saved audit has
+            those it was saved with.
         heap: An allocator profile of another run of the same program, by which the heap is split.
         heap_at: Which moment of it: the number of a snapshot, a time with its unit, `peak` or `end`; None for its end.
         allocators: More functions that only hand memory on, for `heap`.

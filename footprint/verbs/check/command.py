@@ -110,13 +110,15 @@ def _baseline(audit: "Audited", target: "AnyTarget") -> str:
     from json import loads
 
     from footprint.formats.json import write as write_json
+    from footprint.formats.saved_audit import PLACES
     from footprint.model.audit import Audit
     from footprint.sources.target import AuditFile
     from footprint.verbs.audit.either import audited_members
 
     if not isinstance(target, AuditFile):
-        kept = replace(audit, page_maps=()) if isinstance(audit, Audit) else audit
+        kept = replace(audit, page_maps=(), mappings=()) if isinstance(audit, Audit) else audit
         return write_json(audited_members(kept, __version__))
     saved = loads(bytes(target.data))
-    saved.pop("page_maps", None)
+    for name in PLACES:
+        saved.pop(name, None)
     return write_json(saved)

@@ -101,6 +101,8 @@ export interface AuditAnswer {
   allocator: AllocatorAccount | null;
   /** The pages of objects one by one, for the report of a saved audit. The member is absent where no file of an object could be read, in what `run` saves, and in baselines. */
   page_maps?: Rows<PageMapRow>;
+  /** The mappings with private bytes, of each owner, the largest first: at most 1,000. What an owner has in others is one row for each kind of memory, so the `bytes` and the `mapped_bytes` of an owner add up to those of its rows in `ledger`, if no allocator profile was joined. The member is absent of a program, where private bytes are not known, in what `run` saves, and in baselines. */
+  mappings?: Rows<MappingCost>;
   /** What the reader of the figures must know. */
   notes: Rows<Note>;
   /** The findings that fail the answer; the member is absent without `--fail-on`. */
@@ -665,6 +667,36 @@ export interface HeapTarget {
 export interface HistoryTarget {
   /** The file. */
   history: string;
+}
+
+/** What one owner has in one mapping, or in all mappings of one kind that are not listed. A mapping of several owners has a row for each of them. When a mapping was made is not known: the kernel does not tell it. */
+export interface MappingCost {
+  /** The owner, as the ledger has it. */
+  owner: string;
+  /** What the memory is for. */
+  kind: MemoryKind;
+  /** The first address of the mapping; null in the row of the mappings that are not listed. */
+  start_addr: number | null;
+  /** The first address behind it; null there, too. */
+  end_addr: number | null;
+  /** Four letters, as in `/proc/PID/maps`; null there, too. */
+  permissions: string | null;
+  /** The name that the kernel gives: a file, `[heap]`, or `[anon:NAME]` as set by prctl(2); null where it has none. */
+  name: string | null;
+  /** The number of mappings: 1, or of those that are not listed. */
+  mapping_count: number;
+  /** Private bytes of the owner; null where only virtual sizes are known. */
+  bytes: number | null;
+  /** Virtual size of what the owner has there. */
+  mapped_bytes: number;
+  /** The part of `bytes` on a swap device; null where unknown. */
+  swapped_bytes: number | null;
+  /** Whether memory that nobody may access, of at most 1 MiB, is directly below or above the mapping, as below the stack of a thread. */
+  has_guard: boolean;
+  /** How `bytes` is known. */
+  evidence: Evidence;
+  /** How the owner is known. */
+  attribution: Attribution;
 }
 
 /** How the private memory of a mapping grew. */
