@@ -71,14 +71,7 @@ def audit_snapshot(  # noqa: PLR0913 # all but the first three have their name
     kernel = costs(snapshot.status, len(memory.mappings))
     held = count_each(memory.mappings, snapshot.pages)
     rows = ledger_rows(parts, held, snapshot.pages, files, snapshot.page_bytes, kernel, known=known_rows, heap=heap)
-    page_maps: tuple[PageMap, ...] = ()
-    mapping_table: tuple[MappingCost, ...] = ()
-    if presence is not None:
-        from footprint.attribution.mapping_costs import mapping_costs  # noqa: PLC0415 # for a picture only
-        from footprint.attribution.page_maps import page_maps as map_pages  # noqa: PLC0415 # the same
-
-        page_maps = map_pages(parts, held, snapshot.pages, files, snapshot.page_bytes, presence)
-        mapping_table = mapping_costs(parts, held, snapshot.pages)
+    page_maps, mappings = _places(snapshot, parts, held, files, presence) if presence else ((), ())
     totals = _totals(snapshot, held, kernel)
     projection = project_process(
         totals,
@@ -105,9 +98,24 @@ def audit_snapshot(  # noqa: PLR0913 # all but the first three have their name
         projection=projection,
         notes=(*snapshot.notes, *constants.notes, *notes, *_notes(snapshot, rows, held, totals, open_files)),
         page_maps=page_maps,
-        mappings=mapping_table,
+        mappings=mappings,
         allocator=heap.account(parts, snapshot.pages or {}) if heap else None,
     )
+
+
+def _places(
+    snapshot: Snapshot,
+    parts: Sequence[OwnedRange],
+    held: Sequence[MappingCounts],
+    files: Files,
+    presence: "Presence",
+) -> "tuple[tuple[PageMap, ...], tuple[MappingCost, ...]]":
+    """Return the page maps of the objects of a process, and what its mappings cost."""
+    from footprint.attribution.mapping_costs import mapping_costs  # noqa: PLC0415 # for a picture only
+    from footprint.attribution.page_maps import page_maps  # noqa: PLC0415 # the same
+
+    found = page_maps(parts, held, snapshot.pages, files, snapshot.page_bytes, presence)
+    return found, mapping_costs(parts, held, snapshot.pages)
 
 
 def _totals(snapshot: Snapshot, held: list[MappingCounts], kernel: Sequence[KernelCost]) -> Totals:

@@ -346,6 +346,35 @@ def test_a_picture_and_the_table_go_together(show: Show, process: Audit, shape: 
     assert tab.texts("#ledger .crumbs button") == ["[total]"]
 
 
+def test_grouped_by_mapping_nameless_memory_opens_into_what_is_known_of_each(show: Show) -> None:
+    audit = footprint.audit(str(SMAPS), has_page_maps=True)
+    others = [one for one in audit.mappings if one.owner != "[anonymous]"]
+    first, second, third = (one for one in audit.mappings if one.owner == "[anonymous]")
+    first = first._replace(has_guard=True, swapped_bytes=8192, name="[anon:pool]")
+    third = third._replace(start_addr=None, end_addr=None, permissions=None, mapping_count=2)
+    audit = replace(audit, mappings=(first, second, third, *others))
+    tab = show(audit_html(audit, VERSION))
+    tree = "footprint.parts.ledger.tree"
+    for by in ("owner", "mapping"):
+        tab.click(f"#ledger [data-value={by}]")
+        tab.wait(f"document.querySelector('#ledger [data-value={by}][aria-pressed=true]') !== null")
+        settle(tab)
+        node = tab.js(f"{tree}.names.indexOf('[anonymous]')")
+        tab.js(f"footprint.parts.ledger.picture.events.onclick({node})")
+        tab.wait("document.querySelectorAll('#ledger .crumbs button').length === 2")
+        assert tab.js(f"{tree}.children[{node}].map((one) => [{tree}.names[one], {tree}.areas[one]])") == [
+            ["0x7fc6e884c000-0x7fc6e8bb2000 rw-p, [anon:pool], guard beside, 8 KiB swapped", first.bytes],
+            ["0x7fc6ea2e9000-0x7fc6ea2ed000 rw-p", second.bytes],
+            ["[2 smaller mappings]", third.bytes],
+        ]
+        # Each owner has as much as in the ledger; an owner of one mapping is one part with it.
+        owners = tab.js(
+            f"{tree}.children[0].map((one) => [{tree}.titles[one] ?? {tree}.names[one], {tree}.areas[one]])"
+        )
+        assert {re.sub(r" (0x|\[\d).*", "", name): size for name, size in owners} == bytes_by_owner(audit)
+        tab.js("footprint.set('ledger.zoom', null)")
+
+
 def test_what_is_estimated_is_hatched(show: Show) -> None:
     tab = show(audit_html(footprint.audit(str(PMAP)), VERSION))
     names = tab.js(

@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -10,7 +10,7 @@ import pytest
 import footprint
 from footprint.model.audit import Audit
 from footprint.model.page_map import PageState
-from footprint.model.row import Attribution
+from footprint.model.row import Attribution, MemoryKind
 
 STAGE = Path(__file__).resolve().parents[2] / "sample_binaries" / "condor_shadow" / "base"
 
@@ -40,6 +40,15 @@ def bytes_of_rows(audit: Audit) -> dict[str, int]:
     return found
 
 
+def sums(rows: Iterable[tuple[str, int | None, int]]) -> dict[str, tuple[int, int]]:
+    """Add up the private and the mapped bytes of each owner."""
+    found: dict[str, tuple[int, int]] = {}
+    for owner, private_bytes, mapped_bytes in rows:
+        own, mapped = found.get(owner, (0, 0))
+        found[owner] = own + (private_bytes or 0), mapped + mapped_bytes
+    return found
+
+
 @pytest.fixture
 def sleeping_pid() -> Iterator[int]:
     child = subprocess.Popen([sys.executable, "-c", "import time; print(flush=True); time.sleep(600)"], stdout=-1)
@@ -59,6 +68,8 @@ def test_the_private_pages_of_a_process_add_up_to_its_ledger(sleeping_pid: int, 
     maps, rows = bytes_of_maps(audit), bytes_of_rows(audit)
     assert any("libc" in owner for owner in maps)
     assert maps == {owner: rows[owner] for owner in maps}
+    of_owners = [(row.owner, row.bytes, row.mapped_bytes) for row in audit.ledger if row.kind is not MemoryKind.KERNEL]
+    assert sums([(one.owner, one.bytes, one.mapped_bytes) for one in audit.mappings]) == sums(of_owners)
     states = {state for one in audit.page_maps for part in one.parts for state, _ in part.runs}
     assert {PageState.PRIVATE, PageState.RELOCATED, PageState.SHARED, PageState.UNTOUCHED} <= states
 

@@ -1,5 +1,6 @@
 """Laws of the ledger: whatever a text says, and whatever its files hold, the rows add up and come in one order."""
 
+from collections.abc import Iterable
 from collections.abc import Mapping as Dict
 from functools import cache
 from random import Random
@@ -9,10 +10,13 @@ from hypothesis import strategies as st
 
 from footprint.attribution.layout import lay_out
 from footprint.attribution.owned_range import LoadedObject
+from footprint.attribution.page_maps import Presence, not_looked_at
 from footprint.attribution.process_audit import audit_snapshot
 from footprint.attribution.symbol_ranges import PageNumbers
 from footprint.elf import Contents, Image, read_contents, read_image
 from footprint.model.audit import Audit
+from footprint.model.mapping_cost import MappingCost
+from footprint.model.row import Row
 from footprint.process import Mapping, MemoryMap, PageRange, read_texts
 from footprint.process.mapped_files import FileKey
 from footprint.process.mappings import Counters
@@ -175,11 +179,14 @@ class Files:
 
 
 def audit_of(
-    memory: MemoryMap, images: Dict[FileKey, Image], pages: dict[int, tuple[PageRange, ...]] | None = None
+    memory: MemoryMap,
+    images: Dict[FileKey, Image],
+    pages: dict[int, tuple[PageRange, ...]] | None = None,
+    presence: Presence | None = None,
 ) -> Audit:
     text, *_ = read_texts(b"00001000-00002000 rw-p 00000000 00:00 0 \n", "text")
     snapshot = text._replace(memory=memory, pages=pages, page_bytes=PAGE, notes=())
-    return audit_snapshot(snapshot, images, Files(), target="text")
+    return audit_snapshot(snapshot, images, Files(), target="text", presence=presence)
 
 
 # --- the laws ---------------------------------------------------------------------------------------------------------
@@ -239,6 +246,15 @@ def private_pages(memory: MemoryMap, random: Random) -> dict[int, tuple[PageRang
     }
 
 
+def bytes_by_owner(rows: Iterable[MappingCost | Row]) -> dict[str, tuple[int, int]]:
+    """Return the private and the mapped bytes of each owner."""
+    found: dict[str, tuple[int, int]] = {}
+    for row in rows:
+        private_bytes, mapped_bytes = found.get(row.owner, (0, 0))
+        found[row.owner] = private_bytes + (row.bytes or 0), mapped_bytes + row.mapped_bytes
+    return found
+
+
 @SOME
 @given(processes(key_sets=[SMAPS]), st.randoms(use_true_random=False))
 def test_rows_add_up_to_the_private_pages_where_these_are_known(process: Process, random: Random) -> None:
@@ -247,6 +263,24 @@ def test_rows_add_up_to_the_private_pages_where_these_are_known(process: Process
     audit = audit_of(memory, images, pages)
     assert audit.totals.private.bytes == PAGE * sum(map(len, pages.values()))
     assert not any(row.owner.startswith("[merged: ") for row in audit.ledger)
+
+
+@SOME
+@given(
+    st.booleans().flatmap(lambda is_wild: processes(is_wild=is_wild)), st.booleans(), st.randoms(use_true_random=False)
+)
+def test_the_mappings_of_each_owner_add_up_to_its_rows(process: Process, has_pages: bool, random: Random) -> None:  # noqa: FBT001 # drawn
+    memory, images = process
+    starts = [mapping.start_addr for mapping in memory.mappings]
+    # Mappings of one address have no pages of their own.
+    pages = private_pages(memory, random) if has_pages and len(starts) == len(set(starts)) else None
+    audit = audit_of(memory, images, pages, not_looked_at)
+    assert bool(audit.mappings) == any(row.bytes is not None for row in audit.ledger)
+    if audit.mappings:
+        assert bytes_by_owner(audit.mappings) == bytes_by_owner(audit.ledger)
+    sizes = [one.bytes or 0 for one in audit.mappings if one.start_addr is not None]
+    assert sizes == sorted(sizes, reverse=True)
+    assert 0 not in sizes
 
 
 @SOME

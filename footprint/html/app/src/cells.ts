@@ -267,6 +267,7 @@ class CellCanvas {
   }
 }
 
-function hex(addr: number): string {
+/** Write an address. */
+export function hex(addr: number): string {
   return `0x${addr.toString(16)}`;
 }

@@ -3,7 +3,7 @@
 import { pageChangeSection } from "./cells";
 import { countControl } from "./count";
 import { table, type DiffData } from "./data";
-import { el, evidenceMark, fill, plainTable, section } from "./dom";
+import { answerSection, el, evidenceMark, fill, plainTable, section } from "./dom";
 import { weakest } from "./evidence";
 import { findingsSection } from "./findings";
 import { asAudit, memberChangesSection } from "./group";
@@ -43,8 +43,7 @@ export function changeSection(diff: DiffAnswer, { count }: Page): HTMLElement {
       TITLES[one.name], size(one.old_bytes), size(one.new_bytes), change(one.delta_bytes),
       change(deltaAt(one, many)), evidenceMark(weakest([one.old_evidence, one.new_evidence]))]), "Figures before and after"));
   });
-  return el("section", { class: "answer", id: "answer", "aria-labelledby": "answer-title" },
-    el("h2", { id: "answer-title" }, "What changed"), verdict, ...rootDetails(diff),
+  return answerSection("What changed", verdict, ...rootDetails(diff),
     el("div", { class: "two" }, waterfall(diff, main), view), countControl(count, nouns));
 }
 

@@ -15,7 +15,7 @@ export function choice<T extends string>(
 ): Choice<T> {
   const read = () => options.find(([value]) => value === store.get(name))?.[0] ?? options[0][0];
   const buttons = options.map(([value, text]) => el("button", {
-    type: "button", "data-value": value, onclick: () => store.set(name, value === options[0][0] ? null : value),
+    "data-value": value, onclick: () => store.set(name, value === options[0][0] ? null : value),
   }, text));
   const press = () => buttons.forEach((one) => one.setAttribute("aria-pressed", String(one.dataset.value === read())));
   store.watch(name, press);

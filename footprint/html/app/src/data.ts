@@ -12,7 +12,7 @@ const PIECE_ROWS = 500;
 
 /** A table of an answer, by columns. */
 export class Table<Row> {
-  private readonly columns = new Map<string, unknown[]>();
+  private readonly known = new Map<string, unknown[]>();
 
   constructor(private readonly packed: PackedTable, private readonly texts: (string | null)[]) {}
 
@@ -30,6 +30,10 @@ export class Table<Row> {
     return this.values(key) as Row[K][];
   }
 
+  columns<K extends (keyof Row & string)[]>(...keys: K): { [Place in keyof K]: Row[K[Place]][] } {
+    return keys.map((key) => this.values(key)) as { [Place in keyof K]: Row[K[Place]][] };
+  }
+
   /** Return the rows as in the JSON, or some of them. */
   rows(from = 0, past = this.size): Row[] {
     const columns = this.packed.keys.map((key) => [key, this.values(key)] as const);
@@ -41,7 +45,7 @@ export class Table<Row> {
   }
 
   private values(key: string): unknown[] {
-    let found = this.columns.get(key);
+    let found = this.known.get(key);
     if (!found) {
       const { texts, steps, values, runs, text_runs } = this.packed;
       const text = (place: number) => this.texts[place];
@@ -49,7 +53,7 @@ export class Table<Row> {
         : steps[key] ? added(steps[key])
         : text_runs[key] ? repeated(text_runs[key][0].map(text), text_runs[key][1])
         : runs[key] ? repeated(...runs[key]) : values[key] ?? new Array<null>(this.size).fill(null);
-      this.columns.set(key, found);
+      this.known.set(key, found);
     }
     return found;
   }

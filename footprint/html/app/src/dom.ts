@@ -11,11 +11,12 @@ type Attributes = Partial<Record<Names, Value>>
   & { [name: `aria-${string}` | `data-${string}`]: Value }
   & { [K in keyof HTMLElementEventMap as `on${K}`]?: (event: HTMLElementEventMap[K]) => void };
 
-/** Make an element. Attributes that begin with `on` are listeners; null, undefined and false are left out. */
+/** Make an element; no button submits. Attributes that begin with `on` are listeners; null, undefined and false are left out. */
 export function el<K extends keyof HTMLElementTagNameMap>(
   tag: K, attributes: Attributes = {}, ...children: Child[]
 ): HTMLElementTagNameMap[K] {
   const made = document.createElement(tag);
+  if (made instanceof HTMLButtonElement) made.type = "button";
   for (const [name, value] of Object.entries(attributes)) {
     if (value === null || value === undefined || value === false) continue;
     if (typeof value === "function") made.addEventListener(name.slice(2), value as EventListener);
@@ -34,6 +35,11 @@ export function fill(element: Element, ...children: Child[]): void {
 /** Make a section of the report; the table of contents has its heading. */
 export function section(id: string, title: string, ...children: Child[]): HTMLElement {
   return el("section", { class: "section", id }, el("h2", {}, title), ...children);
+}
+
+/** Make the section of the answer, the first of the report. */
+export function answerSection(title: string, ...children: Child[]): HTMLElement {
+  return el("section", { class: "answer", id: "answer", "aria-labelledby": "answer-title" }, el("h2", { id: "answer-title" }, title), ...children);
 }
 
 /** Make an element of a drawing. */

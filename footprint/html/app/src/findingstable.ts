@@ -26,11 +26,11 @@ export function findingsTable(rows: FindingRow[], label: string, { store, count 
     for (const one of sorted.slice(0, most)) groups.set(one.rule, [...(groups.get(one.rule) ?? []), one]);
     const many = count.value;
     const heading = (name: string, text: string) => el("th", { scope: "col", "aria-sort": name === order ? (name === "saving" ? "descending" : "ascending") : "none" },
-      el("button", { type: "button", onclick: () => store.set("findings.sort", name === "saving" ? null : name) }, text));
+      el("button", { onclick: () => store.set("findings.sort", name === "saving" ? null : name) }, text));
     const at = many > 1n && el("th", { scope: "col" }, `in ${grouped(many)}`);
     fill(view, el("table", {}, el("thead", {}, el("tr", {}, heading("subject", "finding"), heading("saving", "saves"), at, heading("confidence", "confidence"))),
       ...[...groups].flatMap(([rule, some]) => [groupRow(rule, some, many), ...some.map((one) => findingRows(one, many, store.get("finding"), (key) => store.set("finding", key)))])),
-      rows.length > most && el("button", { type: "button", onclick: () => {
+      rows.length > most && el("button", { onclick: () => {
         most = rows.length;
         draw();
       } }, `Show all ${grouped(rows.length)}`));
@@ -58,7 +58,7 @@ function findingRows(one: FindingRow, many: bigint, open: string | null, choose:
   const isOpen = key === open;
   return el("tbody", { class: "finding" },
     el("tr", {},
-      el("td", {}, el("button", { type: "button", "aria-expanded": String(isOpen), onclick: () => choose(isOpen ? null : key) },
+      el("td", {}, el("button", { "aria-expanded": String(isOpen), onclick: () => choose(isOpen ? null : key) },
         el("span", { class: "subject" }, printable(one.subject)))),
       el("td", {}, one.saving_bytes ? `${formatBytes(one.saving_bytes)} a ${unit}` : "nothing by itself"),
       many > 1n && el("td", {}, total !== null && el("span", { class: "at-count", "data-bytes": total.toString() },

@@ -3,7 +3,7 @@
 import { Costs, fitControl, momentsTable, partsBar, tiles, totalsTable } from "./cost";
 import { countControl } from "./count";
 import { table, type LedgerAnswer } from "./data";
-import { type Child, el, evidenceMark, fill, plainTable } from "./dom";
+import { answerSection, el, evidenceMark, fill, plainTable, type Child } from "./dom";
 import { printable, shortOwners } from "./names";
 import type { Page } from "./page";
 import { type Payer, payersOf } from "./payers";
@@ -62,8 +62,7 @@ export function firstSection(cost: Cost, page: Page, lines: Child[], details: Ch
     fill(owners, ownersTable(payers, size));
   });
   const bar = partsBar(terms.filter((term) => !term.is_once), costs.each);
-  return el("section", { class: "answer", id: "answer", "aria-labelledby": "answer-title" },
-    el("h2", { id: "answer-title" }, "What it costs"), cost.failure, el("div", { class: "verdicts" }, one, verdict, sum), ...lines,
+  return answerSection("What it costs", cost.failure, el("div", { class: "verdicts" }, one, verdict, sum), ...lines,
     el("div", { class: "two" }, el("div", {}, el("h3", {}, "Who costs most"), owners),
       audit && el("div", {}, el("h3", {}, "What to do"), savings(audit, page))),
     el("div", { class: "controls" }, countControl(page.count, nouns), fitControl(page.store, costs, cost.memory_bytes, nouns)),

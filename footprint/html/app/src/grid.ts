@@ -67,7 +67,7 @@ export class Grid {
     this.places = new Int32Array(tree.size);
     this.headings = [null, ...tree.columns].map((column) =>
       el("div", { role: "columnheader", class: `cell c-${column?.key ?? "name"}` },
-        el("button", { type: "button", onclick: () => this.events.onsort(this.next(column)) }, column?.label ?? "Name")));
+        el("button", { onclick: () => this.events.onsort(this.next(column)) }, column?.label ?? "Name")));
     this.head = el("div", { role: "rowgroup", class: "head" }, el("div", { role: "row", class: "row" }, ...this.headings));
     this.body = el("div", { role: "rowgroup", class: "rows" });
     this.element = el("div", {

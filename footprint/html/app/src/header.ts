@@ -38,6 +38,6 @@ export function header(store: Store, title: string, leads: string[], answer: obj
   const found = el("span", { class: "found", role: "status" });
   return el("header", {}, el("h1", {}, title),
     el("div", { class: "leads" }, ...leads.filter(Boolean).map((one) => el("p", { class: "lead" }, printable(one.slice(0, 2000))))),
-    el("div", { class: "tools" }, el("button", { type: "button", id: "link", onclick: () => void copy(store.link(), found, "The link") }, "Copy link"),
-      el("button", { type: "button", id: "download", onclick: async () => save((await runInSlices(written(answer), () => true))!, `${file}.json`, "application/json") }, "Save as JSON"), found));
+    el("div", { class: "tools" }, el("button", { id: "link", onclick: () => void copy(store.link(), found, "The link") }, "Copy link"),
+      el("button", { id: "download", onclick: async () => save((await runInSlices(written(answer), () => true))!, `${file}.json`, "application/json") }, "Save as JSON"), found));
 }

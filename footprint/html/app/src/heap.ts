@@ -3,16 +3,16 @@
 import { table, type HeapData, type Moment, type Table } from "./data";
 import { type Choice, choice } from "./choice";
 import { colourOf } from "./colours";
-import { el, evidenceMark, factList, fill, plainTable, section } from "./dom";
+import { answerSection, el, evidenceMark, factList, fill, plainTable, section } from "./dom";
 import { around, functionLayers, functionsOf } from "./functions";
 import { cell, changeColour, GROWN, SAME, SHRUNK } from "./ledger";
 import { printable, shortened, shortOwners } from "./names";
 import type { Page } from "./page";
 import type { Store } from "./store";
 import { formatTime, type Snapshot, Timeline } from "./timeline";
-import { type Column, sums, Tree } from "./tree";
+import { type Column, column, shareColumn, sums, Tree } from "./tree";
 import type { CallRow, Evidence, FunctionTotalsRow, HeapAccountMembers, HeapShare, ProfileRow } from "./types";
-import { formatBytes, formatChange, grouped, percent } from "./units";
+import { formatBytes, formatChange, grouped } from "./units";
 import { treeView, type Legend } from "./view";
 
 type Amount = (size: number) => string;
@@ -60,8 +60,7 @@ export function profileSections(data: HeapData, file: string, { store }: Page): 
   showLayers();
   const treeCount = moments.filter((one) => typeof one.moment === "number").length;
   return [
-    el("section", { class: "answer", id: "answer", "aria-labelledby": "answer-title" },
-      el("h2", { id: "answer-title" }, "Memory over time"), tiles(profile, amount),
+    answerSection("Memory over time", tiles(profile, amount),
       chart && treeCount > 1 && layers.element,
       chart?.element ?? el("p", {}, "The profile knows no moments."),
       data.left_out[file] ? el("p", { class: "warning" }, data.left_out[file]) : null),
@@ -198,7 +197,7 @@ function totalsSection({ row, totals }: Profile, store: Store): HTMLElement | nu
   const total = (label: string, own: (one: FunctionTotalsRow) => number | null, text: (size: number) => string): Column | null => {
     const values = sums(tree, rowOf.map((one) => (one === null ? null : own(one))));
     return values[0] === null ? null
-      : { key: label.toLowerCase(), label, value: (node) => values[node], text: (node) => (values[node] === null ? "" : text(values[node])) };
+      : column(label.toLowerCase(), label, (node) => values[node], (size) => (size === null ? "" : text(size)));
   };
   const lives = (node: number) => rowOf[node]?.lifetime ?? null;
   const allocated = sums(tree, rowOf.map((one) => one?.allocated_bytes ?? null));
@@ -207,7 +206,7 @@ function totalsSection({ row, totals }: Profile, store: Store): HTMLElement | nu
     total("Allocated", (one) => one.allocated_bytes, formatBytes), total("Blocks", (one) => one.allocated_blocks, grouped),
     total("Temporary", (one) => one.temporary_blocks, grouped),
     totals[0].lifetime === null ? null
-      : { key: "lifetime", label: "Lifetime", value: lives, text: (node: number) => { const time = lives(node); return time === null ? "" : formatTime(time, unit); } },
+      : column("lifetime", "Lifetime", lives, (time) => (time === null ? "" : formatTime(time, unit))),
     total("Read", (one) => one.read_bytes, formatBytes), total("Written", (one) => one.written_bytes, formatBytes),
     total("Leaked", (one) => one.leaked_bytes, formatBytes),
   ].filter((one) => one !== null);
@@ -273,15 +272,9 @@ function setAmounts(tree: Tree, bytes: (number | null)[], blocks: (number | null
   const text = (size: number | null) => (size ? amount(size) : cell(size));
   tree.amount = amount;
   tree.columns = [
-    { key: "bytes", label: amount === formatBytes ? "Bytes" : "Units", value: (node) => bytes[node], text: (node) => text(bytes[node]) },
-    {
-      key: "share", label: "Share", value: (node) => (total ? tree.areas[node] / total : null),
-      text: (node) => percent(tree.areas[node], total), share: (node) => (total ? tree.areas[node] / total : 0),
-    },
-    {
-      key: "blocks", label: "Blocks", value: (node) => blocks[node],
-      text: (node) => { const count = blocks[node]; return count === null ? "" : grouped(count); },
-    },
+    column("bytes", amount === formatBytes ? "Bytes" : "Units", (node) => bytes[node], text),
+    shareColumn(tree, total),
+    column("blocks", "Blocks", (node) => blocks[node], (count) => (count === null ? "" : grouped(count))),
   ];
 }
 
@@ -353,9 +346,9 @@ export function growthTree(before: Share[], now: Share[], amount: Amount): Shown
   tree.names[0] = "[what differs]";
   tree.amount = (area) => `${amount(area)}, grown and shrunk,`;
   tree.columns = [
-    { key: "change", label: "Grew", value: (node) => change[node], order: (node) => Math.abs(change[node]), text: (node) => text(change[node]) },
-    { key: "before", label: "Before", value: (node) => was[node], text: (node) => amount(was[node] ?? 0) },
-    { key: "after", label: "After", value: (node) => is[node], text: (node) => amount(is[node] ?? 0) },
+    column("change", "Grew", (node) => change[node], text, true),
+    column("before", "Before", (node) => was[node] ?? 0, amount),
+    column("after", "After", (node) => is[node] ?? 0, amount),
   ];
   return { tree, legend: [[GROWN, "grew"], [SHRUNK, "shrank"], [SAME, "as much as before"]] };
 }

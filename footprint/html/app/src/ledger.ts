@@ -3,15 +3,16 @@
 import { colourOf } from "./colours";
 import { table, type LedgerAnswer, type Table } from "./data";
 import { EVIDENCE } from "./evidence";
+import { hex } from "./cells";
 import { choice } from "./choice";
 import { el, fill, section } from "./dom";
 import { printable, shortOwners, shortened } from "./names";
 import type { Page } from "./page";
 import { presort } from "./rows";
 import { runAtOnce } from "./scheduler";
-import { sums, Tree } from "./tree";
-import type { DiffAnswer, Evidence, FindingRow, Row } from "./types";
-import { formatBytes, formatChange, grouped, percent } from "./units";
+import { column, shareColumn, sums, Tree } from "./tree";
+import type { DiffAnswer, Evidence, FindingRow, MappingCost, Row } from "./types";
+import { formatBytes, formatChange, grouped } from "./units";
 import { kindLegend, treeView } from "./view";
 import { KINDS } from "./words";
 
@@ -71,9 +72,9 @@ interface TreeOptions {
 
 /** Build a tree of owners, sections and symbols. A group with a single nameless row becomes one node. */
 function* rowTree(
-  rows: Table<Named>, area: (row: number) => number, { nameOf = (owner) => owner, group, hasNoSections, more = [] }: TreeOptions = {},
+  rows: Pick<Table<Named>, "column" | "columns">, area: (row: number) => number, { nameOf = (owner) => owner, group, hasNoSections, more = [] }: TreeOptions = {},
 ): Generator<void, RowTree> {
-  const [symbols, names, kinds, sections] = [rows.column("symbol"), rows.column("name"), rows.column("kind"), rows.column("section")];
+  const [symbols, names, kinds, sections] = rows.columns("symbol", "name", "kind", "section");
   yield;
   const owners = rows.column("owner").map(nameOf);
   const tree = new Tree();
@@ -164,14 +165,15 @@ export function isVirtual(audit: LedgerAnswer): boolean {
   return audit.totals.private_bytes === null;
 }
 
-const GROUPINGS = [["owner", "Owner"], ["kind", "Kind"], ["section", "Section"], ["finding", "Finding"]] as const;
+const GROUPINGS = [["owner", "Owner"], ["kind", "Kind"], ["section", "Section"], ["mapping", "Mapping"], ["finding", "Finding"]] as const;
 type Grouping = (typeof GROUPINGS)[number][0];
 
 /** Make the section on where the memory is; `more` are parts of the cost that no row has. */
 export function ledgerSection(audit: LedgerAnswer, { store }: Page, more: TreeOptions["more"] = []): HTMLElement {
   const title = isVirtual(audit) ? "Where the mapped writable memory is" : "Where the memory is";
   if (!table(audit.ledger).size) return section("ledger", title, el("p", { class: "empty" }, "The ledger is empty: no memory is known of it."));
-  const by = choice(store, "by", "Group by", table(audit.findings).size ? GROUPINGS : GROUPINGS.filter(([name]) => name !== "finding"));
+  const has = { mapping: table(audit.mappings).size, finding: table(audit.findings).size };
+  const by = choice(store, "by", "Group by", GROUPINGS.filter(([name]) => (name !== "mapping" && name !== "finding") || has[name]));
   const view = el("div");
   store.remake(["by"], (later) => {
     store.work(sortedTree(audit, by.value, more), view, (tree) => later(() => fill(view, treeView(store, "ledger", tree, title, kindLegend(tree)))));
@@ -179,22 +181,42 @@ export function ledgerSection(audit: LedgerAnswer, { store }: Page, more: TreeOp
   return section("ledger", title, el("div", { class: "tools grouping" }, el("span", {}, "Group by"), by.element), view);
 }
 
-// Return the group of a row; none for the owners themselves.
-function groupOf(audit: LedgerAnswer, by: Grouping): GroupOf | undefined {
-  const rows = table(audit.ledger);
-  const [kinds, sections] = [rows.column("kind"), rows.column("section")];
-  switch (by) {
-    case "owner": return undefined;
-    case "kind": return (row) => kinds[row];
-    case "section": return (row) => sections[row] ?? "[no section]";
-    case "finding": return findingOf(audit);
-  }
+/** The rows that a picture shows. */
+type Shown = Pick<Table<Row>, "column" | "columns">;
+
+// Return the rows of a ledger; instead of those of an owner that is opened, its mappings. The kernel's have none.
+function shownRows(audit: LedgerAnswer, isOpen: (owner: string) => boolean): Shown {
+  const ledger = table(audit.ledger);
+  const opened = table(audit.mappings).rows().filter((one) => isOpen(one.owner))
+    .map((one): Partial<Row> => ({ ...one, name: mappingName(one), pages: Math.ceil((one.bytes ?? 0) / audit.target.page_bytes) }));
+  if (!opened.length) return ledger;
+  const [owners, kinds] = ledger.columns("owner", "kind");
+  const kept = [...kinds.keys()].filter((row) => kinds[row] === "kernel" || !isOpen(owners[row]));
+  const column = <K extends keyof Row>(key: K) => {
+    const given = ledger.column(key);
+    return [...opened.map((one) => (one[key] ?? null) as Row[K]), ...kept.map((row) => given[row])];
+  };
+  return { column, columns: (...keys) => keys.map(column) as never };
+}
+
+// Write what is known of a mapping beside its sizes.
+function mappingName({ start_addr, end_addr, permissions, name, owner, has_guard, mapping_count, swapped_bytes }: MappingCost): string {
+  return start_addr === null ? `[${grouped(mapping_count)} smaller mapping${mapping_count > 1 ? "s" : ""}]`
+    : [`${hex(start_addr)}-${hex(end_addr!)} ${permissions}`, name !== owner && name, has_guard && "guard beside", swapped_bytes && `${formatBytes(swapped_bytes)} swapped`]
+      .filter(Boolean).join(", ");
+}
+
+// Return the group of a row; none for the owners themselves, and for their mappings.
+function groupOf(audit: LedgerAnswer, rows: Shown, by: Grouping): GroupOf | undefined {
+  const [kinds, sections] = rows.columns("kind", "section");
+  return by === "kind" ? (row) => kinds[row]
+    : by === "section" ? (row) => sections[row] ?? "[no section]"
+    : by === "finding" ? findingOf(audit, rows) : undefined;
 }
 
 // Return the finding that each row belongs to: the one that saves most of those that name its owner or its symbol.
-function findingOf(audit: LedgerAnswer): GroupOf {
-  const rows = table(audit.ledger);
-  const [owners, symbols, names, relocated] = [rows.column("owner"), rows.column("symbol"), rows.column("name"), rows.column("relocated_bytes")];
+function findingOf(audit: LedgerAnswer, rows: Shown): GroupOf {
+  const [owners, symbols, names, relocated] = rows.columns("owner", "symbol", "name", "relocated_bytes");
   const byOwner = new Map<string, FindingRow[]>();
   for (const one of table(audit.findings).rows().filter((each) => each.saving_bytes > 0)) {
     for (const owner of new Set([...one.leaves, one.object ?? "", one.subject])) {
@@ -215,13 +237,13 @@ function* sortedTree(audit: LedgerAnswer, by: Grouping, more: TreeOptions["more"
 
 /** Build the tree of a ledger: private bytes, or mapped writable bytes where private bytes are not known. */
 function* ledgerTree(audit: LedgerAnswer, by: Grouping, more: TreeOptions["more"]): Generator<void, Tree> {
-  const rows = table(audit.ledger);
+  // A profile splits the heap, and with it the rows of some mappings.
+  const rows = shownRows(audit, (owner) => by === "mapping" || (owner === "[anonymous]" && !audit.heap_account));
   const virtual = isVirtual(audit);
-  const [isWritable, mapped, bytes, pages] = [rows.column("is_writable"), rows.column("mapped_bytes"), rows.column("bytes"), rows.column("pages")];
+  const [isWritable, mapped, bytes, pages] = rows.columns("is_writable", "mapped_bytes", "bytes", "pages");
   const built = yield* rowTree(rows, (row) => (virtual ? (isWritable[row] ? mapped[row] : 0) : bytes[row] ?? 0),
-    { group: groupOf(audit, by), hasNoSections: by === "section", more });
+    { group: groupOf(audit, rows, by), hasNoSections: by === "section", more });
   const { tree, rowOf } = built;
-  const total = tree.areas[0];
   yield;
   const mappedSums = nodeSums(built, (row) => mapped[row]);
   const evidence = nodeEvidence(rows.column("evidence"), built);
@@ -236,19 +258,10 @@ function* ledgerTree(audit: LedgerAnswer, by: Grouping, more: TreeOptions["more"
   };
   const evidenceOf = (node: number) => EVIDENCE[evidence[node]] ?? "";
   tree.columns = [
-    {
-      key: "bytes", label: virtual ? "Writable" : "Bytes",
-      value: (node) => tree.areas[node], text: (node) => cell(tree.areas[node]),
-    },
-    {
-      key: "share", label: "Share", value: (node) => (total ? tree.areas[node] / total : null),
-      text: (node) => percent(tree.areas[node], total), share: (node) => (total ? tree.areas[node] / total : 0),
-    },
-    {
-      key: "pages", label: "Pages", value: pagesOf,
-      text: (node) => { const found = pagesOf(node); return found === null ? "" : found === 0 ? "-" : grouped(found); },
-    },
-    { key: "mapped", label: "Mapped", value: (node) => mappedSums[node], text: (node) => cell(mappedSums[node]) },
+    column("bytes", virtual ? "Writable" : "Bytes", (node) => tree.areas[node], cell),
+    shareColumn(tree, tree.areas[0]),
+    column("pages", "Pages", pagesOf, (count) => (count === null ? "" : count === 0 ? "-" : grouped(count))),
+    column("mapped", "Mapped", (node) => mappedSums[node], cell),
     { key: "evidence", label: "Evidence", isEvidence: true, value: (node) => evidenceOf(node) || null, text: evidenceOf },
   ];
   return tree;
@@ -265,8 +278,8 @@ function nodeEvidence(words: Evidence[], { tree, rowOf }: RowTree): number[] {
 }
 
 // Hatch the rows that are estimated or whose owner is assumed, and the groups that consist mostly of such rows.
-function hatch(rows: Table<Row>, { tree, rowOf }: RowTree): void {
-  const [evidence, attribution] = [rows.column("evidence"), rows.column("attribution")];
+function hatch(rows: Shown, { tree, rowOf }: RowTree): void {
+  const [evidence, attribution] = rows.columns("evidence", "attribution");
   const areas = rowOf.map((row, node) => {
     tree.hatched[node] = row >= 0 && (evidence[row] === "estimated" || attribution[row] === "shape" || attribution[row] === "adjacency");
     return tree.hatched[node] ? tree.areas[node] : 0;
@@ -297,8 +310,8 @@ export function changeTree(diff: DiffAnswer): Tree {
   tree.names[0] = "[what differs]";
   tree.amount = (area) => `${formatBytes(area)}, grown and shrunk,`;
   const status = rows.column("status");
-  const [old, now] = [rows.column("old_bytes"), rows.column("new_bytes")];
-  const [oldWritable, newWritable] = [rows.column("old_writable_bytes"), rows.column("new_writable_bytes")];
+  const [old, now] = rows.columns("old_bytes", "new_bytes");
+  const [oldWritable, newWritable] = rows.columns("old_writable_bytes", "new_writable_bytes");
   const isKnown = (row: number) => old[row] !== null && now[row] !== null;
   const before = nodeSums(built, (row) => (isKnown(row) ? old[row] : oldWritable[row]));
   const after = nodeSums(built, (row) => (isKnown(row) ? now[row] : newWritable[row]));
@@ -306,13 +319,10 @@ export function changeTree(diff: DiffAnswer): Tree {
   for (let node = 0; node < tree.size; node += 1) tree.colours[node] = changeColour(change[node] ?? 0);
   const statusOf = (node: number) => (rowOf[node] < 0 ? "" : status[rowOf[node]]);
   tree.columns = [
-    {
-      key: "change", label: "Change", value: (node) => change[node], order: (node) => Math.abs(change[node] ?? 0),
-      text: (node) => formatChange(change[node] ?? 0),
-    },
-    { key: "before", label: "Before", value: (node) => before[node], text: (node) => cell(before[node]) },
-    { key: "after", label: "After", value: (node) => after[node], text: (node) => cell(after[node]) },
-    { key: "status", label: "What", value: statusOf, text: statusOf },
+    column<number>("change", "Change", (node) => change[node] ?? 0, formatChange, true),
+    column("before", "Before", (node) => before[node], cell),
+    column("after", "After", (node) => after[node], cell),
+    column("status", "What", statusOf, String),
   ];
   return tree;
 }

@@ -6,7 +6,7 @@ import { el, fill, section } from "./dom";
 import { cell, changeColour, GROWN, renamedOwners, SHRUNK, UNUSED, USED } from "./ledger";
 import { printable, shortened } from "./names";
 import type { Page } from "./page";
-import { sums, Tree } from "./tree";
+import { column, sums, Tree } from "./tree";
 import type { DiffAnswer, ObjectCost } from "./types";
 import { formatChange, grouped } from "./units";
 import { treeView } from "./view";
@@ -17,8 +17,8 @@ import { treeView } from "./view";
  */
 export function needTree(audit: LedgerAnswer): Tree {
   const rows = table(audit.objects);
-  const [paths, names, needs] = [rows.column("path"), rows.column("name"), rows.column("needs")];
-  const [own, retained] = [rows.column("own_bytes"), rows.column("retained_bytes")];
+  const [paths, names, needs] = rows.columns("path", "name", "needs");
+  const [own, retained] = rows.columns("own_bytes", "retained_bytes");
   const rowOfPath = new Map(paths.map((path, row) => [path, row] as const));
   const tree = new Tree();
   const rowOf = [-1];
@@ -63,13 +63,10 @@ export function needTree(audit: LedgerAnswer): Tree {
   const of = (values: number[]) => (node: number) => (rowOf[node] < 0 ? null : values[rowOf[node]]);
   tree.sortedBy = -1;
   tree.columns = [
-    { key: "aside", label: "Own", value: of(own), text: (node) => cell(of(own)(node)) },
-    { key: "retained", label: "Retained", value: of(retained), text: (node) => cell(of(retained)(node)) },
-    {
-      key: "symbols", label: "Symbols", value: (node) => symbols[node],
-      text: (node) => (symbols[node] === null ? "" : symbols[node] ? grouped(symbols[node]) : "none"),
-    },
-    { key: "edge", label: "Need", value: (node) => marks[node], text: (node) => marks[node] },
+    column("aside", "Own", of(own), cell),
+    column("retained", "Retained", of(retained), cell),
+    column("symbols", "Symbols", (node) => symbols[node], (count) => (count === null ? "" : count ? grouped(count) : "none")),
+    column("edge", "Need", (node) => marks[node], String),
   ];
   return tree;
 }
@@ -153,11 +150,11 @@ export function objectChangeTree(old: LedgerAnswer, now: LedgerAnswer, diff: Dif
     return !one || (one.before && one.after) ? "" : one.after ? "new" : "gone";
   };
   tree.columns = [
-    { key: "change", label: "Change", value: change, order: (node) => Math.abs(change(node)), text: (node) => formatChange(change(node)) },
-    { key: "aside", label: "Retained", value: retained, order: (node) => Math.abs(retained(node)), text: (node) => formatChange(retained(node)) },
-    { key: "before", label: "Before", value: before, text: (node) => cell(before(node)) },
-    { key: "after", label: "After", value: after, text: (node) => cell(after(node)) },
-    { key: "status", label: "What", value: what, text: what },
+    column("change", "Change", change, formatChange, true),
+    column("aside", "Retained", retained, formatChange, true),
+    column("before", "Before", before, cell),
+    column("after", "After", after, cell),
+    column("status", "What", what, String),
   ];
   return tree;
 }
@@ -177,8 +174,8 @@ function unusedPaths(audit: LedgerAnswer): Map<string, string> {
 /** Build the tree of objects: below each the objects that would leave the process with it. */
 export function objectTree(audit: LedgerAnswer): Tree {
   const rows = table(audit.objects);
-  const [paths, names, heldBy] = [rows.column("path"), rows.column("name"), rows.column("held_by")];
-  const [own, retained, tls] = [rows.column("own_bytes"), rows.column("retained_bytes"), rows.column("tls_bytes")];
+  const [paths, names, heldBy] = rows.columns("path", "name", "held_by");
+  const [own, retained, tls] = rows.columns("own_bytes", "retained_bytes", "tls_bytes");
   const unused = unusedPaths(audit);
   const tree = new Tree();
   const rowOf = [-1];
@@ -197,10 +194,10 @@ export function objectTree(audit: LedgerAnswer): Tree {
   const unusedOf = (node: number) => (rowOf[node] < 0 ? "" : unused.get(paths[rowOf[node]]) ?? "");
   tree.sortedBy = 1;
   tree.columns = [
-    { key: "own", label: "Own", value: of(own), text: (node) => cell(of(own)(node)) },
-    { key: "retained", label: "Retained", value: of(retained), text: (node) => cell(of(retained)(node)) },
-    { key: "tls", label: "Per thread", value: tlsOf, text: (node) => cell(tlsOf(node)) },
-    { key: "unused", label: "Unused", value: unusedOf, text: unusedOf },
+    column("own", "Own", of(own), cell),
+    column("retained", "Retained", of(retained), cell),
+    column("tls", "Per thread", tlsOf, cell),
+    column("unused", "Unused", unusedOf, String),
   ];
   return tree;
 }

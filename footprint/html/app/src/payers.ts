@@ -14,7 +14,7 @@ export interface Payer {
 /** Return the parts of the cost that no row of a ledger has: the first term is what the rows without a kernel add up to. */
 export function unlistedTerms(audit: LedgerAnswer, terms: Term[]): Term[] {
   const rows = table(audit.ledger);
-  const [kinds, names] = [rows.column("kind"), rows.column("name")];
+  const [kinds, names] = rows.columns("kind", "name");
   const kernel = new Set(names.filter((_, row) => kinds[row] === "kernel").map((one) => one?.replace(/^\[|\]$/g, "")));
   return terms.slice(1).filter((term) => !term.is_once && !kernel.has(term.name));
 }
@@ -22,7 +22,7 @@ export function unlistedTerms(audit: LedgerAnswer, terms: Term[]): Term[] {
 /** Return the bytes of each row that one more process pays: private ones, or writable ones where only these are known. */
 export function rowBytes(audit: LedgerAnswer): (row: number) => number {
   const rows = table(audit.ledger);
-  const [bytes, mapped, isWritable] = [rows.column("bytes"), rows.column("mapped_bytes"), rows.column("is_writable")];
+  const [bytes, mapped, isWritable] = rows.columns("bytes", "mapped_bytes", "is_writable");
   return audit.totals.private_bytes === null ? (row) => (isWritable[row] ? mapped[row] : 0) : (row) => bytes[row] ?? 0;
 }
 

@@ -10,8 +10,8 @@ import { formatBytes, formatChange, grouped } from "./units";
 type Row = Record<string, unknown>;
 
 /** Build the tree of a table; the rows of a group are below it. */
-export function tableTree(rows: Table<Row>, spec: TableSpec): Tree {
-  if (!spec.columns.length) return tableTree(rows, withAllColumns(rows.keys, spec));
+export function tableTree(rows: Table<Row>, given: TableSpec): Tree {
+  const [spec, columns] = given.columns ? [given, given.columns.split("|").map((one) => one.split(/ (.*)/))] : withAllColumns(rows.keys, given);
   const tree = new Tree();
   tree.add(-1, `[all ${grouped(rows.size)}]`);
   const groups = (spec.groups ?? []).map((key) => valuesOf(rows, key));
@@ -37,7 +37,7 @@ export function tableTree(rows: Table<Row>, spec: TableSpec): Tree {
     }
     add(parent, names.map((column) => textOf("", column[row])).find(Boolean) ?? spec.unnamed ?? "[no name]", row);
   }
-  tree.columns = spec.columns.flatMap(([key, label], place) => {
+  tree.columns = columns.flatMap(([key, label], place) => {
     const column = columnOf(tree, key, label, valuesOf(rows, key), rowOf, place === 0, Boolean(spec.hasSum));
     return column ? [column] : [];
   });
@@ -45,9 +45,9 @@ export function tableTree(rows: Table<Row>, spec: TableSpec): Tree {
   return tree;
 }
 
-function withAllColumns(keys: string[], spec: TableSpec): TableSpec {
+function withAllColumns(keys: string[], spec: TableSpec): [TableSpec, string[][]] {
   const label = (key: string) => key.replace(/_bytes$/, "").replace(/s_count$/, "ses").replace(/_count$/, "s").replaceAll("_", " ");
-  return { ...spec, name: keys.slice(-1), columns: (keys.length > 1 ? keys.slice(0, -1) : keys).map((key) => [key, label(key)]) };
+  return [{ ...spec, name: keys.slice(-1) }, (keys.length > 1 ? keys.slice(0, -1) : keys).map((key) => [key, label(key)])];
 }
 
 // Make a column; null where no row has a value. One that adds up gives the areas of the picture.

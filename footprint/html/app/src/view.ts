@@ -64,9 +64,9 @@ export function treeView(
     picture.zoomTo(target, store.get(`${name}.others`) !== null);
     const isRest = picture.isRest;
     const crumb = (node: number, text: string, isCurrent: boolean) =>
-      el("button", { type: "button", "aria-current": isCurrent ? "true" : null, onclick: () => zoom(node) }, text);
+      el("button", { "aria-current": isCurrent ? "true" : null, onclick: () => zoom(node) }, text);
     fill(crumbs, ...[0, ...tree.path(target)].map((one) => crumb(one, tree.names[one], one === target && !isRest)),
-      isRest && el("button", { type: "button", "aria-current": "true" }, `${picture.others().length} below 5%`));
+      isRest && el("button", { "aria-current": "true" }, `${picture.others().length} below 5%`));
   };
   const order = sortState(store, `${name}.sort`, tree);
   const grid = new Grid(tree, label, `g${viewCount}`, order.get(), { onsort: order.set, onselect: select, onhover: hover, onopen: zoom });
@@ -153,7 +153,7 @@ function legendList(store: Store, name: string, tree: Tree, legend: Legend): HTM
   const buttons = legend.map(([colour, text]) => {
     const swatch = el("span", { class: "swatch" });
     swatch.style.background = COLOURS[colour];
-    return el("button", { type: "button", onclick: () => {
+    return el("button", { onclick: () => {
       const chosen = chosenColours(store, name);
       if (!chosen.delete(colour)) chosen.add(colour);
       store.set(name, chosen.size ? [...chosen].sort((one, other) => one - other).join(",") : null);
@@ -201,7 +201,7 @@ function tableTools(
   if (store.get(`${name}.filter`) || store.get(`${name}.colours`)) void show();
   // A click is meant for the rows that a running filter or sort will show.
   const button = (text: string, act: () => void) =>
-    el("button", { type: "button", onclick: () => grid.settled().then(act) }, text);
+    el("button", { onclick: () => grid.settled().then(act) }, text);
   const openAll = () => {
     grid.openAll(true);
     if (grid.isCut) fill(found, `the first ${grouped(grid.rowCount)} rows are shown`);
