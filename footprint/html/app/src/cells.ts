@@ -267,7 +267,6 @@ class CellCanvas {
   }
 }
 
-/** Write an address. */
-export function hex(addr: number): string {
+function hex(addr: number): string {
   return `0x${addr.toString(16)}`;
 }

@@ -3,7 +3,6 @@
 import { colourOf } from "./colours";
 import { table, type LedgerAnswer, type Table } from "./data";
 import { EVIDENCE } from "./evidence";
-import { hex } from "./cells";
 import { choice } from "./choice";
 import { el, fill, section } from "./dom";
 import { printable, shortOwners, shortened } from "./names";
@@ -202,7 +201,7 @@ function shownRows(audit: LedgerAnswer, isOpen: (owner: string) => boolean): Sho
 // Write what is known of a mapping beside its sizes.
 function mappingName({ start_addr, end_addr, permissions, name, owner, has_guard, mapping_count, swapped_bytes }: MappingCost): string {
   return start_addr === null ? `[${grouped(mapping_count)} smaller mapping${mapping_count > 1 ? "s" : ""}]`
-    : [`${hex(start_addr)}-${hex(end_addr!)} ${permissions}`, name !== owner && name, has_guard && "guard beside", swapped_bytes && `${formatBytes(swapped_bytes)} swapped`]
+    : [`${start_addr.toString(16)}-${end_addr!.toString(16)} ${permissions}`, name !== owner && name, has_guard && "guard beside", swapped_bytes && `${formatBytes(swapped_bytes)} swapped`]
       .filter(Boolean).join(", ");
 }
 
