@@ -33,18 +33,22 @@ class Held(NamedTuple):
 
 
 class Member(NamedTuple):
-    """A process of a fleet; `savings` has by rule and subject what it saves, `is_judged` whether they are its own."""
+    """A process of a fleet; `savings` has by rule and subject what it saves, `is_judged` whether they are its own.
+
+    A group of `process_count` processes has no `pid`.
+    """
 
     host: str
     program: str
     held: tuple[Held, ...]
-    pid: int = 100
+    pid: int | None = 100
     hour: int = 9
     day: date = DAY
     build_id: str = "b1"
     kernel_bytes: int = 0
     savings: tuple[tuple[str, str, int], ...] = ()
     is_judged: bool = True
+    process_count: int = 1
 
     @property
     def audit(self) -> int:
@@ -75,7 +79,7 @@ def write_fleet(folder: Path, members: Iterable[Member], files: Iterable[FleetFi
             "processes",
             FleetProcess(
                 *head, _moment(one), one.audit, "processes", one.pid, one.program, one.build_id, None,
-                *cost, 0, 0, 0, 0, 0, 1, 1, "measured", "smaps",
+                *cost, 0, 0, 0, 0, 0, 1, one.process_count, "measured", "smaps",
             ),
         )  # fmt: skip
         for held in one.held:
@@ -119,7 +123,8 @@ def write_fleet(folder: Path, members: Iterable[Member], files: Iterable[FleetFi
         add(
             "inputs",
             FleetInput(
-                host, day, moment, "processes", "processes", "", "", part, (), len(some), row_count,
+                host, day, moment, "processes", "processes", "", "", part, (),
+                sum(one.process_count for one in some), row_count,
                 private_bytes, 0, private_bytes, 0,
             ),
         )  # fmt: skip

@@ -35,8 +35,12 @@ def small(folder: Path) -> Path:
         for pid in (1, 2)
     ]
     schedd = Member("a", SCHEDD, (Held(HEAP, 900 * KIB),), 3, savings=(("duplicate-static", "names", 4 * KIB),))
-    zlib = FleetFile("id-libz.so.1", LIBZ, "libz.so.1", False, 62, 1, 1, 1, 1, 1, 0, "zlib1g", "1.3", DAY)  # noqa: FBT003 # a row by its columns
-    return write_fleet(folder, [*members, schedd], [zlib])
+    return write_fleet(folder, [*members, schedd], [zlib()])
+
+
+def zlib() -> FleetFile:
+    """Return the row of the library that the shadows have."""
+    return FleetFile("id-libz.so.1", LIBZ, "libz.so.1", False, 62, 1, 1, 1, 1, 1, 0, "zlib1g", "1.3", DAY)  # noqa: FBT003 # a row by its columns
 
 
 @pytest.fixture(scope="module")
@@ -122,6 +126,66 @@ def test_a_process_counts_once_at_its_last_moment_and_a_host_with_its_last_day(t
         fleet(dataset, "programs", day="2026-01-01")
     with pytest.raises(UsageError, match="no day"):
         fleet(dataset, "programs", day="yesterday")
+
+
+def test_a_pattern_of_programs_does_not_bring_back_what_a_host_ran_before(tmp_path: Path) -> None:
+    before = DAY - timedelta(days=1)
+    members = [Member("a", SCHEDD, (Held(HEAP, KIB),), 1, day=before), Member("a", SHADOW, (Held(HEAP, KIB),), 2)]
+    assert rows(write_fleet(tmp_path, members), "programs", program=SCHEDD) == []
+
+
+def test_a_group_is_one_row_that_counts_for_its_processes_once_a_day(tmp_path: Path) -> None:
+    held, saving = (Held(HEAP, 30 * KIB), Held(LIBZ, 6 * KIB)), (("unused-library", "libz.so.1", 6 * KIB),)
+    group = [Member("a", SHADOW, held, None, hour, savings=saving, process_count=3) for hour in (8, 9)]
+    single = Member("b", SHADOW, (Held(HEAP, 14 * KIB), Held(LIBZ, 4 * KIB)), 1)
+    dataset = write_fleet(tmp_path, [*group, single])
+    (program,) = rows(dataset, "programs")
+    # A process of the group costs 36 / 3 KiB.
+    assert (program["total_bytes"], program["process_count"]) == (54 * KIB, 4)
+    assert (program["median_bytes"], program["largest_bytes"]) == (15 * KIB, 18 * KIB)
+    owned = {row["owner"]: (row["private_bytes"], row["mean_bytes"]) for row in rows(dataset, "owners")}
+    assert owned == {HEAP: (44 * KIB, 11 * KIB), LIBZ: (10 * KIB, 2560)}
+    (library,) = rows(dataset, "libraries")
+    assert (library["private_bytes"], library["mean_bytes"], library["process_count"]) == (10 * KIB, 2560, 4)
+    (unused,) = rows(dataset, "unused")
+    assert (unused["saving_bytes"], unused["each_bytes"], unused["process_count"]) == (6 * KIB, 2 * KIB, 3)
+    # What a program finding saves, each process of a group saves; a process of another build does not have it.
+    told = [one._replace(is_judged=False, hour=9) for one in group[:1]]
+    other = Member("a", SHADOW, held, 7, build_id="older")
+    (unused,) = rows(write_fleet(tmp_path / "program", [*told, other]), "unused")
+    assert (unused["saving_bytes"], unused["process_count"]) == (3 * 6 * KIB, 3)
+
+
+def test_files_that_joined_datasets_have_twice_count_once(tmp_path: Path) -> None:
+    dataset = small(tmp_path)
+    write_fleet(dataset, [], [zlib()], "joined")
+    (package,) = rows(dataset, "packages")
+    assert package["private_bytes"] == 112 * KIB
+
+
+def test_growth_shows_programs_of_one_side_and_compares_a_host_on_its_last_day(tmp_path: Path) -> None:
+    before = DAY - timedelta(days=1)
+    members = [
+        Member("a", SCHEDD, (Held(HEAP, 5 * KIB),), 1, day=before),
+        *(Member("a", SHADOW, (Held(HEAP, 7 * KIB),), pid, build_id="cc") for pid in (2, 3)),
+        Member("a", "/bin/kept", (Held(HEAP, 2 * KIB),), 4, day=before, build_id="aa"),
+        *(Member("a", "/bin/kept", (Held(HEAP, size * KIB),), 4 + size, build_id="bb") for size in (3, 5)),
+        Member("a", "/bin/kept", (Held(HEAP, 9 * KIB),), 5, day=before, build_id="bb"),
+    ]
+    dataset = write_fleet(tmp_path, members)
+    grown = fleet(dataset, "growth")
+    (note,) = grown.notes
+    assert (note.slug, note.subject) == ("fleet-programs-gone", "1 program")
+    assert note.detail.endswith(f"they held 5 KiB, most of it {SCHEDD}")
+    # The mean of the old side is (2 + 9) / 2 KiB, that of the new one (3 + 5) / 2: less.
+    (new,) = rows(dataset, "growth")
+    assert (new["program"], new["growth_bytes"], new["each_bytes"]) == (SHADOW, 14 * KIB, 7 * KIB)
+    assert (new["old_bytes"], new["process_count"]) == (None, 2)
+    # Of the build `bb`, the processes of the last day are compared: (3 + 5) / 2 - 2 KiB, twice.
+    (kept,) = rows(dataset, "growth", before="aa", after="bb")
+    assert (kept["each_bytes"], kept["growth_bytes"], kept["process_count"]) == (2 * KIB, 4 * KIB, 2)
+    same = fleet(dataset, "growth", before=str(DAY), after=str(DAY))
+    assert ([note.slug for note in same.notes], same.found.rows) == (["fleet-one-day"], ())
 
 
 def test_growth_matches_names_across_versions_as_diff_does(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from footprint.errors import Note, UsageError
 from footprint.files import StrPath
 from footprint.store.asking import Cell, Dataset, Found
-from footprint.units import counted
+from footprint.units import counted, format_bytes
 from footprint.verbs.fleet.matches import add_matches
 from footprint.verbs.fleet.questions import SAVINGS, FleetQuestion, question_of, shared_sql
 
@@ -17,10 +17,19 @@ __all__ = ("Fleet", "fleet")
 
 _SILENT_DAYS: Final = 7
 _DAYS: Final = "SELECT min(day), max(day) FROM inputs WHERE process_count > 0"
+_LAST_DAYS: Final = """
+SELECT max(day) FROM inputs
+WHERE process_count > 0 AND (getvariable('day') IS NULL OR day <= getvariable('day')) GROUP BY host"""
+_GONE: Final = """
+SELECT count(*), sum(private_bytes)::BIGINT, arg_max(program, private_bytes) FROM (
+    SELECT program, coalesce(sum(private_bytes), 0) AS private_bytes FROM compared_amounts
+    WHERE side = 'old' AND program NOT IN (SELECT program FROM matched_owners) GROUP BY program
+)"""
 _WHOLE: Final = """
 SELECT count(DISTINCT host), coalesce(sum(process_count), 0)::BIGINT, coalesce(sum(per_process_bytes), 0)::BIGINT
 FROM current_processes"""
 _NOTHING: Final = "?"
+"""A name that no day, build or version has."""
 _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
@@ -125,24 +134,17 @@ def _state(opened: Dataset, day: str | None) -> tuple[Mapping[str, Cell | date],
         UsageError: If there is no such day.
     """
     chosen = None if day is None else _day_of(day)
-    last_days = [
-        (date.fromisoformat(str(first)), date.fromisoformat(str(last)))
-        for first, last in opened.run(
-            "SELECT min(day), max(day) FROM inputs WHERE process_count > 0 GROUP BY host"
-        ).rows
-    ]
+    opened.set_variables({"day": chosen})
+    last_days = [date.fromisoformat(str(last)) for (last,) in opened.run(_LAST_DAYS).rows]
     if not last_days:
+        ((earliest, _),) = opened.run(_DAYS).rows
+        if earliest is not None:
+            raise UsageError(f"the dataset begins on {earliest}")
         return {"day": None, "first_day": None}, 0
-    if chosen is not None and chosen < (earliest := min(first for first, _ in last_days)):
-        raise UsageError(f"the dataset begins on {earliest}")
-    until = chosen or max(last for _, last in last_days)
+    until = chosen or max(last_days)
     since = until - timedelta(days=_SILENT_DAYS - 1)
-    # Only for the last day is it known here which days of the hosts are needed; an earlier one reads all seven.
-    seen = [min(last, until) for first, last in last_days if first <= until and last >= since]
-    first_day = min(seen, default=until) if chosen is None else since
-    return {"day": until, "first_day": first_day}, sum(
-        1 for first, last in last_days if first <= until and last < since
-    )
+    seen = [last for last in last_days if last >= since]
+    return {"day": until, "first_day": min(seen, default=until)}, len(last_days) - len(seen)
 
 
 def _day_of(text: str) -> date:
@@ -159,14 +161,11 @@ def _compare(opened: Dataset, before: str | None, after: str | None, notes: list
         UsageError: If no process is of one of the two sides.
     """
     ((first, last),) = opened.run(_DAYS).rows
-    is_one_day = before is None and after is None and first == last
-    if is_one_day:
-        notes.append(Note("fleet-one-day", str(last), "the dataset has one day: there is nothing to compare it with"))
-    # A name that no day, build or version has.
-    sides = {
-        "old_side": before or (_NOTHING if is_one_day else str(first)),
-        "new_side": after or (_NOTHING if is_one_day else str(last)),
-    }
+    old, new = before or str(first), after or str(last)
+    if old == new:
+        notes.append(Note("fleet-one-day", old, "both sides are the same: there is nothing to compare it with"))
+        old = new = _NOTHING
+    sides = {"old_side": old, "new_side": new}
     opened.set_variables(sides)
     opened.run(shared_sql("_sides"))
     sides_known = {side for (side,) in opened.run("SELECT DISTINCT side FROM compared_processes").rows}
@@ -175,3 +174,8 @@ def _compare(opened: Dataset, before: str | None, after: str | None, notes: list
             kind = "on" if _DAY.fullmatch(wanted) else "with the build or version"
             raise UsageError(f"no process is known {kind} {wanted[:80]}")
     add_matches(opened)
+    ((gone_count, gone_bytes, largest),) = opened.run(_GONE).rows
+    if gone_count:
+        held = format_bytes(int(gone_bytes or 0))
+        detail = f"no process of them is on the new side; they held {held}, most of it {largest}"
+        notes.append(Note("fleet-programs-gone", counted(int(gone_count), "program"), detail))

@@ -1,9 +1,10 @@
--- The processes that are compared: those of two days, builds or package versions, each at its last moment there.
+-- The processes that are compared: those of two days, builds or package versions; of each host the last day with such,
+-- of each process its last moment there.
 CREATE TABLE compared_processes AS
 WITH named AS (
-    SELECT processes.*, files.package_version
-    FROM processes LEFT JOIN files ON files.file = processes.build_id
-    WHERE getvariable('program') IS NULL OR program GLOB getvariable('program')
+    SELECT processes.*, package_version
+    FROM processes LEFT JOIN known_files ON file = build_id
+    WHERE private_bytes IS NOT NULL AND (getvariable('program') IS NULL OR program GLOB getvariable('program'))
 ),
 sides AS (
     SELECT 'old' AS side, getvariable('old_side') AS wanted UNION ALL SELECT 'new', getvariable('new_side')
@@ -11,9 +12,10 @@ sides AS (
 chosen AS (
     SELECT side, named.* FROM named JOIN sides
       ON strftime(day, '%Y-%m-%d') = wanted OR starts_with(build_id, wanted) OR package_version = wanted
+    QUALIFY day = max(day) OVER (PARTITION BY side, host)
 )
-SELECT side, arg_max(audit, moment) AS audit, arg_max(day, moment) AS day, any_value(process_count) AS process_count, program
-FROM chosen GROUP BY side, host, coalesce(pid, audit), program;
+SELECT side, audit, day, process_count, program FROM chosen
+QUALIFY moment = max(moment) OVER (PARTITION BY side, host, pid, CASE WHEN pid IS NULL THEN input ELSE program END);
 
 -- What they hold, by program, owner and variable.
 CREATE TABLE compared_amounts AS

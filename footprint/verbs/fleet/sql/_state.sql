@@ -1,20 +1,24 @@
 -- The fleet on getvariable('day'): of each host its last day, of each process of that day its last moment.
 -- getvariable('first_day') is the first of these days; getvariable('program') is a pattern of programs, or null.
+-- Where the process ID is not known, the rows of an input at its last moment count.
 CREATE TABLE current_processes AS
 WITH recent AS MATERIALIZED (
-    SELECT host, day, moment, audit, pid, program, build_id, process_count, private_bytes, kernel_bytes,
+    SELECT host, day, moment, audit, input, pid, program, build_id, process_count, private_bytes, kernel_bytes,
            per_process_bytes
     FROM processes
     WHERE day BETWEEN getvariable('first_day') AND getvariable('day')
-      AND (getvariable('program') IS NULL OR program GLOB getvariable('program'))
 ),
 last_days AS (SELECT host, max(day) AS day FROM recent GROUP BY host),
 latest AS (
-    SELECT arg_max(audit, moment) AS audit
-    FROM recent SEMI JOIN last_days USING (host, day)
-    GROUP BY host, coalesce(pid, audit), program
+    SELECT * EXCLUDE input FROM recent SEMI JOIN last_days USING (host, day)
+    QUALIFY moment = max(moment) OVER (PARTITION BY host, pid, CASE WHEN pid IS NULL THEN input ELSE program END)
 )
-SELECT * FROM recent SEMI JOIN latest USING (audit);
+SELECT * FROM latest
+WHERE getvariable('program') IS NULL OR program GLOB getvariable('program');
+
+-- What is known of each file: datasets that are joined have some files several times.
+CREATE VIEW known_files AS
+SELECT file, any_value(package) AS package, any_value(package_version) AS package_version FROM files GROUP BY file;
 
 -- The ledgers of these processes. Rows of the kernel are in no other sum.
 CREATE VIEW current_rows AS
@@ -22,24 +26,33 @@ SELECT * FROM "rows" SEMI JOIN current_processes USING (audit)
 WHERE day BETWEEN getvariable('first_day') AND getvariable('day');
 
 -- The findings about these processes, one row a process. That of a program holds for each of its processes which has
--- no finding of the same rule itself.
+-- no finding of the same rule itself, and does not run another build. `process_count` is that of the process.
 CREATE VIEW current_findings AS
 WITH own AS MATERIALIZED (
-    SELECT * FROM findings SEMI JOIN current_processes USING (audit)
-    WHERE is_process AND day BETWEEN getvariable('first_day') AND getvariable('day')
+    SELECT findings.*, process_count FROM findings JOIN current_processes USING (audit)
+    WHERE is_process AND findings.day BETWEEN getvariable('first_day') AND getvariable('day')
 ),
 latest_programs AS (
-    SELECT arg_max(audit, moment) AS audit FROM programs WHERE day <= getvariable('day') GROUP BY host, path
+    SELECT arg_max(audit, moment) AS audit, arg_max(file, moment) AS file FROM programs WHERE day <= getvariable('day') GROUP BY host, path
 ),
 of_programs AS (
-    SELECT found.* REPLACE (processes.audit AS audit)
-    FROM findings AS found SEMI JOIN latest_programs USING (audit)
+    SELECT found.* REPLACE (processes.audit AS audit, found.saving_bytes * processes.process_count AS saving_bytes),
+           processes.process_count
+    FROM findings AS found JOIN latest_programs USING (audit)
     JOIN current_processes AS processes ON found.host = processes.host AND found.program = processes.program
-    WHERE NOT found.is_process
+    WHERE NOT found.is_process AND coalesce(processes.build_id, latest_programs.file) = latest_programs.file
 )
 SELECT * FROM own
 UNION ALL
 SELECT * FROM of_programs ANTI JOIN own USING (audit, rule);
+
+-- What each process saves with the remedies of one rule and subject, without those that sums do not count.
+CREATE VIEW current_savings AS
+SELECT audit, host, program, rule, subject, sum(saving_bytes)::BIGINT AS saving_bytes,
+       any_value(process_count) AS process_count,
+       arg_min(confidence, list_position(['medium', 'high', 'proof'], confidence)) AS confidence
+FROM current_findings WHERE is_counted AND saving_bytes > 0
+GROUP BY audit, host, program, rule, subject;
 
 -- The last that is known of each host.
 CREATE VIEW current_hosts AS

@@ -13,29 +13,29 @@ WITH matched AS (
 ),
 counts AS (
     SELECT coalesce(new_program, program) AS program,
-           sum(process_count) FILTER (side = 'old') AS old_count,
-           sum(process_count) FILTER (side = 'new') AS new_count
+           coalesce(sum(process_count) FILTER (side = 'old'), 0)::BIGINT AS old_count,
+           coalesce(sum(process_count) FILTER (side = 'new'), 0)::BIGINT AS new_count
     FROM compared_processes LEFT JOIN (SELECT DISTINCT side, program, new_program FROM matched_owners) USING (side, program)
     GROUP BY ALL
 ),
 held AS (
     SELECT program, owner, symbol,
-           coalesce(sum(private_bytes) FILTER (side = 'old'), 0) / any_value(old_count) AS old_bytes,
-           coalesce(sum(private_bytes) FILTER (side = 'new'), 0) / any_value(new_count) AS new_bytes,
-           any_value(new_count)::BIGINT AS process_count
+           coalesce(sum(private_bytes) FILTER (side = 'old') / any_value(old_count), 0) AS old_bytes,
+           coalesce(sum(private_bytes) FILTER (side = 'new') / any_value(new_count), 0) AS new_bytes,
+           any_value(old_count) AS old_count,
+           any_value(new_count) AS new_count
     FROM matched JOIN counts USING (program)
-    WHERE old_count > 0 AND new_count > 0
     GROUP BY program, owner, symbol
 )
-SELECT round((new_bytes - old_bytes) * process_count)::BIGINT AS growth_bytes,
+SELECT round((new_bytes - old_bytes) * new_count)::BIGINT AS growth_bytes,
        round(new_bytes - old_bytes)::BIGINT AS each_bytes,
-       round(old_bytes)::BIGINT AS old_bytes,
+       CASE WHEN old_count > 0 THEN round(old_bytes)::BIGINT END AS old_bytes,
        round(new_bytes)::BIGINT AS new_bytes,
-       process_count,
+       new_count AS process_count,
        symbol,
        owner,
        program
 FROM held
-WHERE new_bytes > old_bytes
+WHERE new_count > 0 AND new_bytes > old_bytes
 ORDER BY growth_bytes DESC, program, owner, symbol
 LIMIT 10000;

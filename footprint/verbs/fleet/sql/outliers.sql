@@ -1,20 +1,22 @@
 -- Which processes cost far more than their siblings of the same program?
 -- {program} on {host} (pid {pid}): {excess_bytes} more than half of its siblings, most of it in {owner}.
-WITH siblings AS (
+WITH single AS (
+    SELECT * FROM current_processes WHERE process_count = 1 AND per_process_bytes IS NOT NULL
+),
+siblings AS (
     SELECT program, count(*) AS sibling_count, median(per_process_bytes) AS median_bytes,
            quantile_cont(per_process_bytes, 0.75) - quantile_cont(per_process_bytes, 0.25) AS spread_bytes
-    FROM current_processes WHERE process_count = 1 AND per_process_bytes IS NOT NULL
-    GROUP BY program HAVING count(*) >= 5
+    FROM single GROUP BY program HAVING count(*) >= 5
 ),
 outliers AS (
     SELECT processes.audit, host, pid, program, per_process_bytes, median_bytes, sibling_count,
            per_process_bytes - median_bytes AS excess_bytes
-    FROM current_processes AS processes JOIN siblings USING (program)
-    WHERE process_count = 1 AND per_process_bytes - median_bytes > greatest(1048576, median_bytes / 2, 5 * spread_bytes)
+    FROM single AS processes JOIN siblings USING (program)
+    WHERE per_process_bytes - median_bytes > greatest(1048576, median_bytes / 2, 5 * spread_bytes)
 ),
 usual AS (
     SELECT program, owner, sum(private_bytes) / any_value(sibling_count) AS mean_bytes
-    FROM current_rows JOIN siblings USING (program)
+    FROM current_rows SEMI JOIN single USING (audit) JOIN siblings USING (program)
     WHERE program IN (SELECT program FROM outliers)
     GROUP BY program, owner
 ),

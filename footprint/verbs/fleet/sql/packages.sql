@@ -15,6 +15,6 @@ SELECT sum(private_bytes)::BIGINT AS private_bytes,
        count(DISTINCT owner) AS file_count,
        list_sort(list(DISTINCT package_version) FILTER (package_version IS NOT NULL)) AS versions,
        coalesce(package, '[no package]') AS package
-FROM held LEFT JOIN builds USING (host, owner) LEFT JOIN (SELECT file, package, package_version FROM files) USING (file)
+FROM held LEFT JOIN builds USING (host, owner) LEFT JOIN known_files USING (file)
 GROUP BY package
 ORDER BY private_bytes DESC NULLS LAST, package;

@@ -1,12 +1,17 @@
 -- How did the cost of a process change from build to build of each program?
 -- {program} changed most: {change_bytes} a process with {build}.
-WITH builds AS (
-    SELECT program, build_id, min(day) AS first_day, max(day) AS last_day, sum(process_count)::BIGINT AS process_count,
-           median(per_process_bytes / process_count) AS median_bytes
+WITH seen AS (
+    SELECT program, build_id, min(day) AS first_day, max(day) AS last_day,
+           arg_max(process_count, moment) AS process_count, arg_max(per_process_bytes, moment) AS per_process_bytes
     FROM processes
-    WHERE build_id IS NOT NULL AND day <= getvariable('day')
+    WHERE build_id IS NOT NULL AND per_process_bytes IS NOT NULL AND day <= getvariable('day')
       AND (getvariable('program') IS NULL OR program GLOB getvariable('program'))
-    GROUP BY program, build_id
+    GROUP BY program, build_id, host, coalesce(pid::VARCHAR, input)
+),
+builds AS (
+    SELECT program, build_id, min(first_day) AS first_day, max(last_day) AS last_day,
+           sum(process_count)::BIGINT AS process_count, median(per_process_bytes / process_count) AS median_bytes
+    FROM seen GROUP BY program, build_id
 ),
 changed AS (
     SELECT *, median_bytes - lag(median_bytes) OVER (PARTITION BY program ORDER BY first_day, last_day, build_id) AS change_bytes
@@ -19,6 +24,6 @@ SELECT change_bytes::BIGINT AS change_bytes,
        last_day,
        coalesce(package_version, left(build_id, 12)) AS build,
        program
-FROM changed LEFT JOIN (SELECT file AS build_id, package_version FROM files) USING (build_id)
+FROM changed LEFT JOIN known_files ON file = build_id
 WHERE change_bytes IS NOT NULL
 ORDER BY abs(change_bytes) DESC, program, first_day;
