@@ -412,6 +412,10 @@ def _candidates(debug: DebugInfo, wanted: Collection[bytes]) -> Iterator[Candida
     longest_bytes = max(map(len, wanted), default=0) + 1
     units = list(debug.units())
     ends = dict(pairwise([*sorted({unit.abbreviations_at for unit in units}), section.size_bytes]))
+    # gcc lets type units share the abbreviations of the larger unit that uses the types.
+    unit_bytes: dict[tuple[UnitFormat, int], int] = {}
+    for unit in units:
+        unit_bytes[unit.table] = max(unit_bytes.get(unit.table, 0), unit.end - unit.start)
     patterns: dict[tuple[UnitFormat, int], list[_Named]] = {}
     for unit in units:
         at = bisect_left(with_contents, unit.abbreviations_at)
@@ -419,7 +423,7 @@ def _candidates(debug: DebugInfo, wanted: Collection[bytes]) -> Iterator[Candida
             continue
         try:
             if unit.table not in patterns:
-                patterns[unit.table] = list(_named_contents(unit))
+                patterns[unit.table] = list(_named_contents(unit, unit_bytes[unit.table]))
             places = sorted(
                 {place for named in patterns[unit.table] for place in _names(unit, named, wanted, longest_bytes)}
             )
@@ -444,7 +448,7 @@ class _Named(NamedTuple):
     form: int
 
 
-def _named_contents(unit: Unit) -> Iterator[_Named]:
+def _named_contents(unit: Unit, unit_bytes: int) -> Iterator[_Named]:
     for abbreviation in unit.abbreviations.values():
         if abbreviation.tag != dw.TAG_VARIABLE or dw.AT_CONST_VALUE not in abbreviation.raw:
             continue
@@ -457,18 +461,18 @@ def _named_contents(unit: Unit) -> Iterator[_Named]:
                 name = at
             at = None if at is None or size_bytes is None else at + size_bytes
             if at is not None and size_bytes:
-                ahead += _shape(unit, form, size_bytes)
+                ahead += _shape(unit, unit_bytes, form, size_bytes)
         has_contents = forms.get(dw.AT_CONST_VALUE) in BLOCK_LENGTH_BYTES and dw.AT_LOCATION not in forms
         if has_contents and name is not None and forms[dw.AT_NAME] in {dw.FORM_STRP, dw.FORM_STRING}:
             pattern = re.compile(re.escape(abbreviation.code[:1]) + b"(?=%s)" % ahead, re.DOTALL)
             yield _Named(pattern, name, forms[dw.AT_NAME])
 
 
-def _shape(unit: Unit, form: int, size_bytes: int) -> bytes:
+def _shape(unit: Unit, unit_bytes: int, form: int, size_bytes: int) -> bytes:
     """Return a pattern of a value: the first bytes of offsets are zeros, as far as what they lead to is small."""
     sizes = {
         dw.FORM_STRP: unit.debug.sections.get(".debug_str").size_bytes,
-        dw.FORM_REF4: unit.end - unit.start,
+        dw.FORM_REF4: unit_bytes,
     }
     if form not in sizes or unit.section.order != "little":
         return b".{%d}" % size_bytes
