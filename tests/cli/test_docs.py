@@ -98,6 +98,38 @@ def test_the_readme_fits_a_screen_and_a_picture() -> None:
     assert (ROOT / "README.md").read_text().count("\n") <= 60
 
 
+def test_the_changelog_and_the_package_of_debian_have_a_section_for_this_version() -> None:
+    """A release shows its section as its notes."""
+    changelog = (ROOT / "CHANGELOG.md").read_text()
+    released = re.search(rf"^## \[{re.escape(footprint.__version__)}\] - \d{{4}}-\d\d-\d\d$", changelog, re.MULTILINE)
+    assert released
+    assert changelog.index("## [Unreleased]") < released.start()
+    debian = (ROOT / "packaging" / "debian" / "changelog").read_text()
+    assert debian.startswith(f"footprint-audit ({footprint.__version__}) ")
+
+
+def test_the_readme_claims_no_more_than_what_was_measured() -> None:
+    claims = re.compile(
+        r"within (\d+) % of what a memory cgroup is charged for\s+a started copy, (\d+) % for a forked worker"
+    )
+    said = {
+        claim.groups()
+        for page in ("README.md", "docs/commands.md")
+        for claim in claims.finditer((ROOT / page).read_text())
+    }
+    assert len(said) == 1
+    started_percent, forked_percent = map(float, said.pop())
+    measured = (ROOT / "docs" / "how-it-works.md").read_text().split("## How near it comes")[1].split("\n## ")[0]
+    rows = [line.strip("| ").split(" | ") for line in measured.splitlines() if re.search(r"[\d.] % \|", line)]
+    copies = [(row[0], row[8]) for row in rows if len(row) == 9]
+    workers = [(row[0], row[7]) for row in rows if len(row) == 11]
+    assert len(copies) == 10
+    assert len(workers) >= 15
+    for name, error in copies + workers:
+        is_forked = "worker" in name or ((name, error) in workers and "started copies" not in name)
+        assert abs(float(error.removesuffix(" %"))) <= (forked_percent if is_forked else started_percent), name
+
+
 def test_every_option_of_a_command_in_a_guide_exists() -> None:
     """Commands that need docker or a cluster are no test of this machine: their verbs and options are."""
     known = {verb.name: {name for one in verb.options for name in one.names} for verb in generate.read_program().verbs}
@@ -107,6 +139,13 @@ def test_every_option_of_a_command_in_a_guide_exists() -> None:
                 verb, *rest = shlex.split(words.replace("$(", "'").replace(")", "'"))
                 given = rest[: rest.index("--")] if "--" in rest else rest
                 assert {word for word in given if re.match("--?[a-z]", word)} <= known[verb], (page, line)
+
+
+@pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.stem)
+def test_a_guide_names_the_optional_package_that_a_command_of_it_needs(page: Path) -> None:
+    for verb, extra in (("whatif", "whatif"), ("scan", "fleet"), ("fleet", "fleet")):
+        if f"$ footprint {verb} " in page.read_text():
+            assert f"[{extra}]" in page.read_text(), verb
 
 
 @pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.stem)
