@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
 from footprint.errors import FootprintError, InputError, UsageError
-from footprint.limits import draw_entries
+from footprint.limits import draw_bytes, draw_entries
 from footprint.store.parquet import open_dataset
 
 __all__ = ("Cell", "Dataset", "Found")
@@ -75,7 +75,7 @@ class Dataset:
 
         Raises:
             InputError: If a file of the dataset is damaged.
-            LimitError: If it finds more rows than the limits allow.
+            LimitError: If it finds more rows or texts than the limits allow.
         """
         return self._run(sql, lambda cause: InputError(self._folder, f"it cannot be read: {cause}"))
 
@@ -83,7 +83,7 @@ class Dataset:
         """Run one SELECT of somebody else.
 
         Raises:
-            LimitError: If it finds more rows than the limits allow.
+            LimitError: If it finds more rows or texts than the limits allow.
             UsageError: If it is anything else than a SELECT, or fails.
         """
         import duckdb  # noqa: PLC0415 # of an extra
@@ -105,7 +105,11 @@ class Dataset:
             columns = tuple(one[0] for one in result.description or ())
             while some := result.fetchmany(_ROWS_AT_ONCE):
                 draw_entries(len(some), "the rows of the answer")
-                rows += [tuple(map(_cell, row)) for row in some]
+                cells = [tuple(map(_cell, row)) for row in some]
+                draw_bytes(
+                    sum(len(one) for row in cells for one in row if isinstance(one, str)), "the texts of the answer"
+                )
+                rows += cells
         except FootprintError:
             raise
         except (duckdb.Error, RuntimeError) as error:

@@ -15,6 +15,7 @@ from footprint import fleet
 from footprint.cli import main
 from footprint.errors import FootprintError, InputError, UsageError
 from footprint.formats.text import plain
+from footprint.limits import Limits, limited
 from footprint.store.tables import FleetFile
 from footprint.verbs.fleet.questions import question_names, question_of
 from footprint.verbs.fleet.text import fleet_document
@@ -277,6 +278,13 @@ def test_without_a_question_the_questions_are_listed(dataset: Path, capsys: pyte
     assert out.splitlines()[1].split() == ["hosts", "2"]
 
 
+def test_the_last_heading_names_the_texts_below_it(dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    headings = {name: said(capsys, dataset, name) for name in ("fit", "variables", "savings")}
+    assert "  program, host\n" in headings["fit"]
+    assert "  owner, symbol\n" in headings["variables"]
+    assert "  subject, program, rule, ...\n" in headings["savings"]
+
+
 def test_each_question_has_sql_that_can_be_asked_and_is_written_in_each_format_of_tables(
     dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -374,9 +382,11 @@ def test_a_query_reads_nothing_but_the_dataset_and_writes_nothing(tmp_path: Path
     assert secret_of_python
 
 
-def test_a_query_with_too_many_rows_ends_with_an_error(dataset: Path) -> None:
+def test_a_query_with_too_many_rows_or_bytes_ends_with_an_error(dataset: Path) -> None:
     with pytest.raises(FootprintError, match="entries"):
         fleet(dataset, query="SELECT * FROM range(1000000000000)")
+    with limited(Limits(size_bytes=1 << 20)), pytest.raises(FootprintError, match="bytes"):
+        fleet(dataset, query="SELECT repeat('x', 100000) FROM range(20)")
 
 
 # --- errors -----------------------------------------------------------------------------------------------------------

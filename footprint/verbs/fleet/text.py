@@ -15,6 +15,8 @@ from footprint.verbs.fleet.questions import question_names, question_of
 __all__ = ("fleet_document",)
 
 _LARGEST: Final = 3
+_NAMED: Final = 3
+"""How many texts of the last column its heading names: more do not fit."""
 _IDENTIFIERS: Final = frozenset({"pid", "audit"})
 
 
@@ -52,7 +54,9 @@ def _table(fleet: Fleet, top: int) -> Table:
         )
         for row in shown
     )
-    titles = (*map(_title, columns[:figure_count]), _title(columns[-1]))
+    named = [_title(name) for name in reversed(columns[figure_count:])]
+    heading = ", ".join((*named[:_NAMED], "...") if len(named) > _NAMED else named)
+    titles = (*map(_title, columns[:figure_count]), heading)
     texts = frozenset(place for place in range(figure_count) if is_text[place])
     return Table(titles, rows, texts, rest_rows(len(rest), len(titles)), Fold.NAMES)
 
