@@ -38,15 +38,21 @@ def engine(*, thread_count: int = 1) -> "DuckDBPyConnection":
     """Start DuckDB in memory.
 
     Raises:
+        AccessError: If it cannot be loaded, such as with too little memory.
         UsageError: If it is not installed.
     """
     try:
         import duckdb  # noqa: PLC0415 # of an extra
-    except ImportError:
+    except ModuleNotFoundError:
         raise UsageError("a dataset needs DuckDB: pip install 'footprint-audit[fleet]'") from None
+    except ImportError as error:
+        raise AccessError("DuckDB", f"it cannot be loaded: {error}") from None
     # The command freezes the garbage before it exits: nanobind would report its types as leaks.
     atexit.register(gc.unfreeze)
-    return duckdb.connect(config={"threads": thread_count, "autoinstall_known_extensions": False})
+    try:
+        return duckdb.connect(config={"threads": thread_count, "autoinstall_known_extensions": False})
+    except duckdb.OutOfMemoryException as error:
+        raise MemoryError from error
 
 
 def open_dataset(folder: str, *, thread_count: int = 1) -> "DuckDBPyConnection":

@@ -19,6 +19,7 @@ from typing import Final
 
 import pytest
 
+import footprint
 from footprint.verbs.app import verb_names
 from tests.debugpairs import BUILD_ID_PATH, debug, stripped
 from tests.liveprocesses import status_of
@@ -59,6 +60,7 @@ SAVED: Final = {
     "check --update-baseline": "check PROGRAM --config CONFIG --update-baseline",
     "record": "record PROGRAM --version 1 --history OUT",
     "explain": "explain unused-library",
+    "fleet": "fleet DATASET libraries -o OUT",
 }
 """Verbs that read files, and most of which write one."""
 VERBS: Final = LIVE | SAVED
@@ -100,6 +102,7 @@ class Place:
             "LINKED": str(self.inputs / "linked"),
             "STRIPPED": str(self.inputs / "stripped.so"),
             "DEBUG": str(self.inputs),
+            "DATASET": str(self.inputs / "dataset"),
             "SLEEP": shutil.which("sleep") or "",
             "PROFILE": str(PROFILE),
             "SMAPS": str(SMAPS),
@@ -188,7 +191,7 @@ def sleeping() -> Iterator[int]:
 
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Make a file with its debug file, and a program that finds its libraries by their absolute path."""
+    """Make a file with its debug file, a program that finds its libraries by their absolute path, and a dataset."""
     folder = tmp_path_factory.mktemp("inputs")
     (folder / "stripped.so").write_bytes(stripped())
     (folder / BUILD_ID_PATH).parent.mkdir(parents=True)
@@ -196,6 +199,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "linked.c").write_text("int main(void) { return 0; }\n")
     found = [f"-Wl,--no-as-needed,-rpath,{SAMPLES}", f"-Wl,-rpath-link,{SAMPLES}", str(SAMPLES / "libcrypt_like.so")]
     subprocess.run(["gcc", "-o", folder / "linked", folder / "linked.c", *found], check=True)
+    footprint.scan(str(SAMPLES / "shadow"), output=folder / "dataset")
     return folder
 
 
