@@ -82,7 +82,7 @@ class _Pool:
         return ProcessPoolExecutor(self._worker_count, multiprocessing.get_context("spawn"))
 
     def submit(self, work: Callable[[_Task], _Done], task: _Task) -> "Future[_Done]":
-        """Let a worker do a task."""
+        """Run a task in a worker."""
         try:
             return self._executor.submit(work, task)
         except BrokenProcessPool:
