@@ -1,15 +1,16 @@
-"""Fuzz all targets, or those that are named, one after the other: `python -m fuzz [--seconds N] [TARGET...]`.
+"""Fuzz all targets, or those that are named: `python -m fuzz [--seconds N] [TARGET...]`, one on each processor.
 
 A finding is an input that raises an error which its target may not raise, takes more than 5 seconds, or 500 MB. It is
 written to `fuzz/findings/TARGET`, and the exit code is 1.
 """
 
 import argparse
+import os
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -30,12 +31,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=60, help="how long in all (default: 60)")
     asked = parser.parse_args(arguments)
     names = asked.target or list(TARGETS)
-    until = time.monotonic() + asked.seconds
     before = sum(1 for _ in _findings())
-    for place, name in enumerate(names):
-        seconds = (until - time.monotonic()) / (len(names) - place)
-        count = _fuzz(name, max(1, round(seconds)))
-        print(f"{name}: {count:,} inputs", flush=True)  # noqa: T201 # the answer
+    at_once = os.cpu_count() or 1
+    seconds = max(1, round(asked.seconds * at_once / len(names)))
+    with ThreadPoolExecutor(at_once) as pool:
+        for name, count in zip(names, pool.map(lambda name: _fuzz(name, seconds), names), strict=True):
+            print(f"{name}: {count:,} inputs", flush=True)  # noqa: T201 # the answer
     found = sorted(map(str, _findings()))
     for one in found:
         print(f"finding: {one}")  # noqa: T201 # the same
