@@ -18,10 +18,11 @@ from tests.hostile import HOSTILE
 
 ROOT = Path(__file__).resolve().parents[2]
 UNUSED = "sample_binaries/unused_library/shadow"
+BUILDS = "sample_binaries/condor_shadow/sans_answers", "sample_binaries/condor_shadow/base"
 VERBS = {
     "run": (["run", "--", "true"], EVERY | FIGURES | STACKS | PAGE),
     "whatif": (["whatif", "--drop", "libcrypt_like.so", "--starts", "1", "--", UNUSED], EVERY | PAGE),
-    "whatif --with": (["whatif", "--with", UNUSED, "--starts", "1", "--", UNUSED], EVERY | PAGE),
+    "whatif --with": (["whatif", "--with", BUILDS[0], "--starts", "1", "--", BUILDS[1]], EVERY | PAGE),
 }
 
 
