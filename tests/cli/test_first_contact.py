@@ -1,9 +1,6 @@
 """What a new user meets: the first screen, targets without a verb, mistakes, the help, a wait, a narrow terminal."""
 
 import ast
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -121,29 +118,6 @@ def test_the_help_shows_the_formats_that_the_answers_of_a_verb_have(
     shown = " ".join(call(capfd, verb, "-h")[1].split()).split("The format: ")[1].split(";")[0]
     every = ["text", "json", "markdown", "csv", "tsv", "jsonl"]
     assert shown.split(", ") == [*every, *(name.value for name, part in PARTS.items() if part in parts)]
-
-
-def test_a_long_wait_says_on_a_terminal_what_it_is_for(tmp_path: Path) -> None:
-    # A named pipe is given two seconds to get a writer.
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    terminal, errors = os.openpty()
-    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "200", "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-m", "footprint", str(pipe)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, env=environment) as child:
-        os.close(errors)
-        shown = b""
-        try:
-            while block := os.read(terminal, 1 << 16):
-                shown += block
-        except OSError:
-            # The terminal has no other side any more.
-            pass
-        os.close(terminal)
-        assert child.wait() == 3
-    line, error = shown.split(b"\r\x1b[K")[1], shown.split(b"\r\x1b[K")[-1]
-    assert line == f"footprint reads {pipe}  1 s".encode()
-    assert error.startswith(f"footprint: {pipe}: ".encode())
 
 
 def test_in_a_narrow_terminal_a_name_stands_whole_below_its_figures() -> None:

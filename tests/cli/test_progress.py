@@ -1,4 +1,4 @@
-"""The line that says how far `audit --all` is: on a terminal, and nowhere else."""
+"""The line that says how far `audit --all` is, or what a long wait is for: on a terminal, and nowhere else."""
 
 import os
 import subprocess
@@ -8,15 +8,15 @@ from pathlib import Path
 import footprint
 
 ROOT = Path(__file__).resolve().parents[2]
-COMMAND = [sys.executable, "-m", "footprint", "audit", "--all", "sample_binaries"]
+FOOTPRINT = [sys.executable, "-m", "footprint"]
+COMMAND = [*FOOTPRINT, "audit", "--all", "sample_binaries"]
 
 
-def on_terminal(*options: str, term: str = "xterm") -> tuple[bytes, bytes]:
-    """Run the command with its errors on a terminal; return its report, and what the terminal got."""
+def on_terminal(*command: str, term: str = "xterm", code: int = 0) -> tuple[bytes, bytes]:
+    """Run a command with its errors on a terminal; return its report, and what the terminal got."""
     terminal, errors = os.openpty()
-    with subprocess.Popen(
-        [*COMMAND, *options], stdout=subprocess.PIPE, stderr=errors, cwd=ROOT, env={**os.environ, "TERM": term}
-    ) as child:
+    environment = {**os.environ, "TERM": term, "COLUMNS": "200"}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, cwd=ROOT, env=environment) as child:
         os.close(errors)
         assert child.stdout is not None
         report, shown = child.stdout.read(), b""
@@ -27,12 +27,12 @@ def on_terminal(*options: str, term: str = "xterm") -> tuple[bytes, bytes]:
             # The terminal has no other side any more.
             pass
         os.close(terminal)
-        assert child.wait() == 0
+        assert child.wait() == code
     return report, shown
 
 
 def test_a_terminal_shows_how_many_files_are_done_and_the_line_is_erased() -> None:
-    report, shown = on_terminal()
+    report, shown = on_terminal(*COMMAND)
     assert b"audit --all: 0 of " in shown
     assert shown.endswith(b"\r\x1b[K")
     assert b"\x1b[K" not in report
@@ -41,9 +41,19 @@ def test_a_terminal_shows_how_many_files_are_done_and_the_line_is_erased() -> No
 def test_a_pipe_a_simple_terminal_and_quiet_get_no_line() -> None:
     done = subprocess.run(COMMAND, capture_output=True, cwd=ROOT, check=True)
     assert done.stderr == b""
-    assert done.stdout == on_terminal()[0]
-    assert on_terminal(term="dumb")[1] == b""
-    assert on_terminal("--quiet")[1] == b""
+    assert done.stdout == on_terminal(*COMMAND)[0]
+    assert on_terminal(*COMMAND, term="dumb")[1] == b""
+    assert on_terminal(*COMMAND, "--quiet")[1] == b""
+
+
+def test_a_long_wait_says_on_a_terminal_what_it_is_for(tmp_path: Path) -> None:
+    # A named pipe is given two seconds to get a writer.
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    _, shown = on_terminal(*FOOTPRINT, str(pipe), code=3)
+    line, error = shown.split(b"\r\x1b[K")[1], shown.split(b"\r\x1b[K")[-1]
+    assert line == f"footprint reads {pipe}  1 s".encode()
+    assert error.startswith(f"footprint: {pipe}: ".encode())
 
 
 def test_each_file_is_told_once_and_the_answer_does_not_depend_on_it() -> None:
