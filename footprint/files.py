@@ -6,7 +6,9 @@ import mmap
 import os
 import stat
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 from footprint.activity import begin
 from footprint.errors import AccessError, InputError
@@ -14,9 +16,11 @@ from footprint.limits import draw_bytes
 from footprint.map_guard import watch_map
 from footprint.roots import open_path
 
-__all__ = ("StrPath", "map_descriptor", "open_input", "read_all", "text_of")
+__all__ = ("StrPath", "inputs_kept", "is_input", "keep_input", "map_descriptor", "open_input", "read_all", "text_of")
 
 StrPath = str | os.PathLike[str]
+
+_inputs: ContextVar[set[tuple[int, int]] | None] = ContextVar("files that were read", default=None)
 
 # Reading such files takes no longer than mapping them, and they may change meanwhile.
 _MOST_READ_BYTES = 8 << 20
@@ -28,6 +32,29 @@ _MOST_COPIED_BYTES = 256 << 20
 # The writer of a named pipe may start a little later than footprint.
 _LONGEST_WAIT_SECONDS = 2
 _WAIT_SECONDS = 0.05
+
+
+@contextmanager
+def inputs_kept() -> Iterator[None]:
+    """Let `footprint.whole_file` replace no file that a block has read: for the command."""
+    before = _inputs.set(set())
+    try:
+        yield
+    finally:
+        _inputs.reset(before)
+
+
+def keep_input(file: int | str) -> None:
+    """Count a file, by its descriptor or path, among those that were read."""
+    known = _inputs.get()
+    if known is not None:
+        facts = os.stat(file)
+        known.add((facts.st_dev, facts.st_ino))
+
+
+def is_input(facts: os.stat_result) -> bool:
+    """Return whether a file was read, by whatever name."""
+    return (facts.st_dev, facts.st_ino) in (_inputs.get() or ())
 
 
 def open_input(path: str, check: Callable[[bytes], None] | None = None) -> bytes | memoryview:
@@ -103,6 +130,7 @@ def map_descriptor(descriptor: int, name: str) -> bytes | memoryview:
         LimitError: Where it cannot be mapped, and is longer than the limits allow.
     """
     try:
+        keep_input(descriptor)
         size_bytes = os.fstat(descriptor).st_size
         if size_bytes == 0 or (size_bytes <= _MOST_COPIED_BYTES and not _has_descriptors_left(descriptor)):
             return read_all(descriptor, name, size_bytes)
@@ -153,6 +181,7 @@ def read_all(descriptor: int, name: str, size_bytes: int = 0, check: Callable[[b
     """
     read = io.BytesIO()
     try:
+        keep_input(descriptor)
         while chunk := os.read(descriptor, _CHUNK_BYTES):
             before_bytes = read.tell()
             after_bytes = before_bytes + read.write(chunk)

@@ -5,6 +5,7 @@
 | nothing | a new file is there; the umask decides who may read it |
 | a file | a file with the same mode, owner and extended attributes takes its place |
 | a file for which this is not possible | it is overwritten, after its space is reserved |
+| a file that the same command has read | an error: nothing else may have its contents |
 | a link | the same with what it leads to |
 | an open file of this process, such as /dev/stdout | it is written to |
 | a pipe, a terminal, another character device | it is written to |
@@ -25,8 +26,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import IO, Final
 
-from footprint.errors import AccessError
-from footprint.files import StrPath
+from footprint.errors import AccessError, UsageError
+from footprint.files import StrPath, is_input
 
 __all__ = ("whole_file", "write_file")
 
@@ -37,20 +38,24 @@ _NO_SPACE: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _NOT_KEPT: Final = "security.capability"
 
 
-def write_file(path: StrPath, data: bytes | Iterable[bytes], *, mode: int = 0o666) -> None:
+def write_file(
+    path: StrPath, data: bytes | Iterable[bytes], *, mode: int = 0o666, replaces_input: bool = False
+) -> None:
     """Write a whole file.
 
     Args:
         path: Where to write.
         data: The contents.
         mode: The permissions of a new file, less those that the umask takes.
+        replaces_input: Whether it may take the place of a file that the command has read.
 
     Raises:
         AccessError: If it cannot be written.
+        UsageError: If it would replace an input.
     """
     name = os.fspath(path)
     try:
-        with whole_file(name, mode=mode) as file:
+        with whole_file(name, mode=mode, replaces_input=replaces_input) as file:
             file.writelines([data] if isinstance(data, bytes) else data)
     except BrokenPipeError:
         raise
@@ -59,23 +64,27 @@ def write_file(path: StrPath, data: bytes | Iterable[bytes], *, mode: int = 0o66
 
 
 @contextmanager
-def whole_file(path: str, *, mode: int = 0o666, keeps_mode: bool = True) -> Iterator[IO[bytes]]:
+def whole_file(
+    path: str, *, mode: int = 0o666, keeps_mode: bool = True, replaces_input: bool = False
+) -> Iterator[IO[bytes]]:
     """Open a file for writing. What is written to it reaches `path` if all went well; otherwise nothing changes there.
 
     Args:
         path: Where to write.
         mode: The permissions of a new file, less those that the umask takes.
         keeps_mode: Whether a file that is replaced keeps its permissions; else it gets these, at once.
+        replaces_input: Whether it may take the place of a file that the command has read.
 
     Raises:
         OSError: Where it cannot be written.
+        UsageError: Where it would replace an input.
     """
     if "\0" in path:
         raise OSError(errno.EINVAL, "there is a NUL in the path")
     if os.path.islink(path):
         _check_owner(os.lstat(path), os.stat(os.path.dirname(path) or "."))
     own = _own_descriptor(path)
-    if own is None and _is_regular_or_new(path):
+    if own is None and _is_regular_or_new(path, replaces_input=replaces_input):
         with _regular_file(path, mode, keeps_mode=keeps_mode) as file:
             yield file
         return
@@ -102,15 +111,18 @@ def _own_descriptor(path: str) -> int | None:
     return None
 
 
-def _is_regular_or_new(path: str) -> bool:
+def _is_regular_or_new(path: str, *, replaces_input: bool) -> bool:
     try:
-        kind = os.stat(path).st_mode
+        facts = os.stat(path)
     except FileNotFoundError:
         return True
+    kind = facts.st_mode
     if stat.S_ISDIR(kind):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     if stat.S_ISBLK(kind):
         raise OSError(errno.EINVAL, "it is a disk")
+    if stat.S_ISREG(kind) and is_input(facts) and not replaces_input:
+        raise UsageError(f"{path} is what this answer was made from, and would be replaced by it: name another file")
     return stat.S_ISREG(kind)
 
 

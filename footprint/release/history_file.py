@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
 from footprint.errors import AccessError, FootprintError, InputError, UnsupportedError
+from footprint.files import keep_input
 from footprint.release.history import Recording, Release
 
 __all__ = ("read_recordings", "write_recording")
@@ -138,7 +139,8 @@ def _opened(path: str, mode: str) -> Iterator[sqlite3.Connection]:
         # A file may be called `:memory:`, or have a `?` in its name.
         address = f"file:{quote(os.fsencode(os.path.abspath(path)))}?mode={mode}"
         if mode == "ro":
-            os.close(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+            with open(path, "rb", buffering=0) as file:
+                keep_input(file.fileno())
         with closing(
             sqlite3.connect(address, timeout=_LONGEST_WAIT_SECONDS, isolation_level=None, uri=True)
         ) as database:

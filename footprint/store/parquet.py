@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from footprint.errors import AccessError, InputError, UsageError
+from footprint.files import keep_input
 from footprint.store.tables import PARTITION, TABLES, FleetColumn, FleetTable
 
 if TYPE_CHECKING:
@@ -65,6 +66,8 @@ def open_dataset(folder: str, *, thread_count: int = 1) -> "DuckDBPyConnection":
     """
     if not os.path.isdir(os.path.join(folder, _LAST)):
         raise AccessError(folder, "it is no dataset of `footprint scan`")
+    for path in _files(folder):
+        keep_input(path)
     connection = engine(thread_count=thread_count)
     for table in TABLES.values():
         with _reading(folder, table.name):

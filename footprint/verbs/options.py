@@ -14,6 +14,7 @@ from typer.models import OptionInfo
 
 from footprint.command_line import command_lines
 from footprint.errors import UsageError
+from footprint.files import inputs_kept
 from footprint.limits import STANDARD, limited, parse_limits, time_limit
 from footprint.map_guard import guard_maps
 from footprint.model.projection import Model
@@ -521,7 +522,7 @@ _OF_EVERY_VERB: Final = tuple(
 def limited_command(command: _Command, *, shares_terminal: bool = False) -> _Command:
     """Add the options of every verb to a command.
 
-    It runs with a budget of work (`--limits`), a guard of the files it maps, a decision on command lines
+    It runs with a budget of work (`--limits`), a guard of the files it reads, a decision on command lines
     (`--no-command`), and a line that shows what it does, unless it shares the terminal with a program that it starts.
     """
     signature = inspect.signature(command)
@@ -539,6 +540,7 @@ def limited_command(command: _Command, *, shares_terminal: bool = False) -> _Com
             limited(chosen),
             time_limit(chosen.seconds),
             guard_maps(),
+            inputs_kept(),
             command_lines(is_hidden=no_command),
             activity_line(is_quiet=has_no_line),
         ):

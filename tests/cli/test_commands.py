@@ -489,6 +489,33 @@ def test_an_output_file_is_replaced_by_an_answer_and_kept_where_there_is_none(
     assert path.read_text(encoding="utf-8").startswith("footprint audit: ")
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["symbols", BASE, "{own}", "-o", "{link}"],
+        ["symbols", "{link}", "-o", "{other_name}"],
+        ["audit", "{link}", "--html", "{own}"],
+        ["diff", "{own}", BASE, "-o", "{own}"],
+        ["check", "{link}", "--config", "{budgets}", "--html", "{budgets}"],
+    ],
+)
+def test_an_output_that_is_an_input_is_refused_and_stays(
+    capfdbinary: Captured, tmp_path: Path, words: list[str]
+) -> None:
+    own, link, other_name, budgets = (tmp_path / name for name in ("own", "link", "other name", "footprint.toml"))
+    own.write_bytes(Path(BASE).read_bytes())
+    link.symlink_to(own)
+    other_name.hardlink_to(own)
+    budgets.write_text("[budgets]\nlibrary_count = 100\n", encoding="utf-8")
+    given = [word.format(own=own, link=link, other_name=other_name, budgets=budgets) for word in words]
+    code, out, error = call(capfdbinary, *given)
+    assert (code, out) == (2, "")
+    assert_is_one_line(error)
+    assert f"{given[-1]} is what this answer was made from" in error
+    assert own.read_bytes() == Path(BASE).read_bytes()
+    assert budgets.read_text(encoding="utf-8").startswith("[budgets]")
+
+
 @pytest.mark.parametrize("place", ["no/such/folder/answer", ""], ids=["no folder", "a folder"])
 def test_an_output_file_that_cannot_be_written_is_one_line(capfdbinary: Captured, tmp_path: Path, place: str) -> None:
     code, out, error = call(capfdbinary, "audit", SLEEP, "-o", str(tmp_path / place))

@@ -404,6 +404,15 @@ def test_what_is_no_dataset_or_a_damaged_one_is_an_error(tmp_path: Path, capsys:
     assert capsys.readouterr().err.startswith(f"footprint: {dataset}: it cannot be read: ")
 
 
+def test_an_answer_replaces_no_file_of_the_dataset(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    dataset = small(tmp_path / "fleet")
+    rows = next(dataset.glob("rows/host=a/*/*"))
+    before = rows.read_bytes()
+    assert main(["fleet", str(dataset), "owners", "-o", str(rows)]) == 2
+    assert f"{rows} is what this answer was made from" in capsys.readouterr().err
+    assert rows.read_bytes() == before
+
+
 @pytest.mark.parametrize(
     ("words", "cause"),
     [

@@ -5,7 +5,9 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -102,7 +104,12 @@ def test_every_verb_gives_a_format_or_says_which_it_gives(
         ("a.txt", "text"),
     ],
 )
-def test_the_ending_of_a_file_tells_the_format(name: str, format_: str, tmp_path: Path, capfdbinary: Captured) -> None:
+def test_the_ending_of_a_file_tells_the_format(
+    name: str, format_: str, tmp_path: Path, capfdbinary: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The report has the minute in which it was made.
+    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    monkeypatch.setattr("footprint.html.reports.datetime", SimpleNamespace(now=lambda _: noon))
     expected = ask(capfdbinary, "audit", BASE, "--format", format_)
     assert ask(capfdbinary, "audit", BASE, "-o", str(tmp_path / name)) == b""
     assert (tmp_path / name).read_bytes() == expected

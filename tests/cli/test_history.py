@@ -115,6 +115,12 @@ def test_a_mistyped_name_is_wrong_use(capsys: Captured) -> None:
     assert record(capsys, "base", "2.0", "tomorrow")[0] == 2
 
 
+@pytest.mark.usefixtures("four_stages")
+def test_an_answer_does_not_replace_the_history(capsys: Captured) -> None:
+    assert "made from" in footprint(capsys, "trend", "--history", "h.sqlite", "-o", "h.sqlite")[2]
+    assert footprint(capsys, "trend", "--history", "h.sqlite")[0] == 0
+
+
 def test_a_file_that_is_no_history_is_one_error(capsys: Captured, folder: Path) -> None:
     (folder / "h.sqlite").write_text("{}")
     code, out, error = footprint(capsys, "trend", "--history", "h.sqlite")

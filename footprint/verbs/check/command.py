@@ -11,6 +11,7 @@ from footprint.errors import UsageError
 from footprint.verbs import options
 from footprint.verbs.lazy import lazy_modules
 from footprint.verbs.output import Answer, check_formats, emit, write
+from footprint.whole_file import write_file
 
 if TYPE_CHECKING:
     from footprint.model.audited import Audited
@@ -95,7 +96,7 @@ def check(
     target = resolve_any(named, choice, root=root)
     checked = judge(target, budgets, pid=pid, root=root, debug=debug, has_page_maps=output.has_report)
     if baseline is not None and not checked.failures:
-        emit(_baseline(checked.audit, target), baseline)
+        write_file(baseline, _baseline(checked.audit, target).encode(), replaces_input=True)
     answer = answer._replace(document=lambda found: text.check_document(found, baseline=baseline))
     code = write(answer, checked, f"check {name(checked)}", output, checked.audit.notes)
     return 1 if checked.failures else code
