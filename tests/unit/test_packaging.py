@@ -46,6 +46,7 @@ def test_the_debian_package_has_the_version_and_the_description_of_the_package()
     control = (ROOT / "packaging" / "debian" / "control").read_text()
     description = TOLD["description"]
     assert f"\nDescription: {description[0].lower()}{description[1:]}\n" in control
+    assert f"python3 (>= {TOLD['requires-python'].removeprefix('>=')})" in control
 
 
 def test_the_image_starts_footprint_without_a_shell_from_what_its_context_holds() -> None:
