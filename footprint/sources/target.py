@@ -51,6 +51,7 @@ Named = int | StrPath
 
 _HEAD_BYTES: Final = 1024
 _STANDARD_INPUT: Final = "standard input"
+_LONGEST_INTERPRETER: Final = 256  # as far as the kernel reads
 
 
 class Process(NamedTuple):
@@ -276,11 +277,25 @@ def _check_head(head: bytes, name: str) -> None:
         from footprint.heap import looks_like_profile  # noqa: PLC0415 # few pipes are that long
 
         if not looks_like_memory_text(head) and not looks_like_profile(head, name):
-            raise _not_memory(name)
+            raise _not_memory(name, start)
 
 
-def _not_memory(name: str) -> InputError:
+def _not_memory(name: str, head: bytes) -> InputError:
+    if head.startswith(b"#!"):
+        program = _interpreter(head)
+        advice = f"audit the program that runs it (footprint {program}), or the PID of a process that does"
+        return InputError(name, f"it is a script of {program}: {advice}")
     return InputError(name, "neither maps, smaps nor pmap output: no line of its beginning is a mapping", 0)
+
+
+def _interpreter(head: bytes) -> str:
+    """Return the program that a script names in its first line, by `env` or by its path."""
+    from shutil import which  # noqa: PLC0415 # few targets are scripts
+
+    first, *rest = head[2:_LONGEST_INTERPRETER].partition(b"\n")[0].decode("utf-8", "replace").split() or ["/bin/sh"]
+    named = (one for one in rest if not one.startswith("-") and "=" not in one)
+    program = next(named, None) if os.path.basename(first) == "env" else None
+    return first if program is None else which(program) or program
 
 
 def split_moment(name: str) -> tuple[str, str | None]:
@@ -455,7 +470,7 @@ def _snapshots_of(text: Text) -> tuple[Snapshot, ...]:
     if head.lstrip().startswith(b"{"):
         raise InputError(text.name, "it is JSON, but footprint did not write it")
     if not looks_like_memory_text(head):
-        raise _not_memory(text.name)
+        raise _not_memory(text.name, head)
     return read_texts(text_of(text.data, text.name), text.name)
 
 

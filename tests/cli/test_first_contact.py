@@ -63,6 +63,19 @@ def test_a_target_without_a_verb_is_audited(capfd: pytest.CaptureFixture[str], m
 
 
 @pytest.mark.parametrize(
+    ("line", "program"),
+    [("#!/bin/sh", "/bin/sh"), ("#! /usr/bin/env -S A=b nothing-here -u", "nothing-here"), ("#!", "/bin/sh")],
+)
+def test_of_a_script_the_program_is_named_that_runs_it(
+    line: str, program: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    script = tmp_path / "start.sh"
+    script.write_text(f"{line}\nexec agentd\n")
+    told = f"footprint: {script}: it is a script of {program}: audit the program that runs it (footprint {program}), "
+    assert call(capfd, str(script)) == (3, "", f"{told}or the PID of a process that does\n")
+
+
+@pytest.mark.parametrize(
     ("words", "told"),
     [
         (["audt", SLEEP], "No such command 'audt'. Did you mean 'audit'?\n"),
