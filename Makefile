@@ -57,10 +57,12 @@ lint: $(DEV) ## check format, style, types, who imports whom, and the words of t
 	$(BIN)/codespell $(PROSE) footprint shell benchmarks sample_binaries docs
 	$(BIN)/proselint check --config .proselintrc.json $(PROSE) docs/*.md docs/how-to docs/findings docs/examples/*/*.md
 
-# A warning is an error, as for a link that leads nowhere. Nothing is fetched.
+# A warning is an error, as for a link that leads nowhere. Nothing is fetched. Folders of other versions are kept.
 docs: $(DOCS) ## build the site in build/site
-	$(BIN)/python -m sphinx -W --keep-going -q -j auto -d build/doctrees docs build/site
-	$(BIN)/python shell/check_site.py build/site
+	site=build/site/$$($(BIN)/python -c 'import footprint; print(footprint.__version__)') && \
+	$(BIN)/python -m sphinx -W --keep-going -q -j auto -d build/doctrees docs "$$site" && \
+	$(BIN)/python shell/site_versions.py build/site && \
+	$(BIN)/python shell/check_site.py "$$site"
 	echo "build/site/index.html"
 
 bench: $(DEV) ## time footprint and its peers on the same inputs

@@ -29,6 +29,17 @@ html_theme = "furo"
 html_title = f"footprint {__version__}"
 html_static_path = ["static"]
 html_css_files = ["footprint.css"]
+templates_path = ["templates"]
+html_sidebars = {
+    "**": [
+        "sidebar/brand.html",
+        "sidebar/search.html",
+        "sidebar/scroll-start.html",
+        "sidebar/navigation.html",
+        "sidebar/scroll-end.html",
+        "versions.html",
+    ]
+}
 html_copy_source = False
 html_show_sphinx = False
 html_theme_options = {

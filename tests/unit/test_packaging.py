@@ -29,6 +29,13 @@ def test_ci_tests_the_pythons_that_the_package_names() -> None:
     assert TOLD["requires-python"] == f">={named[0]}"
 
 
+def test_the_source_archive_has_the_script_that_its_workflow_calls() -> None:
+    built = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["sdist"]
+    called = re.findall(r"\bbash (\S+)", (ROOT / ".github" / "workflows" / "ci.yml").read_text())
+    assert called
+    assert {f"/{path.split('/')[0]}" for path in (*called, ".github/workflows/ci.yml")} <= set(built["include"])
+
+
 def test_the_hooks_of_pre_commit_are_commands_of_footprint() -> None:
     known = {verb.name: {name for one in verb.options for name in one.names} for verb in generate.read_program().verbs}
     hooks = read_yaml((ROOT / ".pre-commit-hooks.yaml").read_text())
