@@ -6,6 +6,8 @@ omit the variables: their names would make the file half as large again, and the
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Mapping as Dict
+from itertools import repeat
+from operator import attrgetter, sub
 from typing import Final
 
 from footprint.attribution.counters import MappingCounts
@@ -16,6 +18,7 @@ from footprint.elf import Contents, SectionContents, Symbol
 from footprint.model.page_map import PageMap, PagePart, PageState, Place
 from footprint.model.row import Attribution
 from footprint.process import Mapping, PageRange
+from footprint.records import records
 
 __all__ = ("MOST_PAGES", "MOST_SECTIONS", "Presence", "not_looked_at", "page_maps")
 
@@ -167,11 +170,12 @@ def _told(contents: Contents | None) -> Iterator[SectionContents]:
 
 
 def _variables(loaded: LoadedObject, contents: Contents | None) -> Iterator[Place]:
-    for one in _told(contents):
-        base_addr = one.section.vaddr + loaded.bias_addr
-        for start, end, owner in one.ranges.pieces:
-            symbol = owner.name if isinstance(owner, Symbol) else owner.label
-            yield Place(base_addr + start, end - start, one.section.name, symbol)
+    for one in filter(attrgetter("ranges.pieces"), _told(contents)):
+        # By columns: there may be 100,000 of them.
+        starts, ends, owners = zip(*one.ranges.pieces, strict=True)
+        addrs = map((one.section.vaddr + loaded.bias_addr).__add__, starts)
+        symbols = [owner.name if isinstance(owner, Symbol) else owner.label for owner in owners]
+        yield from records(Place, zip(addrs, map(sub, ends, starts), repeat(one.section.name), symbols))
 
 
 def _joined(runs: Iterable[tuple[PageState, int]]) -> tuple[tuple[PageState, int], ...]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple, get_arg
 from footprint.attribution.source_groups import key_of_source
 from footprint.elf import shown_name
 from footprint.errors import Note
-from footprint.formats.codec import encode, like
+from footprint.formats.codec import Columns, encode, encode_columns, like, shape_of
 from footprint.formats.finding_rows import FailedFinding, FindingRow, finding_rows
 from footprint.formats.heap_account_json import HeapAccountMembers, heap_account_members
 from footprint.formats.json import Envelope, Json, Tool, write
@@ -37,6 +37,7 @@ __all__ = (
     "SourceCost",
     "TotalName",
     "audit_answer",
+    "audit_columns",
     "audit_json",
     "audit_members",
     "debug_file_rows",
@@ -218,14 +219,28 @@ def audit_members(audit: Audit, version: str, source_of: "SourceOf | None" = Non
     return encode(audit_answer(audit, version, source_of))
 
 
+def audit_columns(audit: Audit, version: str) -> Json:
+    """Return the members of an audit, its tables by columns."""
+    found = encode_columns(_answer(audit, version, audit.ledger))
+    if audit.ledger:
+        keys, cells = found["ledger"]
+        shown = dict(zip(keys, cells, strict=True)) | {"name": shape_of(str | None).write(_shown_names(audit.ledger))}
+        found["ledger"] = Columns(keys, tuple(shown.values()))
+    return found
+
+
 def audit_answer(audit: Audit, version: str, source_of: "SourceOf | None" = None) -> AuditJson:
     """Return the answer that an audit is."""
+    return _answer(audit, version, shown_rows(audit.ledger), source_of)
+
+
+def _answer(audit: Audit, version: str, ledger: tuple[Row, ...], source_of: "SourceOf | None" = None) -> AuditJson:
     return AuditJson(
         tool=Tool("footprint", version),
         host=audit.host,
         target=process_target(audit),
         totals=process_totals(audit.totals),
-        ledger=shown_rows(audit.ledger),
+        ledger=ledger,
         sources=source_costs(audit.ledger, source_of),
         projection=audit.projection,
         findings=finding_rows(audit.findings, audit.projection.count),
@@ -262,8 +277,12 @@ def shown_rows(ledger: Iterable[Row]) -> tuple[Row, ...]:
     rows = tuple(ledger)
     # By columns: replacing the name of each row takes three times as long.
     columns: dict[str, Iterable[object]] = dict(zip(Row._fields, zip(*rows, strict=True), strict=False))
-    columns["name"] = [row.name if row.symbol is None else shown_name(row.symbol) for row in rows]
+    columns["name"] = _shown_names(rows)
     return tuple(records(Row, zip(*columns.values(), strict=True))) if rows else ()
+
+
+def _shown_names(ledger: Iterable[Row]) -> list[str | None]:
+    return [row.name if row.symbol is None else shown_name(row.symbol) for row in ledger]
 
 
 def debug_file_rows(debug_files: Mapping[str, str]) -> tuple[DebugFile, ...]:

@@ -14,7 +14,7 @@ from footprint.formats.audit_json import (
     shown_rows,
     source_costs,
 )
-from footprint.formats.codec import encode, like
+from footprint.formats.codec import encode, encode_columns, like
 from footprint.formats.finding_rows import FailedFinding, FindingRow, finding_rows
 from footprint.formats.json import Envelope, Json, Tool
 from footprint.members import ABSENT, Absent
@@ -34,6 +34,7 @@ __all__ = (
     "GroupProcess",
     "GroupProjectionJson",
     "GroupTotals",
+    "group_columns",
     "group_members",
     "group_projection_members",
     "group_totals",
@@ -173,26 +174,31 @@ class GroupProjectionJson(Envelope):
 
 def group_members(group: Group, version: str, source_of: "SourceOf | None" = None) -> Json:
     """Return the members of the audit."""
-    return encode(
-        GroupJson(
-            tool=Tool("footprint", version),
-            host=group.host,
-            target=_target(group),
-            group=group_totals(group),
-            processes=tuple(
-                [like(GroupProcess, member, totals=process_totals(member.totals)) for member in group.members]
-            ),
-            classes=group.classes,
-            projection=group.projection,
-            cgroup=group.cgroup,
-            ledger=shown_rows(group.ledger),
-            sources=source_costs(group.ledger, source_of),
-            findings=finding_rows(group.findings, group.count),
-            searched_rules=group.searched_rules,
-            objects=group.objects,
-            debug_files=debug_file_rows(group.debug_files),
-            notes=group.notes,
-        )
+    return encode(_answer(group, version, source_of))
+
+
+def group_columns(group: Group, version: str) -> Json:
+    """Return the members of the audit, its tables by columns."""
+    return encode_columns(_answer(group, version))
+
+
+def _answer(group: Group, version: str, source_of: "SourceOf | None" = None) -> GroupJson:
+    return GroupJson(
+        tool=Tool("footprint", version),
+        host=group.host,
+        target=_target(group),
+        group=group_totals(group),
+        processes=tuple([like(GroupProcess, member, totals=process_totals(member.totals)) for member in group.members]),
+        classes=group.classes,
+        projection=group.projection,
+        cgroup=group.cgroup,
+        ledger=shown_rows(group.ledger),
+        sources=source_costs(group.ledger, source_of),
+        findings=finding_rows(group.findings, group.count),
+        searched_rules=group.searched_rules,
+        objects=group.objects,
+        debug_files=debug_file_rows(group.debug_files),
+        notes=group.notes,
     )
 
 

@@ -9,10 +9,11 @@ rows of the JSON from that.
 import json
 import zlib
 from base64 import b64encode
+from collections import defaultdict
 from collections.abc import Sequence
-from itertools import chain, count, groupby, islice
-from operator import le, sub
-from typing import Final
+from itertools import chain, compress, count, islice
+from operator import le, ne, sub
+from typing import Final, cast
 
 from footprint.formats.codec import Columns
 from footprint.formats.json import Json
@@ -26,16 +27,19 @@ MOST_EXACT: Final = (1 << 53) - 1
 _LEVEL: Final = 5
 _NESTED: Final = frozenset({dict, list, Columns})
 _TEXTS: Final = frozenset({str, type(None)})
+_INTEGERS: Final = frozenset({int, type(None)})
 # Python takes True for 1, and 1.0 as well: a column with one of these types has neither of the others.
-_SINGLE: Final = (frozenset({int, type(None)}), frozenset({bool, type(None)}))
+_SINGLE: Final = (_INTEGERS, frozenset({bool, type(None)}))
 # The mean number of rows from which runs take less room.
 _LEAST_RUN: Final = 4
+_Numbers = defaultdict[str | None, int]
 
 
 def payload(answers: Json) -> str:
     """Pack answers into text: deflated JSON with `answers` and `texts`, in base64."""
-    # What is unknown is the text 0.
-    numbers: dict[str | None, int] = {None: 0}
+    # Each text that is looked up for the first time gets the next number; what is unknown is the text 0.
+    numbers: _Numbers = defaultdict(count().__next__)
+    numbers[None]  # gets its number
     whole = {"answers": _packed(answers, numbers), "texts": list(numbers)}
     text = json.dumps(whole, separators=(",", ":"))
     return b64encode(zlib.compress(text.encode("ascii"), _LEVEL)).decode("ascii")
@@ -57,20 +61,20 @@ def _inexact_in(values: Sequence[object]) -> int:
     types = set(map(type, values))
     found = 0
     if int in types:
-        figures = [one for one in values if type(one) is int]
-        if max(figures) > MOST_EXACT or min(figures) < -MOST_EXACT:
+        # Zero is no such integer, and is left out with what is unknown.
+        known = filter(None, values) if types <= _INTEGERS else [one for one in values if type(one) is int]
+        figures = cast("list[int]", list(known))
+        if figures and (max(figures) > MOST_EXACT or min(figures) < -MOST_EXACT):
             found = sum(map(inexact_count, figures))
     if types & _NESTED:
         found += sum([inexact_count(one) for one in values if type(one) in _NESTED])
     return found
 
 
-def _packed(value: object, numbers: dict[str | None, int]) -> object:
+def _packed(value: object, numbers: _Numbers) -> object:
     """Replace each table in a value by an object: `rows`, `keys`, and columns as they are packed.
 
     These are `texts`, `steps`, `values`, `runs` and, of texts, `text_runs`.
-
-    `numbers` has the number of each text, and gets those of new ones.
     """
     if isinstance(value, dict):
         return {key: _packed(member, numbers) for key, member in value.items()}
@@ -82,8 +86,6 @@ def _packed(value: object, numbers: dict[str | None, int]) -> object:
         types = set(map(type, column))
         is_text = types <= _TEXTS
         if is_text:
-            new = [text for text in dict.fromkeys(column) if text not in numbers]
-            numbers.update(zip(new, count(len(numbers))))
             column = list(map(numbers.__getitem__, column))  # noqa: PLW2901 # the same column, as numbers
         if (is_text or any(types <= one for one in _SINGLE)) and (runs := _runs(column)) is not None:
             packed["text_runs" if is_text else "runs"][key] = runs
@@ -98,11 +100,12 @@ def _packed(value: object, numbers: dict[str | None, int]) -> object:
 
 def _runs(column: Sequence[object]) -> tuple[list[object], list[int]] | None:
     """Return the values of neighbouring rows that are equal, and how many rows have each; None for many values."""
-    most = len(column) // _LEAST_RUN
-    if len(set(column)) > most:
+    # Rows with another value than the one before: Python runs no step for a row.
+    changes = compress(count(1), map(ne, column, islice(column, 1, None)))
+    starts = [0, *islice(changes, len(column) // _LEAST_RUN)]
+    if len(starts) * _LEAST_RUN > len(column):
         return None
-    runs = [(value, len(list(some))) for value, some in groupby(column)]
-    return None if len(runs) > most else ([value for value, _ in runs], [rows for _, rows in runs])
+    return [column[start] for start in starts], list(map(sub, chain(starts[1:], (len(column),)), starts))
 
 
 def _columns(value: object) -> Columns | None:

@@ -31,5 +31,5 @@ def _table(variables: "Sequence[Place]") -> Columns | list[Json]:
     addrs, sizes, sections, symbols = zip(*variables, strict=True)
     # Few sections have many variables.
     shown = {section: well_formed(section) for section in set(sections)}
-    names = {symbol: None if symbol is None else well_formed(shown_name(symbol)) for symbol in set(symbols)}
-    return Columns(_KEYS, (addrs, sizes, [shown[one] for one in sections], [names[one] for one in symbols]))
+    names = {symbol: symbol and well_formed(shown_name(symbol)) for symbol in dict.fromkeys(symbols)}
+    return Columns(_KEYS, (addrs, sizes, list(map(shown.get, sections)), list(map(names.get, symbols))))

@@ -54,6 +54,7 @@ class Audit:
             is from; None where there is neither.
         run_failures: How the program failed that was run for this audit, in any of its starts.
         over_time: The figures of the series that it is from; None where it is from none.
+        balanced: The totals and the rows that were found to add up: an audit with the same ones is not added up again.
 
     Raises:
         UnbalancedError: If the rows do not add up to the totals.
@@ -83,8 +84,12 @@ class Audit:
     peak_bytes: int | None = None
     run_failures: "tuple[RunFailure, ...]" = ()
     over_time: "OverTime | None" = None
+    balanced: "tuple[Totals, tuple[Row, ...]] | None" = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        # What was made of another audit, such as one with more notes, has its rows and totals: they add up.
+        if self.balanced is not None and self.balanced[0] is self.totals and self.balanced[1] is self.ledger:
+            return
         totals, held = self.totals, sum_rows(self.ledger)
         spent = sum_rows([row for row in self.ledger if row.kind is MemoryKind.KERNEL])
         own = RowSums(*map(sub, held, spent))
@@ -100,6 +105,7 @@ class Audit:
                 raise UnbalancedError(
                     self.target, f"the rows hold {sum_bytes} {what} bytes, the total is {total_bytes}"
                 )
+        object.__setattr__(self, "balanced", (totals, self.ledger))
 
     # A group has the same properties: see `Audited`.
 

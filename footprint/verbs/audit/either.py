@@ -33,13 +33,14 @@ def audited_document(
 
 
 def audited_columns(found: "Audited", version: str) -> "Json":
-    """Return the same for the report: the tables of a process by columns."""
+    """Return the same for the report: the tables by columns."""
     if isinstance(found, Audit):
-        from footprint.formats.audit_json import audit_answer  # noqa: PLC0415 # text needs no JSON
-        from footprint.formats.codec import encode_columns  # noqa: PLC0415 # the same
+        from footprint.formats.audit_json import audit_columns  # noqa: PLC0415 # text needs no JSON
 
-        return encode_columns(audit_answer(found, version))
-    return audited_members(found, version)
+        return audit_columns(found, version)
+    from footprint.formats.group_json import group_columns  # noqa: PLC0415 # few audits are of groups
+
+    return group_columns(cast("Group", found), version)
 
 
 def audited_members(found: "Audited", version: str, source_of: "SourceOf | None" = None) -> "Json":
