@@ -19,7 +19,7 @@ from footprint.elf.names import shown_name
 from footprint.elf.relocations import addends_at, relocations, symbol_and_type
 from footprint.elf.statics import Statics
 from footprint.elf.symbols import Symbol
-from footprint.elf.x86_code import Instruction, decode
+from footprint.elf.x86_code import Instruction, decoded
 from footprint.members import json_members
 
 __all__ = ("SourceInitialiser", "read_initialisers")
@@ -237,10 +237,7 @@ class _Reader:
             if segment.vaddr <= start < segment.vaddr + segment.file_bytes:
                 size_bytes = min(size_bytes, segment.vaddr + segment.file_bytes - start)
                 raw = self._image.bytes_at(segment.offset + start - segment.vaddr, size_bytes, "a function")
-                at = 0
-                while at < size_bytes and (one := decode(raw, at, start)) is not None:
-                    yield one
-                    at = one.end_vaddr - start
+                yield from decoded(raw, start)
 
     def _add_variable(self, vaddr: int, found: _Found) -> None:
         variable = self._statics.variable_at(vaddr)

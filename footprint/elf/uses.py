@@ -15,7 +15,7 @@ from footprint.elf.functions import Functions
 from footprint.elf.image import Image
 from footprint.elf.references import ReferencedPlace, find_references
 from footprint.elf.symbols import Symbol
-from footprint.elf.x86_code import Instruction, decode
+from footprint.elf.x86_code import Instruction, decoded
 
 __all__ = ("Use", "find_uses")
 
@@ -120,14 +120,13 @@ class _Follower:
 
     def _decoded(self, function: Symbol) -> _Code:
         found: dict[int, Instruction] = {}
-        start, vaddr, end_vaddr = function.vaddr, function.vaddr, function.vaddr + function.size_bytes
+        start, end_vaddr = function.vaddr, function.vaddr + function.size_bytes
         for segment in self._image.loads:
             if segment.vaddr <= start and end_vaddr <= segment.vaddr + segment.file_bytes:
                 raw = self._image.bytes_at(segment.offset + start - segment.vaddr, function.size_bytes, "a function")
-                while vaddr < end_vaddr and (one := decode(raw, vaddr - start, start)) is not None:
-                    found[vaddr] = one
-                    vaddr = one.end_vaddr
-        return _Code(function, found, tuple(found), vaddr)
+                found = {one.vaddr: one for one in decoded(raw, start)}
+        end_vaddr = found[max(found)].end_vaddr if found else start
+        return _Code(function, found, tuple(found), end_vaddr)
 
     def _follow(self, code: _Code, first: Instruction, register: int) -> Use:
         """Follow a register that holds the address, from the instruction behind `first`."""

@@ -5,11 +5,13 @@ A sequence of bytes that is no known instruction has no answer; nobody guesses.
 Source: Intel SDM volume 2, chapter 2 (instruction format) and appendix A (opcode maps).
 """
 
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 from footprint.elf.image import Buffer
 
-__all__ = ("Instruction", "Jump", "decode")
+__all__ = ("Instruction", "Jump", "decoded")
 
 
 class Jump(NamedTuple):
@@ -112,16 +114,22 @@ _STORES: Final = frozenset(
 _CLEARS: Final = frozenset({0x29, 0x2B, 0x31, 0x33})
 _COMPARISONS: Final = frozenset({0x38, 0x39, 0x3A, 0x3B, 0x84, 0x85})
 _SHIFTS: Final = frozenset({0xC0, 0xC1, 0xD0, 0xD1, 0xD2, 0xD3})
+# Opcodes that the middle bits of ModRM continue.
+_GROUPS: Final = _SHIFTS | {0x80, 0x81, 0x83, 0xC6, 0xC7, 0xF6, 0xF7, 0xFE, 0x8F}
+# `mov`, `lea`, `movslq` and `imul` with three operands keep nothing of the register.
+_LOADS: Final = frozenset({0x63, 0x69, 0x6B, 0x8B, 0x8D})
 _FIRST_OF_0F: Final = 0x0F
 _REX: Final = 4
 
 
 class _Bytes:
-    """Reads the bytes of one instruction one after the other; none is there behind the end."""
+    """Reads the bytes of instructions one after the other; none is there behind the end."""
 
-    def __init__(self, raw: Buffer, at: int) -> None:
+    __slots__ = ("_raw", "at")
+
+    def __init__(self, raw: bytes) -> None:
         self._raw = raw
-        self.at = at
+        self.at = 0
 
     def byte(self) -> int:
         self.at += 1
@@ -134,13 +142,12 @@ class _Bytes:
         return int.from_bytes(self._raw[start : self.at], "little", signed=True)
 
 
-def decode(raw: Buffer, at: int, vaddr: int) -> Instruction | None:
-    """Decode the instruction at an offset of code that begins at `vaddr`; None for what is no known instruction."""
-    source = _Bytes(raw, at)
-    try:
-        return _decode(source, vaddr + at, vaddr)
-    except IndexError:
-        return None
+def decoded(code: Buffer, vaddr: int) -> Iterator[Instruction]:
+    """Decode the instructions of code that begins at a vaddr, up to its end or to what is no known instruction."""
+    source = _Bytes(bytes(code))
+    with suppress(IndexError):
+        while source.at < len(code) and (one := _decode(source, vaddr + source.at, vaddr)) is not None:
+            yield one
 
 
 class _Prefixes(NamedTuple):
@@ -151,6 +158,9 @@ class _Prefixes(NamedTuple):
     is_repeated: bool
 
 
+_REX_PREFIXES: Final = tuple([_Prefixes(rex, is_short=False, is_repeated=False) for rex in range(16)])
+
+
 def _decode(source: _Bytes, start: int, origin: int) -> Instruction | None:
     seen = set()
     while (opcode := source.byte()) in _PREFIXES:
@@ -158,7 +168,7 @@ def _decode(source: _Bytes, start: int, origin: int) -> Instruction | None:
     rex = 0
     if opcode >> 4 == _REX:
         rex, opcode = opcode & 15, source.byte()
-    prefixes = _Prefixes(rex, 0x66 in seen, 0xF3 in seen)
+    prefixes = _Prefixes(rex, 0x66 in seen, 0xF3 in seen) if seen else _REX_PREFIXES[rex]
     if opcode in {0xC4, 0xC5}:
         return _vector(source, start, origin, opcode)
     if opcode == _FIRST_OF_0F:
@@ -179,25 +189,23 @@ def _plain(source: _Bytes, start: int, origin: int, opcode: int, prefixes: _Pref
     immediate = source.signed(size_bytes) if size_bytes else None
     end = origin + source.at
     register = opcode & 7 | (prefixes.rex & 1) << 3
-    found = Instruction(start, end, immediate=immediate)
     if opcode in {0xC3, 0xC2, 0xF4, 0xCC}:
-        return found._replace(jump=Jump(None, falls_through=False, is_end=True))
+        return Instruction(start, end, immediate=immediate, jump=Jump(None, falls_through=False, is_end=True))
     if opcode in {0xE8, 0xE9, 0xEB} or 0x70 <= opcode < 0x80 or 0xE0 <= opcode < 0xE4:
-        is_call = opcode == 0xE8
-        return found._replace(jump=Jump(end + (immediate or 0), opcode not in {0xE9, 0xEB}, is_call), immediate=None)
+        return Instruction(
+            start, end, jump=Jump(end + (immediate or 0), opcode not in {0xE9, 0xEB}, is_call=opcode == 0xE8)
+        )
     if 0xB8 <= opcode < 0xC0:
-        return found._replace(register=register, copies=True, overwrites=True)
+        return Instruction(start, end, register=register, copies=True, overwrites=True, immediate=immediate)
     if 0x50 <= opcode < 0x58:
         # The register is stored on the stack.
-        return found._replace(register=register, memory=0, base=4, writes_memory=True, copies=True)
+        return Instruction(start, end, memory=0, base=4, register=register, writes_memory=True, copies=True)
     if 0x58 <= opcode < 0x60:
-        return found._replace(register=register, overwrites=True)
+        return Instruction(start, end, register=register, overwrites=True)
     if opcode in {0xA4, 0xA5, 0xAA, 0xAB}:
-        return found._replace(memory=0, base=7, writes_memory=True)
-    if opcode < 0x40:
-        # `add $number, %eax` and the like.
-        return found._replace(register=0)
-    return found
+        return Instruction(start, end, memory=0, base=7, writes_memory=True)
+    # `add $number, %eax` and the like.
+    return Instruction(start, end, register=0 if opcode < 0x40 else None, immediate=immediate)
 
 
 def _with_modrm(source: _Bytes, start: int, origin: int, opcode: int, prefixes: _Prefixes) -> Instruction:
@@ -209,47 +217,57 @@ def _with_modrm(source: _Bytes, start: int, origin: int, opcode: int, prefixes: 
         size_bytes = 2 if prefixes.is_short else 4
     immediate = source.signed(size_bytes) if size_bytes else None
     end = origin + source.at
-    is_memory = displacement is not None
-    found = Instruction(
-        start,
-        end,
-        memory=_stated(displacement, base, end),
-        base=None if base in {None, _RIP} else base,
-        scaled=index if is_memory else None,
-        immediate=immediate,
-    )
+    if displacement is None:
+        return _of_registers(start, end, opcode, middle, base, register, immediate)
+    at = start, end, _stated(displacement, base, end), None if base == _RIP else base, index
     if opcode == 0xFF:
-        if middle in {2, 4}:
-            return found._replace(jump=Jump(None, middle == 2, middle == 2))
-        return found._replace(writes_memory=is_memory and middle < 2)
-    is_group = opcode in _SHIFTS or opcode in {0x80, 0x81, 0x83, 0xC6, 0xC7, 0xF6, 0xF7, 0xFE, 0x8F}
-    other = None if is_memory else base
-    if is_group:
-        return found._replace(
-            writes_memory=is_memory and _group_writes(opcode, middle),
-            register=other,
-            copies=opcode == 0xC7,
-            overwrites=opcode == 0xC7 and not is_memory,
-            base=found.base if is_memory else None,
-        )
+        jump = Jump(None, middle == 2, middle == 2) if middle in {2, 4} else None
+        return Instruction(*at, writes_memory=middle < 2, jump=jump)
+    if opcode in _GROUPS:
+        writes = _group_writes(opcode, middle)
+        return Instruction(*at, writes_memory=writes, copies=opcode == 0xC7, immediate=immediate)
     if 0xD8 <= opcode < 0xE0:
         # Of the floating point unit: `fst` and its like write.
-        return found._replace(writes_memory=is_memory and opcode & 1 == 1 and middle in {1, 2, 3, 6, 7})
+        return Instruction(*at, writes_memory=opcode & 1 == 1 and middle in {1, 2, 3, 6, 7})
     if opcode in _COMPARISONS:
-        return found._replace(base=found.base if is_memory else None)
-    to_memory = opcode in _STORES or opcode == 0x8C
-    from_register = opcode in {0x88, 0x89}
-    target, source_register = (other, register) if to_memory and not is_memory else (register, other)
-    return found._replace(
-        base=found.base if is_memory else None,
+        return Instruction(*at, immediate=immediate)
+    return Instruction(
+        *at,
+        register,
+        None,
+        opcode in _STORES or opcode == 0x8C,
+        opcode == 0x8D,
+        opcode in {0x88, 0x89, 0x8B, 0x8D},
+        opcode in _LOADS,
+        immediate,
+    )
+
+
+def _of_registers(
+    start: int, end: int, opcode: int, middle: int, other: int | None, register: int, immediate: int | None
+) -> Instruction:
+    """Return an instruction whose ModRM names no memory."""
+    if opcode == 0xFF:
+        jump = Jump(None, middle == 2, middle == 2) if middle in {2, 4} else None
+        return Instruction(start, end, jump=jump)
+    if opcode in _GROUPS:
+        is_move = opcode == 0xC7
+        return Instruction(start, end, register=other, copies=is_move, overwrites=is_move, immediate=immediate)
+    if 0xD8 <= opcode < 0xE0 or opcode in _COMPARISONS:
+        return Instruction(start, end, immediate=immediate)
+    to_other = opcode in _STORES or opcode == 0x8C
+    target, copied = (other, register) if to_other else (register, other)
+    overwrites = opcode in {*_LOADS, 0x88, 0x89} or (opcode in _CLEARS and target == copied)
+    copies = opcode in {0x88, 0x89, 0x8B, 0x8D}
+    return Instruction(
+        start,
+        end,
         register=target,
-        other=source_register,
-        writes_memory=is_memory and to_memory,
+        other=copied,
         is_address=opcode == 0x8D,
-        copies=opcode in {0x8B, 0x8D} or from_register,
-        overwrites=opcode in {0x63, 0x69, 0x6B, 0x8B, 0x8D}
-        or (from_register and not is_memory)
-        or (opcode in _CLEARS and target == source_register),
+        copies=copies,
+        overwrites=overwrites,
+        immediate=immediate,
     )
 
 

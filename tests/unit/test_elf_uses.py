@@ -6,7 +6,7 @@ from footprint.elf import read_image
 from footprint.elf.functions import read_functions
 from footprint.elf.references import ReferencedPlace
 from footprint.elf.uses import Use, find_uses
-from footprint.elf.x86_code import decode
+from footprint.elf.x86_code import decoded
 from tests.elfwriter import RO, RW, STT_FUNC, At, ElfFile, Section, Sym, write
 
 EXECUTABLE = RO | 4
@@ -125,5 +125,5 @@ def test_an_address_is_followed_into_functions_of_the_same_file(opcode: bytes, o
     ],
 )
 def test_an_instruction_has_the_length_that_its_opcode_says(code: str, size_bytes: int | None) -> None:
-    found = decode(bytes.fromhex(code), 0, 0x1000)
+    found = next(decoded(bytes.fromhex(code), 0x1000), None)
     assert (None if found is None else found.end_vaddr - found.vaddr) == size_bytes
