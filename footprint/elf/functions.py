@@ -31,11 +31,12 @@ class Functions:
         self._table = table
         # Bit 0 of an address on ARM selects the instruction set.
         self._mask = ~1 if table.image.machine == abi.EM_ARM else ~0
-        undefined = {kind for kind in set(table.kinds) if _section_index(table, kind) == abi.SHN_UNDEF}
-        indexes = [index for index in table.of_types(_FUNCTION_TYPES) if table.kinds[index] not in undefined]
-        vaddrs = table.vaddrs
-        self._indexes = sorted(indexes, key=vaddrs.__getitem__ if self._mask == ~0 else self._vaddr)
-        self._vaddrs = [self._vaddr(index) for index in self._indexes]
+        kinds = table.kinds
+        undefined = {kind for kind in set(kinds) if _section_index(table, kind) == abi.SHN_UNDEF}
+        indexes = [index for index in table.of_types(_FUNCTION_TYPES) if kinds[index] not in undefined]
+        vaddr_of = table.vaddrs.__getitem__ if self._mask == ~0 else self._vaddr
+        self._indexes = sorted(indexes, key=vaddr_of)
+        self._vaddrs = list(map(vaddr_of, self._indexes))
 
     def _vaddr(self, index: int) -> int:
         return self._table.vaddrs[index] & self._mask

@@ -150,7 +150,7 @@ class Statics:
         """The vaddrs of all functions and variables, ascending, and the table index of each."""
         vaddrs = self._table.vaddrs
         indexes = sorted(self._table.of_types({abi.STT_OBJECT, abi.STT_FUNC}), key=vaddrs.__getitem__)
-        found = [vaddrs[index] for index in indexes]
+        found = list(map(vaddrs.__getitem__, indexes))
         first = bisect_right(found, 0)
         return found[first:], indexes[first:]
 

@@ -41,6 +41,7 @@ class Neighbours:
         self._initials = initials
         self._asked = asked
         self._is_artefact = is_artefact
+        self._known: dict[int, frozenset[_Thing]] = {}
 
     @cached_property
     def _beside(self) -> dict[int, list[Symbol]]:
@@ -54,35 +55,42 @@ class Neighbours:
         return found
 
     @cached_property
-    def _things(self) -> dict[str, set[_Thing]]:
-        """The things of each name."""
-        found: dict[str, set[_Thing]] = {}
-        for thing in map(self._thing, self._asked):
-            found.setdefault(thing[0], set()).add(thing)
+    def _by_name(self) -> dict[str, list[Symbol]]:
+        """The variables of each name."""
+        found: dict[str, list[Symbol]] = {}
+        for static in self._asked:
+            found.setdefault(normalised(static.name), []).append(static)
         return found
 
     @cached_property
-    def _of_unit(self) -> dict[int, set[_Thing]]:
+    def _large(self) -> dict[int, list[Symbol]]:
         """The constants of each source file that are not small."""
-        found: dict[int, set[_Thing]] = {}
+        found: dict[int, list[Symbol]] = {}
         image = self._statics.image
         for static in self._asked:
-            initial = self._initials.of(static)
-            is_telling = static.size_bytes >= LEAST_TELLING_BYTES and initial is not None and not initial.is_blank
-            if is_telling and static.unit is not None and is_constant(image, image.sections[static.section_index]):
-                found.setdefault(static.unit, set()).add(self._thing(static))
+            if static.unit is None or static.size_bytes < LEAST_TELLING_BYTES:
+                continue
+            if is_constant(image, image.sections[static.section_index]):
+                found.setdefault(static.unit, []).append(static)
         return found
+
+    def _telling(self, unit: int) -> frozenset[_Thing]:
+        """Return the constants of a source file that have contents to compare; they are read on request."""
+        if unit not in self._known:
+            things = map(self._thing, self._large.get(unit, ()))
+            self._known[unit] = frozenset([one for one in things if one[2] is not None and not one[2].is_blank])
+        return self._known[unit]
 
     def speak_for(self, copies: Sequence[Symbol]) -> bool:
         """Return whether the source files of copies have another constant in common, and nothing speaks against it."""
         own = self._thing(copies[0])
-        if len(self._things[own[0]]) > 1:
+        if any(self._thing(one) != own for one in self._by_name[own[0]]):
             return False
         beside = {self._thing(one) for copy in copies for one in self._beside.get(copy.vaddr, ())}
         if any(count > 1 for count in Counter(name for name, _, _ in beside).values()):
             return False
         units = {copy.unit for copy in copies if copy.unit is not None}
-        shared = Counter(thing for unit in units for thing in self._of_unit.get(unit, ()) if thing != own)
+        shared = Counter(thing for unit in units for thing in self._telling(unit) if thing != own)
         return any(count > 1 and count >= _LEAST_SHARED * len(units) for count in shared.values())
 
     def _thing(self, static: Symbol) -> _Thing:
