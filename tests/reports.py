@@ -30,8 +30,8 @@ def repeated(values: list[Any], counts: list[int]) -> list[Any]:
 
 
 def decoded(data: str) -> Json:
-    whole = json.loads(zlib.decompress(base64.b64decode(data)))
-    found: Json = unpacked(whole["answers"], whole["texts"])
+    answers, texts = map(json.loads, zlib.decompress(base64.b64decode(data)).splitlines())
+    found: Json = unpacked(answers, texts)
     return found
 
 

@@ -36,12 +36,12 @@ _Numbers = defaultdict[str | None, int]
 
 
 def payload(answers: Json) -> str:
-    """Pack answers into text: deflated JSON with `answers` and `texts`, in base64."""
+    """Pack answers into text: two lines of JSON, the answers and the texts in them, deflated and in base64."""
     # Each text that is looked up for the first time gets the next number; what is unknown is the text 0.
     numbers: _Numbers = defaultdict(count().__next__)
     numbers[None]  # gets its number
-    whole = {"answers": _packed(answers, numbers), "texts": list(numbers)}
-    text = json.dumps(whole, separators=(",", ":"))
+    packed = _packed(answers, numbers)
+    text = "\n".join([json.dumps(one, separators=(",", ":")) for one in (packed, list(numbers))])
     return b64encode(zlib.compress(text.encode("ascii"), _LEVEL)).decode("ascii")
 
 

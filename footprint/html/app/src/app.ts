@@ -20,10 +20,10 @@ const LAST_VISIBLE = 3;
 async function draw(app: HTMLElement, onvisible: () => void): Promise<void> {
   const store = (window.footprint = new Store());
   const { element, list } = contents(store, app);
-  // The visible parts can be used while the others are made, one after the other.
   const data = await readData();
+  // One after the other, so that none blocks the browser for long. The visible parts can be used while the others are made.
   for (const [place, part] of partsOf(data, store).entries()) {
-    if (place > LAST_VISIBLE) await nextTask();
+    await nextTask();
     const made = part();
     if (made) app.append(made);
     await store.settled();

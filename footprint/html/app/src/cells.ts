@@ -110,7 +110,7 @@ function describedCell(map: PageMap, states: States, [place, page]: Cell, pageBy
   const former = states === CHANGES ? formerPart(part, page) : undefined;
   const start = (former ?? part).start_addr + page * pageBytes;
   const { sections, variables } = former?.map ?? map;
-  const names = placesWithin(variables ?? [], start, start + pageBytes);
+  const names = placesWithin(variables?.() ?? [], start, start + pageBytes);
   const sectionText = placesWithin(sections, start, start + pageBytes).slice(0, MOST_NAMES).map((one) => {
     const { all, own } = sectionPages(map, one, pageBytes);
     const hasShare = states === STATES && !map.counts[UNKNOWN] && all > 1;
@@ -120,7 +120,7 @@ function describedCell(map: PageMap, states: States, [place, page]: Cell, pageBy
   return [
     el("strong", {}, `${hex(start)} ${states[part.states[page]][0]}`),
     ` ${part.kind} ${part.permissions} ${sectionText}${missing}`,
-    names.length ? `: ${names.slice(0, MOST_NAMES).map((one) => `${printable(shortened(one.name ?? "", 200))} (${formatBytes(one.size)})`).join("; ")}` : "",
+    names.length ? `: ${names.slice(0, MOST_NAMES).map((one) => `${printable(shortened(one.name ?? "", 200))} (${formatBytes(one.size_bytes)})`).join("; ")}` : "",
     names.length > MOST_NAMES ? `; and ${grouped(names.length - MOST_NAMES)} more` : "",
   ];
 }

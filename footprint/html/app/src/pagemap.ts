@@ -1,7 +1,7 @@
 // The pages of objects one by one: their states, the sections and variables in them, and how they changed.
 
 import { colour } from "./colours";
-import { table, type PageMapData, type Variables } from "./data";
+import { table, type PageMapData, type VariableRow, type Variables } from "./data";
 import type { PageMapRow, PagePartRow } from "./types";
 import { PAGE_STATES } from "./words";
 
@@ -40,12 +40,7 @@ export interface Part {
 }
 
 /** A section or a variable. */
-export interface Place {
-  addr: number;
-  size: number;
-  section: string;
-  name: string | null;
-}
+export type Place = VariableRow;
 
 /** The pages of one object. */
 export interface PageMap {
@@ -53,8 +48,8 @@ export interface PageMap {
   parts: Part[];
   /** Sorted by address. */
   sections: Place[];
-  /** Sorted by address; null where they are not known. */
-  variables: Place[] | null;
+  /** Returns them sorted by address; null where they are not known. There may be 100,000: few are ever looked at. */
+  variables: (() => Place[]) | null;
   /** The number of pages in each state. */
   counts: number[];
   omittedPages: number;
@@ -73,12 +68,12 @@ function readMap(row: PageMapRow, named: Variables[string] | undefined): PageMap
   const isPrivate = (part: Part) => part.states.some((state) => PRIVATE.includes(state));
   parts.sort((a, b) => Number(isPrivate(b)) - Number(isPrivate(a)) || a.start_addr - b.start_addr);
   const { names, addrs, size_bytes } = row.sections;
-  const variables = named ? table(named.variables).rows() : null;
+  let variables: Place[] | undefined;
   return {
     owner: row.owner, parts, counts, omittedPages: row.omitted_pages,
     omittedNames: row.omitted_sections + (named?.omitted_count ?? 0),
-    sections: byAddr(names.map((section, place) => ({ addr: addrs[place], size: size_bytes[place], section, name: null }))),
-    variables: variables && byAddr(variables.map((one) => ({ addr: one.addr, size: one.size_bytes, section: one.section, name: one.name }))),
+    sections: byAddr(names.map((section, place) => ({ addr: addrs[place], size_bytes: size_bytes[place], section, name: null }))),
+    variables: named ? () => (variables ??= byAddr(table(named.variables).rows())) : null,
   };
 }
 
@@ -140,7 +135,7 @@ function changedMap(owner: string, old: PageMap | null, now: PageMap | null): Pa
   const isChanged = (part: Part) => part.states.some((state) => state === ONLY_AFTER || state === ONLY_BEFORE);
   parts.sort((a, b) => Number(isChanged(b)) - Number(isChanged(a)));
   return {
-    owner, parts, counts, sections: now?.sections ?? [], variables: now ? now.variables : [],
+    owner, parts, counts, sections: now?.sections ?? [], variables: now ? now.variables : () => [],
     omittedPages: (old?.omittedPages ?? 0) + (now?.omittedPages ?? 0),
     omittedNames: (old?.omittedNames ?? 0) + (now?.omittedNames ?? 0),
   };
@@ -170,17 +165,17 @@ export function placesWithin(places: Place[], start: number, end: number): Place
   const found: Place[] = [];
   for (const one of places) {
     if (one.addr >= end) break;
-    if (one.addr + one.size > start) found.push(one);
+    if (one.addr + one.size_bytes > start) found.push(one);
   }
   return found;
 }
 
 /** Count the pages of a section, and the private ones among them. */
-export function sectionPages(map: PageMap, { addr, size }: Place, pageBytes: number): { all: number; own: number } {
+export function sectionPages(map: PageMap, { addr, size_bytes }: Place, pageBytes: number): { all: number; own: number } {
   let [all, own] = [0, 0];
   for (const part of map.parts) {
     const first = Math.max(0, Math.floor((addr - part.start_addr) / pageBytes));
-    const past = Math.min(part.states.length, Math.ceil((addr + size - part.start_addr) / pageBytes));
+    const past = Math.min(part.states.length, Math.ceil((addr + size_bytes - part.start_addr) / pageBytes));
     for (let page = first; page < past; page += 1) if (PRIVATE.includes(part.states[page])) own += 1;
     all += Math.max(0, past - first);
   }
