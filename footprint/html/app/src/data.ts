@@ -14,7 +14,7 @@ const PIECE_CHARS = 1 << 19;
 
 /** A table of an answer, by columns. */
 export class Table<Row> {
-  private readonly known = new Map<string, unknown[]>();
+  readonly #known = new Map<string, unknown[]>();
 
   constructor(private readonly packed: PackedTable, private readonly texts: (string | null)[]) {}
 
@@ -29,16 +29,16 @@ export class Table<Row> {
 
   /** Return a column; a table without rows has any column. */
   column<K extends keyof Row & string>(key: K): Row[K][] {
-    return this.values(key) as Row[K][];
+    return this.#values(key) as Row[K][];
   }
 
   columns<K extends (keyof Row & string)[]>(...keys: K): { [Place in keyof K]: Row[K[Place]][] } {
-    return keys.map((key) => this.values(key)) as { [Place in keyof K]: Row[K[Place]][] };
+    return keys.map((key) => this.#values(key)) as { [Place in keyof K]: Row[K[Place]][] };
   }
 
   /** Return the rows as in the JSON, or some of them. */
   rows(from = 0, past = this.size): Row[] {
-    const columns = this.packed.keys.map((key) => [key, this.values(key)] as const);
+    const columns = this.packed.keys.map((key) => [key, this.#values(key)] as const);
     return Array.from({ length: Math.min(past, this.size) - from }, (_, place) => {
       const row: Record<string, unknown> = {};
       for (const [key, column] of columns) row[key] = column[from + place];
@@ -46,8 +46,8 @@ export class Table<Row> {
     });
   }
 
-  private values(key: string): unknown[] {
-    let found = this.known.get(key);
+  #values(key: string): unknown[] {
+    let found = this.#known.get(key);
     if (!found) {
       const { texts, steps, values, runs, text_runs } = this.packed;
       const text = (place: number) => this.texts[place];
@@ -55,7 +55,7 @@ export class Table<Row> {
         : steps[key] ? added(steps[key])
         : text_runs[key] ? repeated(text_runs[key][0].map(text), text_runs[key][1])
         : runs[key] ? repeated(...runs[key]) : values[key] ?? new Array<null>(this.size).fill(null);
-      this.known.set(key, found);
+      this.#known.set(key, found);
     }
     return found;
   }

@@ -94,7 +94,7 @@ export function around(moment: Moment, key: string): { callers: Tree; callees: T
 /** A tree in which equal functions below one node are one node. */
 class Merged {
   readonly tree = new Tree();
-  private readonly places = new Map<string, number>();
+  readonly #places = new Map<string, number>();
 
   constructor() {
     this.tree.add(-1, "");
@@ -109,8 +109,8 @@ class Merged {
   /** Add bytes to a function below a node, and return its node. */
   below(parent: number, row: CallRow, bytes: number): number {
     const key = `${parent}\n${nameOf(row)}`;
-    const node = this.places.get(key) ?? this.tree.add(parent, "");
-    this.places.set(key, node);
+    const node = this.#places.get(key) ?? this.tree.add(parent, "");
+    this.#places.set(key, node);
     this.add(node, row, bytes);
     return node;
   }

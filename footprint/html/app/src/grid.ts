@@ -45,81 +45,81 @@ const paper = matchMedia("print");
 
 export class Grid {
   readonly element: HTMLElement;
-  private readonly head: HTMLElement;
-  private readonly body: HTMLElement;
-  private readonly pool: RowElements[] = [];
-  private readonly open = new Set<number>([0]);
-  private readonly closed = new Set<number>();
+  readonly #head: HTMLElement;
+  readonly #body: HTMLElement;
+  readonly #pool: RowElements[] = [];
+  readonly #open = new Set<number>([0]);
+  readonly #closed = new Set<number>();
   /** The children of each node, in the order of the table. */
-  private children: number[][];
-  private found: Found | null = null;
-  private shown: number[] = [];
+  #children: number[][];
+  #found: Found | null = null;
+  #shown: number[] = [];
   /** The place of each node among the shown rows, or -1. */
-  private readonly places: Int32Array;
+  readonly #places: Int32Array;
   /** The filter and the sort that are running; the rows change when they have ended. */
-  private readonly work = new Map<"order" | "filter", Generator>();
-  private active = 0;
-  private readonly headings: HTMLElement[];
+  readonly #work = new Map<"order" | "filter", Generator>();
+  #active = 0;
+  readonly #headings: HTMLElement[];
 
   constructor(readonly tree: Tree, label: string, private readonly id: string, private order: Sort, private readonly events: Events) {
     const { column, isDescending } = order;
-    this.children = column !== undefined ? runAtOnce(ordered(tree, column, isDescending)) : tree.children;
-    this.places = new Int32Array(tree.size);
-    this.headings = [null, ...tree.columns].map((column) =>
+    this.#children = column !== undefined ? runAtOnce(ordered(tree, column, isDescending)) : tree.children;
+    this.#places = new Int32Array(tree.size);
+    this.#headings = [null, ...tree.columns].map((column) =>
       el("div", { role: "columnheader", class: `cell c-${column?.key ?? "name"}` },
-        el("button", { onclick: () => this.events.onsort(this.next(column)) }, column?.label ?? "Name")));
-    this.head = el("div", { role: "rowgroup", class: "head" }, el("div", { role: "row", class: "row" }, ...this.headings));
-    this.body = el("div", { role: "rowgroup", class: "rows" });
+        el("button", { onclick: () => this.events.onsort(this.#next(column)) }, column?.label ?? "Name")));
+    this.#head = el("div", { role: "rowgroup", class: "head" }, el("div", { role: "row", class: "row" }, ...this.#headings));
+    this.#body = el("div", { role: "rowgroup", class: "rows" });
     this.element = el("div", {
       role: "treegrid", class: `grid columns-${tree.columns.length}`, tabindex: 0, "aria-label": label, "aria-readonly": "true",
       "aria-colcount": tree.columns.length + 1,
-      onscroll: () => this.draw(), onkeydown: (event: KeyboardEvent) => this.key(event),
+      onscroll: () => this.#draw(), onkeydown: (event: KeyboardEvent) => this.#key(event),
       onmouseleave: () => this.events.onhover(-1),
-    }, this.head, this.body);
-    this.body.addEventListener("mouseover", (event) => this.events.onhover(this.nodeAt(event)));
-    this.body.addEventListener("click", (event) => this.click(event));
-    this.body.addEventListener("dblclick", (event) => {
-      const node = this.nodeAt(event);
+    }, this.#head, this.#body);
+    this.#body.addEventListener("mouseover", (event) => this.events.onhover(this.#nodeAt(event)));
+    this.#body.addEventListener("click", (event) => this.#click(event));
+    this.#body.addEventListener("dblclick", (event) => {
+      const node = this.#nodeAt(event);
       if (node >= 0) this.events.onopen(node);
     });
-    new ResizeObserver(() => this.draw()).observe(this.element);
-    paper.addEventListener("change", () => this.layOut());
+    new ResizeObserver(() => this.#draw()).observe(this.element);
+    paper.addEventListener("change", () => this.#layOut());
     // A few groups that hold everything are opened: closed they show little.
-    if (tree.children[0].length <= 3) tree.children[0].forEach((node) => this.open.add(node));
-    this.markOrder();
-    this.flatten();
+    if (tree.children[0].length <= 3) tree.children[0].forEach((node) => this.#open.add(node));
+    this.#markOrder();
+    this.#flatten();
   }
 
   /** The number of rows that are shown. */
   get rowCount(): number {
-    return this.shown.length;
+    return this.#shown.length;
   }
 
   /** Whether there are more rows than a browser can show. */
   get isCut(): boolean {
-    return this.shown.length >= MOST_ROWS;
+    return this.#shown.length >= MOST_ROWS;
   }
 
   /** Return whether the filter shows a node. */
   has(node: number): boolean {
-    return this.found === null || this.found.marks[node] !== 0;
+    return this.#found === null || this.#found.marks[node] !== 0;
   }
 
   /** Show only the rows that contain a text, with the rows above and below them; with colours only those rows. */
   async filter(text: string, colours: ReadonlySet<number>): Promise<Found | null> {
-    const found = await this.run("filter", matching(this.tree, text, colours));
-    if (found) this.showFound(found);
+    const found = await this.#run("filter", matching(this.tree, text, colours));
+    if (found) this.#showFound(found);
     return found;
   }
 
   /** Show all rows again. */
   unfilter(): void {
-    this.cancel("filter");
-    this.showFound(null);
+    this.#cancel("filter");
+    this.#showFound(null);
   }
 
   // The same column again reverses the order.
-  private next(column: Column | null): Sort {
+  #next(column: Column | null): Sort {
     const isDescending = this.order.column === column ? !this.order.isDescending : column !== null && column.isEvidence !== true;
     return { column, isDescending };
   }
@@ -128,43 +128,43 @@ export class Grid {
   async sort(order: Sort): Promise<void> {
     this.order = order;
     const { column, isDescending } = order;
-    const children = column === undefined ? this.tree.children : await this.run("order", ordered(this.tree, column, isDescending));
+    const children = column === undefined ? this.tree.children : await this.#run("order", ordered(this.tree, column, isDescending));
     if (!children) return;
-    this.children = children;
-    this.markOrder();
-    this.flatten();
+    this.#children = children;
+    this.#markOrder();
+    this.#flatten();
   }
 
   /** Wait until no filter and no sort is running. */
   async settled(): Promise<void> {
-    while (this.work.size) await nextTask();
+    while (this.#work.size) await nextTask();
   }
 
   /** Open or close all groups. */
   openAll(isOpen: boolean): void {
-    this.closed.clear();
-    this.open.clear();
-    this.open.add(0);
-    if (isOpen) this.tree.children.forEach((children, node) => children.length && this.open.add(node));
-    else if (this.found) this.tree.children.forEach((children, node) => node && children.length && this.closed.add(node));
-    this.flatten();
+    this.#closed.clear();
+    this.#open.clear();
+    this.#open.add(0);
+    if (isOpen) this.tree.children.forEach((children, node) => children.length && this.#open.add(node));
+    else if (this.#found) this.tree.children.forEach((children, node) => node && children.length && this.#closed.add(node));
+    this.#flatten();
   }
 
   /** Make a node the active row, and open the groups above it. */
   select(node: number, isAnnounced = false): void {
     for (const one of this.tree.path(node).slice(0, -1)) {
-      this.open.add(one);
-      this.closed.delete(one);
+      this.#open.add(one);
+      this.#closed.delete(one);
     }
-    this.active = node;
-    this.flatten();
-    this.reveal();
+    this.#active = node;
+    this.#flatten();
+    this.#reveal();
     if (isAnnounced) this.events.onselect(node);
   }
 
   /** Mark the row of a node that the pointer is on in the picture. */
   hover(node: number): void {
-    for (const { element } of this.pool) element.classList.toggle("hover", Number(element.dataset.node) === node && node > 0);
+    for (const { element } of this.#pool) element.classList.toggle("hover", Number(element.dataset.node) === node && node > 0);
   }
 
   /** Write the shown rows as CSV at once. */
@@ -174,7 +174,7 @@ export class Grid {
 
   /** Write the shown rows as lines of CSV: their paths, and figures in bytes. */
   *csvLines(): Generator<void, string[]> {
-    const { tree, shown } = this;
+    const [tree, shown] = [this.tree, this.#shown];
     let depth = 1;
     for (const node of shown) depth = Math.max(depth, tree.level(node) - 1);
     const levels = Array.from({ length: depth }, (_, place) => `level ${place + 1}`);
@@ -189,89 +189,89 @@ export class Grid {
   }
 
   // Run a filter or a sort; a newer one of the same kind cancels it, and then the result is null.
-  private async run<T>(what: "order" | "filter", work: Generator<void, T>): Promise<T | null> {
-    this.work.set(what, work);
+  async #run<T>(what: "order" | "filter", work: Generator<void, T>): Promise<T | null> {
+    this.#work.set(what, work);
     this.element.setAttribute("aria-busy", "true");
-    const isWanted = () => this.work.get(what) === work;
+    const isWanted = () => this.#work.get(what) === work;
     const found = await runInSlices(work, isWanted);
     if (!isWanted()) return null;
-    this.cancel(what);
+    this.#cancel(what);
     return found;
   }
 
-  private cancel(what: "order" | "filter"): void {
-    this.work.delete(what);
-    if (!this.work.size) this.element.removeAttribute("aria-busy");
+  #cancel(what: "order" | "filter"): void {
+    this.#work.delete(what);
+    if (!this.#work.size) this.element.removeAttribute("aria-busy");
   }
 
-  private showFound(found: Found | null): void {
-    this.found = found;
-    this.closed.clear();
+  #showFound(found: Found | null): void {
+    this.#found = found;
+    this.#closed.clear();
     this.element.scrollTop = 0;
-    this.flatten();
+    this.#flatten();
   }
 
-  private isOpen(node: number): boolean {
-    if (!this.tree.children[node].length || this.closed.has(node)) return false;
-    return this.open.has(node) || (this.found !== null && (this.found.marks[node] & HOLDS_FOUND) !== 0);
+  #isOpen(node: number): boolean {
+    if (!this.tree.children[node].length || this.#closed.has(node)) return false;
+    return this.#open.has(node) || (this.#found !== null && (this.#found.marks[node] & HOLDS_FOUND) !== 0);
   }
 
-  private markOrder(): void {
+  #markOrder(): void {
     [null, ...this.tree.columns].forEach((column, place) => {
       const order = column === this.order.column ? (this.order.isDescending ? "descending" : "ascending") : "none";
-      this.headings[place].setAttribute("aria-sort", order);
+      this.#headings[place].setAttribute("aria-sort", order);
     });
   }
 
   // List the rows to show, in their order.
-  private flatten(): void {
+  #flatten(): void {
     const shown: number[] = [];
     const stack = [0];
     while (stack.length && shown.length < MOST_ROWS) {
       const node = stack.pop()!;
       shown.push(node);
-      if (!this.isOpen(node)) continue;
-      const children = this.children[node];
+      if (!this.#isOpen(node)) continue;
+      const children = this.#children[node];
       for (let place = children.length - 1; place >= 0; place -= 1) if (this.has(children[place])) stack.push(children[place]);
     }
-    this.shown = shown;
-    this.places.fill(-1);
-    shown.forEach((node, place) => (this.places[node] = place));
-    if (this.places[this.active] < 0) this.active = 0;
+    this.#shown = shown;
+    this.#places.fill(-1);
+    shown.forEach((node, place) => (this.#places[node] = place));
+    if (this.#places[this.#active] < 0) this.#active = 0;
     this.element.setAttribute("aria-rowcount", String(shown.length + 1));
-    this.layOut();
+    this.#layOut();
   }
 
-  private layOut(): void {
-    const count = paper.matches ? Math.min(MOST_PRINTED, this.shown.length) : this.shown.length;
-    this.body.style.height = `${count * ROW_PX}px`;
-    this.draw();
+  #layOut(): void {
+    const count = paper.matches ? Math.min(MOST_PRINTED, this.#shown.length) : this.#shown.length;
+    this.#body.style.height = `${count * ROW_PX}px`;
+    this.#draw();
   }
 
-  private draw(): void {
+  #draw(): void {
     const first = paper.matches ? 0 : Math.max(0, Math.floor(this.element.scrollTop / ROW_PX) - OVERSCAN);
     const room = paper.matches ? MOST_PRINTED : Math.ceil((this.element.clientHeight || 400) / ROW_PX) + 2 * OVERSCAN;
-    const past = Math.min(this.shown.length, first + room);
-    while (this.pool.length < past - first) {
-      const row = this.makeRow();
-      this.pool.push(row);
-      this.body.append(row.element);
+    const past = Math.min(this.#shown.length, first + room);
+    while (this.#pool.length < past - first) {
+      const row = this.#makeRow();
+      this.#pool.push(row);
+      this.#body.append(row.element);
     }
-    while (this.pool.length > past - first) this.pool.pop()!.element.remove();
+    while (this.#pool.length > past - first) this.#pool.pop()!.element.remove();
     // A visible row keeps its element: scrolling draws only the rows that come into view.
-    const count = this.pool.length;
+    const count = this.#pool.length;
     for (let place = first; place < past; place += 1) {
-      const row = this.pool[place % count];
-      const state = `${place} ${this.shown[place]} ${this.shown[place] === this.active} ${this.isOpen(this.shown[place])}`;
+      const row = this.#pool[place % count];
+      const state = `${place} ${this.#shown[place]} ${this.#shown[place] === this.#active} ${this.#isOpen(this.#shown[place])}`;
       if (row.state === state) continue;
       row.state = state;
-      this.drawRow(row, place);
+      this.#drawRow(row, place);
     }
-    const active = `${this.id}-${this.active}`;
+    const active = `${this.id}-${this.#active}`;
     if (this.element.getAttribute("aria-activedescendant") !== active) this.element.setAttribute("aria-activedescendant", active);
   }
 
-  private makeRow(): RowElements {
+  #makeRow(): RowElements {
     const twist = el("span", { class: "twist", "aria-hidden": "true" });
     const name = el("span", { class: "text", dir: "ltr" });
     const header = el("div", { role: "rowheader", class: "cell c-name" }, twist, name);
@@ -284,9 +284,9 @@ export class Grid {
     return { element, header, twist, name, cells, state: "" };
   }
 
-  private drawRow({ element, header, twist, name, cells }: RowElements, place: number): void {
+  #drawRow({ element, header, twist, name, cells }: RowElements, place: number): void {
     const { tree } = this;
-    const node = this.shown[place];
+    const node = this.#shown[place];
     const isGroup = tree.children[node].length > 0;
     const level = tree.level(node);
     element.id = `${this.id}-${node}`;
@@ -294,11 +294,11 @@ export class Grid {
     element.style.transform = `translateY(${place * ROW_PX}px)`;
     element.setAttribute("aria-rowindex", String(place + 2));
     element.setAttribute("aria-level", String(level));
-    element.setAttribute("aria-selected", String(node === this.active));
-    if (isGroup) element.setAttribute("aria-expanded", String(this.isOpen(node)));
+    element.setAttribute("aria-selected", String(node === this.#active));
+    if (isGroup) element.setAttribute("aria-expanded", String(this.#isOpen(node)));
     else element.removeAttribute("aria-expanded");
     twist.style.marginInlineStart = `${(level - 1) * 14}px`;
-    twist.textContent = isGroup ? (this.isOpen(node) ? "▾" : "▸") : "";
+    twist.textContent = isGroup ? (this.#isOpen(node) ? "▾" : "▸") : "";
     name.textContent = tree.names[node];
     header.title = (tree.titles[node] ?? tree.names[node]).slice(0, 2000);
     tree.columns.forEach((column, index) => {
@@ -309,52 +309,52 @@ export class Grid {
     });
   }
 
-  private nodeAt(event: Event): number {
+  #nodeAt(event: Event): number {
     const row = event.target instanceof Element ? event.target.closest<HTMLElement>("[data-node]") : null;
     return row ? Number(row.dataset.node) : -1;
   }
 
-  private click(event: MouseEvent): void {
-    const node = this.nodeAt(event);
+  #click(event: MouseEvent): void {
+    const node = this.#nodeAt(event);
     if (node < 0) return;
     const isTwist = event.target instanceof Element && event.target.classList.contains("twist");
-    this.active = node;
-    if (isTwist) this.toggle(node, !this.isOpen(node));
-    else this.draw();
+    this.#active = node;
+    if (isTwist) this.#toggle(node, !this.#isOpen(node));
+    else this.#draw();
     this.events.onselect(node);
   }
 
-  private toggle(node: number, isOpen: boolean): void {
+  #toggle(node: number, isOpen: boolean): void {
     if (!this.tree.children[node].length) return;
     if (isOpen) {
-      this.open.add(node);
-      this.closed.delete(node);
+      this.#open.add(node);
+      this.#closed.delete(node);
     } else {
-      this.open.delete(node);
-      this.closed.add(node);
+      this.#open.delete(node);
+      this.#closed.add(node);
     }
-    this.flatten();
+    this.#flatten();
   }
 
-  private reveal(): void {
-    const place = this.places[this.active];
+  #reveal(): void {
+    const place = this.#places[this.#active];
     if (place < 0) return;
-    const head = this.head.offsetHeight;
+    const head = this.#head.offsetHeight;
     const top = place * ROW_PX;
     const height = this.element.clientHeight - head;
     if (top < this.element.scrollTop) this.element.scrollTop = top;
     else if (top + ROW_PX > this.element.scrollTop + height) this.element.scrollTop = top + ROW_PX - height;
-    this.draw();
+    this.#draw();
   }
 
-  private key(event: KeyboardEvent): void {
+  #key(event: KeyboardEvent): void {
     // A heading is a button and handles its own keys.
     if (event.target !== this.element || event.ctrlKey || event.altKey || event.metaKey) return;
-    const place = this.places[this.active];
+    const place = this.#places[this.#active];
     const go = (to: number) => {
-      this.active = this.shown[Math.min(Math.max(to, 0), this.shown.length - 1)];
-      this.reveal();
-      this.events.onselect(this.active);
+      this.#active = this.#shown[Math.min(Math.max(to, 0), this.#shown.length - 1)];
+      this.#reveal();
+      this.events.onselect(this.#active);
     };
     const screenful = Math.max(1, Math.floor(this.element.clientHeight / ROW_PX) - 2);
     switch (event.key) {
@@ -363,16 +363,16 @@ export class Grid {
       case "PageDown": go(place + screenful); break;
       case "PageUp": go(place - screenful); break;
       case "Home": go(0); break;
-      case "End": go(this.shown.length - 1); break;
+      case "End": go(this.#shown.length - 1); break;
       case "ArrowRight":
-        if (this.tree.children[this.active].length && !this.isOpen(this.active)) this.toggle(this.active, true);
-        else if (this.tree.children[this.active].length) go(place + 1);
+        if (this.tree.children[this.#active].length && !this.#isOpen(this.#active)) this.#toggle(this.#active, true);
+        else if (this.tree.children[this.#active].length) go(place + 1);
         break;
       case "ArrowLeft":
-        if (this.tree.children[this.active].length && this.isOpen(this.active)) this.toggle(this.active, false);
-        else if (this.active) go(this.places[this.tree.parents[this.active]]);
+        if (this.tree.children[this.#active].length && this.#isOpen(this.#active)) this.#toggle(this.#active, false);
+        else if (this.#active) go(this.#places[this.tree.parents[this.#active]]);
         break;
-      case "Enter": this.events.onopen(this.active); break;
+      case "Enter": this.events.onopen(this.#active); break;
       default: return;
     }
     event.preventDefault();

@@ -23,15 +23,15 @@ const LINE_PX = 15;
 export class Picture {
   readonly element: HTMLCanvasElement;
   shape: Shape = "icicle";
-  private zoom = 0;
-  private boxes: Placed[] = [];
-  private base: HTMLCanvasElement | null = null;
-  private width = 0;
-  private height = 0;
-  private hovered = -1;
-  private selected = -1;
+  #zoom = 0;
+  #boxes: Placed[] = [];
+  #base: HTMLCanvasElement | null = null;
+  #width = 0;
+  #height = 0;
+  #hovered = -1;
+  #selected = -1;
   isRest = false;
-  private found: Uint8Array | null = null;
+  #found: Uint8Array | null = null;
 
   constructor(
     readonly tree: Tree,
@@ -40,37 +40,37 @@ export class Picture {
   ) {
     this.element = el("canvas", {
       role: "img", class: "picture", "data-shape": "icicle",
-      onmousemove: (event: MouseEvent) => this.point(event),
+      onmousemove: (event: MouseEvent) => this.#point(event),
       onmouseleave: () => this.events.onhover(-1),
       onclick: (event: MouseEvent) => {
-        const node = this.nodeAt(event);
+        const node = this.#nodeAt(event);
         if (node >= 0 || node === OTHERS) this.events.onclick(node);
       },
     });
-    new ResizeObserver(() => this.lay()).observe(this.element);
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.lay());
+    new ResizeObserver(() => this.#lay()).observe(this.element);
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.#lay());
   }
 
   get root(): number {
-    return this.zoom;
+    return this.#zoom;
   }
 
   /** Show a node and the nodes below it; with `isRest` only those that are shown together otherwise. */
   zoomTo(node: number, isRest = false): void {
-    this.zoom = node;
+    this.#zoom = node;
     this.isRest = isRest;
-    this.lay();
+    this.#lay();
   }
 
   /** Draw the nodes without a mark pale; null for none. */
   highlight(found: Uint8Array | null): void {
-    this.found = found;
-    this.draw();
+    this.#found = found;
+    this.#draw();
   }
 
   /** Return the children of the shown node that are shown together, if they are. */
   others(): number[] {
-    const { tree, zoom } = this;
+    const [tree, zoom] = [this.tree, this.#zoom];
     const children = tree.children[zoom].filter((one) => tree.areas[one] > 0);
     const small = children.filter((one) => tree.areas[one] < FOLDED_SHARE * tree.areas[zoom]);
     return small.length > 1 && small.length < children.length ? small : [];
@@ -79,42 +79,42 @@ export class Picture {
   setShape(shape: Shape): void {
     this.shape = shape;
     this.element.dataset.shape = shape;
-    this.lay();
+    this.#lay();
   }
 
   /** Mark the node below the pointer, and the selected node. */
-  mark(hovered: number, selected = this.selected): void {
-    if (hovered === this.hovered && selected === this.selected) return;
-    this.hovered = hovered;
-    this.selected = selected;
-    this.paint();
+  mark(hovered: number, selected = this.#selected): void {
+    if (hovered === this.#hovered && selected === this.#selected) return;
+    this.#hovered = hovered;
+    this.#selected = selected;
+    this.#paint();
   }
 
   /** Return the middle of a node in pixels of the canvas; null where it is not drawn. For tests. */
   placeOf(node: number): [number, number] | null {
-    const box = this.boxes.find((one) => one.node === node);
+    const box = this.#boxes.find((one) => one.node === node);
     if (!box) return null;
     if (this.shape !== "sunburst") return [(box.x0 + box.x1) / 2, this.shape === "treemap" ? box.y0 + 8 : (box.y0 + box.y1) / 2];
     const angle = (box.x0 + box.x1) / 2 - Math.PI / 2;
     const radius = (box.y0 + box.y1) / 2;
-    return [this.width / 2 + radius * Math.cos(angle), this.height / 2 + radius * Math.sin(angle)];
+    return [this.#width / 2 + radius * Math.cos(angle), this.#height / 2 + radius * Math.sin(angle)];
   }
 
   // The whole: its small parts stand together, or they alone are shown.
-  private whole(deepest: number): Box {
-    const { tree, zoom } = this;
+  #whole(deepest: number): Box {
+    const [tree, zoom] = [this.tree, this.#zoom];
     const others = this.others();
     const areaOf = (nodes: number[]) => nodes.reduce((all, one) => all + tree.areas[one], 0);
     const area = this.isRest && others.length ? areaOf(others) : tree.areas[zoom];
-    if (!others.length) return this.box(zoom, area * LEAST_SHARE, deepest);
+    if (!others.length) return this.#box(zoom, area * LEAST_SHARE, deepest);
     const small = new Set(others);
     const shown = this.isRest ? others : tree.children[zoom].filter((one) => tree.areas[one] > 0 && !small.has(one));
-    const children = shown.map((one) => this.box(one, area * LEAST_SHARE, deepest - 1));
+    const children = shown.map((one) => this.#box(one, area * LEAST_SHARE, deepest - 1));
     if (!this.isRest) children.push({ node: OTHERS, own: areaOf(others), count: others.length });
     return { node: zoom, own: Math.max(0, area - children.reduce((all, one) => all + (one.node === OTHERS ? one.own : tree.areas[one.node]), 0)), count: 0, children };
   }
 
-  private box(node: number, least: number, depth: number): Box {
+  #box(node: number, least: number, depth: number): Box {
     const { tree } = this;
     const area = tree.areas[node];
     const made: Box = { node, own: area, count: 0 };
@@ -126,7 +126,7 @@ export class Picture {
       for (const child of tree.children[node]) {
         const childArea = tree.areas[child];
         all += childArea;
-        if (childArea >= least && childArea > 0) children.push(this.box(child, least, depth - 1));
+        if (childArea >= least && childArea > 0) children.push(this.#box(child, least, depth - 1));
         else if (childArea > 0) {
           restArea += childArea;
           restCount += 1;
@@ -141,44 +141,44 @@ export class Picture {
     return made;
   }
 
-  private lay(): void {
-    this.width = this.element.clientWidth;
-    this.height = this.element.clientHeight;
-    if (!this.width || !this.height) return;
-    const { tree, zoom, width, height } = this;
+  #lay(): void {
+    this.#width = this.element.clientWidth;
+    this.#height = this.element.clientHeight;
+    if (!this.#width || !this.#height) return;
+    const [tree, zoom, width, height] = [this.tree, this.#zoom, this.#width, this.#height];
     const area = tree.areas[zoom];
-    this.boxes = [];
+    this.#boxes = [];
     if (area > 0) {
       const deepest = this.shape === "icicle" ? Math.floor(height / 22) : this.shape === "sunburst" ? 7 : MOST_DEEP;
-      const whole = this.whole(Math.min(MOST_DEEP, deepest));
+      const whole = this.#whole(Math.min(MOST_DEEP, deepest));
       const depth = levels(whole);
       const order = (one: Placed, other: Placed) => Number(one.node === OTHERS) - Number(other.node === OTHERS) || other.value - one.value;
       if (this.shape === "treemap") {
-        this.boxes = placedInBoxes(whole, order, width, height);
+        this.#boxes = placedInBoxes(whole, order, width, height);
       } else if (this.shape === "sunburst") {
-        this.boxes = placedInRows(whole, order, 2 * Math.PI, (Math.min(width, height) / 2 - 2) / (depth + 1));
+        this.#boxes = placedInRows(whole, order, 2 * Math.PI, (Math.min(width, height) / 2 - 2) / (depth + 1));
       } else {
         const row = Math.min(height / Math.max(1, depth), ROW_PX);
-        this.boxes = placedInRows(whole, order, width, row);
+        this.#boxes = placedInRows(whole, order, width, row);
         // The crumbs above name the whole: only its parts have rows.
         if (depth) {
-          this.boxes.shift();
-          for (const box of this.boxes) [box.y0, box.y1] = [box.y0 - row, box.y1 - row];
+          this.#boxes.shift();
+          for (const box of this.#boxes) [box.y0, box.y1] = [box.y0 - row, box.y1 - row];
         }
       }
     }
-    const shown = this.boxes.filter((one) => one.node >= 0).length;
+    const shown = this.#boxes.filter((one) => one.node >= 0).length;
     this.element.setAttribute("aria-label",
       `${this.label}: ${this.shape} of ${tree.names[zoom]}, ${tree.amount(area)}, ${shown} parts. The table says the same.`);
-    this.draw();
+    this.#draw();
   }
 
-  private draw(): void {
+  #draw(): void {
     const ratio = devicePixelRatio || 1;
-    const base = (this.base ??= document.createElement("canvas"));
+    const base = (this.#base ??= document.createElement("canvas"));
     for (const canvas of [base, this.element]) {
-      canvas.width = Math.round(this.width * ratio);
-      canvas.height = Math.round(this.height * ratio);
+      canvas.width = Math.round(this.#width * ratio);
+      canvas.height = Math.round(this.#height * ratio);
     }
     const context = base.getContext("2d")!;
     context.scale(ratio, ratio);
@@ -187,14 +187,14 @@ export class Picture {
     context.font = `12px ${style.fontFamily}`;
     context.textBaseline = "middle";
     const hatch = hatching(context);
-    if (!this.boxes.length) {
+    if (!this.#boxes.length) {
       context.fillStyle = style.color;
       context.fillText("Nothing here takes memory.", 12, 24);
     }
-    for (const box of this.boxes) {
-      if (!this.trace(context, box)) continue;
+    for (const box of this.#boxes) {
+      if (!this.#trace(context, box)) continue;
       const { node } = box;
-      context.globalAlpha = this.isPale(node) ? 0.25 : 1;
+      context.globalAlpha = this.#isPale(node) ? 0.25 : 1;
       context.fillStyle = node < 0 ? COLOURS[0] : box.depth === 0 ? COLOURS[0] : COLOURS[this.tree.colours[node]];
       context.fill();
       if (node >= 0 && this.tree.hatched[node] && !(this.shape === "treemap" && box.children)) {
@@ -202,63 +202,63 @@ export class Picture {
         context.fill();
       }
       // A part that is hardly wider than a line would vanish behind its border.
-      if (this.thickness(box) >= 3) {
+      if (this.#thickness(box) >= 3) {
         context.strokeStyle = ground;
         context.lineWidth = 1;
         context.stroke();
       }
-      this.write(context, box);
+      this.#write(context, box);
       context.globalAlpha = 1;
     }
-    this.paint();
+    this.#paint();
   }
 
-  private thickness(box: Placed): number {
+  #thickness(box: Placed): number {
     const width = box.x1 - box.x0;
     return Math.min(this.shape === "sunburst" ? (width * (box.y0 + box.y1)) / 2 : width, box.y1 - box.y0);
   }
 
   // Whether a filter does not find a box, nor anything in it.
-  private isPale(node: number): boolean {
-    const { found, tree } = this;
+  #isPale(node: number): boolean {
+    const [tree, found] = [this.tree, this.#found];
     if (!found || node === REST) return found !== null;
     return node === OTHERS ? !this.others().some((one) => found[one]) : node !== 0 && !found[node] && tree.size > 1;
   }
 
   /** Return the name of a node, or of what stands together. */
-  private name(data: Placed): string {
+  #name(data: Placed): string {
     return data.node === OTHERS ? `${data.count} below 5%` : data.node === REST ? `${data.count} smaller` : this.tree.names[data.node];
   }
 
   // The figure of a box and its share of the whole.
-  private figure(box: Placed): string {
-    const { tree, zoom } = this;
+  #figure(box: Placed): string {
+    const [tree, zoom] = [this.tree, this.#zoom];
     const size = box.node < 0 ? tree.amount(box.value ?? 0).replace(/,$/, "") : tree.columns[0].text(box.node);
     return `${size} ${tree.columns.some((one) => one.key === "share") ? percent(box.value ?? 0, tree.areas[zoom]) : ""}`.trimEnd();
   }
 
   /** Describe what stands together. */
   describe(node: number): string {
-    const box = this.boxes.find((one) => one.node === node);
-    return box ? `${this.name(box)}: ${this.figure(box)}. A click shows them.` : "";
+    const box = this.#boxes.find((one) => one.node === node);
+    return box ? `${this.#name(box)}: ${this.#figure(box)}. A click shows them.` : "";
   }
 
-  private write(context: CanvasRenderingContext2D, box: Placed): void {
+  #write(context: CanvasRenderingContext2D, box: Placed): void {
     context.fillStyle = "#111";
     if (this.shape === "sunburst") {
       const radius = box.y1 - box.y0;
       const length = ((box.x1 - box.x0) * (box.y0 + box.y1)) / 2;
       if (box.depth === 0) {
-        const text = fitted(context, this.name(box), 2 * radius - 8);
-        context.fillText(text, this.width / 2 - context.measureText(text).width / 2, this.height / 2);
+        const text = fitted(context, this.#name(box), 2 * radius - 8);
+        context.fillText(text, this.#width / 2 - context.measureText(text).width / 2, this.#height / 2);
       } else if (length > 13 && radius > 30) {
         const angle = (box.x0 + box.x1) / 2 - Math.PI / 2;
         context.save();
-        context.translate(this.width / 2, this.height / 2);
+        context.translate(this.#width / 2, this.#height / 2);
         context.rotate(angle);
         const isLeft = Math.cos(angle) < 0;
         if (isLeft) context.rotate(Math.PI);
-        const text = fitted(context, this.name(box), radius - 8);
+        const text = fitted(context, this.#name(box), radius - 8);
         context.fillText(text, isLeft ? -box.y0 - 4 - context.measureText(text).width : box.y0 + 4, 0);
         context.restore();
       }
@@ -268,8 +268,8 @@ export class Picture {
     const height = this.shape === "treemap" && box.children ? 16 : box.y1 - box.y0;
     if (width < 28 || height < 13) return;
     const y = this.shape === "treemap" ? box.y0 + 9 : (box.y0 + box.y1) / 2;
-    const name = this.name(box);
-    const figure = this.figure(box);
+    const name = this.#name(box);
+    const figure = this.#figure(box);
     // The figure stands below the name or, where there is no room, behind it.
     const isBelow = this.shape === "icicle" ? height >= 2 * LINE_PX + 2 : !box.children && height >= 2 * LINE_PX + 4;
     const behind = isBelow ? "" : `  ${figure}`;
@@ -279,11 +279,11 @@ export class Picture {
     if (isBelow && context.measureText(figure).width <= width - 8) context.fillText(figure, box.x0 + 4, nameY + LINE_PX);
   }
 
-  private trace(context: CanvasRenderingContext2D, box: Placed): boolean {
+  #trace(context: CanvasRenderingContext2D, box: Placed): boolean {
     context.beginPath();
     if (this.shape === "sunburst") {
       if (box.x1 - box.x0 < 0.002) return false;
-      const [x, y] = [this.width / 2, this.height / 2];
+      const [x, y] = [this.#width / 2, this.#height / 2];
       if (box.depth === 0) context.arc(x, y, box.y1, 0, 2 * Math.PI);
       else {
         context.arc(x, y, box.y1, box.x0 - Math.PI / 2, box.x1 - Math.PI / 2);
@@ -298,39 +298,39 @@ export class Picture {
   }
 
   // Copy the drawing and add the marks.
-  private paint(): void {
-    if (!this.base || !this.width) return;
+  #paint(): void {
+    if (!this.#base || !this.#width) return;
     const context = this.element.getContext("2d")!;
     const ratio = devicePixelRatio || 1;
     context.setTransform(1, 0, 0, 1, 0, 0);
     context.clearRect(0, 0, this.element.width, this.element.height);
-    context.drawImage(this.base, 0, 0);
+    context.drawImage(this.#base, 0, 0);
     context.scale(ratio, ratio);
-    for (const [node, width] of [[this.selected, 3], [this.hovered, 2]]) {
-      const box = node > 0 ? this.boxes.find((one) => one.node === node) : undefined;
-      if (!box || !this.trace(context, box)) continue;
+    for (const [node, width] of [[this.#selected, 3], [this.#hovered, 2]]) {
+      const box = node > 0 ? this.#boxes.find((one) => one.node === node) : undefined;
+      if (!box || !this.#trace(context, box)) continue;
       context.strokeStyle = getComputedStyle(this.element).color;
       context.lineWidth = width;
       context.stroke();
     }
   }
 
-  private nodeAt(event: MouseEvent): number {
+  #nodeAt(event: MouseEvent): number {
     let [x, y] = [event.offsetX, event.offsetY];
     if (this.shape === "sunburst") {
-      const [right, down] = [x - this.width / 2, y - this.height / 2];
+      const [right, down] = [x - this.#width / 2, y - this.#height / 2];
       x = (Math.atan2(down, right) + Math.PI / 2 + 2 * Math.PI) % (2 * Math.PI);
       y = Math.hypot(right, down);
     }
-    for (let place = this.boxes.length - 1; place >= 0; place -= 1) {
-      const box = this.boxes[place];
+    for (let place = this.#boxes.length - 1; place >= 0; place -= 1) {
+      const box = this.#boxes[place];
       if (x >= box.x0 && x < box.x1 && y >= box.y0 && y < box.y1) return box.node;
     }
     return -1;
   }
 
-  private point(event: MouseEvent): void {
-    const node = this.nodeAt(event);
+  #point(event: MouseEvent): void {
+    const node = this.#nodeAt(event);
     this.element.style.cursor = node > 0 || node === OTHERS ? "pointer" : "default";
     this.events.onhover(node, event);
   }
