@@ -30,7 +30,7 @@ from footprint.elf.functions import read_functions
 from footprint.elf.linkage import read_linkage
 from footprint.elf.linker_map import linked_libraries, read_linker_map
 from footprint.elf.notes import build_id, build_id_of_start, optional_libraries
-from footprint.elf.relocations import addend_column, relocated_pages, relr_pages, static_relocations
+from footprint.elf.relocations import relocated_pages, relocated_words, relr_pages, static_relocations
 from footprint.elf.statics import read_statics
 from footprint.errors import FootprintError, InputError
 from footprint.heap.formats import FORMATS, read_profile
@@ -125,7 +125,7 @@ _OF_IMAGES: Final[tuple[Callable[[Image], object], ...]] = (
     partial(relocated_pages, page_bytes=_PAGE_BYTES),
     partial(relr_pages, page_bytes=_PAGE_BYTES),
     lambda image: list(static_relocations(image)),
-    addend_column,
+    relocated_words,
     read_linkage,
     own_constructors,
     own_destructors,

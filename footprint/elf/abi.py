@@ -41,6 +41,7 @@ SHT_FINI_ARRAY: Final = 15
 SHT_PREINIT_ARRAY: Final = 16
 SHT_GROUP: Final = 17
 SHT_SYMTAB_SHNDX: Final = 18
+SHT_RELR: Final = 19
 
 SHF_WRITE: Final = 1
 SHF_ALLOC: Final = 2

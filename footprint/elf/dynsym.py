@@ -6,7 +6,7 @@ relocation refers to.
 Source: System V ABI, chapter 5 (Hash Table); glibc 2.36, elf/dl-lookup.c, for what is found.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Container
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, NamedTuple
@@ -20,7 +20,7 @@ from footprint.elf.symbols import SymbolEntry, SymbolTable
 from footprint.elf.versions import VERSION_INDEX, Version, Versions, read_versions
 from footprint.errors import InputError
 
-__all__ = ("DynamicSymbols", "SymbolReference", "dynamic_names", "read_dynamic_symbols", "weak_names")
+__all__ = ("DynamicSymbols", "SymbolReference", "asked_names", "read_dynamic_symbols", "weak_names")
 
 
 # NOTYPE, OBJECT, FUNC, COMMON, TLS, GNU_IFUNC: what the loader binds to.
@@ -134,6 +134,17 @@ def dynamic_names(image: Image, symbols: Collection[int]) -> dict[int, str]:
         return {}
     table = _symbol_table(dynamic, max(symbols) + 1)
     return {symbol: table.name(symbol) for symbol in sorted(symbols)}
+
+
+def asked_names(image: Image, wanted: Container[int] | None = None) -> dict[int, str]:
+    """Return by vaddr the names of the symbols that relocations ask for: at some vaddrs, or at all."""
+    symbols: dict[int, int] = {}
+    for vaddrs, infos in relocations(image):
+        for vaddr, info in zip(vaddrs, infos, strict=True):
+            if (wanted is None or vaddr in wanted) and (symbol := symbol_and_type(image, info)[0]):
+                symbols[vaddr] = symbol
+    names = dynamic_names(image, set(symbols.values()))
+    return {vaddr: names[symbol] for vaddr, symbol in symbols.items() if symbol in names}
 
 
 def weak_names(image: Image, symbols: DynamicSymbols, names: Collection[str]) -> frozenset[str]:

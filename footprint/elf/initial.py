@@ -12,10 +12,10 @@ from typing import Final, NamedTuple
 
 from footprint.elf import abi
 from footprint.elf.dynamic import numbers
-from footprint.elf.dynsym import dynamic_names
+from footprint.elf.dynsym import asked_names
 from footprint.elf.image import Buffer, Image, Section
 from footprint.elf.names import normalised
-from footprint.elf.relocations import addends_at, relocated_vaddrs, relocations, symbol_and_type
+from footprint.elf.relocations import addends_at, relocated_vaddrs
 from footprint.elf.statics import Statics
 from footprint.elf.symbols import Symbol
 from footprint.errors import InputError
@@ -92,22 +92,12 @@ class Initials:
         self._prepared = wanted
         if wanted:
             self._addends = addends_at(self._image, wanted)
-            self._asked = self._symbols_asked(wanted)
+            self._asked = asked_names(self._image, wanted)
 
     def is_relocated(self, static: Symbol) -> bool:
         """Return whether the loader writes a word of a variable at start."""
         first, past = self._relocations(static)
         return first < past
-
-    def _symbols_asked(self, wanted: AbstractSet[int]) -> dict[int, str]:
-        """Return by vaddr the names of the symbols that relocations at some vaddrs refer to."""
-        symbols: dict[int, int] = {}
-        for vaddrs, infos in relocations(self._image):
-            for vaddr, info in zip(vaddrs, infos, strict=True):
-                if vaddr in wanted and (symbol := symbol_and_type(self._image, info)[0]):
-                    symbols[vaddr] = symbol
-        names = dynamic_names(self._image, set(symbols.values()))
-        return {vaddr: names[symbol] for vaddr, symbol in symbols.items() if symbol in names}
 
     def of(self, static: Symbol) -> Initial | None:
         """Return the initial contents of a variable; None where the file lacks bytes that it should have."""

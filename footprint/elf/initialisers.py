@@ -13,10 +13,10 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 from footprint.elf import abi
-from footprint.elf.dynsym import dynamic_names
+from footprint.elf.dynsym import asked_names
 from footprint.elf.image import Image, Section
 from footprint.elf.names import shown_name
-from footprint.elf.relocations import addends_at, relocations, symbol_and_type
+from footprint.elf.relocations import addends_at
 from footprint.elf.statics import Statics
 from footprint.elf.symbols import Symbol
 from footprint.elf.x86_code import Instruction, decoded
@@ -152,7 +152,7 @@ class _Reader:
             if one.jump is not None:
                 self._call(one, held, stored, found, depth)
                 held = {number: value for number, value in held.items() if number in _KEPT_BY_CALLS}
-            elif one.register is not None and not one.writes_memory:
+            elif one.register is not None and not one.writes_memory and not one.compares:
                 held.pop(one.register, None) if (value := _value(one, held)) is None else held.update(
                     {one.register: value}
                 )
@@ -223,13 +223,7 @@ class _Reader:
     @cached_property
     def _names(self) -> dict[int, str]:
         """The names of functions of other files, by the vaddrs of the words that hold their addresses."""
-        symbols: dict[int, int] = {}
-        for vaddrs, infos in relocations(self._image):
-            for vaddr, info in zip(vaddrs, infos, strict=True):
-                if symbol := symbol_and_type(self._image, info)[0]:
-                    symbols[vaddr] = symbol
-        names = dynamic_names(self._image, set(symbols.values()))
-        return {vaddr: names[symbol] for vaddr, symbol in symbols.items() if symbol in names}
+        return asked_names(self._image)
 
     def _instructions(self, function: Symbol) -> Iterator[Instruction]:
         start, size_bytes = function.vaddr, min(function.size_bytes, _LARGEST_CODE_BYTES)

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 from footprint.elf import abi
 from footprint.elf.dynamic import numbers, read_dynamic, words
 from footprint.elf.image import Buffer, Image
-from footprint.elf.relocations import addend_column
+from footprint.elf.relocations import relocated_words
 from footprint.elf.symbols import Symbol
 
 __all__ = (
@@ -74,6 +74,7 @@ _MOST_FAR_BYTES: Final = 1 << 17
 _MOVE_WIDE: Final = re.compile(rb"(?=[\x48\x49][\xb8-\xbf](.{4}(?:\0{4}|\xff{4})))", re.DOTALL)
 # An index that begins at 1 refers to a vaddr before the variable; so do the two indexes of a table of tables.
 _MOST_BEFORE_BYTES: Final = 1024
+_RELOCATIONS: Final = frozenset({abi.SHT_RELA, abi.SHT_REL, abi.SHT_RELR})
 _ENTRY_OFFSET: Final = 24
 _FILE_HEADER_BYTES: Final = 64
 _PROGRAM_HEADER_BYTES: Final = 56
@@ -162,14 +163,31 @@ def find_references(
         if segment.flags & abi.PF_X:
             finder.search_code(raw, segment.vaddr + skipped_bytes, is_fixed=is_fixed)
             finder.search_distances(raw, segment.vaddr + skipped_bytes, offset_tables)
-        else:
-            finder.search_words(numbers(image, raw))
+            continue
+        for start, piece in _without_relocations(image, segment.vaddr + skipped_bytes, raw):
+            finder.search_words(numbers(image, piece), range(start, start + len(piece), image.word_bytes))
             if is_fixed:
-                finder.search_words(words(image, raw, 4))
-    finder.search_words(addend_column(image))
+                finder.search_words(words(image, piece, 4), range(start, start + len(piece), 4))
+    vaddrs, addends = relocated_words(image)
+    finder.search_words(addends, vaddrs)
     entry = int.from_bytes(image.data[_ENTRY_OFFSET : _ENTRY_OFFSET + 8], "little")
-    finder.search_words([vaddr for vaddr in (entry, dynamic.get(abi.DT_INIT), dynamic.get(abi.DT_FINI)) if vaddr])
+    starts_of_program = [one for one in (entry, dynamic.get(abi.DT_INIT), dynamic.get(abi.DT_FINI)) if one]
+    finder.search_words(starts_of_program, [0] * len(starts_of_program))
     return found
+
+
+def _without_relocations(image: Image, vaddr: int, raw: Buffer) -> Iterator[tuple[int, Buffer]]:
+    """Return the parts of a segment, each with its vaddr, but for tables of relocations.
+
+    These have the vaddrs of what the loader writes to.
+    """
+    start = 0
+    for section in sorted(image.sections, key=lambda one: one.vaddr):
+        first = section.vaddr - vaddr
+        if section.type in _RELOCATIONS and section.is_in_memory and start <= first < len(raw):
+            yield vaddr + start, raw[start:first]
+            start = first + section.size_bytes
+    yield vaddr + start, raw[start:]
 
 
 def displacements(raw: Buffer) -> Iterator[tuple[int, Sequence[int]]]:
@@ -198,11 +216,13 @@ class _Finder:
         self._low = places[0].start_vaddr - _LONGEST_IMMEDIATE_BYTES - self._before_bytes
         self._high = max(one.end_vaddr + one.after_bytes for one in places)
 
-    def search_words(self, words: Iterable[int]) -> None:
-        """Add each word that is a vaddr of a place."""
+    def search_words(self, words: Iterable[int], vaddrs: Iterable[int]) -> None:
+        """Add each word that is a vaddr of a place, unless the place itself holds it; `vaddrs` says where each is."""
         low, high = self._places[0].start_vaddr, self._high
-        for word in {word for word in words if low <= word < high}:
-            self._add(word, 0, (0,))
+        found = {word for word in words if low <= word < high}
+        for vaddr, word in zip(vaddrs, words, strict=False) if found else ():
+            if word in found:
+                self._add(word, 0, (0,), holder=vaddr)
 
     def search_code(self, raw: Buffer, vaddr: int, *, is_fixed: bool) -> None:
         """Add the displacements and short jumps that lead to a place, and its vaddrs in code at a fixed address."""
@@ -253,12 +273,19 @@ class _Finder:
                         self._found[number].append(Reference(vaddr + start, is_sure=False))
 
     def _add(
-        self, target: int, at: int, immediate_sizes: Sequence[int], *, is_known: bool = True, far_bytes: int = 0
+        self,
+        target: int,
+        at: int,
+        immediate_sizes: Sequence[int],
+        *,
+        is_known: bool = True,
+        far_bytes: int = 0,
+        holder: int = 0,
     ) -> None:
         """Add a reference to each place that a target may mean: the vaddr it leads to, if no immediate follows.
 
         An immediate moves the target further by its size. `is_known`: the bytes before are certainly an opcode.
-        `far_bytes`: how far before a place a target may still mean it.
+        `far_bytes`: how far before a place a target may still mean it. `holder`: the vaddr of the word that refers.
         """
         slack_bytes = max(immediate_sizes)
         first = max(0, bisect_right(self._starts, target) - 1)
@@ -267,7 +294,8 @@ class _Finder:
             place = self._places[number]
             low = place.start_vaddr - max(place.before_bytes, far_bytes)
             high = place.start_vaddr + 1 if place.is_code else place.end_vaddr + place.after_bytes
-            if any(low <= target + size < high for size in immediate_sizes):
+            is_own = place.start_vaddr <= holder < place.end_vaddr
+            if not is_own and any(low <= target + size < high for size in immediate_sizes):
                 is_inside = (
                     place.start_vaddr <= target + min(immediate_sizes) and target + slack_bytes < place.end_vaddr
                 )

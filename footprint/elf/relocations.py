@@ -20,11 +20,11 @@ from footprint.errors import InputError
 
 __all__ = (
     "Relocations",
-    "addend_column",
     "addends_at",
     "pages_relocated_alone",
     "relocated_pages",
     "relocated_vaddrs",
+    "relocated_words",
     "relocations",
     "relr_pages",
     "static_relocations",
@@ -98,9 +98,10 @@ def addends_at(image: Image, vaddrs: Container[int]) -> dict[int, int]:
     return {vaddr: addend for vaddr, addend in zip(words[::3], words[2::3], strict=False) if vaddr in vaddrs}
 
 
-def addend_column(image: Image) -> "array[int]":
-    """Return the addends of all entries of DT_RELA: for relative relocations, the vaddrs that they point to."""
-    return _rela_words(image)[2::3]
+def relocated_words(image: Image) -> "tuple[array[int], array[int]]":
+    """Return what all entries of DT_RELA write to, and their addends: for relative ones, the vaddrs they point to."""
+    words = _rela_words(image)
+    return words[::3], words[2::3]
 
 
 def relocated_vaddrs(image: Image) -> "array[int]":

@@ -7,7 +7,7 @@ processors than x86-64, functions that catch exceptions or clean up after them, 
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from footprint.elf import abi
@@ -74,6 +74,18 @@ class Sameness:
     def of(self, first: Symbol, second: Symbol) -> bool:
         """Return whether two variables begin with the same contents and refer to the same things."""
         return self._are_same(self._of_data(first, second))
+
+    def own_addresses(self, copies: Sequence[Symbol]) -> dict[int, set[int]]:
+        """Return by vaddr of each copy which functions and variables it holds that other copies have others for."""
+        held = [self._initials.contents(one) for one in copies]
+        pointers = [{} if one is None else one.pointers for one in held]
+        own = {at for at, one in pointers[0].items() if any(others.get(at) != one for others in pointers[1:])}
+        found: dict[int, set[int]] = {}
+        for copy, its in zip(copies, pointers, strict=True):
+            targets = {target for at in own if isinstance(target := its.get(at), int)}
+            if targets := {target for target in targets if self._statics.extent_at(target) is not None}:
+                found[copy.vaddr] = targets
+        return found
 
     def of_functions(self, first_vaddr: int, second_vaddr: int) -> bool:
         """Return whether the functions at two vaddrs have the same code, and refer to the same things."""

@@ -47,6 +47,9 @@ class Instruction(NamedTuple):
             for a store `register` to memory.
         overwrites: Whether `register` keeps nothing of its former value.
         immediate: The immediate; None without one.
+        compares: Whether it compares `register` with `other`, with memory, or with its immediate, and changes neither.
+        subtracts: Whether it subtracts `other`, or its memory or immediate, from `register`.
+        is_wide: Whether it works on 64 bits.
         jump: Where it goes on, if that is not only the next instruction.
     """
 
@@ -62,6 +65,9 @@ class Instruction(NamedTuple):
     copies: bool = False
     overwrites: bool = False
     immediate: int | None = None
+    compares: bool = False
+    subtracts: bool = False
+    is_wide: bool = False
     jump: Jump | None = None
 
 
@@ -113,6 +119,13 @@ _STORES: Final = frozenset(
 # `xor %eax, %eax` and `sub`.
 _CLEARS: Final = frozenset({0x29, 0x2B, 0x31, 0x33})
 _COMPARISONS: Final = frozenset({0x38, 0x39, 0x3A, 0x3B, 0x84, 0x85})
+# `cmp` and `test` of a number with %eax.
+_PLAIN_COMPARISONS: Final = frozenset({0x3C, 0x3D, 0xA8, 0xA9})
+_SUBTRACTIONS: Final = frozenset({0x2A, 0x2B, 0x28, 0x29})
+_PLAIN_SUBTRACTIONS: Final = frozenset({0x2C, 0x2D})
+# The middle bits of ModRM.
+_SUBTRACT: Final = 5
+_COMPARE: Final = 7
 _SHIFTS: Final = frozenset({0xC0, 0xC1, 0xD0, 0xD1, 0xD2, 0xD3})
 # Opcodes that the middle bits of ModRM continue.
 _GROUPS: Final = _SHIFTS | {0x80, 0x81, 0x83, 0xC6, 0xC7, 0xF6, 0xF7, 0xFE, 0x8F}
@@ -198,14 +211,18 @@ def _plain(source: _Bytes, start: int, origin: int, opcode: int, prefixes: _Pref
     if 0xB8 <= opcode < 0xC0:
         return Instruction(start, end, register=register, copies=True, overwrites=True, immediate=immediate)
     if 0x50 <= opcode < 0x58:
-        # The register is stored on the stack.
-        return Instruction(start, end, memory=0, base=4, register=register, writes_memory=True, copies=True)
+        # The register is stored below what is on the stack.
+        return Instruction(start, end, memory=-8, base=4, register=register, writes_memory=True, copies=True)
     if 0x58 <= opcode < 0x60:
         return Instruction(start, end, register=register, overwrites=True)
     if opcode in {0xA4, 0xA5, 0xAA, 0xAB}:
         return Instruction(start, end, memory=0, base=7, writes_memory=True)
     # `add $number, %eax` and the like.
-    return Instruction(start, end, register=0 if opcode < 0x40 else None, immediate=immediate)
+    compares, subtracts = opcode in _PLAIN_COMPARISONS, opcode in _PLAIN_SUBTRACTIONS
+    register_of_number = 0 if opcode < 0x40 or compares else None
+    return Instruction(
+        start, end, register=register_of_number, immediate=immediate, compares=compares, subtracts=subtracts
+    )
 
 
 def _with_modrm(source: _Bytes, start: int, origin: int, opcode: int, prefixes: _Prefixes) -> Instruction:
@@ -217,20 +234,27 @@ def _with_modrm(source: _Bytes, start: int, origin: int, opcode: int, prefixes: 
         size_bytes = 2 if prefixes.is_short else 4
     immediate = source.signed(size_bytes) if size_bytes else None
     end = origin + source.at
+    is_wide = bool(prefixes.rex & 8)
     if displacement is None:
-        return _of_registers(start, end, opcode, middle, base, register, immediate)
+        found = _of_registers(start, end, opcode, middle, base, register, immediate)
+        return found._replace(is_wide=True) if is_wide else found
     at = start, end, _stated(displacement, base, end), None if base == _RIP else base, index
     if opcode == 0xFF:
         jump = Jump(None, middle == 2, middle == 2) if middle in {2, 4} else None
         return Instruction(*at, writes_memory=middle < 2, jump=jump)
     if opcode in _GROUPS:
-        writes = _group_writes(opcode, middle)
-        return Instruction(*at, writes_memory=writes, copies=opcode == 0xC7, immediate=immediate)
+        return Instruction(
+            *at,
+            writes_memory=_group_writes(opcode, middle),
+            copies=opcode == 0xC7,
+            immediate=immediate,
+            compares=_group_compares(opcode, middle),
+        )
     if 0xD8 <= opcode < 0xE0:
         # Of the floating point unit: `fst` and its like write.
         return Instruction(*at, writes_memory=opcode & 1 == 1 and middle in {1, 2, 3, 6, 7})
     if opcode in _COMPARISONS:
-        return Instruction(*at, immediate=immediate)
+        return Instruction(*at, register=register, compares=True, is_wide=is_wide)
     return Instruction(
         *at,
         register,
@@ -240,6 +264,8 @@ def _with_modrm(source: _Bytes, start: int, origin: int, opcode: int, prefixes: 
         opcode in {0x88, 0x89, 0x8B, 0x8D},
         opcode in _LOADS,
         immediate,
+        subtracts=opcode in _SUBTRACTIONS,
+        is_wide=is_wide,
     )
 
 
@@ -249,12 +275,23 @@ def _of_registers(
     """Return an instruction whose ModRM names no memory."""
     if opcode == 0xFF:
         jump = Jump(None, middle == 2, middle == 2) if middle in {2, 4} else None
-        return Instruction(start, end, jump=jump)
+        return Instruction(start, end, base=other, jump=jump)
     if opcode in _GROUPS:
         is_move = opcode == 0xC7
-        return Instruction(start, end, register=other, copies=is_move, overwrites=is_move, immediate=immediate)
-    if 0xD8 <= opcode < 0xE0 or opcode in _COMPARISONS:
-        return Instruction(start, end, immediate=immediate)
+        return Instruction(
+            start,
+            end,
+            register=other,
+            copies=is_move,
+            overwrites=is_move,
+            immediate=immediate,
+            compares=_group_compares(opcode, middle),
+            subtracts=opcode in {0x80, 0x81, 0x83} and middle == _SUBTRACT,
+        )
+    if opcode in _COMPARISONS:
+        return Instruction(start, end, register=register, other=other, compares=True)
+    if 0xD8 <= opcode < 0xE0:
+        return Instruction(start, end)
     to_other = opcode in _STORES or opcode == 0x8C
     target, copied = (other, register) if to_other else (register, other)
     overwrites = opcode in {*_LOADS, 0x88, 0x89} or (opcode in _CLEARS and target == copied)
@@ -268,14 +305,20 @@ def _of_registers(
         copies=copies,
         overwrites=overwrites,
         immediate=immediate,
+        subtracts=opcode in _SUBTRACTIONS,
     )
 
 
 def _group_writes(opcode: int, middle: int) -> bool:
     """Return whether an opcode whose ModRM continues it writes its memory operand."""
     if opcode in {0x80, 0x81, 0x83}:
-        return middle != 7
+        return middle != _COMPARE
     return middle in {2, 3} if opcode in {0xF6, 0xF7} else True
+
+
+def _group_compares(opcode: int, middle: int) -> bool:
+    """Return whether an opcode whose ModRM continues it compares: `cmp` or `test` with a number."""
+    return middle == _COMPARE if opcode in {0x80, 0x81, 0x83} else opcode in {0xF6, 0xF7} and middle < 2
 
 
 def _second_map(source: _Bytes, start: int, origin: int, prefixes: _Prefixes) -> Instruction | None:

@@ -20,7 +20,8 @@ from footprint.elf.names import normalised, source_name
 from footprint.elf.sameness import is_constant
 from footprint.elf.statics import NO_INITIALISERS, Initialisers, Statics
 from footprint.elf.symbols import Symbol
-from footprint.findings.merging import LEAST_TELLING_BYTES, VARIES, Merging, Objection
+from footprint.elf.uses import Use
+from footprint.findings.merging import HANDED_ON, LEAST_TELLING_BYTES, VARIES, Merging, Objection, objection_of_use
 from footprint.findings.neighbours import Neighbours
 from footprint.members import Address, Bounds, json_members
 from footprint.model.finding import Confidence, SourceLocation
@@ -278,10 +279,25 @@ def find_copies(
     neighbours = Neighbours(statics, initials, asked, ARTEFACT.match)
     file = _File(statics, initials, lines, merging, neighbours, _varying(groups, initials, lines))
     found = [one for group in groups for one in _of_group(group, file)]
+    found = _with_uses(found, merging)
     if found:
         names = Counter(_name_of_one(static.name) for static in statics.statics)
         found = [one._replace(has_namesake=names[_name_of_one(one.name)] > len(one.copies)) for one in found]
     return tuple(sorted(found, key=lambda one: (-one.waste_bytes, -len(one.copies), one.name)))
+
+
+def _with_uses(found: Sequence[CopiedVariable], merging: Merging) -> list[CopiedVariable]:
+    """Lower the confidence in copies whose addresses the program may tell apart."""
+    sure = [one for one in found if one.is_counted]
+    uses = merging.uses([one.copies for one in sure])
+    graded = {}
+    for one, use in zip(sure, uses, strict=True):
+        if (objection := objection_of_use(use)) is not None:
+            reasons = *one.reasons, objection.reason
+            graded[id(one)] = one._replace(confidence=Confidence.MEDIUM, reasons=reasons, objection=objection)
+        elif Use.HANDED_ON in use and one.confidence is Confidence.PROOF:
+            graded[id(one)] = one._replace(confidence=Confidence.HIGH, reasons=(*one.reasons, HANDED_ON))
+    return [graded.get(id(one), one) for one in found]
 
 
 def _name_of_one(name: str) -> str:

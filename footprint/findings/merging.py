@@ -6,16 +6,19 @@ declares other things elsewhere depends on macros of the files that include it.
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from functools import reduce
+from operator import or_
 from typing import Final, NamedTuple
 
 from footprint.elf.initial import Initials
-from footprint.elf.references import can_find_references, find_references, place_of_variable
+from footprint.elf.references import ReferencedPlace, can_find_references, find_references, place_of_variable
 from footprint.elf.sameness import Sameness, is_constant, is_of_compiler
 from footprint.elf.statics import Statics
 from footprint.elf.symbols import Symbol
+from footprint.elf.uses import Use, find_uses
 from footprint.errors import FootprintError
 
-__all__ = ("LEAST_TELLING_BYTES", "VARIES", "Merging", "Objection")
+__all__ = ("HANDED_ON", "LEAST_TELLING_BYTES", "VARIES", "Merging", "Objection", "objection_of_use")
 
 # Smaller variables often have the same contents by chance.
 LEAST_TELLING_BYTES: Final = 16
@@ -60,6 +63,24 @@ _COLLECTED: Final = Objection(
 )
 
 
+_COMPARED: Final = Objection(
+    "code compares its address, or one that it holds: with one in place of all another answer is possible",
+    "no source file needs an address of its own",
+)
+_NEVER_READ: Final = Objection(
+    "code hands its address on and does not read it, as it does with a mark that is told by its address",
+    "nothing compares its address",
+)
+HANDED_ON: Final = "nothing was found that compares its address, but code hands it on"
+
+
+def objection_of_use(use: Use) -> Objection | None:
+    """Return what stands against one variable in place of several by what code does with their addresses."""
+    if Use.COMPARED in use:
+        return _COMPARED
+    return _NEVER_READ if Use.HANDED_ON in use and Use.READ not in use else None
+
+
 class Merging:
     """Knows what stands against one variable in place of several.
 
@@ -91,6 +112,24 @@ class Merging:
         is_small = copies[0].size_bytes < LEAST_TELLING_BYTES
         is_blank = initial is not None and initial.is_blank
         return _IDENTITY if is_small and is_blank and self._is_constant(copies[0]) else None
+
+    def uses(self, groups: Sequence[Sequence[Symbol]]) -> list[Use]:
+        """Return what code does with each group of copies; where that is not known, it hands their addresses on."""
+        unknown = [Use.READ | Use.HANDED_ON] * len(groups)
+        ordered = sorted({one.vaddr: one for group in groups for one in group if not one.is_tls}.items())
+        if not ordered or not can_find_references(self._image):
+            return unknown
+        words = {vaddr: held for group in groups for vaddr, held in self._sameness.own_addresses(group).items()}
+        places = [ReferencedPlace(vaddr, vaddr + one.size_bytes, is_code=False) for vaddr, one in ordered]
+        try:
+            found = find_uses(self._image, self._statics.functions, places, words=words)
+        except FootprintError:
+            # If other tables are damaged, any of them may be compared.
+            return unknown
+        uses = dict(zip([vaddr for vaddr, _ in ordered], found, strict=True))
+        # Of constants without pointers, link-time optimisation keeps those apart whose addresses matter.
+        uses |= {vaddr: Use.COMPARED for vaddr, one in ordered if ".lto_priv" in one.name and vaddr not in words}
+        return [reduce(or_, [uses[one.vaddr] for one in group]) for group in groups]
 
     def have_one_build(self, units: Iterable[Sequence[tuple[str, int]] | None]) -> bool:
         """Return whether the functions of some units are known and the same; each has a name and a vaddr."""

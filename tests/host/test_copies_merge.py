@@ -309,6 +309,59 @@ CASES = [
         functions={2: SEEN},
     ),
     c(
+        "a text that is compared by its address",
+        'const char thing[24] = "there is nothing here"',
+        'printf("%d ", seen(thing) == thing);',
+        before="const char *seen(const char *which);\n",
+        functions={
+            2: "const char *seen(const char *which) { static const char *own; return own ? own : (own = which); }\n"
+        },
+    ),
+    c(
+        "a text that marks what a source file keeps",
+        'const char thing[24] = "kept"',
+        'printf("%d ", seen(thing));',
+        before="int seen(const char *which);\n",
+        functions={2: SEEN},
+    ),
+    c(
+        "a text that is printed and found again by its address",
+        'const char thing[24] = "printed"',
+        'printf("%s %d ", thing, seen(thing));',
+        before="int seen(const char *which);\n",
+        functions={2: SEEN},
+    ),
+    c(
+        "a table whose parts are told by their addresses",
+        "const int thing[8] = {K, 2, 3}",
+        'printf("%d %d ", thing[i & 7], seen(thing + 2));',
+        before="int seen(const int *which);\n",
+        functions={2: "int seen(const int *which) { return which == thing + 2; }\n"},
+    ),
+    c(
+        "a table that one source file keeps in a structure",
+        "const int thing[8] = {K, 2, 3}",
+        'static struct own own = {thing}; printf("%d %d ", thing[i & 7], seen(&own));',
+        before="struct own { const int *text; };\nint seen(const struct own *which);\n",
+        functions={2: "int seen(const struct own *which) { return which->text == thing; }\n"},
+    ),
+    c(
+        "functions that are compared by their addresses",
+        "int (*const thing[2])(int) = {twice, asked}",
+        # A compiler that sees the comparison computes it, and leaves no trace of it.
+        f'{CALLS} printf("%d ", seen(thing[i & 1], twice));',
+        before=f"{TWICE}static int asked(int i) {{ return i + 3; }}\n"
+        "__attribute__((noinline, noipa)) int seen(int (*one)(int), int (*other)(int));\n",
+        functions={2: "int seen(int (*one)(int), int (*other)(int)) { return one == other; }\n"},
+    ),
+    cxx(
+        "a mark of C++ that only its address tells",
+        "const S thing{K, 2, 3, 4}",
+        'printf("%d ", seen(&thing) == &thing);',
+        before="struct S { int x[4]; };\nconst S *seen(const S *which);\n",
+        functions={2: "const S *seen(const S *which) { static const S *own; return own ? own : (own = which); }\n"},
+    ),
+    c(
         "a set that the linker collects",
         'const int thing[8] __attribute__((section("things"), used)) = {K, 2, 3}',
         'printf("%d ", (int)(__stop_things - __start_things));',

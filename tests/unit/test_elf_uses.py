@@ -84,6 +84,28 @@ def jump(opcode: bytes, start: int) -> bytes:
         pytest.param([LEA_RAX, TABLE, b"\xff\xd1\x31\xc0", RET], Use.READ, id="call *%rcx: %rax is no argument"),
         pytest.param([LEA_RDI, TABLE, b"\xff\xd1\x31\xc0", RET], Use.HANDED_ON, id="call *%rcx with it in %rdi"),
         pytest.param([LEA_RAX, TABLE, b"\x06"], Use.HANDED_ON, id="no instruction of x86-64"),
+        pytest.param([LEA_RAX, TABLE, b"\x48\x39\xc7\x31\xc0", RET], Use.COMPARED, id="p == table"),
+        pytest.param([LEA_RAX, TABLE, b"\x48\x3b\x07\x31\xc0", RET], Use.COMPARED, id="*p == table"),
+        pytest.param([LEA_RAX, TABLE, b"\x48\x29\xc7\x31\xc0", RET], Use.COMPARED, id="p - table"),
+        pytest.param([LEA_RAX, TABLE, b"\x48\x85\xc0\x31\xc0", RET], Use.READ, id="table != NULL"),
+        pytest.param(
+            [LEA_RDX, TABLE, LEA_RAX, TABLE, b"\x48\x39\xd0\x31\xc0", RET], Use.READ, id="from its begin to its end"
+        ),
+        pytest.param(
+            [b"\x55\x48\x89\xe5", LEA_RAX, TABLE, b"\x48\x89\x45\xf8\x48\x3b\x7d\xf8\x31\xc0\x5d", RET],
+            Use.COMPARED,
+            id="p == local, which holds the table",
+        ),
+        pytest.param(
+            [b"\x55\x48\x89\xe5", LEA_RAX, TABLE, b"\x48\x89\x45\xf8\x48\x8d\x7d\xf0\x31\xc0\x5d", RET],
+            Use.HANDED_ON,
+            id="a part of a local whose address is taken",
+        ),
+        pytest.param(
+            [b"\xff\xd1", LEA_RDX, TABLE, b"\x89\xdf\xff\xd1\x31\xc0", RET],
+            Use.READ,
+            id="call *%rcx with one argument, as %rsi is left from the call before",
+        ),
     ],
 )
 def test_a_use_is_what_the_instructions_do(code: list[bytes | str], use: Use) -> None:
@@ -96,6 +118,7 @@ def test_a_use_is_what_the_instructions_do(code: list[bytes | str], use: Use) ->
         (b"\x8b\x07" + RET, Use.READ),
         (b"\x89\x07" + RET, Use.WRITTEN),
         (b"\x48\x89\x3e" + RET, Use.HANDED_ON),
+        (b"\x48\x39\xfe" + RET, Use.COMPARED),
     ],
 )
 @pytest.mark.parametrize("opcode", [b"\xe8", b"\xe9"])

@@ -123,9 +123,9 @@ def _graded(one: Symbol, use: Use, private_bytes: int | None) -> tuple[Confidenc
     hints = (_OF_NAME,) if _NAMED_CONSTANT.match(source_name(one.name)) else ()
     if private_bytes == 0:
         hints = (_OF_PROCESS, *hints)
-    if use is Use.READ:
+    if use and not use & (Use.HANDED_ON | Use.WRITTEN):
         return Confidence.HIGH, ("all code that refers to it only reads it", *hints)
-    if use is Use.HANDED_ON and hints:
+    if Use.HANDED_ON in use and hints:
         return (Confidence.MEDIUM if private_bytes == 0 else Confidence.LOW), (*hints, _HANDED_ON)
     return None
 
