@@ -276,9 +276,11 @@ def _sections_between(start: int, end: int, contents: Contents, image: Image | N
 
 def _disjoint_sections(claims: _Sections) -> _Sections:
     """Resolve overlaps: the stronger claim wins, whatever range is asked for later."""
+    # In order, they seldom overlap.
+    claims = sorted([claim for claim in claims if claim.start < claim.end], key=_start_of)
     if not claims:
         return []
-    start, end = min(claim.start for claim in claims), max(claim.end for claim in claims)
+    start, end = claims[0].start, max(claim.end for claim in claims)
     nobody: _SectionOwner = (None, "", None)
     pieces = partition(start, end, claims, lambda gap: [Piece(gap.start, gap.end, nobody)]).pieces
     return [Claim(piece.start, piece.end, piece.owner) for piece in pieces if piece.owner is not nobody]
