@@ -4,7 +4,8 @@ import { table, type AnswerData, type Cells } from "./data";
 import { el, evidenceMark, plainTable, section } from "./dom";
 import { EVIDENCE } from "./evidence";
 import { costSection } from "./firstscreen";
-import { findingsSection, notesSection } from "./findings";
+import { findingsSection } from "./findings";
+import { notesSection } from "./origins";
 import { groupCostSection } from "./group";
 import { header, placeOf } from "./header";
 import { makePage, type Page } from "./page";
@@ -14,7 +15,8 @@ import type { Store } from "./store";
 import type { WatchAnswer } from "./types";
 import { tableTree } from "./tables";
 import { trendSections } from "./trend";
-import { kindLegend, treeView } from "./view";
+import { kindLegend } from "./legend";
+import { treeView } from "./view";
 import { watchSection } from "./watch";
 
 /** Return the parts of the report of an answer. */

@@ -7,7 +7,8 @@ import { answerSection, el, evidenceMark, fill, plainTable, section } from "./do
 import { weakest } from "./evidence";
 import { findingsSection } from "./findings";
 import { asAudit, memberChangesSection } from "./group";
-import { changeTree, GROWN, renamedOwners, SAME, SHRUNK } from "./ledger";
+import { changeTree, renamedOwners } from "./changetree";
+import { GROWN, SAME, SHRUNK } from "./kinds";
 import { printable } from "./names";
 import { objectChangesSection } from "./objects";
 import type { Page } from "./page";

@@ -1,18 +1,13 @@
-// The cost of one in its parts, the cost of N, and how many fit.
+// The cost of one in its parts, and the cost of N.
 
 import { colour } from "./colours";
 import { table } from "./data";
 import { el, evidenceMark, fill, plainTable } from "./dom";
 import type { Page } from "./page";
-import type { Store } from "./store";
 import { atCount, fitting, paidByEach } from "./terms";
 import type { Evidence, ProcessTotals, Projection, Term } from "./types";
-import { formatBytes, grouped, parseBytes, percent } from "./units";
+import { formatBytes, percent } from "./units";
 import { TITLES } from "./words";
-
-const MEMORY_STEPS = 400; // 1 MiB to 1 PiB
-const LEAST_MEMORY_LOG = 20;
-const MOST_MEMORY_LOG = 50;
 
 /** The cost of one and of N, from the terms of a projection. */
 export class Costs {
@@ -88,42 +83,4 @@ export function partsBar(terms: Term[], whole: bigint): HTMLElement | null {
   });
   const text = terms.map((term) => `${term.name} ${percent(term.size_bytes, Number(whole))}`).join(", ");
   return el("div", {}, el("div", { class: "parts", role: "img", "aria-label": text }, ...parts), el("p", { class: "small" }, text));
-}
-
-/** Make the field and the slider of a memory, and show how many fit into it. */
-export function fitControl(store: Store, costs: Costs, memoryBytes: number | null, nouns: string): HTMLElement {
-  const given = memoryBytes ?? 32 * 2 ** 30;
-  const text = el("input", { type: "text", id: "memory", size: 10, autocomplete: "off" });
-  const slider = el("input", { type: "range", id: "memory-slider", min: 0, max: MEMORY_STEPS, step: 1, "aria-label": "Memory size" });
-  const answer = el("output", { id: "fit", for: "memory memory-slider" });
-  const first = formatBytes(given).replace(" ", "");
-  // Whatever is typed is kept: what is no size is told to be none.
-  const update = () => {
-    const told = store.get("memory") ?? first;
-    if (text.value !== told) text.value = told;
-    const memory = parseBytes(told);
-    if (memory === null) {
-      fill(answer, "write a size like 32GiB or 500MB");
-      answer.removeAttribute("data-count");
-      return;
-    }
-    const count = costs.fitting(memory);
-    if (document.activeElement !== slider) {
-      const log = Math.log2(Math.max(1, Number(memory)));
-      slider.value = String(Math.round(((log - LEAST_MEMORY_LOG) / (MOST_MEMORY_LOG - LEAST_MEMORY_LOG)) * MEMORY_STEPS));
-    }
-    slider.setAttribute("aria-valuetext", formatBytes(memory));
-    answer.dataset.count = count === null ? "any" : count.toString();
-    fill(answer, count === null ? "one more costs nothing by this input: any number fits" : el("strong", {}, grouped(count)),
-      count === null ? "" : ` ${nouns} fit`);
-  };
-  const choose = (told: string) => store.set("memory", told === first ? null : told);
-  text.addEventListener("input", () => choose(text.value));
-  slider.addEventListener("input", () => {
-    const log = LEAST_MEMORY_LOG + (Number(slider.value) / MEMORY_STEPS) * (MOST_MEMORY_LOG - LEAST_MEMORY_LOG);
-    choose(formatBytes(BigInt(Math.round(2 ** log / 2 ** 20)) * (1n << 20n)).replace(" ", ""));
-  });
-  store.watch("memory", update);
-  update();
-  return el("div", { class: "control" }, el("label", { for: "memory" }, "Memory that they may take"), text, slider, answer);
 }

@@ -1,6 +1,7 @@
 // The first section of an audit: what one more costs and what N cost, who costs most, and what to do about it.
 
-import { Costs, fitControl, momentsTable, partsBar, tiles, totalsTable } from "./cost";
+import { Costs, momentsTable, partsBar, tiles, totalsTable } from "./cost";
+import { fitControl } from "./fit";
 import { countControl } from "./count";
 import { table, type LedgerAnswer } from "./data";
 import { answerSection, el, evidenceMark, fill, plainTable, type Child } from "./dom";

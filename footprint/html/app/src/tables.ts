@@ -1,7 +1,7 @@
 // Any table of an answer as a tree table.
 
 import type { Table } from "./data";
-import { KIND_NAMES } from "./ledger";
+import { KIND_NAMES } from "./kinds";
 import { printable, shortened, shortOwners } from "./names";
 import type { TableSpec } from "./sections";
 import { sums, Tree, type Column } from "./tree";

@@ -1,19 +1,15 @@
 // A tree as a picture and a table that follow each other.
 
 import { choice } from "./choice";
-import { COLOURS } from "./colours";
 import { el, fill } from "./dom";
-import { copy, Grid, type Sort } from "./grid";
-import { KIND_NAMES } from "./ledger";
-import { decoded, encoded } from "./names";
+import { Grid } from "./grid";
+import { KIND_NAMES } from "./kinds";
+import { type Legend, legendList } from "./legend";
 import { described, OTHERS, Picture, type Shape } from "./picture";
-import { runInSlices } from "./scheduler";
 import type { Store } from "./store";
+import { tableTools } from "./tabletools";
 import type { Tree } from "./tree";
-import { grouped, percent } from "./units";
-
-/** Colours and their meanings. */
-export type Legend = (readonly [colour: number, text: string])[];
+import { nodeOf, pathOf, sortState } from "./viewstate";
 
 let viewCount = 0;
 
@@ -109,107 +105,4 @@ function showTip(tip: HTMLElement, canvas: HTMLElement, text: string, event?: Mo
   const isRight = x + tip.offsetWidth <= canvas.clientWidth;
   tip.style.left = `${isRight ? x : Math.max(0, event.offsetX - tip.offsetWidth - 8)}px`;
   tip.style.top = `${event.offsetY + 18}px`;
-}
-
-// The path of a node as a text: the names from the top down.
-function pathOf(tree: Tree, node: number): string {
-  return tree.path(node).map((one) => encoded(tree.names[one])).join("/");
-}
-
-// Find the node with a path; the whole tree where there is none.
-function nodeOf(tree: Tree, path: string | null): number {
-  let node: number | undefined = 0;
-  for (const name of path?.split("/").map(decoded) ?? []) {
-    node = tree.children[node].find((one) => tree.names[one] === name);
-    if (node === undefined) return 0;
-  }
-  return node;
-}
-
-// The order of a table in the state: the key of a column, `name` for the names; with a minus where it descends.
-function sortState(store: Store, name: string, tree: Tree): { get(): Sort; set(sort: Sort): void } {
-  const given: Sort = { column: tree.columns[tree.sortedBy], isDescending: true };
-  const text = ({ column, isDescending }: Sort) => `${isDescending ? "-" : ""}${column?.key ?? "name"}`;
-  return {
-    get() {
-      const told = store.get(name);
-      const key = told?.replace(/^-/, "");
-      const column = key === "name" ? null : tree.columns.find((one) => one.key === key);
-      return told === null || column === undefined ? given : { column, isDescending: told.startsWith("-") };
-    },
-    set(sort) {
-      store.set(name, given.column !== undefined && text(sort) === text(given) ? null : text(sort));
-    },
-  };
-}
-
-// The colours of the legend that the reader chose; none for all of them.
-function chosenColours(store: Store, name: string): Set<number> {
-  return new Set((store.get(name) ?? "").split(",").filter(Boolean).map(Number));
-}
-
-// The meanings of the colours: a click shows only what has this colour, or adds it to what is shown.
-function legendList(store: Store, name: string, tree: Tree, legend: Legend): HTMLElement {
-  const buttons = legend.map(([colour, text]) => {
-    const swatch = el("span", { class: "swatch" });
-    swatch.style.background = COLOURS[colour];
-    return el("button", { onclick: () => {
-      const chosen = chosenColours(store, name);
-      if (!chosen.delete(colour)) chosen.add(colour);
-      store.set(name, chosen.size ? [...chosen].sort((one, other) => one - other).join(",") : null);
-    } }, swatch, text);
-  });
-  const press = () => {
-    const chosen = chosenColours(store, name);
-    legend.forEach(([colour], place) => buttons[place].setAttribute("aria-pressed", String(chosen.has(colour))));
-  };
-  store.watch(name, press);
-  press();
-  return el("ul", { class: "legend" }, ...buttons.map((one) => el("li", {}, one)),
-    tree.hatched.some(Boolean) && el("li", {}, el("span", { class: "swatch hatched" }), "estimated, or its owner assumed"));
-}
-
-// The filter and the buttons above a table. `clear` empties the filter.
-function tableTools(
-  store: Store, name: string, grid: Grid, label: string, highlight: (marks: Uint8Array | null) => void,
-): { element: HTMLElement; clear: () => void } {
-  const { tree } = grid;
-  const found = el("span", { class: "found", role: "status" });
-  const sum = el("span", { class: "found-sum" });
-  const filter = el("input", {
-    type: "search", placeholder: "Filter by name", "aria-label": `${label}: filter by name`, maxlength: 1000,
-    oninput: () => store.set(`${name}.filter`, filter.value.trim() ? filter.value : null),
-  });
-  const show = async () => {
-    const text = store.get(`${name}.filter`) ?? "";
-    const colours = chosenColours(store, `${name}.colours`);
-    if (filter.value.trim() !== text.trim()) filter.value = text;
-    if (!text.trim() && !colours.size) {
-      grid.unfilter();
-      highlight(null);
-      fill(found);
-      fill(sum);
-      return;
-    }
-    const result = await grid.filter(text.trim(), colours);
-    if (!result) return;
-    highlight(result.marks);
-    fill(found, result.count === 1 ? "1 name" : `${grouped(result.count)} names`);
-    fill(sum, tree.areas[0] > 0 ? `${tree.amount(result.area)} in all, ${percent(result.area, tree.areas[0])}` : "");
-  };
-  for (const one of ["filter", "colours"]) store.watch(`${name}.${one}`, () => void show());
-  if (store.get(`${name}.filter`) || store.get(`${name}.colours`)) void show();
-  // A click is meant for the rows that a running filter or sort will show.
-  const button = (text: string, act: () => void) =>
-    el("button", { onclick: () => grid.settled().then(act) }, text);
-  const openAll = () => {
-    grid.openAll(true);
-    if (grid.isCut) fill(found, `the first ${grouped(grid.rowCount)} rows are shown`);
-  };
-  const element = el("div", { class: "tools" }, filter, button("Open all", openAll),
-    button("Close all", () => grid.openAll(false)), button("Copy as CSV", async () => copy((await runInSlices(grid.csvLines(), () => true))!.join(""), found, "The rows")), found, sum);
-  const clear = () => {
-    for (const one of ["filter", "colours"]) store.set(`${name}.${one}`, null);
-  };
-  return { element, clear };
 }

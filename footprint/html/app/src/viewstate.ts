@@ -1,0 +1,43 @@
+// What the reader chose of a view, in the state of the report.
+
+import type { Sort } from "./grid";
+import { decoded, encoded } from "./names";
+import type { Store } from "./store";
+import type { Tree } from "./tree";
+
+// The path of a node as a text: the names from the top down.
+export function pathOf(tree: Tree, node: number): string {
+  return tree.path(node).map((one) => encoded(tree.names[one])).join("/");
+}
+
+// Find the node with a path; the whole tree where there is none.
+export function nodeOf(tree: Tree, path: string | null): number {
+  let node: number | undefined = 0;
+  for (const name of path?.split("/").map(decoded) ?? []) {
+    node = tree.children[node].find((one) => tree.names[one] === name);
+    if (node === undefined) return 0;
+  }
+  return node;
+}
+
+// The order of a table in the state: the key of a column, `name` for the names; with a minus where it descends.
+export function sortState(store: Store, name: string, tree: Tree): { get(): Sort; set(sort: Sort): void } {
+  const given: Sort = { column: tree.columns[tree.sortedBy], isDescending: true };
+  const text = ({ column, isDescending }: Sort) => `${isDescending ? "-" : ""}${column?.key ?? "name"}`;
+  return {
+    get() {
+      const told = store.get(name);
+      const key = told?.replace(/^-/, "");
+      const column = key === "name" ? null : tree.columns.find((one) => one.key === key);
+      return told === null || column === undefined ? given : { column, isDescending: told.startsWith("-") };
+    },
+    set(sort) {
+      store.set(name, given.column !== undefined && text(sort) === text(given) ? null : text(sort));
+    },
+  };
+}
+
+// The colours of the legend that the reader chose; none for all of them.
+export function chosenColours(store: Store, name: string): Set<number> {
+  return new Set((store.get(name) ?? "").split(",").filter(Boolean).map(Number));
+}
