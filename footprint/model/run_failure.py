@@ -23,6 +23,8 @@ class RunFailureKind(StrEnum):
     """It exited with another code than expected."""
     MOMENT = "moment"
     """It ended, or the time was over, before the moment at which it should be read."""
+    CHILD = "child"
+    """A process that it started crashed: SIGSEGV, SIGABRT, ... Seen with `--follow` and `--when peak`."""
 
 
 class RunFailure(NamedTuple):
@@ -55,6 +57,7 @@ def failures_of_start(
     moment: str,
     is_missed: bool,
     expected_exit: int = 0,
+    crashes: Iterable[str] = (),
 ) -> Iterable[RunFailure]:
     """Find out how a start failed.
 
@@ -66,6 +69,7 @@ def failures_of_start(
         moment: The moment at which it was read; `exit` also where it ended right after the one that was asked for.
         is_missed: Whether a note says that the moment was missed.
         expected_exit: The exit code of success.
+        crashes: How processes crashed that it started.
     """
     if signal is not None:
         yield RunFailure(RunFailureKind.SIGNAL, start, f"{signal} ended it")
@@ -75,3 +79,5 @@ def failures_of_start(
     if is_missed and asked != "peak":
         what = "it ended" if moment == "exit" else "the time was over"
         yield RunFailure(RunFailureKind.MOMENT, start, f"{what} before {_MOMENTS.get(asked, 'the moment')}")
+    for crash in dict.fromkeys(crashes):
+        yield RunFailure(RunFailureKind.CHILD, start, crash)

@@ -277,7 +277,7 @@ Starts = Annotated[int, typer.Option("--starts", min=1, max=1000, help="Start it
 ExpectExit = Annotated[int, typer.Option("--expect-exit", help="The exit code of success.", metavar="CODE")]
 Allow = Annotated[
     list[str] | None,
-    typer.Option("--allow", help="Accept this failure: signal, exit or moment; repeatable.", metavar="FAILURE"),
+    typer.Option("--allow", help="Accept this failure: signal, exit, moment or child; repeatable.", metavar="FAILURE"),
 ]
 AllocFns = Annotated[
     list[str] | None,

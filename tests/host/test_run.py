@@ -334,6 +334,15 @@ def test_one_start_of_several_that_crashes_fails_the_run(tmp_path: Path) -> None
     assert [(one.start, one.detail) for one in found.audit.run_failures] == [(2, "SIGSEGV ended it")]
 
 
+def test_a_process_that_it_started_fails_the_run_by_a_crash_where_it_is_followed() -> None:
+    # SIGTERM is how servers end their workers.
+    command = ["sh", "-c", "sh -c 'kill -ABRT $$'; sh -c 'kill -TERM $$'; exit 0"]
+    (failure,) = run(command, follow=True).audit.run_failures
+    assert failure == ("child", 1, "SIGABRT ended sh, which it started")
+    assert run(command, follow=True, allow=["child"]).audit.run_failures == ()
+    assert run(command).audit.run_failures == ()
+
+
 def verb(*words: str) -> subprocess.CompletedProcess[bytes]:
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-m", "footprint", *words]

@@ -37,6 +37,7 @@ class Taken(Generic[T]):
         notes: Problems on the way.
         peak: The peak of it and its descendants until the read; None where nobody asked for it.
         read_at_bytes: What they held when they were read, as the peak counts it.
+        crashes: How descendants crashed until then, where they are read, too.
     """
 
     pid: int
@@ -47,6 +48,7 @@ class Taken(Generic[T]):
     notes: tuple[Note, ...]
     peak: Peak | None = None
     read_at_bytes: int = 0
+    crashes: tuple[str, ...] = ()
 
 
 def launch(
@@ -107,10 +109,11 @@ def launch(
         tasks = program.tasks(has_family=has_family)
         with program.interruptible():
             answer = read(tasks)
+        crashes = program.crashes
         program.end()
         code, name = program.ending if when is When.EXIT else (None, None)
         peak = None if watch is None else watch.result(program.most_resident_bytes)
-        return Taken(program.pid, answer, when, code, name, tuple(program.notes), peak, read_at_bytes)
+        return Taken(program.pid, answer, when, code, name, tuple(program.notes), peak, read_at_bytes, crashes)
 
 
 def _group(opened: ExitStack) -> "MemoryGroup | None":

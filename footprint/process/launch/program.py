@@ -68,7 +68,7 @@ class LaunchedProgram:
         self.pid = 0
         self.most_resident_bytes = 0
         self._watch = watch
-        self._follow = Followed(watch.see).on_stop if watch is not None and follows and adopts else None
+        self._followed = Followed(watch.see) if watch is not None and follows and adopts else None
         self.notes: list[Note] = []
         self.ending: tuple[int | None, str | None] = (None, None)
         self._command = command
@@ -123,6 +123,11 @@ class LaunchedProgram:
             signal.pthread_sigmask(signal.SIG_BLOCK, self._interrupts)
 
     @property
+    def crashes(self) -> tuple[str, ...]:
+        """How processes crashed that it started, where they are traced: each with its signal and name."""
+        return () if self._followed is None else tuple(self._followed.crashes)
+
+    @property
     def is_at_exit(self) -> bool:
         """Whether it is stopped at its exit."""
         return self._tracee.is_exiting and self._started_at is not None
@@ -154,7 +159,7 @@ class LaunchedProgram:
                 self._listen_to(descriptor, partial(self._lines.feed, sink))
                 self._outputs.add(descriptor)
         self._listen_to(signal_descriptor(signal.SIGCHLD), _empty)
-        self._tracee = Tracee(self.pid, self._follow)
+        self._tracee = Tracee(self.pid, None if self._followed is None else self._followed.on_stop)
         try:
             self._tracee.seize()
         except OSError as error:

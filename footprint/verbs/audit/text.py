@@ -353,7 +353,7 @@ def ledger_table(
     total = _together([sums for _, sums in ordered])
     whole_bytes = own(total)
     shown, left_out = cut_at(ordered, top)
-    assumed = {key for key, _ in shown if any(one.is_assumed for one in {row.attribution for row in groups[key]})}
+    assumed = {key for key, _ in shown if _is_assumed(groups[key])}
     shown_rows = tuple(cells(sums, _label(key, names) + (" *" if key in assumed else "")) for key, sums in shown)
     columns = ("writable", "share", "mapped") if is_virtual else ("private", "share", "mapped", "shared")
     columns = columns if has_shared else columns[:3]
@@ -361,6 +361,12 @@ def ledger_table(
     footer.append(cells(total, "[total]"))
     mark = " (* assumed from its place)" if assumed else ""
     return Table((*columns, by + mark), shown_rows, frozenset(), tuple(footer))
+
+
+def _is_assumed(rows: Sequence[Row]) -> bool:
+    """Return whether an owner is only likely: of its private bytes, or of its address space where it has none."""
+    costly = [row for row in rows if row.bytes != 0]
+    return any(one.is_assumed for one in {row.attribution for row in costly or rows})
 
 
 def _label(key: _Key, names: Names) -> str:

@@ -72,8 +72,8 @@ def run(  # noqa: PLR0913 # all but the command have their name
         massif_out: Where to keep the profile of that run; None for nowhere.
         massif_seconds: After how long that run is ended.
         expect_exit: The exit code of success.
-        allow: Failures to accept: `signal`, `exit`, `moment`. All others are in `run_failures` of the audit, and fail
-            `check` and `record`.
+        allow: Failures to accept: `signal`, `exit`, `moment`, `child`. All others are in `run_failures` of the audit,
+            and fail `check` and `record`.
 
     Raises:
         AccessError: Where it cannot be started, read, or caught at its exit, or there is no Valgrind to run it under.
@@ -296,4 +296,5 @@ def start(
         notes=(*taken.notes, *notes),
         peak=taken.peak,
         read_at_bytes=taken.read_at_bytes,
+        crashes=taken.crashes,
     )

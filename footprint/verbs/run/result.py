@@ -31,6 +31,7 @@ class Start:
         peak: The peak of it and its descendants until it was read; None where nobody asked for it.
         read_at_bytes: What they held when it was read, counted as the peak is.
         asked: The moment that was asked for; None for the one that it was taken at.
+        crashes: How processes crashed that it had started, where they were asked for.
     """
 
     audit: Audit
@@ -43,6 +44,7 @@ class Start:
     peak: Peak | None = None
     read_at_bytes: int = 0
     asked: When | None = None
+    crashes: tuple[str, ...] = ()
 
     @property
     def audited_bytes(self) -> int | None:
@@ -181,6 +183,7 @@ def _failures(number: int, start: Start, expected: Expected) -> list[RunFailure]
         moment=start.moment,
         is_missed=any(note.slug == "moment-not-reached" for note in start.notes),
         expected_exit=expected.exit_code,
+        crashes=start.crashes,
     )
     return [one for one in found if one.kind not in expected.allowed]
 

@@ -17,7 +17,7 @@ export type MemberStatus = "came" | "went" | "changed" | "same";
 export type MemoryKind = "data" | "bss" | "relro" | "text" | "tls" | "file" | "heap" | "stack" | "anonymous" | "shared" | "kernel";
 export type Model = "exec" | "fork" | "threads";
 export type RowStatus = "changed" | "added" | "removed" | "moved" | "renamed" | "shifted";
-export type RunFailureKind = "signal" | "exit" | "moment";
+export type RunFailureKind = "signal" | "exit" | "moment" | "child";
 
 /** The heap of a live process, read from the structures of its allocator in its memory. Sizes are of addresses, touched or not, except where they say `private`. `held_bytes` are `live_bytes`, `overhead_bytes` and `free_bytes` together. */
 export interface AllocatorAccount {
