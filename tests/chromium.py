@@ -30,7 +30,8 @@ _KEYS = {"Enter": 13, "Home": 36, "End": 35, "PageUp": 33, "PageDown": 34, "Tab"
 class Browser:
     """A running browser, which answers the commands of the protocol in order."""
 
-    def __init__(self, to_browser: int, from_browser: int) -> None:
+    def __init__(self, pid: int, to_browser: int, from_browser: int) -> None:
+        self.pid = pid
         self._to, self._from = to_browser, from_browser
         self._number = 0
         self._rest = b""
@@ -241,7 +242,7 @@ def launched() -> Iterator[Browser]:
     try:
         os.close(their_in)
         os.close(their_out)
-        yield Browser(our_out, our_in)
+        yield Browser(child, our_out, our_in)
     finally:
         os.killpg(child, signal.SIGKILL)
         os.waitpid(child, 0)

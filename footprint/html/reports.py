@@ -29,7 +29,6 @@ def page(title: str, members: Json, document: Document) -> str:
     verdicts = [{"text": one.text, "is_failure": one.is_failure} for one in document if isinstance(one, Verdict)]
     answers = {
         "kind": "answer",
-        "name": title,
         "answer": in_memory(members),
         "verdicts": verdicts,
         "parts": _parts(document),

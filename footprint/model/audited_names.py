@@ -7,7 +7,7 @@ if TYPE_CHECKING:
 
     from footprint.model.audited import Audited
 
-__all__ = ("is_audited", "is_reproducible", "lasting_name", "program_name", "program_path")
+__all__ = ("is_audited", "is_reproducible", "lasting_name", "program_name", "program_names", "program_path")
 
 
 def is_audited(one: object) -> "TypeIs[Audited]":
@@ -22,9 +22,22 @@ def is_reproducible(audit: "Audited") -> bool:
 
 def program_name(audit: "Audited") -> str:
     """Return the name of the audited program: the last part of its path, as far as the audit has it."""
+    return _last_part(audit.target) if audit.source == "prediction" else _program(audit.command)
+
+
+def program_names(audit: "Audited") -> list[str]:
+    """Return the names of the programs of a group, each once, that of its workers' parent first."""
+    commands = [audit.command, *(one.command for one in audit.members)]
+    return list(dict.fromkeys(filter(None, map(_program, commands))))
+
+
+def _program(command: str) -> str:
     # Some programs write their title over their command: `nginx: master process nginx`.
-    words = audit.target if audit.source == "prediction" else audit.command.split(" ", 1)[0].rstrip(":")
-    return words.rsplit("/", 1)[-1]
+    return _last_part(command.split(" ", 1)[0].rstrip(":"))
+
+
+def _last_part(path: str) -> str:
+    return path.rsplit("/", 1)[-1]
 
 
 def program_path(audit: "Audited") -> str:

@@ -1,10 +1,13 @@
 """The HTML report of real programs, of hostile, huge and empty answers, and of 100,000 rows."""
 
 import json
+import os
+import re
 import shutil
 import subprocess
 import time
 from dataclasses import replace
+from datetime import date
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,9 +17,14 @@ import pytest
 import footprint
 from footprint.formats.audit_json import audit_json
 from footprint.model.audit import Audit
+from footprint.model.audited import Audited
+from footprint.model.finding import Confidence
+from footprint.model.group import Group
+from footprint.release.budget import check_audit, parse_budgets
 from footprint.release.compare import compare
 from footprint.units import format_bytes
 from footprint.verbs.audit.html import audit_html
+from footprint.verbs.check.html import check_html
 from footprint.verbs.diff.html import diff_html
 from tests.chromium import Browser, Tab
 from tests.ledgers import ledger_row
@@ -45,10 +53,15 @@ from tests.shownreports import (  # noqa: F401 # fixtures
 PROGRAMS = {
     "node": ["node", "-e", "console.log(); setInterval(() => {}, 1e6)"],
     "gdb": ["gdb", "-q", "-nx", "-ex", "echo up\\n"],
-    "java": ["java", "sun.security.tools.keytool.Main", "-genkeypair", "-keystore", "/nowhere"],
+    # It has 36 threads and more: those of the garbage collector are there from the beginning.
+    "java": [
+        *["java", "-XX:+UseParallelGC", "-XX:ParallelGCThreads=24", "-XX:-UseDynamicNumberOfGCThreads"],
+        *["sun.security.tools.keytool.Main", "-genkeypair", "-keystore", "/nowhere"],
+    ],
 }
 
 
+JAVA_THREADS = 36
 SHARED_WITH_RELATIVES = "memory shared with fork relatives"
 
 
@@ -64,6 +77,8 @@ def audited(name: str) -> tuple[Audit, str]:
             assert child.stdout.read(1)
             # A process may change between two audits: report and JSON are made from one.
             audit = footprint.audit(child.pid, count=1000, has_findings=True, has_page_maps=True)
+            thread_count = len(os.listdir(f"/proc/{child.pid}/task"))
+            assert name != "java" or thread_count >= JAVA_THREADS
             child.kill()
     return audit, audit_html(audit, VERSION)
 
@@ -104,6 +119,81 @@ def test_a_real_program_and_a_live_process_are_shown_as_their_json_tells(
     # axe looks at the document, which is the same one in both.
     if is_chromium(browser):
         assert_axe_finds_nothing(tab)
+
+
+# The texts that are seen before the reader scrolls, in their order. A text that is cut is not seen.
+READ = """(() => {
+  const found = [];
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (texts.nextNode()) {
+    const text = texts.currentNode;
+    if (!text.data.trim() || !text.parentElement.checkVisibility()) continue;
+    const range = document.createRange();
+    range.selectNode(text);
+    let [left, top, right, bottom] = [0, 0, innerWidth, innerHeight];
+    for (let box = text.parentElement; box; box = box.parentElement) {
+      const { overflowX, clipPath } = getComputedStyle(box);
+      if (overflowX === "visible" && clipPath === "none") continue;
+      const seen = box.getBoundingClientRect();
+      [left, top] = [Math.max(left, seen.left), Math.max(top, seen.top)];
+      [right, bottom] = [Math.min(right, seen.right), Math.min(bottom, seen.bottom)];
+    }
+    const isSeen = [...range.getClientRects()].every((one) =>
+      one.left >= left - 1 && one.top >= top - 1 && one.right <= right + 1 && one.bottom <= bottom + 1);
+    if (isSeen) found.push(text.data);
+  }
+  return found.join(" ").replace(/\\s+/g, " ");
+})()"""
+
+
+def costs_shown(audit: Audited) -> tuple[str, str, str]:
+    """Return what the cost, the dearest owner and the best saving are, as the report has to say them."""
+    noun, cost = audit.noun, audit.cost.bytes or 0
+    payers = bytes_by_owner(audit)
+    if isinstance(audit, Group):
+        payers["shared between them"] = audit.shared_between.bytes or 0
+    dearest, size = max(payers.items(), key=lambda item: item[1])
+    savings: dict[tuple[str, str], int] = {}
+    for one in audit.findings:
+        if one.confidence is not Confidence.BLOCKED:
+            savings[one.rule, one.remedy] = savings.get((one.rule, one.remedy), 0) + one.saving_bytes
+    (rule, remedy), saved = max(savings.items(), key=lambda item: item[1])
+    return (
+        f"One more {noun} costs {format_bytes(cost)} ",
+        f"{Path(dearest).name} {format_bytes(size)} {size / cost:.1%} ",
+        rf"{re.escape(format_bytes(saved))} each[^(]*\({rule}\) \w+ {re.escape(remedy.replace('`', ''))}",
+    )
+
+
+@pytest.fixture(scope="module", name="answers")
+def answers_fixture(browser: Browser) -> dict[str, tuple[Audited, str]]:
+    """Return audits and their reports: of gdb, a JVM with 36 threads, Chromium with its processes, a failed check."""
+    gdb, _ = audited("gdb")
+    assert isinstance(gdb, Audit)
+    budgets = parse_budgets({"budgets": {"per_process_bytes": "1 MiB"}}, "<b>.toml")
+    failed = check_audit(gdb, budgets, None, date(2026, 1, 1))
+    found: dict[str, tuple[Audited, str]] = {name: audited(name) for name in ("gdb", "java")}
+    found["failed check"] = (gdb, check_html(failed, VERSION))
+    if is_chromium(browser):
+        group = footprint.audit_group(tree=browser.pid, has_findings=True, count=100, debug=None)
+        found["chromium"] = (group, audit_html(group, VERSION))
+    return found
+
+
+def test_cost_culprit_and_remedy_are_read_without_scrolling(
+    browser: Browser, show: Show, answers: dict[str, tuple[Audited, str]]
+) -> None:
+    # Firefox has no window as narrow as the second one.
+    for width, height in ((1440, 900), (400, 800))[: 2 if is_chromium(browser) else 1]:
+        for name, (audit, text) in answers.items():
+            read = show(text, width=width, height=height).js(READ)
+            cost, culprit, remedy = costs_shown(audit)
+            assert cost in read, (name, read)
+            rest = read[read.index(cost) :]
+            assert culprit in rest, (name, culprit, rest)
+            assert re.search(remedy, rest[rest.index(culprit) :]), (name, remedy, rest)
+            if name == "failed check":
+                assert "Budget exceeded: per_process_bytes is " in read[: read.index(cost)]
 
 
 # --- hostile, huge, empty ---------------------------------------------------------------------------------------------

@@ -435,35 +435,55 @@ def owners_shown(tab: Tab) -> list[list[str]]:
 def test_the_dearest_owners_have_what_each_and_n_of_them_cost(show: Show, process: Audit) -> None:
     tab = show(audit_html(process, VERSION))
     tab.type("#count", "3")
+    sizes = sorted(filter(None, bytes_by_owner(process).values()), reverse=True)
+    each, once = process.projection.per_process_bytes, process.projection.shared_once_bytes or 0
+    assert sum(sizes) == each
+    assert len([size for size in sizes if size < each / 20]) == 34
+    dear = sizes[:5]
+    rows = owners_shown(tab)
+    rest = each - sum(dear)
+    assert [row[1] for row in rows] == [*map(format_bytes, (*dear, rest)), "-", format_bytes(each)]
+    assert [row[2] for row in rows] == [*(f"{size / each:.1%}" for size in (*dear, rest)), "", "100.0%"]
+    assert [row[3] for row in rows] == [
+        format_bytes(size) for size in (*(3 * size for size in dear), 3 * rest, once, 3 * each + once)
+    ]
+    assert [row[0] for row in rows[-3:]] == ["35 others, 34 below 5%", "paid once", "all"]
     shared: dict[str, int] = {}
     for row in process.ledger:
         shared[row.owner] = shared.get(row.owner, 0) + (row.shared_bytes or 0)
-    costs = {owner: 3 * each + shared[owner] for owner, each in bytes_by_owner(process).items()}
-    total = process.projection.shared_once_bytes or 0
-    total += 3 * process.projection.per_process_bytes
-    assert sum(costs.values()) == total
-    dear = sorted((size for size in costs.values() if size >= total / 20), reverse=True)[:5]
-    rows = owners_shown(tab)
-    assert [row[3] for row in rows] == [format_bytes(size) for size in (*dear, total - sum(dear), total)]
-    assert rows[0][2] == f"{dear[0] / total:.1%}"
-    assert rows[-2][0] == f"{sum(1 for size in costs.values() if size) - len(dear)} others"
+    owner, most = max(shared.items(), key=lambda item: item[1])
+    assert tab.text("#sum").endswith(f" that all pay once, {format_bytes(most)} of it for {Path(owner).name}")
 
 
-# Firefox has no window as narrow as the second one.
-SCREENS = ((1440, 900), (400, 800))
+@in_chromium
+def test_table_and_picture_have_the_same_shares_and_fold_the_same_owners(show: Show, process: Audit) -> None:
+    tab = show(audit_html(process, VERSION))
+    *dear, fold = tab.js(
+        "(({picture}) => picture.boxes.filter((one) => one.depth === 1)"
+        ".map((one) => [picture.name(one), picture.figure(one)]))(footprint.parts.ledger)"
+    )
+    assert len(dear) == 6
+    assert fold[0] == "34 below 5%"
+    for count in ("1", "3", "1000"):
+        tab.type("#count", count)
+        rows = owners_shown(tab)
+        assert [[name, f"{each} {share}"] for name, each, share, *_ in rows[:5]] == dear[:5]
+        # The table has five owners.
+        assert rows[5][0] == "35 others, 34 below 5%"
 
 
-def test_cost_culprit_and_remedy_are_on_the_first_screen(browser: Browser, show: Show, program: Audit) -> None:
-    told = {"budgets": {"per_process_bytes": "1 KiB"}}
-    checked = check_audit(program, parse_budgets(told, "<b>.toml"), None, date(2026, 1, 1))
-    for width, height in SCREENS if is_chromium(browser) else SCREENS[:1]:
-        tab = show(check_html(checked, VERSION), width=width, height=height)
-        assert tab.text(".failure").startswith("Budget exceeded: per_process_bytes is ")
-        first = max(program.findings, key=lambda one: one.saving_bytes)
-        assert first.remedy in tab.text(".savings li")
-        for part in (".failure", "#one", "#verdict", "#answer .two table", ".savings"):
-            bottom = tab.js(f"document.querySelector('{part}').getBoundingClientRect().bottom")
-            assert bottom <= height
+def test_what_saves_next_to_nothing_is_left_out_of_the_advice(show: Show, process: Audit) -> None:
+    cost = process.projection.per_process_bytes
+    findings = [
+        Finding(rule, "k", f"s{place}", "it is so", size, Confidence.HIGH, (), remedy)
+        for place, (rule, size, remedy) in enumerate(
+            [("a", cost // 1000 + 1, "say `const`"), ("b", cost // 1001, "do b"), ("c", 72, "do c"), ("d", 0, "do d")]
+        )
+    ]
+    tab = show(audit_html(replace(process, findings=tuple(findings)), VERSION))
+    assert [text.endswith("highsay const") for text in tab.texts(".savings li")] == [True]
+    assert tab.texts(".savings code") == ["const"]
+    assert tab.text("#answer .two .small").strip() == "2 save less than 0.1% of the cost."
 
 
 def test_the_report_names_program_host_and_date(show: Show) -> None:
@@ -562,8 +582,9 @@ def test_findings_tell_their_saving_at_the_chosen_number(show: Show, program: Au
     assert sorted(told, key=int) == [str(size * 12345) for size in sorted(saving)]
     assert tab.count(".finding") == min(100, len(program.findings))
     for one in program.findings[:5]:
-        told = (printable(one.remedy), printable(one.message), printable(one.object_path))
-        assert any(all(part in text for part in told) for text in tab.texts(".finding"))
+        # What stands between backticks is code.
+        said = [printable(text).replace("`", "") for text in (one.remedy, one.message, one.object_path)]
+        assert any(all(part in text for part in said) for text in tab.texts(".finding"))
 
 
 def test_findings_stand_by_rule_and_one_opens_in_place(show: Show, program: Audit) -> None:

@@ -296,7 +296,8 @@ def test_a_live_process_that_was_not_searched_is_said_to_need_a_search_and_no_li
     show: Show, process: Audit
 ) -> None:
     tab = show(audit_html(replace(process, is_live=True, searched_rules=()), VERSION))
-    assert "`footprint audit --findings` looks" in tab.js("document.body.innerText")
+    assert "footprint audit --findings looks" in tab.js("document.body.innerText")
+    assert tab.texts("#answer code") == ["footprint audit --findings"]
     assert "needs the live process" not in tab.js("document.body.innerText")
 
 

@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING
 
 from footprint.formats.json import Json
 from footprint.html import made_here, report, variable_members
-from footprint.model.audited_names import is_reproducible, program_name
+from footprint.model.audited_names import is_reproducible, program_name, program_names
+from footprint.units import counted, first_of
 from footprint.verbs.audit.either import audited_columns, audited_document
 
 if TYPE_CHECKING:
@@ -14,9 +15,11 @@ __all__ = ("audit_html", "made", "title_of")
 
 
 def title_of(audit: "Audited") -> str:
-    """Return the title of the report of an audit: for a process its program and its PID."""
-    name = program_name(audit)
-    return f"{name}, process {audit.target}" if name and audit.target.isdigit() else audit.target
+    """Return the title of the report of an audit: for a process its program and its PID, for a group its programs."""
+    if audit.members:
+        return f"{first_of(program_names(audit), 2)}, {counted(len(audit.members), 'process')}"
+    last = audit.target.rsplit("/", 1)[-1]
+    return last if audit.pid is None else f"{program_name(audit) or last}, process {audit.pid}"
 
 
 def made(audit: "Audited") -> Json:

@@ -5,6 +5,7 @@ from footprint.html import report, variable_members
 from footprint.model.audited_names import is_reproducible
 from footprint.release.compare import Comparison
 from footprint.verbs.audit.either import audited_columns
+from footprint.verbs.audit.html import title_of
 from footprint.verbs.diff.json import diff_answer
 from footprint.verbs.diff.text import diff_document
 
@@ -22,5 +23,4 @@ def diff_html(found: Comparison, version: str, failure: str = "") -> str:
         "variables": variable_members(found.new.page_maps),
         **({"made": None} if is_reproducible(found.old) and is_reproducible(found.new) else {}),
     }
-    title = f"{found.old.saved_in or found.old.target} -> {found.new.saved_in or found.new.target}"
-    return report(title, answers, diff_document(found), failure=failure)
+    return report(f"{title_of(found.old)} → {title_of(found.new)}", answers, diff_document(found), failure=failure)

@@ -63,4 +63,4 @@ def fleet(
     )
     check_formats(answer, output)
     found = call.fleet(dataset, question, query=query, day=day, before=from_, after=to, count=count, program=program)
-    return write(answer, found, f"fleet {dataset}", output, found.notes)
+    return write(answer, found, " ".join(filter(None, ("fleet", dataset, question))), output, found.notes)

@@ -59,7 +59,7 @@ def heap_html(
         ),
         "left_out": left_out,
     }
-    title = ", ".join(usage.file for usage in usages)
+    title = f"heap of {', '.join(usage.file.rsplit('/', 1)[-1] for usage in usages)}"
     return report(title, answers, heap_document(usages, notes, findings), " ".join(left_out.values()), failure)
 
 

@@ -3,7 +3,7 @@
 import { pageChangeSection } from "./cells";
 import { countControl } from "./count";
 import { table, type DiffData } from "./data";
-import { answerSection, el, evidenceMark, fill, plainTable, section } from "./dom";
+import { answerSection, el, evidenceMark, fill, plainTable, prose, section } from "./dom";
 import { weakest } from "./evidence";
 import { findingsSection } from "./findings";
 import { asAudit, memberChangesSection } from "./group";
@@ -90,10 +90,10 @@ export function changeSections(data: DiffData, page: Page): (Node | null)[] {
 function findingChanges(diff: DiffAnswer, page: Page): (Node | null)[] {
   if (!diff.compared_rules.length) {
     return [section("findings", "Findings",
-      el("p", { class: "empty" }, "They are not compared: one of the two was not looked into for them (`footprint audit --findings`)."))];
+      el("p", { class: "empty" }, ...prose("They are not compared: one of the two was not looked into for them (`footprint audit --findings`).")))];
   }
   return [
-    findingsSection("new", "Findings that are new", table(diff.new_findings), page, "None."),
-    findingsSection("gone", "Findings that are gone", table(diff.fixed_findings), page, "None."),
+    findingsSection("new", "Findings that are new", table(diff.new_findings), page),
+    findingsSection("gone", "Findings that are gone", table(diff.fixed_findings), page),
   ];
 }

@@ -156,7 +156,6 @@ export type Cells = Rows<Record<string, unknown>>;
 /** Any answer, with the important parts of its text. */
 export interface AnswerData extends Common {
   kind: "answer";
-  name: string;
   answer: Record<string, unknown> & {
     count?: number;
     findings?: Rows<FindingRow>;

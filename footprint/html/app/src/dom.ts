@@ -26,6 +26,11 @@ export function el<K extends keyof HTMLElementTagNameMap>(
   return made;
 }
 
+/** Return a sentence as children of an element: what stands between backticks is code. */
+export function prose(text: string): Child[] {
+  return text.split(/`([^`]+)`/).map((part, place) => (place % 2 ? el("code", {}, part) : part));
+}
+
 /** Replace the content of an element. */
 export function fill(element: Element, ...children: Child[]): void {
   element.replaceChildren(...children.filter((child): child is Node | string => Boolean(child))

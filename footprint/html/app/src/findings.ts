@@ -5,7 +5,6 @@ import { el, fill, section } from "./dom";
 import { findingsTable } from "./findingstable";
 import { privateByOwner } from "./grouping";
 import type { Page } from "./page";
-import { whyNone } from "./savings";
 import { atCount, paidByEach } from "./terms";
 import type { FindingRow } from "./types";
 import { formatBytes, grouped } from "./units";
@@ -14,15 +13,15 @@ const FEW = 6;
 
 /** Make the section of the findings of an audit. */
 export function searchedFindings(audit: LedgerAnswer, page: Page): HTMLElement | null {
-  return findingsSection("findings", "Findings", table(audit.findings), page, whyNone(audit), privateByOwner(audit));
+  return findingsSection("findings", "Findings", table(audit.findings), page, privateByOwner(audit));
 }
 
-/** Make a section of findings; `ifNone` is shown where there are none, "" for no section. Many findings that save nothing are folded. */
+/** Make a section of findings; null where there are none. Many findings that save nothing are folded. */
 export function findingsSection(
-  id: string, title: string, findings: Table<FindingRow>, page: Page, ifNone: string, privateBytes?: Map<string, number>,
+  id: string, title: string, findings: Table<FindingRow>, page: Page, privateBytes?: Map<string, number>,
 ): HTMLElement | null {
   const rows = findings.rows();
-  if (!rows.length) return ifNone ? section(id, title, el("p", {}, ifNone)) : null;
+  if (!rows.length) return null;
   const [saving, others] = [rows.filter((one) => one.saving_bytes), rows.filter((one) => !one.saving_bytes)];
   const also = saving.length ? " more" : "";
   return section(id, title,

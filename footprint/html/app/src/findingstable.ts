@@ -1,6 +1,6 @@
 // Findings as a table by rule; each opens in place.
 
-import { el, fill, type Child } from "./dom";
+import { el, fill, prose, type Child } from "./dom";
 import { printable } from "./names";
 import type { Page } from "./page";
 import { atCount, paidByEach } from "./terms";
@@ -71,14 +71,14 @@ function card(one: FindingRow): Child[] {
   const item = (name: string, text: string | HTMLElement) => [el("dt", {}, name), el("dd", {}, text)];
   const code = (text: string) => el("code", {}, printable(text));
   return [
-    el("p", {}, printable(one.message), "."),
+    el("p", {}, ...prose(one.message), "."),
     el("dl", {},
       ...(one.location ? item("Declared", code(`${one.location.file}${one.location.line === null ? "" : `:${one.location.line}`}`)) : []),
       ...(one.member_count === null ? [] : item("Processes", grouped(one.member_count))),
       ...(one.object ? item("Object", code(one.object)) : []),
       ...(one.private_bytes === null ? [] : item("Private now", formatBytes(one.private_bytes))),
       ...(one.reasons.length ? item(`Why ${one.confidence}`, printable(one.reasons.join("; "))) : []),
-      ...item("Remedy", printable(one.remedy)),
+      ...item("Remedy", el("span", {}, ...prose(one.remedy))),
       ...(one.leaves.length > 1 ? item("Leaves with it", printable(one.leaves.join(", "))) : [])),
   ];
 }

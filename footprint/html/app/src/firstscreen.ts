@@ -8,6 +8,7 @@ import { answerSection, el, evidenceMark, fill, plainTable, type Child } from ".
 import { printable, shortOwners } from "./names";
 import type { Page } from "./page";
 import { type Payer, payersOf } from "./payers";
+import { FOLDED_SHARE } from "./picture";
 import { savings } from "./savings";
 import { atCount } from "./terms";
 import type { AuditAnswer, Evidence, Term } from "./types";
@@ -34,8 +35,6 @@ interface Cost extends Partial<Known> {
 }
 
 const MOST_OWNERS = 5;
-/** Owners below this share of the cost are shown together. */
-const LEAST_SHARE = 0.05;
 
 /** Make the section on the cost of an audit. */
 export function costSection({ projection, totals }: Pick<AuditAnswer, "projection" | "totals">, page: Page, known: Partial<Known> = {}): HTMLElement {
@@ -53,44 +52,47 @@ export function firstSection(cost: Cost, page: Page, lines: Child[], details: Ch
   const sum = el("p", { class: "sum", id: "sum" });
   const owners = el("div", { class: "owners" });
   const payers = payersOf(audit, terms, cost.unlisted ?? []);
+  const short = shortOwners(payers.map((one) => one.name));
+  const nameIn = (one: Payer) => printable(short(one.name));
+  const sharer = payers.reduce((most, one) => (one.once > most.once ? one : most));
+  const paidMost = BigInt(sharer.once) < costs.once ? `, ${formatBytes(sharer.once)} of it for ${nameIn(sharer)}` : "";
+  const title = audit ? "Who costs most" : `What one ${noun} consists of`;
   page.count.watch((size) => {
     fill(verdict, `${grouped(size)} ${size === 1n ? noun : nouns} ${size === 1n ? "costs" : "cost"} `,
       el("strong", { id: "total", "data-bytes": costs.total(size).toString() }, formatBytes(costs.total(size))));
     // One cost at a time: at N = 1 it is that of one more.
     verdict.hidden = size === 1n;
     fill(sum, size === 1n ? "" : `${grouped(size)} × ${formatBytes(costs.each)}`,
-      costs.once ? `${size === 1n ? "and" : " +"} ${formatBytes(costs.once)} that all pay once` : "");
-    fill(owners, ownersTable(payers, size));
+      costs.once ? `${size === 1n ? "and" : " +"} ${formatBytes(costs.once)} that all pay once${paidMost}` : "");
+    fill(owners, payersTable(payers, size, nameIn, audit ? "owner" : "part", title));
   });
   const bar = partsBar(terms.filter((term) => !term.is_once), costs.each);
   return answerSection("What it costs", cost.failure, el("div", { class: "verdicts" }, one, verdict, sum), ...lines,
-    el("div", { class: "two" }, el("div", {}, el("h3", {}, "Who costs most"), owners),
-      audit && el("div", {}, el("h3", {}, "What to do"), savings(audit, page))),
+    el("div", { class: "two" }, el("div", {}, el("h3", {}, title), owners),
+      audit && el("div", {}, el("h3", {}, "What to do"), savings(audit, costs.each, page))),
     el("div", { class: "controls" }, countControl(page.count, nouns), fitControl(page.store, costs, cost.memory_bytes, nouns)),
-    el("details", { class: "made-of" }, el("summary", {}, `What one ${noun} consists of`), tiles(terms, costs, noun), bar), ...details);
+    el("details", { class: "made-of" }, el("summary", {}, "How each part is known"), tiles(terms, costs, noun), bar), ...details);
 }
 
-// The dearest owners, what all others cost, and the sum.
-function ownersTable(payers: Payer[], count: bigint): HTMLElement {
+// The parts of the cost, the dearest first, and their sum. Of owners the small ones stand together, as in the picture.
+function payersTable(payers: Payer[], count: bigint, name: (one: Payer) => string, what: "owner" | "part", label: string): HTMLElement {
   const isOne = count === 1n;
-  // All counts but one rank by what N cost.
-  const at = ({ each, once }: Omit<Payer, "name">) => (isOne ? BigInt(each)
-    : atCount([{ size_bytes: each, is_once: false }, { size_bytes: once, is_once: true }], count)!);
-  const plus = (some: Payer[]) => ({ each: some.reduce((all, one) => all + one.each, 0), once: some.reduce((all, one) => all + one.once, 0) });
-  const whole = plus(payers);
-  const total = Number(at(whole));
-  const sorted = payers.map((one) => ({ ...one, size: Number(at(one)) })).sort((one, other) => other.size - one.size);
-  const dear = sorted.filter((one, place) => place < MOST_OWNERS && one.size >= LEAST_SHARE * total && one.size > 0);
-  const others = sorted.slice(dear.length).filter((one) => one.size > 0);
-  const short = shortOwners(payers.map((one) => one.name));
-  const row = (name: string, one: { each: number; once: number }) => {
-    const size = at(one);
-    return [name, formatBytes(one.each), share(Number(size), total), ...(isOne ? [] : [formatBytes(size)])];
-  };
-  return plainTable(["owner", "each", "share", ...(isOne ? [] : [`at ${grouped(count)}`])], [
-    ...dear.map((one) => row(printable(short(one.name)), one)),
-    ...(others.length ? [row(others.length === 1 ? printable(short(others[0].name)) : `${grouped(others.length)} others`, plus(others))] : []),
-    row("all", whole)], "Who costs most");
+  const at = (each: number, once = 0) => (isOne ? []
+    : [formatBytes(atCount([{ size_bytes: each, is_once: false }, { size_bytes: once, is_once: true }], count)!)]);
+  const sum = (some: Payer[], key: "each" | "once") => some.reduce((all, one) => all + one[key], 0);
+  const [each, once] = [sum(payers, "each"), sum(payers, "once")];
+  const sorted = payers.filter((one) => one.each > 0).sort((one, other) => other.each - one.each);
+  const isSmall = (one: Payer) => one.each < FOLDED_SHARE * each;
+  const most = what === "owner" ? Math.min(MOST_OWNERS, sorted.filter((one) => !isSmall(one)).length || MOST_OWNERS) : sorted.length;
+  const others = sorted.slice(most);
+  const row = (title: string, bytes: number) => [title, formatBytes(bytes), share(bytes, each), ...at(bytes)];
+  const small = `${grouped(others.filter(isSmall).length)} below 5%`;
+  const rest = others.length === 1 ? name(others[0]) : others.every(isSmall) ? small : `${grouped(others.length)} others, ${small}`;
+  return plainTable([what, "each", "share", ...(isOne ? [] : [`at ${grouped(count)}`])], [
+    ...sorted.slice(0, most).map((one) => row(name(one), one.each)),
+    ...(others.length ? [row(rest, sum(others, "each"))] : []),
+    ...(once && !isOne ? [["paid once", "-", "", ...at(0, once)]] : []),
+    ["all", formatBytes(each), percent(each, each), ...at(each, once)]], label);
 }
 
 function share(part: number, whole: number): HTMLElement {

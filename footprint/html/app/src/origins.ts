@@ -1,21 +1,20 @@
 // Notes, and how the figures were obtained.
 
 import { type LedgerAnswer, table, type Table } from "./data";
-import { el, evidenceMark, factList, plainTable, section } from "./dom";
+import { el, evidenceMark, factList, plainTable, prose, section } from "./dom";
 import { meanings } from "./evidence";
 import { isVirtual } from "./grouping";
 import { printable } from "./names";
 import type { Evidence, Note } from "./types";
 import { formatBytes, grouped } from "./units";
 
-/** Make the list of notes. */
-export function notesSection(notes: Table<Note>, warning: string): HTMLElement {
+/** Make the list of notes; null where there are none. */
+export function notesSection(notes: Table<Note>, warning: string): HTMLElement | null {
   const rows = notes.rows();
+  if (!rows.length && !warning) return null;
   return section("notes", "Notes",
     warning ? el("p", { class: "warning" }, warning) : null,
-    rows.length || warning
-      ? el("ul", {}, ...rows.map((note) => el("li", {}, el("strong", {}, note.slug), ` ${printable(note.subject)}: ${printable(note.detail)}`)))
-      : el("p", {}, "Nothing was odd."));
+    el("ul", {}, ...rows.map((note) => el("li", {}, el("strong", {}, note.slug), ` ${note.subject}: `, ...prose(note.detail)))));
 }
 
 /** Make the section on what was read, and how sure the figures are. */

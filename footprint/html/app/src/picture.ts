@@ -16,7 +16,7 @@ export const OTHERS = -2;
 const MOST_DEEP = 24;
 const LEAST_SHARE = 1 / 3000;
 /** Parts of the whole below this share are shown together. */
-const FOLDED_SHARE = 1 / 20;
+export const FOLDED_SHARE = 1 / 20;
 const ROW_PX = 80;
 const LINE_PX = 15;
 

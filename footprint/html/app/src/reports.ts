@@ -11,7 +11,7 @@ import { findingsSection, searchedFindings } from "./findings";
 import { notesSection, originsSection } from "./origins";
 import { asAudit, groupCostSection, processesSection, sharedParts } from "./group";
 import { costSection } from "./firstscreen";
-import { header, groupName, nameOf, placeOf } from "./header";
+import { header, placeOf } from "./header";
 import { profileSections } from "./heap";
 import { heapAccountSection, profileChangeSection, profilesTable } from "./profiles";
 import { privateByOwner } from "./grouping";
@@ -37,7 +37,7 @@ function auditReport(data: AuditData, store: Store): Part[] {
   const { audit, check } = data;
   const page = makePage(store, audit.projection.count);
   return [
-    () => header(store, nameOf(audit), [audit.target.command, placeOf(audit.host, data.made)], check ?? audit, audit.target.command || audit.target.name),
+    () => header(store, [audit.target.command, placeOf(audit.host, data.made)], check ?? audit),
     () => costSection(audit, page, { audit, unlisted: unlisted(audit), failure: budgetFailure(check) }),
     () => check ? budgetsSection(check) : null, () => ledgerSection(audit, page, unlisted(audit).map((one) => ({ name: one.name, bytes: one.each }))),
     () => audit.heap_account && heapAccountSection(audit.heap_account, page),
@@ -52,7 +52,7 @@ function groupReport(data: GroupData, store: Store): Part[] {
   const audit = asAudit(group);
   const page = makePage(store, group.projection?.count ?? 1);
   return [
-    () => header(store, groupName(group), [group.target.name, placeOf(group.host, data.made)], check ?? group, audit.target.command || group.target.name),
+    () => header(store, [group.target.name, placeOf(group.host, data.made)], check ?? group),
     () => groupCostSection(group, page, { audit, unlisted: sharedParts(group), failure: budgetFailure(check) }),
     () => check ? budgetsSection(check) : null, () => ledgerSection(audit, page, sharedParts(group).map((one) => ({ name: one.name, bytes: one.each }))),
     () => processesSection(group), () => librariesSection(audit, page), () => searchedFindings(audit, page),
@@ -78,7 +78,7 @@ function diffReport(data: DiffData, store: Store): Part[] {
   store.remake(["side"], () => fill(view, ...(side.value === "change" ? changeSections(data, page)
     : side.value === "before" ? sideSections(old, data.old_variables, page) : sideSections(audit, data.variables, page))));
   return [
-    () => header(store, `${nameOf(old)} → ${nameOf(audit)}`, [old.target.command, audit.target.command, placeOf(audit.host, data.made)], diff),
+    () => header(store, [old.target.command, audit.target.command, placeOf(audit.host, data.made)], diff),
     () => changeSection(diff, page), () => el("div", { class: "sides" }, side.element), () => view,
     () => notesSection(table(diff.notes), data.warning),
     () => originsSection(old, "How the figures before were obtained", "origins-before"),
@@ -102,12 +102,12 @@ function heapReport(data: HeapData, store: Store): Part[] {
     fill(view, ...profileSections(data, files[place()], page));
   });
   return [
-    () => header(store, "Heap over time", [profiles.column("command")[0] ?? "", placeOf({}, data.made)], heap),
+    () => header(store, [profiles.column("command")[0] ?? "", placeOf({}, data.made)], heap),
     () => (profiles.size > 1 ? profilesTable(data) : null),
     () => (profiles.size > 1 ? profileChangeSection(data, page) : null),
     () => (files.length > 1 ? el("p", { class: "tools" }, el("label", { for: "file" }, "Profile"), select) : null),
     () => view,
-    () => findingsSection("findings", "Findings", table(heap.findings), page, ""),
+    () => findingsSection("findings", "Findings", table(heap.findings), page),
     () => notesSection(table(heap.notes), data.warning),
   ];
 }

@@ -1,7 +1,7 @@
 // The best savings, on the first screen.
 
 import { table, type LedgerAnswer } from "./data";
-import { el, fill } from "./dom";
+import { el, fill, prose } from "./dom";
 import { printable, shortened } from "./names";
 import type { Page } from "./page";
 import { keyOf } from "./findingstable";
@@ -10,6 +10,8 @@ import type { FindingRow } from "./types";
 import { formatBytes, grouped } from "./units";
 
 const MOST_SHOWN = 3;
+/** Savings below this share of what one more costs are left out. */
+const LEAST_SHARE = 0.001;
 
 /** Say what was looked for and not found; nothing where there are findings. */
 export function whyNone(audit: LedgerAnswer): string {
@@ -46,10 +48,12 @@ function subjects(rows: FindingRow[]): string {
   return names.join(", ") + (rows.length > names.length ? ` and ${grouped(rows.length - names.length)} more` : "");
 }
 
-/** List the best savings with their remedies; a click goes to the finding. */
-export function savings(audit: LedgerAnswer, { store, count }: Page): HTMLElement {
-  const found = best(table(audit.findings).rows());
-  if (!found.length) return el("p", {}, table(audit.findings).size ? "No finding saves memory by itself." : whyNone(audit));
+/** List the best savings of what one more costs, with their remedies; a click goes to the finding. */
+export function savings(audit: LedgerAnswer, costBytes: bigint, { store, count }: Page): HTMLElement {
+  const all = best(table(audit.findings).rows());
+  if (!all.length) return el("p", {}, ...prose(table(audit.findings).size ? "No finding saves memory by itself." : whyNone(audit)));
+  const found = all.filter(({ bytes }) => bytes >= LEAST_SHARE * Number(costBytes));
+  const leftOut = all.slice(found.length).reduce((sum, { rows }) => sum + rows.length, 0);
   const list = el("ol", { class: "savings" });
   count.watch((many) => fill(list, ...found.slice(0, MOST_SHOWN).map(({ remedy, rows, bytes }) => {
     const all = atCount(paidByEach(bytes), many);
@@ -57,13 +61,14 @@ export function savings(audit: LedgerAnswer, { store, count }: Page): HTMLElemen
       el("strong", {}, formatBytes(bytes)), many > 1n && all !== null ? ` each, ${formatBytes(all)} in ${grouped(many)}: ` : " each: ",
       el("span", { class: "subject" }, subjects(rows)), ` (${rows[0].rule}) `,
       el("span", { class: `evidence confidence-${rows[0].confidence}` }, rows[0].confidence),
-      el("span", { class: "remedy" }, printable(remedy)));
+      el("span", { class: "remedy" }, ...prose(remedy)));
   })));
   return el("div", {}, list, el("a", { href: "#at=findings", onclick: (event: MouseEvent) => {
     event.preventDefault();
-    store.set("finding", keyOf(found[0].rows[0]));
+    store.set("finding", keyOf(all[0].rows[0]));
     // A second click goes there, too.
     store.set("at", null);
     store.set("at", "findings");
-  } }, table(audit.findings).size === 1 ? "The finding" : `All ${grouped(table(audit.findings).size)} findings`));
+  } }, table(audit.findings).size === 1 ? "The finding" : `All ${grouped(table(audit.findings).size)} findings`),
+    leftOut > 0 && el("span", { class: "small" }, ` ${leftOut === 1 ? "One saves" : `${grouped(leftOut)} save`} less than 0.1% of the cost.`));
 }
