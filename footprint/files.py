@@ -36,7 +36,7 @@ _WAIT_SECONDS = 0.05
 
 @contextmanager
 def inputs_kept() -> Iterator[None]:
-    """Let `footprint.whole_file` replace no file that a block has read: for the command."""
+    """Keep `footprint.whole_file` from replacing a file that a block has read: for the command."""
     before = _inputs.set(set())
     try:
         yield

@@ -53,7 +53,9 @@ def test_a_library_that_comes_later_fails(capfdbinary: Captured, project: Path) 
     code, out, _ = call(capfdbinary, "check", "build/shadow")
     assert code == 1
     failed = [line.removeprefix("Exceeded: ") for line in out.splitlines() if line.startswith("Exceeded: ")]
-    assert {"per_process_bytes", "library_count", "libraries.allow_new"} <= set(failed)
+    assert {"library_count", "libraries.allow_new"} <= set(failed)
+    # Which of the two has less room depends on how much the C library of this machine writes at start.
+    assert {"per_process_bytes", "private_bytes"} & set(failed)
     assert "libunused.so" in out
 
 

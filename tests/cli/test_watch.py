@@ -148,7 +148,7 @@ def test_a_command_is_watched_to_its_end_and_each_tick_is_one_line(capfd: Captur
     # What it held is known, whatever this machine allows.
     peak = re.search(r"its peak is ([0-9.]+) MiB\.$", " ".join(out.split()))
     assert peak is not None
-    assert 50 < float(peak[1]) < 90
+    assert 50_000_000 / (1 << 20) < float(peak[1]) < 90
     records = list(read_series(Path("x.fps").read_bytes(), "x.fps"))
     assert any(isinstance(one, Ended) for one in records)
     assert isinstance(records[-1], Closed)

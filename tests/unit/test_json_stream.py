@@ -55,4 +55,6 @@ def test_damage_has_the_offset_that_the_library_has(text: str, piece_bytes: int)
         json.loads(text)
     with pytest.raises(InputError) as caught:
         members(text.encode(), piece_bytes)
-    assert caught.value.offset == expected.value.pos
+    # Since 3.13 the library names the comma itself, where it named what follows it.
+    at_comma = expected.value.msg.startswith("Illegal trailing comma")
+    assert caught.value.offset == expected.value.pos + at_comma
