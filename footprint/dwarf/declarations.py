@@ -438,7 +438,7 @@ class _Named(NamedTuple):
     """The entries of an abbreviation with a name and contents: a pattern that finds them, and where the name stands.
 
     Attributes:
-        pattern: Matches the first byte of an entry.
+        pattern: Matches the code of an entry.
         name_at: The offset of the name in the entry.
         form: The form of the name.
     """
@@ -454,7 +454,7 @@ def _named_contents(unit: Unit, unit_bytes: int) -> Iterator[_Named]:
             continue
         at: int | None = len(abbreviation.code)
         name: int | None = None
-        ahead, forms = re.escape(abbreviation.code[1:]), dict[int, int]()
+        ahead, forms = b"", dict[int, int]()
         for attribute, form, _, size_bytes in unit.layout(abbreviation).steps:
             forms[attribute] = form
             if attribute == dw.AT_NAME and at is not None:
@@ -464,7 +464,8 @@ def _named_contents(unit: Unit, unit_bytes: int) -> Iterator[_Named]:
                 ahead += _shape(unit, unit_bytes, form, size_bytes)
         has_contents = forms.get(dw.AT_CONST_VALUE) in BLOCK_LENGTH_BYTES and dw.AT_LOCATION not in forms
         if has_contents and name is not None and forms[dw.AT_NAME] in {dw.FORM_STRP, dw.FORM_STRING}:
-            pattern = re.compile(re.escape(abbreviation.code[:1]) + b"(?=%s)" % ahead, re.DOTALL)
+            # No match can begin within a code: only its last byte is below 0x80.
+            pattern = re.compile(re.escape(abbreviation.code) + b"(?=%s)" % ahead, re.DOTALL)
             yield _Named(pattern, name, forms[dw.AT_NAME])
 
 

@@ -70,8 +70,9 @@ _XOP: Final = 0x8F
 _SHORT_JUMPS: Final = frozenset({0xEB, 0xE0, 0xE1, 0xE2, 0xE3, *range(0x70, 0x80)})
 # An index may count from a year, or from a letter of another alphabet.
 _MOST_FAR_BYTES: Final = 1 << 17
-# `movabs $imm64, %reg` with a number of 32 bits; the bytes may overlap what looks like another instruction.
-_MOVE_WIDE: Final = re.compile(rb"(?=[\x48\x49][\xb8-\xbf](.{4}(?:\0{4}|\xff{4})))", re.DOTALL)
+# `movabs $imm64, %reg` with a number of 32 bits; the bytes may overlap what looks like another instruction. The search
+# begins with the opcode: the prefix before it is a frequent byte.
+_MOVE_WIDE: Final = re.compile(rb"[\xb8-\xbf](?<=[\x48\x49].)(?=(.{4}(?:\0{4}|\xff{4})))", re.DOTALL)
 # An index that begins at 1 refers to a vaddr before the variable; so do the two indexes of a table of tables.
 _MOST_BEFORE_BYTES: Final = 1024
 _RELOCATIONS: Final = frozenset({abi.SHT_RELA, abi.SHT_REL, abi.SHT_RELR})
