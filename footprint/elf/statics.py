@@ -9,6 +9,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from itertools import compress
 from typing import Final, NamedTuple
 
 from footprint.elf import abi
@@ -59,6 +60,7 @@ class Statics:
         self.is_stripped = table.section is None or table.section.type != abi.SHT_SYMTAB
         self.debug = debug
         self._table = table
+        self._known_functions: dict[int, Sequence[tuple[str, int]]] = {}
         self.statics, self.units = self._read([one for one in sections if one[1].size_bytes])
 
     def symbol_at(self, vaddr: int) -> tuple[str, int] | None:
@@ -86,8 +88,10 @@ class Statics:
 
     def functions_of(self, unit: int) -> Sequence[tuple[str, int]]:
         """Return the local functions of a source file, each with its vaddr, by their names without suffixes."""
-        names = self._table.names
-        return sorted((normalised(names.at(start)), vaddr) for start, vaddr in self._functions_of_units.get(unit, ()))
+        if unit not in self._known_functions:
+            name_at, found = self._table.names.at, self._functions_of_units.get(unit, ())
+            self._known_functions[unit] = sorted([(normalised(name_at(start)), vaddr) for start, vaddr in found])
+        return self._known_functions[unit]
 
     @cached_property
     def _functions_of_units(self) -> dict[int, list[tuple[int, int]]]:
@@ -117,10 +121,11 @@ class Statics:
         """The same functions by vaddr, each with the number of its source file, where the table names it."""
         table = self._table
         starts = frozenset[int]().union(*map(table.names.offsets_of, _INITIALISERS))
-        name_offsets = table.name_offsets
-        prefixed = (
-            {index for index in table.of_types({abi.STT_FUNC}) if name_offsets[index] in starts} if starts else ()
-        )
+        prefixed: set[int] = set()
+        if starts:
+            functions = table.of_types({abi.STT_FUNC})
+            is_prefixed = map(starts.__contains__, map(table.name_offsets.__getitem__, functions))
+            prefixed.update(compress(functions, is_prefixed))
         found: dict[int, tuple[Symbol, int | None]] = {}
         unit, count = None, 0
         for index in sorted({*prefixed, *(table.of_types({abi.STT_FILE}) if prefixed else ())}):

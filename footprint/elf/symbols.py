@@ -174,8 +174,12 @@ class SymbolTable:
 
     def of_types(self, types: Container[int]) -> list[int]:
         """Return the indexes of the entries of some types (STT_*)."""
-        st_info = bytes(self._entries[4 if self.image.is_64 else 12 :: self.image.symbol_bytes])
-        return _indexes(st_info, [byte & 15 in types for byte in range(256)])
+        return _indexes(self._infos, [byte & 15 in types for byte in range(256)])
+
+    @cached_property
+    def _infos(self) -> bytes:
+        """st_info of each entry."""
+        return bytes(self._entries[4 if self.image.is_64 else 12 :: self.image.symbol_bytes])
 
     def in_sections(self, indexes: Iterable[int]) -> list[int]:
         """Return the indexes of the entries whose section may be one of some: all of those, and a few others."""

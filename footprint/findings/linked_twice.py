@@ -188,6 +188,8 @@ def _cost(statics: Statics, static: Symbol, initials: Initials) -> Cost:
 
 def _of_one_name(files: Sequence[Statics]) -> list[_Held]:
     """Return the variables of one name and size that several files hold."""
+    if len(files) < 2:
+        return []
     holders: dict[tuple[str, int], _Held] = {}
     for number, statics in enumerate(files):
         for static in statics.statics:

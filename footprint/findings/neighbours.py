@@ -7,7 +7,7 @@ constants of one name beside others that differ: the tables of two processors, t
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Final
 
 from footprint.elf.initial import Initial, Initials
@@ -41,7 +41,9 @@ class Neighbours:
         self._initials = initials
         self._asked = asked
         self._is_artefact = is_artefact
-        self._known: dict[int, frozenset[_Thing]] = {}
+        self._known: dict[int, frozenset[int]] = {}
+        # Each thing has a number: its contents are hashed once, and not for each comparison of source files.
+        self._numbers: dict[_Thing, int] = {}
 
     @cached_property
     def _beside(self) -> dict[int, list[Symbol]]:
@@ -74,11 +76,12 @@ class Neighbours:
                 found.setdefault(static.unit, []).append(static)
         return found
 
-    def _telling(self, unit: int) -> frozenset[_Thing]:
-        """Return the constants of a source file that have contents to compare; they are read on request."""
+    def _telling(self, unit: int) -> frozenset[int]:
+        """Return the numbers of the constants of a source file that have contents to compare, read on request."""
         if unit not in self._known:
             things = map(self._thing, self._large.get(unit, ()))
-            self._known[unit] = frozenset([one for one in things if one[2] is not None and not one[2].is_blank])
+            telling = [one for one in things if one[2] is not None and not one[2].is_blank]
+            self._known[unit] = frozenset(map(self._number, telling))
         return self._known[unit]
 
     def speak_for(self, copies: Sequence[Symbol]) -> bool:
@@ -90,8 +93,12 @@ class Neighbours:
         if any(count > 1 for count in Counter(name for name, _, _ in beside).values()):
             return False
         units = {copy.unit for copy in copies if copy.unit is not None}
-        shared = Counter(thing for unit in units for thing in self._telling(unit) if thing != own)
+        shared = Counter(chain.from_iterable(map(self._telling, units)))
+        del shared[self._number(own)]
         return any(count > 1 and count >= _LEAST_SHARED * len(units) for count in shared.values())
+
+    def _number(self, thing: _Thing) -> int:
+        return self._numbers.setdefault(thing, len(self._numbers))
 
     def _thing(self, static: Symbol) -> _Thing:
         return normalised(static.name), static.size_bytes, self._initials.of(static)
