@@ -194,8 +194,10 @@ def candidates(debug: DebugInfo, wanted: Wanted, addresses: AddressTable) -> Ite
     places: list[int] = []
     for address_bytes in debug.headers.address_bytes:
         places += _direct(section, dw.OP_ADDR, address_bytes, wanted.vaddrs)
-    places += _direct(section, dw.OP_CONST8U, 8, wanted.tls_offsets, TLS_OPERATIONS)
-    places += _direct(section, dw.OP_CONST4U, 4, wanted.tls_offsets, TLS_OPERATIONS)
+    for operation, size_bytes in _TLS_CONSTANT_BYTES.items():
+        # Compilers write the offset of a thread-local variable in as many bytes as an address.
+        if size_bytes in debug.headers.address_bytes:
+            places += _direct(section, operation, size_bytes, wanted.tls_offsets, TLS_OPERATIONS)
     places.sort()
     owners = iter(addresses.units)
     owner = next(owners, None)
