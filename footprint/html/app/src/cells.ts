@@ -1,16 +1,14 @@
 // The section on pages: one cell for each page of an object, and a line on the page below the pointer.
 
-import { type Cell, CellCanvas, hex } from "./cellcanvas";
+import { CellCanvas } from "./cellcanvas";
 import type { PageMapData } from "./data";
-import { el, fill, plainTable, section } from "./dom";
+import { el, fill, section } from "./dom";
 import { printable, shortened, shortOwners } from "./names";
-import { changeCounts, changedMaps, CHANGES, formerPart } from "./pagechange";
-import { type PageMap, placesWithin, privateCount, readMaps, sectionPages, STATES, type States, UNKNOWN } from "./pagemap";
+import { changeCounts, changedMaps, CHANGES } from "./pagechange";
+import { type PageMap, privateCount, readMaps, STATES, type States, UNKNOWN } from "./pagemap";
+import { describedCell, stateTable } from "./pagetext";
 import type { Store } from "./store";
 import { formatBytes, grouped } from "./units";
-
-const MOST_NAMES = 12;
-const MOST_LISTED = 500;
 
 /**
  * Make the section on the pages of an audit; null where there are none.
@@ -82,38 +80,4 @@ function legendList(maps: PageMap[], states: States): HTMLElement {
     swatch.style.background = colour;
     return el("li", {}, swatch, `${word}: ${meaning}`);
   }));
-}
-
-// The number of pages of each part, by state.
-function stateTable(map: PageMap, states: States): HTMLElement {
-  const shown = states.map((_, state) => state).filter((state) => map.counts[state]);
-  return plainTable(["part", "pages", ...shown.map((state) => states[state][0])], map.parts.slice(0, MOST_LISTED).map((part) => {
-    const counts = states.map(() => 0);
-    part.states.forEach((state) => (counts[state] += 1));
-    return [
-      `${part.kind} ${part.permissions} ${hex(part.start_addr)}`, grouped(part.states.length),
-      ...shown.map((state) => (counts[state] ? grouped(counts[state]) : "-"))];
-  }), "Pages by state");
-}
-
-// The state of a page, and the sections and variables in it.
-function describedCell(map: PageMap, states: States, [place, page]: Cell, pageBytes: number): (string | HTMLElement)[] {
-  const part = map.parts[place];
-  // A page that is no longer private is described as it was.
-  const former = states === CHANGES ? formerPart(part, page) : undefined;
-  const start = (former ?? part).start_addr + page * pageBytes;
-  const { sections, variables } = former?.map ?? map;
-  const names = placesWithin(variables?.() ?? [], start, start + pageBytes);
-  const sectionText = placesWithin(sections, start, start + pageBytes).slice(0, MOST_NAMES).map((one) => {
-    const { all, own } = sectionPages(map, one, pageBytes);
-    const hasShare = states === STATES && !map.counts[UNKNOWN] && all > 1;
-    return printable(one.section) + (hasShare ? ` (${grouped(own)} of ${grouped(all)} pages private)` : "");
-  }).join(", ");
-  const missing = variables || part.kind === "text" ? "" : ": its variables are not saved";
-  return [
-    el("strong", {}, `${hex(start)} ${states[part.states[page]][0]}`),
-    ` ${part.kind} ${part.permissions} ${sectionText}${missing}`,
-    names.length ? `: ${names.slice(0, MOST_NAMES).map((one) => `${printable(shortened(one.name ?? "", 200))} (${formatBytes(one.size_bytes)})`).join("; ")}` : "",
-    names.length > MOST_NAMES ? `; and ${grouped(names.length - MOST_NAMES)} more` : "",
-  ];
 }

@@ -1,17 +1,17 @@
 // The first section of a comparison: the figures of one process before and after, and their change for N processes.
 
 import { pageChangeSection } from "./cells";
+import { changeTree, renamedOwners } from "./changetree";
 import { countControl } from "./count";
-import { table, type DiffData } from "./data";
+import { type DiffData, table } from "./data";
 import { answerSection, el, evidenceMark, fill, plainTable, prose, section } from "./dom";
 import { weakest } from "./evidence";
 import { findingsSection } from "./findings";
 import { asAudit, memberChangesSection } from "./group";
-import { changeTree, renamedOwners } from "./changetree";
 import { GROWN, SAME, SHRUNK } from "./kinds";
-import { printable } from "./names";
 import { objectChangesSection } from "./objects";
 import type { Page } from "./page";
+import { rootDetails } from "./roots";
 import { atCount } from "./terms";
 import type { DiffAnswer, FigureChange } from "./types";
 import { formatBytes, formatChange, grouped } from "./units";
@@ -46,25 +46,6 @@ export function changeSection(diff: DiffAnswer, { count }: Page): HTMLElement {
   });
   return answerSection("What changed", verdict, ...rootDetails(diff),
     el("div", { class: "two" }, waterfall(diff, main), view), countControl(count, nouns));
-}
-
-const fileName = (path: string) => path.slice(path.lastIndexOf("/") + 1);
-
-/** Make a line for each library that is new because an object needs it now; what it brought folds under it. */
-function rootDetails(diff: DiffAnswer): HTMLElement[] {
-  const owners = table(diff.owner_changes).rows();
-  return table(diff.roots).rows().map((root) => {
-    const brought = owners.filter((one) => one.came_with === root.owner);
-    const users = root.needed_by.map((path) => printable(fileName(path)));
-    const why = users.length ? `which ${users.join(" and ")} now need${users.length > 1 ? "" : "s"}` : "which is opened at run time";
-    const { location } = root;
-    const link = location ? `; it is linked at ${printable(location.file)}${location.line ? `:${location.line}` : ""}` : "";
-    const libraries = root.library_count === 1 ? "1 library" : `${grouped(root.library_count)} libraries`;
-    return el("details", { class: "root" },
-      el("summary", {}, `Came with ${printable(root.name)}, ${why}: ${libraries}, ${formatBytes(root.retained_bytes)} retained${link}`),
-      plainTable(["library", "change"], brought.map((one) => [printable(fileName(one.owner)), formatChange(one.delta_bytes)]),
-        `What came with ${printable(root.name)}`));
-  });
 }
 
 /** Make the sections on what changed. */

@@ -5,9 +5,8 @@ import { table } from "./data";
 import { el, evidenceMark, fill, plainTable } from "./dom";
 import type { Page } from "./page";
 import { atCount, fitting, paidByEach } from "./terms";
-import type { Evidence, ProcessTotals, Projection, Term } from "./types";
+import type { Evidence, Projection, Term } from "./types";
 import { formatBytes, percent } from "./units";
-import { TITLES } from "./words";
 
 /** The cost of one and of N, from the terms of a projection. */
 export class Costs {
@@ -57,18 +56,6 @@ export function tiles(terms: Term[], costs: Costs, noun: string): HTMLElement {
       el("dt", {}, term.name),
       el("dd", { class: "part", "data-bytes": String(term.size_bytes) }, formatBytes(term.size_bytes)),
       known(term.evidence, term.is_once ? "once" : ""))));
-}
-
-/** Make the table of every known figure of one process. */
-export function totalsTable(totals: ProcessTotals): HTMLElement {
-  const rows = Object.entries(TITLES).flatMap(([name, title]) => {
-    const size = name in totals ? totals[name as Exclude<keyof ProcessTotals, "evidence" | "of_which">] : null;
-    return size === null ? [] : [[title, formatBytes(size), evidenceMark(totals.evidence[name as keyof ProcessTotals["evidence"]])]];
-  });
-  const parts = Object.entries(totals.of_which).filter(([, size]) => size)
-    .map(([name, size]) => [`of which ${TITLES[name]}`, formatBytes(size), null]);
-  return el("details", { class: "totals" }, el("summary", {}, "All totals"),
-    plainTable(["one process", "bytes", "known"], [...rows, ...parts], "All totals of one process"));
 }
 
 /** Make one bar with the parts of a cost, as wide as their shares. */

@@ -1,18 +1,18 @@
 // The first section of an audit: what one more costs and what N cost, who costs most, and what to do about it.
 
-import { Costs, momentsTable, partsBar, tiles, totalsTable } from "./cost";
-import { fitControl } from "./fit";
+import { Costs, momentsTable, partsBar, tiles } from "./cost";
 import { countControl } from "./count";
-import { table, type LedgerAnswer } from "./data";
-import { answerSection, el, evidenceMark, fill, plainTable, type Child } from "./dom";
+import { type LedgerAnswer, table } from "./data";
+import { answerSection, type Child, el, evidenceMark, fill } from "./dom";
+import { fitControl } from "./fit";
 import { printable, shortOwners } from "./names";
+import { payersTable } from "./owners";
 import type { Page } from "./page";
 import { type Payer, payersOf } from "./payers";
-import { FOLDED_SHARE } from "./picture";
 import { savings } from "./savings";
-import { atCount } from "./terms";
+import { totalsTable } from "./totals";
 import type { AuditAnswer, Evidence, Term } from "./types";
-import { formatBytes, grouped, percent } from "./units";
+import { formatBytes, grouped } from "./units";
 import { NOUNS, PHRASES } from "./words";
 
 /** What is known of an answer beside its cost. */
@@ -34,13 +34,11 @@ interface Cost extends Partial<Known> {
   memory_bytes: number | null;
 }
 
-const MOST_OWNERS = 5;
-
 /** Make the section on the cost of an audit. */
 export function costSection({ projection, totals }: Pick<AuditAnswer, "projection" | "totals">, page: Page, known: Partial<Known> = {}): HTMLElement {
   return firstSection({
     ...projection, terms: table(projection.terms).rows(), nouns: NOUNS[projection.model], phrase: PHRASES[projection.basis], ...known,
-  }, page, [], [momentsTable(projection, page), totalsTable(totals)]);
+  }, page, [], [momentsTable(projection, page), totalsTable(totals, "one process")]);
 }
 
 /** Make the first section; `lines` stand below the cost, `details` at the end. */
@@ -72,31 +70,4 @@ export function firstSection(cost: Cost, page: Page, lines: Child[], details: Ch
       audit && el("div", {}, el("h3", {}, "What to do"), savings(audit, costs.each, page))),
     el("div", { class: "controls" }, countControl(page.count, nouns), fitControl(page.store, costs, cost.memory_bytes, nouns)),
     el("details", { class: "made-of" }, el("summary", {}, "How each part is known"), tiles(terms, costs, noun), bar), ...details);
-}
-
-// The parts of the cost, the dearest first, and their sum. Of owners the small ones stand together, as in the picture.
-function payersTable(payers: Payer[], count: bigint, name: (one: Payer) => string, what: "owner" | "part", label: string): HTMLElement {
-  const isOne = count === 1n;
-  const at = (each: number, once = 0) => (isOne ? []
-    : [formatBytes(atCount([{ size_bytes: each, is_once: false }, { size_bytes: once, is_once: true }], count)!)]);
-  const sum = (some: Payer[], key: "each" | "once") => some.reduce((all, one) => all + one[key], 0);
-  const [each, once] = [sum(payers, "each"), sum(payers, "once")];
-  const sorted = payers.filter((one) => one.each > 0).sort((one, other) => other.each - one.each);
-  const isSmall = (one: Payer) => one.each < FOLDED_SHARE * each;
-  const most = what === "owner" ? Math.min(MOST_OWNERS, sorted.filter((one) => !isSmall(one)).length || MOST_OWNERS) : sorted.length;
-  const others = sorted.slice(most);
-  const row = (title: string, bytes: number) => [title, formatBytes(bytes), share(bytes, each), ...at(bytes)];
-  const small = `${grouped(others.filter(isSmall).length)} below 5%`;
-  const rest = others.length === 1 ? name(others[0]) : others.every(isSmall) ? small : `${grouped(others.length)} others, ${small}`;
-  return plainTable([what, "each", "share", ...(isOne ? [] : [`at ${grouped(count)}`])], [
-    ...sorted.slice(0, most).map((one) => row(name(one), one.each)),
-    ...(others.length ? [row(rest, sum(others, "each"))] : []),
-    ...(once && !isOne ? [["paid once", "-", "", ...at(0, once)]] : []),
-    ["all", formatBytes(each), percent(each, each), ...at(each, once)]], label);
-}
-
-function share(part: number, whole: number): HTMLElement {
-  const bar = el("span", { class: "bar", "aria-hidden": "true" });
-  bar.style.width = `${whole > 0 ? (100 * part) / whole : 0}%`;
-  return el("span", { class: "share" }, bar, el("span", { class: "text" }, percent(part, whole)));
 }

@@ -1,17 +1,17 @@
 // Functions as trees: by their calls, by their objects, and by how much more they asked for.
 
 import type { Table } from "./data";
-import { cell, changeColour, GROWN, SAME, SHRUNK } from "./kinds";
+import { cell } from "./kinds";
+import type { Legend } from "./legend";
 import { printable, shortened, shortOwners } from "./names";
 import { column, shareColumn, sums, Tree } from "./tree";
 import type { CallRow, HeapShare } from "./types";
-import { formatBytes, formatChange, grouped } from "./units";
-import type { Legend } from "./legend";
+import { formatBytes, grouped } from "./units";
 
 export type Amount = (size: number) => string;
 
-type Share = Pick<HeapShare, "owner" | "symbol" | "name" | "bytes">;
-type ShownTree = { tree: Tree; legend: Legend };
+export type Share = Pick<HeapShare, "owner" | "symbol" | "name" | "bytes">;
+export type ShownTree = { tree: Tree; legend: Legend };
 
 const PALETTE = 9;
 
@@ -28,7 +28,7 @@ function colourOwners(tree: Tree, owners: string[]): Legend {
   return [...places].filter(([, place]) => place).map(([owner, place]) => [place, shortened(printable(short(owner)), 60)] as const);
 }
 
-// Set the areas and the columns of a tree.
+/** Set the areas and the columns of a tree. */
 export function setAmounts(tree: Tree, bytes: (number | null)[], blocks: (number | null)[], amount: Amount): void {
   bytes.forEach((one, node) => (tree.areas[node] = Math.max(0, one ?? 0)));
   const total = tree.areas[0];
@@ -63,7 +63,10 @@ export function callTree(rows: Table<CallRow>, total: number, amount: Amount): S
   return { tree, legend: colourOwners(tree, owners) };
 }
 
-// Build a tree of objects and their functions, which stand alone without an object; return also the object of each node, and the row of each function.
+/**
+ * Build a tree of objects and their functions, which stand alone without an object; return also the object of each node,
+ * and the row of each function.
+ */
 export function functionTree<Row extends { owner: string; symbol: string | null; name: string }>(rows: Row[]):
     { tree: Tree; owners: string[]; rowOf: (Row | null)[] } {
   const tree = new Tree();
@@ -92,26 +95,4 @@ export function shareTree(rows: Table<HeapShare>, amount: Amount): ShownTree {
   const { tree, owners, rowOf } = functionTree(rows.rows());
   setAmounts(tree, sums(tree, rowOf.map((row) => row?.bytes ?? null)), sums(tree, rowOf.map((row) => row?.block_count ?? null)), amount);
   return { tree, legend: colourOwners(tree, owners) };
-}
-
-// Build the tree of the functions that have another amount; the area of a function is the size of its change.
-export function growthTree(before: Share[], now: Share[], amount: Amount): ShownTree {
-  const key = (row: Share) => `${row.owner}\n${row.symbol ?? row.name}`;
-  const [old, new_] = [before, now].map((rows) => new Map(rows.map((row) => [key(row), row])));
-  const changed = [...new Map([...new_, ...old])].filter(([name]) => old.get(name)?.bytes !== new_.get(name)?.bytes);
-  const { tree, rowOf } = functionTree(changed.map(([, row]) => row));
-  const bytesIn = (side: Map<string, Share>) => sums(tree, rowOf.map((row) => (row === null ? null : side.get(key(row))?.bytes ?? 0)));
-  const [was, is] = [bytesIn(old), bytesIn(new_)];
-  const change = was.map((size, node) => (is[node] ?? 0) - (size ?? 0));
-  sums(tree, rowOf.map((row, node) => (row === null ? null : Math.abs(change[node])))).forEach((size, node) => (tree.areas[node] = size ?? 0));
-  for (let node = 0; node < tree.size; node += 1) tree.colours[node] = changeColour(change[node]);
-  const text = (size: number) => (amount === formatBytes ? formatChange(size) : `${size > 0 ? "+" : ""}${grouped(size)}`);
-  tree.names[0] = "[what differs]";
-  tree.amount = (area) => `${amount(area)}, grown and shrunk,`;
-  tree.columns = [
-    column("change", "Grew", (node) => change[node], text, true),
-    column("before", "Before", (node) => was[node] ?? 0, amount),
-    column("after", "After", (node) => is[node] ?? 0, amount),
-  ];
-  return { tree, legend: [[GROWN, "grew"], [SHRUNK, "shrank"], [SAME, "as much as before"]] };
 }

@@ -1,12 +1,13 @@
 // A group of processes: what one more group and one more worker cost, its processes, and how these changed.
 
-import { firstSection, type Known } from "./firstscreen";
 import { table, type LedgerAnswer } from "./data";
-import { el, evidenceMark, plainTable, section } from "./dom";
+import { el, plainTable, section } from "./dom";
+import { firstSection, type Known } from "./firstscreen";
 import { printable } from "./names";
 import type { Page } from "./page";
 import type { Payer } from "./payers";
-import type { AuditAnswer, DiffAnswer, GroupAnswer, GroupTotals } from "./types";
+import { totalsTable } from "./totals";
+import type { AuditAnswer, DiffAnswer, GroupAnswer } from "./types";
 import { formatBytes, formatChange, grouped } from "./units";
 import { TITLES } from "./words";
 
@@ -48,23 +49,12 @@ export function sharedParts({ group }: GroupAnswer): Payer[] {
 export function groupCostSection(
   { group, projection, classes }: Pick<GroupAnswer, "group" | "projection" | "classes">, page: Page, known: Partial<Known> = {},
 ): HTMLElement {
-  const totals = totalsTable(group);
+  const totals = totalsTable(group, "the group");
   if (projection === null) return section("answer", "What it costs", known.failure, totals);
   const worker = table(classes).column("parent_pids")[0]?.length || projection.model === "fork" ? "worker" : "process";
   const line = el("p", { id: "worker" }, `One more ${worker} costs `, el("strong", {}, formatBytes(projection.per_worker_bytes)), ".");
   return firstSection({ ...projection, terms: table(projection.terms).rows(), nouns: ["group", "groups"], phrase: "", ...known },
     page, [line], [totals]);
-}
-
-function totalsTable(totals: GroupTotals): HTMLElement {
-  type Name = keyof GroupTotals["evidence"];
-  const names = Object.keys(TITLES).filter((name): name is Name => name in totals);
-  const rows = names.flatMap((name) => {
-    const size = totals[name];
-    return size === null ? [] : [[TITLES[name], formatBytes(size), evidenceMark(totals.evidence[name])]];
-  });
-  return el("details", { class: "totals" }, el("summary", {}, "All totals"),
-    plainTable(["together", "bytes", "known"], rows, "All totals of the group"));
 }
 
 /** Make the table of the processes of a group. */

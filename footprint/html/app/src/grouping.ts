@@ -25,7 +25,7 @@ export type Grouping = (typeof GROUPINGS)[number][0];
 /** The rows that a picture shows. */
 export type Shown = Pick<Table<Row>, "column" | "columns">;
 
-// Return the rows of a ledger; instead of those of an owner that is opened, its mappings. The kernel's have none.
+/** Return the rows of a ledger; instead of those of an owner that is opened, its mappings. The kernel's have none. */
 export function shownRows(audit: LedgerAnswer, isOpen: (owner: string) => boolean): Shown {
   const ledger = table(audit.ledger);
   const opened = table(audit.mappings).rows().filter((one) => isOpen(one.owner))
@@ -47,7 +47,7 @@ function mappingName({ start_addr, end_addr, permissions, name, owner, has_guard
       .filter(Boolean).join(", ");
 }
 
-// Return the group of a row; none for the owners themselves, and for their mappings.
+/** Return the group of a row; none for the owners themselves, and for their mappings. */
 export function groupOf(audit: LedgerAnswer, rows: Shown, by: Grouping): GroupOf | undefined {
   const [kinds, sections] = rows.columns("kind", "section");
   return by === "kind" ? (row) => kinds[row]

@@ -2,33 +2,17 @@
 
 import { Callers } from "./callers";
 import { choice } from "./choice";
-import { type HeapData, type Moment, table } from "./data";
+import type { HeapData } from "./data";
 import { answerSection, el, evidenceMark, factList, section } from "./dom";
 import { functionLayers } from "./functions";
 import type { Amount } from "./functiontrees";
 import { printable } from "./names";
 import type { Page } from "./page";
+import { type Profile, profileOf } from "./profile";
 import { totalsSection } from "./profiles";
 import { type Snapshot, Timeline } from "./timeline";
-import type { Evidence, FunctionTotalsRow, ProfileRow } from "./types";
+import type { Evidence } from "./types";
 import { formatBytes, grouped } from "./units";
-
-/** One profile with its snapshots, the moments that have a call tree, and the snapshots that the user named. */
-export interface Profile {
-  row: ProfileRow;
-  snapshots: Snapshot[];
-  moments: Moment[];
-  named: (number | null)[];
-  totals: FunctionTotalsRow[];
-}
-
-export function profileOf(data: HeapData, file: string): Profile {
-  const row = table(data.heap.profiles).rows().find((one) => one.file === file)!;
-  const snapshots = table(data.heap.snapshots).rows()
-    .map((one, place) => ({ ...one, used_bytes: data.used_bytes[place], what: `Snapshot ${one.number}` })).filter((one) => one.file === file);
-  const totals = table(data.heap.totals).rows().filter((one) => one.file === file);
-  return { row, snapshots, moments: Object.values(data.moments).filter((one) => one.file === file), named: data.named[file], totals };
-}
 
 /** Make the sections on one profile. */
 export function profileSections(data: HeapData, file: string, { store }: Page): (HTMLElement | null)[] {

@@ -16,7 +16,7 @@ export function kindLegend(tree: Tree): Legend {
     .map((one) => [one, KIND_NAMES[one]] as const);
 }
 
-// The meanings of the colours: a click shows only what has this colour, or adds it to what is shown.
+/** The meanings of the colours: a click shows only what has this colour, or adds it to what is shown. */
 export function legendList(store: Store, name: string, tree: Tree, legend: Legend): HTMLElement {
   const buttons = legend.map(([colour, text]) => {
     const swatch = el("span", { class: "swatch" });

@@ -2,8 +2,9 @@
 
 import { type HeapData, table } from "./data";
 import { el, evidenceMark, plainTable, section } from "./dom";
-import { functionTree, growthTree, shareTree } from "./functiontrees";
-import { type Profile, profileOf } from "./heap";
+import { functionTree, shareTree } from "./functiontrees";
+import { growthTree } from "./growth";
+import { type Profile, profileOf } from "./profile";
 import { printable } from "./names";
 import type { Page } from "./page";
 import type { Store } from "./store";

@@ -121,7 +121,7 @@ function colourGroups(tree: Tree): void {
   }
 }
 
-// Add up the values of rows for all nodes.
+/** Add up the values of rows for all nodes. */
 export function nodeSums({ tree, rowOf }: RowTree, value: (row: number) => number | null): (number | null)[] {
   return sums(tree, rowOf.map((row) => (row < 0 ? null : value(row))));
 }

@@ -4,7 +4,7 @@ import { table, type LedgerAnswer } from "./data";
 import { el, fill, prose } from "./dom";
 import { printable, shortened } from "./names";
 import type { Page } from "./page";
-import { keyOf } from "./findingstable";
+import { keyOf } from "./findingcard";
 import { atCount, paidByEach } from "./terms";
 import type { FindingRow } from "./types";
 import { formatBytes, grouped } from "./units";

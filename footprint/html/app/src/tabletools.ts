@@ -7,7 +7,7 @@ import type { Store } from "./store";
 import { grouped, percent } from "./units";
 import { chosenColours } from "./viewstate";
 
-// The filter and the buttons above a table. `clear` empties the filter.
+/** The filter and the buttons above a table. `clear` empties the filter. */
 export function tableTools(
   store: Store, name: string, grid: Grid, label: string, highlight: (marks: Uint8Array | null) => void,
 ): { element: HTMLElement; clear: () => void } {

@@ -5,12 +5,12 @@ import { decoded, encoded } from "./names";
 import type { Store } from "./store";
 import type { Tree } from "./tree";
 
-// The path of a node as a text: the names from the top down.
+/** The path of a node as a text: the names from the top down. */
 export function pathOf(tree: Tree, node: number): string {
   return tree.path(node).map((one) => encoded(tree.names[one])).join("/");
 }
 
-// Find the node with a path; the whole tree where there is none.
+/** Find the node with a path; the whole tree where there is none. */
 export function nodeOf(tree: Tree, path: string | null): number {
   let node: number | undefined = 0;
   for (const name of path?.split("/").map(decoded) ?? []) {
@@ -20,7 +20,7 @@ export function nodeOf(tree: Tree, path: string | null): number {
   return node;
 }
 
-// The order of a table in the state: the key of a column, `name` for the names; with a minus where it descends.
+/** The order of a table in the state: the key of a column, `name` for the names; with a minus where it descends. */
 export function sortState(store: Store, name: string, tree: Tree): { get(): Sort; set(sort: Sort): void } {
   const given: Sort = { column: tree.columns[tree.sortedBy], isDescending: true };
   const text = ({ column, isDescending }: Sort) => `${isDescending ? "-" : ""}${column?.key ?? "name"}`;
@@ -37,7 +37,7 @@ export function sortState(store: Store, name: string, tree: Tree): { get(): Sort
   };
 }
 
-// The colours of the legend that the reader chose; none for all of them.
+/** The colours of the legend that the reader chose; none for all of them. */
 export function chosenColours(store: Store, name: string): Set<number> {
   return new Set((store.get(name) ?? "").split(",").filter(Boolean).map(Number));
 }

@@ -4,7 +4,7 @@ import { choice } from "./choice";
 import { COLOURS, colour } from "./colours";
 import { table } from "./data";
 import { el, fill, section } from "./dom";
-import { growthTree } from "./functiontrees";
+import { growthTree } from "./growth";
 import { printable, shortened, shortOwners } from "./names";
 import type { Page } from "./page";
 import { MOST_LAYERS, spans } from "./spans";

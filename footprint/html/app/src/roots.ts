@@ -1,0 +1,26 @@
+// Libraries that are new because an object needs them now.
+
+import { table } from "./data";
+import { el, plainTable } from "./dom";
+import { printable } from "./names";
+import type { DiffAnswer } from "./types";
+import { formatBytes, formatChange, grouped } from "./units";
+
+const fileName = (path: string) => path.slice(path.lastIndexOf("/") + 1);
+
+/** Make a line for each library that is new because an object needs it now; what it brought folds under it. */
+export function rootDetails(diff: DiffAnswer): HTMLElement[] {
+  const owners = table(diff.owner_changes).rows();
+  return table(diff.roots).rows().map((root) => {
+    const brought = owners.filter((one) => one.came_with === root.owner);
+    const users = root.needed_by.map((path) => printable(fileName(path)));
+    const why = users.length ? `which ${users.join(" and ")} now need${users.length > 1 ? "" : "s"}` : "which is opened at run time";
+    const { location } = root;
+    const link = location ? `; it is linked at ${printable(location.file)}${location.line ? `:${location.line}` : ""}` : "";
+    const libraries = root.library_count === 1 ? "1 library" : `${grouped(root.library_count)} libraries`;
+    return el("details", { class: "root" },
+      el("summary", {}, `Came with ${printable(root.name)}, ${why}: ${libraries}, ${formatBytes(root.retained_bytes)} retained${link}`),
+      plainTable(["library", "change"], brought.map((one) => [printable(fileName(one.owner)), formatChange(one.delta_bytes)]),
+        `What came with ${printable(root.name)}`));
+  });
+}
