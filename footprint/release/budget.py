@@ -6,7 +6,7 @@ from datetime import date
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from footprint.errors import UsageError
+from footprint.errors import Note, UsageError
 from footprint.findings.registry import Fact, fact_of
 from footprint.members import Positive, Signed, json_members
 from footprint.model.figures import FIGURES, FigureUnit
@@ -144,6 +144,11 @@ class Checked(NamedTuple):
     budgets: Budgets
     results: tuple[BudgetResult, ...]
     comparison: Comparison | None
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """The notes of the audit, and what makes it hard to compare with the baseline."""
+        return (*self.audit.notes, *(() if self.comparison is None else self.comparison.loader_notes))
 
     @property
     def failures(self) -> tuple[BudgetResult, ...]:

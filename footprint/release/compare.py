@@ -3,6 +3,7 @@
 A new name for the same thing, from another build or in another folder, is no change; `matching` finds these.
 """
 
+import re
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from enum import StrEnum
 from itertools import takewhile
@@ -15,7 +16,7 @@ from footprint.members import Signed, json_members
 from footprint.model.figures import FIGURES, Figure
 from footprint.model.finding import Finding, SourceLocation
 from footprint.model.object_cost import holders_of
-from footprint.model.owner import is_file
+from footprint.model.owner import file_name, is_file
 from footprint.model.row import OF_OBJECTS, MemoryKind, Row, sum_rows
 from footprint.model.spread import NO_MEMORY, ONE_START, Spread, Spreads, overlap
 from footprint.model.totals import Total
@@ -41,6 +42,7 @@ __all__ = (
 )
 
 
+_LOADER: Final = re.compile(r"/ld(?:-linux|-musl|64|-[0-9]|\.so)[^/]*$")
 LEAST_GROWTH_BYTES: Final = 1024
 """A variable that grew by less is no culprit."""
 
@@ -259,7 +261,17 @@ class Comparison(NamedTuple):
         """Return the notes of both sides; where they differ about one subject, each names its side."""
         detail = "its symbols are known of one side only: its other variables are compared by section, without names"
         uneven = tuple(Note("symbols-of-one-side", owner, detail) for owner in self.unevenly_named)
-        return (*self._notes_of_sides(), *uneven)
+        return (*self._notes_of_sides(), *uneven, *self.loader_notes)
+
+    @property
+    def loader_notes(self) -> tuple[Note, ...]:
+        """Return a note where other loaders start the sides: then the machine or the C library is another one."""
+        before, now = (_loaders(side) for side in (self.old, self.new))
+        if not before or not now or before & now:
+            return ()
+        told = f"{', '.join(sorted(before))} started it before, {', '.join(sorted(now))} does now"
+        detail = f"{told}: the machine or the C library is another one, and most figures differ by that alone"
+        return (Note("loaders-differ", self.new.target, detail),)
 
     def _notes_of_sides(self) -> tuple[Note, ...]:
         sides = [dict.fromkeys(side.notes) for side in (self.old, self.new)]
@@ -342,6 +354,10 @@ def compare(
         tuple(uneven.values()),
         member_changes(old.members, new.members),
     )
+
+
+def _loaders(side: "Audited") -> set[str]:
+    return {file_name(owner) for owner in {row.owner for row in side.ledger} if _LOADER.search(owner)}
 
 
 def _order(change: RowChange) -> tuple[object, ...]:

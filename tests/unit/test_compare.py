@@ -1,6 +1,7 @@
 """What changed between two audits: each row paired with what it was, and noise of a build is no change."""
 
 from dataclasses import replace
+from datetime import date
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
@@ -18,6 +19,7 @@ from footprint.model.finding import Confidence, Finding
 from footprint.model.object_cost import Need, ObjectCost
 from footprint.model.row import Attribution, MemoryKind, Row
 from footprint.model.spread import Spread, Spreads
+from footprint.release.budget import check_audit, parse_budgets
 from footprint.release.compare import Comparison, RowChange, RowStatus, compare
 from footprint.release.matching import comparable_name
 from footprint.release.new_libraries import NewRoot
@@ -508,6 +510,22 @@ def test_the_order_of_rows_changes_no_sum_and_the_way_back_undoes_it(
 def test_nothing_changes_between_an_audit_and_itself(one: Audit) -> None:
     found = compare(one, one)
     assert (found.changes, found.owners, found.same_count) == ((), (), len(one.ledger))
+
+
+def test_a_baseline_of_another_machine_or_c_library_is_told() -> None:
+    arm, intel = (
+        audit_of(variable("_rtld_global", 64, 64, owner=f"/lib/{name}"))
+        for name in ("ld-linux-aarch64.so.1", "ld-linux-x86-64.so.2")
+    )
+    (note,) = compare(arm, intel).notes
+    assert note.slug == "loaders-differ"
+    assert note.detail == (
+        "ld-linux-aarch64.so.1 started it before, ld-linux-x86-64.so.2 does now: "
+        "the machine or the C library is another one, and most figures differ by that alone"
+    )
+    limits = parse_budgets({"budgets": {"per_process_bytes": {"max_increase": "1 MiB"}}}, "footprint.toml")
+    assert check_audit(intel, limits, arm, date(2026, 11, 23)).notes == (note,)
+    assert compare(intel, intel).notes == compare(intel, audit_of(variable("a", 1, 1))).notes == ()
 
 
 def residue(size_bytes: int, name: str = "[no symbol: stripped]", section: str = ".bss") -> Row:

@@ -98,7 +98,7 @@ def check(
     if baseline is not None and not checked.failures:
         write_file(baseline, _baseline(checked.audit, target).encode(), replaces_input=True)
     answer = answer._replace(document=lambda found: text.check_document(found, baseline=baseline))
-    code = write(answer, checked, f"check {name(checked)}", output, checked.audit.notes)
+    code = write(answer, checked, f"check {name(checked)}", output, checked.notes)
     return 1 if checked.failures else code
 
 

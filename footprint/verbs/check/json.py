@@ -95,7 +95,7 @@ def check_members(checked: Checked, version: str) -> Json:
                 budgets=checked.results,
                 roots=roots,
                 grown_variables=grown,
-                notes=audit.notes,
+                notes=checked.notes,
             )
         )
     return encode(
@@ -110,6 +110,6 @@ def check_members(checked: Checked, version: str) -> Json:
             budgets=checked.results,
             roots=roots,
             grown_variables=grown,
-            notes=audit.notes,
+            notes=checked.notes,
         )
     )

@@ -31,7 +31,7 @@ def check_document(checked: Checked, *, baseline: str | None = None) -> Document
     ]
     blocks.extend(failure_document(checked))
     blocks.extend(_table([one for one in checked.results if not one.fails]))
-    blocks.extend(note_blocks(checked.audit.notes, checked.audit.target))
+    blocks.extend(note_blocks(checked.notes, checked.audit.target))
     return (*blocks, Verdict(check_verdict(checked, baseline), is_failure=bool(checked.failures)))
 
 
