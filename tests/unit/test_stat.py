@@ -75,8 +75,9 @@ def test_this_process_and_its_threads_are_found() -> None:
     thread = read_stat(os.getpid(), threading.get_native_id())
     assert thread is not None
     assert (thread.state, thread.start_ticks >= own.start_ticks) == ("R", True)
-    assert processes()[os.getpid()].start_ticks == own.start_ticks
-    assert list(processes()) == sorted(processes())
+    found = processes()
+    assert found[os.getpid()].start_ticks == own.start_ticks
+    assert list(found) == sorted(found)
 
 
 def test_who_is_gone_tells_nothing_and_stands_still() -> None:
