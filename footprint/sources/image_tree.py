@@ -18,6 +18,7 @@ from footprint.decompression import PIECE_BYTES, is_compressed, unpacked_pieces
 from footprint.elf import starts_like_elf
 from footprint.errors import AccessError, InputError, Note
 from footprint.files import map_descriptor
+from footprint.limits import draw_entries
 from footprint.sources.tar_members import ArchiveBytes, MemberKind, PiecedBytes, TarMember, ViewedBytes, members_of
 from footprint.units import format_bytes
 
@@ -72,6 +73,8 @@ class _Folder:
 
 
 _Node = _File | _Link | _Folder
+_UNNAMED: Final = os.stat_result((stat.S_IFDIR | 0o755, 0, 0, 1, *(0,) * 6), {"st_mtime_ns": 0})
+"""The facts of a folder that no layer names."""
 
 
 def read_layer(data: memoryview, number: int, source: str) -> Layer:
@@ -149,7 +152,7 @@ class ImageTree:
     """
 
     def __init__(self) -> None:
-        self._top = _Folder(_facts(stat.S_IFDIR | 0o755, 0, 0, 0, 0))
+        self._top = _Folder(_UNNAMED)
         self.notes: list[Note] = []
         self._left_out_count = 0
         # The names of the layer that is being applied: whiteouts do not concern them.
@@ -321,7 +324,9 @@ class ImageTree:
                 continue
             node = folder.nodes.get(name)
             if is_made:
-                node = folder.nodes.setdefault(name, _Folder(_facts(stat.S_IFDIR | 0o755, 0, 0, 0, 0)))
+                if node is None:
+                    draw_entries(1, "the folders of an image")
+                    node = folder.nodes[name] = _Folder(_UNNAMED)
                 self._added.add((folder, name))
             elif node is None:
                 return errno.ENOENT

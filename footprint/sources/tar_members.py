@@ -17,9 +17,15 @@ __all__ = ("ArchiveBytes", "MemberKind", "PiecedBytes", "TarMember", "ViewedByte
 
 _BLOCK_BYTES: Final = 512
 _MOST_NAME_BYTES: Final = 1 << 20
+# No path is longer than 4,096 bytes: a name that is cut here stays one that no file can have.
+_MOST_PATH_BYTES: Final = 4097
+# All names of a layer are in memory; those of an image with 500,000 files have 50 MB.
+_MOST_NAMES_BYTES: Final = 128 << 20
 _MOST_MEMBER_BYTES: Final = 1 << 50
 _ZEROS: Final = bytes(_BLOCK_BYTES)
-_ENTRIES_A_DRAW: Final = 1024
+_MEMBERS_A_DRAW: Final = 1024
+# A member is one in its layer and one in the tree: a million take 750 MB.
+_ENTRIES_A_MEMBER: Final = 2
 
 
 class MemberKind:
@@ -128,12 +134,12 @@ def members_of(archive: ArchiveBytes, source: str) -> Iterator[TarMember]:
         InputError: Where the archive is cut or damaged.
         LimitError: Where it has more members than the limits allow.
     """
-    at, count = 0, 0
+    at, count, names_bytes = 0, 0, 0
     extended: dict[bytes, bytes] = {}
     for_all: dict[bytes, bytes] = {}
     while (header := archive.read(_BLOCK_BYTES)) and header != _ZEROS:
-        if count % _ENTRIES_A_DRAW == 0:
-            draw_entries(_ENTRIES_A_DRAW, source)
+        if count % _MEMBERS_A_DRAW == 0:
+            draw_entries(_ENTRIES_A_MEMBER * _MEMBERS_A_DRAW, source)
         count += 1
         size_bytes, data_at = _checked_size(header, source, at), at + _BLOCK_BYTES
         flag = header[156:157]
@@ -151,7 +157,11 @@ def members_of(archive: ArchiveBytes, source: str) -> Iterator[TarMember]:
             if flag == b"S":
                 data_at += _skip_sparse_map(archive, header, source, at)
             size_bytes = _number(fields.get(b"size"), size_bytes, source, at)
-            yield _member(header, fields, data_at, size_bytes, source)
+            member = _member(header, fields, data_at, size_bytes, source)
+            names_bytes += len(member.name) + len(member.link)
+            if names_bytes > _MOST_NAMES_BYTES:
+                raise InputError(source, f"its names have more than {_MOST_NAMES_BYTES >> 20} MiB", at)
+            yield member
         at = data_at + -(-size_bytes // _BLOCK_BYTES) * _BLOCK_BYTES
         if not archive.skip_to(at):
             raise InputError(source, "the archive is cut: a member is longer than it", data_at)
@@ -170,10 +180,9 @@ def _checked_size(header: bytes, source: str, at: int) -> int:
     """
     if len(header) < _BLOCK_BYTES:
         raise InputError(source, "the archive is cut", at)
+    excess = sum(header) - sum(header[148:156]) + 8 * 0x20 - _octal(header[148:156], source, at)
     # Some old writers added up signed bytes; only names beyond ASCII make a difference.
-    unsigned = sum(header) - sum(header[148:156]) + 8 * 0x20
-    high_count = sum(byte >> 7 for byte in header[:148] + header[156:])
-    if _octal(header[148:156], source, at) not in {unsigned, unsigned - 256 * high_count}:
+    if excess and excess != 256 * sum(byte >> 7 for byte in header[:148] + header[156:]):
         raise InputError(source, "no header of a member, or a damaged one: its checksum is wrong", at)
     flag = header[156:157]
     if flag in MemberKind.HARD_LINK | MemberKind.SYMBOLIC_LINK | MemberKind.FOLDER | {b"3", b"4", b"6"}:
@@ -206,8 +215,16 @@ def _number(text: bytes | None, otherwise: int, source: str, at: int) -> int:
     return int(text)
 
 
+_SPARSE: Final = b"GNU.sparse."
+_KEYS: Final = frozenset({b"path", b"linkpath", b"size", b"mtime", b"GNU.sparse.name"})
+
+
 def _pax_records(data: bytes, source: str, at: int) -> dict[bytes, bytes]:
-    """Read records of the form `LENGTH KEY=VALUE` and a line feed, where LENGTH counts all of it."""
+    """Read records of the form `LENGTH KEY=VALUE` and a line feed, where LENGTH counts all of it.
+
+    Only those that matter are kept: records for all members could fill the memory. One `GNU.sparse.` stands for the
+    others of sparse files.
+    """
     found = {}
     place = 0
     while place < len(data):
@@ -217,7 +234,10 @@ def _pax_records(data: bytes, source: str, at: int) -> dict[bytes, bytes]:
         key, is_pair, value = data[space + 1 : end - 1].partition(b"=")
         if not place < end <= len(data) or not is_pair or data[end - 1 : end] != b"\n":
             raise InputError(source, "a damaged record of pax", at)
-        found[key] = value
+        if key in _KEYS:
+            found[key] = value
+        elif key.startswith(_SPARSE):
+            found[_SPARSE] = b""
         place = end
     return found
 
@@ -241,7 +261,7 @@ def _member(header: bytes, fields: dict[bytes, bytes], data_at: int, size_bytes:
     # GNU tar has times and sparse maps in the place of the prefix, and another magic.
     if prefix and header[257:263] == b"ustar\0":
         name = prefix + b"/" + name
-    is_sparse = any(key.startswith(b"GNU.sparse.") for key in fields)
+    is_sparse = any(key.startswith(_SPARSE) for key in fields)
     at = data_at - _BLOCK_BYTES
     return TarMember(
         _text(fields.get(b"GNU.sparse.name", fields.get(b"path", name))),
@@ -264,4 +284,4 @@ def _time_ns(text: bytes | None, seconds: int) -> int:
 
 
 def _text(name: bytes) -> str:
-    return name.decode("utf-8", "surrogateescape")
+    return name[:_MOST_PATH_BYTES].decode("utf-8", "surrogateescape")

@@ -6,6 +6,7 @@ import json
 import os
 import stat
 import tarfile
+import tracemalloc
 from collections.abc import Callable, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -14,9 +15,11 @@ import pytest
 
 from footprint.decompression import zstd_module
 from footprint.errors import AccessError, FootprintError, InputError, Note
+from footprint.limits import Limits, limited
 from footprint.process.mapped_files import open_regular
 from footprint.roots import folder_names, link_target, stat_path
 from footprint.sources.images import ContainerImage, images_of, is_image
+from footprint.sources.tar_members import ViewedBytes, members_of
 
 ELF = b"\x7fELF"
 Entry = tuple[str, bytes | str]
@@ -268,6 +271,40 @@ def test_a_layer_that_shrinks_as_no_layer_does_is_refused(tmp_path: Path, monkey
     notes: list[Note] = []
     assert list(images_of(layout(tmp_path / "image", zstd(layer(("zeros", bytes(8 << 20))))), notes)) == []
     assert "no layer shrinks so far" in notes[0].detail
+
+
+def test_names_of_a_layer_cannot_fill_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    archive = layer(("a" * 100_000, b""), ("b", f"-> {'c' * 100_000}"))
+    first, second = members_of(ViewedBytes(archive), "layer")
+    # One byte more than a path may have: no file has this name.
+    assert (len(first.name), len(second.link)) == (4097, 4097)
+    monkeypatch.setattr("footprint.sources.tar_members._MOST_NAMES_BYTES", 8 << 10)
+    notes: list[Note] = []
+    assert not list(images_of(docker_save(tmp_path / "image.tar", archive), notes))
+    assert notes[0].detail.endswith("its names have more than 0 MiB")
+
+
+def test_records_for_all_members_that_mean_nothing_here_are_not_kept() -> None:
+    def records(number: int) -> bytes:
+        keys = {f"SCHILY.xattr.{number}.{key}": "v" * 1000 for key in range(100)}
+        return tarfile.TarInfo.create_pax_global_header(keys)
+
+    archive = b"".join(records(number) for number in range(100)) + layer(("file", b"x"))
+    tracemalloc.start()
+    (found,) = members_of(ViewedBytes(archive), "layer")
+    peak_bytes = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found.name == "file"
+    assert len(archive) > 10_000_000 > 10 * peak_bytes
+
+
+def test_folders_that_no_layer_names_come_from_the_budget(tmp_path: Path) -> None:
+    deep = layer(*[(f"{number}/{'a/' * 1000}x", b"") for number in range(6)])
+    notes: list[Note] = []
+    with limited(Limits(entry_count=5000)):
+        assert not list(images_of(docker_save(tmp_path / "image.tar", deep), notes))
+    assert [note.slug for note in notes] == ["image-unreadable"]
+    assert "raise it with --limits entries=" in notes[0].detail
 
 
 def test_what_is_no_image_is_one_error(tmp_path: Path) -> None:
