@@ -21,6 +21,7 @@ __all__ = (
     "draw_bytes",
     "draw_entries",
     "limited",
+    "limits_in_force",
     "parse_limits",
     "time_limit",
     "unpacked",
@@ -96,6 +97,11 @@ def answer(call: Callable[_P, _Found]) -> Callable[_P, _Found]:
         return copy_context().run(limited_call, *args, **kwargs)
 
     return called
+
+
+def limits_in_force() -> Limits:
+    """Return the limits of the answer that is being made."""
+    return _budget().limits
 
 
 def draw_bytes(count: int, source: str) -> None:

@@ -398,7 +398,7 @@ complete -c footprint -n '__footprint_has_verb trend' -l drop-privileges -d 'Giv
 complete -c footprint -n '__footprint_has_verb trend' -s h -l help -d 'Show the help, and exit.'
 
 complete -c footprint -n '__footprint_has_verb fleet' -l query -x -d 'Ask in SQL: one SELECT.'
-complete -c footprint -n '__footprint_has_verb fleet' -l sql -d 'Print the SQL of the question, to change it.'
+complete -c footprint -n '__footprint_has_verb fleet' -l sql -d 'Print the SQL of the question, for DuckDB.'
 complete -c footprint -n '__footprint_has_verb fleet' -l day -x -d 'The fleet of this day; else of the last one.'
 complete -c footprint -n '__footprint_has_verb fleet' -l from -x -d 'Growth from this day, build-id or package version.'
 complete -c footprint -n '__footprint_has_verb fleet' -l to -x -d 'Growth to this one.'

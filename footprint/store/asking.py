@@ -6,9 +6,10 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
-from footprint.errors import FootprintError, InputError, UsageError
-from footprint.limits import draw_bytes, draw_entries
+from footprint.errors import FootprintError, InputError, LimitError, UsageError
+from footprint.limits import draw_bytes, draw_entries, limits_in_force
 from footprint.store.parquet import open_dataset
+from footprint.units import format_bytes
 
 __all__ = ("Cell", "Dataset", "Found")
 
@@ -57,18 +58,19 @@ class Dataset:
         place = os.path.realpath(folder)
         self._connection = open_dataset(place, thread_count=len(os.sched_getaffinity(0)))
         doubled = place.replace("'", "''")
-        for lock in (f"SET allowed_directories = ['{doubled}/']", *_LOCKS):
+        own = f"SET memory_limit = '{limits_in_force().size_bytes}B'", f"SET allowed_directories = ['{doubled}/']"
+        for lock in (*own, *_LOCKS):
             self._connection.execute(lock)
 
-    def set_variables(self, values: Mapping[str, Cell | date]) -> None:
+    def set_variables(self, values: Mapping[str, Cell]) -> None:
         """Set what `getvariable` returns in SQL."""
         for name, value in values.items():
             self._connection.execute(f"SET VARIABLE {name} = ?", [value])
 
-    def add_table(self, name: str, columns: Mapping[str, list[str]]) -> None:
-        """Add a table of texts, in memory."""
-        typed = ", ".join(f"unnest(?::VARCHAR[]) AS {column}" for column in columns)
-        self._connection.execute(f"CREATE TABLE {name} AS SELECT {typed}", list(columns.values()))
+    def fill(self, table: str, columns: Mapping[str, list[str]]) -> None:
+        """Add rows of texts to a table in memory."""
+        typed = ", ".join("unnest(?::VARCHAR[])" for _ in columns)
+        self._connection.execute(f"INSERT INTO {table} ({', '.join(columns)}) SELECT {typed}", list(columns.values()))
 
     def run(self, sql: str) -> Found:
         """Run SQL of footprint itself.
@@ -77,7 +79,7 @@ class Dataset:
             InputError: If a file of the dataset is damaged.
             LimitError: If it finds more rows or texts than the limits allow.
         """
-        return self._run(sql, lambda cause: InputError(self._folder, f"it cannot be read: {cause}"))
+        return self._run(sql, self._folder, lambda cause: InputError(self._folder, f"it cannot be read: {cause}"))
 
     def ask(self, sql: str) -> Found:
         """Run one SELECT of somebody else.
@@ -94,9 +96,9 @@ class Dataset:
             raise UsageError(f"--query: {_cause(error)}") from None
         if kinds != [duckdb.StatementType.SELECT]:
             raise UsageError("--query: write one SELECT: a dataset is only read")
-        return self._run(sql, lambda cause: UsageError(f"--query: {cause}"))
+        return self._run(sql, "--query", lambda cause: UsageError(f"--query: {cause}"))
 
-    def _run(self, sql: str, failed: Any) -> Found:  # noqa: ANN401 # makes an error of a text
+    def _run(self, sql: str, subject: str, failed: Any) -> Found:  # noqa: ANN401 # makes an error of a text
         import duckdb  # noqa: PLC0415 # of an extra
 
         rows: list[tuple[Cell, ...]] = []
@@ -112,6 +114,10 @@ class Dataset:
                 rows += cells
         except FootprintError:
             raise
+        except duckdb.OutOfMemoryException:
+            most = limits_in_force().size_bytes
+            cause = f"spent {format_bytes(most)} of memory"
+            raise LimitError(subject, cause, "bytes", format_bytes(2 * most)) from None
         except (duckdb.Error, RuntimeError) as error:
             raise failed(_cause(error)) from None
         return Found(_named_once(columns), tuple(rows))

@@ -26,6 +26,7 @@ __all__ = (
     "known_inputs",
     "open_dataset",
     "remove_halves",
+    "table_views",
     "write_part",
 )
 
@@ -64,15 +65,23 @@ def open_dataset(folder: str, *, thread_count: int = 1) -> "DuckDBPyConnection":
         InputError: If a file of it is damaged, or of another version.
         UsageError: If DuckDB is not installed.
     """
+    views = table_views(folder)
+    connection = engine(thread_count=thread_count)
+    for table, view in views.items():
+        with _reading(folder, table):
+            connection.execute(view)
+    return connection
+
+
+def table_views(folder: str) -> dict[str, str]:
+    """Return the SQL that makes the tables of a dataset views.
+
+    Raises:
+        AccessError: If there is no dataset.
+    """
     if not os.path.isdir(os.path.join(folder, _LAST)):
         raise AccessError(folder, "it is no dataset of `footprint scan`")
-    for path in _files(folder):
-        keep_input(path)
-    connection = engine(thread_count=thread_count)
-    for table in TABLES.values():
-        with _reading(folder, table.name):
-            connection.execute(f"CREATE VIEW {_name(table.name)} AS {_selection(folder, table)}")
-    return connection
+    return {name: f"CREATE VIEW {_name(name)} AS {_selection(folder, table)}" for name, table in TABLES.items()}
 
 
 @contextmanager

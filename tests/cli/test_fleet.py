@@ -3,12 +3,15 @@
 import csv
 import io
 import json
+import signal
 import subprocess
 import sys
+import time
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 from footprint import fleet
@@ -291,11 +294,15 @@ def test_each_question_has_sql_that_can_be_asked_and_is_written_in_each_format_o
     for name in question_names():
         found = fleet(dataset, name)
         assert "{" not in plain(fleet_document(found))
+        # What is printed runs in any DuckDB as it is; its last SELECT can be changed and asked.
         sql = said(capsys, dataset, name, "--sql")
-        assert sql == found.sql == question_of(name).sql
-        # What is printed can be changed and asked.
+        assert sql.endswith(f"\n{found.sql}")
+        with duckdb.connect() as connection:
+            answer = connection.execute(sql)
+            assert tuple(one[0] for one in answer.description or ()) == found.found.columns
+            assert len(answer.fetchall()) == len(found.found.rows)
         if not question_of(name).compares:
-            assert fleet(dataset, query=sql).found == found.found
+            assert fleet(dataset, query=found.sql).found == found.found
     document = json.loads(said(capsys, dataset, "programs", "--json"))
     assert document["question"] == "programs"
     assert list(document["rows"][0]) == document["columns"]
@@ -340,6 +347,9 @@ def test_a_query_sees_the_tables_and_the_state(dataset: Path, capsys: pytest.Cap
         "SELECT * FROM read_blob('/proc/self/environ')",
         "SELECT * FROM read_csv('{secret}')",
         "SELECT * FROM '{secret}'",
+        "SELECT * FROM parquet_metadata('{secret}')",
+        "SELECT * FROM read_duckdb('{secret}')",
+        "EXPLAIN ANALYZE SELECT 1",
         "SELECT * FROM glob('{parent}/*')",
         "SELECT * FROM sniff_csv('{secret}')",
         "SELECT * FROM read_csv('https://example.com/a.csv')",
@@ -387,6 +397,38 @@ def test_a_query_with_too_many_rows_or_bytes_ends_with_an_error(dataset: Path) -
         fleet(dataset, query="SELECT * FROM range(1000000000000)")
     with limited(Limits(size_bytes=1 << 20)), pytest.raises(FootprintError, match="bytes"):
         fleet(dataset, query="SELECT repeat('x', 100000) FROM range(20)")
+
+
+@pytest.mark.parametrize(
+    ("query", "limits", "option"),
+    [
+        ("SELECT count(*) FROM range(20000000) a(x), range(20000000) b(y) WHERE x + y = 7", "seconds=1", "seconds=2"),
+        # What DuckDB counts, and what only the system sees.
+        ("SELECT list(x) FROM range(100000000000) t(x)", "bytes=64MiB", "bytes=128MiB"),
+        ("SELECT length(printf('%2000000000d', 1))", "bytes=64MiB", "bytes=128MiB"),
+    ],
+)
+def test_a_query_that_never_ends_or_takes_all_memory_ends_at_its_limits(
+    dataset: Path, capsys: pytest.CaptureFixture[str], query: str, limits: str, option: str
+) -> None:
+    assert main(["fleet", str(dataset), "--query", query, "--limits", limits]) == 3
+    err = capsys.readouterr().err
+    assert err.startswith("footprint: --query: ")
+    assert err.endswith(f"; raise it with --limits {option}\n")
+
+
+def test_ctrl_c_ends_a_query_at_once(dataset: Path) -> None:
+    query = "SELECT count(*) FROM range(20000000) a(x), range(20000000) b(y) WHERE x + y = 7"
+    words = [sys.executable, "-m", "footprint", "fleet", str(dataset), "--query", query]
+    with subprocess.Popen(words, stderr=subprocess.PIPE) as command:
+        children = Path(f"/proc/{command.pid}/task/{command.pid}/children")
+        while not (child := children.read_text().strip()):
+            time.sleep(0.01)
+        command.send_signal(signal.SIGINT)
+        # It has no end of its own: the query alone takes hours.
+        assert command.communicate()[1] == b""
+    assert command.returncode == 130
+    assert not Path(f"/proc/{child}").exists()
 
 
 # --- errors -----------------------------------------------------------------------------------------------------------

@@ -3,23 +3,22 @@
 import os
 import re
 from collections.abc import Mapping
-from datetime import date, timedelta
+from datetime import date
 from typing import Final, NamedTuple
 
 from footprint.errors import Note, UsageError
 from footprint.files import StrPath
 from footprint.store.asking import Cell, Dataset, Found
+from footprint.store.confined import confined
 from footprint.units import counted, format_bytes
 from footprint.verbs.fleet.matches import add_matches
 from footprint.verbs.fleet.questions import SAVINGS, FleetQuestion, question_of, shared_sql
 
-__all__ = ("Fleet", "fleet")
+__all__ = ("Fleet", "fleet", "variables_of")
 
-_SILENT_DAYS: Final = 7
-_DAYS: Final = "SELECT min(day), max(day) FROM inputs WHERE process_count > 0"
-_LAST_DAYS: Final = """
-SELECT max(day) FROM inputs
-WHERE process_count > 0 AND (getvariable('day') IS NULL OR day <= getvariable('day')) GROUP BY host"""
+_FIRST_DAY: Final = "SELECT min(day) FROM inputs WHERE process_count > 0"
+_SILENT: Final = "SELECT getvariable('day'), count(*) FILTER (day < getvariable('first_day')), count(*) FROM host_days"
+_SIDES: Final = "SELECT getvariable('old_side'), getvariable('new_side')"
 _GONE: Final = """
 SELECT count(*), sum(private_bytes)::BIGINT, arg_max(program, private_bytes) FROM (
     SELECT program, coalesce(sum(private_bytes), 0) AS private_bytes FROM compared_amounts
@@ -28,8 +27,11 @@ SELECT count(*), sum(private_bytes)::BIGINT, arg_max(program, private_bytes) FRO
 _WHOLE: Final = """
 SELECT count(DISTINCT host), coalesce(sum(process_count), 0)::BIGINT, coalesce(sum(per_process_bytes), 0)::BIGINT
 FROM current_processes"""
-_NOTHING: Final = "?"
-"""A name that no day, build or version has."""
+_ALONE: Final = """
+SELECT count(*) FROM (
+    SELECT program FROM current_processes WHERE process_count = 1 GROUP BY program HAVING count(*) < 5
+)"""
+_CUT: Final = re.compile(r"\nLIMIT ([0-9]+);")
 _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
@@ -91,7 +93,7 @@ def fleet(
     Raises:
         AccessError: If there is no dataset.
         InputError: If a file of it is damaged.
-        LimitError: If there are more rows than the limits allow.
+        LimitError: If it takes more time, memory or rows than the limits allow.
         UsageError: If DuckDB is not installed, there is no such question or day, or the SQL is no SELECT or fails.
     """
     if question is not None and query is not None:
@@ -99,78 +101,98 @@ def fleet(
     asked = None if query is not None else question_of(question or SAVINGS)
     if not (asked and asked.compares) and (before, after) != (None, None):
         raise UsageError("--from and --to go with the question `growth`")
-    opened = Dataset(os.fspath(dataset))
-    notes: list[Note] = []
-    state, silent_count = _state(opened, day)
-    if silent_count:
-        detail = f"they were not scanned in the {_SILENT_DAYS} days until {state['day']}: they are left out"
-        notes.append(Note("fleet-hosts-silent", counted(silent_count, "host"), detail))
-    opened.set_variables({**state, "count": count, "program": program})
-    opened.run(shared_sql("_state"))
-    if asked is not None and asked.compares:
-        _compare(opened, before, after, notes)
-    sql = asked.sql if asked is not None else query or ""
-    found = opened.ask(sql) if asked is None else opened.run(sql)
-    ((hosts, processes, total),) = opened.run(_WHOLE).rows
-    last = state["day"]
-    return Fleet(
-        os.fspath(dataset),
-        asked,
-        sql,
-        last if isinstance(last, date) else None,
-        int(hosts or 0),
-        int(processes or 0),
-        int(total or 0),
-        found,
-        query is None and question is None,
-        tuple(notes),
-    )
+    folder = os.fspath(dataset)
+    variables = variables_of(day, before, after, count, program)
+
+    def answered() -> Fleet:
+        return _answered(folder, asked, query, variables, is_overview=query is None and question is None)
+
+    return confined(answered, folder if query is None else "--query")
 
 
-def _state(opened: Dataset, day: str | None) -> tuple[Mapping[str, Cell | date], int]:
-    """Return the days of the fleet's state, and how many hosts were not seen in them.
+def variables_of(
+    day: str | None, before: str | None, after: str | None, count: int, program: str | None
+) -> dict[str, Cell]:
+    """Return what the SQL of the questions reads with `getvariable`.
 
     Raises:
-        UsageError: If there is no such day.
+        UsageError: If the day is none.
     """
-    chosen = None if day is None else _day_of(day)
-    opened.set_variables({"day": chosen})
-    last_days = [date.fromisoformat(str(last)) for (last,) in opened.run(_LAST_DAYS).rows]
-    if not last_days:
-        ((earliest, _),) = opened.run(_DAYS).rows
+    if day is not None:
+        try:
+            date.fromisoformat(day)
+        except ValueError:
+            raise UsageError(f"{day[:40]!r} is no day: write it like 2026-11-23") from None
+    return {"day": day, "old_side": before, "new_side": after, "count": count, "program": program}
+
+
+def _answered(
+    folder: str, asked: FleetQuestion | None, query: str | None, variables: Mapping[str, Cell], *, is_overview: bool
+) -> Fleet:
+    opened = Dataset(folder)
+    opened.set_variables(variables)
+    opened.run(shared_sql("_state"))
+    notes: list[Note] = []
+    day = _last_day(opened, notes)
+    if asked is not None and asked.compares:
+        _compare(opened, notes)
+    sql = asked.sql if asked is not None else query or ""
+    found = opened.ask(sql) if asked is None else opened.run(sql)
+    if asked is not None:
+        _tell_left_out(opened, asked, len(found.rows), notes)
+    ((hosts, processes, total),) = opened.run(_WHOLE).rows
+    counts = int(hosts or 0), int(processes or 0), int(total or 0)
+    return Fleet(folder, asked, sql, day, *counts, found, is_overview, tuple(notes))
+
+
+def _last_day(opened: Dataset, notes: list[Note]) -> date | None:
+    """Return the day of the fleet's state; note the hosts that were not scanned for long.
+
+    Raises:
+        UsageError: If the dataset begins later.
+    """
+    ((day, silent_count, host_count),) = opened.run(_SILENT).rows
+    if not host_count:
+        ((earliest,),) = opened.run(_FIRST_DAY).rows
         if earliest is not None:
             raise UsageError(f"the dataset begins on {earliest}")
-        return {"day": None, "first_day": None}, 0
-    until = chosen or max(last_days)
-    since = until - timedelta(days=_SILENT_DAYS - 1)
-    seen = [last for last in last_days if last >= since]
-    return {"day": until, "first_day": min(seen, default=until)}, len(last_days) - len(seen)
+        return None
+    if silent_count:
+        detail = f"they were not scanned in the seven days until {day}: they are left out"
+        notes.append(Note("fleet-hosts-silent", counted(int(silent_count), "host"), detail))
+    return date.fromisoformat(str(day))
 
 
-def _day_of(text: str) -> date:
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        raise UsageError(f"{text[:40]!r} is no day: write it like 2026-11-23") from None
+def _tell_left_out(opened: Dataset, asked: FleetQuestion, row_count: int, notes: list[Note]) -> None:
+    """Note what the question does not look at, or does not show."""
+    cut = _CUT.search(asked.sql)
+    if cut and row_count == int(cut[1]):
+        detail = "no more are told: smaller ones may be left out; --program and --query show others"
+        notes.append(Note("fleet-rows-left-out", f"{row_count:,} rows", detail))
+    if asked.name == "outliers":
+        ((alone_count,),) = opened.run(_ALONE).rows
+        if alone_count:
+            detail = "they have fewer than 5 processes, so there is nothing usual to compare them with"
+            notes.append(Note("fleet-few-siblings", counted(int(alone_count), "program"), detail))
 
 
-def _compare(opened: Dataset, before: str | None, after: str | None, notes: list[Note]) -> None:
+def _compare(opened: Dataset, notes: list[Note]) -> None:
     """Add the tables of what is compared.
 
     Raises:
         UsageError: If no process is of one of the two sides.
     """
-    ((first, last),) = opened.run(_DAYS).rows
-    old, new = before or str(first), after or str(last)
-    if old == new:
-        notes.append(Note("fleet-one-day", old, "both sides are the same: there is nothing to compare it with"))
-        old = new = _NOTHING
-    sides = {"old_side": old, "new_side": new}
-    opened.set_variables(sides)
     opened.run(shared_sql("_sides"))
+    ((old, new),) = opened.run(_SIDES).rows
     sides_known = {side for (side,) in opened.run("SELECT DISTINCT side FROM compared_processes").rows}
-    for side, wanted in zip(("old", "new"), sides.values(), strict=True):
-        if side not in sides_known and wanted not in {"None", _NOTHING}:
+    if old == new:
+        if old is not None:
+            notes.append(
+                Note("fleet-one-day", str(old), "both sides are the same: there is nothing to compare it with")
+            )
+        return
+    for side, wanted in (("old", str(old)), ("new", str(new))):
+        if side not in sides_known:
             kind = "on" if _DAY.fullmatch(wanted) else "with the build or version"
             raise UsageError(f"no process is known {kind} {wanted[:80]}")
     add_matches(opened)

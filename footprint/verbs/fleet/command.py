@@ -26,7 +26,7 @@ def fleet(
         str | None, typer.Argument(help="What to ask; without it, the questions are listed.", metavar="[QUESTION]")
     ] = None,
     query: Annotated[str | None, typer.Option("--query", help="Ask in SQL: one SELECT.", metavar="SQL")] = None,
-    sql: Annotated[bool, typer.Option("--sql", help="Print the SQL of the question, to change it.")] = False,
+    sql: Annotated[bool, typer.Option("--sql", help="Print the SQL of the question, for DuckDB.")] = False,
     day: Annotated[
         str | None, typer.Option("--day", help="The fleet of this day; else of the last one.", metavar="DAY")
     ] = None,
@@ -52,7 +52,9 @@ def fleet(
     footprint fleet fleet/ --query 'SELECT count(*) FROM current_processes'
     """
     if sql:
-        emit(questions.question_of(question or questions.SAVINGS).sql, output.file)
+        asked = questions.question_of(question or questions.SAVINGS)
+        variables = call.variables_of(day, from_, to, count, program)
+        emit(questions.script_of(asked, dataset, variables), output.file)
         return 0
     answer: Answer[Fleet] = Answer(
         "fleet",

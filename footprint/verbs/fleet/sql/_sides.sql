@@ -1,5 +1,7 @@
--- The processes that are compared: those of two days, builds or package versions; of each host the last day with such,
--- of each process its last moment there.
+-- The processes that are compared: those of two days, builds or package versions, else of the first and the last day; of
+-- each host the last day with such, of each process its last moment there.
+SET VARIABLE old_side = coalesce(getvariable('old_side'), (SELECT min(day) FROM inputs WHERE process_count > 0)::VARCHAR);
+SET VARIABLE new_side = coalesce(getvariable('new_side'), (SELECT max(day) FROM inputs WHERE process_count > 0)::VARCHAR);
 CREATE TABLE compared_processes AS
 WITH named AS (
     SELECT processes.*, package_version
@@ -7,7 +9,9 @@ WITH named AS (
     WHERE private_bytes IS NOT NULL AND (getvariable('program') IS NULL OR program GLOB getvariable('program'))
 ),
 sides AS (
-    SELECT 'old' AS side, getvariable('old_side') AS wanted UNION ALL SELECT 'new', getvariable('new_side')
+    SELECT side, wanted
+    FROM (VALUES ('old', getvariable('old_side')), ('new', getvariable('new_side'))) AS named_sides (side, wanted)
+    WHERE getvariable('old_side') <> getvariable('new_side')
 ),
 chosen AS (
     SELECT side, named.* FROM named JOIN sides
@@ -23,3 +27,7 @@ SELECT side, held.program, owner, symbol, sum(private_bytes)::BIGINT AS private_
 FROM "rows" AS held JOIN compared_processes AS compared ON held.audit = compared.audit
 WHERE kind <> 'kernel' AND held.day IN (SELECT day FROM compared_processes)
 GROUP BY ALL;
+
+-- What has another name on the new side. `footprint fleet` fills these tables with the names that `footprint diff` matches.
+CREATE TABLE matched_owners (side VARCHAR, program VARCHAR, owner VARCHAR, new_program VARCHAR, new_owner VARCHAR);
+CREATE TABLE matched_symbols (symbol VARCHAR, name VARCHAR);

@@ -1,16 +1,18 @@
--- The fleet on getvariable('day'): of each host its last day, of each process of that day its last moment.
--- getvariable('first_day') is the first of these days; getvariable('program') is a pattern of programs, or null.
--- Where the process ID is not known, the rows of an input at its last moment count.
+-- The last day of each host with processes, until getvariable('day') or else the last one of all. The fleet has the hosts
+-- that were scanned in the seven days until then.
+SET VARIABLE day = coalesce(getvariable('day')::DATE, (SELECT max(day) FROM inputs WHERE process_count > 0));
+CREATE TABLE host_days AS
+SELECT host, max(day) AS day FROM inputs WHERE process_count > 0 AND day <= getvariable('day') GROUP BY host;
+SET VARIABLE first_day = coalesce((SELECT min(day) FROM host_days WHERE day > getvariable('day') - 7), getvariable('day'));
+
+-- Of each host its last day, of each process of that day its last moment. getvariable('program') is a pattern of
+-- programs, or null. Where the process ID is not known, the rows of an input at its last moment count.
 CREATE TABLE current_processes AS
-WITH recent AS MATERIALIZED (
-    SELECT host, day, moment, audit, input, pid, program, build_id, process_count, private_bytes, kernel_bytes,
+WITH latest AS (
+    SELECT host, day, moment, audit, pid, program, build_id, process_count, private_bytes, kernel_bytes,
            per_process_bytes
-    FROM processes
+    FROM processes SEMI JOIN host_days USING (host, day)
     WHERE day BETWEEN getvariable('first_day') AND getvariable('day')
-),
-last_days AS (SELECT host, max(day) AS day FROM recent GROUP BY host),
-latest AS (
-    SELECT * EXCLUDE input FROM recent SEMI JOIN last_days USING (host, day)
     QUALIFY moment = max(moment) OVER (PARTITION BY host, pid, CASE WHEN pid IS NULL THEN input ELSE program END)
 )
 SELECT * FROM latest
@@ -53,6 +55,20 @@ SELECT audit, host, program, rule, subject, sum(saving_bytes)::BIGINT AS saving_
        arg_min(confidence, list_position(['medium', 'high', 'proof'], confidence)) AS confidence
 FROM current_findings WHERE is_counted AND saving_bytes > 0
 GROUP BY audit, host, program, rule, subject;
+
+-- The same for the fleet: what it saves with the remedies of one rule and subject.
+CREATE VIEW fleet_savings AS
+SELECT sum(saving_bytes)::BIGINT AS saving_bytes,
+       max(saving_bytes // process_count) AS each_bytes,
+       sum(process_count)::BIGINT AS process_count,
+       count(DISTINCT host) AS host_count,
+       count(DISTINCT program) AS program_count,
+       arg_min(confidence, list_position(['medium', 'high', 'proof'], confidence)) AS confidence,
+       rule,
+       min(program) AS program,
+       subject
+FROM current_savings
+GROUP BY rule, subject;
 
 -- The last that is known of each host.
 CREATE VIEW current_hosts AS

@@ -1,15 +1,5 @@
 -- Which statics that exist several times, and which tables of addresses, cost the fleet most?
 -- {subject} ({rule}): the fleet saves {saving_bytes} in {process_count} processes on {host_count} hosts, such as {program}.
-SELECT sum(saving_bytes)::BIGINT AS saving_bytes,
-       max(saving_bytes // process_count) AS each_bytes,
-       sum(process_count)::BIGINT AS process_count,
-       count(DISTINCT host) AS host_count,
-       count(DISTINCT program) AS program_count,
-       arg_min(confidence, list_position(['medium', 'high', 'proof'], confidence)) AS confidence,
-       rule,
-       min(program) AS program,
-       subject
-FROM current_savings
+SELECT * FROM fleet_savings
 WHERE rule IN ('duplicate-static', 'linked-twice', 'relocated-tables')
-GROUP BY rule, subject
-ORDER BY saving_bytes DESC, subject;
+ORDER BY saving_bytes DESC, subject, rule;
