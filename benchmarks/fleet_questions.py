@@ -72,11 +72,11 @@ SELECT printf('%040x', 1000 + o) AS file, '/usr/lib/lib' || o || '.so.1' AS path
 FROM range(1, {owners}) t(o)"""
 
 _INPUTS = """
-SELECT host, max(day) AS day, max(moment) AS moment, 'processes' AS input, 'processes' AS kind, '' AS identity,
+SELECT host, day, max(moment) AS moment, 'processes' AS input, 'processes' AS kind, '' AS identity,
   '' AS state, 'made' AS part, [] AS depends_on, count(*) AS process_count, count(*) * {rows} AS row_count,
   sum(private_bytes) AS private_bytes, sum(kernel_bytes) AS kernel_bytes,
   sum(per_process_bytes) AS per_process_bytes, 0 AS note_count
-FROM made GROUP BY host"""
+FROM made GROUP BY host, day"""
 
 
 def make(folder: str, process_count: int, row_count: int, day_count: int) -> None:

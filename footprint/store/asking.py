@@ -1,14 +1,15 @@
 """Answers SQL about a dataset, which can read the dataset and nothing else: no other file, no network, no extension."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from footprint.errors import FootprintError, InputError, LimitError, UsageError
 from footprint.limits import draw_bytes, draw_entries, limits_in_force
-from footprint.store.parquet import open_dataset
+from footprint.store.parquet import engine, has_rows, reading, table_views, unreadable
 from footprint.units import format_bytes
 
 __all__ = ("Cell", "Dataset", "Found")
@@ -42,21 +43,24 @@ class Found(NamedTuple):
 
 
 class Dataset:
-    """A dataset of `footprint scan`, opened for SQL.
+    """A dataset of `footprint scan`, opened for SQL. It has no tables until they are defined.
 
     Args:
         folder: The dataset.
 
+    Attributes:
+        views: By table of the dataset the SQL that defines it.
+
     Raises:
         AccessError: If there is no dataset.
-        InputError: If a file of it is damaged.
         UsageError: If DuckDB is not installed.
     """
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
-        place = os.path.realpath(folder)
-        self._connection = open_dataset(place, thread_count=len(os.sched_getaffinity(0)))
+        self._place = place = os.path.realpath(folder)
+        self.views = table_views(place)
+        self._connection = engine(thread_count=len(os.sched_getaffinity(0)))
         doubled = place.replace("'", "''")
         own = f"SET memory_limit = '{limits_in_force().size_bytes}B'", f"SET allowed_directories = ['{doubled}/']"
         for lock in (*own, *_LOCKS):
@@ -66,6 +70,28 @@ class Dataset:
         """Set what `getvariable` returns in SQL."""
         for name, value in values.items():
             self._connection.execute(f"SET VARIABLE {name} = ?", [value])
+
+    def define(self, table: str, statements: str) -> None:
+        """Run the statements that define a table.
+
+        Raises:
+            InputError: If a file of the dataset is damaged, or of another version.
+            LimitError: If it takes more memory than the limits allow.
+        """
+        with reading(self._folder, table), _memory_told(self._folder):
+            self._connection.execute(statements)
+
+    def check_rows(self, tables: Iterable[str]) -> None:
+        """Check that tables have rows.
+
+        Raises:
+            InputError: If one has none.
+        """
+        for table in tables:
+            if not has_rows(self._place, table):
+                raise InputError(
+                    os.path.join(self._folder, table), "there are no Parquet files, but `inputs` tells of some"
+                )
 
     def fill(self, table: str, columns: Mapping[str, list[str]]) -> None:
         """Add rows of texts to a table in memory."""
@@ -79,7 +105,7 @@ class Dataset:
             InputError: If a file of the dataset is damaged.
             LimitError: If it finds more rows or texts than the limits allow.
         """
-        return self._run(sql, self._folder, lambda cause: InputError(self._folder, f"it cannot be read: {cause}"))
+        return self._run(sql, self._folder, lambda cause: unreadable(self._folder, cause))
 
     def ask(self, sql: str) -> Found:
         """Run one SELECT of somebody else.
@@ -98,29 +124,41 @@ class Dataset:
             raise UsageError("--query: write one SELECT: a dataset is only read")
         return self._run(sql, "--query", lambda cause: UsageError(f"--query: {cause}"))
 
-    def _run(self, sql: str, subject: str, failed: Any) -> Found:  # noqa: ANN401 # makes an error of a text
+    def _run(self, sql: str, subject: str, failed: Callable[[str], FootprintError]) -> Found:
         import duckdb  # noqa: PLC0415 # of an extra
 
         rows: list[tuple[Cell, ...]] = []
         try:
-            result = self._connection.execute(sql)
-            columns = tuple(one[0] for one in result.description or ())
-            while some := result.fetchmany(_ROWS_AT_ONCE):
-                draw_entries(len(some), "the rows of the answer")
-                cells = [tuple(map(_cell, row)) for row in some]
-                draw_bytes(
-                    sum(len(one) for row in cells for one in row if isinstance(one, str)), "the texts of the answer"
-                )
-                rows += cells
+            with _memory_told(subject):
+                result = self._connection.execute(sql)
+                columns = tuple(one[0] for one in result.description or ())
+                while some := result.fetchmany(_ROWS_AT_ONCE):
+                    draw_entries(len(some), "the rows of the answer")
+                    cells = [tuple(map(_cell, row)) for row in some]
+                    draw_bytes(_text_count(cells), "the texts of the answer")
+                    rows += cells
         except FootprintError:
             raise
-        except duckdb.OutOfMemoryException:
-            most = limits_in_force().size_bytes
-            cause = f"spent {format_bytes(most)} of memory"
-            raise LimitError(subject, cause, "bytes", format_bytes(2 * most)) from None
         except (duckdb.Error, RuntimeError) as error:
-            raise failed(_cause(error)) from None
+            cause = _cause(error)
+            raise unreadable(self._folder, cause) if self._place in cause else failed(cause) from None
         return Found(_named_once(columns), tuple(rows))
+
+
+@contextmanager
+def _memory_told(subject: str) -> Iterator[None]:
+    import duckdb  # noqa: PLC0415 # of an extra
+
+    try:
+        yield
+    except duckdb.OutOfMemoryException:
+        most = limits_in_force().size_bytes
+        more = format_bytes(2 * most)
+        raise LimitError(subject, f"spent {format_bytes(most)} of memory", "bytes", more) from None
+
+
+def _text_count(rows: Iterable[Iterable[Cell]]) -> int:
+    return sum(len(one) for row in rows for one in row if isinstance(one, str))
 
 
 def _cause(error: Exception) -> str:

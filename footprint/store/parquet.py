@@ -1,4 +1,4 @@
-"""Writes rows of the tables as Parquet files, and opens a dataset for SQL. DuckDB does both (extra `fleet`)."""
+"""Writes rows of the tables as Parquet files, and defines the tables in SQL. DuckDB does both (extra `fleet`)."""
 
 import atexit
 import gc
@@ -23,10 +23,13 @@ __all__ = (
     "check_parts",
     "commit_part",
     "engine",
+    "has_rows",
     "known_inputs",
     "open_dataset",
+    "reading",
     "remove_halves",
     "table_views",
+    "unreadable",
     "write_part",
 )
 
@@ -57,8 +60,8 @@ def engine(*, thread_count: int = 1) -> "DuckDBPyConnection":
         raise MemoryError from error
 
 
-def open_dataset(folder: str, *, thread_count: int = 1) -> "DuckDBPyConnection":
-    """Return a connection with one view a table of the dataset; a table without files is empty.
+def open_dataset(folder: str, tables: Iterable[str] = tuple(TABLES)) -> "DuckDBPyConnection":
+    """Return a connection with one view a table of the dataset.
 
     Raises:
         AccessError: If there is no dataset.
@@ -66,15 +69,15 @@ def open_dataset(folder: str, *, thread_count: int = 1) -> "DuckDBPyConnection":
         UsageError: If DuckDB is not installed.
     """
     views = table_views(folder)
-    connection = engine(thread_count=thread_count)
-    for table, view in views.items():
-        with _reading(folder, table):
-            connection.execute(view)
+    connection = engine()
+    for table in tables:
+        with reading(folder, table):
+            connection.execute(views[table])
     return connection
 
 
 def table_views(folder: str) -> dict[str, str]:
-    """Return the SQL that makes the tables of a dataset views.
+    """Return by table of a dataset the SQL that makes it a view; a table without files is empty.
 
     Raises:
         AccessError: If there is no dataset.
@@ -85,21 +88,46 @@ def table_views(folder: str) -> dict[str, str]:
 
 
 @contextmanager
-def _reading(folder: str, table: str) -> Iterator[None]:
+def reading(folder: str, table: str) -> Iterator[None]:
+    """Tell errors of DuckDB about tables of a dataset as what they say of it.
+
+    Raises:
+        InputError: If a file of it is damaged, or of another version.
+    """
     from duckdb import BinderException, Error  # noqa: PLC0415 # of an extra
 
     try:
         yield
-    except BinderException:  # a column is missing
-        cause = f"a column of {table} is missing, so it is of another version of footprint: scan into a new folder"
+    except BinderException:  # of a column
+        column = f"a column of {table} is missing or has another type"
+        cause = f"{column}, so it is of another version of footprint: scan into a new folder"
         raise InputError(folder, cause) from None
-    except Error as error:
-        raise InputError(folder, f"it cannot be read: {str(error).partition(chr(10))[0]}") from None
+    except (Error, RuntimeError) as error:
+        raise unreadable(folder, str(error)) from None
+
+
+def unreadable(folder: str, message: str) -> InputError:
+    """Return the error of a dataset that cannot be read. Where DuckDB does not name the file, it is found."""
+    cause = message.strip().partition("\n")[0]
+    path = None if os.path.realpath(folder) in cause else _damaged_file(folder)
+    return InputError(path or folder, f"it cannot be read: {cause}")
+
+
+def _damaged_file(folder: str) -> str | None:
+    from duckdb import Error  # noqa: PLC0415 # of an extra
+
+    with engine() as connection:
+        for path in sorted(_files(folder)):
+            try:
+                connection.execute("SELECT max(hash(one)) FROM read_parquet(?) AS one", [_escaped(path)]).fetchall()
+            except (Error, RuntimeError):
+                return path
+    return None
 
 
 def _selection(folder: str, table: FleetTable) -> str:
     names = ", ".join(_name(one.name) for one in table.columns)
-    if not _has_file(os.path.join(folder, table.name)):
+    if not has_rows(folder, table.name):
         empty = ", ".join(f"NULL::{one.sql_type} AS {_name(one.name)}" for one in table.columns)
         return f"SELECT {empty} WHERE false"
     options = "hive_partitioning=false"
@@ -111,8 +139,9 @@ def _selection(folder: str, table: FleetTable) -> str:
     return f"SELECT {names} FROM read_parquet({pattern}, {options})"  # noqa: S608 # names of our own, and a quoted path
 
 
-def _has_file(folder: str) -> bool:
-    return any(True for _ in _files(folder))
+def has_rows(folder: str, table: str) -> bool:
+    """Return whether a dataset has files of a table."""
+    return any(True for _ in _files(os.path.join(folder, table)))
 
 
 def _escaped(folder: str) -> str:
@@ -289,7 +318,7 @@ def known_inputs(folder: str) -> Known:
     if not os.path.isdir(os.path.join(folder, _LAST)):
         engine().close()
         return known
-    with open_dataset(folder) as connection, _reading(folder, "inputs or files"):
+    with open_dataset(folder, ("inputs", "files")) as connection, reading(folder, "inputs or files"):
         found = connection.execute("SELECT host, input, state, depends_on, identity FROM inputs ORDER BY moment")
         while some := found.fetchmany(_AT_ONCE):
             for host, name, state, depends_on, identity in some:

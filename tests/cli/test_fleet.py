@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -438,12 +439,75 @@ def test_what_is_no_dataset_or_a_damaged_one_is_an_error(tmp_path: Path, capsys:
     with pytest.raises(FootprintError, match="no dataset"):
         fleet(tmp_path)
     dataset = small(tmp_path / "fleet")
-    for damaged in dataset.glob("rows/host=a/*/*"):
-        damaged.write_bytes(damaged.read_bytes()[:-100])
-    with pytest.raises(InputError):
-        fleet(dataset, "owners")
+    (cut,) = dataset.glob("rows/host=a/*/*")
+    cut.write_bytes(cut.read_bytes()[:-100])
     assert main(["fleet", str(dataset), "owners"]) == 3
-    assert capsys.readouterr().err.startswith(f"footprint: {dataset}: it cannot be read: ")
+    err = capsys.readouterr().err
+    assert err.startswith(f"footprint: {dataset}: it cannot be read: ")
+    assert str(cut) in err
+    # Neither the other questions nor the fault of a query is concerned.
+    assert len(rows(dataset, "programs")) == 2
+    with pytest.raises(InputError, match="it cannot be read"):
+        fleet(dataset, query="SELECT sum(private_bytes) FROM current_rows")
+    shutil.rmtree(dataset / "rows")
+    with pytest.raises(InputError, match="fleet/rows: there are no Parquet files"):
+        fleet(dataset, "owners")
+
+
+def test_a_file_that_is_damaged_within_is_named(tmp_path: Path) -> None:
+    dataset = small(tmp_path)
+    damaged = dataset / "hosts" / "p.parquet"
+    data = bytearray(damaged.read_bytes())
+    data[4:200] = b"\xff" * 196
+    damaged.write_bytes(data)
+    with pytest.raises(InputError, match=r"p\.parquet: it cannot be read: "):
+        fleet(dataset, "hosts")
+
+
+def test_a_dataset_of_another_version_is_told_and_columns_that_are_new_are_left_out(tmp_path: Path) -> None:
+    whole = small(tmp_path)
+
+    def with_columns(columns: str, only: str = "*") -> None:
+        for path in whole.glob(f"processes/{only}/*/*.parquet"):
+            new = path.with_suffix(".new")
+            duckdb.sql(
+                f"COPY (SELECT {columns} FROM read_parquet('{path}', hive_partitioning=false)) TO '{new}' (FORMAT parquet)"
+            )
+            new.replace(path)
+
+    asked = rows(whole, "programs")
+    with_columns("*, 7 AS of_tomorrow")
+    assert rows(whole, "programs") == asked
+    with_columns("* EXCLUDE (process_count)", "host=b")
+    with pytest.raises(InputError, match=r"host=b/day=2026-11-23/p\.parquet.*process_count"):
+        fleet(whole, "programs")
+    with_columns("* EXCLUDE (process_count)", "host=a")
+    with pytest.raises(InputError, match="a column of processes is missing or has another type, so it is of another"):
+        fleet(whole, "programs")
+
+
+def test_a_fleet_of_nothing_or_of_one_process_has_an_answer_to_each_question(tmp_path: Path) -> None:
+    (tmp_path / "nothing" / "inputs").mkdir(parents=True)
+    one = write_fleet(tmp_path / "one", [Member("a", SHADOW, (Held(HEAP, KIB),), 1)])
+    answered = set()
+    for name in question_names():
+        assert fleet(tmp_path / "nothing", name).found.rows == ()
+        found = fleet(one, name)
+        assert plain(fleet_document(found))
+        answered |= {name} if found.found.rows else set()
+    assert answered == {"fit", "hosts", "more", "owners", "programs"}
+
+
+def test_what_a_question_does_not_look_at_or_show_is_told(tmp_path: Path) -> None:
+    siblings = [Member("a", SHADOW, (Held(HEAP, KIB),), pid) for pid in range(5)]
+    many = tuple(Held(LIBZ, 64, f"v{number}") for number in range(10_001))
+    dataset = write_fleet(tmp_path, [*siblings, Member("a", SCHEDD, many, 9), Member("a", "/bin/x", many[:1], 10)])
+    (few,) = fleet(dataset, "outliers").notes
+    assert (few.slug, few.subject) == ("fleet-few-siblings", "2 programs")
+    cut = fleet(dataset, "variables")
+    assert len(cut.found.rows) == 10_000
+    assert [(note.slug, note.subject) for note in cut.notes] == [("fleet-rows-left-out", "10,000 rows")]
+    assert fleet(dataset, "variables", program="/bin/x").notes == ()
 
 
 def test_an_answer_replaces_no_file_of_the_dataset(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

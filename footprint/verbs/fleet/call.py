@@ -12,7 +12,7 @@ from footprint.store.asking import Cell, Dataset, Found
 from footprint.store.confined import confined
 from footprint.units import counted, format_bytes
 from footprint.verbs.fleet.matches import add_matches
-from footprint.verbs.fleet.questions import SAVINGS, FleetQuestion, question_of, shared_sql
+from footprint.verbs.fleet.questions import SAVINGS, FleetQuestion, definitions_of, question_of
 
 __all__ = ("Fleet", "fleet", "variables_of")
 
@@ -31,6 +31,8 @@ _ALONE: Final = """
 SELECT count(*) FROM (
     SELECT program FROM current_processes WHERE process_count = 1 GROUP BY program HAVING count(*) < 5
 )"""
+_OF_PROCESSES: Final = ("hosts", "processes", "rows")
+"""The tables that each process has rows in."""
 _CUT: Final = re.compile(r"\nLIMIT ([0-9]+);")
 _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 
@@ -131,7 +133,8 @@ def _answered(
 ) -> Fleet:
     opened = Dataset(folder)
     opened.set_variables(variables)
-    opened.run(shared_sql("_state"))
+    for name, statements in definitions_of(asked, opened.views).items():
+        opened.define(name, statements)
     notes: list[Note] = []
     day = _last_day(opened, notes)
     if asked is not None and asked.compares:
@@ -149,6 +152,7 @@ def _last_day(opened: Dataset, notes: list[Note]) -> date | None:
     """Return the day of the fleet's state; note the hosts that were not scanned for long.
 
     Raises:
+        InputError: If a table is gone.
         UsageError: If the dataset begins later.
     """
     ((day, silent_count, host_count),) = opened.run(_SILENT).rows
@@ -157,6 +161,7 @@ def _last_day(opened: Dataset, notes: list[Note]) -> date | None:
         if earliest is not None:
             raise UsageError(f"the dataset begins on {earliest}")
         return None
+    opened.check_rows(_OF_PROCESSES)
     if silent_count:
         detail = f"they were not scanned in the seven days until {day}: they are left out"
         notes.append(Note("fleet-hosts-silent", counted(int(silent_count), "host"), detail))
@@ -177,12 +182,11 @@ def _tell_left_out(opened: Dataset, asked: FleetQuestion, row_count: int, notes:
 
 
 def _compare(opened: Dataset, notes: list[Note]) -> None:
-    """Add the tables of what is compared.
+    """Match what is compared; note what is not.
 
     Raises:
         UsageError: If no process is of one of the two sides.
     """
-    opened.run(shared_sql("_sides"))
     ((old, new),) = opened.run(_SIDES).rows
     sides_known = {side for (side,) in opened.run("SELECT DISTINCT side FROM compared_processes").rows}
     if old == new:

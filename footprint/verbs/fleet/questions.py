@@ -1,5 +1,6 @@
 """The questions: each is a file of SQL in `sql/`, whose first lines say what it asks and how the answer is told."""
 
+import re
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
@@ -8,9 +9,13 @@ from typing import Final, NamedTuple
 from footprint.errors import UsageError
 from footprint.store.parquet import table_views
 
-__all__ = ("SAVINGS", "FleetQuestion", "question_names", "question_of", "script_of", "shared_sql")
+__all__ = ("SAVINGS", "FleetQuestion", "definitions_of", "question_names", "question_of", "script_of", "shared_sql")
 
 _ENDING: Final = ".sql"
+_DEFINED: Final = re.compile(r"^CREATE (?:TABLE|VIEW) (\w+)", re.MULTILINE)
+_COMMENT: Final = re.compile(r"--.*")
+_ALWAYS: Final = ("host_days", "current_processes")
+"""What says of which day and processes each answer is."""
 SAVINGS: Final = "savings"
 """The question whose largest answers are shown where none is asked."""
 
@@ -61,16 +66,35 @@ def shared_sql(name: str) -> str:
     return (files(__package__) / "sql" / f"{name}{_ENDING}").read_text(encoding="utf-8")
 
 
+def definitions_of(question: FleetQuestion | None, tables: Mapping[str, str]) -> dict[str, str]:
+    """Return by table what defines it, in order: what a question names, since each table is a search for files.
+
+    Args:
+        question: The question; None for all tables.
+        tables: What defines the tables of the dataset.
+    """
+    blocks = {name: f"{view};" for name, view in tables.items()}
+    for shared in ("_state", "_sides")[: 2 if question and question.compares else 1]:
+        blocks |= {_DEFINED.findall(block)[-1]: block for block in shared_sql(shared).strip().split("\n\n")}
+    named = " ".join(blocks if question is None else (question.sql, *_ALWAYS))
+    kept = set()
+    for name, block in reversed(blocks.items()):
+        if re.search(rf"\b{name}\b", _COMMENT.sub("", named)):
+            kept.add(name)
+            # Tables of the dataset name files alone.
+            named += "" if name in tables else block
+    return {name: block for name, block in blocks.items() if name in kept}
+
+
 def script_of(question: FleetQuestion, folder: str, variables: Mapping[str, str | float | None]) -> str:
     """Return SQL that answers a question in any DuckDB: tables, variables, the state of the fleet, the question.
 
     Raises:
         AccessError: If there is no dataset.
     """
-    settings = [f"SET VARIABLE {name} = {_literal(value)};" for name, value in variables.items()]
-    shared = ["_state", "_sides"] if question.compares else ["_state"]
-    tables = [f"{view};" for view in table_views(folder).values()]
-    return "\n".join((*tables, *settings, *(f"\n{shared_sql(name)}" for name in shared), question.sql))
+    settings = "\n".join(f"SET VARIABLE {name} = {_literal(value)};" for name, value in variables.items())
+    definitions = definitions_of(question, table_views(folder)).values()
+    return "\n\n".join((settings, *definitions, question.sql))
 
 
 def _literal(value: str | float | None) -> str:

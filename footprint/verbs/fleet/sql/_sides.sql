@@ -4,18 +4,18 @@ SET VARIABLE old_side = coalesce(getvariable('old_side'), (SELECT min(day) FROM 
 SET VARIABLE new_side = coalesce(getvariable('new_side'), (SELECT max(day) FROM inputs WHERE process_count > 0)::VARCHAR);
 CREATE TABLE compared_processes AS
 WITH named AS (
-    SELECT processes.*, package_version
+    SELECT host, day, moment, audit, input, pid, program, build_id, process_count, package_version
     FROM processes LEFT JOIN known_files ON file = build_id
     WHERE private_bytes IS NOT NULL AND (getvariable('program') IS NULL OR program GLOB getvariable('program'))
 ),
 sides AS (
-    SELECT side, wanted
+    SELECT side, wanted, TRY_CAST(wanted AS DATE) AS wanted_day
     FROM (VALUES ('old', getvariable('old_side')), ('new', getvariable('new_side'))) AS named_sides (side, wanted)
     WHERE getvariable('old_side') <> getvariable('new_side')
 ),
 chosen AS (
     SELECT side, named.* FROM named JOIN sides
-      ON strftime(day, '%Y-%m-%d') = wanted OR starts_with(build_id, wanted) OR package_version = wanted
+      ON day = wanted_day OR starts_with(build_id, wanted) OR package_version = wanted
     QUALIFY day = max(day) OVER (PARTITION BY side, host)
 )
 SELECT side, audit, day, process_count, program FROM chosen

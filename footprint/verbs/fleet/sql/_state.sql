@@ -27,6 +27,12 @@ CREATE VIEW current_rows AS
 SELECT * FROM "rows" SEMI JOIN current_processes USING (audit)
 WHERE day BETWEEN getvariable('first_day') AND getvariable('day');
 
+-- The libraries of these processes. `process_count` is that of the process.
+CREATE VIEW current_libraries AS
+SELECT libraries.*, process_count
+FROM libraries JOIN (SELECT audit, process_count FROM current_processes) USING (audit)
+WHERE is_process AND path <> libraries.program AND day BETWEEN getvariable('first_day') AND getvariable('day');
+
 -- The findings about these processes, one row a process. That of a program holds for each of its processes which has
 -- no finding of the same rule itself, and does not run another build. `process_count` is that of the process.
 CREATE VIEW current_findings AS
