@@ -24,6 +24,7 @@ __all__ = (
     "commit_part",
     "engine",
     "has_rows",
+    "keep_dataset",
     "known_inputs",
     "open_dataset",
     "reading",
@@ -74,6 +75,12 @@ def open_dataset(folder: str, tables: Iterable[str] = tuple(TABLES)) -> "DuckDBP
         with reading(folder, table):
             connection.execute(views[table])
     return connection
+
+
+def keep_dataset(folder: str) -> None:
+    """Count the files of a dataset among those that were read."""
+    for path in _files(folder):
+        keep_input(path)
 
 
 def table_views(folder: str) -> dict[str, str]:

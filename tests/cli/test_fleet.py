@@ -470,9 +470,8 @@ def test_a_dataset_of_another_version_is_told_and_columns_that_are_new_are_left_
     def with_columns(columns: str, only: str = "*") -> None:
         for path in whole.glob(f"processes/{only}/*/*.parquet"):
             new = path.with_suffix(".new")
-            duckdb.sql(
-                f"COPY (SELECT {columns} FROM read_parquet('{path}', hive_partitioning=false)) TO '{new}' (FORMAT parquet)"
-            )
+            selected = f"SELECT {columns} FROM read_parquet('{path}', hive_partitioning=false)"
+            duckdb.sql(f"COPY ({selected}) TO '{new}' (FORMAT parquet)")
             new.replace(path)
 
     asked = rows(whole, "programs")

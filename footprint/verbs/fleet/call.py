@@ -10,6 +10,7 @@ from footprint.errors import Note, UsageError
 from footprint.files import StrPath
 from footprint.store.asking import Cell, Dataset, Found
 from footprint.store.confined import confined
+from footprint.store.parquet import keep_dataset
 from footprint.units import counted, format_bytes
 from footprint.verbs.fleet.matches import add_matches
 from footprint.verbs.fleet.questions import SAVINGS, FleetQuestion, definitions_of, question_of
@@ -109,6 +110,7 @@ def fleet(
     def answered() -> Fleet:
         return _answered(folder, asked, query, variables, is_overview=query is None and question is None)
 
+    keep_dataset(folder)
     return confined(answered, folder if query is None else "--query")
 
 
