@@ -61,8 +61,8 @@ def engine(*, thread_count: int = 1) -> "DuckDBPyConnection":
         raise MemoryError from error
 
 
-def open_dataset(folder: str, tables: Iterable[str] = tuple(TABLES)) -> "DuckDBPyConnection":
-    """Return a connection with one view a table of the dataset.
+def open_dataset(folder: str) -> "DuckDBPyConnection":
+    """Return a connection with one view a table of the dataset; all of them are checked.
 
     Raises:
         AccessError: If there is no dataset.
@@ -71,9 +71,9 @@ def open_dataset(folder: str, tables: Iterable[str] = tuple(TABLES)) -> "DuckDBP
     """
     views = table_views(folder)
     connection = engine()
-    for table in tables:
+    for table, view in views.items():
         with reading(folder, table):
-            connection.execute(views[table])
+            connection.execute(view)
     return connection
 
 
@@ -96,7 +96,7 @@ def table_views(folder: str) -> dict[str, str]:
 
 @contextmanager
 def reading(folder: str, table: str) -> Iterator[None]:
-    """Tell errors of DuckDB about tables of a dataset as what they say of it.
+    """Raise errors of DuckDB in a block as errors of the dataset.
 
     Raises:
         InputError: If a file of it is damaged, or of another version.
@@ -105,12 +105,11 @@ def reading(folder: str, table: str) -> Iterator[None]:
 
     try:
         yield
-    except BinderException:  # of a column
-        column = f"a column of {table} is missing or has another type"
-        cause = f"{column}, so it is of another version of footprint: scan into a new folder"
-        raise InputError(folder, cause) from None
     except (Error, RuntimeError) as error:
-        raise unreadable(folder, str(error)) from None
+        if not isinstance(error, BinderException) or "not found" not in str(error):
+            raise unreadable(folder, str(error)) from None
+        cause = f"a column of {table} is missing, so it is of another version of footprint: scan into a new folder"
+        raise InputError(folder, cause) from None
 
 
 def unreadable(folder: str, message: str) -> InputError:
@@ -325,7 +324,7 @@ def known_inputs(folder: str) -> Known:
     if not os.path.isdir(os.path.join(folder, _LAST)):
         engine().close()
         return known
-    with open_dataset(folder, ("inputs", "files")) as connection, reading(folder, "inputs or files"):
+    with open_dataset(folder) as connection, reading(folder, "inputs or files"):
         found = connection.execute("SELECT host, input, state, depends_on, identity FROM inputs ORDER BY moment")
         while some := found.fetchmany(_AT_ONCE):
             for host, name, state, depends_on, identity in some:
