@@ -3,7 +3,7 @@
 import json
 import platform
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from footprint.model.process_counters import ProcessCounters
 from footprint.series.records import Began, Came, Ended, Record, Sampled, line_of
 from footprint.units import format_bytes
 from tests.chromium import MISSING, Browser, Tab, launched
+from tests.fleets import Held, Member, write_fleet
 from tests.shownreports import assert_axe_finds_nothing
 
 pytestmark = pytest.mark.skipif(MISSING, reason="chromium is missing")
@@ -251,10 +252,36 @@ def test_a_family_has_a_span_for_each_of_its_largest_processes_and_one_for_the_r
     assert tab.complaints() == []
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_axe_finds_nothing_in_a_watch(
-    browser: Browser, tmp_path: Path, capsys: pytest.CaptureFixture[str], *, dark: bool
+def test_the_answer_about_a_fleet_has_the_rows_of_the_json(
+    browser: Browser, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = fleet(tmp_path / "fleet")
+    rows = json.loads(asked([*words, "--json"], capsys))["rows"]
+    assert [row["private_bytes"] for row in rows] == [4 * MIB, MIB]
+    keys = list(rows[0])
+    tab = shown(browser, tmp_path, words, capsys)
+    assert tab.text("h1") == " ".join(words)
+    assert tab.text(".verdict") == " ".join(asked([*words, "--quiet"], capsys).split())
+    assert tab.js("footprint.parts.rows.grid.csv().split('\\r\\n').slice(2, -1)") == [
+        ",".join(str(row[key]) for key in (keys[-1], *keys[:-1]) if row[key] is not None) for row in rows
+    ]
+    tab.resize(400, 800)
+    assert tab.js("document.documentElement.scrollWidth") == 400
+    assert tab.complaints() == []
+
+
+def fleet(folder: Path) -> list[str]:
+    """Write a fleet of two processes, and return the words that ask which libraries cost most."""
+    held = (Held("/lib/liba.so", 2 * MIB), Held("/lib/libb.so", MIB))
+    write_fleet(folder, [Member("a", "/bin/x", held, 1), Member("b", "/bin/x", held[:1], 2)])
+    return ["fleet", str(folder), "libraries"]
+
+
+@pytest.mark.parametrize("written", [family, fleet], ids=["watch", "fleet"])
+def test_axe_finds_nothing_in_the_report_of(
+    browser: Browser, tmp_path: Path, capsys: pytest.CaptureFixture[str], written: Callable[[Path], list[str]]
 ) -> None:
     path = tmp_path / "report.html"
-    path.write_text(asked([*family(tmp_path / "family.fps"), "--html", "-"], capsys), encoding="utf-8")
-    assert_axe_finds_nothing(browser.open(path, dark=dark))
+    path.write_text(asked([*written(tmp_path / "family.fps"), "--html", "-"], capsys), encoding="utf-8")
+    for dark in (False, True):
+        assert_axe_finds_nothing(browser.open(path, dark=dark))
