@@ -6,12 +6,14 @@ import { printable } from "./names";
 import type { DiffAnswer } from "./types";
 import { formatBytes, formatChange, grouped } from "./units";
 
+const MOST_SHOWN = 3;
+
 const fileName = (path: string) => path.slice(path.lastIndexOf("/") + 1);
 
-/** Make a line for each library that is new because an object needs it now; what it brought folds under it. */
+/** Make a line for each library that is new because an object needs it now; what it brought folds under it, and many fold. */
 export function rootDetails(diff: DiffAnswer): HTMLElement[] {
   const owners = table(diff.owner_changes).rows();
-  return table(diff.roots).rows().map((root) => {
+  const all = table(diff.roots).rows().map((root) => {
     const brought = owners.filter((one) => one.came_with === root.owner);
     const users = root.needed_by.map((path) => printable(fileName(path)));
     const why = users.length ? `which ${users.join(" and ")} now need${users.length > 1 ? "" : "s"}` : "which is opened at run time";
@@ -23,4 +25,6 @@ export function rootDetails(diff: DiffAnswer): HTMLElement[] {
       plainTable(["library", "change"], brought.map((one) => [printable(fileName(one.owner)), formatChange(one.delta_bytes)]),
         `What came with ${printable(root.name)}`));
   });
+  const rest = all.splice(all.length > MOST_SHOWN + 1 ? MOST_SHOWN : all.length);
+  return rest.length ? [...all, el("details", {}, el("summary", {}, `${rest.length} more came`), ...rest)] : all;
 }

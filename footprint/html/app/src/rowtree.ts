@@ -109,8 +109,8 @@ export function* rowTree(
   return { tree, rowOf };
 }
 
-// A group has the colour of its largest part.
-function colourGroups(tree: Tree): void {
+/** Colour each group as its largest part. */
+export function colourGroups(tree: Tree): void {
   const largest = new Array<number>(tree.size).fill(-1);
   for (let node = tree.size - 1; node > 0; node -= 1) {
     const parent = tree.parents[node];

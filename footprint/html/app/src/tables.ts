@@ -4,6 +4,7 @@ import type { Table } from "./data";
 import { KIND_NAMES } from "./kinds";
 import { printable, shortened, shortOwners } from "./names";
 import type { TableSpec } from "./sections";
+import { colourGroups } from "./rowtree";
 import { sums, Tree, type Column } from "./tree";
 import { formatBytes, formatChange, grouped } from "./units";
 
@@ -41,6 +42,7 @@ export function tableTree(rows: Table<Row>, given: TableSpec): Tree {
     const column = columnOf(tree, key, label, valuesOf(rows, key), rowOf, place === 0, Boolean(spec.hasSum));
     return column ? [column] : [];
   });
+  colourGroups(tree);
   tree.sortedBy = spec.isOrdered ? -1 : 0;
   return tree;
 }
