@@ -45,7 +45,7 @@ export function changeSection(diff: DiffAnswer, { count }: Page): HTMLElement {
       change(deltaAt(one, many)), evidenceMark(weakest([one.old_evidence, one.new_evidence]))]), "Figures before and after"));
   });
   return answerSection("What changed", verdict, ...rootDetails(diff),
-    el("div", { class: "two" }, waterfall(diff, main), view), countControl(count, nouns));
+    el("div", { class: "two steps" }, waterfall(diff, main), view), countControl(count, nouns));
 }
 
 /** Make the sections on what changed. */
