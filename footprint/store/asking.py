@@ -118,7 +118,7 @@ class Dataset:
 
         try:
             kinds = [one.type for one in self._connection.extract_statements(sql)]
-        except (duckdb.Error, RuntimeError) as error:
+        except (duckdb.Error, RuntimeError, UnicodeDecodeError) as error:
             raise UsageError(f"--query: {_cause(error)}") from None
         if kinds != [duckdb.StatementType.SELECT]:
             raise UsageError("--query: write one SELECT: a dataset is only read")
@@ -139,7 +139,7 @@ class Dataset:
                     rows += cells
         except FootprintError:
             raise
-        except (duckdb.Error, RuntimeError) as error:
+        except (duckdb.Error, RuntimeError, UnicodeDecodeError) as error:
             cause = _cause(error)
             raise unreadable(self._folder, cause) if self._place in cause else failed(cause) from None
         return Found(_named_once(columns), tuple(rows))

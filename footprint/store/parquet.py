@@ -78,8 +78,14 @@ def open_dataset(folder: str) -> "DuckDBPyConnection":
 
 
 def keep_dataset(folder: str) -> None:
-    """Count the files of a dataset among those that were read."""
+    """Count the files of a dataset among those that were read.
+
+    Raises:
+        AccessError: If one is a link that leads nowhere, which DuckDB would leave out.
+    """
     for path in _files(folder):
+        if not os.path.exists(path):
+            raise AccessError(path, "it is a link that leads nowhere")
         keep_input(path)
 
 
@@ -105,7 +111,8 @@ def reading(folder: str, table: str) -> Iterator[None]:
 
     try:
         yield
-    except (Error, RuntimeError) as error:
+    # DuckDB puts names of the file into its messages, also those that are not UTF-8.
+    except (Error, RuntimeError, UnicodeDecodeError) as error:
         if not isinstance(error, BinderException) or "not found" not in str(error):
             raise unreadable(folder, str(error)) from None
         cause = f"a column of {table} is missing, so it is of another version of footprint: scan into a new folder"
@@ -126,7 +133,7 @@ def _damaged_file(folder: str) -> str | None:
         for path in sorted(_files(folder)):
             try:
                 connection.execute("SELECT max(hash(one)) FROM read_parquet(?) AS one", [_escaped(path)]).fetchall()
-            except (Error, RuntimeError):
+            except (Error, RuntimeError, UnicodeDecodeError):
                 return path
     return None
 

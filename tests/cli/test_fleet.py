@@ -17,7 +17,7 @@ import pytest
 
 from footprint import fleet
 from footprint.cli import main
-from footprint.errors import FootprintError, InputError, UsageError
+from footprint.errors import AccessError, FootprintError, InputError, UsageError
 from footprint.formats.text import plain
 from footprint.limits import Limits, limited
 from footprint.store.tables import FleetFile
@@ -451,6 +451,18 @@ def test_what_is_no_dataset_or_a_damaged_one_is_an_error(tmp_path: Path, capsys:
         fleet(dataset, query="SELECT sum(private_bytes) FROM current_rows")
     shutil.rmtree(dataset / "rows")
     with pytest.raises(InputError, match="fleet/rows: there are no Parquet files"):
+        fleet(dataset, "owners")
+
+
+def test_names_that_are_no_text_and_links_that_lead_nowhere_are_errors(tmp_path: Path) -> None:
+    dataset = small(tmp_path)
+    (damaged,) = dataset.glob("rows/host=a/*/*")
+    damaged.write_bytes(damaged.read_bytes().replace(b"owner", b"own\x80r"))
+    with pytest.raises(InputError, match="it cannot be read"):
+        fleet(dataset, "owners")
+    damaged.unlink()
+    damaged.symlink_to("nowhere")
+    with pytest.raises(AccessError, match="leads nowhere"):
         fleet(dataset, "owners")
 
 
