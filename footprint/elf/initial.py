@@ -62,12 +62,16 @@ class RawContents(NamedTuple):
 
 
 class Initials:
-    """Reads the initial contents of the variables of one file."""
+    """Reads the initial contents of the variables of one file.
+
+    Attributes:
+        sections: The sections of the file.
+    """
 
     def __init__(self, statics: Statics) -> None:
         self._statics = statics
         self._image: Image = statics.image
-        self._sections = statics.image.sections
+        self.sections = statics.image.sections
         self._relocated = array("Q", sorted(relocated_vaddrs(statics.image)))
         self._word_bytes = self._image.word_bytes
         self._prepared: AbstractSet[int] = frozenset()
@@ -75,8 +79,8 @@ class Initials:
         self._known: dict[tuple[bool, int, int], Initial | None] = {}
         self._asked: dict[int, str] = {}
         # The template of the block of each thread; the vaddr of a thread-local variable is an offset into it.
-        self._tls_vaddr = min((one.vaddr for one in self._sections if one.is_tls), default=0)
-        in_memory = [one for one in self._sections if one.is_in_memory and not one.is_tls and one.size_bytes]
+        self._tls_vaddr = min((one.vaddr for one in self.sections if one.is_tls), default=0)
+        in_memory = [one for one in self.sections if one.is_in_memory and not one.is_tls and one.size_bytes]
         self._by_vaddr = sorted(in_memory, key=lambda one: one.vaddr)
         self._vaddrs = [one.vaddr for one in self._by_vaddr]
 
@@ -119,7 +123,7 @@ class Initials:
 
     def contents(self, static: Symbol) -> RawContents | None:
         """Return the bytes and pointers of a variable; None where the file lacks bytes, or where they are too many."""
-        section = self._sections[static.section_index]
+        section = self.sections[static.section_index]
         if static.size_bytes > _LARGEST_COMPARED_BYTES:
             return None
         if not section.has_file_bytes:

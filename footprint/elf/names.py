@@ -97,8 +97,10 @@ def source_name(name: str) -> str:
     name = normalised(name)
     if not name.startswith("_Z"):
         return name
+    # The name of the function of a static need not have balanced brackets, as `operator<` has none.
+    if (split := _split_static(f"_Z{name.removeprefix('_ZGV')}" if name.startswith("_ZGVZ") else name)) is not None:
+        return split[1]
     shown, kept, depth = shown_name(name), [], 0
-    # What is in brackets need not be balanced, as in `operator<`.
     for part in re.split("([<>()])", shown) if "<" in shown or "(" in shown else [shown]:
         depth += (part in {"<", "("}) - (part in {">", ")"})
         if depth <= 0 and part not in {">", ")"}:
@@ -112,20 +114,28 @@ _BEHIND_STATIC: Final = re.compile(r"(?:B\d+\w+?)*(?:_\d|__\d+_)?", re.ASCII)
 _PLAIN_FUNCTION: Final = re.compile(r"\d+([A-Za-z_]\w*)", re.ASCII)
 
 
-def function_of_static(name: str) -> str | None:
-    """Return the linker name of the function that a static of C++ belongs to, by its own; None for other names."""
-    name = normalised(name)
+def _split_static(name: str) -> tuple[str, str] | None:
+    """Split the linker name of a static of a function of C++ into that of the function and its own."""
     if not name.startswith("_ZZ"):
         return None
     for found in _STATIC_OF_FUNCTION.finditer(name):
-        end = found.end() + len(found[1]) + int(found[1])
+        start = found.end() + len(found[1])
+        end = start + int(found[1])
         if end <= len(name) and _BEHIND_STATIC.fullmatch(name, end):
-            inner = name[3 : found.start()]
-            plain = _PLAIN_FUNCTION.fullmatch(inner)
-            # `main` and functions of C have no parameters in their names.
-            is_plain = plain is not None and inner == f"{len(plain[1])}{plain[1]}"
-            return plain[1] if plain is not None and is_plain else f"_Z{inner}"
+            return name[3 : found.start()], name[start:end]
     return None
+
+
+def function_of_static(name: str) -> str | None:
+    """Return the linker name of the function that a static of C++ belongs to, by its own; None for other names."""
+    split = _split_static(normalised(name))
+    if split is None:
+        return None
+    inner = split[0]
+    plain = _PLAIN_FUNCTION.fullmatch(inner)
+    # `main` and functions of C have no parameters in their names.
+    is_plain = plain is not None and inner == f"{len(plain[1])}{plain[1]}"
+    return plain[1] if plain is not None and is_plain else f"_Z{inner}"
 
 
 def may_be_in_function(name: str) -> bool:

@@ -14,6 +14,7 @@ from typing import Final, Literal, NamedTuple
 from footprint.elf import abi
 from footprint.elf.image import Image, Section, read_image
 from footprint.elf.relocations import symbol_and_type
+from footprint.elf.sameness import is_merged
 from footprint.elf.symbols import COMMON, SymbolTable, symbol_table_in
 from footprint.errors import InputError
 
@@ -23,7 +24,8 @@ _GROUPED: Final = 1
 _PREFIXES: Final = (".data.rel.ro", ".data.rel", ".data", ".bss", ".rodata", ".text", ".tdata", ".tbss")
 _TEXTS: Final = ".rodata.str1.1"
 _UNDEFINED: Final = ".undefined"
-_FIRST_VADDR: Final = 1 << 16
+# Few numbers in code are as large: those that are may be addresses.
+_FIRST_VADDR: Final = 1 << 22
 _PAGE_BYTES: Final = 4096
 _UNDEFINED_BYTES: Final = 16
 _LARGEST_ALIGN: Final = 1 << 16
@@ -34,6 +36,8 @@ _RELATIVE: Final = frozenset({2, 4, 9, 41, 42})
 _OF_GOT: Final = frozenset({9, 41, 42})
 _ABSOLUTE: Final = frozenset({10, 11})
 _LOAD, _LOAD_ADDRESS = 0x8B, 0x8D
+# `call *word(%rip)` and `jmp *word(%rip)`, and what linkers make of them: a direct call and jump behind a prefix.
+_OF_WORD: Final = {b"\xff\x15": b"\x67\xe8", b"\xff\x25": b"\x67\xe9"}
 _MOST_RELOCATIONS: Final = 1 << 22
 
 
@@ -104,6 +108,15 @@ def prelinked(objects: Sequence[Image], file: str) -> Prelinked:
     return Prelinked(read_image(memoryview(data), file), tuple(objects), tuple(places))
 
 
+def _part_name(section: Section) -> str:
+    """Return the name of the section of a linked file that takes a section of an object."""
+    if _holds_texts(section):
+        return _TEXTS
+    if is_merged(section):
+        return section.name
+    return next((one for one in _PREFIXES if (section.name + ".").startswith(one + ".")), section.name)
+
+
 class _Layout:
     """Where everything lies, and what each name means."""
 
@@ -150,11 +163,7 @@ class _Layout:
                 left -= section.size_bytes if section.has_file_bytes else 0
                 if left < 0:
                     raise InputError(image.file, "its sections hold more bytes than the file", section.offset)
-                name = (
-                    _TEXTS
-                    if _holds_texts(section)
-                    else next((one for one in _PREFIXES if (section.name + ".").startswith(one + ".")), section.name)
-                )
+                name = _part_name(section)
                 part = self.parts.setdefault(name, _Part(name, section))
                 if name != _TEXTS:
                     part.flags &= ~(abi.SHF_MERGE | abi.SHF_STRINGS)
@@ -261,6 +270,7 @@ class _Writer:
         self._order = "<" if first.is_little else ">"
         self._first = first
         self._relocations: list[tuple[int, int]] = []
+        self._is_fixed = False
 
     def written(self) -> bytearray:
         """Return the bytes of the file."""
@@ -352,7 +362,10 @@ class _Writer:
         if kind in _RELATIVE:
             if kind in _OF_GOT and at >= 2 and data[at - 2] == _LOAD:
                 data[at - 2] = _LOAD_ADDRESS
+            if kind in _OF_GOT and at >= 2 and bytes(data[at - 2 : at]) in _OF_WORD:
+                data[at - 2 : at] = _OF_WORD[bytes(data[at - 2 : at])]
             target -= part.vaddr + at
+        self._is_fixed |= kind in _ABSOLUTE
         data[at : at + 4] = (target & 0xFFFFFFFF).to_bytes(4, "little")
 
     def _symbols(self) -> tuple[bytes, bytes, int]:
@@ -432,8 +445,10 @@ class _Writer:
         segments.append(self._tls_segment(rows, offsets))
         ident = bytes(self._first.data[:7]) + bytes(9)
         sizes = (header_bytes, len(segments[0]), len(segments), len(headers[0]), len(headers), len(headers) - 1)
+        # Code that holds addresses themselves can only be linked for a fixed address.
+        kind_of_file = abi.ET_EXEC if self._is_fixed else abi.ET_DYN
         header = self._pack(
-            header_form, ident, abi.ET_DYN, self._first.machine, 1, 0, header_bytes, section_offset, 0, *sizes
+            header_form, ident, kind_of_file, self._first.machine, 1, 0, header_bytes, section_offset, 0, *sizes
         )
         out[:header_bytes] = header
         out[header_bytes : header_bytes + len(segments) * len(segments[0])] = b"".join(segments)

@@ -19,7 +19,7 @@ from footprint.elf.statics import Statics
 from footprint.elf.symbols import Symbol
 from footprint.errors import InputError
 
-__all__ = ("Sameness", "is_constant", "is_of_compiler")
+__all__ = ("Sameness", "is_constant", "is_merged", "is_of_compiler")
 
 _MOST_PLACES: Final = 1 << 12
 _LARGEST_BYTES: Final = 1 << 20
@@ -39,6 +39,11 @@ def is_constant(image: Image, section: Section) -> bool:
     relro = image.segment(abi.PT_GNU_RELRO)
     is_relro = relro is not None and relro.vaddr <= section.vaddr < relro.vaddr + relro.memory_bytes
     return not section.is_writable or is_relro or section.name.startswith(".data.rel.ro")
+
+
+def is_merged(section: Section) -> bool:
+    """Return whether a linker makes one of all constants in a section that are the same; only objects have such."""
+    return section.name.startswith(".rodata.cst")
 
 
 def is_of_compiler(section: Section) -> bool:

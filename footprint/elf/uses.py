@@ -225,9 +225,11 @@ class _CodeReader:
             names = {self._asked.get(word, "") for word in words}
             return names.pop() if len(names) == 1 else ""
         if target not in self._callees:
-            # An entry of the PLT.
+            # An entry of the PLT; in objects, a function that none of them defines.
             jumps = [each for each in self._instructions(target, _PLT_ENTRY_BYTES) if each.jump is not None]
-            self._callees[target] = self._asked.get(jumps[0].memory or 0, "") if jumps else ""
+            function = self._functions.at(target)
+            name = "" if function is None else function.name
+            self._callees[target] = self._asked.get(jumps[0].memory or 0, "") if jumps else name
         return self._callees[target]
 
     @cached_property
@@ -336,7 +338,9 @@ class _Follower:
             self._visited.add(vaddr)
             one = code.instructions.get(vaddr)
             if one is None or len(seen) > _MOST_STEPS:
-                use |= Use.HANDED_ON
+                # Behind the last instruction of a function a call does not return.
+                is_end = vaddr == code.function.vaddr + code.function.size_bytes
+                use |= Use.HANDED_ON if held and not is_end else Use.UNUSED
                 continue
             use |= _use_by(one, held, code)
             if one.register in held and (one.compares or one.subtracts) and self._is_address(one.immediate):

@@ -17,7 +17,7 @@ from footprint.elf.image import Section
 from footprint.elf.initial import Initial, Initials, Target
 from footprint.elf.initialisers import SourceInitialiser
 from footprint.elf.names import normalised, source_name
-from footprint.elf.sameness import is_constant
+from footprint.elf.sameness import is_constant, is_merged
 from footprint.elf.statics import NO_INITIALISERS, Initialisers, Statics
 from footprint.elf.symbols import Symbol
 from footprint.elf.uses import Use
@@ -62,6 +62,13 @@ _STREAM_INIT: Final = "_ZStL8__ioinit"
 # gcc and clang order the words differently: `long unsigned int` and `unsigned long`.
 _INTEGER: Final = re.compile(r"\b(?:(?:long|short|unsigned|int)\b ?)+")
 _NO_YEAR: Final = 9999
+# A type of these words only has no name that a macro may align more, or gcc has dropped it.
+_PLAIN_TYPE: Final = re.compile(
+    r"(?:\b(?:const|volatile|unsigned|signed|char|short|int|long|float|double|bool|_Bool)\b|[*\[\]\s\d])*"
+)
+# Compilers align tables by themselves up to this; half of the tables of plain types lie at a multiple of 64 by chance.
+_OWN_ALIGNMENT: Final = 32
+_PLAIN_ALIGNMENT: Final = 64
 _BOUNDS: Final = re.compile(r"\[\d*\]")
 _GUARD: Final = "_ZGV"
 THREAD_GUARD: Final = "__tls_guard"
@@ -295,7 +302,7 @@ def _with_uses(found: Sequence[CopiedVariable], merging: Merging) -> list[Copied
         if (objection := objection_of_use(use)) is not None:
             reasons = *one.reasons, objection.reason
             graded[id(one)] = one._replace(confidence=Confidence.MEDIUM, reasons=reasons, objection=objection)
-        elif Use.HANDED_ON in use and one.confidence is Confidence.PROOF:
+        elif use & (Use.HANDED_ON | Use.WRITTEN) and one.confidence is Confidence.PROOF:
             graded[id(one)] = one._replace(confidence=Confidence.HIGH, reasons=(*one.reasons, HANDED_ON))
     return [graded.get(id(one), one) for one in found]
 
@@ -348,7 +355,7 @@ def of_one_name(statics: Statics) -> list[list[Symbol]]:
     groups: dict[tuple[str, bool, bool], list[Symbol]] = {}
     for static in statics.statics:
         is_own = static.is_local or ".lto_priv" in static.name or _is_of_template(static, statics)
-        if is_own and not ARTEFACT.match(static.name):
+        if is_own and not ARTEFACT.match(static.name) and not is_merged(statics.image.sections[static.section_index]):
             key = (source_name(static.name), static.name.startswith(_GUARD), static.is_tls)
             groups.setdefault(key, []).append(static)
     return [group for group in groups.values() if len(group) > 1]
@@ -394,11 +401,23 @@ def _varying(groups: Iterable[Sequence[Symbol]], initials: Initials, lines: Line
         alignments = {at.alignment_bytes for _, at in declared}
         if len(types) > 1 or len(alignments) > 1 or not all(one <= most for one in things.values()):
             found.add(line)
+        if _are_aligned_apart(declared, initials.sections):
+            found.add(line)
         # Contents with addresses are in no unit's debug information.
         raws = {initials.of(static) for static, _ in declared}
         if any(at.folded - {one.raw for one in raws if one is not None} for _, at in declared):
             found.add(line)
     return frozenset(found)
+
+
+def _are_aligned_apart(declared: Iterable[tuple[Symbol, Declared]], sections: Sequence[Section]) -> bool:
+    """Return whether only some variables of a named type lie where their section is aligned more than by compilers."""
+    places = set()
+    for static, at in declared:
+        align = sections[static.section_index].align
+        if align > (_PLAIN_ALIGNMENT if _PLAIN_TYPE.fullmatch(at.type_name or "") else _OWN_ALIGNMENT):
+            places.add(static.vaddr % align == 0)
+    return len(places) > 1
 
 
 def _of_group(group: Sequence[Symbol], file: _File) -> Iterable[CopiedVariable]:

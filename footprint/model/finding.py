@@ -57,6 +57,8 @@ class SourceLocation(NamedTuple):
 
 
 _MOST_PLACES: Final = 3
+# Rules whose findings change what a program does where they are wrong.
+_SURE_ONLY: Final = frozenset({"duplicate-static", "linked-twice", "mutable-constant"})
 
 
 def listed_places(places: Sequence[SourceLocation], word: str) -> str:
@@ -107,6 +109,11 @@ class Finding:
     size_bytes: int | None = None
     member_count: int | None = None
     thread_bytes: int = 0
+
+    @property
+    def is_counted(self) -> bool:
+        """Return whether sums of savings count it: of copies and constants only what is sure."""
+        return self.confidence.is_sure if self.rule in _SURE_ONLY else self.confidence.is_counted
 
     @property
     def about_bytes(self) -> int:

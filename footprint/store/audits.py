@@ -244,7 +244,7 @@ def _findings(
             private_bytes=one.private_bytes,
             size_bytes=one.size_bytes,
             confidence=one.confidence.value,
-            is_counted=one.confidence.is_counted,
+            is_counted=one.is_counted,
             message=one.message,
             remedy=one.remedy,
             leaves=one.leaves,

@@ -232,7 +232,7 @@ class FleetFinding(NamedTuple):
         private_bytes: The private bytes of the subject in a process; null where unknown.
         size_bytes: The size of the variable that it is about; null for none.
         confidence: `proof`, `high`, `medium`, `low` or `blocked`.
-        is_counted: Whether sums of savings count it: not with `low` or `blocked`.
+        is_counted: Whether sums count it: not with `low` or `blocked`, copies and constants only if sure.
         message: The finding in one sentence.
         remedy: What to do.
         leaves: The objects that leave the process with it.

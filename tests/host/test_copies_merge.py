@@ -275,6 +275,14 @@ CASES = [
         before="int below_a_page(const void *p);\n",
         functions={0: "int below_a_page(const void *p) { return (int)((unsigned long)p & 4095); }\n"},
     ),
+    c(
+        "a table of a type that one source file aligns more",
+        "const word thing = {K, 2, 3}",
+        'printf("%d %d ", below_a_page(thing), thing[i & 7]);',
+        before="typedef int word[8] __attribute__((aligned(U == 2 ? 4096 : 16)));\nint below_a_page(const void *p);\n",
+        uses={0: 'printf("%d ", thing[i & 7]);', 1: 'printf("%d ", thing[i & 7]);'},
+        functions={0: "int below_a_page(const void *p) { return (int)((unsigned long)p & 4095); }\n"},
+    ),
     # A type that a macro changes is another type only to those who use it: each source file keeps its own.
     c(
         "a table of a type that a macro changes",
@@ -559,6 +567,33 @@ def test_what_is_not_safe_is_not_for_a_reason(case: Case, results: dict[Build, d
     """In at least one build the remedy changes what the program prints."""
     own = [results[build] for one, build in TRIED if one is case]
     assert any(isinstance(one, str) or one[case.name].after != one[case.name].before for one in own)
+
+
+OBJECTS = [
+    build for build in BUILDS if (build[0], build[1].name, build[2]) in {("c", "O2", "clang"), ("c", "fixed", "gcc")}
+]
+
+
+@pytest.mark.parametrize("build", OBJECTS, ids=["clang", "gcc at a fixed address"])
+def test_objects_before_the_link_are_sure_only_of_what_prints_the_same(
+    build: Build, results: dict[Build, dict[str, Result] | str], tmp_path: Path
+) -> None:
+    known = results[build]
+    if isinstance(known, str):
+        pytest.skip(known)
+    names = write_sources(tmp_path / "sources", build[0], is_after=False)
+    options = [one for one in build[1].options.split() if one != "-no-pie"]
+    subprocess.run([build[2], "-std=gnu11", "-w", *options, "-c", *names], cwd=tmp_path / "sources", check=True)
+    objects = [str(one) for one in sorted((tmp_path / "sources").glob("*.o"))]
+    copies = footprint.duplicates(*objects).files[0].copies
+    sure = {
+        case.name
+        for case in CASES
+        for one in copies
+        if one.is_counted and case.language == "c" and of_case(case, "thing") in one.name
+    }
+    assert sure
+    assert {name for name in sure if known[name].after != known[name].before} == set()
 
 
 @pytest.fixture(scope="module", params=["gcc", "clang"])

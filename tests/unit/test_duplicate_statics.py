@@ -26,7 +26,7 @@ from footprint.findings.merging import VARIES
 from footprint.findings.variable_rules.duplicate_static import duplicate_findings
 from footprint.formats.document import Paragraph
 from footprint.formats.sections.findings import finding_blocks
-from footprint.model.finding import Confidence, SourceLocation
+from footprint.model.finding import Confidence, Finding, SourceLocation
 from tests.elfwriter import (
     DT_INIT,
     EM_AARCH64,
@@ -779,3 +779,19 @@ def test_private_bytes_are_those_of_all_copies_and_of_thread_locals_none() -> No
     (finding,) = duplicate_findings([table])
     assert finding.private_bytes == 48
     assert finding.message.endswith("private when touched; 48 B of all of them is private now")
+
+
+@pytest.mark.parametrize(
+    ("rule", "confidence", "is_counted"),
+    [
+        ("duplicate-static", Confidence.HIGH, True),
+        ("duplicate-static", Confidence.MEDIUM, False),
+        ("mutable-constant", Confidence.MEDIUM, False),
+        ("unused-library", Confidence.MEDIUM, True),
+        ("unused-library", Confidence.LOW, False),
+    ],
+)
+def test_sums_of_a_fleet_count_copies_and_constants_only_where_they_are_sure(
+    rule: str, confidence: Confidence, is_counted: bool
+) -> None:
+    assert Finding(rule, "", "", "", 0, confidence, (), "").is_counted is is_counted

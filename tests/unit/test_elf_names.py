@@ -13,7 +13,15 @@ import pytest
 
 from footprint.elf import shown_name
 from footprint.elf.expansion import is_tame
-from footprint.elf.names import Language, foreign_names, function_of_static, learn_names, normalised, split_suffixes
+from footprint.elf.names import (
+    Language,
+    foreign_names,
+    function_of_static,
+    learn_names,
+    normalised,
+    source_name,
+    split_suffixes,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 CHILD_MEMORY_BYTES = 256 << 20
@@ -380,3 +388,20 @@ def test_the_time_to_look_at_a_name_does_not_grow_with_the_square_of_its_length(
 )
 def test_the_name_of_a_static_of_cxx_contains_its_function(name: str, function: str | None) -> None:
     assert function_of_static(name) == function
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("_ZN1AIPKcE5tableE", "table"),
+        ("_ZN1AIN1B1CIjEEE5tableE", "table"),
+        ("_ZN1AIPFvvEE5tableE", "table"),
+        ("_ZZN1AILb1EElsEiE5table", "table"),  # in A<true>::operator<<(int)
+        ("_ZZNK1AltERKS_E1x", "x"),  # in A::operator<
+        ("_ZZ4mainENKUlvE_clEvE1x", "x"),  # in a lambda of main
+        ("_ZZ1fB5cxx11vE5tableB5cxx11", "table"),
+        ("_ZGVZN1AlsEiE1x", "x"),
+    ],
+)
+def test_a_variable_has_its_name_in_the_source_whatever_holds_it(name: str, source: str) -> None:
+    assert source_name(name) == source
