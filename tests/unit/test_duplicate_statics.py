@@ -782,16 +782,14 @@ def test_private_bytes_are_those_of_all_copies_and_of_thread_locals_none() -> No
 
 
 @pytest.mark.parametrize(
-    ("rule", "confidence", "is_counted"),
+    ("rule", "least"),
     [
-        ("duplicate-static", Confidence.HIGH, True),
-        ("duplicate-static", Confidence.MEDIUM, False),
-        ("mutable-constant", Confidence.MEDIUM, False),
-        ("unused-library", Confidence.MEDIUM, True),
-        ("unused-library", Confidence.LOW, False),
+        ("duplicate-static", Confidence.HIGH),
+        ("mutable-constant", Confidence.HIGH),
+        ("unused-library", Confidence.MEDIUM),
     ],
 )
-def test_sums_of_a_fleet_count_copies_and_constants_only_where_they_are_sure(
-    rule: str, confidence: Confidence, is_counted: bool
-) -> None:
-    assert Finding(rule, "", "", "", 0, confidence, (), "").is_counted is is_counted
+def test_sums_of_a_fleet_count_copies_and_constants_only_where_they_are_sure(rule: str, least: Confidence) -> None:
+    order = [Confidence.PROOF, Confidence.HIGH, Confidence.MEDIUM, Confidence.LOW]
+    counted = [one for one in order if Finding(rule, "", "", "", 0, one, (), "").is_counted]
+    assert counted == order[: order.index(least) + 1]
