@@ -25,9 +25,6 @@ _HEADERS: Final = {True: Struct("<III"), False: Struct(">III")}
 # Notes take a few hundred bytes; of a larger claim only this much is read.
 _MOST_NOTE_BYTES: Final = 1 << 16
 _MOST_SECTIONS: Final = 64
-_HEADER_BYTES: Final = 0x40
-# Where the header of an ELF file says where its section headers are, and how many (e_shoff; e_shnum and e_shstrndx).
-_SECTION_FIELDS: Final = {1: (slice(0x20, 0x24), slice(0x30, 0x34)), 2: (slice(0x28, 0x30), slice(0x3C, 0x40))}
 # SHA-1 has 20 bytes, a UUID 16, and --build-id=0x... any number.
 _MOST_ID_BYTES: Final = 64
 
@@ -69,12 +66,8 @@ def build_id(image: Image) -> str | None:
 
 def build_id_of_start(start: bytes) -> str | None:
     """Return the build-id of a file of which only the first bytes are known; None where they do not hold it."""
-    header = bytearray(start)
-    # The section headers stand at the end of the file, and the notes do not need them.
-    for place in _SECTION_FIELDS.get(start[4], ()) if len(start) >= _HEADER_BYTES else ():
-        header[place] = bytes(place.stop - place.start)
     try:
-        return build_id(read_image(bytes(header), "the first bytes of a file"))
+        return build_id(read_image(start, "the first bytes of a file", with_sections=False))
     except InputError:
         return None
 

@@ -213,7 +213,7 @@ def build_id_of(data: Buffer, name: str) -> str | None:
     if not starts_like_elf(data):
         return None
     try:
-        return build_id(read_image(data, name))
+        return build_id(read_image(data, name, with_sections=False))
     except InputError:
         return None
 
