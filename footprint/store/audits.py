@@ -145,49 +145,45 @@ def add_audited(  # all but the first three are named
 
 
 def _ledger(taken: Provenance, key: int, program: str, ledger: Iterable[Row]) -> Iterable[FleetRow]:
-    """Return the rows of a ledger, those of small symbols of one section added up."""
     host, day = taken.host, taken.day
-    small = defaultdict[tuple[Any, ...], list[Row]](list)
-    for row in ledger:
-        if row.symbol is not None and row.bytes is not None and row.bytes < _LEAST_SYMBOL_BYTES:
-            small[row.owner, row.kind, row.section, row.is_writable, row.evidence].append(row)
-        else:
-            yield FleetRow(
-                host,
-                day,
-                key,
-                program,
-                row.owner,
-                row.kind.value,
-                row.section,
-                row.symbol,
-                row.name,
-                row.bytes,
-                row.mapped_bytes,
-                row.shared_bytes,
-                row.pages,
-                row.sole_pages,
-                row.is_writable,
-                row.evidence.value,
-            )
-    for (owner, kind, section, is_writable, evidence), rows in small.items():
+    for row in _without_small_symbols(ledger):
         yield FleetRow(
             host,
             day,
             key,
             program,
-            owner,
-            kind.value,
-            section,
-            None,
-            f"[{len(rows)} of less than {_LEAST_SYMBOL_BYTES} bytes]",
-            sum(row.bytes or 0 for row in rows),
-            sum(row.mapped_bytes for row in rows),
-            sum(row.shared_bytes or 0 for row in rows),
-            None,
-            sum(row.sole_pages for row in rows),
-            is_writable,
-            evidence.value,
+            row.owner,
+            row.kind,
+            row.section,
+            row.symbol,
+            row.name,
+            row.bytes,
+            row.mapped_bytes,
+            row.shared_bytes,
+            row.pages,
+            row.sole_pages,
+            row.is_writable,
+            row.evidence,
+        )
+
+
+def _without_small_symbols(ledger: Iterable[Row]) -> Iterable[Row]:
+    """Return the rows of a ledger, those of small symbols of one section added up."""
+    small = defaultdict[tuple[object, ...], list[Row]](list)
+    for row in ledger:
+        if row.symbol is not None and row.bytes is not None and row.bytes < _LEAST_SYMBOL_BYTES:
+            small[row.owner, row.kind, row.section, row.is_writable, row.evidence].append(row)
+        else:
+            yield row
+    for rows in small.values():
+        yield rows[0]._replace(
+            symbol=None,
+            name=f"[{len(rows)} of less than {_LEAST_SYMBOL_BYTES} bytes]",
+            bytes=sum(row.bytes or 0 for row in rows),
+            mapped_bytes=sum(row.mapped_bytes for row in rows),
+            shared_bytes=sum(row.shared_bytes or 0 for row in rows),
+            pages=None,
+            sole_pages=sum(row.sole_pages for row in rows),
         )
 
 
