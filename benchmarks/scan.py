@@ -1,61 +1,88 @@
 """The rate and the memory of `footprint scan` over synthetic captures: `python benchmarks/scan.py --captures 1000`.
 
-It captures up to 50 processes of this machine with the script of `capture --script`, makes captures of many hosts of
-them (another process ID and host each), scans them, and compares the totals of the dataset with a plain loop of audits.
+It captures 50 processes with the script of `capture --script`, makes captures of many hosts of them (another process
+ID, host, day each), scans them, and compares the totals of the dataset with a plain loop of audits. With `--folder`
+all of it stays there: the same 50 processes make the same captures again. Their files are those of this machine.
 """
 
 import argparse
 import gzip
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
+from functools import partial
+from itertools import islice
 from pathlib import Path
 
 import footprint
 from footprint.store.parquet import open_dataset
 
 _MOST_REAL = 50
+_LEAST_BYTES = 10_000
+_SECONDS_A_DAY = 86_400
+_FIRST_DAY = 1_790_000_000  # 2026-09-21
+_WAITING = """
+python3 -, gdb -nx -q, php, node -, sqlite3 -batch, perl, ruby, tclsh, bash, dash, git cat-file --batch, openssl base64,
+redis-server --port 0, ssh-agent -D, less, ed -s, bc -q, m4, mawk 1, sed p, jq ., xz -c, zstd -c, gzip -c, bzip2 -c,
+busybox cat, xargs echo, patch -p1, cat, tac, tail -f, tee, sort, uniq, wc, nl, tr a b, cut -c1, fold, expand, paste,
+od -c, hexdump, base64, md5sum, sha256sum, cksum, sleep 60, head, shuf, fmt, ptx
+"""
+"""Programs that wait for their input."""
 
 
 def main() -> int:
     """Measure, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--captures", type=int, nargs="+", default=[1000, 10_000])
-    parser.add_argument("--hosts", type=int, default=50, help="hosts for 1,000 captures: 20 captures a host")
-    parser.add_argument("--folder", type=Path, help="where the captures and the dataset are; a temporary folder")
+    parser.add_argument("--hosts", type=int, default=20, help="hosts for 1,000 captures: 50 captures a host")
+    parser.add_argument("--days", type=int, default=2, help="the days of the captures of a host")
+    parser.add_argument("--folder", type=Path, help="where the captures and datasets stay; else a temporary folder")
     parser.add_argument("--looped", type=int, default=1000, help="how many of them a plain loop audits")
-    parser.add_argument("--with-files", action="store_true", help="let the files of the processes be found here")
     asked = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=asked.folder) as folder:
-        real = _real_captures()
-        if not asked.with_files:
-            real = [one.replace(b"/usr/", b"/far/") for one in real]
+    with ExitStack() as opened:
+        folder = asked.folder or Path(opened.enter_context(tempfile.TemporaryDirectory()))
+        real = _real_captures(folder / "real")
         print(f"{len(real)} processes, {sum(map(len, real)) // len(real) >> 10} KiB of text each")
-        print("captures   hosts   wall s    cpu s   captures/cpu s    rows   parquet MiB   peak MiB (scan, worker)")
+        print("captures   hosts   wall s    cpu s   captures/cpu s        rows   parquet MiB   peak MiB (scan, worker)")
         for count in asked.captures:
-            captures, dataset = Path(folder, f"captures-{count}"), Path(folder, f"fleet-{count}")
+            captures, dataset = folder / f"captures-{count}", folder / f"fleet-{count}"
             host_count = max(1, count * asked.hosts // 1000)
-            _write(captures, real, count, host_count)
+            if not captures.is_dir():
+                _write(captures, real, count, host_count, asked.days)
             print(f"{count:8,} {host_count:7,} {_measured(captures, dataset)}", flush=True)
             _compare(captures, dataset, asked.looped)
     return 0
 
 
-def _real_captures() -> list[bytes]:
-    script = _script()
-    found = []
-    for pid in sorted(filter(str.isdigit, os.listdir("/proc")), key=int):
-        done = subprocess.run(["sh", "-s", "--", pid], input=script.encode(), capture_output=True, check=False)
-        if b" smaps\n" in done.stdout and len(done.stdout) > 10_000:
-            found.append(
-                done.stdout.replace(f" {pid} ".encode(), b" 4711 ").replace(f"\t{pid}\n".encode(), b"\t4711\n")
-            )
-        if len(found) == _MOST_REAL:
-            break
-    return found
+def _real_captures(kept: Path) -> list[bytes]:
+    """Return the captures that are kept, or those of programs that are started."""
+    if not kept.is_dir():
+        kept.mkdir(parents=True)
+        with ExitStack() as running:
+            pids = []
+            for words in [one.split() for one in _WAITING.split(",")]:
+                if shutil.which(words[0]):
+                    child = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=-3, stderr=-3)
+                    running.callback(child.wait)
+                    running.callback(child.kill)
+                    pids.append(child.pid)
+            time.sleep(1)
+            for number, text in enumerate(islice(filter(None, map(_captured, pids)), _MOST_REAL)):
+                (kept / f"{number:02}.capture").write_bytes(text)
+    return [one.read_bytes() for one in sorted(kept.iterdir())]
+
+
+def _captured(pid: int) -> bytes | None:
+    done = subprocess.run(["sh", "-s", "--", str(pid)], input=_script().encode(), capture_output=True, check=False)
+    if b" smaps\n" not in done.stdout or len(done.stdout) < _LEAST_BYTES:
+        return None
+    return done.stdout.replace(f" {pid} ".encode(), b" 4711 ").replace(f"\t{pid}\n".encode(), b"\t4711\n")
 
 
 def _script() -> str:
@@ -64,24 +91,40 @@ def _script() -> str:
     return capture_script()
 
 
-def _write(folder: Path, real: list[bytes], count: int, host_count: int) -> None:
-    each = count // host_count
-    for number in range(count):
-        host = folder / f"host-{number // each:05}"
-        host.mkdir(parents=True, exist_ok=True)
-        text, pid = real[number % len(real)], str(10_000 + number)
+def _write(folder: Path, real: list[bytes], count: int, host_count: int, day_count: int) -> None:
+    with ProcessPoolExecutor(initializer=_REAL.extend, initargs=(real,)) as pool:
+        written = partial(_write_host, folder, count // host_count, day_count)
+        for _ in pool.map(written, range(host_count), chunksize=10):
+            pass
+
+
+_REAL: list[bytes] = []
+"""The real captures, of a worker."""
+
+
+def _write_host(folder: Path, each: int, day_count: int, number: int) -> None:
+    host = folder / f"host-{number:05}"
+    host.mkdir(parents=True)
+    for of_host in range(each):
+        process = number * each + of_host
+        text, pid = _REAL[process % len(_REAL)], str(10_000 + process)
         text = text.replace(b" 4711 ", f" {pid} ".encode()).replace(b"\t4711\n", f"\t{pid}\n".encode())
-        (host / f"{pid}.capture.gz").write_bytes(gzip.compress(text, 1, mtime=0))
+        path = host / f"{pid}.capture.gz"
+        path.write_bytes(gzip.compress(text, 1, mtime=0))
+        moment = _FIRST_DAY + of_host * day_count // each * _SECONDS_A_DAY
+        os.utime(path, (moment, moment))
 
 
 def _measured(captures: Path, dataset: Path) -> str:
     code = (
-        "import sys, resource, footprint\n"
+        "import sys, resource, multiprocessing, footprint\n"
         "if __name__ == '__main__':\n"
         "    done = footprint.scan(sys.argv[1], output=sys.argv[2])\n"
         "    # Its own ru_maxrss would include the memory of the process that started it.\n"
         "    lines = open('/proc/self/status').read().split('\\n')\n"
         "    own = next(int(one.split()[1]) >> 10 for one in lines if one.startswith('VmHWM'))\n"
+        "    for one in multiprocessing.active_children():\n"
+        "        one.join()\n"
         "    worker = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss >> 10\n"
         "    print(done.input_count, done.row_count, done.unreadable_count, own, worker)\n"
     )
@@ -95,7 +138,7 @@ def _measured(captures: Path, dataset: Path) -> str:
     size = sum(one.stat().st_size for one in dataset.rglob("*.parquet")) / (1 << 20)
     if unreadable:
         print(f"{unreadable} could not be read", file=sys.stderr)
-    return f"{wall:8.1f} {cpu:8.1f} {count / cpu:16.1f} {rows:7,} {size:13.1f} {own:10} {worker:6}"
+    return f"{wall:8.1f} {cpu:8.1f} {count / cpu:16.1f} {rows:11,} {size:13.1f} {own:10} {worker:6}"
 
 
 def _compare(captures: Path, dataset: Path, looped: int) -> None:
