@@ -168,18 +168,20 @@ class Lister:
     def _of_folder(self, source: str) -> Iterator[Candidate]:
         names = {*os.listdir(source), os.path.basename(os.path.abspath(source))}
         has_records = not names & _OF_PROGRAMS
-        place = self._program_place(source)
+        # The files of captures may be anywhere else.
+        is_below_root = self._root is None or _is_below(os.path.realpath(source), self._root)
+        place = self._program_place(source) if is_below_root or not has_records else None
 
         def refused(error: OSError) -> None:
             note = Note("file-unreadable", str(error.filename), f"{error.strerror or error}, it is left out")
-            self._add_note(place.host, note, note.subject)
+            self._add_note((place or self.this_host).host, note, note.subject)
 
         for folder, folders, files in os.walk(source, onerror=refused):
             folders.sort()
             for name in sorted(files):
                 found, is_record = None, has_records and _RECORD.search(name) is not None
                 try:
-                    if not is_record and not _DATA.search(name):
+                    if place is not None and not is_record and not _DATA.search(name):
                         found = self._elf(os.path.join(folder, name), place)
                     elif is_record:
                         first = os.path.relpath(folder, source).split(os.sep)[0]
@@ -198,7 +200,7 @@ class Lister:
             root = whole
         if root is None:
             return self.this_host
-        if os.path.commonpath((root, whole)) != root:
+        if not _is_below(whole, root):
             raise UsageError(f"{source} is not below {root}")
         return ScanPlace(self.called(self._host or os.path.basename(root)), "folder", root.rstrip("/"))
 
@@ -241,6 +243,10 @@ class Lister:
     def _record_place(self, host: str, meminfo: str) -> ScanPlace:
         total, available = _memory(meminfo)
         return ScanPlace(self.called(host), "host", self._root, None, total, available)
+
+
+def _is_below(path: str, root: str) -> bool:
+    return os.path.commonpath((root, path)) == root
 
 
 def _as_text(name: str) -> str:
