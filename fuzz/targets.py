@@ -44,7 +44,7 @@ from footprint.process.stat import parse_stat
 from footprint.process.status import parse_status
 from footprint.process.text_capture import read_text_capture
 from footprint.sources.debug_files import DebugSearch
-from footprint.sources.images import images_of
+from footprint.sources.images import container_images
 from footprint.verbs.app import app, register
 
 __all__ = ("FILES", "TARGETS", "Target")
@@ -221,7 +221,7 @@ def _read_container_image(data: bytes) -> None:
     path = _file(bytes(checked), "image.tar")
 
     def read() -> None:
-        for image in images_of(path, []):
+        for image in container_images(path, []):
             for found, _ in image.tree.elf_files():
                 image.tree.data(found)
 

@@ -112,6 +112,10 @@ class ElfFiles:
         # Kernels load by whole pages only: wherever an object is, its pages are the same, so many further on.
         return PageNumbers(self._relocated[key], loaded.bias_addr // page_bytes)
 
+    def build_id_of(self, image: Image) -> str | None:
+        """Return the build-id of a file; None if it has none."""
+        return self._identity(image).build_id
+
     def _identity(self, image: Image) -> _FileIdentity:
         # An image that is kept here keeps its number, which no other object gets.
         known = self._identities.get(id(image))

@@ -23,7 +23,7 @@ from footprint.sources.image_tree import ImageTree, Layer, read_layer, tree_of_l
 from footprint.sources.tar_members import MemberKind, ViewedBytes, members_of
 from footprint.units import format_bytes
 
-__all__ = ("ContainerImage", "images_of", "is_image")
+__all__ = ("ContainerImage", "container_images", "is_image")
 
 _MOST_JSON_BYTES: Final = 4 << 20
 _MOST_IMAGES: Final = 1000
@@ -73,7 +73,7 @@ def is_image(path: StrPath) -> bool:
     return path.endswith((".tar", ".tar.gz", ".tgz", ".tar.zst"))
 
 
-def images_of(path: StrPath, notes: list[Note]) -> Iterator[ContainerImage]:
+def container_images(path: StrPath, notes: list[Note]) -> Iterator[ContainerImage]:
     """Read the images of an OCI layout or an archive, one after the other, and enter each as a root.
 
     Args:

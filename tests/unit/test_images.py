@@ -18,7 +18,7 @@ from footprint.errors import AccessError, FootprintError, InputError, Note
 from footprint.limits import Limits, limited
 from footprint.process.mapped_files import open_regular
 from footprint.roots import folder_names, link_target, stat_path
-from footprint.sources.images import ContainerImage, images_of, is_image
+from footprint.sources.images import ContainerImage, container_images, is_image
 from footprint.sources.tar_members import ViewedBytes, members_of
 
 ELF = b"\x7fELF"
@@ -76,7 +76,7 @@ def docker_save(path: Path, *layers: bytes) -> Path:
 
 def only_image(path: Path) -> ContainerImage:
     notes: list[Note] = []
-    (found,) = images_of(path, notes)
+    (found,) = container_images(path, notes)
     assert notes == list(found.tree.notes)
     return found
 
@@ -189,7 +189,7 @@ def test_several_images_share_a_layer_and_are_told_apart_by_name(tmp_path: Path)
         blob.replace(folder / "blobs" / "sha256" / blob.name)
     manifests = [json.loads((one / "index.json").read_text())["manifests"][0] for one in (folder, other)]
     (folder / "index.json").write_text(json.dumps({"manifests": manifests}))
-    first, second = images_of(folder, [])
+    first, second = container_images(folder, [])
     assert (names(first), names(second)) == (["/bin/a", "/lib/libc.so"], ["/bin/b", "/lib/libc.so"])
     facts = [stat_path(f"{one.root}/lib/libc.so") for one in (first, second)]
     assert facts[0].st_dev == facts[1].st_dev
@@ -261,7 +261,7 @@ def test_a_damaged_layer_is_a_note_and_the_other_images_are_read(tmp_path: Path)
     }
     for number, (cause, content) in enumerate(damaged.items()):
         notes: list[Note] = []
-        assert list(images_of(layout(tmp_path / str(number), content), notes)) == []
+        assert list(container_images(layout(tmp_path / str(number), content), notes)) == []
         assert [(note.slug, note.subject) for note in notes] == [("image-unreadable", "app:1")]
         assert cause in notes[0].detail, cause
 
@@ -269,7 +269,7 @@ def test_a_damaged_layer_is_a_note_and_the_other_images_are_read(tmp_path: Path)
 def test_a_layer_that_shrinks_as_no_layer_does_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("footprint.sources.image_tree._ANY_RATIO_BYTES", 1 << 20)
     notes: list[Note] = []
-    assert list(images_of(layout(tmp_path / "image", zstd(layer(("zeros", bytes(8 << 20))))), notes)) == []
+    assert list(container_images(layout(tmp_path / "image", zstd(layer(("zeros", bytes(8 << 20))))), notes)) == []
     assert "no layer shrinks so far" in notes[0].detail
 
 
@@ -280,7 +280,7 @@ def test_names_of_a_layer_cannot_fill_the_memory(tmp_path: Path, monkeypatch: py
     assert (len(first.name), len(second.link)) == (4097, 4097)
     monkeypatch.setattr("footprint.sources.tar_members._MOST_NAMES_BYTES", 8 << 10)
     notes: list[Note] = []
-    assert not list(images_of(docker_save(tmp_path / "image.tar", archive), notes))
+    assert not list(container_images(docker_save(tmp_path / "image.tar", archive), notes))
     assert notes[0].detail.endswith("its names have more than 0 MiB")
 
 
@@ -302,7 +302,7 @@ def test_folders_that_no_layer_names_come_from_the_budget(tmp_path: Path) -> Non
     deep = layer(*[(f"{number}/{'a/' * 1000}x", b"") for number in range(6)])
     notes: list[Note] = []
     with limited(Limits(entry_count=5000)):
-        assert not list(images_of(docker_save(tmp_path / "image.tar", deep), notes))
+        assert not list(container_images(docker_save(tmp_path / "image.tar", deep), notes))
     assert [note.slug for note in notes] == ["image-unreadable"]
     assert "raise it with --limits entries=" in notes[0].detail
 
@@ -324,7 +324,7 @@ def test_what_is_no_image_is_one_error(tmp_path: Path) -> None:
             (folder / name).write_text(text)
             notes: list[Note] = []
             try:
-                assert list(images_of(folder, notes)) == []
+                assert list(container_images(folder, notes)) == []
                 assert notes
             except InputError:
                 pass
@@ -332,9 +332,9 @@ def test_what_is_no_image_is_one_error(tmp_path: Path) -> None:
         path = tmp_path / "none.tar"
         path.write_bytes(content)
         with pytest.raises(FootprintError):
-            list(images_of(path, []))
+            list(container_images(path, []))
     with pytest.raises(AccessError):
-        list(images_of(tmp_path / "missing.tar", []))
+        list(container_images(tmp_path / "missing.tar", []))
 
 
 def test_reading_leaves_no_file_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

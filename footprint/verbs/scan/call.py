@@ -23,7 +23,8 @@ from footprint.store.parquet import Known, check_parts, commit_part, known_input
 from footprint.store.tables import FleetInput, FleetNote
 from footprint.verbs.scan.inputs import Candidate, Lister, ScanPlace, file_state, utc
 from footprint.verbs.scan.runners import Runner, cluster_runner, local_runner, usual_worker_count
-from footprint.verbs.scan.work import Identity, Item, PartDone, Settings, Shard, Unidentified, identify, run_shard
+from footprint.verbs.scan.tasks import Identity, Item, PartDone, Settings, Task
+from footprint.verbs.scan.work import identify, run_shard
 
 __all__ = ("Scanned", "scan")
 
@@ -234,11 +235,11 @@ class _Plan:
         """What could not be listed, with the host."""
         return self._lister.notes
 
-    def _shard(self, items: Sequence[Item]) -> Shard:
+    def _shard(self, items: Sequence[Item]) -> Task[Item]:
         self._part_count += 1
-        return Shard(self.settings, f"{self.settings.scan}-{self._part_count:06}", tuple(items))
+        return Task(self.settings, f"{self.settings.scan}-{self._part_count:06}", tuple(items))
 
-    def live_shards(self) -> Iterator[Shard]:
+    def live_shards(self) -> Iterator[Task[Item]]:
         """Yield shards of all processes of this machine, and note their programs."""
         moment, place = self.settings.moment, self._lister.this_host
         pids = [pid for pid in live_processes() if pid != os.getpid()]
@@ -259,7 +260,7 @@ class _Plan:
         for some in _groups(items, _OF_PROCESSES):
             yield self._shard(some)
 
-    def shards(self, sources: Sequence[str], run: Runner) -> Iterator[Shard]:
+    def shards(self, sources: Sequence[str], run: Runner) -> Iterator[Task[Item]]:
         """Yield shards of what the dataset does not have."""
         candidates = self._lister.list(sources)
         while batch := list(islice(candidates, _BATCH)):
@@ -276,7 +277,7 @@ class _Plan:
             if not self._known.has_file(key):
                 self._mapped.setdefault(key, (place, path))
 
-    def mapped_shards(self, run: Runner) -> Iterator[Shard]:
+    def mapped_shards(self, run: Runner) -> Iterator[Task[Item]]:
         """Yield shards of the files that inputs map, and that were no inputs themselves."""
         waiting = {key: self._lister.mapped(*where) for key, where in self._mapped.items()}
         found = {key: one for key, one in waiting.items() if one is not None and not self._known.has_file(key)}
@@ -290,11 +291,8 @@ class _Plan:
             yield self._shard(some)
 
     def _identities(self, candidates: Sequence[Candidate], run: Runner) -> list[tuple[Identity, ...]]:
-        starts = range(0, len(candidates), _IDENTIFIED_AT_ONCE)
-        tasks = [
-            Unidentified(self.settings, start, tuple(candidates[start : start + _IDENTIFIED_AT_ONCE]))
-            for start in starts
-        ]
+        groups = enumerate(_groups(candidates, _IDENTIFIED_AT_ONCE))
+        tasks = [Task(self.settings, f"{number:06}", tuple(some)) for number, some in groups]
         return [each for _, found in sorted(run(identify, tasks)) for each in found]
 
     def _is_known(self, one: Candidate) -> bool:

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from footprint.errors import AccessError, FootprintError, Note, UsageError
 from footprint.roots import path_inside, stat_path
-from footprint.sources.images import images_of, is_image
+from footprint.sources.images import container_images, is_image
 from footprint.store.audits import digest
 
 __all__ = ("Candidate", "Lister", "ScanPlace", "file_state", "utc")
@@ -150,7 +150,7 @@ class Lister:
     def _of_image(self, source: str) -> Iterator[Candidate]:
         notes: list[Note] = []
         try:
-            for image in images_of(source, notes):
+            for image in container_images(source, notes):
                 place = ScanPlace(self.called(self._host or image.name), "image", image.root, source)
                 for path, facts in image.tree.elf_files():
                     is_executable = bool(facts.st_mode & 0o111)

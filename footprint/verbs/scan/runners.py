@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing, contextmanager
-from typing import Any, Final, Protocol, Self, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from footprint.errors import AccessError, UsageError
+from footprint.verbs.scan.tasks import Task
 
 __all__ = ("Runner", "cluster_runner", "local_runner", "usual_worker_count")
 
@@ -17,23 +18,13 @@ _TASKS_EACH: Final = 3
 _CONNECT_SECONDS: Final = 10
 
 _Done = TypeVar("_Done")
-
-
-class _Splittable(Protocol):
-    """A task that can be done in pieces."""
-
-    def pieces(self) -> "tuple[Self, ...]":
-        """Return smaller tasks that do the same; of the smallest one a task that is safe, of that none."""
-        ...
-
-
-_Task = TypeVar("_Task", bound=_Splittable)
+_Each = TypeVar("_Each")
 
 
 class Runner(Protocol):
     """Calls a function on each of some tasks, and yields what it returns, in the order in which they are done."""
 
-    def __call__(self, work: Callable[[_Task], _Done], tasks: Iterable[_Task]) -> Iterator[_Done]: ...  # noqa: D102
+    def __call__(self, work: Callable[[Task[_Each]], _Done], tasks: Iterable[Task[_Each]]) -> Iterator[_Done]: ...  # noqa: D102
 
 
 @contextmanager
@@ -50,8 +41,8 @@ def local_runner(worker_count: int) -> Iterator[Runner]:
         return
     with closing(_Pool(worker_count)) as pool, closing(_Pool(1)) as alone:
 
-        def run(work: Callable[[_Task], _Done], tasks: Iterable[_Task]) -> Iterator[_Done]:
-            suspects: list[_Task] = []
+        def run(work: Callable[[Task[_Each]], _Done], tasks: Iterable[Task[_Each]]) -> Iterator[_Done]:
+            suspects: list[Task[_Each]] = []
             yield from _in_flight(pool.submit, _first_done, worker_count * _TASKS_EACH, work, tasks, suspects)
             while suspects:
                 task = suspects.pop()
@@ -63,7 +54,7 @@ def local_runner(worker_count: int) -> Iterator[Runner]:
         yield run
 
 
-def _pieces(task: _Task) -> tuple[_Task, ...]:
+def _pieces(task: Task[_Each]) -> tuple[Task[_Each], ...]:
     pieces = task.pieces()
     if not pieces:
         raise AccessError("scan", "all worker processes are killed, perhaps for want of memory: scan with --workers 1")
@@ -81,7 +72,7 @@ class _Pool:
         # Fork would copy the threads of DuckDB halfway.
         return ProcessPoolExecutor(self._worker_count, multiprocessing.get_context("spawn"))
 
-    def submit(self, work: Callable[[_Task], _Done], task: _Task) -> "Future[_Done]":
+    def submit(self, work: Callable[[Task[_Each]], _Done], task: Task[_Each]) -> "Future[_Done]":
         """Run a task in a worker."""
         try:
             return self._executor.submit(work, task)
@@ -94,7 +85,7 @@ class _Pool:
         self._executor.shutdown(wait=False, cancel_futures=True)
 
 
-def _run_here(work: Callable[[_Task], _Done], tasks: Iterable[_Task]) -> Iterator[_Done]:
+def _run_here(work: Callable[[Task[_Each]], _Done], tasks: Iterable[Task[_Each]]) -> Iterator[_Done]:
     return map(work, tasks)
 
 
@@ -119,7 +110,7 @@ def cluster_runner(address: str) -> Iterator[Runner]:
     except (OSError, ValueError) as error:
         raise AccessError(address, f"no scheduler answers there: {error}") from error
 
-    def submit(work: Callable[[_Task], _Done], task: _Task) -> Any:  # noqa: ANN401 # a future of Dask
+    def submit(work: Callable[[Task[_Each]], _Done], task: Task[_Each]) -> Any:  # noqa: ANN401 # a future of Dask
         # Work that writes is no pure function: a second scan must not get the result of the first.
         return client.submit(work, task, pure=False, retries=_TASKS_EACH)
 
@@ -127,12 +118,12 @@ def cluster_runner(address: str) -> Iterator[Runner]:
         with client.as_current():
             return set(wait_for(list(futures), return_when="FIRST_COMPLETED").done)
 
-    def run(work: Callable[[_Task], _Done], tasks: Iterable[_Task]) -> Iterator[_Done]:
+    def run(work: Callable[[Task[_Each]], _Done], tasks: Iterable[Task[_Each]]) -> Iterator[_Done]:
         threads = sum(client.nthreads().values()) or 1
         try:
-            waiting: Iterable[_Task] = tasks
+            waiting: Iterable[Task[_Each]] = tasks
             while True:
-                killers: list[_Task] = []
+                killers: list[Task[_Each]] = []
                 yield from _in_flight(submit, first_done, threads * _TASKS_EACH, work, waiting, killers)
                 if not killers:
                     break
@@ -153,12 +144,12 @@ def _in_flight(
     submit: Callable[..., Any],
     first_done: Callable[[Iterable[Any]], set[Any]],
     most_count: int,
-    work: Callable[[_Task], _Done],
-    tasks: Iterable[_Task],
-    lost: list[_Task],
+    work: Callable[[Task[_Each]], _Done],
+    tasks: Iterable[Task[_Each]],
+    lost: list[Task[_Each]],
 ) -> Iterator[_Done]:
     """Keep so many tasks in flight, and yield what is done; add the tasks that workers were killed with to a list."""
-    waiting: dict[Any, _Task] = {}
+    waiting: dict[Any, Task[_Each]] = {}
 
     def finish(count: int) -> Iterator[_Done]:
         while len(waiting) > count:

@@ -2,11 +2,11 @@
 
 import os
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final
 
 from footprint.attribution.start_memory import start_memory
 from footprint.command_line import command_lines
@@ -32,7 +32,8 @@ from footprint.series.file import read_series
 from footprint.series.timeline import Timeline
 from footprint.sources.calibration import load_constants
 from footprint.sources.files import ElfFiles
-from footprint.sources.images import ContainerImage, images_of
+from footprint.sources.images import ContainerImage, container_images
+from footprint.sources.process_files import images_of
 from footprint.sources.programs import Programs, missing_notes
 from footprint.sources.target import AuditFile, Capture, SingleTarget, Text, resolve
 from footprint.store.audits import (
@@ -51,10 +52,9 @@ from footprint.verbs.audit.process import audit_of
 from footprint.verbs.audit.request import AuditRequest
 from footprint.verbs.audit.saved import read_saved
 from footprint.verbs.scan.inputs import Candidate, ScanPlace, file_state, utc
+from footprint.verbs.scan.tasks import Identity, Item, PartDone, Settings, Task
 
-__all__ = ("Identity", "Item", "PartDone", "Settings", "Shard", "Unidentified", "identify", "run_shard")
-
-_Each = TypeVar("_Each")
+__all__ = ("identify", "run_shard")
 
 _ALONE: Final = Question()
 _HEAD_BYTES: Final = 1024
@@ -63,152 +63,17 @@ _TEXT_HEAD_BYTES: Final = 1 << 16
 _OF_LOADER: Final = ("/etc/ld.so.cache", "/etc/ld.so.preload")
 
 
-class Settings(NamedTuple):
-    """What holds for a whole scan.
-
-    Attributes:
-        scan: Its name, which no other scan has.
-        folder: Where parts are written, before they belong to the dataset.
-        moment: Its time, in UTC.
-        has_commands: Whether command lines are kept.
-    """
-
-    scan: str
-    folder: str
-    moment: datetime
-    has_commands: bool
-
-
-class Identity(NamedTuple):
-    """What a candidate is.
-
-    Attributes:
-        kind: `program`, `file`, `record` or `process`; `series` for one audit of a series; `other` for no input.
-        key: The build-id, or the digest of the contents.
-        name: The soname of an ELF file; "" for none.
-    """
-
-    kind: str
-    key: str
-    name: str = ""
-
-
-class Item(NamedTuple):
-    """An input that is to be read.
-
-    Attributes:
-        candidate: The input.
-        identity: What it is.
-        has_new_file: Whether its ELF file is not in the dataset yet.
-        package: The package that the file is from, and its version; None where unknown.
-        pid: The live process that it is; None for a file.
-        open_files: The open file descriptions that the live process pays for.
-    """
-
-    candidate: Candidate
-    identity: Identity
-    has_new_file: bool = False
-    package: tuple[str, str] | None = None
-    pid: int | None = None
-    open_files: tuple[OpenFile, ...] = ()
-
-
-class Shard(NamedTuple):
-    """Inputs whose rows become one part of the dataset.
-
-    Attributes:
-        settings: What holds for the whole scan.
-        part: The name of the part.
-        items: The inputs.
-        is_deadly: Whether a worker was killed twice with them; then they are notes.
-    """
-
-    settings: Settings
-    part: str
-    items: tuple[Item, ...]
-    is_deadly: bool = False
-
-    def pieces(self) -> "tuple[Shard, ...]":
-        """Return its halves; of one input a shard that does not read it."""
-        if self.is_deadly:
-            return ()
-        if len(self.items) == 1:
-            return (self._replace(part=f"{self.part}x", is_deadly=True),)
-        halves = _halves(self.items)
-        return tuple(
-            [self._replace(part=f"{self.part}{name}", items=one) for name, one in zip("ab", halves, strict=True)]
-        )
-
-
-class Unidentified(NamedTuple):
-    """Candidates that are to be identified.
-
-    Attributes:
-        settings: What holds for the whole scan.
-        start: The number of the first.
-        candidates: They themselves.
-        is_deadly: Whether a worker was killed twice with them; then they are damaged.
-    """
-
-    settings: Settings
-    start: int
-    candidates: tuple[Candidate, ...]
-    is_deadly: bool = False
-
-    def pieces(self) -> "tuple[Unidentified, ...]":
-        """Return its halves; of one candidate a task that does not read it."""
-        if self.is_deadly:
-            return ()
-        if len(self.candidates) == 1:
-            return (self._replace(is_deadly=True),)
-        first, rest = _halves(self.candidates)
-        return self._replace(candidates=first), self._replace(start=self.start + len(first), candidates=rest)
-
-
-def _halves(some: tuple[_Each, ...]) -> tuple[tuple[_Each, ...], tuple[_Each, ...]]:
-    middle = len(some) // 2
-    return some[:middle], some[middle:]
-
-
-class PartDone(NamedTuple):
-    """A part that was written.
-
-    Attributes:
-        part: Its name.
-        input_count: The number of its inputs.
-        process_count: The number of its processes.
-        program_count: The number of its programs.
-        file_count: The number of its ELF files.
-        row_count: The number of its rows of ledgers.
-        notes: The first of its notes.
-        note_count: The number of its notes.
-        unreadable_count: The number of inputs of which nothing could be read.
-        mapped: Where the files are that its processes and programs map, by build-id.
-    """
-
-    part: str
-    input_count: int
-    process_count: int
-    program_count: int
-    file_count: int
-    row_count: int
-    notes: tuple[Note, ...]
-    note_count: int
-    unreadable_count: int
-    mapped: Mapping[str, tuple[ScanPlace, str]]
-
-
 # --- identification ---------------------------------------------------------------------------------------------------
 
 
-def identify(task: Unidentified) -> tuple[int, list[tuple[Identity, ...]]]:
+def identify(task: Task[Candidate]) -> tuple[str, list[tuple[Identity, ...]]]:
     """Find out what candidates are: of programs and libraries by their headers. A series is several inputs.
 
     Returns:
-        The number of the first, and what each is.
+        The name of the task, and what each candidate is.
     """
     found: list[tuple[Identity, ...]] = []
-    for one in task.candidates:
+    for one in task.items:
         try:
             _check_safe(one, is_deadly=task.is_deadly)
             _enter(task.settings, one.place)
@@ -218,7 +83,7 @@ def identify(task: Unidentified) -> tuple[int, list[tuple[Identity, ...]]]:
             # What is damaged becomes a note when it is read.
             kind = "file" if one.is_elf else "record"
             found.append((Identity(kind, digest(one.input, one.state, error.detail)),))
-    return task.start, found
+    return task.name, found
 
 
 def _check_safe(one: Candidate, *, is_deadly: bool) -> None:
@@ -266,7 +131,7 @@ def _files(_scan: str, root: str | None, _thread: int) -> ElfFiles:
 
 @lru_cache(maxsize=2)
 def _images(_scan: str, path: str, _thread: int) -> list[ContainerImage]:
-    return list(images_of(path, []))
+    return list(container_images(path, []))
 
 
 def _enter(settings: Settings, place: ScanPlace) -> None:
@@ -281,7 +146,7 @@ def _enter(settings: Settings, place: ScanPlace) -> None:
 # --- a shard ----------------------------------------------------------------------------------------------------------
 
 
-def run_shard(shard: Shard) -> PartDone:
+def run_shard(shard: Task[Item]) -> PartDone:
     """Read the inputs of a shard, and write their rows as a part, which does not belong to the dataset yet.
 
     Raises:
@@ -292,11 +157,11 @@ def run_shard(shard: Shard) -> PartDone:
         for item in shard.items:
             work.read(item)
     work.add_hosts()
-    write_part(os.path.join(shard.settings.folder, shard.part), shard.part, work.tables)
+    write_part(os.path.join(shard.settings.folder, shard.name), shard.name, work.tables)
     tables = work.tables
     notes = [Note(slug, subject, detail) for *_, slug, subject, detail in tables["notes"]]
     return PartDone(
-        shard.part,
+        shard.name,
         len(shard.items),
         sum(one[-3] for one in tables["processes"]),
         len(tables["programs"]),
@@ -312,7 +177,7 @@ def run_shard(shard: Shard) -> PartDone:
 class _Work:
     """The rows of a shard."""
 
-    def __init__(self, shard: Shard) -> None:
+    def __init__(self, shard: Task[Item]) -> None:
         self.tables = Tables(list)
         self.mapped: dict[str, tuple[ScanPlace, str]] = {}
         self._shard = shard
@@ -356,7 +221,7 @@ class _Work:
                 kind=item.identity.kind,
                 identity=identity,
                 state=candidate.state,
-                part=self._shard.part,
+                part=self._shard.name,
                 depends_on=tuple(depends_on),
                 **sums._asdict(),
                 note_count=len(self._notes) - known_count,
@@ -515,7 +380,8 @@ class _Work:
         )
         build_ids = {name: facts.build_id for (_, _, name), facts in snapshot.files.items()}
         if snapshot.is_live:
-            build_ids = {image.file: build_id(image) for _, image in files.images.values()}
+            images, _ = images_of(snapshot, root, files.opened, files.images)
+            build_ids = {key.name: files.build_id_of(image) for key, image in images.items()}
         return found, _program_in(snapshot) or program_name(found), build_ids
 
 
