@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 from footprint.errors import FootprintError, InputError, LimitError, UsageError
 from footprint.limits import draw_bytes, draw_entries, limits_in_force
+from footprint.process.processors import usable_processor_count
 from footprint.store.parquet import engine, has_rows, reading, table_views, unreadable
 from footprint.units import format_bytes
 
@@ -60,7 +61,7 @@ class Dataset:
         self._folder = folder
         self._place = place = os.path.realpath(folder)
         self.views = table_views(place)
-        self._connection = engine(thread_count=len(os.sched_getaffinity(0)))
+        self._connection = engine(thread_count=usable_processor_count())
         doubled = place.replace("'", "''")
         own = f"SET memory_limit = '{limits_in_force().size_bytes}B'", f"SET allowed_directories = ['{doubled}/']"
         for lock in (*own, *_LOCKS):

@@ -1,5 +1,6 @@
 """`footprint scan`: what it takes, what it leaves out, and that nothing is lost or there twice."""
 
+import fcntl
 import io
 import json
 import os
@@ -20,8 +21,11 @@ import pytest
 import footprint
 from footprint.errors import AccessError, InputError, UsageError
 from footprint.model.finding import Confidence, Finding
-from footprint.store.parquet import check_parts, open_dataset, write_part
+from footprint.store.parquet import check_parts, commit_part, open_dataset, write_part
 from footprint.store.tables import TABLES
+from footprint.verbs.scan.inputs import Lister
+from footprint.verbs.scan.tasks import Item, Settings, Task
+from footprint.verbs.scan.work import identify, run_shard
 
 ROOT = Path(__file__).resolve().parents[2]
 SMAPS = (ROOT / "tests" / "corpus" / "smaps-sleep.txt").read_bytes()
@@ -201,6 +205,47 @@ def test_a_program_is_read_again_when_one_of_its_libraries_has_changed(tmp_path:
     again = footprint.scan(folder, output=fleet, worker_count=1)
     assert 0 < again.program_count <= first.program_count
     assert again.file_count == 0
+
+
+@pytest.mark.parametrize("name", ["shadow", "1.smaps"])
+def test_an_input_that_is_replaced_while_the_scan_runs_is_a_note_and_read_by_the_next_one(
+    name: str, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "in" / name, SMAPS)
+    if name == "shadow":
+        path.write_bytes((ROOT / "sample_binaries" / "unused_library" / "shadow").read_bytes())
+        path.chmod(0o755)
+    settings = Settings("one", str(tmp_path / "stage"), MOMENT, has_commands=False)
+    (candidate,) = Lister(MOMENT, host=None, root=None, is_anonymous=False).list([str(tmp_path / "in")])
+    _, ((identity,),) = identify(Task(settings, "0", (candidate,)))
+    replace_file = tmp_path / "other"
+    replace_file.write_bytes(path.read_bytes() + b"\n")
+    replace_file.chmod(0o755)
+    replace_file.rename(path)
+    done = run_shard(Task(settings, "1", (Item(candidate, identity, has_new_file=True),)))
+    (note,) = done.notes
+    assert (note.slug, note.detail) == ("input-unreadable", "it was changed while the scan ran: the next scan reads it")
+    assert (done.process_count, done.program_count, done.file_count, done.row_count) == (0, 0, 0, 0)
+    (tmp_path / "fleet").mkdir()
+    commit_part(settings.folder, str(tmp_path / "fleet"), done.part)
+    again = footprint.scan(tmp_path / "in", output=tmp_path / "fleet", worker_count=1)
+    assert (again.process_count + again.program_count, again.unreadable_count) == (1, 0)
+
+
+def test_a_scan_of_a_dataset_to_which_another_one_writes_is_refused(captures: Path, tmp_path: Path) -> None:
+    (tmp_path / "fleet").mkdir()
+    with (tmp_path / "fleet" / ".lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with pytest.raises(AccessError, match="another scan writes to it"):
+            footprint.scan(captures, output=tmp_path / "fleet", worker_count=1)
+    assert [one.name for one in (tmp_path / "fleet").iterdir()] == [".lock"]
+
+
+def test_captures_need_not_be_below_the_folder_that_has_their_files(captures: Path, tmp_path: Path) -> None:
+    done = footprint.scan(captures, output=tmp_path / "fleet", root=tmp_path, worker_count=1)
+    assert (done.process_count, done.program_count) == (7, 0)
+    with pytest.raises(UsageError, match="is not below"):
+        footprint.scan(ROOT / "sample_binaries/unused_library/shadow", output=tmp_path / "fleet", root=tmp_path)
 
 
 def test_a_series_is_one_input_for_each_of_its_audits(tmp_path: Path) -> None:
@@ -407,16 +452,16 @@ sys.addaudithook(hook)
 """
 
 
-def test_an_input_that_kills_each_worker_is_a_note_and_the_others_are_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write(tmp_path / "python" / "sitecustomize.py", DEADLY.encode())
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "python"))
+def test_an_input_that_kills_each_worker_is_a_note_and_the_others_are_there(tmp_path: Path) -> None:
+    # In a process of its own: the workers of this one may have started before.
+    script = write(tmp_path / "scan.py", (DEADLY + SCAN).encode())
     for name in ("deadly", "harmless"):
         write(tmp_path / "web-1" / f"{name}.smaps", text_of(len(name)))
     fleet = tmp_path / "fleet"
-    done = footprint.scan(tmp_path / "web-1", output=fleet, worker_count=2)
-    assert (done.input_count, done.process_count, done.unreadable_count) == (2, 1, 1)
+    child = started(sys.executable, str(script), str(tmp_path / "web-1"), str(fleet), json.dumps({"worker_count": 1}))
+    assert child.communicate()[1] == ""
+    assert asked(fleet, "SELECT count(*) FROM inputs") == [(2,)]
+    assert asked(fleet, "SELECT count(*) FROM processes") == [(1,)]
     unreadable = "SELECT input FROM notes WHERE slug = 'input-unreadable'"
     assert asked(fleet, unreadable) == [(str(tmp_path / "web-1" / "deadly.smaps"),)]
 

@@ -4,7 +4,7 @@ import fcntl
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
@@ -16,13 +16,14 @@ from footprint.elf import starts_like_elf
 from footprint.errors import AccessError, Note, UsageError
 from footprint.files import StrPath
 from footprint.process.descriptions import read_own_open_files
+from footprint.process.processors import usable_processor_count
 from footprint.process.stat import processes as live_processes
 from footprint.sources.packages import Packages
 from footprint.store.audits import AuditSums, digest
 from footprint.store.parquet import Known, check_parts, commit_part, known_inputs, remove_halves, write_part
 from footprint.store.tables import FleetInput, FleetNote
 from footprint.verbs.scan.inputs import Candidate, Lister, ScanPlace, file_state, utc
-from footprint.verbs.scan.runners import Runner, cluster_runner, local_runner, usual_worker_count
+from footprint.verbs.scan.runners import Runner, cluster_runner, local_runner
 from footprint.verbs.scan.tasks import Identity, Item, PartDone, Settings, Task
 from footprint.verbs.scan.work import identify, run_shard
 
@@ -128,7 +129,7 @@ def scan(  # noqa: PLR0913 # all but the sources are named
         name = digest(os.urandom(8).hex())[:12]
         stage = os.path.join(os.path.abspath(folder), f"{_STAGE}{name}")
         settings = Settings(name, stage, now, command_lines)
-        runner = cluster_runner(scheduler) if scheduler else local_runner(worker_count or usual_worker_count())
+        runner = local_runner(worker_count or usable_processor_count())
         plan = _Plan(lister, settings, known_inputs(folder))
         found, parts = Scanned(folder), []
 
@@ -140,11 +141,9 @@ def scan(  # noqa: PLR0913 # all but the sources are named
             activity.begin(f"scans; {found.input_count:,} inputs are done")
 
         try:
-            if processes:
-                # Only this machine has them.
-                for done in map(run_shard, plan.live_shards()):
+            with runner as run_here, cluster_runner(scheduler) if scheduler else nullcontext(run_here) as run:
+                for done in run_here(run_shard, plan.live_shards() if processes else ()):
                     keep(done)
-            with runner as run:
                 for done in run(
                     run_shard, plan.shards([*plan.live_programs, *[os.fspath(one) for one in sources]], run)
                 ):

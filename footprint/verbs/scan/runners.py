@@ -1,7 +1,6 @@
 """Runs the work of a scan: on all cores of this machine, or on a Dask cluster."""
 
 import multiprocessing
-import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -11,7 +10,7 @@ from typing import Any, Final, Protocol, TypeVar
 from footprint.errors import AccessError, UsageError
 from footprint.verbs.scan.tasks import Task
 
-__all__ = ("Runner", "cluster_runner", "local_runner", "usual_worker_count")
+__all__ = ("Runner", "cluster_runner", "local_runner")
 
 # So many tasks wait for each worker: none is idle, and memory does not grow with the number of inputs.
 _TASKS_EACH: Final = 3
@@ -29,16 +28,13 @@ class Runner(Protocol):
 
 @contextmanager
 def local_runner(worker_count: int) -> Iterator[Runner]:
-    """Start worker processes on this machine; with one worker, the work is done in this process.
+    """Start worker processes on this machine.
 
     The tasks that a worker was killed with are done again one by one, and one that kills it again in pieces.
 
     Raises:
         AccessError: If workers are killed whatever they do.
     """
-    if worker_count < 2:
-        yield _run_here
-        return
     with closing(_Pool(worker_count)) as pool, closing(_Pool(1)) as alone:
 
         def run(work: Callable[[Task[_Each]], _Done], tasks: Iterable[Task[_Each]]) -> Iterator[_Done]:
@@ -57,7 +53,7 @@ def local_runner(worker_count: int) -> Iterator[Runner]:
 def _pieces(task: Task[_Each]) -> tuple[Task[_Each], ...]:
     pieces = task.pieces()
     if not pieces:
-        raise AccessError("scan", "all worker processes are killed, perhaps for want of memory: scan with --workers 1")
+        raise AccessError("scan", "all worker processes are killed, perhaps for want of memory")
     return pieces
 
 
@@ -69,8 +65,10 @@ class _Pool:
         self._executor = self._started()
 
     def _started(self) -> ProcessPoolExecutor:
-        # Fork would copy the threads of DuckDB halfway.
-        return ProcessPoolExecutor(self._worker_count, multiprocessing.get_context("spawn"))
+        # Fork would copy the threads of DuckDB halfway. The server that forks workers has imported all, and runs none.
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(["duckdb", "footprint.verbs.scan.work"])
+        return ProcessPoolExecutor(self._worker_count, context)
 
     def submit(self, work: Callable[[Task[_Each]], _Done], task: Task[_Each]) -> "Future[_Done]":
         """Run a task in a worker."""
@@ -83,10 +81,6 @@ class _Pool:
     def close(self) -> None:
         """End the workers, without the tasks that none has begun."""
         self._executor.shutdown(wait=False, cancel_futures=True)
-
-
-def _run_here(work: Callable[[Task[_Each]], _Done], tasks: Iterable[Task[_Each]]) -> Iterator[_Done]:
-    return map(work, tasks)
 
 
 @contextmanager
@@ -170,8 +164,3 @@ def _in_flight(
 
 def _is_loss(error: Exception) -> bool:
     return isinstance(error, BrokenProcessPool) or type(error).__name__ == "KilledWorker"
-
-
-def usual_worker_count() -> int:
-    """Return the number of processors that this process may use."""
-    return len(os.sched_getaffinity(0))

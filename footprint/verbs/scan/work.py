@@ -91,6 +91,12 @@ def _check_safe(one: Candidate, *, is_deadly: bool) -> None:
         raise InputError(one.opened, "each worker that reads it is killed, perhaps for want of memory")
 
 
+def _check_unchanged(one: Candidate) -> None:
+    is_file = one.place.image is None and one.state != ""
+    if is_file and file_state(one.opened) != one.state:
+        raise InputError(one.opened, "it was changed while the scan ran: the next scan reads it")
+
+
 def _elf_identity(one: Candidate) -> Identity:
     data = open_regular(one.opened, None)
     if isinstance(data, str):
@@ -199,6 +205,7 @@ class _Work:
                     depends_on, identity = self._read_elf(item, taken)
                 else:
                     sums = self._read_record(item, taken)
+            _check_unchanged(candidate)
         except Exception as error:  # noqa: BLE001 # no input may stop the scan of all others
             for name, rows in self.tables.items():
                 del rows[before.get(name, 0) :]
