@@ -11,7 +11,7 @@ from footprint.attribution.object_prediction import ObjectPrediction
 from footprint.elf.abi import PF_W, PF_X
 from footprint.elf.constructors import own_constructors, own_destructors
 from footprint.elf.image import Image
-from footprint.elf.notes import optional_libraries
+from footprint.elf.notes import build_id, optional_libraries
 from footprint.errors import FootprintError, Note
 from footprint.loader import FoundBy, Libc, Linked, LinkMap, Needs
 from footprint.loader.bindings import NO_BINDINGS, Bindings
@@ -131,6 +131,7 @@ class DependencyGraph:
                     None if holder is None else self.objects[holder].path,
                     prediction.tls_bytes if prediction else 0,
                     tuple(needs_of),
+                    build_id(linked.library.image),
                 )
             )
         return tuple(found)

@@ -63,6 +63,7 @@ def group_objects(audits: Iterable[Audit]) -> tuple[ObjectCost, ...]:
                 held_by=_same([one.held_by for one in found]),
                 tls_bytes=sum(one.tls_bytes for one in found),
                 needs=_same([one.needs for one in found]),
+                build_id=_same([one.build_id for one in found]),
             )
             for found in alike.values()
         ]

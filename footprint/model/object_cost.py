@@ -32,6 +32,7 @@ class ObjectCost(NamedTuple):
         held_by: The path of the nearest object with which it would leave; None where there is none.
         tls_bytes: The bytes of its thread-local variables in each thread.
         needs: The objects that it brings in; None where these were not saved.
+        build_id: The build-id of its file; None where it has none, or it was not saved.
     """
 
     path: str
@@ -41,6 +42,7 @@ class ObjectCost(NamedTuple):
     held_by: str | None
     tls_bytes: int
     needs: Annotated[tuple[Need, ...] | None, LATER] = None
+    build_id: Annotated[str | None, LATER] = None
 
 
 def were_symbols_read(objects: Iterable[ObjectCost]) -> bool:

@@ -108,10 +108,11 @@ def add_audited(  # all but the first three are named
         found: The audit.
         number: Which audit of the input it is.
         program: The path of the program, or the name of the process.
-        build_ids: The build-ids of its files, by path.
+        build_ids: The build-ids of its files, by path, as far as the audit does not have them.
         has_command: Whether the command line is kept.
     """
     key = taken.key(found.pid, number)
+    build_ids = {one.path: one.build_id for one in found.objects} | {**build_ids}
     figures = {name: total.bytes for name, total in found.figures.items()}
     of_which = found.totals.of_which if hasattr(found, "totals") else None
     tables["processes"].append(

@@ -181,6 +181,7 @@ def test_each_file_that_a_program_or_a_captured_process_maps_is_one_row_of_files
         assert child.stdout is not None
         child.stdout.readline()
         footprint.capture(child.pid, output=tmp_path / "python.capture")
+        footprint.save(footprint.audit(child.pid, has_findings=True), tmp_path / "audit.json")
         child.communicate(b"\n")
     shadow = ROOT / "sample_binaries" / "unused_library" / "shadow"
     fleet = tmp_path / "fleet"
@@ -191,6 +192,12 @@ def test_each_file_that_a_program_or_a_captured_process_maps_is_one_row_of_files
         assert files == mapped
     # What is only mapped does not count as a program of this machine.
     assert asked(fleet, "SELECT path FROM programs") == [(str(shadow),)]
+    # A saved audit has the build-ids itself.
+    footprint.scan(tmp_path / "audit.json", output=tmp_path / "other", worker_count=1)
+    of_process = "SELECT path, build_id FROM libraries WHERE is_process ORDER BY path"
+    assert asked(tmp_path / "other", of_process) == asked(fleet, of_process) != []
+    of_program = "SELECT program, build_id FROM processes"
+    assert asked(tmp_path / "other", of_program) == asked(fleet, of_program)
 
 
 def test_a_program_is_read_again_when_one_of_its_libraries_has_changed(tmp_path: Path) -> None:

@@ -791,6 +791,8 @@ export interface ObjectCost {
   tls_bytes: number;
   /** The objects that it brings in; null where these were not saved. */
   needs: Need[] | null;
+  /** The build-id of its file; null where it has none, or it was not saved. */
+  build_id: string | null;
 }
 
 /** Kinds of memory within the totals that behave in their own way; 0 where there is none, or none is reported. */
