@@ -253,6 +253,7 @@ def test_a_comparison_shows_before_after_and_change(show: Show) -> None:
     assert tab.js("document.querySelector('#total').dataset.bytes") == str(per_process.delta_bytes * 7)
     for side, audit in (("before", found.old), ("after", found.new)):
         tab.click(f"button[data-value={side}]")
+        tab.js("footprint.settled()")
         assert rows_of(tab)[0][1] == format_bytes(sum(row.bytes or 0 for row in audit.ledger))
         assert tab.count(".finding") == len(audit.findings)
         assert tab.count("#object option") == len(audit.page_maps)
