@@ -19,6 +19,8 @@ __all__ = ("confined",)
 _PR_SET_PDEATHSIG: Final = 1
 # One share for the engine, one for the texts of the answer, and one for what Python needs for them.
 _MEMORY_SHARES: Final = 3
+# What the engine and its threads take before they do anything.
+_ENGINE_BYTES: Final = 256 << 20
 _Done = TypeVar("_Done")
 
 
@@ -66,7 +68,7 @@ def _work(work: Callable[[], object], limits: Limits, parent: int, writing: int)
         if os.getppid() == parent:
             _limit(resource.RLIMIT_CORE, 0)
             _limit(resource.RLIMIT_CPU, limits.seconds)
-            _limit(resource.RLIMIT_DATA, _data_bytes() + _MEMORY_SHARES * limits.size_bytes)
+            _limit(resource.RLIMIT_DATA, _data_bytes() + _ENGINE_BYTES + _MEMORY_SHARES * limits.size_bytes)
             try:
                 told = pickle.dumps((work(), None, ""))
             except Exception as error:  # noqa: BLE001 # it is raised in the other process

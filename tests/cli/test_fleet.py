@@ -10,7 +10,7 @@ import sys
 import time
 from datetime import date, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import duckdb
 import pytest
@@ -20,8 +20,9 @@ from footprint.cli import main
 from footprint.errors import AccessError, FootprintError, InputError, UsageError
 from footprint.formats.text import plain
 from footprint.limits import Limits, limited
+from footprint.store.asking import Dataset
 from footprint.store.tables import FleetFile
-from footprint.verbs.fleet.questions import question_names, question_of
+from footprint.verbs.fleet.questions import definitions_of, question_names, question_of
 from footprint.verbs.fleet.text import fleet_document
 from tests.fleets import DAY, Held, Member, write_fleet
 from tests.hostile import HOSTILE
@@ -340,6 +341,25 @@ def test_a_query_sees_the_tables_and_the_state(dataset: Path, capsys: pytest.Cap
     assert out.split("\n\n")[0].splitlines()[-2:] == ["  most", "  900 KiB"]
 
 
+class Guarded(NamedTuple):
+    """A dataset that is opened by a link, and the folder that has the link and a secret."""
+
+    opened: Dataset
+    folder: Path
+
+
+@pytest.fixture(scope="module")
+def guarded(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Guarded:
+    folder = tmp_path_factory.mktemp("guarded")
+    (folder / "secret").write_text("secret")
+    (folder / "fleet").symlink_to(dataset)
+    opened = Dataset(str(folder / "fleet"))
+    opened.set_variables({"day": None, "program": None})
+    for name, statements in definitions_of(None, opened.views).items():
+        opened.define(name, statements)
+    return Guarded(opened, folder)
+
+
 @pytest.mark.parametrize(
     "attack",
     [
@@ -380,17 +400,20 @@ def test_a_query_sees_the_tables_and_the_state(dataset: Path, capsys: pytest.Cap
         "\0",
     ],
 )
-def test_a_query_reads_nothing_but_the_dataset_and_writes_nothing(tmp_path: Path, dataset: Path, attack: str) -> None:
+def test_a_query_reads_nothing_but_the_dataset_and_writes_nothing(guarded: Guarded, dataset: Path, attack: str) -> None:
     secret_of_python = [("secret",)]
-    (tmp_path / "secret").write_text("secret")
-    link = tmp_path / "fleet"
-    link.symlink_to(dataset)
-    before = sorted(str(one) for place in (dataset, tmp_path) for one in place.rglob("*"))
-    query = attack.format(secret=tmp_path / "secret", dataset=link, parent=tmp_path)
+    place = guarded.folder
+    before = sorted(str(one) for folder in (dataset, place) for one in folder.rglob("*"))
+    query = attack.format(secret=place / "secret", dataset=place / "fleet", parent=place)
     with pytest.raises(UsageError):
-        fleet(link, query=query)
-    assert sorted(str(one) for place in (dataset, tmp_path) for one in place.rglob("*")) == before
+        guarded.opened.ask(query)
+    assert sorted(str(one) for folder in (dataset, place) for one in folder.rglob("*")) == before
     assert secret_of_python
+
+
+def test_a_query_of_the_command_is_guarded_in_the_same_way(guarded: Guarded) -> None:
+    with pytest.raises(UsageError, match="file system operations are disabled"):
+        fleet(guarded.folder / "fleet", query=f"SELECT * FROM read_text('{guarded.folder}/secret')")
 
 
 def test_a_query_with_too_many_rows_or_bytes_ends_with_an_error(dataset: Path) -> None:
@@ -501,8 +524,9 @@ def test_a_fleet_of_nothing_or_of_one_process_has_an_answer_to_each_question(tmp
     (tmp_path / "nothing" / "inputs").mkdir(parents=True)
     one = write_fleet(tmp_path / "one", [Member("a", SHADOW, (Held(HEAP, KIB),), 1)])
     answered = set()
-    for name in question_names():
+    for name in ("growth", "savings", "fit"):
         assert fleet(tmp_path / "nothing", name).found.rows == ()
+    for name in question_names():
         found = fleet(one, name)
         assert plain(fleet_document(found))
         answered |= {name} if found.found.rows else set()

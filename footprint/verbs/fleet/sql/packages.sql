@@ -1,5 +1,5 @@
 -- What do the programs and libraries of each package cost?
--- {package} costs most: {private_bytes} in {host_count} hosts.
+-- {package} costs most: {private_bytes} on {host_count} hosts.
 WITH held AS (
     SELECT host, owner, sum(private_bytes) AS private_bytes
     FROM current_rows WHERE owner LIKE '/%' GROUP BY host, owner
