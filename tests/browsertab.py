@@ -10,13 +10,16 @@ __all__ = ("LONGEST_SECONDS", "ScriptedTab")
 LONGEST_SECONDS: Final = 60
 """How long a browser may take for anything."""
 
+# A frame is laid out, and what watches the sizes of elements has been told. Only a machine that is fast has a frame in
+# any given time.
+_FRAME = "new Promise((done) => requestAnimationFrame(() => setTimeout(done)))"
 # Pictures get their size some frames later, and move the elements below them.
 _SETTLED_PLACE: Final = (
     "(async () => { const one = document.querySelector(SELECTOR);"
     " const place = () => { one.scrollIntoView({block: 'center', behavior: 'instant'});"
     " const box = one.getBoundingClientRect(); return [box.x + box.width / 2, box.y + box.height / 2] };"
     " for (let before = '', still = 0; still < 2;) {"
-    " await new Promise((done) => setTimeout(done, 20));"
+    f" await {_FRAME};"
     " const now = String(place()); still = now === before ? still + 1 : 0; before = now }"
     " return place() })()"
 )
@@ -41,6 +44,11 @@ class ScriptedTab(ABC):
                 raise TimeoutError(expression)
             time.sleep(0.02)
         return found
+
+    def wait_for_layout(self) -> None:
+        """Wait until pictures have their size: they get it with the first frame, and draw with the next one."""
+        for _ in range(2):
+            self.js(_FRAME)
 
     def text(self, selector: str) -> str:
         """Return the text of the first element that a selector finds."""

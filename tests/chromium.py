@@ -86,6 +86,7 @@ class Browser:
         tab.ask("Page.navigate", url=path.resolve().as_uri())
         if script:
             tab.wait("document.documentElement && document.documentElement.dataset.ready")
+            tab.wait_for_layout()
         else:
             tab.wait_for_element("#data")
         return tab
@@ -122,6 +123,7 @@ class Tab(ScriptedTab):
             # The page that is left ends what it was asked.
             with contextlib.suppress(RuntimeError):
                 if self.js("!window.isOld && document.documentElement?.dataset.ready"):
+                    self.wait_for_layout()
                     return
             time.sleep(0.02)
         raise TimeoutError("the page is not drawn again")

@@ -106,6 +106,7 @@ class Browser:
         self.chrome("Services.console.reset()")
         self.ask("WebDriver:Navigate", url=path.resolve().as_uri())
         tab.wait("document.documentElement && document.documentElement.dataset.ready")
+        tab.wait_for_layout()
         return tab
 
 
@@ -155,6 +156,7 @@ class Tab(ScriptedTab):
         """Load the page again, and wait until it is drawn."""
         self._browser.ask("WebDriver:Refresh")
         self.wait("document.documentElement.dataset.ready")
+        self.wait_for_layout()
 
     def _point(self, *steps: dict[str, Any]) -> None:
         self._focus()
