@@ -20,5 +20,6 @@ export function ledgerSection(audit: LedgerAnswer, { store }: Page, more: TreeOp
   store.remake(["by"], (later) => {
     store.work(sortedTree(audit, by.value, more), view, (tree) => later(() => fill(view, treeView(store, "ledger", tree, title, kindLegend(tree)))));
   });
-  return section("ledger", title, el("div", { class: "tools grouping" }, el("span", {}, "Group by"), by.element), view);
+  return section("ledger", title, el("div", { class: "tools grouping" }, el("span", {}, "Group by"), by.element), view,
+    "processes" in audit && el("p", { class: "small" }, "Mappings are those of one process: its own audit lists them."));
 }
