@@ -117,7 +117,7 @@ def _write_host(folder: Path, each: int, day_count: int, number: int) -> None:
 
 def _measured(captures: Path, dataset: Path) -> str:
     code = (
-        "import sys, resource, multiprocessing, footprint\n"
+        "import sys, resource, multiprocessing.forkserver, footprint\n"
         "if __name__ == '__main__':\n"
         "    done = footprint.scan(sys.argv[1], output=sys.argv[2])\n"
         "    # Its own ru_maxrss would include the memory of the process that started it.\n"
@@ -125,6 +125,8 @@ def _measured(captures: Path, dataset: Path) -> str:
         "    own = next(int(one.split()[1]) >> 10 for one in lines if one.startswith('VmHWM'))\n"
         "    for one in multiprocessing.active_children():\n"
         "        one.join()\n"
+        "    # The server that forks the workers waits for them: with it, their time and memory count here.\n"
+        "    multiprocessing.forkserver._forkserver._stop()\n"
         "    worker = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss >> 10\n"
         "    print(done.input_count, done.row_count, done.unreadable_count, own, worker)\n"
     )
