@@ -342,13 +342,10 @@ class _Follower:
                 is_end = vaddr == code.function.vaddr + code.function.size_bytes
                 use |= Use.HANDED_ON if held and not is_end else Use.UNUSED
                 continue
-            use |= _use_by(one, held, code)
-            if one.register in held and (one.compares or one.subtracts) and self._is_address(one.immediate):
-                use |= Use.COMPARED
+            if held and (found := self._use_at(one, held, code)):
+                use |= found
             if Use.WRITTEN in use:
                 return _Result(Use.WRITTEN, is_returned=False)
-            if self._words and not one.is_address and held.intersection((one.base, one.scaled)):
-                use |= self._use_of_word(code, one)
             if one.jump is None:
                 todo.append((one.end_vaddr, self._held_after(one, held, code)))
                 continue
@@ -366,6 +363,15 @@ class _Follower:
     def _is_address(self, number: int | None) -> bool:
         """Return whether a number is the address of something else, in a program at a fixed address."""
         return number is not None and self._reader.is_address(number) and not self._low <= number <= self._end
+
+    def _use_at(self, one: Instruction, held: Held, code: _Code) -> Use:
+        """Return what an instruction does with the address that is held, and with the words that lie there."""
+        use = _use_by(one, held, code)
+        if one.register in held and (one.compares or one.subtracts) and self._is_address(one.immediate):
+            use |= Use.COMPARED
+        if self._words and not one.is_address and held.intersection((one.base, one.scaled)):
+            use |= self._use_of_word(code, one)
+        return use
 
     def _leave(self, one: Instruction, held: Held, code: _Code, depth: int) -> _Result:
         """Return what a call, a return, or a jump to another function does with what is held."""
@@ -396,7 +402,7 @@ class _Follower:
 
     def _held_after(self, one: Instruction, held: Held, code: _Code) -> Held:
         """Return what may hold the address after an instruction."""
-        if one.compares:
+        if one.compares or not (held or one.is_address or one.copies):
             return held
         local = None if one.is_address else _local(code, one)
         if one.writes_memory:
@@ -467,12 +473,14 @@ def _use_by(one: Instruction, held: Held, code: _Code) -> Use:
     second = one.other if one.memory is None else local
     if one.compares:
         # One with itself is a test for zero; two addresses in one variable are a test for its end.
-        is_compared = one.immediate is None and (one.register in held) != (second in held)
-        return use | (Use.COMPARED if is_compared else Use.UNUSED)
+        is_compared = one.is_wide and one.immediate is None and (one.register in held) != (second in held)
+        # A part of the stack that cannot be followed may hold the end of the variable.
+        is_of_stack = one.memory is not None and one.base == _RSP and local is None
+        return use | (Use.HANDED_ON if is_of_stack else Use.COMPARED) if is_compared else use
     if one.subtracts:
-        is_compared = one.immediate is None and second in held and one.register not in held
+        is_compared = one.is_wide and one.immediate is None and second in held and one.register not in held
         return use | (Use.COMPARED if is_compared else Use.UNUSED)
     is_stored = one.copies and one.writes_memory and one.register in held and local is None
     is_in_vector = one.copies and one.register is None and one.other in held
     is_pushed = local in held and one.register is None and not one.writes_memory and one.jump is None
-    return use | (Use.HANDED_ON if is_stored or is_in_vector or is_pushed else Use.UNUSED)
+    return use | Use.HANDED_ON if is_stored or is_in_vector or is_pushed else use
