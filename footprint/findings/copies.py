@@ -66,9 +66,8 @@ _NO_YEAR: Final = 9999
 _PLAIN_TYPE: Final = re.compile(
     r"(?:\b(?:const|volatile|unsigned|signed|char|short|int|long|float|double|bool|_Bool)\b|[*\[\]\s\d])*"
 )
-# Compilers align tables by themselves up to this; half of the tables of plain types lie at a multiple of 64 by chance.
+# Compilers align tables by themselves up to this.
 _OWN_ALIGNMENT: Final = 32
-_PLAIN_ALIGNMENT: Final = 64
 _BOUNDS: Final = re.compile(r"\[\d*\]")
 _GUARD: Final = "_ZGV"
 THREAD_GUARD: Final = "__tls_guard"
@@ -414,8 +413,10 @@ def _are_aligned_apart(declared: Iterable[tuple[Symbol, Declared]], sections: Se
     """Return whether only some variables of a named type lie where their section is aligned more than by compilers."""
     places = set()
     for static, at in declared:
-        align = sections[static.section_index].align
-        if align > (_PLAIN_ALIGNMENT if _PLAIN_TYPE.fullmatch(at.type_name or "") else _OWN_ALIGNMENT):
+        section = sections[static.section_index]
+        align = section.align
+        # What begins a section lies there, whatever its own alignment is.
+        if static.vaddr != section.vaddr and align > _OWN_ALIGNMENT and not _PLAIN_TYPE.fullmatch(at.type_name or ""):
             places.add(static.vaddr % align == 0)
     return len(places) > 1
 

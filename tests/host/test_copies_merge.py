@@ -275,14 +275,6 @@ CASES = [
         before="int below_a_page(const void *p);\n",
         functions={0: "int below_a_page(const void *p) { return (int)((unsigned long)p & 4095); }\n"},
     ),
-    c(
-        "a table of a type that one source file aligns more",
-        "const word thing = {K, 2, 3}",
-        'printf("%d %d ", below_a_page(thing), thing[i & 7]);',
-        before="typedef int word[8] __attribute__((aligned(U == 2 ? 4096 : 16)));\nint below_a_page(const void *p);\n",
-        uses={0: 'printf("%d ", thing[i & 7]);', 1: 'printf("%d ", thing[i & 7]);'},
-        functions={0: "int below_a_page(const void *p) { return (int)((unsigned long)p & 4095); }\n"},
-    ),
     # A type that a macro changes is another type only to those who use it: each source file keeps its own.
     c(
         "a table of a type that a macro changes",
