@@ -100,12 +100,33 @@ def source_name(name: str) -> str:
     # The name of the function of a static need not have balanced brackets, as `operator<` has none.
     if (split := _split_static(f"_Z{name.removeprefix('_ZGV')}" if name.startswith("_ZGVZ") else name)) is not None:
         return split[1]
+    if (plain := _last_part(name)) is not None:
+        return plain
     shown, kept, depth = shown_name(name), [], 0
     for part in re.split("([<>()])", shown) if "<" in shown or "(" in shown else [shown]:
         depth += (part in {"<", "("}) - (part in {">", ")"})
         if depth <= 0 and part not in {">", ")"}:
             kept.append(part)
     return "".join(kept).rpartition("::")[2]
+
+
+# A part of a linker name that is a plain name, by its length. Of internal linkage, it has an L before it.
+_PLAIN_PART: Final = re.compile(r"L?([1-9]\d{0,3})(?=[A-Za-z_])", re.ASCII)
+
+
+def _last_part(name: str) -> str | None:
+    """Return the last part of a C++ name of plain parts, which needs no demangler: `_ZL5table`, `_ZN2nsL5tableE`.
+
+    None for all other names, such as those of templates, functions and Rust.
+    """
+    is_nested = name.startswith("_ZN")
+    at, part = 2 + is_nested, ""
+    while (found := _PLAIN_PART.match(name, at)) is not None and (is_nested or not part):
+        at = found.end() + int(found[1])
+        part = name[found.end() : at]
+    is_whole = len(name) == at + is_nested and name.endswith("E" if is_nested else part) and name.isascii()
+    # The last part of a name of Rust may be a hash, and an unnamed namespace is shown by other words.
+    return part if is_whole and part and "17h" not in name and not part.startswith("_GLOBAL__N") else None
 
 
 # The end of the name of a static in a function: its length and itself, with tags and a number of its own.

@@ -405,3 +405,27 @@ def test_the_name_of_a_static_of_cxx_contains_its_function(name: str, function: 
 )
 def test_a_variable_has_its_name_in_the_source_whatever_holds_it(name: str, source: str) -> None:
     assert source_name(name) == source
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("_ZL5table", "table"),
+        ("_ZL5table.lto_priv.3", "table"),
+        ("_ZN2nsL5tableE", "table"),
+        ("_ZN2ns12_GLOBAL__N_15tableE", "table"),
+        ("_ZN5outer5inner5tableE", "table"),
+        ("_ZN1AIiE5tableE", "_ZN1AIiE5tableE"),  # of a template
+        ("_Z5tablev", "_Z5tablev"),  # a function
+        ("_ZN2ns12_GLOBAL__N_1E", "_ZN2ns12_GLOBAL__N_1E"),
+        ("_ZN2ns9tableE", "_ZN2ns9tableE"),  # damaged: a length beyond the end
+        ("_ZN2ns5table", "_ZN2ns5table"),
+        ("_Z3a", "_Z3a"),
+        ("_ZN", "_ZN"),
+    ],
+)
+def test_a_plain_name_needs_no_demangler(name: str, source: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("footprint.elf.names._demangled", str)
+    source_name.cache_clear()
+    assert source_name(name) == source
+    source_name.cache_clear()
