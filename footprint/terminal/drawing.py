@@ -87,7 +87,8 @@ def _facts(facts: Facts, width: int) -> RichTable:
     _, figures, remarks = (max(map(len, column), default=0) for column in zip(("", "", ""), *facts.rows, strict=True))
     label_width = max(_LEAST_NAME, width - figures - min(remarks, _LEAST_REMARK) - 6)
     grid = RichTable.grid(padding=(0, 2, 0, 0), pad_edge=True)
-    grid.add_column()
+    # Labels are wrapped below, and only the remarks give way.
+    grid.add_column(no_wrap=True)
     grid.add_column(justify="right", style="bold", no_wrap=True)
     grid.add_column()
     for label, figure, remark in facts.rows:
