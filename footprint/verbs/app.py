@@ -138,6 +138,10 @@ def _with_verb(words: Sequence[str]) -> Sequence[str]:
         return [*rest[:1], "-h"]
     if first.isdigit() or "/" in first or first == "-" or os.path.exists(first):
         return ["audit", *words]
+    if first == "version":
+        return ["--version"]
+    if begun := [verb for verb in verb_names() if verb.startswith(first)]:
+        raise UsageError(f"no command is called {first}; did you mean {' or '.join(begun)}?")
     from difflib import get_close_matches  # only for a mistake
     from shutil import which
 

@@ -239,8 +239,12 @@ Targets = Annotated[
         help="A PID, a program, a capture, or a text of maps, smaps or pmap; - is standard input. Or several PIDs."
     ),
 ]
-Count = Annotated[int, typer.Option("-n", "--count", min=1, max=10**12, help="How many processes to project to.")]
-OptionalCount = Annotated[int | None, typer.Option("-n", "--count", min=1, max=10**12, help="How many processes.")]
+Count = Annotated[
+    int, typer.Option("-n", "--count", min=1, max=10**12, help="How many processes to project to.", metavar="N")
+]
+OptionalCount = Annotated[
+    int | None, typer.Option("-n", "--count", min=1, max=10**12, help="How many processes.", metavar="N")
+]
 Memory = Annotated[
     str | None, typer.Option("--memory", help="Show how many processes fit into this, such as 32GiB.", metavar="SIZE")
 ]
@@ -321,7 +325,7 @@ Components = Annotated[
     str | None,
     typer.Option("--components", help="A TOML file that maps folders to components.", metavar="FILE"),
 ]
-Top = Annotated[int, typer.Option("--top", min=0, help="Rows a table; 0 is all.")]
+Top = Annotated[int, typer.Option("--top", min=0, help="Rows a table; 0 is all.", metavar="N")]
 Strict = Annotated[bool, typer.Option("--strict", help="Exit with 4 if notes say that the answer is partial.")]
 Pid = Annotated[int | None, typer.Option("--pid", help="Which process of a text or capture that holds several.")]
 

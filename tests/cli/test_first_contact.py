@@ -81,6 +81,8 @@ def test_of_a_script_the_program_is_named_that_runs_it(
         (["audt", SLEEP], "No such command 'audt'. Did you mean 'audit'?\n"),
         (["audit", "--coutn", "3"], "No such option: --coutn. Did you mean '--count'?\n"),
         (["audit", "--zzzz"], "No such option: --zzzz\n"),
+        (["lib", SLEEP], "footprint: no command is called lib; did you mean libraries?\n"),
+        (["s"], "footprint: no command is called s; did you mean scan or symbols?\n"),
     ],
 )
 def test_a_mistyped_word_is_corrected(words: list[str], told: str, capfd: pytest.CaptureFixture[str]) -> None:
@@ -104,6 +106,7 @@ def test_the_name_of_a_program_is_no_command_and_both_questions_are_named(
 def test_help_is_a_word_too(capfd: pytest.CaptureFixture[str]) -> None:
     assert call(capfd, "help") == call(capfd, "-h")
     assert call(capfd, "help", "maps") == call(capfd, "maps", "-h")
+    assert call(capfd, "version") == call(capfd, "--version")
 
 
 @pytest.mark.parametrize("verb", ["", *verb_names()])
@@ -114,6 +117,7 @@ def test_each_help_fits_80_columns(
     shown = call(capfd, *filter(None, [verb]), "-h")[1]
     assert shown.startswith("Usage:")
     assert max(map(len, shown.splitlines())) <= 80
+    assert "<int range>" not in shown
     # Nothing is cut.
     assert verb or "..." not in shown.split("Commands:")[1]
 
@@ -160,5 +164,16 @@ def test_in_a_narrow_terminal_a_label_goes_on_below_its_beginning() -> None:
         "      all written",
         "      (startup",
         "      maximum)",
+        "",
+    ]
+
+
+def test_in_a_narrow_terminal_a_long_remark_leaves_a_label_its_indent() -> None:
+    facts = Facts((("  pages with relocations", "24 KiB", "written by the loader at start, before the program runs"),))
+    shown = [line.rstrip() for line in draw((facts,), 60, has_colour=False).split("\n")]
+    assert shown == [
+        "    pages with relocations  24 KiB  written by the loader",
+        "                                    at start, before the",
+        "                                    program runs",
         "",
     ]

@@ -28,7 +28,7 @@ def libraries(
     target: Annotated[str, typer.Argument(help="A program or library, which is not run, or a PID.")],
     tree: Annotated[bool, typer.Option("--tree", help="Who brings whom in, instead of the load order.")] = False,
     depth: Annotated[
-        int | None, typer.Option("--depth", min=0, help="How many levels of the tree; all by default.")
+        int | None, typer.Option("--depth", min=0, help="How many levels of the tree; all by default.", metavar="N")
     ] = None,
     why: Annotated[str | None, typer.Option("--why", help="By which chains this one comes in.", metavar="LIB")] = None,
     count: options.Count = 1,
@@ -39,7 +39,7 @@ def libraries(
     sort: Annotated[
         options.LibrarySort, typer.Option("--sort", help="The order of the table, the largest first.")
     ] = options.LibrarySort.LOAD,
-    top: Annotated[int, typer.Option("--top", min=0, help="Rows of the table; 0 is all.")] = 0,
+    top: Annotated[int, typer.Option("--top", min=0, help="Rows of the table; 0 is all.", metavar="N")] = 0,
     fail_on: options.FailOn = None,
     *,
     output: options.OutputOptions,

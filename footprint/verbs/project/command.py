@@ -44,7 +44,9 @@ def project(
     choice: "ProcessChoice",
     workers: Annotated[
         int | None,
-        typer.Option("--workers", min=1, max=10**9, help="The workers of each group; else as many as there are."),
+        typer.Option(
+            "--workers", min=1, max=10**9, help="The workers of each group; else as many as there are.", metavar="N"
+        ),
     ] = None,
     pid: options.Pid = None,
     root: options.Root = None,

@@ -44,7 +44,8 @@ def scan(
         typer.Option("--scheduler", help="Let a Dask cluster do the work: tcp://HOST:PORT.", metavar="ADDRESS"),
     ] = None,
     workers: Annotated[
-        int | None, typer.Option("--workers", min=1, max=1024, help="How many processes work; one a processor.")
+        int | None,
+        typer.Option("--workers", min=1, max=1024, help="How many processes work; one a processor.", metavar="N"),
     ] = None,
     *,
     output: options.OutputOptions,
