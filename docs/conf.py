@@ -1,5 +1,6 @@
 """How Sphinx builds the site: `make docs`. The pages of the reference are written from the code first."""
 
+import posixpath
 import re
 import sys
 import tomllib
@@ -59,9 +60,15 @@ _LONG = {"json", "reference/api"}
 
 def _outward(_app, name, source):  # noqa: ANN001, ANN202 # as Sphinx calls it
     """Lead links to files outside of the site to the repository."""
+    folder = posixpath.dirname(f"docs/{name}")
+
+    def lead(found):  # noqa: ANN001, ANN202 # one link, as `re.sub` finds it
+        path = posixpath.normpath(posixpath.join(folder, found[1]))
+        return found[0] if path.startswith("docs/") else f"]({ADDRESS}/blob/main/{path})"
+
     if name in _LONG:
         source[0] = f"---\nhide-toc: true\n---\n{source[0]}"
-    source[0] = re.sub(r"\]\((?:\.\./)+([A-Za-z][^)]*)\)", rf"]({ADDRESS}/blob/main/\1)", source[0])
+    source[0] = re.sub(r"\]\(((?:\.\./)+[A-Za-z][^)]*)\)", lead, source[0])
 
 
 def setup(app) -> None:  # noqa: ANN001 # Sphinx is installed for the site only

@@ -25,6 +25,9 @@ _COLOURS: Final = (
     ("brand-visited", "background-primary"),
     ("brand-primary", "background-secondary"),
 )
+_ROOT: Final = Path(__file__).resolve().parents[1]
+# How a link to a file of the repository begins, whoever owns it.
+_OF_REPOSITORY: Final = re.compile(r"https://github\.com/[^/]+/footprint/blob/main/")
 # Pages that Sphinx makes, without text of their own.
 _MADE: Final = {"genindex.html", "search.html"}
 
@@ -77,6 +80,9 @@ def problems(site: Path) -> Iterator[str]:
 def _of_links(path: Path, page: Page, pages: dict[Path, Page]) -> Iterator[str]:
     for link in page.links:
         parts = urlsplit(link)
+        begin = _OF_REPOSITORY.match(link)
+        if begin is not None and not (_ROOT / unquote(urlsplit(link[begin.end() :]).path)).exists():
+            yield f"{link} leads to no file of the repository"
         if parts.scheme or parts.netloc:
             continue
         target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
