@@ -71,7 +71,14 @@ def _outward(_app, name, source):  # noqa: ANN001, ANN202 # as Sphinx calls it
     source[0] = re.sub(r"\]\(((?:\.\./)+[A-Za-z][^)]*)\)", lead, source[0])
 
 
+def _without_source(_app, name, _template, context, _tree) -> None:  # noqa: ANN001 # as Sphinx calls it
+    """Leave out the links to the source of a page that is written from the code: the repository does not have it."""
+    if name.startswith("reference/"):
+        context["page_source_suffix"] = ""
+
+
 def setup(app) -> None:  # noqa: ANN001 # Sphinx is installed for the site only
     """Write the reference, and read all pages."""
     reference.write(ROOT / "docs" / "reference")
     app.connect("source-read", _outward)
+    app.connect("html-page-context", _without_source)
