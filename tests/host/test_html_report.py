@@ -18,9 +18,10 @@ from footprint.cli import main
 from footprint.formats.audit_json import audit_json
 from footprint.formats.escape import printable
 from footprint.model.audit import Audit
+from footprint.model.evidence import Evidence
 from footprint.model.figures import FIGURES
 from footprint.model.finding import Confidence, Finding
-from footprint.model.projection import Basis, Question
+from footprint.model.projection import Basis, Question, Term
 from footprint.release.budget import check_audit, parse_budgets
 from footprint.units import format_bytes, parse_bytes
 from footprint.verbs.audit.html import audit_html
@@ -28,7 +29,7 @@ from footprint.verbs.check.html import check_html
 from footprint.verbs.check.json import check_members
 from footprint.verbs.diff.html import diff_html
 from tests.chromium import Browser, Tab
-from tests.ledgers import ledger_row
+from tests.ledgers import audit_of, ledger_row
 from tests.shownreports import (  # noqa: F401 # fixtures
     AXE,
     PMAP,
@@ -486,6 +487,42 @@ def test_what_saves_next_to_nothing_is_left_out_of_the_advice(show: Show, proces
     assert [text.endswith("highsay const") for text in tab.texts(".savings li")] == [True]
     assert tab.texts(".savings code") == ["const"]
     assert tab.text("#answer .two .small").strip() == "2 save less than 0.1% of the cost."
+
+
+def test_findings_with_one_remedy_are_as_sure_as_the_least_sure_of_them(show: Show, process: Audit) -> None:
+    findings = [
+        Finding("a", "k", subject, "it is so", size, confidence, (), "do a")
+        for subject, size, confidence in (("large", 1 << 20, Confidence.PROOF), ("small", 1 << 19, Confidence.MEDIUM))
+    ]
+    tab = show(audit_html(replace(process, findings=tuple(findings)), VERSION))
+    assert tab.texts(".savings strong, .savings .evidence") == ["1.50 MiB", "medium"]
+
+
+@in_chromium
+def test_an_audit_without_rows_costs_nothing_and_has_a_page(show: Show) -> None:
+    audit = audit_of()
+    terms = [Term("private memory", 0, is_once=False, evidence=Evidence.MEASURED)]
+    tab = show(
+        audit_html(replace(audit, projection=project(terms, Basis.PER_PROCESS, Question(7))), VERSION), width=400
+    )
+    assert tab.text("#verdict") == "7 processes cost 0 B"
+    assert owners_shown(tab) == [["all", "0 B", "", "0 B"]]
+    assert tab.text("#fit").endswith("any number fits")
+    assert tab.js("document.documentElement.scrollWidth") == 400
+    assert tab.text("#ledger .empty") == "The ledger is empty: no memory is known of it."
+
+
+def test_a_share_is_rounded_as_in_the_text_and_a_long_name_leaves_room(show: Show) -> None:
+    # 1 of 16 is 6.25 %, which Python writes as 6.2 %.
+    name = f"/{'x' * 10_000}"
+    audit = audit_of(ledger_row("/bin/program", 15 << 12), ledger_row(name, 1 << 12))
+    terms = [Term("private memory", 16 << 12, is_once=False, evidence=Evidence.MEASURED)]
+    tab = show(audit_html(replace(audit, projection=project(terms, Basis.PER_PROCESS, Question(1))), VERSION))
+    assert owners_shown(tab) == [
+        ["program", "60 KiB", f"{15 / 16:.1%}"],
+        [f"{'x' * 40}…{'x' * 40}", "4 KiB", f"{1 / 16:.1%}"],
+        ["all", "64 KiB", "100.0%"],
+    ]
 
 
 def test_the_report_names_program_host_and_date(show: Show) -> None:

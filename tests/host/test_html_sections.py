@@ -444,6 +444,14 @@ def test_a_heap_profile_begins_with_its_peak(show: Show) -> None:
     assert shown_shares(tab) == shares_at("peak")
 
 
+def test_a_profile_may_be_called_as_what_each_object_of_javascript_has(
+    show: Show, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "constructor").write_bytes(MASSIF.read_bytes())
+    monkeypatch.chdir(tmp_path)
+    assert show(heap_report("constructor")).count("#answer .warning") == 0
+
+
 def test_a_click_into_the_time_chooses_the_tree_of_that_moment(show: Show) -> None:
     tab = show(heap_report())
     profile = heap_profile(str(MASSIF)).files[0].profile

@@ -256,7 +256,8 @@ function isPacked(value: object): value is PackedTable {
 function unpacked(value: unknown, texts: (string | null)[]): unknown {
   if (value === null || typeof value !== "object" || Array.isArray(value)) return value;
   if (isPacked(value)) return new Table(value, texts);
-  return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, unpacked(member, texts)]));
+  // A file may be called `constructor`: no name may find what each object of the language has.
+  return Object.setPrototypeOf(Object.fromEntries(Object.entries(value).map(([key, member]) => [key, unpacked(member, texts)])), null);
 }
 
 /** An audit of a process, or of a group that is shown as one: the totals that both have. */

@@ -10,7 +10,8 @@ const MOST_SHOWN = 100;
 const ORDERS: Record<string, (one: FindingRow) => string | number> = {
   subject: (one) => one.subject, saving: (one) => -one.saving_bytes, confidence: (one) => CONFIDENCES.indexOf(one.confidence),
 };
-const CONFIDENCES = ["proof", "high", "medium", "low", "blocked"];
+/** How sure findings are, the surest first. */
+export const CONFIDENCES = ["proof", "high", "medium", "low", "blocked"];
 
 /** Make the table; the value `findings.sort` of the state orders it, and `finding` is the one that is open. */
 export function findingsTable(rows: FindingRow[], label: string, { store, count }: Page): HTMLElement {

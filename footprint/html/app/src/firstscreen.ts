@@ -5,7 +5,7 @@ import { countControl } from "./count";
 import { type LedgerAnswer, table } from "./data";
 import { answerSection, type Child, el, evidenceMark, fill } from "./dom";
 import { fitControl } from "./fit";
-import { printable, shortOwners } from "./names";
+import { printable, shortened, shortOwners } from "./names";
 import { payersTable } from "./owners";
 import type { Page } from "./page";
 import { type Payer, payersOf } from "./payers";
@@ -14,6 +14,9 @@ import { totalsTable } from "./totals";
 import type { AuditAnswer, Evidence, Term } from "./types";
 import { formatBytes, grouped } from "./units";
 import { NOUNS, PHRASES } from "./words";
+
+/** The characters of a name on the first screen. */
+const LONGEST_NAME = 80;
 
 /** What is known of an answer beside its cost. */
 export interface Known {
@@ -51,8 +54,8 @@ export function firstSection(cost: Cost, page: Page, lines: Child[], details: Ch
   const owners = el("div", { class: "owners" });
   const payers = payersOf(audit, terms, cost.unlisted ?? []);
   const short = shortOwners(payers.map((one) => one.name));
-  const nameIn = (one: Payer) => printable(short(one.name));
-  const sharer = payers.reduce((most, one) => (one.once > most.once ? one : most));
+  const nameIn = (one: Payer) => printable(shortened(short(one.name), LONGEST_NAME));
+  const sharer = payers.reduce((most, one) => (one.once > most.once ? one : most), { name: "", each: 0, once: 0 });
   const paidMost = BigInt(sharer.once) < costs.once ? `, ${formatBytes(sharer.once)} of it for ${nameIn(sharer)}` : "";
   const title = audit ? "Who costs most" : `What one ${noun} consists of`;
   page.count.watch((size) => {

