@@ -35,19 +35,19 @@ def test_each_mistake_of_a_page_is_named(tmp_path: Path) -> None:
         path = tmp_path / "_static" / folder
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    of_repository = "https://github.com/OWNER/footprint/blob/main"
+    file = "https://github.com/OWNER/footprint/blob/main"
     (tmp_path / "sound.html").write_text(
-        f'<html lang="en"><h1 id="a">A</h1><a href="page.html#b">b</a><a href="{of_repository}/README.md#c">c</a></html>'
+        f'<html lang="en"><h1 id="a">A</h1><a href="page.html#b">b</a><a href="{file}/README.md#c">c</a></html>'
     )
     (tmp_path / "page.html").write_text(
         '<html><h1>A</h1><h3 id="b">B</h3><img src="x.png"><a href="none.html">c</a><a href="sound.html#c">d</a>'
-        f'<a href="{of_repository}/commands.md">e</a></html>'
+        f'<a href="{file}/commands.md">e</a></html>'
     )
     (tmp_path / "x.png").write_bytes(b"x" * 100_001)
     assert list(check_site.problems(tmp_path)) == [
         "page.html: none.html leads nowhere",
         "page.html: sound.html#c leads to no place of that page",
-        f"page.html: {of_repository}/commands.md leads to no file of the repository",
+        f"page.html: {file}/commands.md leads to no file of the repository",
         "page.html: a heading of level 3 follows one of level 1",
         "page.html: no language",
         "page.html: x.png has no alternative text",
