@@ -138,7 +138,7 @@ def variables() -> Iterator[Said]:
     )
     yield said(
         "bloaty",
-        lambda: found_in(r"^\s*\S+\s+\S+\s+\S+\s+(\S+)\s+(?:\S+)$", output("bloaty", "-d", "symbols", BASE)),
+        lambda: found_in(r"^\s*\S+%\s+\S+\s+\S+%\s+(\S+ +\S.*)$", output("bloaty", "-d", "symbols", "-s", "vm", BASE)),
         "better for the size of files: code, debug information, compile units",
     )
 
