@@ -9,6 +9,7 @@ only read what they are given are known by their names. x86-64 only.
 
 import re
 from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import IntFlag
 from functools import cached_property, reduce
@@ -107,27 +108,83 @@ def find_uses(
     return uses
 
 
-class _Code(NamedTuple):
-    """The instructions of a function by their vaddrs, which ascend, and the end of those that could be decoded.
+class _Code:
+    """The instructions of a function, which ascend.
 
     Attributes:
-        addresses: The vaddrs that instructions compute or load by themselves, ascending.
-        words: By register the vaddrs of the words that are loaded into it.
-        before: By vaddr of an instruction those that may be executed before it, but for jumps by a table.
+        function: The function.
+        instructions: Its instructions by their vaddrs, as far as they could be decoded.
+        vaddrs: Their vaddrs.
+        end_vaddr: The end of them.
         frame: The register that local variables are reached with.
         lowest_local: The lowest distance from it whose address the function computes: what lies above may be a part
             of something larger.
     """
 
-    function: Symbol
-    instructions: Mapping[int, Instruction]
-    vaddrs: Sequence[int]
-    end_vaddr: int
-    addresses: Sequence[int]
-    words: Mapping[int, set[int]]
-    before: Mapping[int, Sequence[int]]
-    frame: int
-    lowest_local: int
+    def __init__(self, reader: "_CodeReader", function: Symbol, found: Sequence[Instruction]) -> None:
+        self.function = function
+        self.instructions = {one.vaddr: one for one in found}
+        self.vaddrs = tuple(self.instructions)
+        self.end_vaddr = found[-1].end_vaddr if found else function.vaddr
+        addresses = {one.vaddr: vaddr for one in found if (vaddr := reader.address_of(one)) is not None}
+        self._addresses = sorted([(address, vaddr) for vaddr, address in addresses.items()])
+        self._stops = [
+            one.vaddr
+            for one in found
+            if one.jump is not None or one.vaddr in addresses or reader.is_address(one.immediate)
+        ]
+        self.frame, self.lowest_local = _locals(found)
+
+    def computing(self, low: int, high: int) -> list[int]:
+        """Return the instructions that compute or load an address by themselves, from `low` to `high`."""
+        first = bisect_left(self._addresses, (low, 0))
+        return [vaddr for _, vaddr in self._addresses[first : bisect_left(self._addresses, (high + 1, 0))]]
+
+    def next_stop(self, vaddr: int, held: Held = frozenset()) -> int:
+        """Return the first instruction from one on that may matter to what holds an address; else the end.
+
+        Such a one jumps, states an address by itself, or has a place that holds the address.
+        """
+        found = self.end_vaddr
+        for vaddrs in (self._stops, *[self._having.get(place, ()) for place in held]):
+            number = bisect_left(vaddrs, vaddr)
+            if number < len(vaddrs) and vaddrs[number] < found:
+                found = vaddrs[number]
+        return found
+
+    @cached_property
+    def _having(self) -> Mapping[Place | None, Sequence[int]]:
+        """By register or local variable the instructions that have it as an operand."""
+        having: dict[Place | None, list[int]] = defaultdict(list)
+        for one in self.instructions.values():
+            for register in (one.register, one.other, one.base, one.scaled):
+                if register is not None:
+                    having[register].append(one.vaddr)
+            if (local := _local(self, one)) is not None:
+                having[local].append(one.vaddr)
+        return having
+
+    @cached_property
+    def ways(self) -> Mapping[int, Sequence[int]]:
+        """By stop those that may be executed next, but for jumps by a table, where nothing holds an address."""
+        ways: dict[int, list[int]] = {}
+        for vaddr in self._stops:
+            jump, ways[vaddr] = self.instructions[vaddr].jump, []
+            if jump is None or jump.falls_through:
+                ways[vaddr].append(self.next_stop(self.instructions[vaddr].end_vaddr))
+            if jump is not None and jump.target in self.instructions and not jump.is_call:
+                ways[vaddr].append(self.next_stop(jump.target or 0))
+        return ways
+
+    @cached_property
+    def words(self) -> Mapping[int, set[int]]:
+        """By register the vaddrs of the words that are loaded into it."""
+        return _words(self.instructions.values())
+
+    @cached_property
+    def before(self) -> Mapping[int, Sequence[int]]:
+        """By vaddr of an instruction those that may be executed before it, but for jumps by a table."""
+        return _before(self.instructions)
 
 
 def _locals(instructions: Iterable[Instruction]) -> tuple[int, int]:
@@ -192,11 +249,7 @@ class _CodeReader:
         return known
 
     def _decoded(self, function: Symbol) -> _Code:
-        found = {one.vaddr: one for one in self._instructions(function.vaddr, function.size_bytes)}
-        end_vaddr = found[max(found)].end_vaddr if found else function.vaddr
-        addresses = sorted(vaddr for one in found.values() if (vaddr := self.address_of(one)) is not None)
-        words, before = _words(found.values()), _before(found)
-        return _Code(function, found, tuple(found), end_vaddr, addresses, words, before, *_locals(found.values()))
+        return _Code(self, function, [*self._instructions(function.vaddr, function.size_bytes)])
 
     def _instructions(self, start: int, size_bytes: int) -> Iterator[Instruction]:
         for segment in self._image.loads:
@@ -211,9 +264,11 @@ class _CodeReader:
         is_number = self.is_fixed and one.copies and one.overwrites and one.other is None and one.memory is None
         return one.immediate if is_number else None
 
-    def is_address(self, number: int) -> bool:
+    def is_address(self, number: int | None) -> bool:
         """Return whether a number is an address, in a program at a fixed address."""
-        return self.is_fixed and any(one.vaddr <= number < one.vaddr + one.memory_bytes for one in self._image.loads)
+        if not self.is_fixed or number is None:
+            return False
+        return any(one.vaddr <= number < one.vaddr + one.memory_bytes for one in self._image.loads)
 
     def name_of_callee(self, one: Instruction, code: _Code) -> str:
         """Return the name of the function of another file that a jump or call leads to; "" where it is not known."""
@@ -293,7 +348,7 @@ class _Follower:
         holder = _local(code, found) if found.writes_memory else found.register
         if holder is None:
             return Use.HANDED_ON
-        count = bisect_right(code.addresses, self._end) - bisect_left(code.addresses, self._low)
+        count = len(code.computing(self._low, self._end))
         result = _NOTHING
         if count > 1:
             # Its begin and its end, which a loop compares: both are to be known.
@@ -329,10 +384,16 @@ class _Follower:
         """Follow what holds the address, from an instruction on; `is_whole`: also where nothing holds it."""
         todo: list[tuple[int, Held]] = [(start, first)]
         seen: set[tuple[int, Held]] = set()
+        passed: set[int] = set()
         use, is_returned = Use.UNUSED, False
         while todo:
             vaddr, held = todo.pop()
-            if (vaddr, held) in seen or not (held or is_whole):
+            if not held:
+                todo += self._begins(code, vaddr, passed) if is_whole else ()
+                continue
+            if vaddr in code.instructions:
+                vaddr = code.next_stop(vaddr, held)
+            if (vaddr, held) in seen:
                 continue
             seen.add((vaddr, held))
             self._visited.add(vaddr)
@@ -340,10 +401,9 @@ class _Follower:
             if one is None or len(seen) > _MOST_STEPS:
                 # Behind the last instruction of a function a call does not return.
                 is_end = vaddr == code.function.vaddr + code.function.size_bytes
-                use |= Use.HANDED_ON if held and not is_end else Use.UNUSED
+                use |= Use.UNUSED if is_end else Use.HANDED_ON
                 continue
-            if held and (found := self._use_at(one, held, code)):
-                use |= found
+            use |= self._use_at(one, held, code)
             if Use.WRITTEN in use:
                 return _Result(Use.WRITTEN, is_returned=False)
             if one.jump is None:
@@ -360,9 +420,25 @@ class _Follower:
                 todo.append((one.end_vaddr, held))
         return _Result(use, is_returned)
 
+    def _begins(self, code: _Code, start: int, passed: set[int]) -> Iterator[tuple[int, Held]]:
+        """Find where code from an instruction on comes to hold the address, but for the ways that were passed."""
+        own = frozenset(code.computing(self._low, self._end))
+        todo = [code.next_stop(start)]
+        while todo:
+            vaddr = todo.pop()
+            if vaddr in passed or vaddr not in code.ways:
+                continue
+            passed.add(vaddr)
+            if vaddr in own:
+                self._visited.add(vaddr)
+                one = code.instructions[vaddr]
+                yield one.end_vaddr, self._held_after(one, frozenset(), code)
+            else:
+                todo += code.ways[vaddr]
+
     def _is_address(self, number: int | None) -> bool:
         """Return whether a number is the address of something else, in a program at a fixed address."""
-        return number is not None and self._reader.is_address(number) and not self._low <= number <= self._end
+        return number is not None and not self._low <= number <= self._end and self._reader.is_address(number)
 
     def _use_at(self, one: Instruction, held: Held, code: _Code) -> Use:
         """Return what an instruction does with the address that is held, and with the words that lie there."""
