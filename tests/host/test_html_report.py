@@ -487,6 +487,10 @@ def test_what_saves_next_to_nothing_is_left_out_of_the_advice(show: Show, proces
     assert [text.endswith("highsay const") for text in tab.texts(".savings li")] == [True]
     assert tab.texts(".savings code") == ["const"]
     assert tab.text("#answer .two .small").strip() == "2 save less than 0.1% of the cost."
+    tab = show(audit_html(replace(process, findings=tuple(findings[1:])), VERSION))
+    advice = tab.text("#answer .two > div:last-child > div")
+    assert advice == "No finding saves 0.1% of the cost or more.All 3 findings. 2 save less than 0.1% of the cost."
+    assert tab.count("#findings .finding") == 3
 
 
 def test_findings_with_one_remedy_are_as_sure_as_the_least_sure_of_them(show: Show, process: Audit) -> None:

@@ -66,12 +66,12 @@ export function savings(audit: LedgerAnswer, costBytes: bigint, { store, count }
       el("span", { class: `evidence confidence-${confidence}` }, confidence),
       el("span", { class: "remedy" }, ...prose(remedy)));
   })));
-  return el("div", {}, list, el("a", { href: "#at=findings", onclick: (event: MouseEvent) => {
+  return el("div", {}, found.length ? list : el("p", {}, "No finding saves 0.1% of the cost or more."), el("a", { href: "#at=findings", onclick: (event: MouseEvent) => {
     event.preventDefault();
     store.set("finding", keyOf(all[0].rows[0]));
     // A second click goes there, too.
     store.set("at", null);
     store.set("at", "findings");
   } }, table(audit.findings).size === 1 ? "The finding" : `All ${grouped(table(audit.findings).size)} findings`),
-    leftOut > 0 && el("span", { class: "small" }, ` ${leftOut === 1 ? "One saves" : `${grouped(leftOut)} save`} less than 0.1% of the cost.`));
+    leftOut > 0 && ".", leftOut > 0 && el("span", { class: "small" }, ` ${leftOut === 1 ? "One saves" : `${grouped(leftOut)} save`} less than 0.1% of the cost.`));
 }
