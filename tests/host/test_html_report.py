@@ -17,17 +17,19 @@ from footprint.attribution.projection import project
 from footprint.cli import main
 from footprint.formats.audit_json import audit_json
 from footprint.formats.escape import printable
+from footprint.html import page
 from footprint.model.audit import Audit
 from footprint.model.evidence import Evidence
 from footprint.model.figures import FIGURES
 from footprint.model.finding import Confidence, Finding
-from footprint.model.projection import Basis, Question, Term
+from footprint.model.projection import Basis, FitLimit, LimitUnit, Projection, Question, Term
 from footprint.release.budget import check_audit, parse_budgets
 from footprint.units import format_bytes, parse_bytes
 from footprint.verbs.audit.html import audit_html
 from footprint.verbs.check.html import check_html
 from footprint.verbs.check.json import check_members
 from footprint.verbs.diff.html import diff_html
+from footprint.verbs.project.json import project_members
 from tests.chromium import Browser, Tab
 from tests.ledgers import audit_of, ledger_row
 from tests.shownreports import (  # noqa: F401 # fixtures
@@ -109,6 +111,22 @@ def test_how_many_fit_is_what_the_command_says_for_that_memory(show: Show, proce
         tab.type("#memory", memory)
         expected = project(own.terms, own.basis, Question(memory_bytes=parse_bytes(memory)))
         assert tab.js("document.querySelector('#fit').dataset.count") == str(expected.count), memory
+
+
+def test_how_many_fit_ends_at_the_first_limit_and_leaves_the_reserve(show: Show, process: Audit) -> None:
+    own = process.projection
+    limits = (FitLimit("pid_max", LimitUnit.TASKS, 32768, 768),)
+
+    def asked(memory: str) -> Projection:
+        question = Question(memory_bytes=parse_bytes(memory), reserve_bytes=1 << 30, limits=limits)
+        return project(own.terms, own.basis, question, tasks=1)
+
+    tab = show(page("asked", project_members(replace(process, projection=asked("32GiB")), VERSION), ()))
+    for memory in ("32GiB", "1025MiB", "1GiB", "1PiB"):
+        enter(tab, "#memory", memory)
+        first = asked(memory).limits[0]
+        assert tab.js("document.querySelector('#fit').dataset.count") == str(first.count), memory
+        assert tab.text("#fit").endswith("before pid_max is hit") is (first.name == "pid_max")
 
 
 def test_what_is_no_size_is_said_to_be_none(show: Show, process: Audit) -> None:
@@ -514,6 +532,12 @@ def test_an_audit_without_rows_costs_nothing_and_has_a_page(show: Show) -> None:
     assert tab.text("#fit").endswith("any number fits")
     assert tab.js("document.documentElement.scrollWidth") == 400
     assert tab.text("#ledger .empty") == "The ledger is empty: no memory is known of it."
+
+
+@in_chromium
+def test_without_javascript_a_long_name_is_no_wider_than_a_phone(show: Show, process: Audit) -> None:
+    tab = show(audit_html(replace(process, command="x" * 500, target="y" * 500), VERSION), width=400, script=False)
+    assert tab.js("document.documentElement.scrollWidth") == 400
 
 
 def test_a_share_is_rounded_as_in_the_text_and_a_long_name_leaves_room(show: Show) -> None:

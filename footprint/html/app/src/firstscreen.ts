@@ -11,7 +11,7 @@ import type { Page } from "./page";
 import { type Payer, payersOf } from "./payers";
 import { savings } from "./savings";
 import { totalsTable } from "./totals";
-import type { AuditAnswer, Evidence, Term } from "./types";
+import type { AuditAnswer, Evidence, FitLimit, Rows, Term } from "./types";
 import { formatBytes, grouped } from "./units";
 import { NOUNS, PHRASES } from "./words";
 
@@ -35,6 +35,7 @@ interface Cost extends Partial<Known> {
   nouns: [string, string];
   phrase: string;
   memory_bytes: number | null;
+  limits: Rows<FitLimit>;
 }
 
 /** Make the section on the cost of an audit. */
@@ -71,6 +72,6 @@ export function firstSection(cost: Cost, page: Page, lines: Child[], details: Ch
   return answerSection("What it costs", cost.failure, el("div", { class: "verdicts" }, one, verdict, sum), ...lines,
     el("div", { class: "two" }, el("div", {}, el("h3", {}, title), owners),
       audit && el("div", {}, el("h3", {}, "What to do"), savings(audit, costs.each, page))),
-    el("div", { class: "controls" }, countControl(page.count, nouns), fitControl(page.store, costs, cost.memory_bytes, nouns)),
+    el("div", { class: "controls" }, countControl(page.count, nouns), fitControl(page.store, costs, cost.memory_bytes, table(cost.limits).rows(), nouns)),
     el("details", { class: "made-of" }, el("summary", {}, "How each part is known"), tiles(terms, costs, noun), bar), ...details);
 }
