@@ -628,6 +628,28 @@ def test_a_path_in_the_address_zooms_to_it(show: Show, process: Audit) -> None:
         assert tab.texts("#ledger .crumbs button")[-1] == name
 
 
+@in_chromium
+def test_a_click_zooms_to_the_second_of_two_parts_with_one_shortened_name(show: Show) -> None:
+    half = "x" * 300
+    rows = [
+        ledger_row(f"/{half}{owner}{half}", size, symbol=symbol, name=symbol)
+        for owner, size in (("a", 2 << 12), ("b", 1 << 12))
+        for symbol in ("one", "two")
+    ]
+    tab = show(audit_html(with_ledger(audit_of(), *rows), VERSION))
+    second = tab.js("footprint.parts.ledger.tree.children[0][1]")
+    x, y = tab.js(
+        "(({picture}) => { picture.element.scrollIntoView({block: 'center'});"
+        " const {x, y} = picture.element.getBoundingClientRect();"
+        f" const [left, top] = picture.placeOf({second}); return [x + left, y + top] }})(footprint.parts.ledger)"
+    )
+    tab.click_at(x, y)
+    tab.wait(f"footprint.parts.ledger.picture.root === {second}")
+    tab.wait("location.hash.includes('ledger.zoom=')")
+    tab.reload()
+    assert tab.js("footprint.parts.ledger.picture.root") == second
+
+
 def test_the_contents_name_each_section_and_go_to_it(show: Show, program: Audit) -> None:
     tab = show(audit_html(program, VERSION))
     assert tab.texts(".contents a") == tab.texts("section[id] > h2")

@@ -5,16 +5,25 @@ import { decoded, encoded } from "./names";
 import type { Store } from "./store";
 import type { Tree } from "./tree";
 
-/** The path of a node as a text: the names from the top down. */
+// The children of a node with a name: two calls of one function have the same.
+const called = (tree: Tree, parent: number, name: string) =>
+  tree.children[parent].filter((one) => tree.names[one] === name).sort((one, other) => one - other);
+
+/** The path of a node as a text: the names from the top down, with a number where nodes before it are called so, too. */
 export function pathOf(tree: Tree, node: number): string {
-  return tree.path(node).map((one) => encoded(tree.names[one])).join("/");
+  return tree.path(node).map((one) => {
+    const name = encoded(tree.names[one]);
+    const place = called(tree, tree.parents[one], decoded(name)).indexOf(one);
+    return place > 0 ? `${name};${place}` : name;
+  }).join("/");
 }
 
 /** Find the node with a path; the whole tree where there is none. */
 export function nodeOf(tree: Tree, path: string | null): number {
   let node: number | undefined = 0;
-  for (const name of path?.split("/").map(decoded) ?? []) {
-    node = tree.children[node].find((one) => tree.names[one] === name);
+  for (const part of path?.split("/") ?? []) {
+    const [name, place] = part.split(";");
+    node = called(tree, node, decoded(name))[Number(place ?? 0)];
     if (node === undefined) return 0;
   }
   return node;
