@@ -13,6 +13,7 @@ appendix A (opcode maps).
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from sys import maxsize
 from typing import Final, NamedTuple
 
 from footprint.elf import abi
@@ -136,7 +137,11 @@ def can_find_references(image: Image, size_bytes: int = 1) -> bool:
 
 
 def find_references(
-    image: Image, places: Sequence[ReferencedPlace], starts: Collection[int] | None = None
+    image: Image,
+    places: Sequence[ReferencedPlace],
+    starts: Collection[int] | None = None,
+    *,
+    most: int | None = None,
 ) -> list[list[Reference]]:
     """Find the references to each place.
 
@@ -146,11 +151,12 @@ def find_references(
         starts: The first vaddrs of all variables, if the places are variables. In a program at a fixed address
             `days[year - 1900]` refers to a vaddr far before `days`: it may lie in another variable, but it is hardly
             the first byte of one.
+        most: How many references of each place are enough; all without it.
     """
     found: list[list[Reference]] = [[] for _ in places]
     if not places:
         return found
-    finder = _Finder(places, found, starts)
+    finder = _Finder(places, found, starts, maxsize if most is None else most)
     is_fixed = image.type == abi.ET_EXEC
     headers_bytes = _FILE_HEADER_BYTES + _PROGRAM_HEADER_BYTES * len(image.segments)
     dynamic = read_dynamic(image)
@@ -206,16 +212,22 @@ class _Finder:
     """Adds to the references of each place those that it finds in code and tables."""
 
     def __init__(
-        self, places: Sequence[ReferencedPlace], found: list[list[Reference]], starts: Collection[int] | None
+        self,
+        places: Sequence[ReferencedPlace],
+        found: list[list[Reference]],
+        starts: Collection[int] | None,
+        most: int,
     ) -> None:
         self._places = places
+        self._most = most
         self._variable_starts = frozenset(starts or ())
         self._far_bytes = 0 if starts is None else _MOST_FAR_BYTES
         self._found = found
         self._starts = [one.start_vaddr for one in places]
         self._before_bytes = max(one.before_bytes for one in places)
         self._low = places[0].start_vaddr - _LONGEST_IMMEDIATE_BYTES - self._before_bytes
-        self._high = max(one.end_vaddr + one.after_bytes for one in places)
+        self._ends = [one.end_vaddr + one.after_bytes for one in places]
+        self._high = max(self._ends)
 
     def search_words(self, words: Iterable[int], vaddrs: Iterable[int]) -> None:
         """Add each word that is a vaddr of a place, unless the place itself holds it; `vaddrs` says where each is."""
@@ -232,7 +244,7 @@ class _Finder:
         for match in re.finditer(b"%s(?=..%s%s)" % (_BEFORE_DISPLACEMENT, third, fourth), raw, re.DOTALL):
             at = match.end()
             target = vaddr + at + 4 + _displacement(raw, at)
-            if low <= target < high:
+            if low <= target < high and self._is_asked(target):
                 before = raw[at - 1]
                 if before in _RIP_RELATIVE:
                     sizes, is_known = _immediate_sizes(raw, at - 1)
@@ -242,6 +254,15 @@ class _Finder:
         if is_fixed:
             self._search_vaddrs(raw, vaddr)
         self._search_short_jumps(raw, vaddr)
+
+    def _is_asked(self, target: int) -> bool:
+        """Return whether a displacement may mean a place that has too few references yet."""
+        number = bisect_right(self._starts, target + _LONGEST_IMMEDIATE_BYTES + self._before_bytes) - 1
+        while number >= 0:
+            if target < self._ends[number] and len(self._found[number]) < self._most:
+                return True
+            number = -1 if self._starts[number] <= target else number - 1
+        return False
 
     def search_distances(self, raw: Buffer, vaddr: int, bases: Collection[int]) -> None:
         """Add each number that is the distance from a base to a place."""

@@ -156,6 +156,6 @@ def _unused(statics: Statics, written: Iterable[Symbol]) -> frozenset[int]:
     places = [place_of_variable(one, starts) for one in ordered]
     # If other tables are damaged, any of them may be used.
     with suppress(FootprintError):
-        found = find_references(statics.image, places, starts)
+        found = find_references(statics.image, places, starts, most=1)
         return frozenset([one.vaddr for one, references in zip(ordered, found, strict=True) if not references])
     return frozenset()
