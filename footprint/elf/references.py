@@ -151,7 +151,7 @@ def find_references(
         starts: The first vaddrs of all variables, if the places are variables. In a program at a fixed address
             `days[year - 1900]` refers to a vaddr far before `days`: it may lie in another variable, but it is hardly
             the first byte of one.
-        most: How many references of each place are enough; all without it.
+        most: How many references of each place are enough, though more may be returned; all without it.
     """
     found: list[list[Reference]] = [[] for _ in places]
     if not places:

@@ -73,6 +73,17 @@ def test_an_instruction_that_leads_there_is_a_reference_whatever_stands_behind(o
     assert found(program(code)) == [[TEXT + len(bytes.fromhex(opcode))]]
 
 
+def test_a_search_for_one_reference_of_each_place_finds_those_of_all_places() -> None:
+    neighbour = ReferencedPlace(BSS + 0x1000, BSS + 0x1010, is_code=False)
+    # lea rax, [rip + buffer]; lea rax, [rip + buffer]; lea rax, [rip + neighbour]
+    code = b"".join(leading_to(target, "48 8d 05") for target in (BSS, BSS - 7, BSS + 0x1000 - 14))
+    image = read_image(program(code), "program")
+    every = find_references(image, [BUFFER, neighbour])
+    one = find_references(image, [BUFFER, neighbour], most=1)
+    assert [[each.vaddr - TEXT for each in its] for its in every] == [[3, 10], [17]]
+    assert [[each.vaddr - TEXT for each in its] for its in one] == [[3], [17]]
+
+
 @pytest.mark.parametrize(
     ("opcode", "behind"),
     [
