@@ -25,7 +25,7 @@ def side_by_side_document(audits: Sequence[tuple[Audit, int | None]]) -> Documen
                 format_bytes(projection.per_process_bytes),
                 _size(projection.shared_once_bytes),
                 f"{projection.count:,}" if is_fit else format_bytes(projection.total_bytes),
-                audit.target if audit.pid is None else f"{audit.pid} {program_name(audit)}",
+                _name(audit),
             )
         )
     count = audits[0][0].projection.count
@@ -42,9 +42,14 @@ def _size(size_bytes: int | None) -> str:
     return format_bytes(size_bytes) if size_bytes else "-"
 
 
+def _name(audit: Audit) -> str:
+    """Return the target, of a process its PID and the name of its program."""
+    return audit.target if audit.pid is None else f"{audit.pid} {program_name(audit)}"
+
+
 def _verdict(audits: Sequence[Audit]) -> str:
     cheap = min(audits, key=lambda audit: audit.projection.per_process_bytes)
     dear = max(audits, key=lambda audit: audit.projection.per_process_bytes)
     less = 1 - cheap.projection.per_process_bytes / max(1, dear.projection.per_process_bytes)
     each = format_bytes(cheap.projection.per_process_bytes)
-    return f"{cheap.target} costs least, {each} each: {less:.1%} less than {dear.target}."
+    return f"{_name(cheap)} costs least, {each} each: {less:.1%} less than {_name(dear)}."
