@@ -14,15 +14,20 @@ outliers AS (
     FROM single AS processes JOIN siblings USING (program)
     WHERE per_process_bytes - median_bytes > greatest(1048576, median_bytes / 2, 5 * spread_bytes)
 ),
+siblings_of_outliers AS MATERIALIZED (
+    SELECT audit FROM single WHERE program IN (SELECT program FROM outliers)
+),
+-- The rows are read once: there are millions of them, in thousands of files.
+owned AS MATERIALIZED (
+    SELECT audit, program, owner, sum(private_bytes) AS private_bytes
+    FROM current_rows WHERE audit IN (SELECT audit FROM siblings_of_outliers) GROUP BY audit, program, owner
+),
 usual AS (
     SELECT program, owner, sum(private_bytes) / any_value(sibling_count) AS mean_bytes
-    FROM current_rows SEMI JOIN single USING (audit) JOIN siblings USING (program)
-    WHERE program IN (SELECT program FROM outliers)
-    GROUP BY program, owner
+    FROM owned JOIN siblings USING (program) GROUP BY program, owner
 ),
 held AS (
-    SELECT audit, program, owner, sum(private_bytes) AS private_bytes
-    FROM current_rows SEMI JOIN outliers USING (audit) GROUP BY audit, program, owner
+    SELECT * FROM owned SEMI JOIN outliers USING (audit)
 ),
 largest AS (
     SELECT audit, arg_max(owner, private_bytes - mean_bytes) AS owner
