@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, Self
 
 from footprint.errors import AccessError
-from footprint.process.control_groups import UNIFIED, parse_hierarchies, parse_membership, read_charges
+from footprint.process.control_groups import UNIFIED, kernel_text, parse_hierarchies, parse_membership, read_charges
 
 __all__ = (
     "CURE",
@@ -72,7 +72,7 @@ class MemoryController:
         """Return the groups in which a group has all limits of our own one: version 2 allows none inside our own."""
         if self.version == 1 or self.own == self.mount:
             return (self.own,)
-        limits = (_text(os.path.join(self.own, name)) for name in _LIMIT_FILES)
+        limits = (kernel_text(os.path.join(self.own, name)) for name in _LIMIT_FILES)
         has_limit = any(limit and not limit.startswith("max") for limit in limits)
         return (self.own,) if has_limit else (self.own, os.path.dirname(self.own))
 
@@ -358,12 +358,4 @@ def _remove_stale(parent: str) -> None:
 
 def read_memory_controller() -> MemoryController | None:
     """Find the memory controller of this host."""
-    return find_memory_controller(_text("/proc/self/mountinfo"), _text("/proc/self/cgroup"))
-
-
-def _text(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            return file.read()
-    except OSError:
-        return ""
+    return find_memory_controller(kernel_text("/proc/self/mountinfo"), kernel_text("/proc/self/cgroup"))

@@ -22,6 +22,7 @@ __all__ = (
     "find_control_group",
     "find_unit",
     "held_by_others",
+    "kernel_text",
     "parse_hierarchies",
     "parse_membership",
     "pids_of",
@@ -404,8 +405,18 @@ def _under(root: str, path: str) -> str:
 
 
 def _text(folder: str, path: str) -> str:
+    return kernel_text(_under(folder, path), 1 << 22)
+
+
+def kernel_text(path: str, most_count: int = -1) -> str:
+    """Read a file of the kernel; "" where there is none, or it may not be read.
+
+    Args:
+        path: The file.
+        most_count: How many characters to read at the most; all if negative.
+    """
     try:
-        with open(_under(folder, path), encoding="utf-8", errors="surrogateescape") as file:
-            return file.read(1 << 22)
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return file.read(most_count)
     except OSError:
         return ""
