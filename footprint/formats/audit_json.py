@@ -243,7 +243,7 @@ def _answer(audit: Audit, version: str, ledger: tuple[Row, ...], source_of: "Sou
         ledger=ledger,
         sources=source_costs(audit.ledger, source_of),
         projection=audit.projection,
-        findings=finding_rows(audit.findings, audit.projection.count),
+        findings=finding_rows(audit.findings, audit.projection.count, audit.ledger),
         searched_rules=audit.searched_rules,
         debug_files=debug_file_rows(audit.debug_files),
         objects=audit.objects,

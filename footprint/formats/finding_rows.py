@@ -1,11 +1,12 @@
 """The table of findings in JSON answers."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Annotated, Literal, NamedTuple
 
 from footprint.formats.codec import like
 from footprint.members import LATER, Later, Pattern
 from footprint.model.finding import Confidence, Finding, SourceLocation
+from footprint.model.row import Row
 
 __all__ = ("FailedFinding", "FindingRow", "finding_of", "finding_rows")
 
@@ -21,6 +22,8 @@ class FindingRow(NamedTuple):
         saving_bytes: The private memory that each process saves, of a group all members together; 0 where the remedy
             alone saves nothing.
         saving_at_count_bytes: The same for as many processes or groups as were asked about.
+        added_bytes: The part of `saving_bytes` that no other finding of the table frees; 0 where the remedy is blocked.
+            These parts add up to the most that all remedies save together.
         thread_bytes: The private memory that each further thread of a process saves, in addition to `saving_bytes`.
         saving_per: Whether each process saves it, or each thread, of which a process has at least one.
         size_bytes: The size of a variable that may be smaller, or of its copies; null where the finding is about none.
@@ -40,6 +43,7 @@ class FindingRow(NamedTuple):
     message: str
     saving_bytes: int
     saving_at_count_bytes: int
+    added_bytes: Annotated[int, Later(0)]
     thread_bytes: Annotated[int, Later(0)]
     saving_per: Annotated[Literal["process", "thread"], Later("process")]
     size_bytes: Annotated[int | None, LATER]
@@ -67,20 +71,52 @@ class FailedFinding(NamedTuple):
     confidence: Confidence
 
 
-def finding_rows(findings: Iterable[Finding], count: int) -> tuple[FindingRow, ...]:
-    """Return the table of findings, with what `count` processes save."""
+def finding_rows(findings: Sequence[Finding], count: int, ledger: Sequence[Row] = ()) -> tuple[FindingRow, ...]:
+    """Return the table of findings, with what `count` processes save.
+
+    Args:
+        findings: The findings, in the order of the table.
+        count: The number of processes or groups.
+        ledger: What each object holds: its findings add no more than that.
+    """
+    added = _added(findings, ledger)
     return tuple(
         [
             like(
                 FindingRow,
                 one,
                 saving_at_count_bytes=one.saving_bytes * count,
+                added_bytes=added_bytes,
                 saving_per="thread" if one.is_per_thread else "process",
                 object=one.object_path or None,
             )
-            for one in findings
+            for one, added_bytes in zip(findings, added, strict=True)
         ]
     )
+
+
+def _added(findings: Sequence[Finding], ledger: Sequence[Row]) -> list[int]:
+    """Compute what each finding adds to the savings of all: what leaves with one library leaves once."""
+    added = [0] * len(findings)
+    if not findings:
+        return added
+    held: dict[str, int] = {}
+    for row in ledger:
+        if row.bytes is not None:
+            held[row.owner] = held.get(row.owner, 0) + row.bytes
+    gone: set[str] = set()
+    # Libraries that take many with them come first: what is about one of these saves nothing more.
+    for place in sorted(range(len(findings)), key=lambda at: (-len(findings[at].leaves), -findings[at].saving_bytes)):
+        one = findings[place]
+        owner = one.object_path or one.subject
+        if one.confidence is Confidence.BLOCKED or owner in gone or not gone.isdisjoint(one.leaves):
+            continue
+        gone.update(one.leaves)
+        added[place] = one.saving_bytes
+        if not one.leaves and owner in held:
+            added[place] = min(one.saving_bytes, held[owner])
+            held[owner] -= added[place]
+    return added
 
 
 def finding_of(row: FindingRow) -> Finding:

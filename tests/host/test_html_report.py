@@ -695,27 +695,6 @@ def test_findings_stand_by_rule_and_one_opens_in_place(show: Show, program: Audi
     assert first == min((one.subject for one in saving), key=str)
 
 
-def test_what_several_findings_would_free_counts_once(show: Show, process: Audit) -> None:
-    rows = [ledger_row(path, 8192) for path in ("/lib/a.so", "/lib/b.so", "/lib/c.so")]
-    audit = with_ledger(process, *rows)
-
-    def finding(rule: str, subject: str, saving_bytes: int, *leaves: str) -> Finding:
-        return Finding(
-            rule, rule, subject, "found", saving_bytes, Confidence.HIGH, (), "do it", leaves, object_path=subject
-        )
-
-    findings = (
-        # a.so and b.so leave together; the tables of b.so leave with it, and c.so holds no more than 8 KiB.
-        finding("unused-library", "/lib/a.so", 16384, "/lib/a.so", "/lib/b.so"),
-        finding("unused-library", "/lib/b.so", 8192, "/lib/b.so"),
-        finding("relocated-tables", "/lib/b.so", 4096),
-        finding("relocated-tables", "/lib/c.so", 8192),
-        finding("large-static", "/lib/c.so", 4096),
-    )
-    tab = show(audit_html(replace(audit, findings=findings), VERSION))
-    assert tab.text("#together strong") == "24 KiB"
-
-
 def test_the_json_that_the_report_saves_is_that_of_the_command(show: Show, program: Audit) -> None:
     tab = show(audit_html(program, VERSION))
     tab.js(

@@ -109,6 +109,7 @@ def findings(draw: st.DrawFn) -> Finding:
         confidence=draw(st.sampled_from([Confidence.PROOF, Confidence.MEDIUM, Confidence.BLOCKED])),
         reasons=(),
         remedy="make it smaller",
+        object_path=draw(st.sampled_from(OWNERS)),
     )
 
 
@@ -155,6 +156,16 @@ def assert_savings(shown: Shown, rows: list[Json], count: int) -> None:
     told = shown.tab.js("[...document.querySelectorAll('#findings .at-count')].map((one) => one.dataset.bytes)")
     saved = [row["saving_at_count_bytes"] for row in rows if row["saving_bytes"]]
     assert sorted(map(int, told)) == (sorted(saved) if count > 1 else [])
+    if len(saved) > 1:
+        added = sum(row["added_bytes"] for row in rows)
+        many = f", {format_bytes(added * count)} in {count:,}" if count > 1 else ""
+        line = f"All of them together save at most {format_bytes(added)}{many}:"
+        assert shown.tab.text("#together").startswith(line)
+    # Those that are not blocked have the same remedy.
+    best = sum(row["saving_bytes"] for row in rows if row["confidence"] != "blocked")
+    for item in shown.tab.texts(".savings li"):
+        many = f", {format_bytes(best * count)} in {count:,}" if count > 1 else ""
+        assert item.startswith(f"{format_bytes(best)} each{many}: ")
 
 
 @FEW

@@ -74,7 +74,7 @@ function findingChanges(diff: DiffAnswer, page: Page): (Node | null)[] {
       el("p", { class: "empty" }, ...prose("They are not compared: one of the two was not looked into for them (`footprint audit --findings`).")))];
   }
   return [
-    findingsSection("new", "Findings that are new", table(diff.new_findings), page),
-    findingsSection("gone", "Findings that are gone", table(diff.fixed_findings), page),
+    findingsSection("new", "Findings that are new", table(diff.new_findings), page, false),
+    findingsSection("gone", "Findings that are gone", table(diff.fixed_findings), page, false),
   ];
 }

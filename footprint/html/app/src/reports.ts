@@ -7,7 +7,7 @@ import { changeSection, changeSections } from "./change";
 import { choice } from "./choice";
 import { table, type AuditData, type DiffData, type GroupData, type HeapData, type LedgerAnswer, type ReportData } from "./data";
 import { el, fill } from "./dom";
-import { findingsSection, searchedFindings } from "./findings";
+import { findingsSection } from "./findings";
 import { notesSection, originsSection } from "./origins";
 import { asAudit, groupCostSection, processesSection, sharedParts } from "./group";
 import { costSection } from "./firstscreen";
@@ -42,7 +42,7 @@ function auditReport(data: AuditData, store: Store): Part[] {
     () => check ? budgetsSection(check) : null, () => ledgerSection(audit, page, unlisted(audit).map((one) => ({ name: one.name, bytes: one.each }))),
     () => audit.heap_account && heapAccountSection(audit.heap_account, page),
     () => pageMapSection(store, { maps: audit.page_maps, variables: data.variables }, audit.target.page_bytes, privateByOwner(audit)),
-    () => librariesSection(audit, page), () => searchedFindings(audit, page),
+    () => librariesSection(audit, page), () => findingsSection("findings", "Findings", table(audit.findings), page),
     () => notesSection(table(audit.notes), data.warning), () => originsSection(audit),
   ];
 }
@@ -55,7 +55,7 @@ function groupReport(data: GroupData, store: Store): Part[] {
     () => header(store, [group.target.name, placeOf(group.host, data.made)], check ?? group),
     () => groupCostSection(group, page, { audit, unlisted: sharedParts(group), failure: budgetFailure(check) }),
     () => check ? budgetsSection(check) : null, () => ledgerSection(audit, page, sharedParts(group).map((one) => ({ name: one.name, bytes: one.each }))),
-    () => processesSection(group), () => librariesSection(audit, page), () => searchedFindings(audit, page),
+    () => processesSection(group), () => librariesSection(audit, page), () => findingsSection("findings", "Findings", table(audit.findings), page),
     () => notesSection(table(group.notes), data.warning), () => originsSection(audit),
   ];
 }
@@ -65,7 +65,7 @@ function sideSections(audit: LedgerAnswer, variables: DiffData["variables"], pag
   return [
     ledgerSection(audit, page),
     pageMapSection(page.store, { maps: audit.page_maps, variables }, audit.target.page_bytes, privateByOwner(audit)),
-    audit.heap_account && heapAccountSection(audit.heap_account, page), librariesSection(audit, page), searchedFindings(audit, page),
+    audit.heap_account && heapAccountSection(audit.heap_account, page), librariesSection(audit, page), findingsSection("findings", "Findings", table(audit.findings), page),
   ];
 }
 

@@ -6,7 +6,7 @@ import { printable, shortened } from "./names";
 import type { Page } from "./page";
 import { keyOf } from "./findingcard";
 import { CONFIDENCES } from "./findingstable";
-import { atCount, paidByEach } from "./terms";
+import { atCount, type Paid, paidByEach } from "./terms";
 import type { FindingRow } from "./types";
 import { formatBytes, grouped } from "./units";
 
@@ -23,26 +23,24 @@ export function whyNone(audit: LedgerAnswer): string {
 
 /** Findings with the same remedy, the largest saving first: as sure together as the least sure of them. */
 interface Saving {
-  remedy: string;
   rows: FindingRow[];
-  bytes: number;
+  terms: Paid[];
+  bytes: bigint;
   confidence: FindingRow["confidence"];
 }
 
 // Return what can be done, the largest saving first. Findings of one rule about different objects do not overlap.
 function best(rows: FindingRow[]): Saving[] {
-  const found = new Map<string, Saving>();
-  for (const one of rows) {
-    if (one.saving_bytes <= 0 || one.confidence === "blocked") continue;
+  const found = new Map<string, FindingRow[]>();
+  for (const one of rows.filter(({ saving_bytes, confidence }) => saving_bytes > 0 && confidence !== "blocked").sort((one, other) => other.saving_bytes - one.saving_bytes)) {
     const key = `${one.rule}\n${one.remedy}`;
-    const saving = found.get(key) ?? { remedy: one.remedy, rows: [], bytes: 0, confidence: one.confidence };
-    saving.rows.push(one);
-    saving.bytes += one.saving_bytes;
-    if (CONFIDENCES.indexOf(one.confidence) > CONFIDENCES.indexOf(saving.confidence)) saving.confidence = one.confidence;
-    found.set(key, saving);
+    found.set(key, [...(found.get(key) ?? []), one]);
   }
-  for (const { rows: some } of found.values()) some.sort((one, other) => other.saving_bytes - one.saving_bytes);
-  return [...found.values()].sort((one, other) => other.bytes - one.bytes);
+  const sureness = ({ confidence }: FindingRow) => CONFIDENCES.indexOf(confidence);
+  return [...found.values()].map((some) => {
+    const terms = paidByEach(...some.map((one) => one.saving_bytes));
+    return { rows: some, terms, bytes: atCount(terms, 1n)!, confidence: some.reduce((least, one) => (sureness(one) > sureness(least) ? one : least)).confidence };
+  }).sort((one, other) => Number(other.bytes - one.bytes));
 }
 
 // The names of the subjects, and how many more there are.
@@ -55,17 +53,14 @@ function subjects(rows: FindingRow[]): string {
 export function savings(audit: LedgerAnswer, costBytes: bigint, { store, count }: Page): HTMLElement {
   const all = best(table(audit.findings).rows());
   if (!all.length) return el("p", {}, ...prose(table(audit.findings).size ? "No finding saves memory by itself." : whyNone(audit)));
-  const found = all.filter(({ bytes }) => bytes >= LEAST_SHARE * Number(costBytes));
+  const found = all.filter(({ bytes }) => Number(bytes) >= LEAST_SHARE * Number(costBytes));
   const leftOut = all.slice(found.length).reduce((sum, { rows }) => sum + rows.length, 0);
   const list = el("ol", { class: "savings" });
-  count.watch((many) => fill(list, ...found.slice(0, MOST_SHOWN).map(({ remedy, rows, bytes, confidence }) => {
-    const all = atCount(paidByEach(bytes), many);
-    return el("li", {},
-      el("strong", {}, formatBytes(bytes)), many > 1n && all !== null ? ` each, ${formatBytes(all)} in ${grouped(many)}: ` : " each: ",
-      el("span", { class: "subject" }, subjects(rows)), ` (${rows[0].rule}) `,
-      el("span", { class: `evidence confidence-${confidence}` }, confidence),
-      el("span", { class: "remedy" }, ...prose(remedy)));
-  })));
+  count.watch((many) => fill(list, ...found.slice(0, MOST_SHOWN).map(({ rows, terms, bytes, confidence }) => el("li", {},
+    el("strong", {}, formatBytes(bytes)), many > 1n ? ` each, ${formatBytes(atCount(terms, many)!)} in ${grouped(many)}: ` : " each: ",
+    el("span", { class: "subject" }, subjects(rows)), ` (${rows[0].rule}) `,
+    el("span", { class: `evidence confidence-${confidence}` }, confidence),
+    el("span", { class: "remedy" }, ...prose(rows[0].remedy))))));
   return el("div", {}, found.length ? list : el("p", {}, "No finding saves 0.1% of the cost or more."), el("a", { href: "#at=findings", onclick: (event: MouseEvent) => {
     event.preventDefault();
     store.set("finding", keyOf(all[0].rows[0]));

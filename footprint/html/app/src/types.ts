@@ -323,6 +323,8 @@ export interface FindingRow {
   saving_bytes: number;
   /** The same for as many processes or groups as were asked about. */
   saving_at_count_bytes: number;
+  /** The part of `saving_bytes` that no other finding of the table frees; 0 where the remedy is blocked. These parts add up to the most that all remedies save together. */
+  added_bytes: number;
   /** The private memory that each further thread of a process saves, in addition to `saving_bytes`. */
   thread_bytes: number;
   /** Whether each process saves it, or each thread, of which a process has at least one. */
