@@ -5,18 +5,20 @@ is counted. Where nothing claims, the caller names the remainder. The pieces of 
 its constructor refuses anything else, so no total is ever computed by subtraction.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
-from itertools import islice
-from operator import eq, itemgetter, le, lt
-from typing import Generic, NamedTuple, TypeVar
+from itertools import chain, compress, islice
+from operator import add, itemgetter, le, lt, ne
+from typing import Generic, NamedTuple, TypeVar, overload
 
-__all__ = ("Claim", "Gap", "Partition", "Piece", "partition")
+from footprint.records import each_record
+
+__all__ = ("Claim", "Gap", "Partition", "Piece", "Pieces", "partition", "partition_in_order")
 
 T = TypeVar("T")
 
-_START, _END = itemgetter(0), itemgetter(1)
+_START, _END, _OWNER = itemgetter(0), itemgetter(1), itemgetter(2)
 
 
 class Claim(NamedTuple, Generic[T]):
@@ -48,6 +50,51 @@ class Gap(NamedTuple, Generic[T]):
     after: T | None
 
 
+class Pieces(Sequence[Piece[T]]):
+    """Pieces that follow each other, in columns: of a million, the objects would take more memory than their owners.
+
+    Attributes:
+        bounds: Where each piece begins, and where the last one ends.
+        owners: The owner of each.
+    """
+
+    __slots__ = ("bounds", "owners")
+
+    def __init__(self, bounds: Sequence[int], owners: Sequence[T]) -> None:
+        """Take the columns: there is one bound more than there are owners."""
+        self.bounds = bounds
+        self.owners = owners
+
+    def __len__(self) -> int:
+        """Return the number of pieces."""
+        return len(self.owners)
+
+    def __iter__(self) -> Iterator[Piece[T]]:
+        """Yield the pieces."""
+        return each_record(Piece, zip(self.bounds, islice(self.bounds, 1, None), self.owners, strict=False))
+
+    @overload
+    def __getitem__(self, index: int) -> Piece[T]: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Piece[T], ...]: ...
+
+    def __getitem__(self, index: int | slice) -> Piece[T] | tuple[Piece[T], ...]:
+        """Return a piece, or some of them."""
+        if isinstance(index, slice):
+            return tuple(map(self.__getitem__, range(len(self))[index]))
+        at = range(len(self))[index]
+        return Piece(self.bounds[at], self.bounds[at + 1], self.owners[at])
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether the other has the same pieces, whatever holds them."""
+        return isinstance(other, Sequence) and tuple(self) == tuple(other)
+
+    def __hash__(self) -> int:
+        """Return the hash of the pieces."""
+        return hash(tuple(self))
+
+
 @dataclass(frozen=True)
 class Partition(Generic[T]):
     """A span cut into pieces that cover it exactly, in ascending order.
@@ -64,12 +111,12 @@ class Partition(Generic[T]):
 
     start: int
     end: int
-    pieces: tuple[Piece[T], ...]
+    pieces: Sequence[Piece[T]]
     lost_bytes: int = 0
 
     def __post_init__(self) -> None:
-        starts, ends = list(map(_START, self.pieces)), list(map(_END, self.pieces))
-        if starts == [self.start, *ends[:-1]] and ends[-1] == self.end and all(map(lt, starts, ends)):
+        bounds = self.pieces.bounds if isinstance(self.pieces, Pieces) else ()
+        if bounds and bounds[0] == self.start and bounds[-1] == self.end and _is_ascending(bounds):
             return
         at = self.start
         for start, end, _ in self.pieces:
@@ -93,46 +140,74 @@ def partition(
         ValueError: Where `explain` does not cover its gap.
     """
     given = list(claims)
-    owned = _disjoint(start, end, given)
-    lost_bytes = 0
-    if owned is None:
-        ordered = sorted(
-            _Wish(max(claim.start, start), claim.rank, claim.start, -claim.end, order, min(claim.end, end), claim.owner)
-            for order, claim in enumerate(one if isinstance(one, Claim) else Claim(*one) for one in given)
-            if claim.start < end and claim.end > start and claim.start < claim.end
-        )
-        owned = _sweep(ordered)
-        wanted_bytes = sum([wish.end - wish.begin for wish in ordered])
-        lost_bytes = wanted_bytes - sum([piece.end - piece.start for piece in owned])
-    if owned and owned[0].start == start and owned[-1].end == end and _has_no_gaps(owned):
-        return Partition(start, end, tuple(owned), lost_bytes)
-    pieces: list[Piece[T]] = []
-    at, before = start, None
-    for piece in owned:
-        begin, past, owner = piece
-        if begin > at:
-            pieces.extend(explain(Gap(at, begin, before, owner)))
-        pieces.append(piece)
-        at, before = past, owner
-    if at < end:
-        pieces.extend(explain(Gap(at, end, before, None)))
-    return Partition(start, end, tuple(pieces), lost_bytes)
+    starts, ends, owners = _columns(given)
+    if _is_disjoint(start, end, starts, ends):
+        return _explained(start, end, starts, ends, owners, explain)
+    ordered = sorted(
+        _Wish(max(claim.start, start), claim.rank, claim.start, -claim.end, order, min(claim.end, end), claim.owner)
+        for order, claim in enumerate(one if isinstance(one, Claim) else Claim(*one) for one in given)
+        if claim.start < end and claim.end > start and claim.start < claim.end
+    )
+    owned = _sweep(ordered)
+    wanted_bytes = sum([wish.end - wish.begin for wish in ordered])
+    lost_bytes = wanted_bytes - sum([piece.end - piece.start for piece in owned])
+    return _explained(start, end, *_columns(owned), explain, lost_bytes)
 
 
-def _has_no_gaps(pieces: list[Piece[T]]) -> bool:
-    return all(map(eq, map(_END, pieces), islice(map(_START, pieces), 1, None)))
+def partition_in_order(
+    end: int,
+    starts: list[int],
+    sizes: Iterable[int],
+    owners: Sequence[T],
+    explain: Callable[[Gap[T]], Sequence[Piece[T]]],
+) -> Partition[T]:
+    """Cut `[0, end)` as `partition` does, among claims in columns: they become objects only where they overlap."""
+    ends = list(map(add, starts, sizes))
+    if _is_disjoint(0, end, starts, ends):
+        return _explained(0, end, starts, ends, owners, explain)
+    return partition(0, end, map(Piece, starts, ends, owners), explain)
 
 
-def _disjoint(start: int, end: int, claims: list[Claim[T] | Piece[T]]) -> list[Piece[T]] | None:
-    """Return the pieces of claims that are in order and do not overlap, as nearly all are; else None."""
-    starts, ends = list(map(_START, claims)), list(map(_END, claims))
-    if claims and (starts[0] < start or ends[-1] > end):
-        return None
-    if not all(map(lt, starts, ends)) or not all(map(le, ends, islice(starts, 1, None))):
-        return None
-    if set(map(type, claims)) <= {Piece}:
-        return claims  # type: ignore[return-value] # no claim is a Claim
-    return [one if isinstance(one, Piece) else Piece(one.start, one.end, one.owner) for one in claims]
+def _columns(claims: Sequence[Claim[T] | Piece[T]]) -> tuple[list[int], list[int], list[T]]:
+    return list(map(_START, claims)), list(map(_END, claims)), list(map(_OWNER, claims))
+
+
+def _is_disjoint(start: int, end: int, starts: list[int], ends: list[int]) -> bool:
+    """Return whether claims are in the span, in order, and do not overlap, as nearly all are."""
+    if starts and (starts[0] < start or ends[-1] > end):
+        return False
+    return all(map(lt, starts, ends)) and all(map(le, ends, islice(starts, 1, None)))
+
+
+def _is_ascending(bounds: Sequence[int]) -> bool:
+    return all(map(lt, bounds, islice(bounds, 1, None)))
+
+
+def _explained(
+    start: int,
+    end: int,
+    starts: list[int],
+    ends: list[int],
+    owners: Sequence[T],
+    explain: Callable[[Gap[T]], Sequence[Piece[T]]],
+    lost_bytes: int = 0,
+) -> Partition[T]:
+    """Name what lies between ranges that are owned, and cut the span at all borders."""
+    bounds: list[int] = []
+    all_owners: list[T] = []
+    at = 0
+    # A gap lies before the range of its number; behind the last range there is one, too.
+    for gap in [*compress(range(len(starts)), map(ne, starts, chain((start,), ends))), len(starts)]:
+        bounds += starts[at:gap]
+        all_owners += owners[at:gap]
+        at = gap
+        first, past = ends[gap - 1] if gap else start, starts[gap] if gap < len(starts) else end
+        if first < past:
+            before, after = owners[gap - 1] if gap else None, owners[gap] if gap < len(owners) else None
+            named = Partition(first, past, tuple(explain(Gap(first, past, before, after)))).pieces
+            bounds += map(_START, named)
+            all_owners += map(_OWNER, named)
+    return Partition(start, end, Pieces([*bounds, max(start, end)], all_owners), lost_bytes)
 
 
 class _Wish(NamedTuple, Generic[T]):

@@ -1,10 +1,10 @@
 """Many records of one type at once."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import repeat
 from typing import Any, TypeVar
 
-__all__ = ("records",)
+__all__ = ("each_record", "records")
 
 _T = TypeVar("_T")
 
@@ -14,4 +14,9 @@ def records(cls: Callable[..., _T], rows: Iterable[tuple[Any, ...]]) -> list[_T]
 
     Python runs no step for a row: to call the type takes more than twice as long (benchmarks/records.py).
     """
-    return list(map(tuple.__new__, repeat(cls), rows))  # type: ignore[arg-type] # `cls` is a type
+    return list(each_record(cls, rows))
+
+
+def each_record(cls: Callable[..., _T], rows: Iterable[tuple[Any, ...]]) -> Iterator[_T]:
+    """Return an iterator over the same."""
+    return map(tuple.__new__, repeat(cls), rows)  # type: ignore[arg-type] # `cls` is a type

@@ -6,18 +6,17 @@ it, and its symbols are offsets.
 """
 
 from bisect import bisect_left
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from enum import StrEnum
 from itertools import filterfalse, islice
-from operator import add, eq, itemgetter
+from operator import eq, itemgetter
 from typing import Final, NamedTuple
 
 from footprint.elf import abi
 from footprint.elf.debugfiles import DebugImage, matched_sections
 from footprint.elf.image import Buffer, Image, Section, Segment
 from footprint.elf.symbols import COMMON, Symbol, read_symbol_table, section_bases
-from footprint.ranges import Gap, Partition, Piece, partition
-from footprint.records import records
+from footprint.ranges import Gap, Partition, Piece, partition_in_order
 
 __all__ = ("Contents", "Residue", "ResidueCause", "SectionContents", "SectionKind", "read_contents")
 
@@ -86,6 +85,9 @@ class Residue(NamedTuple):
         return f"[{self.cause}: {self.detail}]" if self.detail else f"[{self.cause}]"
 
 
+_Owner = Symbol | Residue
+
+
 class SectionContents(NamedTuple):
     """One section of writable or thread-local memory, divided among its owners.
 
@@ -109,15 +111,15 @@ class SectionContents(NamedTuple):
     @property
     def named_bytes(self) -> int:
         """The number of bytes that at least one variable names."""
-        return sum(piece.end - piece.start for piece in self.ranges.pieces if isinstance(piece.owner, Symbol))
+        return sum([end - start for start, end, owner in self.ranges.pieces if isinstance(owner, Symbol)])
 
     @property
     def residue_bytes(self) -> dict[ResidueCause, int]:
         """The number of bytes that no variable names, by cause, the largest first."""
         totals: dict[ResidueCause, int] = {}
-        for piece in self.ranges.pieces:
-            if isinstance(piece.owner, Residue):
-                totals[piece.owner.cause] = totals.get(piece.owner.cause, 0) + piece.end - piece.start
+        for start, end, owner in self.ranges.pieces:
+            if isinstance(owner, Residue):
+                totals[owner.cause] = totals.get(owner.cause, 0) + end - start
         return dict(sorted(totals.items(), key=lambda item: (-item[1], item[0])))
 
     @property
@@ -281,19 +283,15 @@ def _contents(
     image: Image, section: Section, kind: SectionKind, variables: list[Symbol], labels: list[Symbol], *, stripped: bool
 ) -> SectionContents:
     explain = _ResidueFinder(image, section, labels, stripped=stripped)
-    ranges = partition(0, section.size_bytes, _claims(variables), explain)
+    ranges = _divided(section.size_bytes, variables, explain)
     shown = tuple(sorted([*variables, *labels], key=_OFFSET)) if labels else tuple(variables)
     return SectionContents(section, kind, shown, ranges)
 
 
-def _claims(variables: Sequence[Symbol]) -> list[Piece[Symbol | Residue]]:
-    if not variables:
-        return []
-    starts = list(map(_OFFSET, variables))
-    ends = map(add, starts, map(_SIZE, variables))
-    # Where the next one begins at the end, both are one number in memory.
-    shared = (following if following == end else end for end, following in zip(ends, [*starts[1:], -1], strict=True))
-    return records(Piece, zip(starts, shared, variables, strict=True))
+def _divided(
+    size_bytes: int, variables: list[Symbol], explain: Callable[[Gap[_Owner]], Sequence[Piece[_Owner]]]
+) -> Partition[_Owner]:
+    return partition_in_order(size_bytes, list(map(_OFFSET, variables)), map(_SIZE, variables), variables, explain)
 
 
 def _kind(image: Image, section: Section, relro: Segment | None) -> SectionKind:
@@ -322,14 +320,14 @@ class _ResidueFinder:
         self._table = Residue(ResidueCause.LINKER_TABLE) if is_table else None
         self._bytes: Buffer | None = None
 
-    def __call__(self, gap: Gap[Symbol | Residue]) -> Sequence[Piece[Symbol | Residue]]:
+    def __call__(self, gap: Gap[_Owner]) -> Sequence[Piece[_Owner]]:
         if self._table:
             return [Piece(gap.start, gap.end, self._table)]
         first = bisect_left(self._places, gap.start)
         past = bisect_left(self._places, gap.end)
         if first == past:
             return [Piece(gap.start, gap.end, self._plain(gap.start, gap.end))]
-        pieces: list[Piece[Symbol | Residue]] = []
+        pieces: list[Piece[_Owner]] = []
         if self._places[first] > gap.start:
             pieces.append(Piece(gap.start, self._places[first], self._plain(gap.start, self._places[first])))
         ends = [*self._places[first + 1 : past], gap.end]
@@ -380,7 +378,5 @@ def _segment_contents(image: Image) -> Iterable[SectionContents]:
 def _bare(name: str, vaddr: int, size_bytes: int, kind: SectionKind, variables: list[Symbol]) -> SectionContents:
     section_type = abi.SHT_NOBITS if kind is SectionKind.BSS else abi.SHT_PROGBITS
     section = Section(-1, name, section_type, abi.SHF_WRITE | abi.SHF_ALLOC, vaddr, 0, size_bytes, 0, 0, 1, 0)
-    ranges = partition(
-        0, size_bytes, _claims(variables), lambda gap: [Piece(gap.start, gap.end, Residue(ResidueCause.NO_SECTIONS))]
-    )
+    ranges = _divided(size_bytes, variables, lambda gap: [Piece(gap.start, gap.end, Residue(ResidueCause.NO_SECTIONS))])
     return SectionContents(section, kind, tuple(variables), ranges)

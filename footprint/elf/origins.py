@@ -302,7 +302,7 @@ def _explained(one: SectionContents, gap: Gap[ByteOrigin]) -> list[Piece[ByteOri
 
 
 def _pairs(
-    owned: tuple[Piece[Symbol | Residue], ...], come: tuple[Piece[ByteOrigin], ...]
+    owned: Sequence[Piece[Symbol | Residue]], come: Sequence[Piece[ByteOrigin]]
 ) -> Iterator[tuple[Symbol | Residue, ByteOrigin, int]]:
     """Return the owners of two partitions of one span, cut at the borders of both, and the bytes of each cut."""
     index = 0

@@ -249,7 +249,15 @@ class SymbolTable:
             if base is not None and st_info & 15 not in _NO_VARIABLES:
                 found[kind] = st_info & 15, st_info >> 4, base
         is_wanted = bytes(map(found.__contains__, all_kinds))
-        kinds = array("I", compress(all_kinds, is_wanted))
+        vaddrs = array("Q", compress(self._cells(8, 8), is_wanted))
+        # Neighbours in memory are made one after the other: whoever goes through them then reads on in the cache.
+        order = array("I", sorted(range(len(vaddrs)), key=vaddrs.__getitem__))
+
+        def chosen(code: str, offset: int, word_bytes: int) -> "array[int]":
+            cells = array(code, compress(self._cells(offset, word_bytes), is_wanted))
+            return array(code, map(cells.__getitem__, order))
+
+        kinds = chosen("I", 4, 4)
 
         def column(values: dict[int, int]) -> Iterator[int]:
             return map(values.__getitem__, kinds)
@@ -257,15 +265,15 @@ class SymbolTable:
         starts = {
             kind: base.tls_vaddr if type_ == abi.STT_TLS else base.vaddr for kind, (type_, _, base) in found.items()
         }
-        vaddrs = list(compress(self._cells(8, 8), is_wanted))
+        ordered = list(map(vaddrs.__getitem__, order))
         columns = (
-            self.names.all_at(compress(self._cells(0, 4), is_wanted)),
-            vaddrs,
-            compress(self._cells(16, 8), is_wanted),
+            self.names.all_at(chosen("I", 0, 4)),
+            ordered,
+            chosen("Q", 16, 8),
             column({kind: type_ for kind, (type_, _, _) in found.items()}),
             column({kind: binding for kind, (_, binding, _) in found.items()}),
             column({kind: base.section_index for kind, (_, _, base) in found.items()}),
-            map(sub, vaddrs, column(starts)),
+            map(sub, ordered, column(starts)),
         )
         symbols = records(Symbol, zip(*columns, repeat(()), repeat(None)))
         release_pages(self._entries)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from footprint.ranges import Claim, Gap, Partition, Piece, partition
+from footprint.ranges import Claim, Gap, Partition, Piece, Pieces, partition, partition_in_order
 
 NOTHING = "[nothing]"
 TOP = 1 << 64
@@ -230,3 +230,25 @@ def test_a_partition_refuses_pieces_that_do_not_cover_its_span_exactly(pieces: t
 def test_a_partition_takes_pieces_that_cover_its_span_exactly() -> None:
     pieces = (Piece(0, 4, "a"), Piece(4, 10, "b"))
     assert Partition(0, 10, pieces).pieces == pieces
+
+
+def test_pieces_in_columns_are_a_sequence_of_pieces() -> None:
+    pieces = Pieces([0, 4, 10, 12], ["a", "b", "c"])
+    whole = (Piece(0, 4, "a"), Piece(4, 10, "b"), Piece(10, 12, "c"))
+    assert tuple(pieces) == whole
+    assert (pieces[1], pieces[-1], pieces[1:]) == (whole[1], whole[2], whole[1:])
+    assert pieces == whole
+    assert hash(pieces) == hash(whole)
+
+
+@pytest.mark.parametrize("starts", [[0, 4, 8], [0, 3, 8], [2, 6, 9], [2, 1, 3], [0, 20, 1]])
+def test_claims_in_columns_are_cut_as_claims_are(starts: list[int]) -> None:
+    sizes, owners = [4, 4, 2], ["a", "b", "c"]
+    ends = [start + size for start, size in zip(starts, sizes, strict=True)]
+
+    def nobody(gap: Gap[str]) -> list[Piece[str]]:
+        return [Piece(gap.start, gap.end, "-")]
+
+    assert partition_in_order(10, starts, sizes, owners, nobody) == partition(
+        0, 10, map(Piece, starts, ends, owners), nobody
+    )

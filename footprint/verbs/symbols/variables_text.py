@@ -3,6 +3,8 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from heapq import nsmallest
+from itertools import chain, repeat
+from operator import attrgetter, neg
 from typing import Any, Final, NamedTuple
 
 from footprint.attribution.source_groups import SourceGroups
@@ -25,10 +27,12 @@ class _Placed(NamedTuple):
     variable: Symbol
 
 
-_ORDERS: Final[dict[str, Callable[[_Placed], Any]]] = {
-    "size": lambda one: (-one.variable.size_bytes, one.variable.name, one.file),
-    "address": lambda one: (one.file, one.place, one.variable.offset),
-    "name": lambda one: (one.variable.name, one.file, one.place, one.variable.offset),
+_NAME, _SIZE = attrgetter("name"), attrgetter("size_bytes")
+# The columns that order the variables of a section, before those of its file and of its place there.
+_ORDERS: Final[dict[str, Callable[[Sequence[Symbol]], tuple[Iterable[Any], ...]]]] = {
+    "size": lambda variables: (map(neg, map(_SIZE, variables)), map(_NAME, variables)),
+    "address": lambda _: (),
+    "name": lambda variables: (map(_NAME, variables),),
 }
 
 
@@ -41,24 +45,23 @@ def variables_table(found: FileSymbols, order: str, top: int, *, is_whole: bool)
         top: How many rows the table has; 0 for all.
         is_whole: Whether to show linker names, whole paths and whole types.
     """
-    placed = (
-        _Placed(number, place, section, variable)
-        for number, contents in enumerate(found.files)
-        for place, section in enumerate(contents.sections)
-        for variable in section.variables
-    )
     sections = [section for contents in found.files for section in contents.sections]
     count = sum(len(section.variables) for section in sections)
     if not count:
         return []
     # Only those that are shown need an order: a program has thousands.
-    shown = nsmallest(min(top or count, count), placed, key=_ORDERS[order])
+    keys = chain.from_iterable(
+        zip(*_ORDERS[order](one.variables), repeat(number), repeat(place), range(len(one.variables)), strict=False)
+        for number, contents in enumerate(found.files)
+        for place, one in enumerate(contents.sections)
+    )
+    shown = [_placed(found, *key[-3:]) for key in nsmallest(min(top or count, count), keys)]
     has_objects = any(one.linker_map for one in found.origins)
     headings = ["bytes", "section"]
     headings += ["object"] if has_objects else []
     headings += ["declared"] if found.sources is not None else []
     headings.append("variable")
-    whole_bytes = sum(variable.size_bytes for section in sections for variable in section.variables)
+    whole_bytes = sum([sum(map(_SIZE, section.variables)) for section in sections])
     rest_bytes = whole_bytes - sum(one.variable.size_bytes for one in shown)
     table = Table(
         tuple(headings),
@@ -68,6 +71,11 @@ def variables_table(found: FileSymbols, order: str, top: int, *, is_whole: bool)
         Fold.NEVER if is_whole else Fold.NAMES,
     )
     return [Heading("Variables"), table]
+
+
+def _placed(found: FileSymbols, file: int, place: int, index: int) -> _Placed:
+    section = found.files[file].sections[place]
+    return _Placed(file, place, section, section.variables[index])
 
 
 def _cells(one: _Placed, found: FileSymbols, *, has_objects: bool, is_whole: bool) -> tuple[str, ...]:
