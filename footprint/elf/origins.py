@@ -90,15 +90,17 @@ class SectionOrigins(NamedTuple):
         contents: The contents of the section.
         ranges: Every byte of the section with its origin, as offsets in the section.
         starts: The offsets at which the pieces of `ranges` begin.
+        origins: The origins of these pieces.
     """
 
     contents: SectionContents
     ranges: Partition[ByteOrigin]
     starts: Sequence[int]
+    origins: Sequence[ByteOrigin]
 
     def at(self, offset: int) -> ByteOrigin:
         """Return the origin of the byte at an offset; of the last byte where the offset is the end."""
-        return self.ranges.pieces[max(bisect_right(self.starts, offset) - 1, 0)].owner
+        return self.origins[bisect_right(self.starts, offset, 1) - 1]
 
 
 class OriginShare(NamedTuple):
@@ -164,7 +166,8 @@ class Origins:
         else:
             cut = [self._cut_by_symbols(one) for one in self.contents.sections]
         starts = [[piece.start for piece in one.pieces] for one in cut]
-        return tuple(map(SectionOrigins, self.contents.sections, cut, starts))
+        origins = [[piece.owner for piece in one.pieces] for one in cut]
+        return tuple(map(SectionOrigins, self.contents.sections, cut, starts, origins))
 
     def of(self, section: SectionOrigins, variable: Symbol) -> ByteOrigin:
         """Return the origin of a variable, with its source file where the symbol table names it."""
@@ -173,7 +176,10 @@ class Origins:
 
     def shares(self, section: SectionOrigins) -> dict[ByteOrigin, OriginShare]:
         """Return the share of each origin in a section; the sizes add up to the size of the section."""
-        chosen = {(one.offset, one.size_bytes) for one in section.contents.variables} if self._is_filtered else ()
+        one = section.contents
+        if len(section.origins) == 1 and not self._is_filtered:
+            return {section.origins[0]: OriginShare(one.size_bytes, one.named_bytes, len(one.variables))}
+        chosen = {(each.offset, each.size_bytes) for each in one.variables} if self._is_filtered else ()
         totals: dict[ByteOrigin, list[int]] = {}
         for owner, origin, size_bytes in _pairs(section.contents.ranges.pieces, section.ranges.pieces):
             is_chosen = isinstance(owner, Symbol) and (

@@ -1,19 +1,20 @@
 """The JSON of `symbols`."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from heapq import merge
-from itertools import islice
+from itertools import chain, count, repeat
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from footprint.elf import SectionContents, Symbol, shown_name
 from footprint.elf.contents import ResidueCause, SectionKind
-from footprint.elf.origins import Origins
+from footprint.elf.origins import Origins, SectionOrigins
 from footprint.errors import Note
 from footprint.formats.codec import encode, shape_of
 from footprint.formats.json import Envelope, Json, LargeTable, Tool
 from footprint.members import ABSENT, Absent, Address
+from footprint.records import records
 
 if TYPE_CHECKING:
     from footprint.attribution.source_groups import SourceGroups
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ("SymbolsJson", "symbols_members")
 
 _ROWS_AT_ONCE: Final = 1 << 12
+_NAME, _SIZE = attrgetter("name"), attrgetter("size_bytes")
 _BINDINGS: Final = {0: "local", 1: "global", 2: "weak", 10: "unique"}
 
 
@@ -223,40 +225,55 @@ def _origins(known: Origins, groups: "SourceGroups | None") -> Iterator[OriginRo
 
 def _symbols(files: Sequence[Origins], sources: "Sequence[DeclaredVariables] | None") -> Iterator[list[SymbolRow]]:
     """Yield the rows of the variables, the largest first, some at a time: there may be a million."""
-    of_sections = [
-        _rows_of(known, place, None if sources is None else sources[number])
+    sections = [
+        _Section(known, cut, sources[number] if sources else None)
         for number, known in enumerate(files)
-        for place in range(len(known.contents.sections))
+        for cut in known.sections
     ]
-    merged = merge(*of_sections, key=lambda row: (-row.size_bytes, row.symbol, row.file))
-    while rows := list(islice(merged, _ROWS_AT_ONCE)):
-        yield rows
+    sections.sort(key=lambda one: one.known.contents.file)
+    counts = [len(one.cut.contents.variables) for one in sections]
+    variables = list(chain.from_iterable(one.cut.contents.variables for one in sections))
+    numbers = array("I", chain.from_iterable(map(repeat, count(), counts)))
+    # The last key first: sorts keep the order of equals.
+    order = sorted(range(len(variables)), key=list(map(_NAME, variables)).__getitem__)
+    order.sort(key=list(map(_SIZE, variables)).__getitem__, reverse=True)
+    for at in range(0, len(order), _ROWS_AT_ONCE):
+        some = order[at : at + _ROWS_AT_ONCE]
+        yield _rows(sections, list(map(numbers.__getitem__, some)), list(map(variables.__getitem__, some)))
 
 
-def _rows_of(known: Origins, place: int, declared: "DeclaredVariables | None") -> Iterator[SymbolRow]:
-    one, cut, file = known.contents.sections[place], known.sections[place], known.contents.file
-    section, kind = one.section.name, one.kind
-    # The last key first: these sorts need no memory for keys.
-    variables = sorted(one.variables, key=attrgetter("name"))
-    variables.sort(key=attrgetter("size_bytes"), reverse=True)
-    for variable in variables:
-        origin = known.of(cut, variable)
-        binding = variable.binding
-        yield SymbolRow(
-            file,
-            section,
-            kind,
-            variable.name,
-            shown_name(variable.name),
-            variable.aliases,
-            variable.offset,
-            variable.size_bytes,
-            _BINDINGS.get(binding) or str(binding),
-            origin.object,
-            origin.member,
-            origin.unit,
-            *(() if declared is None else _declaration(declared, one, variable)),
+class _Section(NamedTuple):
+    """A section of a file with the origins of its bytes, and the declarations of its variables."""
+
+    known: Origins
+    cut: SectionOrigins
+    declared: "DeclaredVariables | None"
+
+
+def _rows(sections: Sequence[_Section], numbers: Sequence[int], variables: Sequence[Symbol]) -> list[SymbolRow]:
+    """Return the rows of variables, each with the number of its section; by columns, which takes half the time."""
+    heads = [(one.known.contents.file, one.cut.contents.section.name, one.cut.contents.kind) for one in sections]
+    places = [sections[number] for number in numbers]
+    origins = [one.known.of(one.cut, variable) for one, variable in zip(places, variables, strict=True)]
+    objects, members, units, _ = zip(*origins, strict=True)
+    names = list(map(_NAME, variables))
+    columns: list[Iterable[Any]] = [
+        *zip(*map(heads.__getitem__, numbers), strict=True),
+        *(names, map(shown_name, names)),
+        *(map(attrgetter(name), variables) for name in ("aliases", "offset", "size_bytes")),
+        [_BINDINGS.get(variable.binding) or str(variable.binding) for variable in variables],
+        *(objects, members, units),
+    ]
+    if sections[0].declared is None:
+        columns += [repeat(ABSENT)] * 5
+    else:
+        said = (
+            _declaration(one.declared, one.cut.contents, variable)
+            for one, variable in zip(places, variables, strict=True)
+            if one.declared is not None
         )
+        columns += zip(*said, strict=True)
+    return records(SymbolRow, zip(*columns, strict=False))
 
 
 def _declaration(
