@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import duckdb
 
-from footprint.store.tables import PARTITION, TABLES
+from footprint.store.tables import PARTITION_COLUMN, TABLES
 from footprint.verbs.fleet.questions import question_names
 
 _PROGRAMS = 50
@@ -44,6 +44,10 @@ SELECT host, day, audit, program,
   'name_' || r AS name, (hash(audit, r) % 8192)::BIGINT AS private_bytes, 8192 AS mapped_bytes, 0 AS shared_bytes,
   1 AS page_count, 0 AS sole_page_count, true AS is_writable, 'measured' AS evidence
 FROM made, range({rows}) t(r)"""
+
+_HELD = f"""
+SELECT host, day, audit, program, owner, sum(private_bytes) AS private_bytes, 0 AS kernel_bytes
+FROM ({_ROWS}) GROUP BY ALL"""  # noqa: S608 # made here
 
 _LIBRARIES = """
 SELECT host, day, audit, true AS is_process, program, '/usr/lib/lib' || o || '.so.1' AS path,
@@ -89,11 +93,13 @@ def make(folder: str, process_count: int, row_count: int, day_count: int) -> Non
         "programs": _PROGRAMS,
         "owners": _OWNERS,
     }
-    connection = duckdb.connect(config={"threads": 2})
+    # Two threads would write two files of a part.
+    connection = duckdb.connect(config={"threads": 1})
     connection.execute(_PROCESSES.format(**given))
     made = {
         "processes": "SELECT * FROM made",
         "rows": _ROWS,
+        "owners": _HELD,
         "libraries": _LIBRARIES,
         "findings": _FINDINGS,
         "hosts": _HOSTS,
@@ -106,14 +112,15 @@ def make(folder: str, process_count: int, row_count: int, day_count: int) -> Non
         sql = f"SELECT {columns} FROM ({selection.format(**given)})"  # noqa: S608 # made here
         place = os.path.join(folder, name)
         os.makedirs(place, exist_ok=True)
-        if not table.is_partitioned:
-            connection.execute(f"COPY ({sql}) TO '{place}/made.parquet' (FORMAT parquet)")
-            continue
-        # Host by host in parts: each partition then has one file.
-        for start in range(0, given["hosts"], 100):
-            some = f"{sql} WHERE host BETWEEN 'host-{start:05}' AND 'host-{start + 99:05}'"
-            options = f"FORMAT parquet, PARTITION_BY ({', '.join(PARTITION)}), OVERWRITE_OR_IGNORE"
-            connection.execute(f"COPY ({some}) TO '{place}' ({options}, FILENAME_PATTERN 'made')")
+        # As many processes a part as those of a scan.
+        for start in range(0, 1 if name == "files" else given["hosts"], 4):
+            part = f"made-{start:05}"
+            some = sql if name == "files" else f"{sql} WHERE host BETWEEN 'host-{start:05}' AND 'host-{start + 3:05}'"
+            target, options = f"{place}/{part}.parquet", "FORMAT parquet"
+            if table.is_partitioned:
+                options += f", PARTITION_BY ({PARTITION_COLUMN}), OVERWRITE_OR_IGNORE, FILENAME_PATTERN '{part}'"
+                target = place
+            connection.execute(f"COPY ({some}) TO '{target}' ({options})")
 
 
 class Timed(NamedTuple):

@@ -13,6 +13,7 @@ from footprint.store.tables import (
     FleetHost,
     FleetInput,
     FleetLibrary,
+    FleetOwner,
     FleetProcess,
     FleetProgram,
     FleetRow,
@@ -82,6 +83,9 @@ def write_fleet(folder: Path, members: Iterable[Member], files: Iterable[FleetFi
                 *cost, 0, 0, 0, 0, 0, 1, one.process_count, "measured", "smaps",
             ),
         )  # fmt: skip
+        for owner in dict.fromkeys(held.owner for held in one.held):
+            held_bytes = sum(held.private_bytes for held in one.held if held.owner == owner)
+            add("owners", FleetOwner(*head, one.audit, one.program, owner, held_bytes, 0))
         for held in one.held:
             kind = "data" if held.owner.startswith("/") else "heap"
             size = held.private_bytes

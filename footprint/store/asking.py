@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from footprint.errors import FootprintError, InputError, LimitError, UsageError
 from footprint.limits import draw_bytes, draw_entries, limits_in_force
 from footprint.process.processors import usable_processor_count
-from footprint.store.parquet import engine, has_rows, reading, table_views, unreadable
+from footprint.store.parquet import engine, reading, table_views, unreadable, whole_files
 from footprint.units import format_bytes
 
 __all__ = ("Cell", "Dataset", "Found")
@@ -44,7 +44,7 @@ class Found(NamedTuple):
 
 
 class Dataset:
-    """A dataset of `footprint scan`, opened for SQL. It has no tables until they are defined.
+    """A dataset of `footprint scan` as it is now, opened for SQL. It has no tables until they are defined.
 
     Args:
         folder: The dataset.
@@ -54,13 +54,15 @@ class Dataset:
 
     Raises:
         AccessError: If there is no dataset.
+        InputError: If it is of an earlier version.
         UsageError: If DuckDB is not installed.
     """
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
         self._place = place = os.path.realpath(folder)
-        self.views = table_views(place)
+        self._files = whole_files(place)
+        self.views = table_views(place, self._files)
         self._connection = engine(thread_count=usable_processor_count())
         doubled = place.replace("'", "''")
         own = f"SET memory_limit = '{limits_in_force().size_bytes}B'", f"SET allowed_directories = ['{doubled}/']"
@@ -89,7 +91,7 @@ class Dataset:
             InputError: If one has none.
         """
         for table in tables:
-            if not has_rows(self._place, table):
+            if not self._files[table]:
                 raise InputError(
                     os.path.join(self._folder, table), "there are no Parquet files, but `inputs` tells of some"
                 )

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from footprint.model.finding import Finding
 from footprint.model.row import OF_OBJECTS, MemoryKind, Row
-from footprint.store.tables import FleetFinding, FleetLibrary, FleetProcess, FleetProgram, FleetRow, FleetVariable
+from footprint.store.tables import (
+    FleetFinding,
+    FleetLibrary,
+    FleetOwner,
+    FleetProcess,
+    FleetProgram,
+    FleetRow,
+    FleetVariable,
+)
 
 if TYPE_CHECKING:
     from footprint.attribution.dependency_graph import DependencyGraph
@@ -141,6 +149,7 @@ def add_audited(  # all but the first three are named
         )
     )
     tables["rows"] += _ledger(taken, key, program, found.ledger)
+    tables["owners"] += _owners(taken, key, program, found.ledger)
     tables["libraries"] += _mapped_libraries(taken, key, program, found, build_ids)
     tables["findings"] += _findings(taken, key, program, found.findings, is_process=True)
 
@@ -186,6 +195,19 @@ def _without_small_symbols(ledger: Iterable[Row]) -> Iterable[Row]:
             pages=None,
             sole_pages=sum(row.sole_pages for row in rows),
         )
+
+
+def _owners(taken: Provenance, key: int, program: str, ledger: Iterable[Row]) -> Iterable[FleetOwner]:
+    private: dict[str, int | None] = {}
+    kernel = dict[str, int]()
+    for row in ledger:
+        held = private.setdefault(row.owner, None)
+        if row.kind is MemoryKind.KERNEL:
+            kernel[row.owner] = kernel.get(row.owner, 0) + (row.bytes or 0)
+        elif row.bytes is not None:
+            private[row.owner] = (held or 0) + row.bytes
+    for owner, private_bytes in private.items():
+        yield FleetOwner(taken.host, taken.day, key, program, owner, private_bytes, kernel.get(owner, 0))
 
 
 def _mapped_libraries(

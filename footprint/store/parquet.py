@@ -7,13 +7,14 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
+from operator import itemgetter
 from sys import intern
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import quote
 
 from footprint.errors import AccessError, InputError, UsageError
 from footprint.files import keep_input
-from footprint.store.tables import PARTITION, TABLES, FleetColumn, FleetTable
+from footprint.store.tables import PARTITION_COLUMN, TABLES, FleetColumn, FleetTable
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -23,7 +24,6 @@ __all__ = (
     "check_parts",
     "commit_part",
     "engine",
-    "has_rows",
     "keep_dataset",
     "known_inputs",
     "open_dataset",
@@ -31,6 +31,7 @@ __all__ = (
     "remove_halves",
     "table_views",
     "unreadable",
+    "whole_files",
     "write_part",
 )
 
@@ -83,21 +84,55 @@ def keep_dataset(folder: str) -> None:
     Raises:
         AccessError: If one is a link that leads nowhere, which DuckDB would leave out.
     """
-    for path in _files(folder):
+    for path in chain.from_iterable(whole_files(folder).values()):
         if not os.path.exists(path):
             raise AccessError(path, "it is a link that leads nowhere")
         keep_input(path)
 
 
-def table_views(folder: str) -> dict[str, str]:
-    """Return by table of a dataset the SQL that makes it a view; a table without files is empty.
+def whole_files(folder: str) -> dict[str, list[str]]:
+    """Return by table the files of a dataset, without those of a part that a scan is about to move into it.
 
     Raises:
         AccessError: If there is no dataset.
+        InputError: If it is of an earlier version.
     """
+    _check_form(folder)
+    parts = {os.path.basename(path) for path in _files(os.path.join(folder, _LAST))}
+    found = {name: sorted(_files(os.path.join(folder, name))) for name in TABLES}
+    return {name: [one for one in paths if os.path.basename(one) in parts] for name, paths in found.items()}
+
+
+def _check_form(folder: str) -> None:
     if not os.path.isdir(os.path.join(folder, _LAST)):
         raise AccessError(folder, "it is no dataset of `footprint scan`")
-    return {name: f"CREATE VIEW {_name(name)} AS {_selection(folder, table)}" for name, table in TABLES.items()}
+    for name in TABLES:
+        place = os.path.join(folder, name)
+        if os.path.isdir(place) and any(one.startswith("host=") for one in os.listdir(place)):
+            raise InputError(place, "it is of an earlier version of footprint, by host: scan into a new folder")
+
+
+def table_views(folder: str, files: Mapping[str, Sequence[str]] | None = None) -> dict[str, str]:
+    """Return by table of a dataset the SQL that makes it a view; a table without files is empty.
+
+    Args:
+        folder: The dataset.
+        files: By table, the files that are read; None for patterns, which find those at the time of each query.
+
+    Raises:
+        AccessError: If there is no dataset.
+        InputError: If it is of an earlier version.
+    """
+    _check_form(folder)
+    views = {}
+    for name, table in TABLES.items():
+        if files is not None:
+            patterns = list(map(_escaped, files[name]))
+        else:
+            has_files = any(True for _ in _files(os.path.join(folder, name)))
+            patterns = [os.path.join(_escaped(folder), table.pattern)] if has_files else []
+        views[name] = f"CREATE VIEW {_name(name)} AS {_selection(table, patterns)}"
+    return views
 
 
 @contextmanager
@@ -138,23 +173,17 @@ def _damaged_file(folder: str) -> str | None:
     return None
 
 
-def _selection(folder: str, table: FleetTable) -> str:
+def _selection(table: FleetTable, patterns: Sequence[str]) -> str:
     names = ", ".join(_name(one.name) for one in table.columns)
-    if not has_rows(folder, table.name):
+    if not patterns:
         empty = ", ".join(f"NULL::{one.sql_type} AS {_name(one.name)}" for one in table.columns)
         return f"SELECT {empty} WHERE false"
     options = "hive_partitioning=false"
     if table.is_partitioned:
-        types = {one.name: one.sql_type for one in table.columns}
-        hive = ", ".join(f"{name}: {types[name]}" for name in PARTITION)
-        options = f"hive_partitioning=true, hive_types={{{hive}}}"
-    pattern = _text(os.path.join(_escaped(folder), table.pattern))
-    return f"SELECT {names} FROM read_parquet({pattern}, {options})"  # noqa: S608 # names of our own, and a quoted path
-
-
-def has_rows(folder: str, table: str) -> bool:
-    """Return whether a dataset has files of a table."""
-    return any(True for _ in _files(os.path.join(folder, table)))
+        options = f"hive_partitioning=true, hive_types={{{PARTITION_COLUMN}: DATE}}"
+    quoted = ", ".join(map(_text, patterns))
+    quoted = f"[{quoted}]" if len(patterns) > 1 else quoted
+    return f"SELECT {names} FROM read_parquet({quoted}, {options})"  # noqa: S608 # names of our own, and quoted paths
 
 
 def _escaped(folder: str) -> str:
@@ -199,19 +228,20 @@ def write_part(folder: str, part: str, tables: Mapping[str, Sequence[tuple[Any, 
 def _split(
     table: FleetTable, rows: Sequence[tuple[Any, ...]]
 ) -> Iterable[tuple[str, Sequence[FleetColumn], Sequence[tuple[Any, ...]]]]:
-    """Yield the folder of each partition, with its columns and rows."""
+    """Yield the folder of each partition, with its columns and rows, which are sorted by host."""
     if not rows:
         return
     if not table.is_partitioned:
         yield "", table.columns, rows
         return
-    count = len(PARTITION)
-    partitions = defaultdict[tuple[Any, ...], list[tuple[Any, ...]]](list)
-    for row in rows:
-        partitions[row[:count]].append(row[count:])
-    for values, inner in partitions.items():
-        place = [f"{name}={quote(str(value), safe='')}" for name, value in zip(PARTITION, values, strict=True)]
-        yield os.path.join(*place), table.columns[count:], inner
+    names = [one.name for one in table.columns]
+    host, day = names.index("host"), names.index(PARTITION_COLUMN)
+    partitions = defaultdict[Any, list[tuple[Any, ...]]](list)
+    for row in sorted(rows, key=itemgetter(host)):
+        partitions[row[day]].append((*row[:day], *row[day + 1 :]))
+    columns = (*table.columns[:day], *table.columns[day + 1 :])
+    for value, inner in partitions.items():
+        yield f"{PARTITION_COLUMN}={value}", columns, inner
 
 
 def _write(
@@ -381,12 +411,13 @@ _SUMS: Final = {
     "inputs": "sum(process_count), sum(row_count), sum(private_bytes), sum(kernel_bytes), sum(per_process_bytes)",
     "processes": "sum(process_count), 0, sum(private_bytes), sum(kernel_bytes), sum(per_process_bytes)",
     "rows": "0, count(*), sum(private_bytes) FILTER (kind <> 'kernel'), sum(private_bytes) FILTER (kind = 'kernel'), 0",
+    "owners": "0, 0, sum(private_bytes), sum(kernel_bytes), 0",
 }
 _EQUAL: Final = (
     ("the number of processes", ("inputs", 0), ("processes", 0)),
     ("the number of rows", ("inputs", 1), ("rows", 1)),
-    ("private bytes", ("inputs", 2), ("processes", 2), ("rows", 2)),
-    ("kernel memory", ("inputs", 3), ("processes", 3), ("rows", 3)),
+    ("private bytes", ("inputs", 2), ("processes", 2), ("rows", 2), ("owners", 2)),
+    ("kernel memory", ("inputs", 3), ("processes", 3), ("rows", 3), ("owners", 3)),
     ("the cost of the processes", ("inputs", 4), ("processes", 4)),
 )
 """What must agree: its name, and the columns of `_SUMS` by table."""

@@ -462,9 +462,9 @@ def test_what_is_no_dataset_or_a_damaged_one_is_an_error(tmp_path: Path, capsys:
     with pytest.raises(FootprintError, match="no dataset"):
         fleet(tmp_path)
     dataset = small(tmp_path / "fleet")
-    (cut,) = dataset.glob("rows/host=a/*/*")
+    (cut,) = dataset.glob("rows/*/*")
     cut.write_bytes(cut.read_bytes()[:-100])
-    assert main(["fleet", str(dataset), "owners"]) == 3
+    assert main(["fleet", str(dataset), "variables"]) == 3
     err = capsys.readouterr().err
     assert err.startswith(f"footprint: {dataset}: it cannot be read: ")
     assert str(cut) in err
@@ -475,14 +475,17 @@ def test_what_is_no_dataset_or_a_damaged_one_is_an_error(tmp_path: Path, capsys:
     shutil.rmtree(dataset / "rows")
     with pytest.raises(InputError, match="fleet/rows: there are no Parquet files"):
         fleet(dataset, "owners")
+    (dataset / "processes" / "host=a").mkdir()
+    with pytest.raises(InputError, match="fleet/processes: it is of an earlier version of footprint, by host: scan"):
+        fleet(dataset, "programs")
 
 
 def test_names_that_are_no_text_and_links_that_lead_nowhere_are_errors(tmp_path: Path) -> None:
     dataset = small(tmp_path)
-    (damaged,) = dataset.glob("rows/host=a/*/*")
+    (damaged,) = dataset.glob("rows/*/*")
     damaged.write_bytes(damaged.read_bytes().replace(b"owner", b"own\x80r"))
     with pytest.raises(InputError, match="it cannot be read"):
-        fleet(dataset, "owners")
+        fleet(dataset, "variables")
     damaged.unlink()
     damaged.symlink_to("nowhere")
     with pytest.raises(AccessError, match="leads nowhere"):
@@ -501,9 +504,10 @@ def test_a_file_that_is_damaged_within_is_named(tmp_path: Path) -> None:
 
 def test_a_dataset_of_another_version_is_told_and_columns_that_are_new_are_left_out(tmp_path: Path) -> None:
     whole = small(tmp_path)
+    write_fleet(whole, [Member("c", SCHEDD, (Held(HEAP, KIB),))], part="q")
 
-    def with_columns(columns: str, only: str = "*") -> None:
-        for path in whole.glob(f"processes/{only}/*/*.parquet"):
+    def with_columns(columns: str, part: str = "*") -> None:
+        for path in whole.glob(f"processes/*/{part}.parquet"):
             new = path.with_suffix(".new")
             selected = f"SELECT {columns} FROM read_parquet('{path}', hive_partitioning=false)"
             duckdb.sql(f"COPY ({selected}) TO '{new}' (FORMAT parquet)")
@@ -512,10 +516,10 @@ def test_a_dataset_of_another_version_is_told_and_columns_that_are_new_are_left_
     asked = rows(whole, "programs")
     with_columns("*, 7 AS of_tomorrow")
     assert rows(whole, "programs") == asked
-    with_columns("* EXCLUDE (process_count)", "host=b")
-    with pytest.raises(InputError, match=r"host=b/day=2026-11-23/p\.parquet.*process_count"):
+    with_columns("* EXCLUDE (process_count)", "q")
+    with pytest.raises(InputError, match=r"day=2026-11-23/q\.parquet.*process_count"):
         fleet(whole, "programs")
-    with_columns("* EXCLUDE (process_count)", "host=a")
+    with_columns("* EXCLUDE (process_count)", "p")
     with pytest.raises(InputError, match="a column of processes is missing, so it is of another"):
         fleet(whole, "programs")
 
@@ -547,7 +551,7 @@ def test_what_a_question_does_not_look_at_or_show_is_told(tmp_path: Path) -> Non
 
 def test_an_answer_replaces_no_file_of_the_dataset(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     dataset = small(tmp_path / "fleet")
-    rows = next(dataset.glob("rows/host=a/*/*"))
+    rows = next(dataset.glob("rows/*/*"))
     before = rows.read_bytes()
     assert main(["fleet", str(dataset), "owners", "-o", str(rows)]) == 2
     assert f"{rows} is what this answer was made from" in capsys.readouterr().err

@@ -32,7 +32,7 @@ _ALONE: Final = """
 SELECT count(*) FROM (
     SELECT program FROM current_processes WHERE process_count = 1 GROUP BY program HAVING count(*) < 5
 )"""
-_OF_PROCESSES: Final = ("hosts", "processes", "rows")
+_OF_PROCESSES: Final = ("hosts", "processes", "rows", "owners")
 """The tables that each process has rows in."""
 _CUT: Final = re.compile(r"\nLIMIT ([0-9]+);")
 _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}")

@@ -8,7 +8,6 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
 from typing import Final, NamedTuple
-from urllib.parse import quote
 
 from footprint.errors import AccessError, FootprintError, Note, UsageError
 from footprint.roots import path_inside, stat_path
@@ -31,9 +30,6 @@ _DATA: Final = re.compile(
 )
 _MEMORY: Final = re.compile(r"^(MemTotal|MemAvailable): +(\d{1,15}) kB$", re.MULTILINE)
 _MOST_MEMINFO_BYTES: Final = 1 << 16
-# A partition is a folder with the quoted name of its host: of 255 bytes at most.
-_MOST_QUOTED: Final = 240
-_KEPT_OF_LONG: Final = 18
 
 
 class ScanPlace(NamedTuple):
@@ -110,10 +106,7 @@ class Lister:
     def called(self, name: str) -> str:
         """Return the name of a host in the dataset."""
         shown = _as_text(name) or "unknown"
-        if self._is_anonymous:
-            return digest("host", shown)[:16]
-        is_long = len(quote(shown, safe="")) > _MOST_QUOTED
-        return f"{shown[:_KEPT_OF_LONG]}-{digest(shown)[:16]}" if is_long else shown
+        return digest("host", shown)[:16] if self._is_anonymous else shown
 
     @property
     def this_host(self) -> ScanPlace:

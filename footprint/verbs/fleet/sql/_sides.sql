@@ -18,15 +18,20 @@ chosen AS (
       ON day = wanted_day OR starts_with(build_id, wanted) OR package_version = wanted
     QUALIFY day = max(day) OVER (PARTITION BY side, host)
 )
-SELECT side, audit, day, process_count, program FROM chosen
+SELECT side, audit, day, process_count, program, dense_rank() OVER (ORDER BY side, program) AS number FROM chosen
 QUALIFY moment = max(moment) OVER (PARTITION BY side, host, pid, CASE WHEN pid IS NULL THEN input ELSE program END);
 
--- What they hold, by program, owner and variable.
+-- What they hold, by program, owner and variable. Millions of rows are added up: by the number of side and program, since
+-- each column of texts takes as long again.
 CREATE TABLE compared_amounts AS
-SELECT side, held.program, owner, symbol, sum(private_bytes)::BIGINT AS private_bytes
-FROM "rows" AS held JOIN compared_processes AS compared ON held.audit = compared.audit
-WHERE kind <> 'kernel' AND held.day IN (SELECT day FROM compared_processes)
-GROUP BY ALL;
+WITH held AS (
+    SELECT number, owner, symbol, sum(private_bytes)::BIGINT AS private_bytes
+    FROM "rows" JOIN (SELECT audit, number FROM compared_processes) USING (audit)
+    WHERE kind <> 'kernel' AND day IN (SELECT day FROM compared_processes)
+    GROUP BY ALL
+)
+SELECT side, program, owner, symbol, private_bytes
+FROM held JOIN (SELECT DISTINCT number, side, program FROM compared_processes) USING (number);
 
 -- What has another name on the new side. `footprint fleet` fills these tables with the names that `footprint diff` matches.
 CREATE TABLE matched_owners (side VARCHAR, program VARCHAR, owner VARCHAR, new_program VARCHAR, new_owner VARCHAR);

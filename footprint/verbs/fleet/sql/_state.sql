@@ -27,6 +27,12 @@ CREATE VIEW current_rows AS
 SELECT * FROM "rows" SEMI JOIN current_processes USING (audit)
 WHERE day BETWEEN getvariable('first_day') AND getvariable('day');
 
+-- What these processes hold of each owner. `process_count` is that of the process.
+CREATE VIEW current_owners AS
+SELECT owners.*, process_count
+FROM owners JOIN (SELECT audit, process_count FROM current_processes) USING (audit)
+WHERE day BETWEEN getvariable('first_day') AND getvariable('day');
+
 -- The libraries of these processes. `process_count` is that of the process.
 CREATE VIEW current_libraries AS
 SELECT libraries.*, process_count

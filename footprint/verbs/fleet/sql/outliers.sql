@@ -14,13 +14,9 @@ outliers AS (
     FROM single AS processes JOIN siblings USING (program)
     WHERE per_process_bytes - median_bytes > greatest(1048576, median_bytes / 2, 5 * spread_bytes)
 ),
-siblings_of_outliers AS MATERIALIZED (
-    SELECT audit FROM single WHERE program IN (SELECT program FROM outliers)
-),
--- The rows are read once: there are millions of them, in thousands of files.
 owned AS MATERIALIZED (
-    SELECT audit, program, owner, sum(private_bytes) AS private_bytes
-    FROM current_rows WHERE audit IN (SELECT audit FROM siblings_of_outliers) GROUP BY audit, program, owner
+    SELECT audit, program, owner, coalesce(private_bytes, 0) + kernel_bytes AS private_bytes
+    FROM current_owners SEMI JOIN single USING (audit) WHERE program IN (SELECT program FROM outliers)
 ),
 usual AS (
     SELECT program, owner, sum(private_bytes) / any_value(sibling_count) AS mean_bytes

@@ -2,7 +2,7 @@
 -- {package} costs most: {private_bytes} on {host_count} hosts.
 WITH held AS (
     SELECT host, owner, sum(private_bytes) AS private_bytes
-    FROM current_rows WHERE owner LIKE '/%' GROUP BY host, owner
+    FROM current_owners WHERE owner LIKE '/%' GROUP BY host, owner
 ),
 builds AS (
     SELECT host, path AS owner, any_value(build_id) AS file
