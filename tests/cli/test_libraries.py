@@ -125,7 +125,7 @@ def test_in_the_tree_what_two_need_has_its_cost_once_and_a_circle_ends(capfd: Ca
     system.file("/lib/liba.so", made("liba.so", "libb.so", offers="a", asks="b"))
     system.file("/lib/libb.so", made("libb.so", "liba.so", offers="b"))
     text = answer(capfd, "--root", str(tmp_path), "--page-size", "4KiB", "--tree", "/bin/program")
-    lines = text.split("  2 more save nothing", maxsplit=1)[0].splitlines()[2:]
+    lines = text.split("\n\nFindings\n  2 save nothing", maxsplit=1)[0].splitlines()[2:]
     assert lines[1].endswith("  1    liba.so  [and libb.so]")
     assert lines[2].endswith("  -    libb.so  [and liba.so]")
     assert len(lines) == 4

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from footprint.cli import main
+from footprint.html import page
 from footprint.model.figures import FIGURES
 from footprint.model.process_counters import ProcessCounters
 from footprint.series.records import Began, Came, Ended, Record, Sampled, line_of
@@ -268,6 +269,33 @@ def test_the_answer_about_a_fleet_has_the_rows_of_the_json(
     tab.resize(400, 800)
     assert tab.js("document.documentElement.scrollWidth") == 400
     assert tab.complaints() == []
+
+
+@pytest.mark.parametrize("each", [23_000, -5_000])
+def test_the_report_of_whatif_says_what_any_number_saves(browser: Browser, tmp_path: Path, each: int) -> None:
+    path = tmp_path / "report.html"
+    saving = {"count": 7, "per_process_bytes": each, "private_bytes": 16_384}
+    path.write_text(page("whatif", {"whatif": {}, "saving": saving}, ()), encoding="utf-8")
+    tab = browser.open(path)
+    for count in (7, 1, 123_456):
+        tab.js(f"window.footprint.set('n', '{count}')")
+        assert int(tab.js("document.querySelector('#total').dataset.bytes")) == count * each
+        size = format_bytes(count * abs(each))
+        verb = ("saves", "costs") if count == 1 else ("save", "cost")
+        assert tab.text("#verdict").endswith(f"{verb[0]} {size}" if each > 0 else f"{verb[1]} {size} more")
+
+
+def test_processes_side_by_side_have_their_programs_and_pids(browser: Browser, tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    commands = {4711: "/usr/sbin/nginx -g /etc/nginx.conf", 4712: "/usr/bin/python3 /srv/app.py"}
+    targets = [{"target": {"name": str(pid), "command": command, "pid": pid}} for pid, command in commands.items()]
+    rows = [one | {"projection": {"total_bytes": 8192}, "bits": 64} for one in targets]
+    path.write_text(page("project", {"targets": rows}, ()), encoding="utf-8")
+    tab = browser.open(path)
+    told = tab.js("footprint.parts.targets.grid.csv()").split("\r\n")[2:-1]
+    assert [(row.split(",")[0], row.split(",")[2]) for row in told] == [
+        (command, str(pid)) for pid, command in commands.items()
+    ]
 
 
 def fleet(folder: Path) -> list[str]:

@@ -129,6 +129,16 @@ def test_how_many_fit_ends_at_the_first_limit_and_leaves_the_reserve(show: Show,
         assert tab.text("#fit").endswith("before pid_max is hit") is (first.name == "pid_max")
 
 
+def test_the_report_of_a_live_process_knows_the_limits_on_tasks(
+    show: Show, process: Audit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limit = FitLimit("pid_max", LimitUnit.TASKS, 32768, 768, 3, 10_666)
+    monkeypatch.setattr("footprint.verbs.audit.html.tasks_that_fit", lambda _: (limit,))
+    tab = show(audit_html(process, VERSION))
+    enter(tab, "#memory", "1PiB")
+    assert tab.text("#fit") == "10,666 processes fit before pid_max is hit"
+
+
 def test_what_is_no_size_is_said_to_be_none(show: Show, process: Audit) -> None:
     tab = show(audit_html(process, VERSION))
     for memory in ("32G", "much", "-1GiB", ""):
@@ -305,10 +315,10 @@ def test_the_keyboard_alone_reaches_every_row_and_opens_and_zooms(show: Show, pr
     assert active()[0] == rows_of(tab)[-1][0]
     tab.key("PageUp", "PageDown", "Home")
     assert active()[0] == "[total]"
-    # On to the headings: Name, Private, Share.
+    # On to the headings: Name, Bytes, Of [total].
     tab.key("Tab", "Tab", "Tab", "Enter")
     assert tab.js("document.activeElement.parentElement.ariaSort") == "descending"
-    assert tab.js("document.activeElement.textContent") == "Share"
+    assert tab.js("document.activeElement.textContent") == "Of [total]"
     tab.key("Enter")
     assert tab.js("document.activeElement.parentElement.ariaSort") == "ascending"
 
@@ -319,7 +329,7 @@ def test_the_rows_are_copied_as_csv_with_figures_in_bytes(show: Show, process: A
     tab = show(audit_html(process, VERSION))
     text = tab.js("footprint.parts.ledger.grid.csv()")
     first, total, *rows = text.split("\r\n")
-    assert first.startswith("level 1,bytes,share,pages,mapped,evidence")
+    assert first.startswith("level 1,bytes,of [total],pages,mapped,evidence")
     sizes = bytes_by_owner(process)
     assert total.split(",")[:2] == ["[total]", str(sum(sizes.values()))]
     assert [int(row.split(",")[-5]) for row in rows if row] == sorted(sizes.values(), reverse=True)

@@ -338,7 +338,7 @@ def test_a_comparison_of_virtual_sizes_shows_what_is_writable(show: Show) -> Non
     rows = rows_of(tab)
     # 972 K and 780 K, by the last lines of the texts.
     assert rows[0][:2] == ["[what differs]", "-192 KiB"]
-    assert tab.text(".view .status").endswith(" 1000 KiB, grown and shrunk, in all.")
+    assert tab.text(".view .status").endswith(" 1000 KiB, grown and shrunk, in all: shares are of this.")
     before, after = (parse_bytes(text.replace(" ", "")) for text in rows[0][2:4])
     assert after - before == -192 * 1024
 

@@ -1,5 +1,6 @@
 """The limits that more processes meet: tasks of a machine and of a user, and those of a control group."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,8 @@ from footprint.errors import AccessError, UsageError
 from footprint.model.projection import FitLimit, LimitUnit
 from footprint.process.control_groups import find_control_group
 from footprint.process.task_limits import TaskLimit, read_task_limits
-from footprint.verbs.project.limits import fit_limits
+from footprint.sources.fit_limits import fit_limits, tasks_that_fit
+from tests.ledgers import audit_of, ledger_row
 
 MIB = 1 << 20
 LIMITS = """Limit              Soft Limit   Hard Limit   Units
@@ -119,3 +121,15 @@ def test_a_control_group_without_limits_or_that_is_not_there_limits_nothing(tmp_
         fit_limits([], "/free", 0, root=machine(tmp_path))
     with pytest.raises(AccessError, match="no such control group"):
         fit_limits([], "/gone", 0, root=machine(tmp_path))
+
+
+def test_as_many_of_a_live_process_fit_as_the_tasks_that_are_left_allow(tmp_path: Path) -> None:
+    root = machine(tmp_path)
+    for thread in (20, 22, 23):
+        (tmp_path / f"proc/20/task/{thread}").mkdir(parents=True)
+    audit = replace(audit_of(ledger_row("[heap]", 4096)), pid=20, is_live=True, saved_in=None)
+    # Three threads each: 500 - 40 tasks are left to the user, 9,000 - 41 and 32,768 - 41 on the machine.
+    fit = [(one.name, one.count) for one in tasks_that_fit(audit, root)]
+    assert fit == [("RLIMIT_NPROC of user 33", 153), ("threads-max", 2986), ("pid_max", 10909)]
+    for other in (replace(audit, saved_in="saved.json"), replace(audit, is_live=False), replace(audit, pid=99)):
+        assert tasks_that_fit(other, root) == ()

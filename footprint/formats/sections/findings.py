@@ -20,9 +20,7 @@ def finding_blocks(findings: Sequence[Finding], count: int, *, is_verbose: bool 
         is_verbose: Whether to list the findings that save nothing too, and every row of a table of similar findings.
     """
     shown = [one for one in findings if one.saving_bytes or is_verbose]
-    blocks: list[Block] = []
-    if shown:
-        blocks.append(Heading("Findings"))
+    blocks: list[Block] = [Heading("Findings")] if findings else []
     for rule in dict.fromkeys(one.rule for one in shown):
         of_rule = [one for one in shown if one.rule == rule]
         if len(of_rule) > 1 and len({one.remedy for one in of_rule}) == 1:
@@ -30,10 +28,9 @@ def finding_blocks(findings: Sequence[Finding], count: int, *, is_verbose: bool 
         else:
             blocks.extend(Paragraph(_text(one, count)) for one in of_rule)
     if rest := len(findings) - len(shown):
-        text = (
-            "1 more saves nothing by itself: -v shows it" if rest == 1 else f"{rest} more save nothing: -v shows them"
-        )
-        blocks.append(Paragraph(f"{text}."))
+        more = " more" if shown else ""
+        one, many = f"1{more} saves nothing by itself: -v shows it.", f"{rest}{more} save nothing: -v shows them."
+        blocks.append(Paragraph(one if rest == 1 else many))
     return blocks
 
 

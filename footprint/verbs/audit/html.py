@@ -2,16 +2,18 @@
 
 from typing import TYPE_CHECKING
 
+from footprint.formats.codec import encode
 from footprint.formats.json import Json
 from footprint.html import made_here, report, variable_members
 from footprint.model.audited_names import is_reproducible, program_name, program_names
+from footprint.sources.fit_limits import tasks_that_fit
 from footprint.units import counted, first_of
 from footprint.verbs.audit.either import audited_columns, audited_document
 
 if TYPE_CHECKING:
     from footprint.model.audited import Audited
 
-__all__ = ("audit_html", "made", "title_of")
+__all__ = ("audit_html", "surroundings", "title_of")
 
 
 def title_of(audit: "Audited") -> str:
@@ -22,12 +24,15 @@ def title_of(audit: "Audited") -> str:
     return last if audit.pid is None else f"{program_name(audit) or last}, process {audit.pid}"
 
 
-def made(audit: "Audited") -> Json:
-    """Return when and where an audit was made, or the report of a saved one; a reproducible report does not tell."""
+def surroundings(audit: "Audited") -> Json:
+    """Return when and where an audit was made, or the report of a saved one, and the limits there on how many can run.
+
+    A reproducible report does not tell.
+    """
     if is_reproducible(audit):
-        return {"made": None}
+        return {"made": None, "limits": []}
     is_here = audit.saved_in is None and (audit.is_live or audit.source == "prediction")
-    return {"made": made_here(is_report=not is_here)}
+    return {"made": made_here(is_report=not is_here), "limits": list(map(encode, tasks_that_fit(audit)))}
 
 
 def audit_html(audit: "Audited", version: str, failure: str = "") -> str:
@@ -36,6 +41,6 @@ def audit_html(audit: "Audited", version: str, failure: str = "") -> str:
         "kind": "audit" if audit.noun == "process" else "group",
         "audit": audited_columns(audit, version),
         "variables": variable_members(audit.page_maps),
-        **made(audit),
+        **surroundings(audit),
     }
     return report(title_of(audit), answers, audited_document(audit), failure=failure)

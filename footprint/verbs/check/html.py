@@ -3,7 +3,7 @@
 from footprint.html import report, variable_members
 from footprint.release.budget import Checked
 from footprint.verbs.audit.either import audited_columns, audited_document
-from footprint.verbs.audit.html import made, title_of
+from footprint.verbs.audit.html import surroundings, title_of
 from footprint.verbs.check.json import check_members
 from footprint.verbs.check.text import check_document
 
@@ -18,7 +18,7 @@ def check_html(checked: Checked, version: str, failure: str = "") -> str:
         "audit": audited_columns(audit, version),
         "variables": variable_members(audit.page_maps),
         "check": check_members(checked, version),
-        **made(audit),
+        **surroundings(audit),
     }
     document = (*check_document(checked), *audited_document(audit))
     return report(title_of(audit), answers, document, failure=failure)

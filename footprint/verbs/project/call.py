@@ -10,6 +10,7 @@ from footprint.files import StrPath
 from footprint.model.audit import Audit
 from footprint.model.group import Group, GroupQuestion
 from footprint.series import USUAL_MOST
+from footprint.sources.fit_limits import fit_limits
 from footprint.sources.target import (
     AuditFile,
     Capture,
@@ -25,7 +26,6 @@ from footprint.sources.target import (
 from footprint.verbs.audit.call import audit_any, audit_target
 from footprint.verbs.audit.group import audit_processes
 from footprint.verbs.audit.request import AuditRequest, question_of
-from footprint.verbs.project.limits import fit_limits
 
 __all__ = ("bits_of", "project", "project_group", "project_processes", "stored_group")
 

@@ -10,7 +10,7 @@ from footprint.formats.json import Envelope, Json, Tool
 from footprint.members import NOT_EMPTY, Positive, Signed
 from footprint.model.spread import Spread
 from footprint.process.launch.moment import When
-from footprint.verbs.whatif.result import Compared, Leaving, OwnerSaving, WhatIf
+from footprint.verbs.whatif.result import Compared, Leaving, WhatIf
 
 __all__ = ("WhatIfJson", "whatif_members")
 
@@ -69,6 +69,24 @@ class WhatIfMembers(NamedTuple):
     figures: WhatIfFigures
 
 
+class OwnerSavingRow(NamedTuple):
+    """An owner whose private memory differs between the median starts.
+
+    Attributes:
+        owner: The object, or a name in brackets.
+        saved_bytes: What is saved of its private memory; negative where it takes more.
+        before_bytes: Its private memory with the libraries.
+        after_bytes: Its private memory without them.
+        predicted_bytes: The prediction for an object that leaves; else null.
+    """
+
+    owner: str
+    saved_bytes: Signed
+    before_bytes: int
+    after_bytes: int
+    predicted_bytes: int | None
+
+
 class SavingMembers(NamedTuple):
     """The difference between the two starts whose private memory is the median.
 
@@ -105,7 +123,7 @@ class WhatIfJson(Envelope):
     verb: Literal["whatif"] = "whatif"
     target: ProcessTarget
     whatif: WhatIfMembers
-    changes: tuple[OwnerSaving, ...]
+    changes: tuple[OwnerSavingRow, ...]
     behaviour: Annotated[tuple[Compared, ...], NOT_EMPTY]
     saving: SavingMembers
     notes: tuple[Note, ...]
@@ -120,7 +138,7 @@ def whatif_members(found: WhatIf, version: str) -> Json:
             host=audit.host,
             target=process_target(audit),
             whatif=_whatif(found),
-            changes=found.changes,
+            changes=tuple([like(OwnerSavingRow, one) for one in found.changes]),
             behaviour=found.behaviour,
             saving=SavingMembers(
                 predicted_bytes=found.predicted_bytes,

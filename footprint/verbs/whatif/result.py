@@ -125,6 +125,11 @@ class OwnerSaving(NamedTuple):
     after_bytes: int
     predicted_bytes: int | None
 
+    @property
+    def saved_bytes(self) -> int:
+        """What is saved; negative where it takes more."""
+        return self.before_bytes - self.after_bytes
+
 
 class Saving(NamedTuple):
     """A figure of the median starts, with the libraries and without, and the range of the difference.

@@ -54,7 +54,7 @@ def _changes(found: WhatIf, top: int, names: Names) -> list[Block]:
 
 
 def _change(one: OwnerSaving, label: str) -> tuple[str, ...]:
-    sizes = (one.predicted_bytes, one.before_bytes - one.after_bytes, one.before_bytes, one.after_bytes)
+    sizes = (one.predicted_bytes, one.saved_bytes, one.before_bytes, one.after_bytes)
     return (*(format_bytes(size) if size else "-" for size in sizes), label)
 
 

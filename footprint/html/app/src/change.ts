@@ -16,11 +16,11 @@ import { atCount } from "./terms";
 import type { DiffAnswer, FigureChange } from "./types";
 import { formatBytes, formatChange, grouped } from "./units";
 import { treeView } from "./view";
-import { waterfall } from "./waterfall";
+import { type Changes, waterfall } from "./waterfall";
 import { TITLES } from "./words";
 
 /** Make the section on the figures of a comparison. */
-export function changeSection(diff: DiffAnswer, { count }: Page): HTMLElement {
+export function changeSection(diff: Changes, { count }: Page): HTMLElement {
   const order = Object.keys(TITLES);
   const rows = table(diff.figures).rows().sort((one, other) => order.indexOf(one.name) - order.indexOf(other.name));
   const main = ["per_process_bytes", "per_group_bytes", "private_bytes", "mapped_writable_bytes"]

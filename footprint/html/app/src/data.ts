@@ -3,7 +3,7 @@
 import { lookThrough } from "./names";
 import { nextTask } from "./scheduler";
 import type {
-  AuditAnswer, CallRow, CheckAnswer, DiffAnswer, FindingRow, FunctionBytes, GroupAnswer, GroupProjection, HeapAnswer, Note, PageMapRow,
+  AuditAnswer, CallRow, CheckAnswer, DiffAnswer, FindingRow, FitLimit, FunctionBytes, GroupAnswer, GroupProjection, HeapAnswer, Note, PageMapRow,
   ProcessTotals, Projection, Release, Rows, Trend,
 } from "./types";
 
@@ -116,14 +116,19 @@ export interface Made {
   is_report: boolean;
 }
 
-export interface AuditData extends Common {
+/** An audit that was made where it could ask how many more the limits on tasks let run. */
+interface Placed extends Common {
+  limits?: Rows<FitLimit>;
+}
+
+export interface AuditData extends Placed {
   kind: "audit";
   audit: AuditAnswer;
   variables: Variables;
   check?: CheckAnswer;
 }
 
-export interface GroupData extends Common {
+export interface GroupData extends Placed {
   kind: "group";
   audit: GroupAnswer;
   check?: CheckAnswer;
@@ -158,6 +163,11 @@ export interface AnswerData extends Common {
   kind: "answer";
   answer: Record<string, unknown> & {
     count?: number;
+    target?: { command?: string };
+    whatif?: object;
+    figures?: DiffAnswer["figures"];
+    changes?: DiffAnswer["owner_changes"];
+    saving?: { count: number; per_process_bytes: number | null; private_bytes: number | null };
     findings?: Rows<FindingRow>;
     notes?: Rows<Note>;
     trends?: Rows<Trend>;

@@ -25,6 +25,8 @@ export interface Known {
   unlisted: Payer[];
   /** Says what failed first. */
   failure: Node | null;
+  /** The limits on tasks where the audit was made. */
+  tasks: Rows<FitLimit> | undefined;
 }
 
 /** What an answer says of its cost. */
@@ -72,6 +74,6 @@ export function firstSection(cost: Cost, page: Page, lines: Child[], details: Ch
   return answerSection("What it costs", cost.failure, el("div", { class: "verdicts" }, one, verdict, sum), ...lines,
     el("div", { class: "two" }, el("div", {}, el("h3", {}, title), owners),
       audit && el("div", {}, el("h3", {}, "What to do"), savings(audit, costs.each, page))),
-    el("div", { class: "controls" }, countControl(page.count, nouns), fitControl(page.store, costs, cost.memory_bytes, table(cost.limits).rows(), nouns)),
+    el("div", { class: "controls" }, countControl(page.count, nouns), fitControl(page.store, costs, cost.memory_bytes, [cost.limits, cost.tasks].flatMap((one) => table(one).rows()), nouns)),
     el("details", { class: "made-of" }, el("summary", {}, "How each part is known"), tiles(terms, costs, noun), bar), ...details);
 }

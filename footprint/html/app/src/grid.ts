@@ -297,7 +297,7 @@ export class Grid {
     element.setAttribute("aria-selected", String(node === this.#active));
     if (isGroup) element.setAttribute("aria-expanded", String(this.#isOpen(node)));
     else element.removeAttribute("aria-expanded");
-    twist.style.marginInlineStart = `${(level - 1) * 14}px`;
+    header.style.paddingInlineStart = `${10 + level * 14}px`;
     twist.textContent = isGroup ? (this.#isOpen(node) ? "▾" : "▸") : "";
     name.textContent = tree.names[node];
     header.title = (tree.titles[node] ?? tree.names[node]).slice(0, 2000);

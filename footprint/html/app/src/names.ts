@@ -43,17 +43,20 @@ export function shortened(text: string, most = 400): string {
   return text.length <= most ? text : `${text.slice(0, most / 2)}…${text.slice(-most / 2)}`;
 }
 
+// A path, and no command nor an operator of C++.
+const PATH = /^(\/|[\w.~+-]+\/)[^\s(<=]*[^\s(<=/]$/;
+
 /** Return a function that cuts a path to its last part, where no other of these owners has the same last part. */
 export function shortOwners(owners: Iterable<string>): (owner: string) => string {
   const byLast = new Map<string, Set<string>>();
   for (const owner of owners) {
-    if (!owner.startsWith("/")) continue;
+    if (!PATH.test(owner)) continue;
     const last = owner.slice(owner.lastIndexOf("/") + 1);
-    if (last) byLast.set(last, (byLast.get(last) ?? new Set()).add(owner));
+    byLast.set(last, (byLast.get(last) ?? new Set()).add(owner));
   }
   return (owner) => {
     const last = owner.slice(owner.lastIndexOf("/") + 1);
-    return owner.startsWith("/") && byLast.get(last)?.size === 1 ? last : owner;
+    return PATH.test(owner) && byLast.get(last)?.size === 1 ? last : owner;
   };
 }
 

@@ -22,7 +22,7 @@ export function payersTable(payers: Payer[], count: bigint, name: (one: Payer) =
   const row = (title: string, bytes: number) => [title, formatBytes(bytes), share(bytes, each), ...at(bytes)];
   const small = `${grouped(others.filter(isSmall).length)} below 5%`;
   const rest = others.length === 1 ? name(others[0]) : others.every(isSmall) ? small : `${grouped(others.length)} others, ${small}`;
-  return plainTable([what, "each", "share", ...(isOne ? [] : [`at ${grouped(count)}`])], [
+  return plainTable([what, "each", "of the cost", ...(isOne ? [] : [`at ${grouped(count)}`])], [
     ...sorted.slice(0, most).map((one) => row(name(one), one.each)),
     ...(others.length ? [row(rest, sum(others, "each"))] : []),
     ...(once && !isOne ? [["paid once", "-", "", ...at(0, once)]] : []),

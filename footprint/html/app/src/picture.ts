@@ -232,9 +232,9 @@ export class Picture {
 
   // The figure of a box and its share of the whole.
   #figure(box: Placed): string {
-    const [tree, zoom] = [this.tree, this.#zoom];
+    const { tree } = this;
     const size = box.node < 0 ? tree.amount(box.value ?? 0).replace(/,$/, "") : tree.columns[0].text(box.node);
-    return `${size} ${tree.columns.some((one) => one.key === "share") ? percent(box.value ?? 0, tree.areas[zoom]) : ""}`.trimEnd();
+    return `${size === "-" ? "0 B" : size} ${percent(box.value ?? 0, tree.areas[0])}`;
   }
 
   /** Describe what stands together. */

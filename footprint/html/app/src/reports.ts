@@ -38,7 +38,7 @@ function auditReport(data: AuditData, store: Store): Part[] {
   const page = makePage(store, audit.projection.count);
   return [
     () => header(store, [audit.target.command, placeOf(audit.host, data.made)], check ?? audit),
-    () => costSection(audit, page, { audit, unlisted: unlisted(audit), failure: budgetFailure(check) }),
+    () => costSection(audit, page, { audit, unlisted: unlisted(audit), failure: budgetFailure(check), tasks: data.limits }),
     () => check ? budgetsSection(check) : null, () => ledgerSection(audit, page, unlisted(audit).map((one) => ({ name: one.name, bytes: one.each }))),
     () => audit.heap_account && heapAccountSection(audit.heap_account, page),
     () => pageMapSection(store, { maps: audit.page_maps, variables: data.variables }, audit.target.page_bytes, privateByOwner(audit)),
@@ -53,7 +53,7 @@ function groupReport(data: GroupData, store: Store): Part[] {
   const page = makePage(store, group.projection?.count ?? 1);
   return [
     () => header(store, [group.target.name, placeOf(group.host, data.made)], check ?? group),
-    () => groupCostSection(group, page, { audit, unlisted: sharedParts(group), failure: budgetFailure(check) }),
+    () => groupCostSection(group, page, { audit, unlisted: sharedParts(group), failure: budgetFailure(check), tasks: data.limits }),
     () => check ? budgetsSection(check) : null, () => ledgerSection(audit, page, sharedParts(group).map((one) => ({ name: one.name, bytes: one.each }))),
     () => processesSection(group), () => librariesSection(audit, page), () => findingsSection("findings", "Findings", table(audit.findings), page),
     () => notesSection(table(group.notes), data.warning), () => originsSection(audit),

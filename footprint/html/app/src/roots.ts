@@ -3,15 +3,15 @@
 import { table } from "./data";
 import { el, plainTable } from "./dom";
 import { printable } from "./names";
-import type { DiffAnswer } from "./types";
 import { formatBytes, formatChange, grouped } from "./units";
+import type { Changes } from "./waterfall";
 
 const MOST_SHOWN = 3;
 
 const fileName = (path: string) => path.slice(path.lastIndexOf("/") + 1);
 
 /** Make a line for each library that is new because an object needs it now; what it brought folds under it, and many fold. */
-export function rootDetails(diff: DiffAnswer): HTMLElement[] {
+export function rootDetails(diff: Changes): HTMLElement[] {
   const owners = table(diff.owner_changes).rows();
   const all = table(diff.roots).rows().map((root) => {
     const brought = owners.filter((one) => one.came_with === root.owner);

@@ -39,7 +39,7 @@ export function tableTree(rows: Table<Row>, given: TableSpec): Tree {
     add(parent, names.map((column) => textOf("", column[row])).find(Boolean) ?? spec.unnamed ?? "[no name]", row);
   }
   tree.columns = columns.flatMap(([key, label], place) => {
-    const column = columnOf(tree, key, label, valuesOf(rows, key), rowOf, place === 0, Boolean(spec.hasSum));
+    const column = columnOf(tree, key, label, valuesOf(rows, key), rowOf, place === 0, spec);
     return column ? [column] : [];
   });
   colourGroups(tree);
@@ -54,7 +54,7 @@ function withAllColumns(keys: string[], spec: TableSpec): [TableSpec, string[][]
 
 // Make a column; null where no row has a value. One that adds up gives the areas of the picture.
 function columnOf(
-  tree: Tree, key: string, label: string, values: unknown[], rowOf: (number | null)[], isFirst: boolean, isWhole: boolean,
+  tree: Tree, key: string, label: string, values: unknown[], rowOf: (number | null)[], isFirst: boolean, spec: TableSpec,
 ): Column | null {
   if (values.every((value) => value === null || value === undefined || value === "")) return null;
   const own = rowOf.map((row) => (row === null ? null : values[row]));
@@ -63,9 +63,8 @@ function columnOf(
     return { key: `text-${key}`, label, value: (node) => textOf(key, own[node]), text: (node) => textOf(key, own[node]) };
   }
   const numbers = own.map((value) => (typeof value === "number" ? value : null));
-  const hasSum = isFirst && isWhole;
-  const shown = hasSum ? sums(tree, numbers) : numbers;
-  if (hasSum) shown.forEach((size, node) => (tree.areas[node] = Math.max(0, size ?? 0)));
+  const shown = isFirst && (spec.hasSum || spec.groups) ? sums(tree, numbers) : numbers;
+  if (isFirst && spec.hasSum) shown.forEach((size, node) => (tree.areas[node] = Math.max(0, size ?? 0)));
   const most = shown.reduce<number>((largest, size) => Math.max(largest, Math.abs(size ?? 0)), 0);
   return {
     key, label, value: (node) => shown[node], text: (node) => textOf(key, shown[node]),
@@ -84,7 +83,7 @@ function textOf(key: string, value: unknown): string {
   if (value === null || value === undefined) return "";
   if (typeof value === "number") {
     if (/addr$/.test(key)) return `0x${value.toString(16)}`;
-    if (/^pid/.test(key)) return String(value);
+    if (/(^|\.)pid/.test(key)) return String(value);
     if (!/(^|_)bytes(_per_hour)?$/.test(key)) return grouped(value);
     return /delta|saved|per_hour/.test(key) ? formatChange(value) : value ? formatBytes(value) : "-";
   }

@@ -44,8 +44,9 @@ export function tableTools(
     grid.openAll(true);
     if (grid.isCut) fill(found, `the first ${grouped(grid.rowCount)} rows are shown`);
   };
-  const element = el("div", { class: "tools" }, filter, button("Open all", openAll),
-    button("Close all", () => grid.openAll(false)), button("Copy as CSV", async () => copy((await runInSlices(grid.csvLines(), () => true))!.join(""), found, "The rows")), found, sum);
+  const hasGroups = tree.children[0].some((node) => tree.children[node].length);
+  const element = el("div", { class: "tools" }, filter, hasGroups && button("Open all", openAll),
+    hasGroups && button("Close all", () => grid.openAll(false)), button("Copy as CSV", async () => copy((await runInSlices(grid.csvLines(), () => true))!.join(""), found, "The rows")), found, sum);
   const clear = () => {
     for (const one of ["filter", "colours"]) store.set(`${name}.${one}`, null);
   };

@@ -76,7 +76,7 @@ export function column<Value extends number | string | null>(
 /** Make the column of the share that each node has in a whole. */
 export function shareColumn(tree: Tree, whole: number): Column {
   return {
-    key: "share", label: "Share", value: (node) => (whole ? tree.areas[node] / whole : null),
+    key: "share", label: `Of ${tree.names[0]}`, value: (node) => (whole ? tree.areas[node] / whole : null),
     text: (node) => percent(tree.areas[node], whole), share: (node) => (whole ? tree.areas[node] / whole : 0),
   };
 }

@@ -91,7 +91,7 @@ export function treeView(
   store.watch(`${name}.shape`, showShape);
   showShape();
   showZoom();
-  fill(status, tree.areas[0] ? `${hint} ${tree.amount(tree.areas[0])} in all.` : hint);
+  fill(status, tree.areas[0] ? `${hint} ${tree.amount(tree.areas[0])} in all: shares are of this.` : hint);
   store.parts[name] = { tree, grid, picture };
   return view;
 }

@@ -9,13 +9,16 @@ import { formatBytes, formatChange, grouped } from "./units";
 
 const MOST_STEPS = 8;
 
+/** What a comparison says of the change of a cost. */
+export type Changes = Pick<DiffAnswer, "figures"> & Partial<Pick<DiffAnswer, "members" | "owner_changes" | "roots">>;
+
 interface Step {
   name: string;
   delta: number;
 }
 
 // What came with a new library is one step, named as the library.
-function steps(diff: DiffAnswer): Step[] {
+function steps(diff: Changes): Step[] {
   const owners = table(diff.owner_changes).rows();
   const roots = new Map(table(diff.roots).rows().map((one) => [one.owner, one]));
   const short = shortOwners(owners.map((one) => one.owner));
@@ -31,7 +34,7 @@ function steps(diff: DiffAnswer): Step[] {
 }
 
 /** Draw the steps from a figure before to the figure after; null where the owners do not add up to its change. */
-export function waterfall(diff: DiffAnswer, main: FigureChange | undefined): HTMLElement | null {
+export function waterfall(diff: Changes, main: FigureChange | undefined): HTMLElement | null {
   const all = steps(diff);
   if (!main || main.old_bytes === null || main.new_bytes === null || !all.length) return null;
   if (all.reduce((sum, one) => sum + one.delta, 0) !== main.delta_bytes) return null;

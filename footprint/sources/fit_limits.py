@@ -1,7 +1,10 @@
 """The limits on how many fit, beside a memory: those of a control group, and those on the tasks of the machine."""
 
+import os
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
+from footprint.attribution.limits import how_many_fit
 from footprint.errors import UsageError
 from footprint.model.projection import FitLimit, LimitUnit
 from footprint.process.control_groups import (
@@ -13,7 +16,10 @@ from footprint.process.control_groups import (
 )
 from footprint.process.task_limits import read_task_limits
 
-__all__ = ("OWN", "fit_limits")
+if TYPE_CHECKING:
+    from footprint.model.audited import Audited
+
+__all__ = ("OWN", "fit_limits", "tasks_that_fit")
 
 OWN = "own"
 """What `--limit` has for the control group of the target itself."""
@@ -63,3 +69,19 @@ def fit_limits(
             for one in read_task_limits(pids, starter or pids[0], root)
         )
     return tuple(found)
+
+
+def tasks_that_fit(audit: "Audited", root: str = "/") -> tuple[FitLimit, ...]:
+    """Compute how many of a live process or group the limits on tasks let run, in the order of `how_many_fit`.
+
+    None for what does not run, or has ended by now.
+    """
+    pids = [audit.pid, *(one.pid for one in audit.members)]
+    live = [pid for pid in pids if pid is not None] if audit.is_live and audit.saved_in is None else []
+    if not live:
+        return ()
+    try:
+        each_tasks = sum(len(os.listdir(os.path.join(root, f"proc/{pid}/task"))) for pid in live)
+        return how_many_fit(fit_limits(live, None, 0, root=root), each_bytes=1, once_bytes=0, each_tasks=each_tasks)
+    except OSError:
+        return ()
