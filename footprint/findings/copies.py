@@ -29,6 +29,7 @@ from footprint.model.finding import Confidence, SourceLocation
 __all__ = (
     "ARTEFACT",
     "DEAREST_FIRST",
+    "PLAIN_TYPE",
     "THREAD_GUARD",
     "UNNAMED",
     "CopiedVariable",
@@ -63,7 +64,7 @@ _STREAM_INIT: Final = "_ZStL8__ioinit"
 _INTEGER: Final = re.compile(r"\b(?:(?:long|short|unsigned|int)\b ?)+")
 _NO_YEAR: Final = 9999
 # A type of these words only has no name that a macro may align more, or gcc has dropped it.
-_PLAIN_TYPE: Final = re.compile(
+PLAIN_TYPE: Final = re.compile(
     r"(?:\b(?:const|volatile|unsigned|signed|char|short|int|long|float|double|bool|_Bool)\b|[*\[\]\s\d])*"
 )
 # Compilers align tables by themselves up to this.
@@ -139,6 +140,7 @@ class CopiedVariable(NamedTuple):
         objection: What stands against having one in place of all; None where nothing does.
         is_one_build: Whether the source file was compiled the same way each time.
         has_namesake: Whether another variable, which is no copy, has the name that one for all would have.
+        type_name: The type as the source has it; None where it is not known.
     """
 
     file: str
@@ -160,6 +162,7 @@ class CopiedVariable(NamedTuple):
     objection: Objection | None = None
     is_one_build: bool = False
     has_namesake: bool = False
+    type_name: str | None = None
 
     @property
     def standard_label(self) -> str | None:
@@ -416,7 +419,7 @@ def _are_aligned_apart(declared: Iterable[tuple[Symbol, Declared]], sections: Se
         section = sections[static.section_index]
         align = section.align
         # What begins a section lies there, whatever its own alignment is.
-        if static.vaddr != section.vaddr and align > _OWN_ALIGNMENT and not _PLAIN_TYPE.fullmatch(at.type_name or ""):
+        if static.vaddr != section.vaddr and align > _OWN_ALIGNMENT and not PLAIN_TYPE.fullmatch(at.type_name or ""):
             places.add(static.vaddr % align == 0)
     return len(places) > 1
 
@@ -470,7 +473,8 @@ def _lines_of(group: Iterable[Symbol], declared: Lines) -> tuple[list[tuple[Decl
         if (at := declared.get((static.is_tls, static.vaddr))) is None:
             left.append(static)
         else:
-            function = at.function and source_name(at.function)
+            # A source file that is compiled twice may name its functions by macros.
+            function = at.function and (source_name(at.function) if at.is_in_header else "")
             key = at._replace(
                 function=function,
                 type_name=_type_words(at.type_name),
@@ -742,6 +746,7 @@ def _copies(
         None if at is None else SourceLocation(at.file, at.line),
         is_mutable=any(not is_constant(image, image.sections[one.section_index]) for one in same),
         standard=None if at is None else at.standard,
+        type_name=None if at is None else at.type_name,
     )
 
 

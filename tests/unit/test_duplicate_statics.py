@@ -577,6 +577,15 @@ def test_statics_of_two_functions_are_two_things_even_where_one_line_of_a_macro_
     assert finding.remedy == said
 
 
+def test_a_source_file_that_is_compiled_twice_may_name_the_functions_of_its_statics_by_macros() -> None:
+    # x264 compiles its sources for 8 and for 10 bits, and calls the functions `x264_8_f` and `x264_10_f`.
+    symbols = in_files("table.0", "table.0", files=("f.c",), section=".rodata")
+    places = [(one.is_tls, one.vaddr) for one in read(symbols).statics]
+    of_two = [Declared("/src/f.c", 7, is_in_header=False, function=name) for name in ("x264_8_f", "x264_10_f")]
+    found = only(symbols, dict(zip(places, of_two, strict=True)))
+    assert (found.origin, found.confidence, len(found.copies)) == (CopyOrigin.SOURCE, Confidence.PROOF, 2)
+
+
 def test_what_one_line_declares_twice_in_one_source_file_is_not_one_thing() -> None:
     # A macro: `PAIR(x)` makes two things of one name, in two blocks of a function.
     twice = [source("a.c"), static("part.0", 0), static("part.1", 1)]

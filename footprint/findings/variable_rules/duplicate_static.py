@@ -5,7 +5,7 @@ from typing import Final
 
 from footprint.elf import shown_name
 from footprint.elf.names import lacks_function
-from footprint.findings.copies import THREAD_GUARD, UNNAMED, CopiedVariable, CopyOrigin, Cost
+from footprint.findings.copies import PLAIN_TYPE, THREAD_GUARD, UNNAMED, CopiedVariable, CopyOrigin, Cost
 from footprint.findings.registry import Fact, Rule
 from footprint.findings.variables import Variables
 from footprint.model.finding import Confidence, Finding
@@ -76,7 +76,8 @@ def _of_source(one: CopiedVariable) -> str:
         return "link the source file, or the library that it is part of, only once"
     # Another build of the source file has other functions: both are needed.
     declared = f"extern{'' if one.is_mutable else ' const'}"
-    return f"define it in a source file that is compiled once, and declare it `{declared}` in this one"
+    named = "give its type a name, " if _has_unnamed_type(one) else ""
+    return f"{named}define it in a source file that is compiled once, and declare it `{declared}` in this one"
 
 
 _SHARED: Final = "; all then share one: check that no source file relies on a copy that the others do not write"
@@ -107,19 +108,26 @@ def _declared(one: CopiedVariable) -> str:
         return f"move it to one namespace that all of them use, and {_declare(one)}, without `static`"
     if UNNAMED in one.name:
         renamed = "give it a name that no other variable has, " if one.has_namesake else ""
-        return f"take it out of the unnamed namespace, {renamed}and {_declare(one)}"
+        is_plain = PLAIN_TYPE.fullmatch(one.type_name or "") is not None
+        moved = "it" if is_plain else "it and its type"
+        return f"take {moved} out of the unnamed namespace, {renamed}and {_declare(one)}"
     renamed = "give it a name that no other variable has, and " if one.has_namesake else ""
     return f"{renamed}{_declare(one)}{', without `static`' if _has_inline_variables(one) else ''}"
 
 
 def _declare(one: CopiedVariable) -> str:
     """Return how the language of the source files declares what exists once."""
+    # What has a type without a name still exists once per source file.
+    named = "give its type a name, and " if _has_unnamed_type(one) else ""
     if _has_inline_variables(one):
-        return f"declare it `inline{'' if one.is_mutable else ' constexpr'}` (C++17)"
-    declared = (
-        f"declare it `extern{'' if one.is_mutable else ' const'}` in the header, and define it in one source file"
-    )
+        return f"{named}declare it `inline{'' if one.is_mutable else ' constexpr'}` (C++17)"
+    keyword = f"extern{'' if one.is_mutable else ' const'}"
+    declared = f"{named}declare it `{keyword}` in the header, and define it in one source file"
     return f"{declared} ({one.standard_label} has no inline variables)" if _is_cxx(one) else declared
+
+
+def _has_unnamed_type(one: CopiedVariable) -> bool:
+    return "{...}" in (one.type_name or "")
 
 
 def _is_cxx(one: CopiedVariable) -> bool:
