@@ -1,9 +1,10 @@
 """Rows added up: one row for each owner, kind, section, symbol and name."""
 
-from bisect import insort
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import chain
+from operator import itemgetter
 from typing import Final, NamedTuple
 
 from footprint.model.evidence import weakest
@@ -45,6 +46,9 @@ def _of_any_process(row: Row, times: int) -> Row:
 _Key = tuple[tuple[object, ...], bool, bool, bool]
 _MOST_KINDS: Final = 64
 """How many kinds of processes have their sums kept."""
+_MOST_LISTS: Final = 4096
+"""How many lists of rows have their sums kept."""
+_FIRST: Final = itemgetter(0)
 _STRENGTH: Final = {attribution: place for place, attribution in enumerate(Attribution)}
 
 
@@ -56,6 +60,7 @@ class KnownSums:
 
     def __init__(self) -> None:
         self._found: dict[tuple[int, ...], _Summed] = {}
+        self._lists: dict[int, _Summed] = {}
 
     def add_up(self, known: Sequence[list[Row]], own: Iterable[Row]) -> tuple[Row, ...]:
         """Add up lists of rows that other processes have, too, and the rows of one process, the largest first."""
@@ -64,22 +69,68 @@ class KnownSums:
         if found is None:
             if len(self._found) == _MOST_KINDS:
                 self._found.clear()
-            sums = _sums(chain.from_iterable(known))
-            # The lists are kept, so that no others get their numbers.
-            found = self._found[key] = _Summed(known, frozenset(sums), sorted(sums.values(), key=_order))
+                # The lists are kept, so that no others get their numbers.
+            found = self._found[key] = _Summed.of(known, self._all_of(known))
         of_process = _sums(own)
         if not found.keys.isdisjoint(of_process):
             return add_up(chain(*known, of_process.values()))
-        rows = found.rows.copy()
-        for row in of_process.values():
-            insort(rows, row, key=_order)
-        return tuple(rows)
+        rows: list[Row] = []
+        at = 0
+        for order, row in sorted([(_order(row), row) for row in of_process.values()], key=_FIRST):
+            before, at = at, bisect_right(found.orders, order, at)
+            rows += found.rows[before:at]
+            rows.append(row)
+        return (*rows, *found.rows[at:])
+
+    def _all_of(self, known: Sequence[list[Row]]) -> "list[_Entry]":
+        """Add up the sums of lists: processes of one program differ in the pages of few objects."""
+        parts = [self._of(rows) for rows in known]
+        keys: set[_Key] = set()
+        shared: dict[_Key, list[Row]] = {}
+        for part in parts:
+            shared |= {key: [] for key in keys & part.keys}
+            keys |= part.keys
+        entries = list(chain.from_iterable([part.entries for part in parts]))
+        if shared:
+            for _, key, row in entries:
+                if key in shared:
+                    shared[key].append(row)
+            entries = [one for one in entries if one[1] not in shared]
+            entries += _entries({key: _sum_rows(rows) for key, rows in shared.items()})
+        # Each part is sorted, which a sort makes use of.
+        entries.sort(key=_FIRST)
+        return entries
+
+    def _of(self, rows: list[Row]) -> "_Summed":
+        found = self._lists.get(id(rows))
+        if found is None:
+            if len(self._lists) == _MOST_LISTS:
+                self._lists.clear()
+            found = self._lists[id(rows)] = _Summed.of([rows], _entries(_sums(rows)))
+        return found
+
+
+_Entry = tuple[tuple[object, ...], _Key, Row]
+"""A sum, with what it is sorted by and its account."""
+
+
+def _entries(sums: dict[_Key, Row]) -> list[_Entry]:
+    return sorted([(_order(row), key, row) for key, row in sums.items()], key=_FIRST)
 
 
 class _Summed(NamedTuple):
+    """The sums of some lists, the largest first; `orders` has what they are sorted by."""
+
     known: Sequence[list[Row]]
     keys: frozenset[_Key]
+    entries: list[_Entry]
+    orders: list[tuple[object, ...]]
     rows: list[Row]
+
+    @classmethod
+    def of(cls, known: Sequence[list[Row]], entries: list[_Entry]) -> "_Summed":
+        orders, keys, rows = [list(column) for column in zip(*entries, strict=True)] if entries else ([], [], [])
+        return cls(known, frozenset(keys), entries, orders, rows)
 
 
 def _sums(rows: Iterable[Row]) -> dict[_Key, Row]:

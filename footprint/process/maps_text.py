@@ -6,6 +6,7 @@ Source: fs/proc/task_mmu.c of Linux 2.6.14 to 6.18; Documentation/filesystems/pr
 """
 
 import re
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Final
@@ -189,6 +190,10 @@ class _Shape:
         return counters
 
 
+# One kernel prints the mappings of all processes with the same keys.
+_recent_shapes: deque[_Shape] = deque(maxlen=4)
+
+
 class _Amounts(dict[bytes, int]):
     """The bytes of each printed amount. Amounts repeat often: each one is parsed and stored once."""
 
@@ -216,7 +221,7 @@ class _Reader:
         self._stray_lines: list[bytes] = []
         self._unknown_count = 0
         self._quick_path = _QuickPath()
-        self._shapes: list[_Shape] = []
+        self._shapes = list(_recent_shapes)
         self._amounts = _Amounts()
         self._texts = _Texts()
         self._descends_at: int | None = None
@@ -280,6 +285,7 @@ class _Reader:
             position = end
         if not unknown and len(self._shapes) < _MOST_SHAPES:
             self._shapes.append(_Shape(tuple(amounts), has_flags=flags is not None))
+            _recent_shapes.append(self._shapes[-1])
         keys = {key.decode("ascii"): place for place, key in enumerate(amounts)}
         lines = tuple(line.decode("utf-8", "surrogateescape") for line in unknown)
         self._add(header.groups(), Counters(keys, tuple(amounts.values())), flags, lines)
