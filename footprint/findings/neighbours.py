@@ -44,6 +44,7 @@ class Neighbours:
         self._known: dict[int, frozenset[int]] = {}
         # Each thing has a number: its contents are hashed once, and not for each comparison of source files.
         self._numbers: dict[_Thing, int] = {}
+        self._names: list[str] = []
 
     @cached_property
     def _beside(self) -> dict[int, list[Symbol]]:
@@ -94,11 +95,18 @@ class Neighbours:
             return False
         units = {copy.unit for copy in copies if copy.unit is not None}
         shared = Counter(chain.from_iterable(map(self._telling, units)))
+        names = Counter(self._names[number] for number in shared)
+        # Sources that a program writes, one for each processor, share a table here and there.
+        if any(count > 1 for count in names.values()):
+            return False
         del shared[self._number(own)]
         return any(count > 1 and count >= _LEAST_SHARED * len(units) for count in shared.values())
 
     def _number(self, thing: _Thing) -> int:
-        return self._numbers.setdefault(thing, len(self._numbers))
+        number = self._numbers.setdefault(thing, len(self._numbers))
+        if number == len(self._names):
+            self._names.append(thing[0])
+        return number
 
     def _thing(self, static: Symbol) -> _Thing:
         return normalised(static.name), static.size_bytes, self._initials.of(static)
