@@ -11,7 +11,11 @@ from typing import Final, NamedTuple
 
 from footprint.elf.image import Buffer
 
-__all__ = ("Instruction", "Jump", "decoded")
+__all__ = ("RAX", "RBP", "RSP", "Instruction", "Jump", "decoded")
+
+RAX: Final = 0
+RSP: Final = 4
+RBP: Final = 5
 
 
 class Jump(NamedTuple):
@@ -50,6 +54,8 @@ class Instruction(NamedTuple):
         compares: Whether it compares `register` with `other`, with memory, or with its immediate, and changes neither.
         subtracts: Whether it subtracts `other`, or its memory or immediate, from `register`.
         is_wide: Whether it works on 64 bits.
+        mixes: Whether it makes of `register`, or of it and `other`, a number that is near neither (`xor`, `neg`).
+        swaps: Whether it exchanges `register` with `other` or with memory.
         jump: Where it goes on, if that is not only the next instruction.
     """
 
@@ -69,6 +75,8 @@ class Instruction(NamedTuple):
     subtracts: bool = False
     is_wide: bool = False
     jump: Jump | None = None
+    mixes: bool = False
+    swaps: bool = False
 
 
 _PREFIXES: Final = frozenset({0x26, 0x2E, 0x36, 0x3E, 0x64, 0x65, 0x66, 0x67, 0xF0, 0xF2, 0xF3})
@@ -98,6 +106,8 @@ _WORD_IMMEDIATE: Final = frozenset({0x69, 0x81, 0xC7})
 _PLAIN_0F: Final = frozenset(
     {*range(0x05, 0x0A), 0x0B, *range(0x30, 0x38), 0x77, *range(0xA0, 0xA3), *range(0xA8, 0xAB), *range(0xC8, 0xD0)}
 )
+# `prefetch` and `nop`, which have an operand and do nothing with it.
+_HINTS_0F: Final = frozenset({0x0D, *range(0x18, 0x20)})
 _BYTE_IMMEDIATE_0F: Final = frozenset({0x70, 0x71, 0x72, 0x73, 0xA4, 0xAC, 0xBA, 0xC2, 0xC4, 0xC5, 0xC6})
 _STORES_0F: Final = frozenset(
     {
@@ -109,10 +119,12 @@ _STORES_0F: Final = frozenset(
 _OVERWRITES_0F: Final = frozenset(
     {*range(0x40, 0x51), 0xD7, 0xB6, 0xB7, 0xBE, 0xBF, 0xAF, 0x2C, 0x2D, 0xB8, 0xBC, 0xBD}
 )
+_FROM_VECTORS_0F: Final = frozenset({0x2C, 0x2D, 0x50, 0xD7})
 _EXCHANGES_0F: Final = frozenset({0xB0, 0xB1, 0xC0, 0xC1, 0xC3})
 # `movq %rax, %xmm0` and `pinsrq`: the value of a general register goes where nobody follows it.
 _FROM_VECTOR: Final = 0x7E
 _TO_VECTOR: Final = frozenset({0x6E, 0x3A})
+_REGISTERS_0F: Final = _OVERWRITES_0F | _TO_VECTOR | _EXCHANGES_0F
 _STORES: Final = frozenset(
     {*(row + column for row in range(0, 0x38, 8) for column in (0, 1)), 0x86, 0x87, 0x88, 0x89, 0x8F, 0xC6, 0xC7}
 )
@@ -122,7 +134,9 @@ _COMPARISONS: Final = frozenset({0x38, 0x39, 0x3A, 0x3B, 0x84, 0x85})
 # `cmp` and `test` of a number with %eax.
 _PLAIN_COMPARISONS: Final = frozenset({0x3C, 0x3D, 0xA8, 0xA9})
 _SUBTRACTIONS: Final = frozenset({0x2A, 0x2B, 0x28, 0x29})
+_EXCLUSIVE_ORS: Final = frozenset({0x31, 0x33})
 _PLAIN_SUBTRACTIONS: Final = frozenset({0x2C, 0x2D})
+_PUSHES: Final = frozenset({*range(0x50, 0x58), 0x68, 0x6A})
 # The middle bits of ModRM.
 _SUBTRACT: Final = 5
 _COMPARE: Final = 7
@@ -210,13 +224,16 @@ def _plain(source: _Bytes, start: int, origin: int, opcode: int, prefixes: _Pref
         )
     if 0xB8 <= opcode < 0xC0:
         return Instruction(start, end, register=register, copies=True, overwrites=True, immediate=immediate)
-    if 0x50 <= opcode < 0x58:
-        # The register is stored below what is on the stack.
-        return Instruction(start, end, memory=-8, base=4, register=register, writes_memory=True, copies=True)
+    if opcode in _PUSHES:
+        # The register or number is stored below what is on the stack.
+        pushed = register if immediate is None else None
+        return Instruction(start, end, -8, RSP, None, pushed, writes_memory=True, copies=True, immediate=immediate)
+    if 0x91 <= opcode < 0x98:
+        return Instruction(start, end, register=register, other=RAX, copies=True, is_wide=True, swaps=True)
     if 0x58 <= opcode < 0x60:
         return Instruction(start, end, register=register, overwrites=True)
     if opcode in {0xA4, 0xA5, 0xAA, 0xAB}:
-        return Instruction(start, end, memory=0, base=7, writes_memory=True)
+        return Instruction(start, end, memory=0, base=7, other=6 if opcode < 0xA8 else None, writes_memory=True)
     # `add $number, %eax` and the like.
     compares, subtracts = opcode in _PLAIN_COMPARISONS, opcode in _PLAIN_SUBTRACTIONS
     register_of_number = 0 if opcode < 0x40 or compares else None
@@ -261,11 +278,13 @@ def _with_modrm(source: _Bytes, start: int, origin: int, opcode: int, prefixes: 
         None,
         opcode in _STORES or opcode == 0x8C,
         opcode == 0x8D,
-        opcode in {0x88, 0x89, 0x8B, 0x8D},
+        opcode in {0x86, 0x87, 0x88, 0x89, 0x8B, 0x8D},
         opcode in _LOADS,
         immediate,
         subtracts=opcode in _SUBTRACTIONS,
         is_wide=is_wide,
+        mixes=opcode in _EXCLUSIVE_ORS,
+        swaps=opcode in {0x86, 0x87},
     )
 
 
@@ -287,6 +306,7 @@ def _of_registers(
             immediate=immediate,
             compares=_group_compares(opcode, middle),
             subtracts=opcode in {0x80, 0x81, 0x83} and middle == _SUBTRACT,
+            mixes=opcode == 0xF7 and middle in {2, 3},
         )
     if opcode in _COMPARISONS:
         return Instruction(start, end, register=register, other=other, compares=True)
@@ -295,7 +315,7 @@ def _of_registers(
     to_other = opcode in _STORES or opcode == 0x8C
     target, copied = (other, register) if to_other else (register, other)
     overwrites = opcode in {*_LOADS, 0x88, 0x89} or (opcode in _CLEARS and target == copied)
-    copies = opcode in {0x88, 0x89, 0x8B, 0x8D}
+    copies = opcode in {0x86, 0x87, 0x88, 0x89, 0x8B, 0x8D}
     return Instruction(
         start,
         end,
@@ -306,6 +326,8 @@ def _of_registers(
         overwrites=overwrites,
         immediate=immediate,
         subtracts=opcode in _SUBTRACTIONS,
+        mixes=opcode in _EXCLUSIVE_ORS and target != copied,
+        swaps=opcode in {0x86, 0x87},
     )
 
 
@@ -339,6 +361,8 @@ def _second_map(source: _Bytes, start: int, origin: int, prefixes: _Prefixes) ->
     if opcode == 0x3A or (opcode != 0x38 and opcode in _BYTE_IMMEDIATE_0F):
         source.signed(1)
     end, is_memory = origin + source.at, displacement is not None
+    if opcode in _HINTS_0F:
+        return Instruction(start, end)
     is_store = opcode in _STORES_0F
     if opcode == 0x7E and prefixes.is_repeated:
         is_store = False
@@ -358,8 +382,10 @@ def _second_map(source: _Bytes, start: int, origin: int, prefixes: _Prefixes) ->
         writes_memory=is_memory and is_store,
         # A conditional move may leave the register as it was.
         overwrites=opcode in _OVERWRITES_0F and not 0x40 <= opcode < 0x50,
-        other=None if is_memory or opcode not in _OVERWRITES_0F | _TO_VECTOR else base,
+        other=None if is_memory or opcode in _FROM_VECTORS_0F or opcode not in _REGISTERS_0F else base,
         copies=0x40 <= opcode < 0x50 or opcode in _EXCHANGES_0F | _TO_VECTOR,
+        is_wide=bool(prefixes.rex & 8),
+        swaps=opcode in _EXCHANGES_0F,
     )
 
 

@@ -20,8 +20,7 @@ from footprint.elf.names import normalised, source_name
 from footprint.elf.sameness import is_constant, is_merged
 from footprint.elf.statics import NO_INITIALISERS, Initialisers, Statics
 from footprint.elf.symbols import Symbol
-from footprint.elf.uses import Use
-from footprint.findings.merging import HANDED_ON, LEAST_TELLING_BYTES, VARIES, Merging, Objection, objection_of_use
+from footprint.findings.merging import LEAST_TELLING_BYTES, NOT_READ, VARIES, Merging, Objection
 from footprint.findings.neighbours import Neighbours
 from footprint.members import Address, Bounds, json_members
 from footprint.model.finding import Confidence, SourceLocation
@@ -63,7 +62,7 @@ _STREAM_INIT: Final = "_ZStL8__ioinit"
 # gcc and clang order the words differently: `long unsigned int` and `unsigned long`.
 _INTEGER: Final = re.compile(r"\b(?:(?:long|short|unsigned|int)\b ?)+")
 _NO_YEAR: Final = 9999
-# A type of these words only has no name that a macro may align more, or gcc has dropped it.
+# A type of these words only has no name, or gcc has dropped it.
 PLAIN_TYPE: Final = re.compile(
     r"(?:\b(?:const|volatile|unsigned|signed|char|short|int|long|float|double|bool|_Bool)\b|[*\[\]\s\d])*"
 )
@@ -141,6 +140,7 @@ class CopiedVariable(NamedTuple):
         is_one_build: Whether the source file was compiled the same way each time.
         has_namesake: Whether another variable, which is no copy, has the name that one for all would have.
         type_name: The type as the source has it; None where it is not known.
+        alignment_bytes: The alignment that a macro may give some copies, and not others; None where all are alike.
     """
 
     file: str
@@ -163,6 +163,7 @@ class CopiedVariable(NamedTuple):
     is_one_build: bool = False
     has_namesake: bool = False
     type_name: str | None = None
+    alignment_bytes: int | None = None
 
     @property
     def standard_label(self) -> str | None:
@@ -298,14 +299,14 @@ def find_copies(
 def _with_uses(found: Sequence[CopiedVariable], merging: Merging) -> list[CopiedVariable]:
     """Lower the confidence in copies whose addresses the program may tell apart."""
     sure = [one for one in found if one.is_counted]
-    uses = merging.uses([one.copies for one in sure])
+    objections = merging.objections_of_uses([one.copies for one in sure])
     graded = {}
-    for one, use in zip(sure, uses, strict=True):
-        if (objection := objection_of_use(use)) is not None:
+    for one, objection in zip(sure, objections or [None] * len(sure), strict=True):
+        if objection is not None:
             reasons = *one.reasons, objection.reason
             graded[id(one)] = one._replace(confidence=Confidence.MEDIUM, reasons=reasons, objection=objection)
-        elif use & (Use.HANDED_ON | Use.WRITTEN) and one.confidence is Confidence.PROOF:
-            graded[id(one)] = one._replace(confidence=Confidence.HIGH, reasons=(*one.reasons, HANDED_ON))
+        elif objections is None and one.confidence is Confidence.PROOF:
+            graded[id(one)] = one._replace(confidence=Confidence.HIGH, reasons=(*one.reasons, NOT_READ))
     return [graded.get(id(one), one) for one in found]
 
 
@@ -403,8 +404,6 @@ def _varying(groups: Iterable[Sequence[Symbol]], initials: Initials, lines: Line
         alignments = {at.alignment_bytes for _, at in declared}
         if len(types) > 1 or len(alignments) > 1 or not all(one <= most for one in things.values()):
             found.add(line)
-        if _are_aligned_apart(declared, initials.sections):
-            found.add(line)
         # Contents with addresses are in no unit's debug information.
         raws = {initials.of(static) for static, _ in declared}
         if any(at.folded - {one.raw for one in raws if one is not None} for _, at in declared):
@@ -412,16 +411,16 @@ def _varying(groups: Iterable[Sequence[Symbol]], initials: Initials, lines: Line
     return frozenset(found)
 
 
-def _are_aligned_apart(declared: Iterable[tuple[Symbol, Declared]], sections: Sequence[Section]) -> bool:
-    """Return whether only some variables of a named type lie where their section is aligned more than by compilers."""
-    places = set()
-    for static, at in declared:
-        section = sections[static.section_index]
-        align = section.align
-        # What begins a section lies there, whatever its own alignment is.
-        if static.vaddr != section.vaddr and align > _OWN_ALIGNMENT and not PLAIN_TYPE.fullmatch(at.type_name or ""):
-            places.add(static.vaddr % align == 0)
-    return len(places) > 1
+def _alignment(copies: Iterable[Symbol], sections: Sequence[Section]) -> int | None:
+    """Return the largest alignment above that of compilers that some copies may have, and others do not."""
+    bytes_apart: int | None = None
+    places = [(one.vaddr, sections[one.section_index].align) for one in copies]
+    alignment = 2 * _OWN_ALIGNMENT
+    while any(alignment <= align for _, align in places):
+        if len({vaddr % alignment == 0 for vaddr, _ in places}) > 1:
+            bytes_apart = alignment
+        alignment *= 2
+    return bytes_apart
 
 
 def _of_group(group: Sequence[Symbol], file: _File) -> Iterable[CopiedVariable]:
@@ -747,6 +746,7 @@ def _copies(
         is_mutable=any(not is_constant(image, image.sections[one.section_index]) for one in same),
         standard=None if at is None else at.standard,
         type_name=None if at is None else at.type_name,
+        alignment_bytes=_alignment(same, image.sections),
     )
 
 

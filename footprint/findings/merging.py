@@ -6,8 +6,6 @@ declares other things elsewhere depends on macros of the files that include it.
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from functools import reduce
-from operator import or_
 from typing import Final, NamedTuple
 
 from footprint.elf.initial import Initials
@@ -15,13 +13,15 @@ from footprint.elf.references import ReferencedPlace, can_find_references, find_
 from footprint.elf.sameness import Sameness, is_constant, is_of_compiler
 from footprint.elf.statics import Statics
 from footprint.elf.symbols import Symbol
-from footprint.elf.uses import Use, find_uses
+from footprint.elf.uses import Use, Uses
 from footprint.errors import FootprintError
 
-__all__ = ("HANDED_ON", "LEAST_TELLING_BYTES", "VARIES", "Merging", "Objection", "objection_of_use")
+__all__ = ("LEAST_TELLING_BYTES", "NOT_READ", "VARIES", "Merging", "Objection")
 
 # Smaller variables often have the same contents by chance.
 LEAST_TELLING_BYTES: Final = 16
+# Compilers compute the address of `table[i - 1]` from one before the table.
+_MOST_BEFORE_BYTES: Final = 16
 
 
 class Objection(NamedTuple):
@@ -67,18 +67,12 @@ _COMPARED: Final = Objection(
     "code compares its address, or one that it holds: with one in place of all another answer is possible",
     "no source file needs an address of its own",
 )
-_NEVER_READ: Final = Objection(
-    "code hands its address on and does not read it, as it does with a mark that is told by its address",
+_HANDED_ON: Final = Objection(
+    "code stores or passes on its address, and what it is compared with there was not seen",
     "nothing compares its address",
 )
-HANDED_ON: Final = "nothing was found that compares its address, but code hands it on"
-
-
-def objection_of_use(use: Use) -> Objection | None:
-    """Return what stands against one variable in place of several by what code does with their addresses."""
-    if Use.COMPARED in use:
-        return _COMPARED
-    return _NEVER_READ if Use.HANDED_ON in use and Use.READ not in use else None
+NOT_READ: Final = "the code that refers to it cannot be read, so nothing was found that compares its address"
+_TELLING: Final = Use.COMPARED | Use.HANDED_ON | Use.WRITTEN
 
 
 class Merging:
@@ -113,23 +107,42 @@ class Merging:
         is_blank = initial is not None and initial.is_blank
         return _IDENTITY if is_small and is_blank and self._is_constant(copies[0]) else None
 
-    def uses(self, groups: Sequence[Sequence[Symbol]]) -> list[Use]:
-        """Return what code does with each group of copies; where that is not known, it hands their addresses on."""
-        unknown = [Use.READ | Use.HANDED_ON] * len(groups)
+    def objections_of_uses(self, groups: Sequence[Sequence[Symbol]]) -> list[Objection | None] | None:
+        """Return what stands against each group of copies by what code does with their addresses.
+
+        None where the code cannot be read.
+        """
         ordered = sorted({one.vaddr: one for group in groups for one in group if not one.is_tls}.items())
         if not ordered or not can_find_references(self._image):
-            return unknown
-        words = {vaddr: held for group in groups for vaddr, held in self._sameness.own_addresses(group).items()}
-        places = [ReferencedPlace(vaddr, vaddr + one.size_bytes, is_code=False) for vaddr, one in ordered]
+            return None
+        starts = sorted({one.vaddr for one in self._statics.statics if not one.is_tls})
+        ends = {one.vaddr + one.size_bytes for one in self._statics.statics}
+        places = [self._place(one, starts) for _, one in ordered]
         try:
-            found = find_uses(self._image, self._statics.functions, places, words=words)
+            uses = Uses(self._image, self._statics.functions, places, ends=ends)
+            return [self._objection_of_use(group, uses) for group in groups]
         except FootprintError:
             # If other tables are damaged, any of them may be compared.
-            return unknown
-        uses = dict(zip([vaddr for vaddr, _ in ordered], found, strict=True))
+            return None
+
+    def _place(self, one: Symbol, starts: Sequence[int]) -> ReferencedPlace:
+        """Return the vaddrs that may mean a variable, from the start of its section on."""
+        place, section = place_of_variable(one, starts), self._image.sections[one.section_index]
+        before_bytes = min(place.before_bytes, _MOST_BEFORE_BYTES, max(0, one.vaddr - section.vaddr))
+        return place._replace(before_bytes=before_bytes, after_bytes=0)
+
+    def _objection_of_use(self, group: Sequence[Symbol], uses: Uses) -> Objection | None:
+        if any(one.is_tls for one in group):
+            return _WRITTEN
+        words = self._sameness.own_addresses(group)
         # Of constants without pointers, link-time optimisation keeps those apart whose addresses matter.
-        uses |= {vaddr: Use.COMPARED for vaddr, one in ordered if ".lto_priv" in one.name and vaddr not in words}
-        return [reduce(or_, [uses[one.vaddr] for one in group]) for group in groups]
+        if any(".lto_priv" in one.name and one.vaddr not in words for one in group):
+            return _COMPARED
+        for one in group:
+            use = uses.of(one.vaddr, _TELLING, words.get(one.vaddr, ()))
+            if use & _TELLING:
+                return _COMPARED if Use.COMPARED in use else _HANDED_ON
+        return None
 
     def have_one_build(self, units: Iterable[Sequence[tuple[str, int]] | None]) -> bool:
         """Return whether the functions of some units are known and the same; each has a name and a vaddr."""

@@ -383,8 +383,16 @@ def test_the_section_tells_when_copies_cost_private_memory(section: str, cost: C
 @pytest.mark.parametrize(
     ("name", "section", "remedy"),
     [
-        ("table", ".rodata", "declare it `extern const` in the header, and define it in one source file"),
-        ("table", ".data", f"declare it `extern` in the header, and define it in one source file{SHARED}"),
+        (
+            "table",
+            ".rodata",
+            "declare it `extern const` in the header, and define it in one source file that has a copy",
+        ),
+        (
+            "table",
+            ".data",
+            f"declare it `extern` in the header, and define it in one source file that has a copy{SHARED}",
+        ),
         ("_ZN2nsL5tableE", ".rodata", "declare it `inline constexpr` (C++17), without `static`"),
         ("_ZN2nsL5tableE", ".data", f"declare it `inline` (C++17), without `static`{SHARED}"),
         (
@@ -420,7 +428,7 @@ C11, CXX14, CXX17, CXX = (
     LanguageStandard(is_cxx=True, year=None),
 )
 INLINE = "declare it `inline constexpr` (C++17), without `static`"
-EXTERN = "declare it `extern const` in the header, and define it in one source file"
+EXTERN = "declare it `extern const` in the header, and define it in one source file that has a copy"
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 from footprint.elf import read_image
 from footprint.elf.functions import read_functions
 from footprint.elf.references import ReferencedPlace
-from footprint.elf.uses import Use, find_uses
+from footprint.elf.uses import Use, Uses
 from footprint.elf.x86_code import decoded
 from tests.elfwriter import RO, RW, STT_FUNC, At, ElfFile, Section, Sym, write
 
@@ -48,8 +48,7 @@ def use_of(*code: bytes | str, others: bytes = RET) -> Use:
         text = text[:place] + distance.to_bytes(4, "little", signed=True) + text[place + 4 :]
     image = read_image(file(text), "program")
     place_of_table = ReferencedPlace(vaddrs[".data"], vaddrs[".data"] + 256, is_code=False)
-    (use,) = find_uses(image, read_functions(image), [place_of_table], {vaddrs[".data"]})
-    return use
+    return Uses(image, read_functions(image), [place_of_table], {vaddrs[".data"]}).of(vaddrs[".data"], Use.WRITTEN)
 
 
 TABLE = "TABLE"

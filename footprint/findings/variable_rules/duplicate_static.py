@@ -119,10 +119,11 @@ def _declare(one: CopiedVariable) -> str:
     """Return how the language of the source files declares what exists once."""
     # What has a type without a name still exists once per source file.
     named = "give its type a name, and " if _has_unnamed_type(one) else ""
+    aligned = f", aligned to {one.alignment_bytes} bytes as one of the copies may be" if one.alignment_bytes else ""
     if _has_inline_variables(one):
-        return f"{named}declare it `inline{'' if one.is_mutable else ' constexpr'}` (C++17)"
+        return f"{named}declare it `inline{'' if one.is_mutable else ' constexpr'}` (C++17){aligned}"
     keyword = f"extern{'' if one.is_mutable else ' const'}"
-    declared = f"{named}declare it `{keyword}` in the header, and define it in one source file"
+    declared = f"{named}declare it `{keyword}` in the header, and define it in one source file that has a copy{aligned}"
     return f"{declared} ({one.standard_label} has no inline variables)" if _is_cxx(one) else declared
 
 

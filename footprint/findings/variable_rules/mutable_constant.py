@@ -19,7 +19,7 @@ from footprint.elf.references import ReferencedPlace, can_find_references
 from footprint.elf.sameness import is_constant, is_of_compiler
 from footprint.elf.statics import Statics
 from footprint.elf.symbols import Symbol
-from footprint.elf.uses import Use, find_uses
+from footprint.elf.uses import Use, Uses
 from footprint.errors import FootprintError
 from footprint.findings.copies import ARTEFACT, Lines, PrivateOf
 from footprint.findings.registry import Fact, Rule
@@ -91,9 +91,10 @@ def mutable_constants(
     tables = [one for one in constant_tables(statics) if one.vaddr not in exported][:_MOST_SEARCHED]
     tables.sort(key=lambda one: one.vaddr)
     starts = sorted({one.vaddr for one in statics.statics if not one.is_tls})
-    uses = find_uses(statics.image, statics.functions, _places(tables, starts, statics.image), set(starts))
+    uses = Uses(statics.image, statics.functions, _places(tables, starts, statics.image), set(starts))
     found = []
-    for one, use in zip(tables, uses, strict=True):
+    for one in tables:
+        use = uses.of(one.vaddr, Use.WRITTEN)
         private_bytes = None if private_of is None else private_of([(one.vaddr, one.vaddr + one.size_bytes)])
         graded = _graded(one, use, private_bytes)
         if graded is not None:
