@@ -112,11 +112,11 @@ def make(folder: str, process_count: int, row_count: int, day_count: int) -> Non
         sql = f"SELECT {columns} FROM ({selection.format(**given)})"  # noqa: S608 # made here
         place = os.path.join(folder, name)
         os.makedirs(place, exist_ok=True)
-        # As many processes a part as those of a scan.
+        # As many processes a part as those of a scan. DuckDB appends the number of the file to the pattern.
         for start in range(0, 1 if name == "files" else given["hosts"], 4):
             part = f"made-{start:05}"
             some = sql if name == "files" else f"{sql} WHERE host BETWEEN 'host-{start:05}' AND 'host-{start + 3:05}'"
-            target, options = f"{place}/{part}.parquet", "FORMAT parquet"
+            target, options = f"{place}/{part}0.parquet", "FORMAT parquet"
             if table.is_partitioned:
                 options += f", PARTITION_BY ({PARTITION_COLUMN}), OVERWRITE_OR_IGNORE, FILENAME_PATTERN '{part}'"
                 target = place

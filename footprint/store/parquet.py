@@ -340,6 +340,10 @@ class Known:
         """Return whether an ELF file is known."""
         return hash(file) in self._files
 
+    def forget_file(self, file: str) -> None:
+        """Remove an ELF file that is not in the dataset after all."""
+        self._files.discard(hash(file))
+
     def add_file(self, file: str) -> bool:
         """Add an ELF file; return whether it is new."""
         return _is_new(self._files, hash(file))

@@ -368,7 +368,7 @@ class FleetInput(NamedTuple):
         moment: The moment of what it tells, in UTC.
         input: Its path, or the process.
         kind: `program`, `file` for another ELF file, `process`, `series` for one audit of a series; `record` for a
-            capture, a text or a saved audit.
+            capture, a text or a saved audit; `other` for a folder or file that has a note alone.
         identity: The digest of its contents; of a program, with those of its libraries.
         state: Size and time of change of the file when it was read; "" where there is none.
         part: The name of the Parquet files that hold its rows, without their folder and ending.

@@ -1,6 +1,5 @@
 """`footprint scan`: what it takes, what it leaves out, and that nothing is lost or there twice."""
 
-import fcntl
 import io
 import json
 import os
@@ -200,6 +199,34 @@ def test_each_file_that_a_program_or_a_captured_process_maps_is_one_row_of_files
     assert asked(tmp_path / "other", of_program) == asked(fleet, of_program)
 
 
+def test_of_two_copies_of_a_file_the_second_is_in_files_where_the_first_is_damaged(tmp_path: Path) -> None:
+    data = (ROOT / "sample_binaries" / "unused_library" / "libcrypt_like.so").read_bytes()
+    # The table of sections is at the end of the file; the build-id is found without it.
+    for name, contents_of_it in (("1.so", data[:-100]), ("2.so", data)):
+        write(tmp_path / "in" / name, contents_of_it)
+    fleet = tmp_path / "fleet"
+    for unreadable_count in (1, 0):
+        done = footprint.scan(tmp_path / "in", output=fleet, worker_count=1)
+        assert done.unreadable_count == unreadable_count
+        assert asked(fleet, "SELECT path FROM files") == [(str(tmp_path / "in" / "2.so"),)]
+
+
+def test_a_link_to_a_folder_outside_of_the_sources_is_one_note(tmp_path: Path) -> None:
+    text = write(tmp_path / "elsewhere" / "1.smaps", text_of(1))
+    write(tmp_path / "in" / "web-1" / "2.smaps", text_of(2))
+    (tmp_path / "in" / "web-2").symlink_to("web-1")
+    (tmp_path / "in" / "loop").symlink_to(".")
+    (tmp_path / "in" / "web-3").symlink_to(text.parent)
+    fleet, link = tmp_path / "fleet", str(tmp_path / "in" / "web-3")
+    for input_count in (1, 0):
+        done = footprint.scan(tmp_path / "in", output=fleet, worker_count=1)
+        assert (done.input_count, done.notes[-1][:2]) == (input_count, ("link-not-followed", link))
+        assert asked(fleet, "SELECT subject FROM notes WHERE slug = 'link-not-followed'") == [(link,)]
+    # Named itself, it is looked at.
+    again = footprint.scan(tmp_path / "in", text.parent, output=fleet, worker_count=1)
+    assert (again.input_count, [one for one in again.notes if one.slug == "link-not-followed"]) == (1, [])
+
+
 def test_a_program_is_read_again_when_one_of_its_libraries_has_changed(tmp_path: Path) -> None:
     folder = tmp_path / "programs"
     subprocess.run(["cp", "-r", ROOT / "sample_binaries" / "unused_library", folder], check=True)
@@ -237,15 +264,6 @@ def test_an_input_that_is_replaced_while_the_scan_runs_is_a_note_and_read_by_the
     commit_part(settings.folder, str(tmp_path / "fleet"), done.part)
     again = footprint.scan(tmp_path / "in", output=tmp_path / "fleet", worker_count=1)
     assert (again.process_count + again.program_count, again.unreadable_count) == (1, 0)
-
-
-def test_a_scan_of_a_dataset_to_which_another_one_writes_is_refused(captures: Path, tmp_path: Path) -> None:
-    (tmp_path / "fleet").mkdir()
-    with (tmp_path / "fleet" / ".lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        with pytest.raises(AccessError, match="another scan writes to it"):
-            footprint.scan(captures, output=tmp_path / "fleet", worker_count=1)
-    assert [one.name for one in (tmp_path / "fleet").iterdir()] == [".lock"]
 
 
 def test_captures_need_not_be_below_the_folder_that_has_their_files(captures: Path, tmp_path: Path) -> None:
@@ -445,6 +463,43 @@ def test_a_scan_that_is_killed_goes_on_and_has_nothing_twice(
     known_count = len(asked(fleet, "SELECT * FROM inputs"))
     done = footprint.scan(captures, output=fleet, worker_count=1)
     assert done.input_count + known_count == 450
+    assert contents(fleet) == expected
+
+
+# It stops itself when only the last file of its second part is missing: rows are there of which no input tells.
+HALTING = """
+import os, signal, sys
+
+moved = []
+
+def hook(event, arguments):
+    if event == "os.rename" and "/inputs/" in str(arguments[1]):
+        moved.append(arguments)
+        if len(moved) == 2:
+            os.kill(os.getpid(), signal.SIGSTOP)
+
+sys.addaudithook(hook)
+"""
+
+
+def test_of_two_scans_at_the_same_time_one_is_refused_and_a_question_sees_whole_parts(
+    many: tuple[Path, dict[str, list[str]]], tmp_path: Path
+) -> None:
+    captures, expected = many
+    fleet, script = tmp_path / "fleet", write(tmp_path / "scan.py", (HALTING + SCAN).encode())
+    child = started(sys.executable, str(script), str(captures), str(fleet), json.dumps({"worker_count": 2}))
+    try:
+        assert os.WIFSTOPPED(os.waitpid(child.pid, os.WUNTRACED)[1])
+        with pytest.raises(AccessError, match="another scan writes to it"):
+            footprint.scan(captures, output=fleet, worker_count=1)
+        sums = "SELECT sum(process_count), sum(private_bytes) FROM"
+        (in_inputs,), (in_files,) = (asked(fleet, f"{sums} {name}") for name in ("inputs", "processes"))
+        assert footprint.fleet(fleet, query=f"{sums} processes").found.rows == (in_inputs,)
+        assert in_files[0] > in_inputs[0] > 0
+        os.kill(child.pid, signal.SIGCONT)
+        assert child.communicate()[1] == ""
+    finally:
+        killed(child)
     assert contents(fleet) == expected
 
 

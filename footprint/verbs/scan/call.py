@@ -53,7 +53,7 @@ class Scanned:
         file_count: The number of ELF files that no earlier input had.
         row_count: The number of rows of ledgers.
         unreadable_count: The number of inputs of which nothing could be read.
-        note_count: The number of notes in the dataset from this scan.
+        note_count: The number of notes from this scan.
         notes: The first of them.
     """
 
@@ -136,7 +136,7 @@ def scan(  # noqa: PLR0913 # all but the sources are named
         def keep(done: PartDone) -> None:
             nonlocal found
             parts.append(commit_part(stage, folder, done.part))
-            plan.see_mapped(done)
+            plan.see(done)
             found = found.plus(done)
             activity.begin(f"scans; {found.input_count:,} inputs are done")
 
@@ -187,22 +187,24 @@ def _locked(folder: str) -> Iterator[None]:
 
 
 def _with_notes(found: Scanned, plan: "_Plan") -> Scanned:
-    """Write the notes of the list of inputs as a part of its own."""
-    if not plan.notes:
+    """Write the notes of the list of inputs that the dataset does not have as a part of its own."""
+    notes = tuple([one for _, one in plan.notes])
+    found = replace(found, note_count=found.note_count + len(notes), notes=(*found.notes, *notes)[:_MOST_NOTES])
+    new = plan.new_notes()
+    if not new:
         return found
     day = plan.settings.moment.date()
     part, moment = f"{plan.settings.scan}-notes", plan.settings.moment
     rows: dict[str, list[tuple[Any, ...]]] = {
-        "notes": [FleetNote(host, day, one.subject, *one) for host, one in plan.notes],
+        "notes": [FleetNote(host, day, one.subject, *one) for host, one in new],
         "inputs": [
-            FleetInput(host, day, moment, one.subject, "other", "", "", part, (), *AuditSums(), 1)
-            for host, one in plan.notes
+            FleetInput(host, day, moment, one.subject, "other", digest(*one), "", part, (), *AuditSums(), 1)
+            for host, one in new
         ],
     }
     write_part(os.path.join(plan.settings.folder, part), part, rows)
     commit_part(plan.settings.folder, found.folder, part)
-    notes = tuple([one for _, one in plan.notes])
-    return replace(found, note_count=found.note_count + len(notes), notes=(*found.notes, *notes)[:_MOST_NOTES])
+    return found
 
 
 class _Plan:
@@ -226,6 +228,7 @@ class _Plan:
         self._known = known
         self._part_count = 0
         self._mapped: dict[str, tuple[ScanPlace, str]] = {}
+        self._copies: dict[str, Candidate] = {}
         self._state = cache(file_state)
         self._packages = cache(Packages)
 
@@ -233,6 +236,10 @@ class _Plan:
     def notes(self) -> list[tuple[str, Note]]:
         """What could not be listed, with the host."""
         return self._lister.notes
+
+    def new_notes(self) -> list[tuple[str, Note]]:
+        """Return those of them that the dataset does not have."""
+        return [(host, one) for host, one in self.notes if self._known.add_record(host, digest(*one))]
 
     def _shard(self, items: Sequence[Item]) -> Task[Item]:
         self._part_count += 1
@@ -270,15 +277,17 @@ class _Plan:
                 for some in _groups([one for one in items if one.candidate.is_elf is is_elf], size):
                     yield self._shard(some)
 
-    def see_mapped(self, done: PartDone) -> None:
-        """Remember the files that the inputs of a part map."""
+    def see(self, done: PartDone) -> None:
+        """Remember the files that the inputs of a part map, and forget those that could not be read."""
+        for key in done.unread_files:
+            self._known.forget_file(key)
         for key, (place, path) in done.mapped.items():
             if not self._known.has_file(key):
                 self._mapped.setdefault(key, (place, path))
 
     def mapped_shards(self, run: Runner) -> Iterator[Task[Item]]:
-        """Yield shards of the files that inputs map, and that were no inputs themselves."""
-        waiting = {key: self._lister.mapped(*where) for key, where in self._mapped.items()}
+        """Yield shards of the files that inputs map, and that were no inputs, and of copies of unread ones."""
+        waiting = {key: self._lister.mapped(*where) for key, where in self._mapped.items()} | self._copies
         found = {key: one for key, one in waiting.items() if one is not None and not self._known.has_file(key)}
         self._mapped = {}
         candidates = list(found.values())
@@ -311,6 +320,9 @@ class _Plan:
                 continue
             if one.is_elf:
                 is_new = self._known.add_file(identity.key)
+                if not is_new and one.state:
+                    # It is an input already: a row without a state is that of the file alone.
+                    self._copies.setdefault(identity.key, one._replace(state=""))
                 package = self._packages(one.place.root or "").of(one.path) if is_new else None
                 yield Item(one, identity, is_new, package)
             elif self._known.add_record(one.place.host, identity.key):

@@ -102,6 +102,7 @@ class Lister:
         self._is_anonymous = is_anonymous
         self._place_of = cache(self._record_place)
         self._seen: set[tuple[int, int]] = set()
+        self._sources: list[str] = []
 
     def called(self, name: str) -> str:
         """Return the name of a host in the dataset."""
@@ -122,6 +123,7 @@ class Lister:
             AccessError: If a source does not exist.
             UsageError: If a source is not below the root.
         """
+        self._sources = [os.path.realpath(one) for one in sources]
         for source in sources:
             if not os.path.exists(source):
                 raise AccessError(source, "no such file or folder")
@@ -171,6 +173,8 @@ class Lister:
 
         for folder, folders, files in os.walk(source, onerror=refused):
             folders.sort()
+            for name in folders:
+                self._see_folder(folder, name, place or self.this_host)
             for name in sorted(files):
                 found, is_record = None, has_records and _RECORD.search(name) is not None
                 try:
@@ -184,6 +188,18 @@ class Lister:
                     refused(error)
                 if found is not None:
                     yield found
+
+    def _see_folder(self, folder: str, name: str, place: ScanPlace) -> None:
+        """Note a link to a folder that is in none of the sources: links are not followed, so that nothing is twice."""
+        path = os.path.join(folder, name)
+        if not os.path.islink(path):
+            return
+        root = place.root or ""
+        own = os.path.realpath(folder).removeprefix(root)
+        target = path_inside(root, f"{own}/{name}") if root else os.path.realpath(path)
+        if target and not any(_is_below(target, one) for one in self._sources):
+            detail = "it leads to a folder that is in no source, and is not followed: name that folder, too"
+            self._add_note(place.host, Note("link-not-followed", path, detail), path)
 
     def _program_place(self, source: str) -> ScanPlace:
         """Return the place of the programs of a folder: with `usr` in it, it is a root file system."""

@@ -105,6 +105,7 @@ class PartDone(NamedTuple):
         note_count: The number of its notes.
         unreadable_count: The number of inputs of which nothing could be read.
         mapped: Where the files are that its processes and programs map, by build-id.
+        unread_files: The keys of new ELF files that could not be read.
     """
 
     part: str
@@ -117,3 +118,4 @@ class PartDone(NamedTuple):
     note_count: int
     unreadable_count: int
     mapped: Mapping[str, tuple[ScanPlace, str]]
+    unread_files: tuple[str, ...]

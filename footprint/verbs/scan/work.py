@@ -177,6 +177,7 @@ def run_shard(shard: Task[Item]) -> PartDone:
         len(notes),
         sum(one.slug == "input-unreadable" for one in notes),
         work.mapped,
+        tuple(work.unread_files),
     )
 
 
@@ -186,6 +187,7 @@ class _Work:
     def __init__(self, shard: Task[Item]) -> None:
         self.tables = Tables(list)
         self.mapped: dict[str, tuple[ScanPlace, str]] = {}
+        self.unread_files: list[str] = []
         self._shard = shard
         self._notes: dict[tuple[str, Note], None] = {}
         self._hosts: dict[ScanPlace, tuple[datetime, dict[str, str]]] = {}
@@ -209,6 +211,8 @@ class _Work:
         except Exception as error:  # noqa: BLE001 # no input may stop the scan of all others
             for name, rows in self.tables.items():
                 del rows[before.get(name, 0) :]
+            if item.has_new_file:
+                self.unread_files.append(item.identity.key)
             detail = error.detail if isinstance(error, FootprintError) else f"{type(error).__name__}: {error}"
             note = Note("input-unreadable", candidate.opened, detail)
             if item.pid is not None:
