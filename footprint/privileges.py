@@ -6,12 +6,13 @@ Three mechanisms of Linux, each of which works without the others: the capabilit
 Source: capset(2), seccomp(2), landlock(7); linux/filter.h, linux/audit.h.
 """
 
-import ctypes
 import errno
 import os
 import struct
 from collections.abc import Iterable
 from typing import Final, NamedTuple
+
+from footprint.c_library import addr_of, buffer, call, prctl
 
 __all__ = ("DENIED", "DeniedCall", "drop_privileges")
 
@@ -70,8 +71,6 @@ _EXECUTE, _WRITE_FILE, _TRUNCATE = 1 << 0, 1 << 1, 1 << 14
 # To remove and make files of any kind.
 _CHANGE_FOLDERS: Final = sum(1 << bit for bit in range(4, 13))
 
-_LIBC: Final = ctypes.CDLL(None, use_errno=True)
-
 
 def drop_privileges(written: Iterable[str], *, reads_processes: bool) -> list[str]:
     """Drop all rights but those to read, and to write some files; return what this kernel does not allow.
@@ -82,7 +81,7 @@ def drop_privileges(written: Iterable[str], *, reads_processes: bool) -> list[st
     """
     refused = []
     folders = [os.path.dirname(os.path.realpath(path)) for path in written]
-    _LIBC.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    prctl(_PR_SET_NO_NEW_PRIVS, 1)
     if not reads_processes and not _restrict_files(folders):
         refused.append("rules for files (Landlock)")
     if not _keep_capabilities((*_READING, *(_WRITING if folders else ()))):
@@ -94,12 +93,12 @@ def drop_privileges(written: Iterable[str], *, reads_processes: bool) -> list[st
 
 def _restrict_files(folders: Iterable[str]) -> bool:
     """Allow to write only in some folders, and to run no file."""
-    version = _LIBC.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _RULESET_VERSION)
+    version = call("syscall", _CREATE_RULESET, None, 0, _RULESET_VERSION)
     if version < 1:
         return False
     writing = _WRITE_FILE | _CHANGE_FOLDERS | (_TRUNCATE if version >= 3 else 0)
     handled = struct.pack("=Q", writing | _EXECUTE)
-    rules = _LIBC.syscall(_CREATE_RULESET, handled, ctypes.c_size_t(len(handled)), 0)
+    rules = call("syscall", _CREATE_RULESET, handled, len(handled), 0)
     if rules < 0:
         return False
     of_files = _WRITE_FILE | (writing & _TRUNCATE)
@@ -111,26 +110,27 @@ def _restrict_files(folders: Iterable[str]) -> bool:
                 # What is not there cannot be written: the verb says so.
                 continue
             rule = struct.pack("=Qi", rights, place)
-            _LIBC.syscall(_ADD_RULE, rules, _PATH_BENEATH, rule, 0)
+            call("syscall", _ADD_RULE, rules, _PATH_BENEATH, rule, 0)
             os.close(place)
-        return bool(_LIBC.syscall(_RESTRICT_SELF, rules, 0) == 0)
+        return call("syscall", _RESTRICT_SELF, rules, 0) == 0
     finally:
         os.close(rules)
 
 
 def _keep_capabilities(kept: Iterable[int]) -> bool:
     """Drop all capabilities but some of those that the process has."""
-    header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0)
+    header = struct.pack("=Ii", _CAPABILITY_VERSION, 0)
     # Twice: the effective, permitted and inheritable ones, of which the second three are those from 32 on.
-    sets = (ctypes.c_uint32 * 6)()
-    if _LIBC.capget(header, sets) != 0:
+    found = buffer(bytes(24))
+    if call("capget", header, found) != 0:
         return False
+    sets = memoryview(found).cast("B").cast("I")
     mask = sum(1 << number for number in kept)
     for half, offset in ((mask & 0xFFFFFFFF, 0), (mask >> 32, 3)):
         for place in (offset, offset + 1):
             sets[place] &= half
         sets[offset + 2] = 0
-    return bool(_LIBC.capset(header, sets) == 0)
+    return call("capset", header, found) == 0
 
 
 def _filter_calls() -> bool:
@@ -141,9 +141,9 @@ def _filter_calls() -> bool:
         return False
     program = _program(machine, architecture, os.getpid())
     code = b"".join(struct.pack("=HBBI", *step) for step in program)
-    held = ctypes.create_string_buffer(code, len(code))
-    description = struct.pack("@HP", len(program), ctypes.addressof(held))
-    return bool(_LIBC.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, description, 0, 0) == 0)
+    held = buffer(code)
+    description = struct.pack("@HP", len(program), addr_of(held))
+    return prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, description) == 0
 
 
 def _program(machine: str, architecture: int, pid: int) -> list[tuple[int, int, int, int]]:

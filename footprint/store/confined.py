@@ -1,6 +1,5 @@
 """Runs a call in a process of its own, which ends where it takes more time or memory than the limits allow."""
 
-import ctypes
 import os
 import pickle
 import resource
@@ -10,6 +9,7 @@ from contextlib import suppress
 from traceback import format_exc
 from typing import Final, NoReturn, TypeVar
 
+from footprint.c_library import prctl
 from footprint.errors import FootprintError, LimitError
 from footprint.limits import Limits, limits_in_force
 from footprint.units import format_bytes
@@ -64,7 +64,7 @@ def confined(work: Callable[[], _Done], subject: str) -> _Done:
 def _work(work: Callable[[], object], limits: Limits, parent: int, writing: int) -> NoReturn:
     """Do the work in the new process, and tell what came of it. Nothing that was open before is written or cleaned."""
     with suppress(BaseException):
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
         if os.getppid() == parent:
             _limit(resource.RLIMIT_CORE, 0)
             _limit(resource.RLIMIT_CPU, limits.seconds)

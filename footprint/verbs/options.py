@@ -601,7 +601,7 @@ def _confine(given: dict[str, Any]) -> None:
     Raises:
         UsageError: If the command needs more.
     """
-    from footprint.privileges import drop_privileges  # ctypes, 2 ms
+    from footprint.privileges import drop_privileges
     from footprint.sources.target import process_of
 
     for name in ("debuginfod", "update_baseline", "freeze"):

@@ -3,11 +3,13 @@
 import ctypes
 import os
 import signal
+import struct
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final, NoReturn
 
+from footprint.c_library import buffer, prctl
 from footprint.process.system_calls import LIBC, os_error
 
 __all__ = ("ENDING", "adopting", "has_children", "interrupted_by_signals", "signal_descriptor")
@@ -45,19 +47,19 @@ def adopting() -> Iterator[bool]:
 
     That holds where there is no other thread and there were no children before.
     """
-    before = ctypes.c_int()
+    before = buffer(bytes(4))
     if (
         threading.active_count() > 1
         or has_children()
-        or LIBC.prctl(_PR_GET_CHILD_SUBREAPER, ctypes.byref(before), 0, 0, 0)
-        or LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        or prctl(_PR_GET_CHILD_SUBREAPER, before)
+        or prctl(_PR_SET_CHILD_SUBREAPER, 1)
     ):
         yield False
         return
     try:
         yield True
     finally:
-        LIBC.prctl(_PR_SET_CHILD_SUBREAPER, before.value, 0, 0, 0)
+        prctl(_PR_SET_CHILD_SUBREAPER, *struct.unpack("i", before))
 
 
 def has_children() -> bool:
