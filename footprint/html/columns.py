@@ -13,19 +13,19 @@ from collections import defaultdict
 from collections.abc import Sequence
 from itertools import chain, compress, count, islice
 from operator import le, ne, sub
-from typing import Final, cast
+from typing import Final, NamedTuple, cast
 
 from footprint.formats.codec import Columns
 from footprint.formats.json import Json
 
-__all__ = ("MOST_EXACT", "inexact_count", "payload")
+__all__ = ("MOST_EXACT", "Packed", "pack", "payload")
 
 MOST_EXACT: Final = (1 << 53) - 1
 """The largest integer that a browser holds exactly, together with all smaller ones."""
 
-# A higher level takes twice the time for 2 % of the size (benchmarks/report.py).
-_LEVEL: Final = 5
-_NESTED: Final = frozenset({dict, list, Columns})
+# The next higher level takes a third more time for 4 % of the size (benchmarks/report.py).
+_LEVEL: Final = 4
+_ROUNDED: Final = frozenset({dict, list, int})
 _TEXTS: Final = frozenset({str, type(None)})
 _INTEGERS: Final = frozenset({int, type(None)})
 # Python takes True for 1, and 1.0 as well: a column with one of these types has neither of the others.
@@ -35,62 +35,78 @@ _LEAST_RUN: Final = 4
 _Numbers = defaultdict[str | None, int]
 
 
-def payload(answers: Json) -> str:
-    """Pack answers into text: two lines of JSON, the answers and the texts in them, deflated and in base64."""
+class Packed(NamedTuple):
+    """Answers whose tables are packed.
+
+    Attributes:
+        answers: The answers.
+        texts: Each text in their tables, in the order of its number.
+        inexact_count: The number of integers that a browser would round: it has all numbers with 53 bits.
+    """
+
+    answers: dict[str, object]
+    texts: list[str | None]
+    inexact_count: int
+
+
+def pack(answers: Json) -> Packed:
+    """Replace each table in answers by an object: `rows`, `keys`, and columns as they are packed.
+
+    These are `texts`, `steps`, `values`, `runs` and, of texts, `text_runs`.
+    """
     # Each text that is looked up for the first time gets the next number; what is unknown is the text 0.
     numbers: _Numbers = defaultdict(count().__next__)
     numbers[None]  # gets its number
-    packed = _packed(answers, numbers)
-    text = "\n".join([json.dumps(one, separators=(",", ":")) for one in (packed, list(numbers))])
+    inexact: list[int] = []
+    packed = {key: _packed(member, numbers, inexact) for key, member in answers.items()}
+    return Packed(packed, list(numbers), sum(inexact))
+
+
+def payload(packed: Packed) -> str:
+    """Write packed answers as text: two lines of JSON, the answers and the texts in them, deflated and in base64."""
+    text = "\n".join([json.dumps(one, separators=(",", ":")) for one in (packed.answers, packed.texts)])
     return b64encode(zlib.compress(text.encode("ascii"), _LEVEL)).decode("ascii")
 
 
-def inexact_count(value: object) -> int:
-    """Count the integers that a browser would round: it has all numbers with 53 bits."""
-    if isinstance(value, Columns):
-        return sum(map(_inexact_in, value.cells))
+def _inexact_count(value: object) -> int:
     if isinstance(value, dict | list):
-        return _inexact_in(list(value.values()) if isinstance(value, dict) else value)
+        return sum(map(_inexact_count, value.values() if isinstance(value, dict) else value))
     return int(
         isinstance(value, int) and abs(value) > MOST_EXACT and (value.bit_length() > 1000 or int(float(value)) != value)
     )
 
 
-def _inexact_in(values: Sequence[object]) -> int:
+def _inexact_in(column: Sequence[object], types: set[type]) -> int:
     """Count them in a column: a large one has few types, and hardly ever such an integer."""
-    types = set(map(type, values))
-    found = 0
-    if int in types:
+    if int in types and types <= _INTEGERS:
         # Zero is no such integer, and is left out with what is unknown.
-        known = filter(None, values) if types <= _INTEGERS else [one for one in values if type(one) is int]
-        figures = cast("list[int]", list(known))
-        if figures and (max(figures) > MOST_EXACT or min(figures) < -MOST_EXACT):
-            found = sum(map(inexact_count, figures))
-    if types & _NESTED:
-        found += sum([inexact_count(one) for one in values if type(one) in _NESTED])
-    return found
+        figures = cast("list[int]", list(filter(None, column)))
+        if not figures or (max(figures) <= MOST_EXACT and min(figures) >= -MOST_EXACT):
+            return 0
+    return sum(map(_inexact_count, column)) if types & _ROUNDED else 0
 
 
-def _packed(value: object, numbers: _Numbers) -> object:
-    """Replace each table in a value by an object: `rows`, `keys`, and columns as they are packed.
-
-    These are `texts`, `steps`, `values`, `runs` and, of texts, `text_runs`.
-    """
+def _packed(value: object, numbers: _Numbers, inexact: list[int]) -> object:
+    """Pack the tables in a value, and list how many integers of each part a browser would round."""
     if isinstance(value, dict):
-        return {key: _packed(member, numbers) for key, member in value.items()}
+        return {key: _packed(member, numbers, inexact) for key, member in value.items()}
     table = value if isinstance(value, Columns) else _columns(value)
     if table is None:
+        inexact.append(_inexact_count(value))
         return value
     packed: dict[str, dict[str, object]] = {kind: {} for kind in ("texts", "steps", "values", "runs", "text_runs")}
     for key, column in zip(table.keys, table.cells, strict=True):
         types = set(map(type, column))
+        inexact.append(_inexact_in(column, types))
         is_text = types <= _TEXTS
-        if is_text:
-            column = list(map(numbers.__getitem__, column))  # noqa: PLW2901 # the same column, as numbers
         if (is_text or any(types <= one for one in _SINGLE)) and (runs := _runs(column)) is not None:
-            packed["text_runs" if is_text else "runs"][key] = runs
+            values, counts = runs
+            if is_text:
+                packed["text_runs"][key] = list(map(numbers.__getitem__, cast("list[str | None]", values))), counts
+            else:
+                packed["runs"][key] = runs
         elif is_text:
-            packed["texts"][key] = _steps(column)
+            packed["texts"][key] = _steps(list(map(numbers.__getitem__, column)))
         elif types == {int} and all(map(le, column, islice(column, 1, None))):
             packed["steps"][key] = _steps(column)
         else:

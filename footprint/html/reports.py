@@ -7,7 +7,7 @@ from footprint.formats.document import Document, Facts, Heading, Paragraph, Verd
 from footprint.formats.escape import well_formed
 from footprint.formats.json import Json, in_memory
 from footprint.formats.sections.notes import NOTES
-from footprint.html.columns import MOST_EXACT, inexact_count, payload
+from footprint.html.columns import MOST_EXACT, pack, payload
 from footprint.html.shell import html_file
 from footprint.html.static import static_html
 from footprint.units import counted, format_bytes
@@ -72,7 +72,8 @@ def report(title: str, answers: Json, document: Document, warning: str = "", fai
         warning: What the report leaves out; "" where it is complete.
         failure: Why the command fails, where `document` does not end with it.
     """
-    if inexact := inexact_count(answers):
+    packed = pack(answers)
+    if inexact := packed.inexact_count:
         rounding = (
             f"A browser rounds figures above {format_bytes(MOST_EXACT + 1)}: {counted(inexact, 'figure')} of this "
             "report and of the JSON saved from it are not exact. `--json` has the exact figures."
@@ -80,5 +81,5 @@ def report(title: str, answers: Json, document: Document, warning: str = "", fai
         warning = f"{rounding} {warning}".rstrip()
     if warning:
         document = (Paragraph(warning), *document)
-    data = payload({"made": made_here(is_report=True), **answers, "warning": warning, "failure": failure})
-    return html_file(f"footprint: {title}", data, static_html(document))
+    told = {"made": made_here(is_report=True), **packed.answers, "warning": warning, "failure": failure}
+    return html_file(f"footprint: {title}", payload(packed._replace(answers=told)), static_html(document))

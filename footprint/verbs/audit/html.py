@@ -37,10 +37,11 @@ def surroundings(audit: "Audited") -> Json:
 
 def audit_html(audit: "Audited", version: str, failure: str = "") -> str:
     """Write the HTML report of an audit; `version` is the version of footprint, `failure` why the command fails."""
+    members = audited_columns(audit, version)
     answers = {
         "kind": "audit" if audit.noun == "process" else "group",
-        "audit": audited_columns(audit, version),
-        "variables": variable_members(audit.page_maps),
+        "audit": members,
+        "variables": variable_members(audit.page_maps, members["ledger"]),
         **surroundings(audit),
     }
     return report(title_of(audit), answers, audited_document(audit), failure=failure)

@@ -13,10 +13,11 @@ __all__ = ("check_html",)
 def check_html(checked: Checked, version: str, failure: str = "") -> str:
     """Write the HTML report of an audit with its budgets, as `audit_html` does."""
     audit = checked.audit
+    members = audited_columns(audit, version)
     answers = {
         "kind": "audit" if audit.noun == "process" else "group",
-        "audit": audited_columns(audit, version),
-        "variables": variable_members(audit.page_maps),
+        "audit": members,
+        "variables": variable_members(audit.page_maps, members["ledger"]),
         "check": check_members(checked, version),
         **surroundings(audit),
     }

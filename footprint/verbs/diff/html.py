@@ -14,13 +14,14 @@ __all__ = ("diff_html",)
 
 def diff_html(found: Comparison, version: str, failure: str = "") -> str:
     """Write the HTML report of a comparison and of both audits, as `audit_html` does."""
+    old, new = audited_columns(found.old, version), audited_columns(found.new, version)
     answers = {
         "kind": "diff",
         "diff": encode_columns(diff_answer(found, version)),
-        "old": audited_columns(found.old, version),
-        "audit": audited_columns(found.new, version),
-        "old_variables": variable_members(found.old.page_maps),
-        "variables": variable_members(found.new.page_maps),
+        "old": old,
+        "audit": new,
+        "old_variables": variable_members(found.old.page_maps, old["ledger"]),
+        "variables": variable_members(found.new.page_maps, new["ledger"]),
         **({"made": None} if is_reproducible(found.old) and is_reproducible(found.new) else {}),
     }
     return report(f"{title_of(found.old)} → {title_of(found.new)}", answers, diff_document(found), failure=failure)

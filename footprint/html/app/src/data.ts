@@ -77,7 +77,8 @@ interface PackedTable {
 
 /** A variable in the pages of an object. */
 export interface VariableRow {
-  addr: number;
+  /** How far behind the end of the one before it that it begins. */
+  gap_bytes: number;
   size_bytes: number;
   section: string;
   name: string | null;

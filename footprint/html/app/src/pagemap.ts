@@ -1,7 +1,7 @@
 // The pages of objects one by one: their states, and the sections and variables in them.
 
 import { colour } from "./colours";
-import { type PageMapData, table, type VariableRow, type Variables } from "./data";
+import { type PageMapData, type Table, table, type VariableRow, type Variables } from "./data";
 import type { PageMapRow, PagePartRow } from "./types";
 import { PAGE_STATES } from "./words";
 
@@ -30,7 +30,12 @@ export interface Part {
 }
 
 /** A section or a variable. */
-export type Place = VariableRow;
+export interface Place {
+  addr: number;
+  size_bytes: number;
+  section: string;
+  name: string | null;
+}
 
 /** The pages of one object. */
 export interface PageMap {
@@ -63,8 +68,18 @@ function readMap(row: PageMapRow, named: Variables[string] | undefined): PageMap
     owner: row.owner, parts, counts, omittedPages: row.omitted_pages,
     omittedNames: row.omitted_sections + (named?.omitted_count ?? 0),
     sections: byAddr(names.map((section, place) => ({ addr: addrs[place], size_bytes: size_bytes[place], section, name: null }))),
-    variables: named ? () => (variables ??= byAddr(table(named.variables).rows())) : null,
+    variables: named ? () => (variables ??= byAddr(placed(table(named.variables)))) : null,
   };
+}
+
+function placed(rows: Table<VariableRow>): Place[] {
+  const [gaps, sizes, sections, names] = rows.columns("gap_bytes", "size_bytes", "section", "name");
+  let end = 0;
+  return gaps.map((gap, row) => {
+    const addr = end + gap;
+    end = addr + sizes[row];
+    return { addr, size_bytes: sizes[row], section: sections[row], name: names[row] };
+  });
 }
 
 function readPart(row: PagePartRow, counts: number[]): Part {
