@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 
 from footprint.dwarf import dw
 from footprint.dwarf.description import Declaration, Describer, first, linkage_name, way
-from footprint.dwarf.encoding import BLOCK_LENGTH_BYTES, UnitFormat
+from footprint.dwarf.encoding import BLOCK_LENGTH_BYTES, UnitFormat, abbreviation_with
 from footprint.dwarf.lines import SourceFiles, compilation_folder
 from footprint.dwarf.places import VariablePlace
 from footprint.dwarf.proof import Candidates, ProvedEntry, Prover, ways_to
@@ -418,12 +418,12 @@ def _candidates(debug: DebugInfo, wanted: Collection[bytes]) -> Iterator[Candida
         unit_bytes[unit.table] = max(unit_bytes.get(unit.table, 0), unit.end - unit.start)
     patterns: dict[tuple[UnitFormat, int], list[_Named]] = {}
     for unit in units:
-        at = bisect_left(with_contents, unit.abbreviations_at)
-        if at == len(with_contents) or with_contents[at] >= ends[unit.abbreviations_at]:
+        at, end = (bisect_left(with_contents, each) for each in (unit.abbreviations_at, ends[unit.abbreviations_at]))
+        if at == end:
             continue
         try:
             if unit.table not in patterns:
-                patterns[unit.table] = list(_named_contents(unit, unit_bytes[unit.table]))
+                patterns[unit.table] = list(_named_contents(unit, unit_bytes[unit.table], with_contents[at:end]))
             places = sorted(
                 {place for named in patterns[unit.table] for place in _names(unit, named, wanted, longest_bytes)}
             )
@@ -448,10 +448,11 @@ class _Named(NamedTuple):
     form: int
 
 
-def _named_contents(unit: Unit, unit_bytes: int) -> Iterator[_Named]:
-    for abbreviation in unit.abbreviations.values():
-        if abbreviation.tag != dw.TAG_VARIABLE or dw.AT_CONST_VALUE not in abbreviation.raw:
-            continue
+def _named_contents(unit: Unit, unit_bytes: int, places: Iterable[int]) -> Iterator[_Named]:
+    """Return the entries of variables with a name and contents; `places` has where abbreviations have contents."""
+    section = unit.debug.sections.get(".debug_abbrev")
+    found = (abbreviation_with(section, place, unit.abbreviations_at) for place in places)
+    for abbreviation in dict.fromkeys(one for one in found if one is not None and one.tag == dw.TAG_VARIABLE):
         at: int | None = len(abbreviation.code)
         name: int | None = None
         ahead, forms = b"", dict[int, int]()
@@ -478,7 +479,8 @@ def _shape(unit: Unit, unit_bytes: int, form: int, size_bytes: int) -> bytes:
     if form not in sizes or unit.section.order != "little":
         return b".{%d}" % size_bytes
     used_bytes = max(1, (sizes[form].bit_length() + 7) // 8)
-    most = sizes[form] >> 8 * (used_bytes - 1)
+    # All ones: source files of about one size share their patterns.
+    most = (1 << (sizes[form] >> 8 * (used_bytes - 1)).bit_length()) - 1
     if used_bytes > size_bytes:
         return b".{%d}" % size_bytes
     top = b"[\\0-%s]" % re.escape(bytes([most]))

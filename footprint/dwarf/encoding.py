@@ -10,7 +10,7 @@ from footprint.dwarf import dw
 from footprint.dwarf.sections import DebugSection
 from footprint.dwarf.tables import Tables
 
-__all__ = ("Abbreviation", "AbbreviationTables", "AttributeStep", "EntryLayout", "UnitFormat")
+__all__ = ("Abbreviation", "AbbreviationTables", "AttributeStep", "EntryLayout", "UnitFormat", "abbreviation_with")
 
 
 # By size the forms of fixed size: flags, data1 to data16, ref1 to ref8, strx1 to strx4, addrx1 to addrx4.
@@ -146,6 +146,7 @@ _LONGEST_BYTES: Final = _MOST_ATTRIBUTES * 30
 # The largest programs with all units in one (LTO) have some thousands.
 _MOST_IN_TABLE: Final = 1 << 16
 _MOST_KEPT: Final = 1 << 15
+_LONGEST_WAY_BACK: Final = 1 << 10
 
 
 class Abbreviation(NamedTuple):
@@ -166,6 +167,20 @@ class AbbreviationTables:
     def table(self, offset: int) -> dict[int, Abbreviation]:
         """Return the abbreviations of the table at an offset by their codes."""
         return self._tables.at(offset, _read_abbreviations)
+
+
+def abbreviation_with(section: DebugSection, attribute_at: int, table_at: int) -> Abbreviation | None:
+    """Return the abbreviation of a table that has an attribute at an offset of .debug_abbrev, or None."""
+    low = max(table_at, attribute_at - _LONGEST_WAY_BACK)
+    # Two zeros end an abbreviation, and none has two before its end.
+    zeros = bytes(section.data[low:attribute_at]).rfind(b"\0\0")
+    if zeros < 0 and low > table_at:
+        return None
+    match = _ABBREVIATION.match(section.data, low if zeros < 0 else low + zeros + 2)
+    if match is None or not match.start(4) <= attribute_at < match.end(4):
+        return None
+    code, _, children, raw = match.groups()
+    return Abbreviation(code, section.uleb(match.start(2))[0], children != b"\0", raw)
 
 
 def _read_abbreviations(tables: Tables[dict[int, Abbreviation]], offset: int) -> tuple[dict[int, Abbreviation], int]:
