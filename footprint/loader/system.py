@@ -20,13 +20,17 @@ from footprint.limits import draw_entries
 from footprint.process.mapped_files import FileOpener, FileState, open_regular
 from footprint.roots import enter_root, folder_names, link_target, resolved, stat_path
 
-__all__ = ("FileKind", "Library", "Refusal", "System")
+__all__ = ("FileKind", "KnownImages", "Library", "Refusal", "System")
 
 # Each mapped file holds a descriptor, and a process has about a thousand: the least recently used ones are closed.
 _MOST_MAPPED_FILES: Final = 256
 _LONGEST_TEXT_BYTES: Final = 16 << 20
 _MOST_CPUINFO_BYTES: Final = 1 << 16
 _PROCESS_ROOT: Final = re.compile(r"/proc/\d+/root")
+
+
+KnownImages = Mapping[tuple[str, int], Image]
+"""ELF files by path and inode."""
 
 
 class Refusal(NamedTuple):
@@ -99,6 +103,7 @@ class System:
         moved_files: By path without links, the current paths of files that a live process has mapped, and that were
             deleted or replaced since.
         open_file: Opens a file.
+        images: Files that were read already, by path and inode: these are not opened.
     """
 
     def __init__(
@@ -106,8 +111,10 @@ class System:
         root: str = "/",
         moved_files: Mapping[str, str] = MappingProxyType({}),
         open_file: FileOpener = open_regular,
+        images: KnownImages = MappingProxyType({}),
     ) -> None:
         self._open_file = open_file
+        self._images = images
         self._moved_files = moved_files
         # `/proc/PID/root` of a process in a container reads as a link to `/`, wherever it leads.
         self.root = root if _PROCESS_ROOT.fullmatch(root) else os.path.realpath(root)
@@ -118,7 +125,7 @@ class System:
         self._is_directory: dict[str, bool] = {}
         self._links: dict[str, str | None] = {}
         # Keyed by path, not by library: a reference cycle would keep files open until the next garbage collection.
-        self._open_image = lru_cache(_MOST_MAPPED_FILES)(partial(_map_again, open_file))
+        self._open_image = lru_cache(_MOST_MAPPED_FILES)(partial(_map_again, open_file, images))
 
     def file(self, path: str) -> Library | Refusal | None:
         """Return the file at an absolute path as a loader finds it; None where it cannot be opened."""
@@ -209,22 +216,26 @@ class System:
     def _read(self, path: str, facts: os.stat_result) -> Library | Refusal | None:
         if not stat.S_ISREG(facts.st_mode):
             return Refusal("it is a directory" if stat.S_ISDIR(facts.st_mode) else "it is not a regular file")
-        data = self._open_file(path, None)
+        image = self._images.get((path, facts.st_ino))
+        data = image.data if image else self._open_file(path, None)
         if isinstance(data, str):
             return None
         try:
-            image = read_image(data, path, with_sections=False)
+            image = image or read_image(data, path, with_sections=False)
             return Library(path, image, read_linkage(image), facts.st_mode, FileState.of(facts), self._open_image)
         except InputError as error:
             return Refusal(error.detail)
 
 
-def _map_again(open_file: FileOpener, path: str, state: FileState) -> Image:
-    data = open_file(path, None)
+def _map_again(open_file: FileOpener, images: KnownImages, path: str, state: FileState) -> Image:
+    image = images.get((path, state.inode))
+    data = image.data if image else open_file(path, None)
     if isinstance(data, str):
         raise AccessError(path, data)
     if _state(path) != state:
         raise AccessError(path, "it was replaced while footprint read it")
+    if image:
+        return image
     try:
         return read_image(data, path)
     except InputError:

@@ -5,11 +5,13 @@ from collections.abc import Iterable
 from collections.abc import Mapping as Dict
 from dataclasses import replace
 from functools import cache, partial
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from footprint.attribution.constructor_writes import with_constructors
 from footprint.attribution.dependency_graph import DependencyGraph, build_graph
 from footprint.attribution.object_prediction import ObjectPrediction, predict
+from footprint.elf import Image
 from footprint.elf.notes import build_id
 from footprint.errors import AccessError, FootprintError, Note, UsageError
 from footprint.files import StrPath
@@ -17,6 +19,7 @@ from footprint.loader import Environment, Library, Linked, LinkMap, Searches, Sy
 from footprint.loader.bindings import NO_BINDINGS, Binder, Bindings
 from footprint.loader.development_links import DevelopmentLinks
 from footprint.loader.link_map import with_opened
+from footprint.loader.system import KnownImages
 from footprint.model.owner import DELETED
 from footprint.model.row import Attribution, Row
 from footprint.process import Snapshot
@@ -80,6 +83,7 @@ class Programs:
         is_calibrated: Whether what was measured of this machine's C library is used.
         moved_files: By path, where a file is that is no longer there.
         open_file: Opens a file.
+        images: Files that were read already, by path and inode.
 
     Raises:
         UsageError: If pages cannot have this size.
@@ -94,9 +98,10 @@ class Programs:
         is_calibrated: bool = True,
         moved_files: Dict[str, str] | None = None,
         open_file: FileOpener = open_regular,
+        images: KnownImages = MappingProxyType({}),
     ) -> None:
         self._is_calibrated = is_calibrated
-        self._system = System(os.fspath(root or "/"), moved_files or {}, open_file)
+        self._system = System(os.fspath(root or "/"), moved_files or {}, open_file, images)
         self._environment = environment or (Environment() if root else _environment(os.environ, os.getcwd()))
         self._page_bytes = os.sysconf("SC_PAGESIZE") if page_bytes is None else page_bytes
         if self._page_bytes not in _PAGE_SIZES:
@@ -115,6 +120,7 @@ class Programs:
         view: ProcessView,
         environment: Environment | None = None,
         open_file: FileOpener = open_regular,
+        images: Iterable[Image] = (),
     ) -> "Programs":
         """Return what reads the program of a live process, from the files that the process has mapped.
 
@@ -123,9 +129,16 @@ class Programs:
             view: How it sees the file system.
             environment: What its caller decided; None for what the process says itself.
             open_file: Opens a file.
+            images: Files of its mappings that were read already.
         """
         moved_files = _moved_files(snapshot, view.root or "", view.folder)
-        return cls(view.root, environment or view.environment, moved_files=moved_files, open_file=open_file)
+        # Files of two inodes can have one name, where one was replaced: these are opened by where they are now.
+        named = {one.name: one.inode for one in snapshot.memory.mappings if one.inode} if view.root is None else {}
+        several = {one.name for one in snapshot.memory.mappings if named.get(one.name, one.inode) != one.inode}
+        known = {(one.file, named[one.file]): one for one in images if one.file in named and one.file not in several}
+        return cls(
+            view.root, environment or view.environment, moved_files=moved_files, open_file=open_file, images=known
+        )
 
     def graph(self, path: str) -> DependencyGraph:
         """Find the objects of a program, and who uses whom.

@@ -12,7 +12,7 @@ from footprint.model.projection import ONE
 from footprint.process import read_process
 from footprint.sources.programs import ProcessView, Programs, missing_notes
 from footprint.sources.target import Named, check_options, process_of
-from footprint.verbs.audit.process import audit_of
+from footprint.verbs.audit.process import audit_of, files_of
 
 __all__ = ("Libraries", "libraries")
 
@@ -68,8 +68,10 @@ def libraries(
         check_options(process, [option for option, is_given in given.items() if is_given])
         snapshot = read_process(process.pid)
         view = ProcessView.of(snapshot.pid or process.pid)
-        ledger = audit_of(snapshot, process.name, ONE, debug=None).ledger
-        graph = Programs.of_process(snapshot, view, environment).graph_of(snapshot, view, ledger)
+        files = files_of(snapshot, None)
+        ledger = audit_of(snapshot, process.name, ONE, files=files).ledger
+        images = [image for _, image in files.images.values()]
+        graph = Programs.of_process(snapshot, view, environment, images=images).graph_of(snapshot, view, ledger)
     return Libraries(
         str(target),
         None if process is None else process.pid,
