@@ -13,6 +13,7 @@ import re
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Container, Iterable, Iterator
+from functools import lru_cache
 from itertools import pairwise
 from operator import itemgetter
 from typing import Final, NamedTuple
@@ -27,7 +28,7 @@ from footprint.dwarf.search import AddressProver, AddressTable, Wanted, candidat
 from footprint.dwarf.standards import standard_of
 from footprint.dwarf.units import DebugInfo, Entry, Unit
 from footprint.elf import abi
-from footprint.elf.image import Image
+from footprint.elf.image import Buffer, Image
 from footprint.errors import InputError, Note
 
 __all__ = ("Declarations", "DefinedFunctions", "compiled_sources", "declarations_by_name", "read_declarations")
@@ -409,7 +410,7 @@ def _candidates(debug: DebugInfo, wanted: Collection[bytes]) -> Iterator[Candida
     with_contents = array("Q", (match.start() for match in _BLOCK_OF_CONTENTS.finditer(section.data)))
     if not with_contents:
         return
-    longest_bytes = max(map(len, wanted), default=0) + 1
+    names = _Names(debug, wanted)
     units = list(debug.units())
     ends = dict(pairwise([*sorted({unit.abbreviations_at for unit in units}), section.size_bytes]))
     # gcc lets type units share the abbreviations of the larger unit that uses the types.
@@ -424,9 +425,7 @@ def _candidates(debug: DebugInfo, wanted: Collection[bytes]) -> Iterator[Candida
         try:
             if unit.table not in patterns:
                 patterns[unit.table] = list(_named_contents(unit, unit_bytes[unit.table], with_contents[at:end]))
-            places = sorted(
-                {place for named in patterns[unit.table] for place in _names(unit, named, wanted, longest_bytes)}
-            )
+            places = sorted({place for named in patterns[unit.table] for place in names.places(unit, named)})
         except InputError:
             # A damaged unit declares nothing; the search for addresses has a note of it.
             continue
@@ -466,8 +465,14 @@ def _named_contents(unit: Unit, unit_bytes: int, places: Iterable[int]) -> Itera
         has_contents = forms.get(dw.AT_CONST_VALUE) in BLOCK_LENGTH_BYTES and dw.AT_LOCATION not in forms
         if has_contents and name is not None and forms[dw.AT_NAME] in {dw.FORM_STRP, dw.FORM_STRING}:
             # No match can begin within a code: only its last byte is below 0x80.
-            pattern = re.compile(re.escape(abbreviation.code) + b"(?=%s)" % ahead, re.DOTALL)
+            pattern = _compiled(re.escape(abbreviation.code) + b"(?=%s)" % ahead)
             yield _Named(pattern, name, forms[dw.AT_NAME])
+
+
+@lru_cache(maxsize=1 << 12)
+def _compiled(pattern: bytes) -> re.Pattern[bytes]:
+    """Compile a pattern; the cache of `re` is too small for the tables of a large program."""
+    return re.compile(pattern, re.DOTALL)
 
 
 def _shape(unit: Unit, unit_bytes: int, form: int, size_bytes: int) -> bytes:
@@ -487,14 +492,30 @@ def _shape(unit: Unit, unit_bytes: int, form: int, size_bytes: int) -> bytes:
     return b".{%d}%s\\0{%d}" % (used_bytes - 1, top, size_bytes - used_bytes)
 
 
-def _names(unit: Unit, named: _Named, wanted: Container[bytes], longest_bytes: int) -> Iterator[int]:
-    """Return the places of wanted names in what may be entries of an abbreviation."""
-    data, texts, order = unit.section.data, unit.debug.sections.get(".debug_str"), unit.section.order
-    is_in_place, offset_bytes = named.form == dw.FORM_STRING, unit.format.offset_bytes
-    for match in named.pattern.finditer(data, unit.first, unit.end):
-        at = match.start() + named.name_at
-        start, holder = at, data
-        if not is_in_place:
-            start, holder = int.from_bytes(data[at : at + offset_bytes], order), texts.data
-        if bytes(holder[start : start + longest_bytes]).partition(b"\0")[0] in wanted:
-            yield at
+class _Names:
+    """Finds wanted names in what may be entries of an abbreviation; the same offsets of names occur in many units."""
+
+    def __init__(self, debug: DebugInfo, wanted: Collection[bytes]) -> None:
+        self._wanted = wanted
+        self._longest_bytes = max(map(len, wanted), default=0) + 1
+        self._texts = debug.sections.get(".debug_str").data
+        self._known: dict[bytes, bool] = {}
+
+    def places(self, unit: Unit, named: _Named) -> Iterator[int]:
+        """Return the places of wanted names in a unit."""
+        data, known, name_at, order = unit.section.data, self._known, named.name_at, unit.section.order
+        matches = named.pattern.finditer(data, unit.first, unit.end)
+        if named.form == dw.FORM_STRING:
+            yield from [at for match in matches if self._is_wanted(data, at := match.start() + name_at)]
+            return
+        offset_bytes = unit.format.offset_bytes
+        for match in matches:
+            at = match.start() + name_at
+            offset = bytes(data[at : at + offset_bytes])
+            if offset not in known:
+                known[offset] = self._is_wanted(self._texts, int.from_bytes(offset, order))
+            if known[offset]:
+                yield at
+
+    def _is_wanted(self, data: Buffer, start: int) -> bool:
+        return bytes(data[start : start + self._longest_bytes]).partition(b"\0")[0] in self._wanted
