@@ -2,7 +2,7 @@
 
 import { el, plainTable } from "./dom";
 import type { Payer } from "./payers";
-import { FOLDED_SHARE } from "./picture";
+import { FOLDED_SHARE } from "./boxes";
 import { atCount } from "./terms";
 import { formatBytes, grouped, percent } from "./units";
 

@@ -1,23 +1,12 @@
-// A tree drawn on a canvas as icicle, treemap or sunburst. Parts that are too small to see are drawn as one rest.
+// A tree drawn on a canvas as icicle, treemap or sunburst.
 
 import { COLOURS } from "./colours";
 import { el } from "./dom";
-import { levels, placedInBoxes, placedInRows, type Box, type Placed } from "./layout";
+import { boxesOf, foldedChildren, OTHERS, REST, type Shape } from "./boxes";
+import type { Placed } from "./layout";
 import type { Tree } from "./tree";
 import { percent } from "./units";
 
-export type Shape = "icicle" | "treemap" | "sunburst";
-
-/** Parts that are too small to see. */
-const REST = -1;
-/** The parts of the whole that are below the least share. */
-export const OTHERS = -2;
-
-const MOST_DEEP = 24;
-const LEAST_SHARE = 1 / 3000;
-/** Parts of the whole below this share are shown together. */
-export const FOLDED_SHARE = 1 / 20;
-const ROW_PX = 80;
 const LINE_PX = 15;
 
 export class Picture {
@@ -70,10 +59,7 @@ export class Picture {
 
   /** Return the children of the shown node that are shown together, if they are. */
   others(): number[] {
-    const [tree, zoom] = [this.tree, this.#zoom];
-    const children = tree.children[zoom].filter((one) => tree.areas[one] > 0);
-    const small = children.filter((one) => tree.areas[one] < FOLDED_SHARE * tree.areas[zoom]);
-    return small.length > 1 && small.length < children.length ? small : [];
+    return foldedChildren(this.tree, this.#zoom);
   }
 
   setShape(shape: Shape): void {
@@ -100,76 +86,15 @@ export class Picture {
     return [this.#width / 2 + radius * Math.cos(angle), this.#height / 2 + radius * Math.sin(angle)];
   }
 
-  // The whole: its small parts stand together, or they alone are shown.
-  #whole(deepest: number): Box {
-    const [tree, zoom] = [this.tree, this.#zoom];
-    const others = this.others();
-    const areaOf = (nodes: number[]) => nodes.reduce((all, one) => all + tree.areas[one], 0);
-    const area = this.isRest && others.length ? areaOf(others) : tree.areas[zoom];
-    if (!others.length) return this.#box(zoom, area * LEAST_SHARE, deepest);
-    const small = new Set(others);
-    const shown = this.isRest ? others : tree.children[zoom].filter((one) => tree.areas[one] > 0 && !small.has(one));
-    const children = shown.map((one) => this.#box(one, area * LEAST_SHARE, deepest - 1));
-    if (!this.isRest) children.push({ node: OTHERS, own: areaOf(others), count: others.length });
-    return { node: zoom, own: Math.max(0, area - children.reduce((all, one) => all + (one.node === OTHERS ? one.own : tree.areas[one.node]), 0)), count: 0, children };
-  }
-
-  #box(node: number, least: number, depth: number): Box {
-    const { tree } = this;
-    const area = tree.areas[node];
-    const made: Box = { node, own: area, count: 0 };
-    if (depth > 0 && tree.children[node].length) {
-      const children: Box[] = [];
-      let restArea = 0;
-      let restCount = 0;
-      let all = 0;
-      for (const child of tree.children[node]) {
-        const childArea = tree.areas[child];
-        all += childArea;
-        if (childArea >= least && childArea > 0) children.push(this.#box(child, least, depth - 1));
-        else if (childArea > 0) {
-          restArea += childArea;
-          restCount += 1;
-        }
-      }
-      if (restArea > 0) children.push({ node: REST, own: restArea, count: restCount });
-      if (children.length) {
-        made.children = children;
-        made.own = Math.max(0, area - all);
-      }
-    }
-    return made;
-  }
-
   #lay(): void {
     this.#width = this.element.clientWidth;
     this.#height = this.element.clientHeight;
     if (!this.#width || !this.#height) return;
-    const [tree, zoom, width, height] = [this.tree, this.#zoom, this.#width, this.#height];
-    const area = tree.areas[zoom];
-    this.#boxes = [];
-    if (area > 0) {
-      const deepest = this.shape === "icicle" ? Math.floor(height / 22) : this.shape === "sunburst" ? 7 : MOST_DEEP;
-      const whole = this.#whole(Math.min(MOST_DEEP, deepest));
-      const depth = levels(whole);
-      const order = (one: Placed, other: Placed) => Number(one.node === OTHERS) - Number(other.node === OTHERS) || other.value - one.value;
-      if (this.shape === "treemap") {
-        this.#boxes = placedInBoxes(whole, order, width, height);
-      } else if (this.shape === "sunburst") {
-        this.#boxes = placedInRows(whole, order, 2 * Math.PI, (Math.min(width, height) / 2 - 2) / (depth + 1));
-      } else {
-        const row = Math.min(height / Math.max(1, depth), ROW_PX);
-        this.#boxes = placedInRows(whole, order, width, row);
-        // The crumbs above name the whole: only its parts have rows.
-        if (depth) {
-          this.#boxes.shift();
-          for (const box of this.#boxes) [box.y0, box.y1] = [box.y0 - row, box.y1 - row];
-        }
-      }
-    }
+    const { tree } = this;
+    this.#boxes = boxesOf(tree, this.#zoom, this.isRest, this.shape, this.#width, this.#height);
     const shown = this.#boxes.filter((one) => one.node >= 0).length;
     this.element.setAttribute("aria-label",
-      `${this.label}: ${this.shape} of ${tree.names[zoom]}, ${tree.amount(area)}, ${shown} parts. The table says the same.`);
+      `${this.label}: ${this.shape} of ${tree.names[this.#zoom]}, ${tree.amount(tree.areas[this.#zoom])}, ${shown} parts. The table says the same.`);
     this.#draw();
   }
 
