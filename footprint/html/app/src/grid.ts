@@ -1,17 +1,13 @@
 // A tree table: an ARIA treegrid in which only the visible rows are elements.
 
 import { el, fill } from "./dom";
-import { csvLine } from "./names";
-import { type Found, HOLDS_FOUND, matching, ordered } from "./rows";
+import { MOST_ROWS, RowList, csvLines } from "./rowlist";
+import { type Found, matching, ordered } from "./rows";
 import { nextTask, runAtOnce, runInSlices } from "./scheduler";
 import type { Column, Tree } from "./tree";
 
 const ROW_PX = 28;
 const OVERSCAN = 6;
-/** The lines of CSV that are written between two yields. */
-const CSV_STEP = 500;
-// Browsers cannot lay out a taller element.
-const MOST_ROWS = 500_000;
 /** The rows of each table on paper. */
 const MOST_PRINTED = 200;
 
@@ -48,23 +44,14 @@ export class Grid {
   readonly #head: HTMLElement;
   readonly #body: HTMLElement;
   readonly #pool: RowElements[] = [];
-  readonly #open = new Set<number>([0]);
-  readonly #closed = new Set<number>();
-  /** The children of each node, in the order of the table. */
-  #children: number[][];
-  #found: Found | null = null;
-  #shown: number[] = [];
-  /** The place of each node among the shown rows, or -1. */
-  readonly #places: Int32Array;
+  readonly #rows: RowList;
   /** The filter and the sort that are running; the rows change when they have ended. */
   readonly #work = new Map<"order" | "filter", Generator>();
-  #active = 0;
   readonly #headings: HTMLElement[];
 
   constructor(readonly tree: Tree, label: string, private readonly id: string, private order: Sort, private readonly events: Events) {
     const { column, isDescending } = order;
-    this.#children = column !== undefined ? runAtOnce(ordered(tree, column, isDescending)) : tree.children;
-    this.#places = new Int32Array(tree.size);
+    this.#rows = new RowList(tree, column !== undefined ? runAtOnce(ordered(tree, column, isDescending)) : tree.children);
     this.#headings = [null, ...tree.columns].map((column) =>
       el("div", { role: "columnheader", class: `cell c-${column?.key ?? "name"}` },
         el("button", { onclick: () => this.events.onsort(this.#next(column)) }, column?.label ?? "Name")));
@@ -84,25 +71,23 @@ export class Grid {
     });
     new ResizeObserver(() => this.#draw()).observe(this.element);
     paper.addEventListener("change", () => this.#layOut());
-    // A few groups that hold everything are opened: closed they show little.
-    if (tree.children[0].length <= 3) tree.children[0].forEach((node) => this.#open.add(node));
     this.#markOrder();
-    this.#flatten();
+    this.#changed();
   }
 
   /** The number of rows that are shown. */
   get rowCount(): number {
-    return this.#shown.length;
+    return this.#rows.shown.length;
   }
 
   /** Whether there are more rows than a browser can show. */
   get isCut(): boolean {
-    return this.#shown.length >= MOST_ROWS;
+    return this.rowCount >= MOST_ROWS;
   }
 
   /** Return whether the filter shows a node. */
   has(node: number): boolean {
-    return this.#found === null || this.#found.marks[node] !== 0;
+    return this.#rows.has(node);
   }
 
   /** Show only the rows that contain a text, with the rows above and below them; with colours only those rows. */
@@ -130,9 +115,9 @@ export class Grid {
     const { column, isDescending } = order;
     const children = column === undefined ? this.tree.children : await this.#run("order", ordered(this.tree, column, isDescending));
     if (!children) return;
-    this.#children = children;
+    this.#rows.order(children);
     this.#markOrder();
-    this.#flatten();
+    this.#changed();
   }
 
   /** Wait until no filter and no sort is running. */
@@ -142,22 +127,14 @@ export class Grid {
 
   /** Open or close all groups. */
   openAll(isOpen: boolean): void {
-    this.#closed.clear();
-    this.#open.clear();
-    this.#open.add(0);
-    if (isOpen) this.tree.children.forEach((children, node) => children.length && this.#open.add(node));
-    else if (this.#found) this.tree.children.forEach((children, node) => node && children.length && this.#closed.add(node));
-    this.#flatten();
+    this.#rows.openAll(isOpen);
+    this.#changed();
   }
 
   /** Make a node the active row, and open the groups above it. */
   select(node: number, isAnnounced = false): void {
-    for (const one of this.tree.path(node).slice(0, -1)) {
-      this.#open.add(one);
-      this.#closed.delete(one);
-    }
-    this.#active = node;
-    this.#flatten();
+    this.#rows.select(node);
+    this.#changed();
     this.#reveal();
     if (isAnnounced) this.events.onselect(node);
   }
@@ -173,19 +150,8 @@ export class Grid {
   }
 
   /** Write the shown rows as lines of CSV: their paths, and figures in bytes. */
-  *csvLines(): Generator<void, string[]> {
-    const [tree, shown] = [this.tree, this.#shown];
-    let depth = 1;
-    for (const node of shown) depth = Math.max(depth, tree.level(node) - 1);
-    const levels = Array.from({ length: depth }, (_, place) => `level ${place + 1}`);
-    const lines = [csvLine([...levels, ...tree.columns.map((column) => column.label.toLowerCase())])];
-    for (const node of shown) {
-      if (lines.length % CSV_STEP === 0) yield;
-      const path: (string | null)[] = node ? tree.path(node).map((one) => tree.names[one]) : [tree.names[0]];
-      while (path.length < depth) path.push(null);
-      lines.push(csvLine([...path, ...tree.columns.map((column) => column.value(node))]));
-    }
-    return lines;
+  csvLines(): Generator<void, string[]> {
+    return csvLines(this.tree, this.#rows.shown);
   }
 
   // Run a filter or a sort; a newer one of the same kind cancels it, and then the result is null.
@@ -205,15 +171,9 @@ export class Grid {
   }
 
   #showFound(found: Found | null): void {
-    this.#found = found;
-    this.#closed.clear();
+    this.#rows.show(found);
     this.element.scrollTop = 0;
-    this.#flatten();
-  }
-
-  #isOpen(node: number): boolean {
-    if (!this.tree.children[node].length || this.#closed.has(node)) return false;
-    return this.#open.has(node) || (this.#found !== null && (this.#found.marks[node] & HOLDS_FOUND) !== 0);
+    this.#changed();
   }
 
   #markOrder(): void {
@@ -223,27 +183,13 @@ export class Grid {
     });
   }
 
-  // List the rows to show, in their order.
-  #flatten(): void {
-    const shown: number[] = [];
-    const stack = [0];
-    while (stack.length && shown.length < MOST_ROWS) {
-      const node = stack.pop()!;
-      shown.push(node);
-      if (!this.#isOpen(node)) continue;
-      const children = this.#children[node];
-      for (let place = children.length - 1; place >= 0; place -= 1) if (this.has(children[place])) stack.push(children[place]);
-    }
-    this.#shown = shown;
-    this.#places.fill(-1);
-    shown.forEach((node, place) => (this.#places[node] = place));
-    if (this.#places[this.#active] < 0) this.#active = 0;
-    this.element.setAttribute("aria-rowcount", String(shown.length + 1));
+  #changed(): void {
+    this.element.setAttribute("aria-rowcount", String(this.rowCount + 1));
     this.#layOut();
   }
 
   #layOut(): void {
-    const count = paper.matches ? Math.min(MOST_PRINTED, this.#shown.length) : this.#shown.length;
+    const count = paper.matches ? Math.min(MOST_PRINTED, this.rowCount) : this.rowCount;
     this.#body.style.height = `${count * ROW_PX}px`;
     this.#draw();
   }
@@ -251,7 +197,7 @@ export class Grid {
   #draw(): void {
     const first = paper.matches ? 0 : Math.max(0, Math.floor(this.element.scrollTop / ROW_PX) - OVERSCAN);
     const room = paper.matches ? MOST_PRINTED : Math.ceil((this.element.clientHeight || 400) / ROW_PX) + 2 * OVERSCAN;
-    const past = Math.min(this.#shown.length, first + room);
+    const past = Math.min(this.rowCount, first + room);
     while (this.#pool.length < past - first) {
       const row = this.#makeRow();
       this.#pool.push(row);
@@ -262,12 +208,13 @@ export class Grid {
     const count = this.#pool.length;
     for (let place = first; place < past; place += 1) {
       const row = this.#pool[place % count];
-      const state = `${place} ${this.#shown[place]} ${this.#shown[place] === this.#active} ${this.#isOpen(this.#shown[place])}`;
+      const node = this.#rows.shown[place];
+      const state = `${place} ${node} ${node === this.#rows.active} ${this.#rows.isOpen(node)}`;
       if (row.state === state) continue;
       row.state = state;
       this.#drawRow(row, place);
     }
-    const active = `${this.id}-${this.#active}`;
+    const active = `${this.id}-${this.#rows.active}`;
     if (this.element.getAttribute("aria-activedescendant") !== active) this.element.setAttribute("aria-activedescendant", active);
   }
 
@@ -286,7 +233,7 @@ export class Grid {
 
   #drawRow({ element, header, twist, name, cells }: RowElements, place: number): void {
     const { tree } = this;
-    const node = this.#shown[place];
+    const node = this.#rows.shown[place];
     const isGroup = tree.children[node].length > 0;
     const level = tree.level(node);
     element.id = `${this.id}-${node}`;
@@ -294,11 +241,11 @@ export class Grid {
     element.style.transform = `translateY(${place * ROW_PX}px)`;
     element.setAttribute("aria-rowindex", String(place + 2));
     element.setAttribute("aria-level", String(level));
-    element.setAttribute("aria-selected", String(node === this.#active));
-    if (isGroup) element.setAttribute("aria-expanded", String(this.#isOpen(node)));
+    element.setAttribute("aria-selected", String(node === this.#rows.active));
+    if (isGroup) element.setAttribute("aria-expanded", String(this.#rows.isOpen(node)));
     else element.removeAttribute("aria-expanded");
     header.style.paddingInlineStart = `${10 + level * 14}px`;
-    twist.textContent = isGroup ? (this.#isOpen(node) ? "▾" : "▸") : "";
+    twist.textContent = isGroup ? (this.#rows.isOpen(node) ? "▾" : "▸") : "";
     name.textContent = tree.names[node];
     header.title = (tree.titles[node] ?? tree.names[node]).slice(0, 2000);
     tree.columns.forEach((column, index) => {
@@ -318,26 +265,19 @@ export class Grid {
     const node = this.#nodeAt(event);
     if (node < 0) return;
     const isTwist = event.target instanceof Element && event.target.classList.contains("twist");
-    this.#active = node;
-    if (isTwist) this.#toggle(node, !this.#isOpen(node));
+    this.#rows.active = node;
+    if (isTwist) this.#toggle(node, !this.#rows.isOpen(node));
     else this.#draw();
     this.events.onselect(node);
   }
 
   #toggle(node: number, isOpen: boolean): void {
-    if (!this.tree.children[node].length) return;
-    if (isOpen) {
-      this.#open.add(node);
-      this.#closed.delete(node);
-    } else {
-      this.#open.delete(node);
-      this.#closed.add(node);
-    }
-    this.#flatten();
+    this.#rows.toggle(node, isOpen);
+    this.#changed();
   }
 
   #reveal(): void {
-    const place = this.#places[this.#active];
+    const place = this.#rows.placeOf(this.#rows.active);
     if (place < 0) return;
     const head = this.#head.offsetHeight;
     const top = place * ROW_PX;
@@ -350,11 +290,13 @@ export class Grid {
   #key(event: KeyboardEvent): void {
     // A heading is a button and handles its own keys.
     if (event.target !== this.element || event.ctrlKey || event.altKey || event.metaKey) return;
-    const place = this.#places[this.#active];
+    const { active } = this.#rows;
+    const children = this.tree.children[active];
+    const place = this.#rows.placeOf(active);
     const go = (to: number) => {
-      this.#active = this.#shown[Math.min(Math.max(to, 0), this.#shown.length - 1)];
+      this.#rows.active = this.#rows.shown[Math.min(Math.max(to, 0), this.rowCount - 1)];
       this.#reveal();
-      this.events.onselect(this.#active);
+      this.events.onselect(this.#rows.active);
     };
     const screenful = Math.max(1, Math.floor(this.element.clientHeight / ROW_PX) - 2);
     switch (event.key) {
@@ -363,16 +305,16 @@ export class Grid {
       case "PageDown": go(place + screenful); break;
       case "PageUp": go(place - screenful); break;
       case "Home": go(0); break;
-      case "End": go(this.#shown.length - 1); break;
+      case "End": go(this.rowCount - 1); break;
       case "ArrowRight":
-        if (this.tree.children[this.#active].length && !this.#isOpen(this.#active)) this.#toggle(this.#active, true);
-        else if (this.tree.children[this.#active].length) go(place + 1);
+        if (children.length && !this.#rows.isOpen(active)) this.#toggle(active, true);
+        else if (children.length) go(place + 1);
         break;
       case "ArrowLeft":
-        if (this.tree.children[this.#active].length && this.#isOpen(this.#active)) this.#toggle(this.#active, false);
-        else if (this.#active) go(this.#places[this.tree.parents[this.#active]]);
+        if (this.#rows.isOpen(active)) this.#toggle(active, false);
+        else if (active) go(this.#rows.placeOf(this.tree.parents[active]));
         break;
-      case "Enter": this.events.onopen(this.#active); break;
+      case "Enter": this.events.onopen(active); break;
       default: return;
     }
     event.preventDefault();
