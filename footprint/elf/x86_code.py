@@ -124,7 +124,9 @@ _EXCHANGES_0F: Final = frozenset({0xB0, 0xB1, 0xC0, 0xC1, 0xC3})
 # `movq %rax, %xmm0` and `pinsrq`: the value of a general register goes where nobody follows it.
 _FROM_VECTOR: Final = 0x7E
 _TO_VECTOR: Final = frozenset({0x6E, 0x3A})
-_REGISTERS_0F: Final = _OVERWRITES_0F | _TO_VECTOR | _EXCHANGES_0F
+_NAMED_0F: Final = _OVERWRITES_0F | _EXCHANGES_0F
+_REGISTERS_0F: Final = _NAMED_0F | _TO_VECTOR
+_COPIES_0F: Final = frozenset({*range(0x40, 0x50)}) | _EXCHANGES_0F | _TO_VECTOR
 _STORES: Final = frozenset(
     {*(row + column for row in range(0, 0x38, 8) for column in (0, 1)), 0x86, 0x87, 0x88, 0x89, 0x8F, 0xC6, 0xC7}
 )
@@ -146,76 +148,80 @@ _GROUPS: Final = _SHIFTS | {0x80, 0x81, 0x83, 0xC6, 0xC7, 0xF6, 0xF7, 0xFE, 0x8F
 # `mov`, `lea`, `movslq` and `imul` with three operands keep nothing of the register.
 _LOADS: Final = frozenset({0x63, 0x69, 0x6B, 0x8B, 0x8D})
 _FIRST_OF_0F: Final = 0x0F
+_VEX: Final = frozenset({0xC4, 0xC5})
+_TESTS: Final = frozenset({0xF6, 0xF7})
+_IMMEDIATE_BYTES: Final = {
+    **dict.fromkeys(_BYTE_IMMEDIATE | {0xF6}, 1),
+    **dict.fromkeys(_WORD_IMMEDIATE | {0xF7}, 4),
+}
+# Of the opcodes whose ModRM names a register: whether they store, compute an address, copy, load, subtract, mix, swap.
+_WITH_MEMORY: Final = {
+    opcode: (
+        opcode in _STORES or opcode == 0x8C,
+        opcode == 0x8D,
+        opcode in {0x86, 0x87, 0x88, 0x89, 0x8B, 0x8D},
+        opcode in _LOADS,
+        opcode in _SUBTRACTIONS,
+        opcode in _EXCLUSIVE_ORS,
+        opcode in {0x86, 0x87},
+    )
+    for opcode in _MODRM - _GROUPS - _COMPARISONS - {0xFF, *range(0xD8, 0xE0)}
+}
+_OPERAND_SIZE: Final = 0x66
+_REPEATED: Final = 0xF3
+_NO_PREFIXES: Final[frozenset[int]] = frozenset()
 _REX: Final = 4
-
-
-class _Bytes:
-    """Reads the bytes of instructions one after the other; none is there behind the end."""
-
-    __slots__ = ("_raw", "at")
-
-    def __init__(self, raw: bytes) -> None:
-        self._raw = raw
-        self.at = 0
-
-    def byte(self) -> int:
-        self.at += 1
-        return self._raw[self.at - 1]
-
-    def signed(self, size_bytes: int) -> int:
-        start, self.at = self.at, self.at + size_bytes
-        if self.at > len(self._raw):
-            raise IndexError
-        return int.from_bytes(self._raw[start : self.at], "little", signed=True)
 
 
 def decoded(code: Buffer, vaddr: int) -> Iterator[Instruction]:
     """Decode the instructions of code that begins at a vaddr, up to its end or to what is no known instruction."""
-    source = _Bytes(bytes(code))
+    raw, end_vaddr = bytes(code), vaddr + len(code)
+    at = vaddr
+    # Behind the end no byte is there.
     with suppress(IndexError):
-        while source.at < len(code) and (one := _decode(source, vaddr + source.at, vaddr)) is not None:
+        while at < end_vaddr and (one := _decode(raw, at - vaddr, vaddr)) is not None and one.end_vaddr <= end_vaddr:
             yield one
+            at = one.end_vaddr
 
 
-class _Prefixes(NamedTuple):
-    """What stands before an opcode: the bits of REX (or of VEX in its place), and whether operands have 16 bits."""
-
-    rex: int
-    is_short: bool
-    is_repeated: bool
+def _signed(raw: bytes, at: int, size_bytes: int) -> int:
+    return int.from_bytes(raw[at : at + size_bytes], "little", signed=True)
 
 
-_REX_PREFIXES: Final = tuple([_Prefixes(rex, is_short=False, is_repeated=False) for rex in range(16)])
-
-
-def _decode(source: _Bytes, start: int, origin: int) -> Instruction | None:
-    seen = set()
-    while (opcode := source.byte()) in _PREFIXES:
-        seen.add(opcode)
+def _decode(raw: bytes, at: int, origin: int) -> Instruction | None:
+    """Decode the instruction at an offset of bytes that begin at `origin`."""
+    start = origin + at
+    opcode = raw[at]
+    prefixes = _NO_PREFIXES
+    while opcode in _PREFIXES:
+        prefixes |= {opcode}
+        at += 1
+        opcode = raw[at]
     rex = 0
     if opcode >> 4 == _REX:
-        rex, opcode = opcode & 15, source.byte()
-    prefixes = _Prefixes(rex, 0x66 in seen, 0xF3 in seen) if seen else _REX_PREFIXES[rex]
-    if opcode in {0xC4, 0xC5}:
-        return _vector(source, start, origin, opcode)
-    if opcode == _FIRST_OF_0F:
-        return _second_map(source, start, origin, prefixes)
+        rex = opcode & 15
+        at += 1
+        opcode = raw[at]
     if opcode in _MODRM:
-        return _with_modrm(source, start, origin, opcode, prefixes)
-    if opcode not in _PLAIN:
-        return None
-    return _plain(source, start, origin, opcode, prefixes)
+        return _with_modrm(raw, at + 1, start, origin, opcode, rex, prefixes)
+    if opcode == _FIRST_OF_0F:
+        return _second_map(raw, at + 1, start, origin, rex, prefixes)
+    if opcode in _PLAIN:
+        return _plain(raw, at + 1, start, origin, opcode, rex, prefixes)
+    return _vector(raw, at + 1, start, origin, opcode) if opcode in _VEX else None
 
 
-def _plain(source: _Bytes, start: int, origin: int, opcode: int, prefixes: _Prefixes) -> Instruction:
+def _plain(
+    raw: bytes, at: int, start: int, origin: int, opcode: int, rex: int, prefixes: frozenset[int]
+) -> Instruction:
     size_bytes = _PLAIN[opcode]
-    if size_bytes == 4 and prefixes.is_short and opcode not in {0xE8, 0xE9}:
+    if size_bytes == 4 and _OPERAND_SIZE in prefixes and opcode not in {0xE8, 0xE9}:
         size_bytes = 2
-    if 0xB8 <= opcode < 0xC0 and prefixes.rex & 8:
+    if 0xB8 <= opcode < 0xC0 and rex & 8:
         size_bytes = 8
-    immediate = source.signed(size_bytes) if size_bytes else None
-    end = origin + source.at
-    register = opcode & 7 | (prefixes.rex & 1) << 3
+    immediate = _signed(raw, at, size_bytes) if size_bytes else None
+    end = origin + at + size_bytes
+    register = opcode & 7 | (rex & 1) << 3
     if opcode in {0xC3, 0xC2, 0xF4, 0xCC}:
         return Instruction(start, end, immediate=immediate, jump=Jump(None, falls_through=False, is_end=True))
     if opcode in {0xE8, 0xE9, 0xEB} or 0x70 <= opcode < 0x80 or 0xE0 <= opcode < 0xE4:
@@ -242,92 +248,115 @@ def _plain(source: _Bytes, start: int, origin: int, opcode: int, prefixes: _Pref
     )
 
 
-def _with_modrm(source: _Bytes, start: int, origin: int, opcode: int, prefixes: _Prefixes) -> Instruction:
-    middle, base, index, displacement, register = _operands(source, prefixes.rex)
-    size_bytes = 0
-    if opcode in _BYTE_IMMEDIATE or (opcode == 0xF6 and middle < 2):
-        size_bytes = 1
-    elif opcode in _WORD_IMMEDIATE or (opcode == 0xF7 and middle < 2):
-        size_bytes = 2 if prefixes.is_short else 4
-    immediate = source.signed(size_bytes) if size_bytes else None
-    end = origin + source.at
-    is_wide = bool(prefixes.rex & 8)
+def _with_modrm(
+    raw: bytes, at: int, start: int, origin: int, opcode: int, rex: int, prefixes: frozenset[int]
+) -> Instruction:
+    middle, base, index, displacement, register, at = _operands(raw, at, rex)
+    size_bytes = _IMMEDIATE_BYTES.get(opcode, 0)
+    if size_bytes and opcode in _TESTS and middle > 1:
+        size_bytes = 0
+    if size_bytes == 4 and _OPERAND_SIZE in prefixes:
+        size_bytes = 2
+    immediate = _signed(raw, at, size_bytes) if size_bytes else None
+    end = origin + at + size_bytes
+    is_wide = rex > 7
     if displacement is None:
-        found = _of_registers(start, end, opcode, middle, base, register, immediate)
-        return found._replace(is_wide=True) if is_wide else found
-    at = start, end, _stated(displacement, base, end), None if base == _RIP else base, index
+        return _of_registers(start, end, opcode, middle, base, register, immediate, is_wide=is_wide)
+    memory = displacement
+    if base == _RIP:
+        memory, base = memory + end, None
+    if (known := _WITH_MEMORY.get(opcode)) is not None:
+        stores, is_address, copies, loads, subtracts, mixes, swaps = known
+        return Instruction(
+            start,
+            end,
+            memory,
+            base,
+            index,
+            register,
+            None,
+            stores,
+            is_address,
+            copies,
+            loads,
+            immediate,
+            subtracts=subtracts,
+            is_wide=is_wide,
+            mixes=mixes,
+            swaps=swaps,
+        )
+    if opcode in _COMPARISONS:
+        return Instruction(start, end, memory, base, index, register, compares=True, is_wide=is_wide)
     if opcode == 0xFF:
         jump = Jump(None, middle == 2, middle == 2) if middle in {2, 4} else None
-        return Instruction(*at, writes_memory=middle < 2, jump=jump)
+        return Instruction(start, end, memory, base, index, writes_memory=middle < 2, jump=jump)
     if opcode in _GROUPS:
         return Instruction(
-            *at,
+            start,
+            end,
+            memory,
+            base,
+            index,
             writes_memory=_group_writes(opcode, middle),
             copies=opcode == 0xC7,
             immediate=immediate,
             compares=_group_compares(opcode, middle),
         )
-    if 0xD8 <= opcode < 0xE0:
-        # Of the floating point unit: `fst` and its like write.
-        return Instruction(*at, writes_memory=opcode & 1 == 1 and middle in {1, 2, 3, 6, 7})
-    if opcode in _COMPARISONS:
-        return Instruction(*at, register=register, compares=True, is_wide=is_wide)
-    return Instruction(
-        *at,
-        register,
-        None,
-        opcode in _STORES or opcode == 0x8C,
-        opcode == 0x8D,
-        opcode in {0x86, 0x87, 0x88, 0x89, 0x8B, 0x8D},
-        opcode in _LOADS,
-        immediate,
-        subtracts=opcode in _SUBTRACTIONS,
-        is_wide=is_wide,
-        mixes=opcode in _EXCLUSIVE_ORS,
-        swaps=opcode in {0x86, 0x87},
-    )
+    # Of the floating point unit: `fst` and its like write.
+    return Instruction(start, end, memory, base, index, writes_memory=opcode & 1 == 1 and middle in {1, 2, 3, 6, 7})
 
 
 def _of_registers(
-    start: int, end: int, opcode: int, middle: int, other: int | None, register: int, immediate: int | None
+    start: int,
+    end: int,
+    opcode: int,
+    middle: int,
+    other: int | None,
+    register: int,
+    immediate: int | None,
+    *,
+    is_wide: bool,
 ) -> Instruction:
     """Return an instruction whose ModRM names no memory."""
-    if opcode == 0xFF:
-        jump = Jump(None, middle == 2, middle == 2) if middle in {2, 4} else None
-        return Instruction(start, end, base=other, jump=jump)
-    if opcode in _GROUPS:
-        is_move = opcode == 0xC7
+    if (known := _WITH_MEMORY.get(opcode)) is not None:
+        stores, is_address, copies, loads, subtracts, mixes, swaps = known
+        target, copied = (other, register) if stores else (register, other)
+        is_same = target == copied
+        overwrites = loads or opcode in {0x88, 0x89} or (is_same and opcode in _CLEARS)
         return Instruction(
             start,
             end,
-            register=other,
-            copies=is_move,
-            overwrites=is_move,
+            register=target,
+            other=copied,
+            is_address=is_address,
+            copies=copies,
+            overwrites=overwrites,
             immediate=immediate,
-            compares=_group_compares(opcode, middle),
-            subtracts=opcode in {0x80, 0x81, 0x83} and middle == _SUBTRACT,
-            mixes=opcode == 0xF7 and middle in {2, 3},
+            subtracts=subtracts,
+            is_wide=is_wide,
+            mixes=mixes and not is_same,
+            swaps=swaps,
         )
     if opcode in _COMPARISONS:
-        return Instruction(start, end, register=register, other=other, compares=True)
-    if 0xD8 <= opcode < 0xE0:
-        return Instruction(start, end)
-    to_other = opcode in _STORES or opcode == 0x8C
-    target, copied = (other, register) if to_other else (register, other)
-    overwrites = opcode in {*_LOADS, 0x88, 0x89} or (opcode in _CLEARS and target == copied)
-    copies = opcode in {0x86, 0x87, 0x88, 0x89, 0x8B, 0x8D}
+        return Instruction(start, end, register=register, other=other, compares=True, is_wide=is_wide)
+    if opcode == 0xFF:
+        jump = Jump(None, middle == 2, middle == 2) if middle in {2, 4} else None
+        return Instruction(start, end, base=other, is_wide=is_wide, jump=jump)
+    if opcode not in _GROUPS:
+        # Of the floating point unit.
+        return Instruction(start, end, is_wide=is_wide)
+    is_move = opcode == 0xC7
     return Instruction(
         start,
         end,
-        register=target,
-        other=copied,
-        is_address=opcode == 0x8D,
-        copies=copies,
-        overwrites=overwrites,
+        register=other,
+        copies=is_move,
+        overwrites=is_move,
         immediate=immediate,
-        subtracts=opcode in _SUBTRACTIONS,
-        mixes=opcode in _EXCLUSIVE_ORS and target != copied,
-        swaps=opcode in {0x86, 0x87},
+        compares=_group_compares(opcode, middle),
+        subtracts=opcode in {0x80, 0x81, 0x83} and middle == _SUBTRACT,
+        is_wide=is_wide,
+        mixes=opcode == 0xF7 and middle in {2, 3},
     )
 
 
@@ -343,34 +372,33 @@ def _group_compares(opcode: int, middle: int) -> bool:
     return middle == _COMPARE if opcode in {0x80, 0x81, 0x83} else opcode in {0xF6, 0xF7} and middle < 2
 
 
-def _second_map(source: _Bytes, start: int, origin: int, prefixes: _Prefixes) -> Instruction | None:
-    opcode = source.byte()
+def _second_map(raw: bytes, at: int, start: int, origin: int, rex: int, prefixes: frozenset[int]) -> Instruction | None:
+    opcode = raw[at]
+    at += 1
     if 0x80 <= opcode < 0x90:
-        distance = source.signed(4)
-        end = origin + source.at
-        return Instruction(start, end, jump=Jump(end + distance, falls_through=True))
+        end = origin + at + 4
+        return Instruction(start, end, jump=Jump(end + _signed(raw, at, 4), falls_through=True))
     if opcode in _PLAIN_0F:
         is_end = opcode == 0x0B
-        return Instruction(
-            start, origin + source.at, jump=Jump(None, falls_through=False, is_end=True) if is_end else None
-        )
+        return Instruction(start, origin + at, jump=Jump(None, falls_through=False, is_end=True) if is_end else None)
     third = opcode
     if opcode in {0x38, 0x3A}:
-        third = source.byte()
-    middle, base, index, displacement, register = _operands(source, prefixes.rex)
+        third = raw[at]
+        at += 1
+    middle, base, index, displacement, register, at = _operands(raw, at, rex)
     if opcode == 0x3A or (opcode != 0x38 and opcode in _BYTE_IMMEDIATE_0F):
-        source.signed(1)
-    end, is_memory = origin + source.at, displacement is not None
+        at += 1
+    end, is_memory = origin + at, displacement is not None
     if opcode in _HINTS_0F:
         return Instruction(start, end)
     is_store = opcode in _STORES_0F
-    if opcode == 0x7E and prefixes.is_repeated:
+    if opcode == 0x7E and _REPEATED in prefixes:
         is_store = False
     if opcode == 0xBA:
         is_store = middle > 4
     if opcode in {0x38, 0x3A}:
         is_store = (opcode == 0x3A and third in {0x14, 0x15, 0x16, 0x17}) or (opcode == 0x38 and third in {0xF1, 0xF6})
-    if opcode == _FROM_VECTOR and not is_memory and not prefixes.is_repeated:
+    if opcode == _FROM_VECTOR and not is_memory and _REPEATED not in prefixes:
         return Instruction(start, end, register=base, overwrites=True)
     return Instruction(
         start,
@@ -378,13 +406,13 @@ def _second_map(source: _Bytes, start: int, origin: int, prefixes: _Prefixes) ->
         memory=_stated(displacement, base, end),
         base=None if base in {None, _RIP} or not is_memory else base,
         scaled=index if is_memory else None,
-        register=register if opcode in _OVERWRITES_0F | _EXCHANGES_0F else None,
+        register=register if opcode in _NAMED_0F else None,
         writes_memory=is_memory and is_store,
         # A conditional move may leave the register as it was.
         overwrites=opcode in _OVERWRITES_0F and not 0x40 <= opcode < 0x50,
         other=None if is_memory or opcode in _FROM_VECTORS_0F or opcode not in _REGISTERS_0F else base,
-        copies=0x40 <= opcode < 0x50 or opcode in _EXCHANGES_0F | _TO_VECTOR,
-        is_wide=bool(prefixes.rex & 8),
+        copies=opcode in _COPIES_0F,
+        is_wide=rex > 7,
         swaps=opcode in _EXCHANGES_0F,
     )
 
@@ -396,21 +424,24 @@ _STORES_VECTOR: Final = {
 }
 
 
-def _vector(source: _Bytes, start: int, origin: int, first: int) -> Instruction | None:
-    second = source.byte()
+def _vector(raw: bytes, at: int, start: int, origin: int, first: int) -> Instruction | None:
+    second = raw[at]
+    at += 1
     rex, which, ending = (~second >> 5) & 4, 1, second & 3
     if first == 0xC4:
         rex, which = (~second >> 5) & 7, second & 31
-        ending = source.byte() & 3
+        ending = raw[at] & 3
+        at += 1
     if which not in _STORES_VECTOR:
         return None
-    opcode = source.byte()
+    opcode = raw[at]
+    at += 1
     if which == 1 and opcode == 0x77:
-        return Instruction(start, origin + source.at)
-    _, base, index, displacement, register = _operands(source, rex)
+        return Instruction(start, origin + at)
+    _, base, index, displacement, register, at = _operands(raw, at, rex)
     if which == 3 or (which == 1 and opcode in _BYTE_IMMEDIATE_0F):
-        source.signed(1)
-    end, is_memory = origin + source.at, displacement is not None
+        at += 1
+    end, is_memory = origin + at, displacement is not None
     is_load = which == 1 and opcode == _FROM_VECTOR and ending == 2
     if which == 1 and opcode == _FROM_VECTOR and not is_memory and not is_load:
         return Instruction(start, end, register=base, overwrites=True)
@@ -433,29 +464,36 @@ def _vector(source: _Bytes, start: int, origin: int, first: int) -> Instruction 
 _RIP: Final = -1
 
 
-def _operands(source: _Bytes, rex: int) -> tuple[int, int | None, int | None, int | None, int]:
-    """Read ModRM and what belongs to it: its middle bits, base (or register), index, displacement, and register.
+def _operands(raw: bytes, at: int, rex: int) -> tuple[int, int | None, int | None, int | None, int, int]:
+    """Read ModRM and what belongs to it: middle bits, base (or register), index, displacement, register, and the end.
 
     The displacement is None where there is no memory operand.
     """
-    modrm = source.byte()
-    mode, middle, low = modrm >> 6, modrm >> 3 & 7, modrm & 7
+    modrm = raw[at]
+    at += 1
+    mode, low = modrm & 0xC0, modrm & 7
+    middle = modrm >> 3 & 7
     register = middle | (rex & 4) << 1
-    if mode == 3:
-        return middle, low | (rex & 1) << 3, None, None, register
     base: int | None = low | (rex & 1) << 3
+    if mode == 0xC0:
+        return middle, base, None, None, register, at
     index = None
     if low == 4:
-        sib = source.byte()
+        sib = raw[at]
+        at += 1
         number = sib >> 3 & 7 | (rex & 2) << 2
         index = None if number == 4 else number
         base = sib & 7 | (rex & 1) << 3
-        if sib & 7 == 5 and mode == 0:
-            return middle, None, index, source.signed(4), register
-    elif low == 5 and mode == 0:
-        return middle, _RIP, None, source.signed(4), register
-    displacement = source.signed({0: 0, 1: 1, 2: 4}[mode]) if mode else 0
-    return middle, base, index, displacement, register
+        if sib & 7 == 5 and not mode:
+            return middle, None, index, _signed(raw, at, 4), register, at + 4
+    elif low == 5 and not mode:
+        return middle, _RIP, None, _signed(raw, at, 4), register, at + 4
+    if not mode:
+        return middle, base, index, 0, register, at
+    if mode == 0x40:
+        byte = raw[at]
+        return middle, base, index, byte - 256 if byte > 127 else byte, register, at + 1
+    return middle, base, index, _signed(raw, at, 4), register, at + 4
 
 
 def _stated(displacement: int | None, base: int | None, end: int) -> int | None:
