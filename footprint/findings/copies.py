@@ -140,7 +140,7 @@ class CopiedVariable(NamedTuple):
         is_one_build: Whether the source file was compiled the same way each time.
         has_namesake: Whether another variable, which is no copy, has the name that one for all would have.
         type_name: The type as the source has it; None where it is not known.
-        alignment_bytes: The alignment that a macro may give some copies, and not others; None where all are alike.
+        alignment_bytes: The alignment above that of compilers that one of the copies may have; None without one.
     """
 
     file: str
@@ -412,15 +412,11 @@ def _varying(groups: Iterable[Sequence[Symbol]], initials: Initials, lines: Line
 
 
 def _alignment(copies: Iterable[Symbol], sections: Sequence[Section]) -> int | None:
-    """Return the largest alignment above that of compilers that some copies may have, and others do not."""
-    bytes_apart: int | None = None
-    places = [(one.vaddr, sections[one.section_index].align) for one in copies]
-    alignment = 2 * _OWN_ALIGNMENT
-    while any(alignment <= align for _, align in places):
-        if len({vaddr % alignment == 0 for vaddr, _ in places}) > 1:
-            bytes_apart = alignment
-        alignment *= 2
-    return bytes_apart
+    """Return the largest alignment above that of compilers that one of the copies may have."""
+    # The lowest bit that is set in a vaddr is the alignment of it.
+    places = [min(sections[one.section_index].align, one.vaddr & -one.vaddr) for one in copies]
+    alignment = max(places)
+    return alignment if alignment > _OWN_ALIGNMENT else None
 
 
 def _of_group(group: Sequence[Symbol], file: _File) -> Iterable[CopiedVariable]:
