@@ -108,6 +108,8 @@ def draw(browser: Browser, folder: Path) -> None:
     cut(browser.open(report(folder / "change.html", *words), width=WIDTH), "report-change.png", 800)
     heap = report(folder / "heap.html", "heap", f"{SAMPLES}/heap_by_function/massif.out")
     cut(browser.open(heap, width=WIDTH), "report-heap.png", 900)
+    watch = report(folder / "watch.html", "watch", "--replay", "docs/examples/leak.fps")
+    cut(browser.open(watch, width=WIDTH), "report-watch.png", 720)
 
 
 if __name__ == "__main__":
