@@ -13,6 +13,7 @@ appendix A (opcode maps).
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from struct import Struct
 from sys import maxsize
 from typing import Final, NamedTuple
 
@@ -77,6 +78,7 @@ _MOVE_WIDE: Final = re.compile(rb"[\xb8-\xbf](?<=[\x48\x49].)(?=(.{4}(?:\0{4}|\x
 # An index that begins at 1 refers to a vaddr before the variable; so do the two indexes of a table of tables.
 _MOST_BEFORE_BYTES: Final = 1024
 _RELOCATIONS: Final = frozenset({abi.SHT_RELA, abi.SHT_REL, abi.SHT_RELR})
+_signed_word: Final = Struct("<i").unpack_from
 _ENTRY_OFFSET: Final = 24
 _FILE_HEADER_BYTES: Final = 64
 _PROGRAM_HEADER_BYTES: Final = 56
@@ -243,7 +245,8 @@ class _Finder:
         third, fourth = _upper_bytes(low - vaddr - len(raw), high - vaddr)
         for match in re.finditer(b"%s(?=..%s%s)" % (_BEFORE_DISPLACEMENT, third, fourth), raw, re.DOTALL):
             at = match.end()
-            target = vaddr + at + 4 + _displacement(raw, at)
+            (displacement,) = _signed_word(raw, at)
+            target = vaddr + at + 4 + displacement
             if low <= target < high and self._is_asked(target):
                 before = raw[at - 1]
                 if before in _RIP_RELATIVE:
@@ -279,7 +282,7 @@ class _Finder:
         # The pattern begins with the third byte: the fourth is zero in most programs, and code is full of zeros.
         for match in re.finditer(b"%s(?=%s)" % (third, fourth), raw):
             at = match.start() - 2
-            target = _displacement(raw, at) if at >= 0 else low - 1
+            (target,) = _signed_word(raw, at) if at >= 0 else (low - 1,)
             if low <= target < high:
                 is_far = target not in self._variable_starts and _is_indexed(raw, at)
                 self._add(target, vaddr + at, (0,), far_bytes=self._far_bytes if is_far else 0)
@@ -329,10 +332,6 @@ def _upper_bytes(low: int, high: int) -> tuple[bytes, bytes]:
     # 256 consecutive numbers have all low bytes that there are.
     third, fourth = ({n & 0xFF for n in range(low >> bits, (high >> bits) + 1)[:256]} for bits in (16, 24))
     return b"[%s]" % re.escape(bytes(third)), b"[%s]" % re.escape(bytes(fourth))
-
-
-def _displacement(raw: Buffer, at: int) -> int:
-    return int.from_bytes(raw[at : at + 4], "little", signed=True)
 
 
 def _is_indexed(raw: Buffer, at: int) -> bool:
