@@ -81,14 +81,13 @@ class Sameness:
         return self._are_same(self._of_data(first, second))
 
     def own_addresses(self, copies: Sequence[Symbol]) -> dict[int, set[int]]:
-        """Return by vaddr of each copy which functions and variables it holds that other copies have others for."""
+        """Return by vaddr of each copy which addresses it holds that other copies have others for."""
         held = [self._initials.contents(one) for one in copies]
         pointers = [{} if one is None else one.pointers for one in held]
         own = {at for at, one in pointers[0].items() if any(others.get(at) != one for others in pointers[1:])}
         found: dict[int, set[int]] = {}
         for copy, its in zip(copies, pointers, strict=True):
-            targets = {target for at in own if isinstance(target := its.get(at), int)}
-            if targets := {target for target in targets if self._statics.extent_at(target) is not None}:
+            if targets := {target for at in own if isinstance(target := its.get(at), int)}:
                 found[copy.vaddr] = targets
         return found
 

@@ -338,7 +338,13 @@ class _Follower:
         if not passed:
             return _Result(Use.UNUSED, _NEVER)
         is_by_word = target is None and not held.isdisjoint((one.base, one.scaled))
-        targets = [target] if target is not None else [*self._words] if is_by_word else []
+        targets = (
+            [target]
+            if target is not None
+            else [each for each in self._words if self._reader.at(each) is not None]
+            if is_by_word
+            else []
+        )
         callees = [
             (each, callee) for each in targets if (callee := self._reader.at(each)) and each in callee.instructions
         ]
