@@ -291,6 +291,20 @@ def test_a_dataset_on_a_full_disk_gets_no_half_files(small_disk: Path) -> None:
     assert [path.name for path in small_disk.rglob("*") if path.is_file() and path.stat().st_size] == ["filler"]
 
 
+def test_a_watch_goes_on_where_its_disk_is_full_and_tells_that_the_series_is_incomplete(
+    place: Place, small_disk: Path
+) -> None:
+    # A link, because only its end tells `watch` that a series is wanted.
+    series = place.temporary.parent / "series.fps"
+    series.symlink_to(place.out)
+    fill(small_disk)
+    ended = place.run(f"watch PID --for 300ms --every 100ms -o {series}")
+    assert ended.code == FINE, ended.err
+    assert b"series-incomplete" in ended.out
+    assert b"No space left on" in ended.out
+    assert place.out.stat().st_size == 0
+
+
 @each_writer
 def test_a_disk_that_may_only_be_read_is_told(place: Place, small_disk: Path, verb: str) -> None:
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
@@ -343,7 +357,17 @@ def test_a_standard_output_that_is_full_or_closed_is_told(place: Place, verb: st
 # --- what it reads ----------------------------------------------------------------------------------------------------
 
 READERS: Final = [
-    *("symbols", "libraries", "duplicates", "audit", "maps", "heap", "project -n 2", "check --config"),
+    *(
+        "symbols",
+        "libraries",
+        "duplicates",
+        "audit",
+        "maps",
+        "heap",
+        "project -n 2",
+        "check --config",
+        "watch --replay",
+    ),
     *("record --version 1 --history {out}", "trend --history", "diff {smaps}"),
 ]
 
