@@ -28,10 +28,12 @@ from footprint.model.page_map import PageState
 from footprint.model.projection import Basis, Model
 from footprint.model.row import MemoryKind
 from footprint.store.tables import TABLES
+from footprint.units import format_bytes
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 DOCS_PATH: Final = ROOT / "docs" / "json.md"
 FLEET_PATH: Final = ROOT / "docs" / "fleet.md"
+LIMITS_PATH: Final = ROOT / "docs" / "limits.md"
 TYPES_PATH: Final = ROOT / "footprint" / "html" / "app" / "src" / "types.ts"
 WORDS_PATH: Final = TYPES_PATH.with_name("words.ts")
 
@@ -40,6 +42,11 @@ _BEGIN: Final = "<!-- `make schema` writes what follows -->"
 _END: Final = "<!-- `make schema` wrote this -->"
 # The answers that the HTML report shows.
 _SHOWN: Final = ("AuditAnswer", "CheckAnswer", "DiffAnswer", "GroupAnswer", "HeapAnswer", "TrendAnswer", "WatchAnswer")
+_CAP: Final = re.compile(r"_?(MOST|LONGEST|LARGEST|DEEPEST)(_|$)")
+_SHOWING: Final = {
+    *("attribution", "cli.py", "findings", "formats", "html", "model", "pytest_plugin.py", "release", "store"),
+    *("terminal", "verbs"),
+}
 _ATTRIBUTE: Final = re.compile(r"^(\w+): (.*)$")
 
 
@@ -51,6 +58,7 @@ def texts() -> dict[Path, str]:
         WORDS_PATH: words(),
         DOCS_PATH: documented(DOCS_PATH.read_text(encoding="utf-8"), _tables()),
         FLEET_PATH: documented(FLEET_PATH.read_text(encoding="utf-8"), _fleet_tables()),
+        LIMITS_PATH: documented(LIMITS_PATH.read_text(encoding="utf-8"), _caps_table()),
     }
 
 
@@ -246,6 +254,35 @@ def _fleet_tables() -> str:
         ]
         lines.append("")
     return "\n".join(lines[:-1])
+
+
+def _caps_table() -> str:
+    """Describe the caps of each module that reads input; those of modules that show answers only shorten texts."""
+    lines = ["| module | caps |", "|---|---|"]
+    for path in sorted((ROOT / "footprint").rglob("*.py")):
+        module = path.relative_to(ROOT / "footprint")
+        caps = () if module.parts[0] in _SHOWING else _caps(ast.parse(path.read_text(encoding="utf-8")))
+        if told := ", ".join(f"{name} {value}" for name, value in caps):
+            lines.append(f"| `footprint/{module}` | {told} |")
+    return "\n".join(lines)
+
+
+def _caps(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """Yield the caps of a module: the words of each name, and its value."""
+    known: dict[str, Any] = {}
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.AnnAssign) or node.value is None:
+            continue
+        target = node.target
+        if not isinstance(target, ast.Name) or not _CAP.match(target.id):
+            continue
+        code = compile(ast.Expression(node.value), target.id, "eval")
+        value = known[target.id] = eval(code, {"__builtins__": {}}, known)  # noqa: S307 # our own source
+        words = target.id.strip("_").removeprefix("MOST_").lower().replace("_", " ")
+        if words.endswith(" bytes") and value >= 1024:
+            yield words.removesuffix(" bytes"), format_bytes(value)
+        else:
+            yield words, f"{value:,}"
 
 
 def _tables() -> str:
