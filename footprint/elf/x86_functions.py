@@ -86,11 +86,14 @@ class Code:
     def _having(self) -> Mapping[Place | None, Sequence[int]]:
         """By register or local variable the instructions that have it as an operand."""
         having: dict[Place | None, list[int]] = defaultdict(list)
-        for one in self.instructions.values():
-            for register in {one.register, one.other, one.base, one.scaled}:
-                having[register].append(one.vaddr)
-            for local in self.locals_of(one):
-                having[local].append(one.vaddr)
+        for vaddr, one in self.instructions.items():
+            # What has a register twice is listed twice, which does no harm.
+            for register in (one.register, one.other, one.base, one.scaled):
+                if register is not None:
+                    having[register].append(vaddr)
+            if one.base == self.frame:
+                for local in self.locals_of(one):
+                    having[local].append(vaddr)
         return having
 
     @cached_property

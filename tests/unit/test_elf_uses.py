@@ -86,6 +86,21 @@ def jump(opcode: bytes, start: int) -> bytes:
         pytest.param([LEA_RAX, TABLE, b"\x48\x39\xc7\x31\xc0", RET], Use.COMPARED, id="p == table"),
         pytest.param([LEA_RAX, TABLE, b"\x48\x3b\x07\x31\xc0", RET], Use.COMPARED, id="*p == table"),
         pytest.param([LEA_RAX, TABLE, b"\x48\x29\xc7\x31\xc0", RET], Use.COMPARED, id="p - table"),
+        pytest.param([LEA_RAX, TABLE, b"\x48\x29\xf8\x31\xc0", RET], Use.COMPARED, id="table - p"),
+        pytest.param([LEA_RAX, TABLE, b"\x48\x31\xc7\x31\xc0", RET], Use.HANDED_ON, id="xor %rax, %rdi"),
+        pytest.param([LEA_RAX, TABLE, b"\x48\xf7\xd8\x31\xc0", RET], Use.HANDED_ON, id="neg %rax"),
+        pytest.param([LEA_RAX, TABLE, b"\x48\x87\xc2\xc6\x02\x01", RET], Use.WRITTEN, id="xchg %rax, %rdx"),
+        pytest.param([LEA_RAX, TABLE, b"\x0f\x1f\x00\x31\xc0", RET], Use.READ, id="nopl (%rax)"),
+        pytest.param(
+            [LEA_RAX, TABLE, b"\x48\x0f\x45\xd0\x48\x39\xc2\x31\xc0", RET],
+            Use.COMPARED,
+            id="cmovne %rax, %rdx, which may leave another address in %rdx",
+        ),
+        pytest.param(
+            [LEA_RAX, TABLE, b"\x48\x89\x04\x24\x31\xff\xe8\x2e\x00\x00\x00\x31\xc0", RET],
+            Use.HANDED_ON,
+            id="an argument on the stack of a function of the same file",
+        ),
         pytest.param([LEA_RAX, TABLE, b"\x48\x85\xc0\x31\xc0", RET], Use.READ, id="table != NULL"),
         pytest.param(
             [LEA_RDX, TABLE, LEA_RAX, TABLE, b"\x48\x39\xd0\x31\xc0", RET], Use.READ, id="from its begin to its end"
