@@ -84,17 +84,21 @@ class Dataset:
         with reading(self._folder, table), _memory_told(self._folder):
             self._connection.execute(statements)
 
-    def check_rows(self, tables: Iterable[str]) -> None:
-        """Check that tables have rows.
+    def check_rows(self, tables: Iterable[str], parts: Iterable[str]) -> None:
+        """Check that tables have the files of parts that have rows.
 
         Raises:
-            InputError: If one has none.
+            InputError: If one has not.
         """
+        wanted = {f"{part}.parquet" for part in parts}
         for table in tables:
             if not self._files[table]:
                 raise InputError(
                     os.path.join(self._folder, table), "there are no Parquet files, but `inputs` tells of some"
                 )
+            for missing in sorted(wanted - set(map(os.path.basename, self._files[table])))[:1]:
+                cause = f"{missing} is missing, but `inputs` tells of processes in it: scan into a new folder"
+                raise InputError(os.path.join(self._folder, table), cause)
 
     def fill(self, table: str, columns: Mapping[str, list[str]]) -> None:
         """Add rows of texts to a table in memory."""

@@ -480,6 +480,15 @@ def test_what_is_no_dataset_or_a_damaged_one_is_an_error(tmp_path: Path, capsys:
         fleet(dataset, "programs")
 
 
+@pytest.mark.parametrize("table", ["owners", "rows", "processes", "hosts"])
+def test_a_file_that_is_missing_between_others_is_an_error(table: str, tmp_path: Path) -> None:
+    dataset = write_fleet(small(tmp_path), [Member("c", SCHEDD, (Held(HEAP, KIB),))], part="q")
+    assert len(rows(dataset, "hosts")) == 3
+    next((dataset / table).rglob("q.parquet")).unlink()
+    with pytest.raises(InputError, match=rf"{table}: q\.parquet is missing, but `inputs` tells of processes in it"):
+        fleet(dataset, "owners")
+
+
 def test_names_that_are_no_text_and_links_that_lead_nowhere_are_errors(tmp_path: Path) -> None:
     dataset = small(tmp_path)
     (damaged,) = dataset.glob("rows/*/*")
