@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from footprint.errors import AccessError, InputError, UsageError
 from footprint.files import keep_input
-from footprint.store.tables import PARTITION_COLUMN, TABLES, FleetColumn, FleetTable
+from footprint.store.tables import PARTITION_COLUMN, TABLES, FleetTable
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -37,6 +37,8 @@ __all__ = (
 
 # DuckDB appends what the system says to its message, as JSON.
 _ERRNO: Final = re.compile(r'"errno":"(\d{1,4})"')
+_PART: Final = re.compile(r"[0-9a-f]{12}-(?:[0-9]{6,}[abx]*(?:-[0-9]+)?|notes)\.parquet")
+"""The names of the files of a part, as a scan makes them."""
 _LAST: Final = "inputs"
 """The table whose file says that a part is whole."""
 
@@ -215,41 +217,40 @@ def write_part(folder: str, part: str, tables: Mapping[str, Sequence[tuple[Any, 
     with engine() as connection:
         try:
             for name, rows in tables.items():
-                for place, columns, some in _split(TABLES[name], rows):
+                for place, some in _partitions(TABLES[name], rows):
                     target = os.path.join(folder, name, place)
                     os.makedirs(target, exist_ok=True)
                     path = os.path.join(target, f"{part}.parquet")
-                    _write(connection, path, columns, some)
+                    _write(connection, path, TABLES[name], some)
                     _to_disk(path)
         except OSError as error:
             raise AccessError(folder, error.strerror or str(error)) from error
 
 
-def _split(
-    table: FleetTable, rows: Sequence[tuple[Any, ...]]
-) -> Iterable[tuple[str, Sequence[FleetColumn], Sequence[tuple[Any, ...]]]]:
-    """Yield the folder of each partition, with its columns and rows, which are sorted by host."""
+def _partitions(table: FleetTable, rows: Sequence[tuple[Any, ...]]) -> Iterable[tuple[str, Sequence[tuple[Any, ...]]]]:
+    """Yield the folder of each partition, with its rows, which are sorted by host."""
     if not rows:
         return
     if not table.is_partitioned:
-        yield "", table.columns, rows
+        yield "", rows
         return
     names = [one.name for one in table.columns]
     host, day = names.index("host"), names.index(PARTITION_COLUMN)
     partitions = defaultdict[Any, list[tuple[Any, ...]]](list)
     for row in sorted(rows, key=itemgetter(host)):
-        partitions[row[day]].append((*row[:day], *row[day + 1 :]))
-    columns = (*table.columns[:day], *table.columns[day + 1 :])
+        partitions[row[day]].append(row)
     for value, inner in partitions.items():
-        yield f"{PARTITION_COLUMN}={value}", columns, inner
+        yield f"{PARTITION_COLUMN}={value}", inner
 
 
-def _write(
-    connection: "DuckDBPyConnection", path: str, columns: Sequence[FleetColumn], rows: Sequence[tuple[Any, ...]]
-) -> None:
+def _write(connection: "DuckDBPyConnection", path: str, table: FleetTable, rows: Sequence[tuple[Any, ...]]) -> None:
     # By columns: an INSERT a row takes a hundred times as long.
+    kept = [
+        place for place, one in enumerate(table.columns) if not table.is_partitioned or one.name != PARTITION_COLUMN
+    ]
+    columns = [table.columns[place] for place in kept]
     selected = ", ".join(f"unnest(?::{one.sql_type}[]) AS {_name(one.name)}" for one in columns)
-    values = [list(column) for column in zip(*rows, strict=True)]
+    values = [[row[place] for row in rows] for place in kept]
     statement = f"COPY (SELECT {selected}) TO {_text(path)} (FORMAT parquet, COMPRESSION zstd)"
     from duckdb import InvalidInputException, IOException  # noqa: PLC0415 # of an extra
 
@@ -308,11 +309,12 @@ def _files(folder: str) -> Iterator[str]:
 
 
 def remove_halves(folder: str) -> None:
-    """Remove the files of parts that a scan was about to move into the dataset when it ended."""
+    """Remove the files of parts that a scan was about to move into the dataset when it ended, and no other files."""
     whole = {os.path.basename(path) for path in _files(os.path.join(folder, _LAST))}
     for name in TABLES:
         for path in _files(os.path.join(folder, name)):
-            if os.path.basename(path) not in whole:
+            file = os.path.basename(path)
+            if file not in whole and _PART.fullmatch(file):
                 os.unlink(path)
 
 

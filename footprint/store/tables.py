@@ -29,7 +29,7 @@ __all__ = (
 
 
 class FleetHost(NamedTuple):
-    """A host at a moment, as far as a part of a scan tells. A last row of a host counts.
+    """A host at a moment, as far as a part of a scan tells. The last row of a host counts.
 
     Attributes:
         host: The name of the host; of an image or a root file system the name of that.
@@ -369,7 +369,7 @@ class FleetInput(NamedTuple):
         input: Its path, or the process.
         kind: `program`, `file` for another ELF file, `process`, `series` for one audit of a series; `record` for a
             capture, a text or a saved audit; `other` for a folder or file that has a note alone.
-        identity: The digest of its contents; of a program, with those of its libraries.
+        identity: The digest of its contents; of a program, with those of its libraries; of a record, with its day.
         state: Size and time of change of the file when it was read; "" where there is none.
         part: The name of the Parquet files that hold its rows, without their folder and ending.
         depends_on: The paths, in the root of the host, of the files whose change would change what it tells.

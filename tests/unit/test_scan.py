@@ -117,6 +117,36 @@ def test_a_second_scan_adds_only_what_is_new(captures: Path, dataset: Path, tmp_
     assert contents(dataset) == before
 
 
+def test_an_idle_process_with_the_same_text_on_two_days_is_there_on_both(tmp_path: Path) -> None:
+    first, second = (write(tmp_path / "in" / "web-1" / f"{day}" / "1.smaps", SMAPS) for day in (1, 2))
+    os.utime(second, (1_763_900_000 + 86_400,) * 2)
+    for input_count in (2, 0):
+        assert footprint.scan(tmp_path / "in", output=tmp_path / "fleet", worker_count=1).input_count == input_count
+        found = asked(tmp_path / "fleet", "SELECT input FROM processes ORDER BY day")
+        assert found == [(str(first),), (str(second),)]
+
+
+def test_a_part_ends_with_the_input_that_fills_it(
+    captures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = Settings("one", str(tmp_path), MOMENT, has_commands=False)
+    found = next(Lister(MOMENT, host=None, root=None, is_anonymous=False).list([str(captures / "web-0")]))
+    _, ((identity,),) = identify(Task(settings, "0", (found,)))
+    items = tuple(Item(found, identity._replace(key=str(number))) for number in range(5))
+    (whole,) = run_shard(Task(settings, "0", items))
+    monkeypatch.setattr("footprint.verbs.scan.work._ROWS_OF_PART", whole.row_count // 5 + 1)
+    done = run_shard(Task(settings, "1", items))
+    assert [(one.part, one.input_count) for one in done] == [("1", 2), ("1-1", 2), ("1-2", 1)]
+    assert sum(one.row_count for one in done) == whole.row_count
+
+
+def test_a_scan_removes_no_parquet_files_but_those_of_scans(tmp_path: Path) -> None:
+    own = write(tmp_path / "fleet" / "files" / "mine.parquet", b"mine")
+    half = write(tmp_path / "fleet" / "rows" / "day=2026-11-23" / "0123456789ab-000001a-2.parquet", b"half")
+    footprint.scan(write(tmp_path / "1.smaps", SMAPS), output=tmp_path / "fleet", worker_count=1)
+    assert (own.exists(), half.exists()) == (True, False)
+
+
 def test_names_of_hosts_and_files_may_be_no_text_too_long_for_a_folder_or_paths(tmp_path: Path) -> None:
     names = [b"\xff=", "\N{GRINNING FACE}".encode() * 60, b"x" * 255, b"..."]
     for number, name in enumerate(names):
@@ -256,7 +286,7 @@ def test_an_input_that_is_replaced_while_the_scan_runs_is_a_note_and_read_by_the
     replace_file.write_bytes(path.read_bytes() + b"\n")
     replace_file.chmod(0o755)
     replace_file.rename(path)
-    done = run_shard(Task(settings, "1", (Item(candidate, identity, has_new_file=True),)))
+    (done,) = run_shard(Task(settings, "1", (Item(candidate, identity, has_new_file=True),)))
     (note,) = done.notes
     assert (note.slug, note.detail) == ("input-unreadable", "it was changed while the scan ran: the next scan reads it")
     assert (done.process_count, done.program_count, done.file_count, done.row_count) == (0, 0, 0, 0)

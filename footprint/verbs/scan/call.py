@@ -133,11 +133,12 @@ def scan(  # noqa: PLR0913 # all but the sources are named
         plan = _Plan(lister, settings, known_inputs(folder))
         found, parts = Scanned(folder), []
 
-        def keep(done: PartDone) -> None:
+        def keep(some: Iterable[PartDone]) -> None:
             nonlocal found
-            parts.append(commit_part(stage, folder, done.part))
-            plan.see(done)
-            found = found.plus(done)
+            for done in some:
+                parts.append(commit_part(stage, folder, done.part))
+                plan.see(done)
+                found = found.plus(done)
             activity.begin(f"scans; {found.input_count:,} inputs are done")
 
         try:

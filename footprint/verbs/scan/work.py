@@ -58,6 +58,8 @@ __all__ = ("identify", "run_shard")
 
 _ALONE: Final = Question()
 _HEAD_BYTES: Final = 1024
+# A capture may have one process or thousands: a part ends with the input that fills it, so that memory has a bound.
+_ROWS_OF_PART: Final = 1 << 16
 _TEXT_HEAD_BYTES: Final = 1 << 16
 # The search of the loader reads them, beside the files that it finds.
 _OF_LOADER: Final = ("/etc/ld.so.cache", "/etc/ld.so.preload")
@@ -119,7 +121,8 @@ def _record_identities(one: Candidate) -> tuple[Identity, ...]:
     if looks_like_series(bytes(data[:_HEAD_BYTES])):
         taken = Timeline.of(read_series(data, one.path), one.path).taken
         return tuple([Identity("series", digest(each.packed)) for each in taken])
-    return (Identity("record", blake2b(data, digest_size=16).hexdigest()),)
+    # An idle process has the same text each day.
+    return (Identity("record", digest(blake2b(data, digest_size=16).hexdigest(), one.moment.date())),)
 
 
 # --- what is kept between shards --------------------------------------------------------------------------------------
@@ -152,23 +155,35 @@ def _enter(settings: Settings, place: ScanPlace) -> None:
 # --- a shard ----------------------------------------------------------------------------------------------------------
 
 
-def run_shard(shard: Task[Item]) -> PartDone:
-    """Read the inputs of a shard, and write their rows as a part, which does not belong to the dataset yet.
+def run_shard(shard: Task[Item]) -> list[PartDone]:
+    """Read the inputs of a shard, and write their rows as parts, which do not belong to the dataset yet.
 
     Raises:
-        AccessError: If the part cannot be written.
+        AccessError: If a part cannot be written.
     """
-    work = _Work(shard)
+    done: list[PartDone] = []
+    first = 0
     with command_lines(is_hidden=not shard.settings.has_commands):
-        for item in shard.items:
-            work.read(item)
+        while first < len(shard.items):
+            name = f"{shard.name}-{len(done)}" if done else shard.name
+            work = _Work(shard._replace(name=name))
+            last = first
+            while last < len(shard.items) and len(work.tables["rows"]) < _ROWS_OF_PART:
+                work.read(shard.items[last])
+                last += 1
+            done.append(_write(work, name, shard.settings, last - first))
+            first = last
+    return done
+
+
+def _write(work: "_Work", name: str, settings: Settings, input_count: int) -> PartDone:
     work.add_hosts()
-    write_part(os.path.join(shard.settings.folder, shard.name), shard.name, work.tables)
+    write_part(os.path.join(settings.folder, name), name, work.tables)
     tables = work.tables
     notes = [Note(slug, subject, detail) for *_, slug, subject, detail in tables["notes"]]
     return PartDone(
-        shard.name,
-        len(shard.items),
+        name,
+        input_count,
         sum(one[-3] for one in tables["processes"]),
         len(tables["programs"]),
         len(tables["files"]),
