@@ -23,6 +23,7 @@ from footprint.elf.x86_functions import Code, CodeReader, Held
 
 __all__ = ("Use", "Uses")
 
+_RDX: Final = 2
 _RSI: Final = 6
 _RDI: Final = 7
 # rdi, rsi, rdx, rcx, r8, r9 (System V ABI, 3.2.1).
@@ -32,11 +33,13 @@ _MOST_DEPTH: Final = 16
 # Functions of the standard libraries of C and C++ that read what they are given, and keep no address of it.
 _READERS: Final = re.compile(
     r"(?:__)?(?:mem(?:cpy|move|pcpy|cmp|chr|rchr|mem)|bcmp|str(?:n?len|n?cmp|n?casecmp|n?cpy|n?cat|n?dup|coll|xfrm"
-    r"|chr|rchr|str|casestr|chrnul|spn|cspn|pbrk)|stpn?cpy|wcs(?:len|cmp|cpy)|wmem(?:cpy|cmp)|(?:isoc\d+_)?strto\w+"
+    r"|chr|rchr|str|casestr|chrnul|spn|cspn|pbrk)|stpn?cpy|wcs(?:len|cmp|cpy)|wmem(?:cpy|cmp)"
     r"|ato[fil]l?|f?put[sc]|fwrite|write|v?[fsd]?n?w?printf|v?snprintf|v?asprintf|perror"
     r"|syslog|f?open(?:64)?|access|x?stat(?:64)?|getenv|assert_fail|err|errx|warnx?|error)(?:_chk)?\Z"
-    r"|_ZS|_ZNK?S[abdiost]"
+    # But for what prints or keeps an address: of what has no type, of a function, or of the table of a facet.
+    r"|_Z(?:S|NK?S[abdiost])(?!t5ctype)(?!.*(?:PKv|PF|strstream))"
 )
+_PRINTERS: Final = re.compile(r"(?:__)?\w*printf(?:_chk)?\Z")
 # Those that write to the first of what they are given.
 _COPIERS: Final = re.compile(
     r"(?:__)?(?:mem(?:cpy|move|pcpy)|strn?c(?:py|at)|stpn?cpy|wcscpy|wmemcpy|v?sn?w?printf|v?asprintf)(?:_chk)?\Z"
@@ -239,7 +242,9 @@ class _Follower:
         if one.jump.is_call:
             kept = held - self._reader.changed_by(one) - {RAX}
             after = [kept | {RAX} if is_held else kept for is_held in result.returns]
-            result = _Result(result.use, frozenset())
+            # Where the call throws, a handler has what was held.
+            is_caught = any(after) and self._reader.may_catch(code)
+            result = _Result(result.use | (Use.HANDED_ON if is_caught else Use.UNUSED), frozenset())
         return result, [*ways, *[(one.end_vaddr, each) for each in after if one.jump.falls_through]]
 
     def _begins(self, code: Code, start: int, own: Collection[int], passed: set[int]) -> Iterator[tuple[int, Held]]:
@@ -319,7 +324,9 @@ class _Follower:
     def _leave(self, one: Instruction, held: Held, code: Code, depth: int) -> _Result:
         """Return what a call, a return, or a jump to another function does with what is held."""
         if one.jump is None or one.jump.is_end:
-            return _Result(Use.UNUSED, frozenset({RAX in held}))
+            # The second half of a structure, as of a std::string_view, is returned in rdx.
+            is_second = _RDX in held and code.is_set_last(one, _RDX)
+            return _Result(Use.HANDED_ON if is_second else Use.UNUSED, frozenset({RAX in held}))
         target = one.jump.target
         callee = None if target is None else self._reader.at(target)
         if not one.jump.is_call:
@@ -337,6 +344,9 @@ class _Follower:
         passed = _passed(one, held, code)
         if not passed:
             return _Result(Use.UNUSED, _NEVER)
+        name = self._reader.name_of_callee(one, code)
+        if _PRINTERS.match(name) is not None and self._reader.may_print_addresses(code):
+            return _Result(Use.HANDED_ON, _NEVER)
         is_by_word = target is None and not held.isdisjoint((one.base, one.scaled))
         targets = (
             [target]
@@ -353,7 +363,7 @@ class _Follower:
             return _Result(
                 reduce(or_, [one.use for one in results]), frozenset().union(*[one.returns for one in results])
             )
-        return self._of_library(self._reader.name_of_callee(one, code), passed)
+        return self._of_library(name, passed)
 
     def _of_library(self, name: str, passed: Held) -> _Result:
         """Return what a function of another file does with what it is given."""

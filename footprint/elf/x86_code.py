@@ -54,7 +54,7 @@ class Instruction(NamedTuple):
         compares: Whether it compares `register` with `other`, with memory, or with its immediate, and changes neither.
         subtracts: Whether it subtracts `other`, or its memory or immediate, from `register`.
         is_wide: Whether it works on 64 bits.
-        mixes: Whether it makes of `register`, or of it and `other`, a number that is near neither (`xor`, `neg`).
+        mixes: Whether it makes of `register`, or of it and `other`, a number that is near neither (`xor`, `mul`).
         swaps: Whether it exchanges `register` with `other` or with memory.
         jump: Where it goes on, if that is not only the next instruction.
     """
@@ -121,9 +121,9 @@ _OVERWRITES_0F: Final = frozenset(
 )
 _FROM_VECTORS_0F: Final = frozenset({0x2C, 0x2D, 0x50, 0xD7})
 _EXCHANGES_0F: Final = frozenset({0xB0, 0xB1, 0xC0, 0xC1, 0xC3})
-# `movq %rax, %xmm0` and `pinsrq`: the value of a general register goes where nobody follows it.
+# `movq %rax, %xmm0`, `cvtsi2sd` and `pinsrq`: the value of a general register goes where nobody follows it.
 _FROM_VECTOR: Final = 0x7E
-_TO_VECTOR: Final = frozenset({0x6E, 0x3A})
+_TO_VECTOR: Final = frozenset({0x6E, 0x2A, 0x3A})
 _NAMED_0F: Final = _OVERWRITES_0F | _EXCHANGES_0F
 _REGISTERS_0F: Final = _NAMED_0F | _TO_VECTOR
 _COPIES_0F: Final = frozenset({*range(0x40, 0x50)}) | _EXCHANGES_0F | _TO_VECTOR
@@ -252,9 +252,7 @@ def _with_modrm(
     raw: bytes, at: int, start: int, origin: int, opcode: int, rex: int, prefixes: frozenset[int]
 ) -> Instruction:
     middle, base, index, displacement, register, at = _operands(raw, at, rex)
-    size_bytes = _IMMEDIATE_BYTES.get(opcode, 0)
-    if size_bytes and opcode in _TESTS and middle > 1:
-        size_bytes = 0
+    size_bytes = 0 if middle > 1 and opcode in _TESTS else _IMMEDIATE_BYTES.get(opcode, 0)
     if size_bytes == 4 and _OPERAND_SIZE in prefixes:
         size_bytes = 2
     immediate = _signed(raw, at, size_bytes) if size_bytes else None
@@ -262,9 +260,7 @@ def _with_modrm(
     is_wide = rex > 7
     if displacement is None:
         return _of_registers(start, end, opcode, middle, base, register, immediate, is_wide=is_wide)
-    memory = displacement
-    if base == _RIP:
-        memory, base = memory + end, None
+    memory, base = (displacement + end, None) if base == _RIP else (displacement, base)
     if (known := _WITH_MEMORY.get(opcode)) is not None:
         stores, is_address, copies, loads, subtracts, mixes, swaps = known
         return Instruction(
@@ -297,10 +293,12 @@ def _with_modrm(
             memory,
             base,
             index,
+            other=RAX if middle > 3 and opcode == 0xF7 else None,
             writes_memory=_group_writes(opcode, middle),
             copies=opcode == 0xC7,
             immediate=immediate,
             compares=_group_compares(opcode, middle),
+            mixes=middle > 3 and opcode == 0xF7,
         )
     # Of the floating point unit: `fst` and its like write.
     return Instruction(start, end, memory, base, index, writes_memory=opcode & 1 == 1 and middle in {1, 2, 3, 6, 7})
@@ -350,13 +348,15 @@ def _of_registers(
         start,
         end,
         register=other,
+        # `mul` and `div` work on rax as well.
+        other=RAX if middle > 3 and opcode == 0xF7 else None,
         copies=is_move,
         overwrites=is_move,
         immediate=immediate,
         compares=_group_compares(opcode, middle),
         subtracts=opcode in {0x80, 0x81, 0x83} and middle == _SUBTRACT,
         is_wide=is_wide,
-        mixes=opcode == 0xF7 and middle in {2, 3},
+        mixes=opcode == 0xF7 and middle > 1,
     )
 
 
@@ -413,6 +413,7 @@ def _second_map(raw: bytes, at: int, start: int, origin: int, rex: int, prefixes
         other=None if is_memory or opcode in _FROM_VECTORS_0F or opcode not in _REGISTERS_0F else base,
         copies=opcode in _COPIES_0F,
         is_wide=rex > 7,
+        mixes=opcode == 0xAF,
         swaps=opcode in _EXCHANGES_0F,
     )
 
@@ -455,7 +456,7 @@ def _vector(raw: bytes, at: int, start: int, origin: int, first: int) -> Instruc
         scaled=index if is_memory else None,
         register=register if of_general else None,
         other=None if is_memory else base,
-        copies=opcode in {0x6E, 0x22},
+        copies=opcode in {0x6E, 0x2A, 0x22},
         overwrites=of_general,
         writes_memory=is_memory and opcode in _STORES_VECTOR[which] and not is_load,
     )

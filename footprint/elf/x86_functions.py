@@ -4,6 +4,7 @@ Knows of each function which instructions state addresses, which may be executed
 are, and which registers its callers find unchanged. What cannot be decoded has no instructions.
 """
 
+import re
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,6 +13,7 @@ from typing import Final
 
 from footprint.elf import abi
 from footprint.elf.dynsym import asked_names
+from footprint.elf.function_starts import FunctionStarts
 from footprint.elf.functions import Functions
 from footprint.elf.image import Image
 from footprint.elf.symbols import Symbol
@@ -32,6 +34,8 @@ _SOON: Final = 16
 # Of a vector register.
 _WIDEST_BYTES: Final = 64
 _HIGHEST_LOCAL: Final = 1 << 31
+_LONGEST_FORMAT_BYTES: Final = 1024
+_ADDRESS_FORMAT: Final = re.compile(rb"%[-+ #0*\d.]*p")
 # Where `push` writes to, from the stack pointer.
 _PUSHED: Final = -8
 
@@ -64,6 +68,11 @@ class Code:
         stating = {vaddr for _, vaddr in stated}
         self._stops = [one.vaddr for one in found if one.jump is not None or one.vaddr in stating]
         self.frame, self._lowest_local = _locals(found)
+
+    @property
+    def stated(self) -> list[int]:
+        """The addresses that its instructions state."""
+        return [address for address, _ in self._stated]
 
     def stating(self, low: int, high: int) -> list[int]:
         """Return the instructions that state an address from `low` to `high`."""
@@ -170,6 +179,20 @@ class Code:
                 return not later.copies and not later.overwrites and later.immediate is None
         return False
 
+    def is_set_last(self, end: Instruction, register: int) -> bool:
+        """Return whether on one of the ways to an instruction a register is set, and not used after that."""
+        todo, seen = [*self._before.get(end.vaddr, ())], set[int]()
+        while todo and len(seen) < _MOST_STEPS_BACK:
+            vaddr = todo.pop()
+            one = self.instructions[vaddr]
+            is_set = one.register == register and one.overwrites and not one.writes_memory
+            if is_set and register not in {one.base, one.scaled}:
+                return True
+            if vaddr not in seen and register not in {one.register, one.other, one.base, one.scaled}:
+                seen.add(vaddr)
+                todo += self._before.get(vaddr, ())
+        return False
+
     def is_unset(self, call: Instruction, register: int) -> bool:
         """Return whether a register is left as an earlier call leaves it, on one of the ways to an instruction."""
         todo, seen = [*self._before.get(call.vaddr, ())], set[int]()
@@ -210,6 +233,8 @@ class CodeReader:
         self._known: dict[int, Code] = {}
         self._callees: dict[int, str] = {}
         self._changed: dict[int, frozenset[int]] = {}
+        self._has_handlers = any(one.name.startswith(".gcc_except_table") for one in image.sections)
+        self._starts = FunctionStarts(image) if self._has_handlers else None
         is_fixed = image.type == abi.ET_EXEC
         self._first = min([one.vaddr for one in image.loads], default=0) if is_fixed else 0
         self._end = max([one.vaddr + one.memory_bytes for one in image.loads], default=0) if is_fixed else 0
@@ -241,6 +266,23 @@ class CodeReader:
     def is_address(self, number: int | None) -> bool:
         """Return whether a number is an address, in a program at a fixed address."""
         return number is not None and self._first <= number < self._end
+
+    def may_catch(self, code: Code) -> bool:
+        """Return whether a function may catch exceptions, or clean up after them."""
+        return self._has_handlers and (not self._starts or self._starts.has_handlers(code.function.vaddr))
+
+    def may_print_addresses(self, code: Code) -> bool:
+        """Return whether a function states a format that prints an address (`%p`)."""
+        return any(_ADDRESS_FORMAT.search(self._text(vaddr)) for vaddr in code.stated)
+
+    def _text(self, vaddr: int) -> bytes:
+        """Return the begin of the text at a vaddr; nothing where none is."""
+        for segment in self._image.loads:
+            if segment.vaddr <= vaddr < segment.vaddr + segment.file_bytes:
+                left = min(_LONGEST_FORMAT_BYTES, segment.vaddr + segment.file_bytes - vaddr)
+                raw = self._image.bytes_at(segment.offset + vaddr - segment.vaddr, left, "a text")
+                return bytes(raw).partition(b"\0")[0]
+        return b""
 
     def changed_by(self, call: Instruction, depth: int = 0) -> frozenset[int]:
         """Return the registers that a call may leave with another value.

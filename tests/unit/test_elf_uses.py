@@ -11,7 +11,7 @@ from tests.elfwriter import RO, RW, STT_FUNC, At, ElfFile, Section, Sym, write
 
 EXECUTABLE = RO | 4
 RET = b"\xc3"
-LEA_RAX, LEA_RDI, LEA_RDX = b"\x48\x8d\x05", b"\x48\x8d\x3d", b"\x48\x8d\x15"
+LEA_RAX, LEA_RDI, LEA_RDX, LEA_RCX = (b"\x48\x8d" + end for end in (b"\x05", b"\x3d", b"\x15", b"\x0d"))
 
 
 def use_of(*code: bytes | str, others: bytes = RET) -> Use:
@@ -71,7 +71,14 @@ def jump(opcode: bytes, start: int) -> bytes:
         pytest.param([LEA_RAX, TABLE, b"\x8b\x04\xb8", RET], Use.READ, id="table[i]"),
         pytest.param([LEA_RAX, TABLE, b"\x89\x34\xb8", RET], Use.WRITTEN, id="table[i] = x"),
         pytest.param([LEA_RAX, TABLE, RET], Use.HANDED_ON, id="return table"),
-        pytest.param([LEA_RDX, TABLE, RET], Use.READ, id="computed and not used"),
+        pytest.param([LEA_RCX, TABLE, RET], Use.READ, id="computed and not used"),
+        pytest.param([LEA_RDX, TABLE, RET], Use.HANDED_ON, id="return {number, table}"),
+        pytest.param([LEA_RDX, TABLE, b"\x8b\x04\xba", RET], Use.READ, id="table[i] by %rdx"),
+        pytest.param([LEA_RAX, TABLE, b"\x48\xf7\xf1\x31\xc0", RET], Use.HANDED_ON, id="div %rcx"),
+        pytest.param([LEA_RAX, TABLE, b"\x48\xf7\x37\x31\xc0", RET], Use.HANDED_ON, id="divq (%rdi)"),
+        pytest.param([LEA_RDI, TABLE, b"\x48\xf7\xe7\x31\xc0", RET], Use.HANDED_ON, id="mul %rdi"),
+        pytest.param([LEA_RAX, TABLE, b"\x48\x0f\xaf\xc2\x31\xc0", RET], Use.HANDED_ON, id="imul %rdx, %rax"),
+        pytest.param([LEA_RAX, TABLE, b"\xf2\x48\x0f\x2a\xc0\x31\xc0", RET], Use.HANDED_ON, id="cvtsi2sd"),
         pytest.param([LEA_RAX, TABLE, b"\x48\x89\x07", RET], Use.HANDED_ON, id="*p = table"),
         pytest.param([LEA_RAX, TABLE, b"\x50", RET], Use.HANDED_ON, id="push %rax"),
         pytest.param([LEA_RAX, TABLE, b"\x66\x48\x0f\x6e\xc0\x31\xc0", RET], Use.HANDED_ON, id="movq %rax, %xmm0"),
