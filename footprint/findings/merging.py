@@ -6,9 +6,11 @@ declares other things elsewhere depends on macros of the files that include it.
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from functools import cached_property
 from typing import Final, NamedTuple
 
 from footprint.elf.initial import Initials
+from footprint.elf.names import normalised
 from footprint.elf.references import ReferencedPlace, can_find_references, find_references, place_of_variable
 from footprint.elf.sameness import Sameness, is_constant, is_of_compiler
 from footprint.elf.statics import Statics
@@ -70,6 +72,10 @@ _COMPARED: Final = Objection(
 _HANDED_ON: Final = Objection(
     "code stores or passes on its address, and what it is compared with there was not seen",
     "nothing compares its address",
+)
+_ARGUMENT: Final = Objection(
+    "its address is an argument of a template, and each source file has instances of its own",
+    "no instance of a template that it is an argument of has a state",
 )
 NOT_READ: Final = "the code that refers to it cannot be read, so nothing was found that compares its address"
 _TELLING: Final = Use.COMPARED | Use.HANDED_ON | Use.WRITTEN
@@ -134,6 +140,8 @@ class Merging:
     def _objection_of_use(self, group: Sequence[Symbol], uses: Uses) -> Objection | None:
         if any(one.is_tls for one in group):
             return _WRITTEN
+        if any(self._is_argument(name) for name in {normalised(one.name) for one in group}):
+            return _ARGUMENT
         words = self._sameness.own_addresses(group)
         # Of constants without pointers, link-time optimisation keeps those apart whose addresses matter.
         if any(".lto_priv" in one.name and one.vaddr not in words for one in group):
@@ -143,6 +151,16 @@ class Merging:
             if use & _TELLING:
                 return _COMPARED if Use.COMPARED in use else _HANDED_ON
         return None
+
+    def _is_argument(self, name: str) -> bool:
+        """Return whether the linker name of an instance of a template has the name of a variable in it."""
+        return name.startswith("_Z") and f"L{name}E".encode() in self._names
+
+    @cached_property
+    def _names(self) -> bytes:
+        """All names of the symbol table."""
+        found = next((one for one in self._image.sections if one.name == ".strtab" and one.has_file_bytes), None)
+        return b"" if found is None else bytes(self._image.bytes_at(found.offset, found.size_bytes, found.name))
 
     def have_one_build(self, units: Iterable[Sequence[tuple[str, int]] | None]) -> bool:
         """Return whether the functions of some units are known and the same; each has a name and a vaddr."""

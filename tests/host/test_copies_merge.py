@@ -452,6 +452,19 @@ CASES = [
         'printf("%d ", ++thing.n);',
         before="struct S { int x[8]; mutable int n; constexpr S() : x{K, 2}, n(0) {} };\n",
     ),
+    cxx(
+        "a constant that a template counts for",
+        "const int thing[8] = {K, 2, 3}",
+        'printf("%d %d ", thing[i & 7], get<thing>());',
+        before="template <const int *P> __attribute__((noinline)) int get() { static int n; return n++; }\n",
+    ),
+    c(
+        "a text with an end that strtol returns",
+        'const char thing[24] = "12 monkeys"',
+        'char *end; long n = strtol(thing, &end, 10); printf("%ld %d ", n, seen(end) + thing[i & 7]);',
+        before="long strtol(const char *, char **, int);\nint seen(const char *which);\n",
+        functions={2: SEEN},
+    ),
     c(
         "a constant that one source file folds",
         "const int thing[8] = {U == 2, K}",
