@@ -11,6 +11,7 @@ from footprint.errors import FootprintError, InputError, LimitError, UsageError
 from footprint.limits import draw_bytes, draw_entries, limits_in_force
 from footprint.process.processors import usable_processor_count
 from footprint.store.parquet import engine, reading, table_views, unreadable, whole_files
+from footprint.store.tables import PARTITION_COLUMN, TABLES
 from footprint.units import format_bytes
 
 __all__ = ("Cell", "Dataset", "Found")
@@ -84,19 +85,24 @@ class Dataset:
         with reading(self._folder, table), _memory_told(self._folder):
             self._connection.execute(statements)
 
-    def check_rows(self, tables: Iterable[str], parts: Iterable[str]) -> None:
-        """Check that tables have the files of parts that have rows.
+    def check_rows(self, tables: Iterable[str], parts: Iterable[tuple[str, str]]) -> None:
+        """Check that tables have the files of parts that have rows on a day.
 
         Raises:
             InputError: If one has not.
         """
-        wanted = {f"{part}.parquet" for part in parts}
+        wanted = list(parts)
         for table in tables:
             if not self._files[table]:
                 raise InputError(
                     os.path.join(self._folder, table), "there are no Parquet files, but `inputs` tells of some"
                 )
-            for missing in sorted(wanted - set(map(os.path.basename, self._files[table])))[:1]:
+            found, is_by_day = set(self._files[table]), TABLES[table].is_partitioned
+            place = os.path.join(self._place, table)
+            names = [
+                f"{PARTITION_COLUMN}={day}/{part}.parquet" if is_by_day else f"{part}.parquet" for day, part in wanted
+            ]
+            for missing in [name for name in names if os.path.join(place, name) not in found][:1]:
                 cause = f"{missing} is missing, but `inputs` tells of processes in it: scan into a new folder"
                 raise InputError(os.path.join(self._folder, table), cause)
 

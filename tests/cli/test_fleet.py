@@ -482,10 +482,13 @@ def test_what_is_no_dataset_or_a_damaged_one_is_an_error(tmp_path: Path, capsys:
 
 @pytest.mark.parametrize("table", ["owners", "rows", "processes", "hosts"])
 def test_a_file_that_is_missing_between_others_is_an_error(table: str, tmp_path: Path) -> None:
-    dataset = write_fleet(small(tmp_path), [Member("c", SCHEDD, (Held(HEAP, KIB),))], part="q")
-    assert len(rows(dataset, "hosts")) == 3
-    next((dataset / table).rglob("q.parquet")).unlink()
-    with pytest.raises(InputError, match=rf"{table}: q\.parquet is missing, but `inputs` tells of processes in it"):
+    held = (Held(HEAP, KIB),)
+    before = Member("d", SCHEDD, held, day=DAY - timedelta(days=1))
+    dataset = write_fleet(small(tmp_path), [Member("c", SCHEDD, held), before], part="q")
+    assert len(rows(dataset, "hosts")) == 4
+    (one,) = (path for path in (dataset / table).rglob("q.parquet") if path.parent.name in {table, f"day={DAY}"})
+    one.unlink()
+    with pytest.raises(InputError, match=rf"{table}: .*q\.parquet is missing, but `inputs` tells of processes in it"):
         fleet(dataset, "owners")
 
 

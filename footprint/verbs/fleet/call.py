@@ -20,8 +20,8 @@ __all__ = ("Fleet", "fleet", "variables_of")
 _FIRST_DAY: Final = "SELECT min(day) FROM inputs WHERE process_count > 0"
 _SILENT: Final = "SELECT getvariable('day'), count(*) FILTER (day < getvariable('first_day')), count(*) FROM host_days"
 _PARTS: Final = """
-SELECT DISTINCT part FROM inputs
-WHERE row_count > 0 AND day BETWEEN getvariable('first_day') AND getvariable('day')"""
+SELECT DISTINCT day::VARCHAR, part FROM inputs
+WHERE row_count > 0 AND kind <> 'series' AND day BETWEEN getvariable('first_day') AND getvariable('day')"""
 _SIDES: Final = "SELECT getvariable('old_side'), getvariable('new_side')"
 _GONE: Final = """
 SELECT count(*), sum(private_bytes)::BIGINT, arg_max(program, private_bytes) FROM (
@@ -166,7 +166,7 @@ def _last_day(opened: Dataset, notes: list[Note]) -> date | None:
         if earliest is not None:
             raise UsageError(f"the dataset begins on {earliest}")
         return None
-    opened.check_rows(_OF_PROCESSES, [str(part) for (part,) in opened.run(_PARTS).rows])
+    opened.check_rows(_OF_PROCESSES, [(str(day), str(part)) for day, part in opened.run(_PARTS).rows])
     if silent_count:
         detail = f"they were not scanned in the seven days until {day}: they are left out"
         notes.append(Note("fleet-hosts-silent", counted(int(silent_count), "host"), detail))
