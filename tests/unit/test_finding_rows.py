@@ -1,8 +1,12 @@
 """What several findings save together, in the table of findings."""
 
+from dataclasses import replace
+
 from footprint.formats.finding_rows import finding_rows
-from footprint.model.finding import Confidence, Finding
-from tests.ledgers import ledger_row
+from footprint.model.finding import Confidence, Finding, SearchedRule
+from footprint.release.compare import compare
+from footprint.verbs.diff.json import diff_answer
+from tests.ledgers import audit_of, ledger_row
 
 KIB = 1024
 
@@ -37,3 +41,17 @@ def test_what_an_object_holds_is_no_limit_where_it_is_not_known() -> None:
 def test_a_blocked_remedy_adds_nothing() -> None:
     rows = finding_rows((finding("/lib/a.so", 4 * KIB, "/lib/a.so", confidence=Confidence.BLOCKED),), 1)
     assert [row.added_bytes for row in rows] == [0]
+
+
+def test_findings_of_a_comparison_add_no_more_than_the_object_of_their_side_holds() -> None:
+    bare = replace(
+        audit_of(ledger_row("/lib/c.so", 8 * KIB)), searched_rules=(SearchedRule("rule"), SearchedRule("other"))
+    )
+    found = replace(
+        bare, findings=(finding("/lib/c.so", 7 * KIB), replace(finding("/lib/c.so", 4 * KIB), rule="other"))
+    )
+    new, fixed = (
+        diff_answer(compare(bare, found), "1").new_findings,
+        diff_answer(compare(found, bare), "1").fixed_findings,
+    )
+    assert [row.added_bytes for row in new] == [row.added_bytes for row in fixed] == [7 * KIB, 1 * KIB]

@@ -116,8 +116,8 @@ def diff_answer(found: Comparison, version: str) -> DiffJson:
         diff=named_changes(found),
         same_count=found.same_count,
         compared_rules=found.compared_rules,
-        new_findings=finding_rows(found.new_findings, found.count),
-        fixed_findings=finding_rows(found.fixed_findings, found.count),
+        new_findings=finding_rows(found.new_findings, found.count, found.new.ledger),
+        fixed_findings=finding_rows(found.fixed_findings, found.count, found.old.ledger),
         notes=found.notes,
     )
 
