@@ -285,6 +285,18 @@ def test_the_report_of_whatif_says_what_any_number_saves(browser: Browser, tmp_p
         assert tab.text("#verdict").endswith(f"{verb[0]} {size}" if each > 0 else f"{verb[1]} {size} more")
 
 
+def test_what_owners_save_is_written_as_in_the_text_and_not_as_growth(browser: Browser, tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    rows = [
+        {"owner": owner, "saved_bytes": before - after, "before_bytes": before, "after_bytes": after}
+        for owner, before, after in (("/lib/liba.so", 12_288, 0), ("[heap]", 4096, 8192))
+    ]
+    path.write_text(page("whatif", {"whatif": {}, "changes": rows}, ()), encoding="utf-8")
+    tab = browser.open(path)
+    tree = "footprint.parts.changes.tree"
+    assert tab.js(f"[1, 2].map((node) => {tree}.columns[0].text(node))") == ["12 KiB", "-4 KiB"]
+
+
 def test_processes_side_by_side_have_their_programs_and_pids(browser: Browser, tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     commands = {4711: "/usr/sbin/nginx -g /etc/nginx.conf", 4712: "/usr/bin/python3 /srv/app.py"}

@@ -85,7 +85,7 @@ function textOf(key: string, value: unknown): string {
     if (/addr$/.test(key)) return `0x${value.toString(16)}`;
     if (/(^|\.)pid/.test(key)) return String(value);
     if (!/(^|_)bytes(_per_hour)?$/.test(key)) return grouped(value);
-    return /delta|saved|per_hour/.test(key) ? formatChange(value) : value ? formatBytes(value) : "-";
+    return /delta|per_hour/.test(key) ? formatChange(value) : value ? formatBytes(value) : "-";
   }
   if (Array.isArray(value)) return value.map((one) => textOf("", one)).join(", ");
   return typeof value === "boolean" ? (value ? "yes" : "no") : typeof value === "string" ? value : JSON.stringify(value);
