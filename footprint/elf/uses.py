@@ -341,7 +341,7 @@ class _Follower:
                 return _Result(Use.HANDED_ON if held else Use.UNUSED, _NEVER)
         if code.frame == RSP and any(isinstance(place, tuple) and place not in code.read_locals for place in held):
             return _Result(Use.HANDED_ON, _MAYBE)
-        passed = _passed(one, held, code)
+        passed = _passed(self._reader, one, held, code)
         if not passed:
             return _Result(Use.UNUSED, _NEVER)
         name = self._reader.name_of_callee(one, code)
@@ -384,14 +384,14 @@ def _is_part(code: Code, vaddr: int | None) -> bool:
     return vaddr != code.function.vaddr or ".cold" in code.function.name
 
 
-def _passed(one: Instruction, held: Held, code: Code) -> Held:
+def _passed(reader: CodeReader, one: Instruction, held: Held, code: Code) -> Held:
     """Return the registers that are held and may be arguments of a call, or of a jump to another function."""
     # The register that holds the target is no argument.
     passed = held.intersection(_ARGUMENTS) - ({one.base} if one.memory is None else set())
     for number, register in enumerate(_ARGUMENTS):
         if passed <= set(_ARGUMENTS[:number]):
             break
-        if code.is_unset(one, register):
+        if reader.is_unset(code, one, register):
             # Arguments are passed in order: there are no more of them.
             return passed.intersection(_ARGUMENTS[:number])
     return passed

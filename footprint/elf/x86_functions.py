@@ -7,7 +7,7 @@ are, and which registers its callers find unchanged. What cannot be decoded has 
 import re
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Final
 
@@ -56,16 +56,17 @@ class Code:
         frame: The register that local variables are reached with.
     """
 
-    def __init__(self, reader: "CodeReader", function: Symbol, found: Sequence[Instruction]) -> None:
-        self._reader = reader
+    def __init__(
+        self, function: Symbol, found: Sequence[Instruction], stated: Callable[[Instruction], Iterable[int]]
+    ) -> None:
+        """Take the instructions, and what returns the addresses that one states by itself."""
         self.function = function
         self.instructions = {one.vaddr: one for one in found}
         self.vaddrs = tuple(self.instructions)
         self.end_vaddr = found[-1].end_vaddr if found else function.vaddr
         self.is_whole = self.end_vaddr == function.vaddr + function.size_bytes
-        stated = [(address, one.vaddr) for one in found for address in reader.stated(one)]
-        self._stated = sorted(stated)
-        stating = {vaddr for _, vaddr in stated}
+        self._stated = sorted((address, one.vaddr) for one in found for address in stated(one))
+        stating = {vaddr for _, vaddr in self._stated}
         self._stops = [one.vaddr for one in found if one.jump is not None or one.vaddr in stating]
         self.frame, self._lowest_local = _locals(found)
 
@@ -131,7 +132,7 @@ class Code:
         return words
 
     @cached_property
-    def _before(self) -> Mapping[int, Sequence[int]]:
+    def before(self) -> Mapping[int, Sequence[int]]:
         """By vaddr of an instruction those that may be executed before it, but for jumps by a table."""
         found: dict[int, list[int]] = {}
         for vaddr, one in self.instructions.items():
@@ -181,7 +182,7 @@ class Code:
 
     def is_set_last(self, end: Instruction, register: int) -> bool:
         """Return whether on one of the ways to an instruction a register is set, and not used after that."""
-        todo, seen = [*self._before.get(end.vaddr, ())], set[int]()
+        todo, seen = [*self.before.get(end.vaddr, ())], set[int]()
         while todo and len(seen) < _MOST_STEPS_BACK:
             vaddr = todo.pop()
             one = self.instructions[vaddr]
@@ -190,21 +191,7 @@ class Code:
                 return True
             if vaddr not in seen and register not in {one.register, one.other, one.base, one.scaled}:
                 seen.add(vaddr)
-                todo += self._before.get(vaddr, ())
-        return False
-
-    def is_unset(self, call: Instruction, register: int) -> bool:
-        """Return whether a register is left as an earlier call leaves it, on one of the ways to an instruction."""
-        todo, seen = [*self._before.get(call.vaddr, ())], set[int]()
-        while todo and len(seen) < _MOST_STEPS_BACK:
-            vaddr = todo.pop()
-            one = self.instructions[vaddr]
-            if vaddr in seen or (one.register == register and not one.compares and not one.writes_memory):
-                continue
-            seen.add(vaddr)
-            if one.jump is not None and one.jump.is_call and register in self._reader.changed_by(one):
-                return True
-            todo += self._before.get(vaddr, ())
+                todo += self.before.get(vaddr, ())
         return False
 
 
@@ -249,7 +236,7 @@ class CodeReader:
         known = self._known.get(function.vaddr)
         if known is None:
             found = [*self._instructions(function.vaddr, function.size_bytes)]
-            known = self._known[function.vaddr] = Code(self, function, found)
+            known = self._known[function.vaddr] = Code(function, found, self.stated)
         return known
 
     def _instructions(self, start: int, size_bytes: int) -> Iterator[Instruction]:
@@ -299,6 +286,20 @@ class CodeReader:
             if code is not None and code.is_whole and target == code.function.vaddr:
                 self._changed[target] = self._changed_in(code, depth)
         return self._changed[target]
+
+    def is_unset(self, code: Code, call: Instruction, register: int) -> bool:
+        """Return whether a register is left as an earlier call leaves it, on one of the ways to an instruction."""
+        todo, seen = [*code.before.get(call.vaddr, ())], set[int]()
+        while todo and len(seen) < _MOST_STEPS_BACK:
+            vaddr = todo.pop()
+            one = code.instructions[vaddr]
+            if vaddr in seen or (one.register == register and not one.compares and not one.writes_memory):
+                continue
+            seen.add(vaddr)
+            if one.jump is not None and one.jump.is_call and register in self.changed_by(one):
+                return True
+            todo += code.before.get(vaddr, ())
+        return False
 
     def _changed_in(self, code: Code, depth: int) -> frozenset[int]:
         changed = {RAX, *[one.register for one in code.instructions.values() if one.register is not None]}
