@@ -172,7 +172,6 @@ class _Shape:
         lines = [re.escape(key) + rb":[ \t]+([0-9]{1,20}(?: kB)?)\n" for key in keys]
         flags = rb"VmFlags:([^\n]*)\n" if has_flags else b""
         self.has_flags = has_flags
-        self._seen: dict[tuple[int, ...], Counters] = {}
         self._pattern = _HEADER + _NAME + b"".join(lines) + flags + _BLOCK_END
 
     @cached_property
@@ -180,17 +179,21 @@ class _Shape:
         # Compiled for the second block only: compiling takes longer than reading the one block of smaps_rollup.
         return re.compile(self._pattern).match
 
-    def counters(self, values: tuple[int, ...]) -> Counters:
-        """Return the counters with these values: one object for all mappings with equal values."""
-        counters = self._seen.get(values)
-        if counters is None:
-            counters = Counters(self.keys, values)
-            if len(self._seen) < _MOST_SHARED:
-                self._seen[values] = counters
+
+class _SeenCounters(dict[tuple[int, ...], Counters]):
+    """The counters of one shape by their values: one object for all mappings of a text with equal values."""
+
+    def __init__(self, shape: _Shape) -> None:
+        self._keys = shape.keys
+
+    def __missing__(self, values: tuple[int, ...]) -> Counters:
+        counters = Counters(self._keys, values)
+        if len(self) < _MOST_SHARED:
+            self[values] = counters
         return counters
 
 
-# One kernel prints the mappings of all processes with the same keys.
+# One kernel prints the mappings of all processes with the same keys. Nothing of the figures in a text is kept here.
 _recent_shapes: deque[_Shape] = deque(maxlen=4)
 
 
@@ -222,6 +225,7 @@ class _Reader:
         self._unknown_count = 0
         self._quick_path = _QuickPath()
         self._shapes = list(_recent_shapes)
+        self._seen: dict[_Shape, _SeenCounters] = {}
         self._amounts = _Amounts()
         self._texts = _Texts()
         self._descends_at: int | None = None
@@ -246,7 +250,8 @@ class _Reader:
                     shape = self._shapes[-1] if self._shapes else None
                 continue
             fields = block.groups()
-            counters = shape.counters(tuple(map(self._amounts.__getitem__, fields[8 : 8 + len(shape.keys)])))
+            seen = self._seen.get(shape) or self._seen.setdefault(shape, _SeenCounters(shape))
+            counters = seen[tuple(map(self._amounts.__getitem__, fields[8 : 8 + len(shape.keys)]))]
             flags = self._texts[fields[-1].strip()] if shape.has_flags else None
             self._add(fields, counters, flags, ())
             if self._mappings:
