@@ -1,13 +1,15 @@
 """The ELF files of one answer: each is opened once, and read once, whichever parts of the answer ask."""
 
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from itertools import chain
+from typing import Final
 
 from footprint.attribution.layout import has_too_many_segments
 from footprint.attribution.ledger import KnownRows
 from footprint.attribution.owned_range import LoadedObject
 from footprint.attribution.symbol_ranges import PageNumbers
-from footprint.elf import Buffer, Contents, Image
+from footprint.elf import Buffer, Contents, Image, abi
+from footprint.elf.image import Section
 from footprint.elf.notes import build_id
 from footprint.elf.relocations import relocated_pages
 from footprint.errors import InputError, Note
@@ -18,21 +20,7 @@ __all__ = ("ElfFiles",)
 
 
 _MOST_IMAGES: Final = 256
-
-
-class _FileIdentity(NamedTuple):
-    """What tells ELF files apart, on this machine and on others.
-
-    Attributes:
-        build_id: The build-id; None for a file without one.
-        size_bytes: The size: a file and its stripped copy have the same build-id.
-        data_id: For a file without a build-id, the number of the object that its bytes are; else 0. A file that is
-            opened once is one object, known by device, inode, size and time of change.
-    """
-
-    build_id: str | None
-    size_bytes: int
-    data_id: int
+_SYMBOL_TABLES: Final = frozenset({abi.SHT_SYMTAB, abi.SHT_DYNSYM})
 
 
 class ElfFiles:
@@ -58,9 +46,10 @@ class ElfFiles:
         self.debug_files = DebugFiles(search, root, self.opened)
         self.images: dict[tuple[int, str], tuple[Buffer, Image]] = {}
         self.known_rows = KnownRows()
-        self._identities: dict[int, tuple[Image, _FileIdentity]] = {}
-        self._contents: dict[_FileIdentity, Contents | None] = {}
-        self._relocated: dict[tuple[_FileIdentity, int], tuple[int, ...]] = {}
+        self._known: dict[int, tuple[Image, Image, str | None]] = {}
+        self._alike: dict[tuple[str | None, int, int], list[Image]] = {}
+        self._contents: dict[Image, Contents | None] = {}
+        self._relocated: dict[tuple[Image, int], tuple[int, ...]] = {}
         self._debug_paths: dict[str, str] = {}
 
     def drop_if_many(self) -> None:
@@ -73,10 +62,10 @@ class ElfFiles:
         """Return what the writable sections of an object hold, or None if that cannot be read."""
         if loaded.image is None:
             return None
-        identity = self._identity(loaded.image)
-        if identity not in self._contents:
-            self._contents[identity] = self._read_contents(loaded, loaded.image)
-        found = self._contents[identity]
+        first, _ = self._first_of(loaded.image)
+        if first not in self._contents:
+            self._contents[first] = self._read_contents(loaded, loaded.image)
+        found = self._contents[first]
         if found is not None and found.debug_file:
             self._debug_paths[loaded.key.name] = found.debug_file
         return found
@@ -102,7 +91,7 @@ class ElfFiles:
         """Return the numbers of the pages that relocations of an object write."""
         if loaded.image is None:
             return PageNumbers(())
-        key = (self._identity(loaded.image), page_bytes)
+        key = (self._first_of(loaded.image)[0], page_bytes)
         if key not in self._relocated:
             try:
                 self._relocated[key] = relocated_pages(loaded.image, page_bytes)
@@ -114,16 +103,37 @@ class ElfFiles:
 
     def build_id_of(self, image: Image) -> str | None:
         """Return the build-id of a file; None if it has none."""
-        return self._identity(image).build_id
+        return self._first_of(image)[1]
 
-    def _identity(self, image: Image) -> _FileIdentity:
+    def _first_of(self, image: Image) -> tuple[Image, str | None]:
+        """Return the first image of the same file, on this machine or another, and the build-id of both.
+
+        Same files have one build-id, size and symbols: it says nothing of the symbols, and stripped copies have it.
+        Without one, only the same bytes in memory are the same file: what is opened once is one object.
+        """
         # An image that is kept here keeps its number, which no other object gets.
-        known = self._identities.get(id(image))
+        known = self._known.get(id(image))
         if known is None:
             found = build_id(image)
-            identity = _FileIdentity(found, len(image.data), 0 if found is not None else id(image.data))
-            known = self._identities[id(image)] = image, identity
-        return known[1]
+            alike = self._alike.setdefault((found, len(image.data), 0 if found is not None else id(image.data)), [])
+            first = next((one for one in alike if one.data is image.data or _has_same_symbols(one, image)), image)
+            if first is image:
+                alike.append(image)
+            known = self._known[id(image)] = image, first, found
+        return known[1:]
 
     def _note(self, loaded: LoadedObject, detail: str) -> None:
         self.notes.append(Note("file-unreadable", loaded.key.name, detail))
+
+
+def _has_same_symbols(one: Image, other: Image) -> bool:
+    """Return whether two files have the same headers, symbols and names of symbols."""
+    if one.segments != other.segments or one.sections != other.sections:
+        return False
+    tables = [section for section in one.sections if section.type in _SYMBOL_TABLES]
+    names = [one.sections[table.link] for table in tables if table.link < len(one.sections)]
+    return all(_bytes(one, section) == _bytes(other, section) for section in chain(tables, names))
+
+
+def _bytes(image: Image, section: Section) -> bytes:
+    return bytes(image.data[section.offset : section.offset + section.size_bytes])

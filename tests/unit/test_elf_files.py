@@ -11,6 +11,7 @@ from footprint.elf import read_image
 from footprint.process.mapped_files import FileKey
 from footprint.sources.files import ElfFiles
 from footprint.sources.open_files import OpenFiles
+from tests.elfwriter import RW, At, ElfFile, Section, Sym, write
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLE = ROOT / "sample_binaries" / "condor_shadow" / "base"
@@ -83,3 +84,19 @@ def test_contents_serve_processes_of_several_hosts_by_build_id(*, has_build_id: 
     first, second = (files.contents_of(LoadedObject(key, image, 0)) for key, image in zip(keys, images, strict=True))
     assert first is not None
     assert (first is second) is has_build_id
+
+
+def test_files_of_one_build_id_and_size_that_name_their_variables_otherwise_are_told_apart() -> None:
+    # A build-id is made of what is loaded: a new name of the same length leaves it as it is.
+    def file(name: str) -> ElfFile:
+        table = Section(".data", flags=RW, data=bytes(8))
+        return ElfFile(sections=[table], symbols=[Sym(name, At(".data"), 8)], build_id=b"\1" * 20)
+
+    files = ElfFiles()
+    names = []
+    for number, name in enumerate(["first", "other", "first"]):
+        image = read_image(write(file(name)), "/lib/liba.so")
+        found = files.contents_of(LoadedObject(FileKey("fe:01", number, "/lib/liba.so"), image, 0))
+        assert found is not None
+        names.append([variable.name for part in found.sections for variable in part.variables])
+    assert names == [["first"], ["other"], ["first"]]
