@@ -89,6 +89,8 @@ class SeriesFile:
         self._size_bytes = 0
         self._limit_bytes = most_bytes
         self._has_failed = False
+        self._missed: list[Record] = []
+        self._figures: dict[int, ProcessCounters] = {}
         self.notes: list[Note] = []
         try:
             self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -104,14 +106,40 @@ class SeriesFile:
             raise AccessError(path, error.strerror or str(error)) from error
 
     def add(self, records: Iterable[Record]) -> None:
-        """Add records: each as a whole, or not at all; a note says where the disk refuses one."""
-        lines = [line_of(record) for record in records]
+        """Add records: each as a whole, or not at all; a note says where the disk refuses one.
+
+        What later records need is written once there is room: that the series began, that processes came and ended, and
+        their last figures.
+        """
+        todo = [*self._missed, *records]
+        self._missed = []
+        for place, record in enumerate(todo):
+            if isinstance(record, Sampled) and self._figures:
+                todo[place] = record._replace(figures={**self._figures, **record.figures})
+                self._figures = {}
+        lines = [line_of(record) for record in todo]
         if not self._append(b"".join(lines)):
             # A small one may have room where an audit has none.
-            for line in lines if len(lines) > 1 else ():
-                self._append(line)
+            for record, line in zip(todo, lines, strict=True):
+                if self._missed or len(lines) == 1 or not self._append(line):
+                    self._miss(record)
         if self._size_bytes > self._limit_bytes:
             self._thin()
+
+    def _miss(self, record: Record) -> None:
+        """Keep what later records need of a record that the disk refused."""
+        match record:
+            case Sampled(figures=figures):
+                self._figures |= figures
+            case Ended(number=number):
+                self._figures.pop(number, None)
+                others = [one for one in self._missed if not (isinstance(one, Came) and one.number == number)]
+                # Of one that came and ended meanwhile nothing is in the file.
+                self._missed = others if len(others) < len(self._missed) else [*others, record]
+            case Began() | Came():
+                self._missed.append(record)
+            case _:
+                pass
 
     def _append(self, data: bytes) -> bool:
         """Write to the end of the file, all or nothing; return whether the disk took it."""

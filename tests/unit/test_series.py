@@ -211,6 +211,29 @@ def test_where_the_disk_is_full_the_series_stays_readable(tmp_path: Path, monkey
     assert note.slug == "series-incomplete"
 
 
+def test_a_series_whose_begin_the_disk_refused_has_all_that_later_ticks_need(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    path = tmp_path / "x.fps"
+    file = SeriesFile(str(path), MIB)
+    a, b, c = (Came(0, number, number, None, name) for number, name in enumerate("abc", start=1))
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "pwrite", full)
+        file.add([BEGAN, a, b])
+        file.add([c])
+        file.add([tick(1000, n1=MIB, n2=2 * MIB, n3=3 * MIB)])
+        # The third comes and ends without a trace.
+        file.add([Ended(1500, 3, MIB, "taskstats", 0)])
+    file.add([tick(2000, n2=5 * MIB)])
+    file.close()
+    assert tuple(read_series(path.read_bytes(), "x.fps")) == (BEGAN, a, b, tick(2000, n1=MIB, n2=5 * MIB))
+    (note,) = file.notes
+    assert note.slug == "series-incomplete"
+
+
 def test_what_still_fits_on_a_full_disk_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "x.fps"
     file = SeriesFile(str(path), MIB)
