@@ -55,13 +55,16 @@ class Dataset:
 
     Raises:
         AccessError: If there is no dataset.
-        InputError: If it is of an earlier version.
+        InputError: If it is of an earlier version, or its path would be read as columns.
         UsageError: If DuckDB is not installed.
     """
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
         self._place = place = os.path.realpath(folder)
+        if "=" in place:
+            # DuckDB would take `/x/host=a` for a column, in place of the one in the files.
+            raise InputError(folder, f"its path has a `=`, which stands for a column: move it: {place}")
         self._files = whole_files(place)
         self.views = table_views(place, self._files)
         self._connection = engine(thread_count=usable_processor_count())

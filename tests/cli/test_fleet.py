@@ -480,6 +480,24 @@ def test_what_is_no_dataset_or_a_damaged_one_is_an_error(tmp_path: Path, capsys:
         fleet(dataset, "programs")
 
 
+def test_growth_begins_with_the_first_day_that_was_not_deleted(tmp_path: Path) -> None:
+    members = [
+        Member("a", SCHEDD, (Held(HEAP, (100 - age) * KIB),), day=DAY - timedelta(days=age)) for age in (0, 1, 2)
+    ]
+    dataset = write_fleet(tmp_path, members)
+    for folder in [*dataset.glob(f"*/day={DAY - timedelta(days=2)}")]:
+        shutil.rmtree(folder)
+    (grown,) = rows(dataset, "growth")
+    assert (grown["old_bytes"], grown["growth_bytes"]) == (99 * KIB, KIB)
+
+
+def test_a_dataset_in_a_folder_that_reads_as_a_column_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "host=a").mkdir()
+    dataset = small(tmp_path / "host=a")
+    with pytest.raises(InputError, match="its path has a `=`, which stands for a column"):
+        fleet(dataset, "hosts")
+
+
 @pytest.mark.parametrize("table", ["owners", "rows", "processes", "hosts"])
 def test_a_file_that_is_missing_between_others_is_an_error(table: str, tmp_path: Path) -> None:
     held = (Held(HEAP, KIB),)

@@ -1,7 +1,7 @@
--- The processes that are compared: those of two days, builds or package versions, else of the first and the last day; of
--- each host the last day with such, of each process its last moment there.
-SET VARIABLE old_side = coalesce(getvariable('old_side'), (SELECT min(day) FROM inputs WHERE process_count > 0)::VARCHAR);
-SET VARIABLE new_side = coalesce(getvariable('new_side'), (SELECT max(day) FROM inputs WHERE process_count > 0)::VARCHAR);
+-- The processes that are compared: those of two days, builds or package versions, else of the first and the last day that
+-- the dataset still has; of each host the last day with such, of each process its last moment there.
+SET VARIABLE old_side = coalesce(getvariable('old_side'), (SELECT min(day) FROM processes)::VARCHAR);
+SET VARIABLE new_side = coalesce(getvariable('new_side'), (SELECT max(day) FROM processes)::VARCHAR);
 CREATE TABLE compared_processes AS
 WITH named AS (
     SELECT host, day, moment, audit, input, pid, program, build_id, process_count, package_version
