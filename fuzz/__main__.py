@@ -1,7 +1,8 @@
 """Fuzz all targets, or those that are named: `python -m fuzz [--seconds N] [TARGET...]`, one on each processor.
 
-A finding is an input that raises an error which its target may not raise, takes more than 5 seconds, or 500 MB. It is
-written to `fuzz/findings/TARGET`, and the exit code is 1.
+`python -m fuzz --blind --inputs N [--seed S] [TARGET...]` reads N damaged inputs in each family, without Atheris, one
+after the other. A finding is an input that raises an error which its target may not raise, takes more than 5 seconds,
+or 500 MB. It is written to `fuzz/findings/TARGET`, and the exit code is 1.
 """
 
 import argparse
@@ -9,18 +10,17 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
+from fuzz.blind import fuzz_blindly
+from fuzz.findings import FOLDER, LONGEST_SECONDS, MOST_MEMORY_MB
 from fuzz.seeds import LARGEST_BYTES, write_seeds
 from fuzz.targets import TARGETS
 
-_LONGEST_SECONDS: Final = 5
-_MOST_MEMORY_MB: Final = 500
-_FINDINGS: Final = Path(__file__).resolve().parent / "findings"
 _COUNT: Final = re.compile(r"stat::number_of_executed_units: *(\d+)|^#(\d+)", re.MULTILINE)
 
 
@@ -29,34 +29,45 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m fuzz", description="Fuzz the readers of footprint.")
     parser.add_argument("target", nargs="*", choices=[[], *TARGETS], help="the targets; all if none is named")
     parser.add_argument("--seconds", type=float, default=60, help="how long in all (default: 60)")
+    parser.add_argument("--blind", action="store_true", help="without Atheris, each family of readers in its turn")
+    parser.add_argument("--inputs", type=int, default=10_000, help="how many for a family of --blind (default: 10000)")
+    parser.add_argument("--seed", type=int, default=0, help="the chance of --blind; one seed gives the same inputs")
     asked = parser.parse_args(arguments)
     names = asked.target or list(TARGETS)
     before = sum(1 for _ in _findings())
-    at_once = os.cpu_count() or 1
-    seconds = max(1, round(asked.seconds * at_once / len(names)))
-    with ThreadPoolExecutor(at_once) as pool:
-        for name, count in zip(names, pool.map(lambda name: _fuzz(name, seconds), names), strict=True):
-            print(f"{name}: {count:,} inputs", flush=True)  # noqa: T201 # the answer
+    if asked.blind:
+        fuzz_blindly(names, asked.inputs, asked.seed)
+    else:
+        _fuzz_all(names, asked.seconds)
     found = sorted(map(str, _findings()))
     for one in found:
         print(f"finding: {one}")  # noqa: T201 # the same
     return int(len(found) > before)
 
 
+def _fuzz_all(names: Sequence[str], seconds: float) -> None:
+    """Fuzz targets with Atheris, as many at once as there are processors, for so long in all."""
+    at_once = os.cpu_count() or 1
+    each = max(1, round(seconds * at_once / len(names)))
+    with ThreadPoolExecutor(at_once) as pool:
+        for name, count in zip(names, pool.map(lambda name: _fuzz(name, each), names), strict=True):
+            print(f"{name}: {count:,} inputs", flush=True)  # noqa: T201 # the answer
+
+
 def _findings() -> Iterator[Path]:
-    return (path for path in _FINDINGS.glob("*/*") if path.suffix != ".txt")
+    return (path for path in FOLDER.glob("*/*") if path.suffix != ".txt")
 
 
 def _fuzz(name: str, seconds: int) -> int:
     """Fuzz one target; return how many inputs it has read."""
-    folder = _FINDINGS / name
+    folder = FOLDER / name
     folder.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory() as corpus:
         write_seeds(name, Path(corpus))
         options = {
             "max_total_time": seconds,
-            "timeout": _LONGEST_SECONDS,
-            "rss_limit_mb": _MOST_MEMORY_MB,
+            "timeout": LONGEST_SECONDS,
+            "rss_limit_mb": MOST_MEMORY_MB,
             "max_len": LARGEST_BYTES,
             "print_final_stats": 1,
             "artifact_prefix": f"{folder}/",

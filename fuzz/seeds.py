@@ -27,7 +27,8 @@ __all__ = ("LARGEST_BYTES", "seeds", "write_seeds")
 
 LARGEST_BYTES: Final = 64 << 10
 """No input is larger: a small one is damaged, read and understood sooner."""
-_LARGEST_TEXT_BYTES: Final = 8 << 10
+_TEXT_BYTES: Final = (8 << 10, 1 << 10)
+"""Each text is cut to these sizes: also what is cut is an input, and the shorter is read sooner."""
 _ROOT: Final = Path(__file__).resolve().parent.parent
 _CORPUS: Final = "tests/corpus"
 _SAMPLES: Final = (
@@ -84,8 +85,7 @@ def seeds(name: str) -> Iterator[bytes]:
     for data in (*found, *_WRITERS.get(name, lambda: ())()):
         is_text = b"\0" not in data[:4096]
         if is_text and not data.startswith((b"{", b"[")):
-            # Also a text that is cut is an input.
-            yield data[:_LARGEST_TEXT_BYTES]
+            yield from dict.fromkeys(data[:most_bytes] for most_bytes in _TEXT_BYTES)
         elif len(data) <= LARGEST_BYTES:
             yield data
 
