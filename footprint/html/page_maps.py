@@ -1,4 +1,4 @@
-"""The variables in the pages of objects: the HTML report shows them, and a saved audit does not keep them."""
+"""What the HTML report shows of the pages of objects beside the JSON: their variables, and what each holds in all."""
 
 from collections.abc import Sequence
 from itertools import chain
@@ -11,27 +11,36 @@ from footprint.formats.escape import well_formed
 from footprint.formats.json import Json
 
 if TYPE_CHECKING:
-    from footprint.model.page_map import PageMap, Place
+    from footprint.model.audited import Audited
+    from footprint.model.page_map import Place
 
-__all__ = ("variable_members",)
+__all__ = ("map_members",)
 
 _KEYS: Final = ("gap_bytes", "size_bytes", "section", "name")
 
 
-def variable_members(maps: "Sequence[PageMap]", ledger: Columns | list[Json]) -> dict[str, Json]:
-    """Return the variables of page maps as tables, keyed by the number of the map; without maps that lack them.
+def map_members(audit: "Audited", ledger: Columns | list[Json]) -> dict[str, Json]:
+    """Return the private bytes of each object with a page map, and its variables as a table, by the number of the map.
 
-    Each begins `gap_bytes` behind the end of the one before it, which is nothing for most. Most stand in the ledger of
-    the answer, too, with the names that are shown.
+    A saved audit has no variables. Each variable begins `gap_bytes` behind the end of the one before it, which is
+    nothing for most. Most stand in the ledger of the answer, too, with the names that are shown.
     """
+    maps = audit.page_maps
     told: dict[str | None, str | None] = {}
     if maps and isinstance(ledger, Columns):
         columns = dict(zip(ledger.keys, ledger.cells, strict=True))
         told = dict(zip(columns["symbol"], columns["name"], strict=True))
+    held = dict.fromkeys([one.owner for one in maps], 0)
+    for row in audit.ledger if maps else ():
+        if row.owner in held:
+            held[row.owner] += row.bytes or 0
     return {
-        str(number): {"variables": _table(one.variables, told), "omitted_count": one.omitted_variables}
+        str(number): {
+            "private_bytes": held[one.owner],
+            "variables": None if one.variables is None else _table(one.variables, told),
+            "omitted_count": one.omitted_variables,
+        }
         for number, one in enumerate(maps)
-        if one.variables is not None
     }
 
 

@@ -3,7 +3,7 @@
 import platform
 from datetime import UTC, datetime
 
-from footprint.formats.document import Document, Facts, Heading, Paragraph, Verdict
+from footprint.formats.document import Document, Facts, Heading, Paragraph, Table, Verdict
 from footprint.formats.escape import well_formed
 from footprint.formats.json import Json, in_memory
 from footprint.formats.sections.notes import NOTES
@@ -15,7 +15,7 @@ from footprint.units import counted, format_bytes
 __all__ = ("made_here", "page", "report")
 
 
-def page(title: str, members: Json, document: Document) -> str:
+def page(title: str, members: Json, document: Document, more: Json | None = None) -> str:
     """Write the HTML report of any answer: its most important lines, and its tables.
 
     `app/src/sections.ts` says how each table is shown.
@@ -24,31 +24,40 @@ def page(title: str, members: Json, document: Document) -> str:
         title: What was asked.
         members: The JSON of the answer.
         document: The answer as a document.
+        more: What `app/src/answerdata.ts` describes beside them.
     """
     title = " ".join(title.split())
-    verdicts = [{"text": one.text, "is_failure": one.is_failure} for one in document if isinstance(one, Verdict)]
+    verdicts = [
+        {"text": one.text.replace(one.at_count, "", 1), "is_failure": one.is_failure}
+        for one in document
+        if isinstance(one, Verdict)
+    ]
     answers = {
         "kind": "answer",
         "answer": in_memory(members),
         "verdicts": verdicts,
         "parts": _parts(document),
+        **(more or {}),
     }
     return report(title, answers, document)
 
 
 def _parts(document: Document) -> list[Json]:
-    """Return the figures and sentences of a document by their headings, without its tables and notes."""
+    """Return the figures and sentences of a document by their headings, without the rows of tables and the notes."""
     found: list[Json] = []
     heading = ""
     for place, block in enumerate(document):
         if isinstance(block, Heading):
             # The first one is the title.
             heading = block.text if place else ""
-        elif isinstance(block, Paragraph | Facts) and heading != NOTES:
+        elif isinstance(block, Paragraph | Facts | Table) and heading != NOTES:
             if not found or found[-1]["heading"] != heading:
-                found.append({"heading": heading, "sentences": [], "facts": []})
+                found.append({"heading": heading, "sentences": [], "facts": [], "columns": ()})
+            if isinstance(block, Table):
+                continue
             if isinstance(block, Facts):
                 found[-1]["facts"] += [list(row) for row in block.rows]
+                found[-1]["columns"] = max(found[-1]["columns"], block.columns, key=len)
             else:
                 found[-1]["sentences"].append(block.text)
     return found

@@ -5,13 +5,14 @@ from html import escape
 
 from footprint.formats.document import Document, Facts, Graph, Heading, Paragraph, Table, Verdict
 from footprint.formats.escape import printable
+from footprint.formats.sections.rest import without_options
 
 __all__ = ("static_html", "text_html")
 
 
 def text_html(text: str) -> str:
     """Escape foreign text, so that HTML shows it and does nothing else with it."""
-    return escape(printable(text))
+    return escape(printable(without_options(text)))
 
 
 def static_html(document: Document) -> str:
@@ -27,7 +28,7 @@ def static_html(document: Document) -> str:
             parts.append(f"<p>{text_html(block.text)}</p>")
         elif isinstance(block, Facts):
             table_count += 1
-            parts.append(_table(table_count, ("what", "how much", "how it is known"), block.rows, ()))
+            parts.append(_table(table_count, block.columns, [row[: len(block.columns)] for row in block.rows], ()))
         elif isinstance(block, Table):
             table_count += 1
             parts.append(_table(table_count, block.columns, block.rows, block.footer))

@@ -1,8 +1,9 @@
 // The report: it reads the data and shows the parts, the visible ones first.
 
-import { readData } from "./data";
 import { el } from "./dom";
+import { followMedium } from "./medium";
 import { contents, goTo } from "./page";
+import { readData } from "./read";
 import { partsOf } from "./reports";
 import { nextTask } from "./scheduler";
 import { Store } from "./store";
@@ -19,6 +20,7 @@ const LAST_VISIBLE = 3;
 
 async function draw(app: HTMLElement, onvisible: () => void): Promise<void> {
   const store = (window.footprint = new Store());
+  followMedium();
   const { element, list } = contents(store, app);
   const data = await readData();
   // One after the other, so that none blocks the browser for long. The visible parts can be used while the others are made.

@@ -1,9 +1,11 @@
 // What a picture of a tree shows: the boxes of a node and of those below it, each in its place.
 
-import { type Box, levels, type Placed, placedInBoxes, placedInRows } from "./layout";
+import { type Box, levels, type Placed, placedInRows } from "./layout";
 import type { Tree } from "./tree";
+import { placedInBoxes } from "./treemap";
 
 export type Shape = "icicle" | "treemap" | "sunburst";
+export const SHAPES: readonly (readonly [Shape, string])[] = [["icicle", "Icicle"], ["treemap", "Treemap"], ["sunburst", "Sunburst"]];
 
 /** Parts that are too small to see: they are drawn as one. */
 export const REST = -1;
@@ -61,4 +63,10 @@ function boxOf(tree: Tree, node: number, least: number, depth: number): Box {
   const children = rest.length < parts.length ? parts.filter((one) => tree.areas[one] >= least).map((one) => boxOf(tree, one, least, depth - 1)) : [];
   if (rest.length) children.push({ node: REST, own: areaOf(tree, rest), count: rest.length });
   return { node, own: Math.max(0, area - areaOf(tree, parts)), count: 0, children };
+}
+
+/** Return whether a filter finds a node of a picture of `root`, or anything in it. */
+export function isWithin(tree: Tree, root: number, found: Uint8Array, node: number): boolean {
+  if (node < 0) return node === OTHERS && foldedChildren(tree, root).some((one) => found[one]);
+  return node === 0 || found[node] > 0 || tree.size <= 1;
 }

@@ -1,8 +1,8 @@
 // The budgets of a check.
 
-import { table } from "./data";
 import { el, plainTable, section } from "./dom";
 import { printable } from "./names";
+import { table } from "./table";
 import type { BudgetResult, CheckAnswer } from "./types";
 import { formatBytes, grouped } from "./units";
 

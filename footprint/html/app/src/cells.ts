@@ -1,26 +1,22 @@
 // The section on pages: one cell for each page of an object, and a line on the page below the pointer.
 
-import { CellCanvas } from "./cellcanvas";
-import type { PageMapData } from "./data";
+import { cellCanvas } from "./cellcanvas";
 import { el, fill, section } from "./dom";
 import { printable, shortened, shortOwners } from "./names";
 import { changeCounts, changedMaps, CHANGES } from "./pagechange";
-import { type PageMap, privateCount, readMaps, STATES, type States, UNKNOWN } from "./pagemap";
-import { describedCell, stateTable } from "./pagetext";
+import { type PageMapData, readMaps } from "./pagedata";
+import { type PageMap, privateCount, STATES, type States, UNKNOWN } from "./pagemap";
+import { describedCell, stateLegend, stateTable } from "./pagetext";
 import type { Store } from "./store";
 import { formatBytes, grouped } from "./units";
 
-/**
- * Make the section on the pages of an audit; null where there are none.
- *
- * @param privateBytes The private bytes of each owner in the ledger.
- */
-export function pageMapSection(store: Store, data: PageMapData, pageBytes: number, privateBytes: Map<string, number>): HTMLElement | null {
+/** Make the section on the pages of an audit; null where there are none. */
+export function pageMapSection(store: Store, data: PageMapData, pageBytes: number): HTMLElement | null {
   const maps = readMaps(data).sort((one, other) => privateCount(other) - privateCount(one));
   const drawnBytes = (map: PageMap) => privateCount(map) * pageBytes;
   if (!maps.length) return null;
   return cellSection(store, maps, STATES, pageBytes, "Page by page", (map) => `${formatBytes(drawnBytes(map))} private`, (map) => {
-    const held = privateBytes.get(map.owner) ?? 0;
+    const held = map.privateBytes ?? 0;
     if (held <= drawnBytes(map) || map.counts[UNKNOWN] || map.omittedPages) return null;
     return `The table above has ${formatBytes(held)} of it: which of its other pages the process writes is not known one by one.`;
   });
@@ -53,7 +49,7 @@ function cellSection(
   const short = shortOwners(maps.map((one) => one.owner));
   const status = el("p", { class: "status", id: "cell", role: "status" });
   const figures = el("div");
-  const canvas = new CellCanvas(states, (cell) => fill(status, ...describedCell(canvas.map, states, cell, pageBytes)), maps[0]);
+  const canvas = cellCanvas(states, (cell) => fill(status, ...describedCell(maps[select.selectedIndex], states, cell, pageBytes)), maps[0]);
   const show = (map: PageMap) => {
     canvas.show(map, `Pages of ${printable(short(map.owner))}: the arrow keys move, the line above describes the page`);
     fill(status, "Point at a cell, or move with the arrow keys, to see what lies in that page.");
@@ -68,16 +64,6 @@ function cellSection(
   show(maps[0]);
   store.parts.pages = { placeOf: (part: number, page: number) => canvas.middleOf([part, page]) };
   return section("pages", title,
-    el("div", { class: "tools" }, el("label", { for: "object" }, "Object"), select, legendList(maps, states)),
+    el("div", { class: "tools" }, el("label", { for: "object" }, "Object"), select, stateLegend(maps, states)),
     status, canvas.element, figures);
-}
-
-function legendList(maps: PageMap[], states: States): HTMLElement {
-  const present = states.map((_, state) => state).filter((state) => maps.some((one) => one.counts[state]));
-  return el("ul", { class: "legend" }, ...present.map((state) => {
-    const [word, colour, meaning] = states[state];
-    const swatch = el("span", { class: "swatch" });
-    swatch.style.background = colour;
-    return el("li", {}, swatch, `${word}: ${meaning}`);
-  }));
 }

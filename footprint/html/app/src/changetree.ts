@@ -1,10 +1,11 @@
 // The tree of the rows that differ between two audits.
 
-import { table } from "./data";
 import { cell, changeColour } from "./kinds";
 import { nodeSums, rowTree } from "./rowtree";
 import { runAtOnce } from "./scheduler";
-import { column, Tree } from "./tree";
+import { table } from "./table";
+import { Tree } from "./tree";
+import { column } from "./treecolumns";
 import type { DiffAnswer } from "./types";
 import { formatBytes, formatChange } from "./units";
 

@@ -1,9 +1,9 @@
 // The cost of one in its parts, and the cost of N.
 
 import { colour } from "./colours";
-import { table } from "./data";
 import { el, evidenceMark, fill, plainTable } from "./dom";
 import type { Page } from "./page";
+import { table } from "./table";
 import { atCount, fitting, paidByEach } from "./terms";
 import type { Evidence, Projection, Term } from "./types";
 import { formatBytes, percent } from "./units";

@@ -75,10 +75,3 @@ export function factList(facts: [name: string, text: string][]): HTMLElement {
   return el("dl", { class: "facts" },
     ...facts.filter(([, text]) => text).flatMap(([name, text]) => [el("dt", {}, name), el("dd", {}, text)]));
 }
-
-/** Save a text in pieces as a file. */
-export function save(pieces: BlobPart[], name: string, type: string): void {
-  const url = URL.createObjectURL(new Blob(pieces, { type }));
-  el("a", { href: url, download: name }).click();
-  setTimeout(() => URL.revokeObjectURL(url), 10000);
-}

@@ -1,9 +1,9 @@
 // The sections on findings, with what they save together.
 
-import type { Table } from "./data";
 import { el, fill, section } from "./dom";
 import { findingsTable } from "./findingstable";
 import type { Page } from "./page";
+import type { Table } from "./table";
 import { atCount, paidByEach } from "./terms";
 import type { FindingRow } from "./types";
 import { formatBytes, grouped } from "./units";
@@ -23,7 +23,7 @@ export function findingsSection(
     saving.length ? findingsTable(saving, `${title}: what they save`, page) : null,
     others.length
       ? el("details", { open: others.length <= FEW },
-        el("summary", {}, others.length === 1 ? `1${also} saves nothing by itself` : `${grouped(others.length)}${also} save nothing by themselves`),
+        el("summary", {}, others.length === 1 ? `1${also} saves nothing` : `${grouped(others.length)}${also} save nothing`),
         findingsTable(others, `${title} that save nothing`, page))
       : null);
 }

@@ -2,14 +2,15 @@
 
 import { Costs, momentsTable, partsBar, tiles } from "./cost";
 import { countControl } from "./count";
-import { type LedgerAnswer, table } from "./data";
+import { type LedgerAnswer } from "./data";
 import { answerSection, type Child, el, evidenceMark, fill } from "./dom";
 import { fitControl } from "./fit";
 import { printable, shortened, shortOwners } from "./names";
 import { payersTable } from "./owners";
 import type { Page } from "./page";
-import { type Payer, payersOf } from "./payers";
+import { type Payer, termPayers } from "./payers";
 import { savings } from "./savings";
+import { table } from "./table";
 import { totalsTable } from "./totals";
 import type { AuditAnswer, Evidence, FitLimit, Rows, Term } from "./types";
 import { formatBytes, grouped } from "./units";
@@ -21,8 +22,8 @@ const LONGEST_NAME = 80;
 /** What is known of an answer beside its cost. */
 export interface Known {
   audit: LedgerAnswer;
-  /** Parts of the cost that no row of the ledger has. */
-  unlisted: Payer[];
+  /** Who pays for it. */
+  payers: Payer[];
   /** Says what failed first. */
   failure: Node | null;
   /** The limits on tasks where the audit was made. */
@@ -55,11 +56,11 @@ export function firstSection(cost: Cost, page: Page, lines: Child[], details: Ch
   const verdict = el("p", { class: "verdict", role: "status", id: "verdict" });
   const sum = el("p", { class: "sum", id: "sum" });
   const owners = el("div", { class: "owners" });
-  const payers = payersOf(audit, terms, cost.unlisted ?? []);
+  const payers = cost.payers?.length ? cost.payers : termPayers(terms);
   const short = shortOwners(payers.map((one) => one.name));
   const nameIn = (one: Payer) => printable(shortened(short(one.name), LONGEST_NAME));
-  const sharer = payers.reduce((most, one) => (one.once > most.once ? one : most), { name: "", each: 0, once: 0 });
-  const paidMost = BigInt(sharer.once) < costs.once ? `, ${formatBytes(sharer.once)} of it for ${nameIn(sharer)}` : "";
+  const sharer = payers.reduce((most, one) => (one.once_bytes > most.once_bytes ? one : most), { name: "", each_bytes: 0, once_bytes: 0, is_owner: false });
+  const paidMost = BigInt(sharer.once_bytes) < costs.once ? `, ${formatBytes(sharer.once_bytes)} of it for ${nameIn(sharer)}` : "";
   const title = audit ? "Who costs most" : `What one ${noun} consists of`;
   page.count.watch((size) => {
     fill(verdict, `${grouped(size)} ${size === 1n ? noun : nouns} ${size === 1n ? "costs" : "cost"} `,
@@ -68,7 +69,7 @@ export function firstSection(cost: Cost, page: Page, lines: Child[], details: Ch
     verdict.hidden = size === 1n;
     fill(sum, size === 1n ? "" : `${grouped(size)} × ${formatBytes(costs.each)}`,
       costs.once ? `${size === 1n ? "and" : " +"} ${formatBytes(costs.once)} that all pay once${paidMost}` : "");
-    fill(owners, payersTable(payers, size, nameIn, audit ? "owner" : "part", title));
+    fill(owners, payersTable(payers, costs, size, nameIn, audit ? "owner" : "part", title));
   });
   const bar = partsBar(terms.filter((term) => !term.is_once), costs.each);
   return answerSection("What it costs", cost.failure, el("div", { class: "verdicts" }, one, verdict, sum), ...lines,

@@ -1,34 +1,13 @@
 // The functions that hold most, at each moment with a call tree; and who calls one function, and whom it calls.
 
-import { COLOURS } from "./colours";
-import { table, type Moment } from "./data";
-import { printable, shortened } from "./names";
-import type { Layer, Snapshot } from "./timeline";
+import type { Moment } from "./data";
+import { Merged } from "./merged";
+import { table } from "./table";
 import { Tree } from "./tree";
 import type { CallRow } from "./types";
 
-const MOST_LAYERS = 8;
-const nameOf = (row: { owner: string; symbol: string | null; name: string }) => `${row.owner}\n${row.symbol ?? row.name}`;
-
-/** Return the layers of a chart: the functions that hold most at some moment, and all others. */
-export function functionLayers(moments: Moment[]): Layer[] {
-  const byMoment = new Map(moments.map((one) => [one.moment, new Map(table(one.shares).rows().map((row) => [nameOf(row), row] as const))]));
-  const most = new Map<string, { name: string; bytes: number }>();
-  for (const rows of byMoment.values()) {
-    for (const [key, row] of rows) if (row.bytes > (most.get(key)?.bytes ?? 0)) most.set(key, { name: row.name, bytes: row.bytes });
-  }
-  const top = [...most].sort(([, one], [, other]) => other.bytes - one.bytes).slice(0, MOST_LAYERS);
-  const of = (key: string, one: Snapshot) => byMoment.get(one.number)?.get(key)?.bytes ?? 0;
-  const layers = top.map(([key, { name }], place) => ({
-    name: shortened(printable(name), 60), colour: COLOURS[place + 1], size: (one: Snapshot) => of(key, one),
-  }));
-  const others = (one: Snapshot) => {
-    let sum = 0;
-    for (const row of byMoment.get(one.number)?.values() ?? []) sum += row.bytes;
-    return sum - top.reduce((all, [key]) => all + of(key, one), 0);
-  };
-  return [...layers, { name: "other functions", colour: COLOURS[0], size: others }];
-}
+/** The name by which two calls of one function are known. */
+export const nameOf = (row: { owner: string; symbol: string | null; name: string }) => `${row.owner}\n${row.symbol ?? row.name}`;
 
 /** The calls of a moment as lists: the parent of each node, its function and its bytes; node 0 is the whole. */
 interface Calls {
@@ -89,29 +68,4 @@ export function around(moment: Moment, key: string): { callers: Tree; callees: T
     }
   }
   return { callers: callers.tree, callees: callees.tree };
-}
-
-/** A tree in which equal functions below one node are one node. */
-class Merged {
-  readonly tree = new Tree();
-  readonly #places = new Map<string, number>();
-
-  constructor() {
-    this.tree.add(-1, "");
-  }
-
-  add(node: number, row: CallRow, bytes: number): void {
-    this.tree.areas[node] += bytes;
-    this.tree.names[node] = shortened(printable(row.name));
-    this.tree.titles[node] = `${printable(row.symbol ?? row.name)}\n${printable(row.owner)}`;
-  }
-
-  /** Add bytes to a function below a node, and return its node. */
-  below(parent: number, row: CallRow, bytes: number): number {
-    const key = `${parent}\n${nameOf(row)}`;
-    const node = this.#places.get(key) ?? this.tree.add(parent, "");
-    this.#places.set(key, node);
-    this.add(node, row, bytes);
-    return node;
-  }
 }

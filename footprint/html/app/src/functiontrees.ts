@@ -1,45 +1,14 @@
 // Functions as trees: by their calls, by their objects, and by how much more they asked for.
 
-import type { Table } from "./data";
-import { cell } from "./kinds";
+import { type Amount, colourOwners, setAmounts } from "./amounts";
 import type { Legend } from "./legend";
 import { printable, shortened, shortOwners } from "./names";
-import { column, shareColumn, sums, Tree } from "./tree";
+import type { Table } from "./table";
+import { sums, Tree } from "./tree";
 import type { CallRow, HeapShare } from "./types";
-import { formatBytes, grouped } from "./units";
-
-export type Amount = (size: number) => string;
 
 export type Share = Pick<HeapShare, "owner" | "symbol" | "name" | "bytes">;
 export type ShownTree = { tree: Tree; legend: Legend };
-
-const PALETTE = 9;
-
-// Give the largest owners colours of their own; return the legend.
-function colourOwners(tree: Tree, owners: string[]): Legend {
-  const places = new Map<string, number>();
-  const sizes = new Map<string, number>();
-  owners.forEach((owner, node) => {
-    if (node) sizes.set(owner, Math.max(sizes.get(owner) ?? 0, tree.areas[node]));
-  });
-  const short = shortOwners(sizes.keys());
-  [...sizes].sort((one, other) => other[1] - one[1]).forEach(([owner], place) => places.set(owner, place < PALETTE ? place + 1 : 0));
-  owners.forEach((owner, node) => (tree.colours[node] = node ? places.get(owner)! : 0));
-  return [...places].filter(([, place]) => place).map(([owner, place]) => [place, shortened(printable(short(owner)), 60)] as const);
-}
-
-/** Set the areas and the columns of a tree. */
-export function setAmounts(tree: Tree, bytes: (number | null)[], blocks: (number | null)[], amount: Amount): void {
-  bytes.forEach((one, node) => (tree.areas[node] = Math.max(0, one ?? 0)));
-  const total = tree.areas[0];
-  const text = (size: number | null) => (size ? amount(size) : cell(size));
-  tree.amount = amount;
-  tree.columns = [
-    column("bytes", amount === formatBytes ? "Bytes" : "Units", (node) => bytes[node], text),
-    shareColumn(tree, total),
-    column("blocks", "Blocks", (node) => blocks[node], (count) => (count === null ? "" : grouped(count))),
-  ];
-}
 
 export function callTree(rows: Table<CallRow>, total: number, amount: Amount): ShownTree {
   const tree = new Tree();

@@ -1,18 +1,10 @@
 // What the rows of a ledger are grouped by, and which rows are shown then.
 
-import { type LedgerAnswer, table, type Table } from "./data";
+import { type LedgerAnswer } from "./data";
 import type { GroupOf } from "./rowtree";
+import { type Table, table } from "./table";
 import type { FindingRow, MappingCost, Row } from "./types";
 import { formatBytes, grouped } from "./units";
-
-/** Return the private bytes of each owner. */
-export function privateByOwner(audit: LedgerAnswer): Map<string, number> {
-  const rows = table(audit.ledger);
-  const bytes = rows.column("bytes");
-  const found = new Map<string, number>();
-  rows.column("owner").forEach((owner, row) => found.set(owner, (found.get(owner) ?? 0) + (bytes[row] ?? 0)));
-  return found;
-}
 
 /** Return whether only the sizes of address space are known. */
 export function isVirtual(audit: LedgerAnswer): boolean {

@@ -1,8 +1,10 @@
 // The functions that ask for another amount than before, as a tree.
 
-import { type Amount, functionTree, type Share, type ShownTree } from "./functiontrees";
+import type { Amount } from "./amounts";
+import { functionTree, type Share, type ShownTree } from "./functiontrees";
 import { changeColour, GROWN, SAME, SHRUNK } from "./kinds";
-import { column, sums } from "./tree";
+import { sums } from "./tree";
+import { column } from "./treecolumns";
 import { formatBytes, formatChange, grouped } from "./units";
 
 /** Build the tree of the functions that have another amount; the area of a function is the size of its change. */

@@ -1,8 +1,9 @@
 // The head of the report: what it is about, where and when it was made, and the answer as a file.
 
-import { type Made, written } from "./data";
-import { el, save } from "./dom";
-import { copy } from "./grid";
+import { copy, save } from "./copy";
+import type { Made } from "./data";
+import { el } from "./dom";
+import { written } from "./json";
 import { printable } from "./names";
 import { runInSlices } from "./scheduler";
 import type { Store } from "./store";

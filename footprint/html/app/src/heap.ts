@@ -1,16 +1,18 @@
 // The report of one heap profile: memory over time, and the figures of its peak and its end.
 
-import { Callers } from "./callers";
+import type { Amount } from "./amounts";
+import { callersSection } from "./callers";
+import { chosenMoments } from "./momentchoice";
+import type { Snapshot } from "./chart";
 import { choice } from "./choice";
 import type { HeapData } from "./data";
 import { answerSection, el, evidenceMark, factList, section } from "./dom";
-import { functionLayers } from "./functions";
-import type { Amount } from "./functiontrees";
+import { functionLayers } from "./functionlayers";
 import { printable } from "./names";
 import type { Page } from "./page";
 import { type Profile, profileOf } from "./profile";
 import { totalsSection } from "./profiles";
-import { type Snapshot, Timeline } from "./timeline";
+import { timeline } from "./timeline";
 import type { Evidence } from "./types";
 import { formatBytes, grouped } from "./units";
 
@@ -20,14 +22,19 @@ export function profileSections(data: HeapData, file: string, { store }: Page): 
   const { row, snapshots, moments } = profile;
   // Profiles of declared events count units of the program, not bytes.
   const amount = row.counted === "events" ? grouped : formatBytes;
-  const callers = new Callers(profile, amount, store);
+  const callers = callersSection(profile, amount, store);
   const chart = snapshots.length > 1
-    ? new Timeline(snapshots, row.time_unit ?? "", new Set(moments.map((one) => one.moment)), (number, before) => {
+    ? timeline(snapshots, row.time_unit ?? "", new Set(moments.map((one) => one.moment)), (number, before) => {
       store.set("before", before === null ? profile.named.length > 1 ? "none" : null : String(before));
       store.set("moment", String(number));
     })
     : null;
-  callers.watch((moment, before) => chart?.mark(typeof moment === "number" ? moment : null, typeof before === "number" ? before : null));
+  const mark = () => {
+    const [now, before] = Object.values(chosenMoments(profile, store)).map((one) => one?.moment);
+    chart?.mark(typeof now === "number" ? now : null, typeof before === "number" ? before : null);
+  };
+  for (const name of ["moment", "before"]) store.watch(name, mark);
+  mark();
   const layers = choice(store, "layers", "Layers", [["whole", "All memory"], ["functions", "Top functions"]] as const);
   const showLayers = () => chart?.show(layers.value === "functions" ? functionLayers(moments) : null);
   store.watch("layers", showLayers);
@@ -38,7 +45,7 @@ export function profileSections(data: HeapData, file: string, { store }: Page): 
       chart && treeCount > 1 && layers.element,
       chart?.element ?? el("p", {}, "The profile knows no moments."),
       data.left_out[file] ? el("p", { class: "warning" }, data.left_out[file]) : null),
-    callers.element,
+    callers,
     totalsSection(profile, store),
     section("origins", "How these figures were obtained", factList([
       ["Profile", printable(file)], ["Format", row.format], ["Counted", row.counted],

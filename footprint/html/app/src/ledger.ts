@@ -1,13 +1,14 @@
 // The section on where the memory is, by owner, kind, section, mapping or finding.
 
 import { choice } from "./choice";
-import { type LedgerAnswer, table } from "./data";
+import { type LedgerAnswer } from "./data";
 import { el, fill, section } from "./dom";
 import { GROUPINGS, isVirtual } from "./grouping";
 import { sortedTree } from "./ledgertree";
+import { kindLegend } from "./legend";
 import type { Page } from "./page";
 import type { TreeOptions } from "./rowtree";
-import { kindLegend } from "./legend";
+import { table } from "./table";
 import { treeView } from "./view";
 
 /** Make the section on where the memory is; `more` are parts of the cost that no row has. */

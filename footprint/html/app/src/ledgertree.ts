@@ -4,9 +4,10 @@ import type { LedgerAnswer } from "./data";
 import { EVIDENCE } from "./evidence";
 import { type Grouping, groupOf, isVirtual, type Shown, shownRows } from "./grouping";
 import { cell } from "./kinds";
-import { presort } from "./rows";
+import { presort } from "./roworder";
 import { nodeSums, type RowTree, rowTree, type TreeOptions } from "./rowtree";
-import { column, shareColumn, Tree } from "./tree";
+import { Tree } from "./tree";
+import { column, shareColumn } from "./treecolumns";
 import type { Evidence } from "./types";
 import { grouped } from "./units";
 

@@ -46,17 +46,20 @@ export function shortened(text: string, most = 400): string {
 // A path, and no command nor an operator of C++.
 const PATH = /^(\/|[\w.~+-]+\/)[^\s(<=]*[^\s(<=/]$/;
 
+/** Return whether a name is a path. */
+export const isPath = (name: string): boolean => PATH.test(name);
+
 /** Return a function that cuts a path to its last part, where no other of these owners has the same last part. */
 export function shortOwners(owners: Iterable<string>): (owner: string) => string {
   const byLast = new Map<string, Set<string>>();
   for (const owner of owners) {
-    if (!PATH.test(owner)) continue;
+    if (!isPath(owner)) continue;
     const last = owner.slice(owner.lastIndexOf("/") + 1);
     byLast.set(last, (byLast.get(last) ?? new Set()).add(owner));
   }
   return (owner) => {
     const last = owner.slice(owner.lastIndexOf("/") + 1);
-    return PATH.test(owner) && byLast.get(last)?.size === 1 ? last : owner;
+    return isPath(owner) && byLast.get(last)?.size === 1 ? last : owner;
   };
 }
 

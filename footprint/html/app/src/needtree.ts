@@ -1,9 +1,11 @@
 // Objects as a tree: below each those that it needs.
 
-import { type LedgerAnswer, table } from "./data";
+import type { LedgerAnswer } from "./data";
 import { cell, UNUSED, USED } from "./kinds";
 import { printable, shortened } from "./names";
-import { column, Tree } from "./tree";
+import { table } from "./table";
+import { Tree } from "./tree";
+import { column } from "./treecolumns";
 import { grouped } from "./units";
 
 /**

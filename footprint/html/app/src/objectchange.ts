@@ -1,11 +1,13 @@
 // How the objects of two audits differ, as a tree.
 
 import { renamedOwners } from "./changetree";
-import { type LedgerAnswer, table } from "./data";
+import type { LedgerAnswer } from "./data";
 import { cell, changeColour } from "./kinds";
 import { printable, shortened } from "./names";
 import { addNested } from "./objecttree";
-import { column, sums, Tree } from "./tree";
+import { table } from "./table";
+import { sums, Tree } from "./tree";
+import { column } from "./treecolumns";
 import type { DiffAnswer, ObjectCost } from "./types";
 import { formatChange } from "./units";
 

@@ -1,13 +1,14 @@
 // The sections on objects: what would leave with each, who needs whom, and how those of two audits differ.
 
 import { choice } from "./choice";
-import { type LedgerAnswer, table } from "./data";
+import { type LedgerAnswer } from "./data";
 import { el, fill, section } from "./dom";
 import { GROWN, SHRUNK, UNUSED, USED } from "./kinds";
-import { objectChangeTree } from "./objectchange";
 import { needTree } from "./needtree";
+import { objectChangeTree } from "./objectchange";
 import { objectTree } from "./objecttree";
 import type { Page } from "./page";
+import { table } from "./table";
 import type { DiffAnswer } from "./types";
 import { treeView } from "./view";
 

@@ -1,9 +1,11 @@
 // Objects as a tree: below each those that would leave with it.
 
-import { type LedgerAnswer, table } from "./data";
+import type { LedgerAnswer } from "./data";
 import { cell, UNUSED, USED } from "./kinds";
 import { printable, shortened } from "./names";
-import { column, sums, Tree } from "./tree";
+import { table } from "./table";
+import { sums, Tree } from "./tree";
+import { column } from "./treecolumns";
 
 /** Add each object below the object that holds it. An object that nobody holds is added below the root. */
 export function addNested(paths: string[], heldBy: (string | null)[], add: (parent: number, row: number) => number): void {

@@ -1,10 +1,11 @@
 // Notes, and how the figures were obtained.
 
-import { type LedgerAnswer, table, type Table } from "./data";
+import { type LedgerAnswer } from "./data";
 import { el, evidenceMark, factList, plainTable, prose, section } from "./dom";
 import { meanings } from "./evidence";
 import { isVirtual } from "./grouping";
 import { printable } from "./names";
+import { type Table, table } from "./table";
 import type { Evidence, Note } from "./types";
 import { formatBytes, grouped } from "./units";
 

@@ -1,32 +1,34 @@
 // Who costs most, and what one costs in its parts.
 
+import type { Costs } from "./cost";
 import { el, plainTable } from "./dom";
 import type { Payer } from "./payers";
 import { FOLDED_SHARE } from "./boxes";
-import { atCount } from "./terms";
+import { atCount, paidByEach } from "./terms";
 import { formatBytes, grouped, percent } from "./units";
 
 const MOST_OWNERS = 5;
 
 /** Make a table of the parts of the cost, the dearest first, and their sum. Of owners the small ones stand together, as in the picture. */
-export function payersTable(payers: Payer[], count: bigint, name: (one: Payer) => string, what: "owner" | "part", label: string): HTMLElement {
+export function payersTable(payers: Payer[], costs: Costs, count: bigint, name: (one: Payer) => string, what: "owner" | "part", label: string): HTMLElement {
   const isOne = count === 1n;
-  const at = (each: number, once = 0) => (isOne ? []
-    : [formatBytes(atCount([{ size_bytes: each, is_once: false }, { size_bytes: once, is_once: true }], count)!)]);
-  const sum = (some: Payer[], key: "each" | "once") => some.reduce((all, one) => all + one[key], 0);
-  const [each, once] = [sum(payers, "each"), sum(payers, "once")];
-  const sorted = payers.filter((one) => one.each > 0).sort((one, other) => other.each - one.each);
-  const isSmall = (one: Payer) => one.each < FOLDED_SHARE * each;
+  const each = Number(costs.each);
+  const sorted = payers.filter((one) => one.each_bytes > 0).sort((one, other) => other.each_bytes - one.each_bytes);
+  const isSmall = (one: Payer) => one.each_bytes < FOLDED_SHARE * each;
   const most = what === "owner" ? Math.min(MOST_OWNERS, sorted.filter((one) => !isSmall(one)).length || MOST_OWNERS) : sorted.length;
   const others = sorted.slice(most);
-  const row = (title: string, bytes: number) => [title, formatBytes(bytes), share(bytes, each), ...at(bytes)];
+  const row = (title: string, some: Payer[]) => {
+    const terms = paidByEach(...some.map((one) => one.each_bytes));
+    const bytes = atCount(terms, 1n)!;
+    return [title, formatBytes(bytes), share(Number(bytes), each), ...(isOne ? [] : [formatBytes(atCount(terms, count)!)])];
+  };
   const small = `${grouped(others.filter(isSmall).length)} below 5%`;
   const rest = others.length === 1 ? name(others[0]) : others.every(isSmall) ? small : `${grouped(others.length)} others, ${small}`;
   return plainTable([what, "each", "of the cost", ...(isOne ? [] : [`at ${grouped(count)}`])], [
-    ...sorted.slice(0, most).map((one) => row(name(one), one.each)),
-    ...(others.length ? [row(rest, sum(others, "each"))] : []),
-    ...(once && !isOne ? [["paid once", "-", "", ...at(0, once)]] : []),
-    ["all", formatBytes(each), percent(each, each), ...at(each, once)]], label);
+    ...sorted.slice(0, most).map((one) => row(name(one), [one])),
+    ...(others.length ? [row(rest, others)] : []),
+    ...(costs.once && !isOne ? [["paid once", "-", "", formatBytes(costs.once)]] : []),
+    ["all", formatBytes(costs.each), percent(each, each), ...(isOne ? [] : [formatBytes(costs.total(count))])]], label);
 }
 
 function share(part: number, whole: number): HTMLElement {

@@ -52,7 +52,7 @@ function changedMap(owner: string, old: PageMap | null, now: PageMap | null): Pa
   return {
     owner, parts, counts, sections: now?.sections ?? [], variables: now ? now.variables : () => [],
     omittedPages: (old?.omittedPages ?? 0) + (now?.omittedPages ?? 0),
-    omittedNames: (old?.omittedNames ?? 0) + (now?.omittedNames ?? 0),
+    omittedNames: (old?.omittedNames ?? 0) + (now?.omittedNames ?? 0), privateBytes: null,
   };
 }
 

@@ -1,8 +1,6 @@
-// The pages of objects one by one: their states, and the sections and variables in them.
+// The pages of objects one by one: their states, and the sections in them.
 
 import { colour } from "./colours";
-import { type PageMapData, type Table, table, type VariableRow, type Variables } from "./data";
-import type { PageMapRow, PagePartRow } from "./types";
 import { PAGE_STATES } from "./words";
 
 /** The words, colours and meanings of states; the number of a state is its place. */
@@ -14,7 +12,7 @@ const COLOURS: Record<string, string> = {
 };
 /** The states of a page, in the order of their numbers. */
 export const STATES: States = PAGE_STATES.map(([word, text]) => [word, COLOURS[word] ?? "", text]);
-const NUMBERS = new Map(STATES.map(([word], number) => [word, number]));
+export const NUMBERS = new Map(STATES.map(([word], number) => [word, number]));
 export const PRIVATE = ["private", "relocated", "swapped"].map((word) => NUMBERS.get(word)!);
 export const UNKNOWN = NUMBERS.get("unknown")!;
 
@@ -49,53 +47,8 @@ export interface PageMap {
   counts: number[];
   omittedPages: number;
   omittedNames: number;
-}
-
-/** Read the page maps of an audit. */
-export function readMaps(data: PageMapData): PageMap[] {
-  return table(data.maps).rows().map((row, number) => readMap(row, data.variables[number]));
-}
-
-function readMap(row: PageMapRow, named: Variables[string] | undefined): PageMap {
-  const counts = STATES.map(() => 0);
-  const parts = row.parts.map((part) => readPart(part, counts));
-  // Parts with private pages come first: a large program has far more of the others.
-  const isPrivate = (part: Part) => part.states.some((state) => PRIVATE.includes(state));
-  parts.sort((a, b) => Number(isPrivate(b)) - Number(isPrivate(a)) || a.start_addr - b.start_addr);
-  const { names, addrs, size_bytes } = row.sections;
-  let variables: Place[] | undefined;
-  return {
-    owner: row.owner, parts, counts, omittedPages: row.omitted_pages,
-    omittedNames: row.omitted_sections + (named?.omitted_count ?? 0),
-    sections: byAddr(names.map((section, place) => ({ addr: addrs[place], size_bytes: size_bytes[place], section, name: null }))),
-    variables: named ? () => (variables ??= byAddr(placed(table(named.variables)))) : null,
-  };
-}
-
-function placed(rows: Table<VariableRow>): Place[] {
-  const [gaps, sizes, sections, names] = rows.columns("gap_bytes", "size_bytes", "section", "name");
-  let end = 0;
-  return gaps.map((gap, row) => {
-    const addr = end + gap;
-    end = addr + sizes[row];
-    return { addr, size_bytes: sizes[row], section: sections[row], name: names[row] };
-  });
-}
-
-function readPart(row: PagePartRow, counts: number[]): Part {
-  const states = new Uint8Array(row.page_counts.reduce((all, count) => all + count, 0));
-  let at = 0;
-  row.page_counts.forEach((count, place) => {
-    const state = NUMBERS.get(row.states[place])!;
-    states.fill(state, at, at + count);
-    at += count;
-    counts[state] += count;
-  });
-  return { start_addr: row.start_addr, kind: row.kind, permissions: row.permissions, states };
-}
-
-function byAddr(places: Place[]): Place[] {
-  return places.sort((a, b) => a.addr - b.addr);
+  /** The private bytes of the object in the ledger; null where they are not known. */
+  privateBytes: number | null;
 }
 
 /** Count the private pages of a map. */

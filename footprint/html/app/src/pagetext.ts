@@ -1,18 +1,19 @@
 // The pages of an object in words: how many are in each state, and what lies in one.
 
-import { type Cell, hex } from "./cellcanvas";
+import type { Cell } from "./celllayout";
 import { el, plainTable } from "./dom";
 import { printable, shortened } from "./names";
 import { CHANGES, formerPart } from "./pagechange";
-import { type PageMap, placesWithin, sectionPages, STATES, type States, UNKNOWN } from "./pagemap";
+import { type PageMap, placesWithin, PRIVATE, sectionPages, STATES, type States, UNKNOWN } from "./pagemap";
 import { formatBytes, grouped } from "./units";
 
 const MOST_NAMES = 12;
 const MOST_LISTED = 500;
 
-/** The number of pages of each part, by state. */
+/** The number of pages of each part, by state: those that cost first. */
 export function stateTable(map: PageMap, states: States): HTMLElement {
-  const shown = states.map((_, state) => state).filter((state) => map.counts[state]);
+  const numbers = [...states.keys()];
+  const shown = [...new Set(states === STATES ? [...PRIVATE, ...numbers.reverse()] : numbers)].filter((state) => map.counts[state]);
   return plainTable(["part", "pages", ...shown.map((state) => states[state][0])], map.parts.slice(0, MOST_LISTED).map((part) => {
     const counts = states.map(() => 0);
     part.states.forEach((state) => (counts[state] += 1));
@@ -42,4 +43,19 @@ export function describedCell(map: PageMap, states: States, [place, page]: Cell,
     names.length ? `: ${names.slice(0, MOST_NAMES).map((one) => `${printable(shortened(one.name ?? "", 200))} (${formatBytes(one.size_bytes)})`).join("; ")}` : "",
     names.length > MOST_NAMES ? `; and ${grouped(names.length - MOST_NAMES)} more` : "",
   ];
+}
+
+export function hex(addr: number): string {
+  return `0x${addr.toString(16)}`;
+}
+
+/** Make the list of the states in some maps and their meanings. */
+export function stateLegend(maps: PageMap[], states: States): HTMLElement {
+  const present = states.map((_, state) => state).filter((state) => maps.some((one) => one.counts[state]));
+  return el("ul", { class: "legend" }, ...present.map((state) => {
+    const [word, colour, meaning] = states[state];
+    const swatch = el("span", { class: "swatch" });
+    swatch.style.background = colour;
+    return el("li", {}, swatch, `${word}: ${meaning}`);
+  }));
 }

@@ -1,7 +1,8 @@
 // One profile of a heap.
 
-import { type HeapData, type Moment, table } from "./data";
-import type { Snapshot } from "./timeline";
+import { type HeapData, type Moment } from "./data";
+import { table } from "./table";
+import type { Snapshot } from "./chart";
 import type { FunctionTotalsRow, ProfileRow } from "./types";
 
 /** One profile with its snapshots, the moments that have a call tree, and the snapshots that the user named. */

@@ -1,15 +1,17 @@
 // Several heap profiles, what was counted over a whole run, and the heap of a process by a profile.
 
-import { type HeapData, table } from "./data";
+import type { HeapData } from "./data";
 import { el, evidenceMark, plainTable, section } from "./dom";
 import { functionTree, shareTree } from "./functiontrees";
 import { growthTree } from "./growth";
-import { type Profile, profileOf } from "./profile";
 import { printable } from "./names";
 import type { Page } from "./page";
+import { type Profile, profileOf } from "./profile";
 import type { Store } from "./store";
-import { formatTime } from "./timeline";
-import { type Column, column, sums } from "./tree";
+import { table } from "./table";
+import { formatTime } from "./times";
+import { type Column, sums } from "./tree";
+import { column } from "./treecolumns";
 import type { FunctionTotalsRow, HeapAccountMembers } from "./types";
 import { formatBytes, grouped } from "./units";
 import { treeView } from "./view";

@@ -1,8 +1,8 @@
 // Libraries that are new because an object needs them now.
 
-import { table } from "./data";
 import { el, plainTable } from "./dom";
 import { printable } from "./names";
+import { table } from "./table";
 import { formatBytes, formatChange, grouped } from "./units";
 import type { Changes } from "./waterfall";
 

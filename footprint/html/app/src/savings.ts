@@ -1,11 +1,12 @@
 // The best savings, on the first screen.
 
-import { table, type LedgerAnswer } from "./data";
+import { type LedgerAnswer } from "./data";
 import { el, fill, prose } from "./dom";
-import { printable, shortened } from "./names";
-import type { Page } from "./page";
 import { keyOf } from "./findingcard";
 import { CONFIDENCES } from "./findingstable";
+import { printable, shortened } from "./names";
+import type { Page } from "./page";
+import { table } from "./table";
 import { atCount, type Paid, paidByEach } from "./terms";
 import type { FindingRow } from "./types";
 import { formatBytes, grouped } from "./units";
@@ -17,6 +18,7 @@ const LEAST_SHARE = 0.001;
 /** Say what was looked for and not found; nothing where there are findings. */
 export function whyNone(audit: LedgerAnswer): string {
   return table(audit.searched_rules).size ? "Nothing was found that it could do without."
+    : "run" in audit ? "What it could do without was not looked for, and the process that ran has ended: `footprint audit` of its program looks."
     : audit.target.is_live ? "What it could do without was not looked for: `footprint audit --findings` looks."
     : "What it could do without was not looked for: that needs the live process, or the program.";
 }
@@ -59,7 +61,7 @@ export function savings(audit: LedgerAnswer, costBytes: bigint, { store, count }
   count.watch((many) => fill(list, ...found.slice(0, MOST_SHOWN).map(({ rows, terms, bytes, confidence }) => el("li", {},
     el("strong", {}, formatBytes(bytes)), many > 1n ? ` each, ${formatBytes(atCount(terms, many)!)} in ${grouped(many)}: ` : " each: ",
     el("span", { class: "subject" }, subjects(rows)), ` (${rows[0].rule}) `,
-    el("span", { class: `evidence confidence-${confidence}` }, confidence),
+    el("span", { class: `evidence confidence-${confidence}` }, confidence === "proof" ? confidence : `${confidence} confidence`),
     el("span", { class: "remedy" }, ...prose(rows[0].remedy))))));
   return el("div", {}, found.length ? list : el("p", {}, "No finding saves 0.1% of the cost or more."), el("a", { href: "#at=findings", onclick: (event: MouseEvent) => {
     event.preventDefault();

@@ -4,6 +4,7 @@
 export interface TableSpec {
   /** The member of the answer. */
   member: string;
+  /** The heading; rows of a question have the question instead. */
   title: string;
   /** The member that names a row; of several the first that is known. */
   name: string[];
@@ -16,20 +17,24 @@ export interface TableSpec {
   columns: string;
   /** Whether the values of the first column add up to a whole. */
   hasSum?: boolean;
+  /** Whether the values of every column do, as in the text. */
+  hasTotals?: boolean;
   /** Whether the rows stay in their order. */
   isOrdered?: boolean;
+  /** Whether names are whole paths, as in the text. */
+  hasPaths?: boolean;
 }
 
 export const TABLES: TableSpec[] = [
-  { member: "rows", title: "Answer", name: [], columns: "", isOrdered: true },
-  { member: "programs", title: "Programs", name: ["path"], columns: "at_start_bytes At start|floor_bytes Startup min|ceiling_bytes Startup max|object_count Objects|unused_bytes Unused|unused Unused libraries" },
+  { member: "rows", title: "Rows", name: [], columns: "", isOrdered: true },
+  { member: "programs", title: "Programs", name: ["path"], hasPaths: true, columns: "at_start_bytes At start|floor_bytes Startup min|ceiling_bytes Startup max|object_count Objects|unused_bytes Unused|unused Unused libraries" },
   { member: "targets", title: "Side by side", name: ["target.command", "target.name"], columns: "projection.total_bytes All|projection.per_process_bytes Each|projection.shared_once_bytes Once|projection.count How many|target.pid PID|bits Bits" },
   { member: "classes", title: "Processes that are alike", name: ["command"], columns: "each_bytes One more|least_bytes Least|most_bytes Most|all_bytes All|pids PIDs" },
   { member: "growth", title: "What grows", name: ["owner"], unnamed: "[all]", columns: "bytes_per_hour An hour|least_bytes_per_hour At least|most_bytes_per_hour At most|first_bytes First|last_bytes Last|kind How" },
   { member: "grown_mappings", title: "Mappings that grew", name: ["name"], unnamed: "[no name]", columns: "delta_bytes Grew|before_bytes Before|now_bytes After|pid PID|start_addr From|end_addr To" },
   { member: "processes", title: "Processes", name: ["command"], columns: "peak_cost_bytes Peak|peak_resident_bytes Peak resident|pid PID|came_ms Came, ms|ended_ms Ended, ms|exit_code Exit code" },
   { member: "owner_changes", title: "Owners that changed", name: ["owner"], columns: "delta_bytes Change|old_bytes Before|new_bytes After" },
-  { member: "changes", title: "Changes one by one", name: ["name", "owner"], columns: "delta_bytes Change|saved_bytes Saved|before_bytes Before|after_bytes After|old_bytes Before|new_bytes After|predicted_bytes Predicted" },
+  { member: "changes", title: "Changes one by one", hasTotals: true, name: ["name", "owner"], columns: "delta_bytes Change|saved_bytes Saved|before_bytes Before|after_bytes After|old_bytes Before|new_bytes After|predicted_bytes Predicted" },
   { member: "diff", title: "Rows that changed", name: ["name", "section", "kind"], groups: ["owner"], columns: "delta_bytes Change|old_bytes Before|new_bytes After|status What|section Section" },
   { member: "libraries", title: "Objects", name: ["path"], columns: "retained_bytes Leaves with it|private_bytes Private|floor_bytes Startup min|ceiling_bytes Startup max|used_symbol_count Symbols used|tls_bytes Each thread" },
   { member: "missing", title: "Missing libraries", name: ["name"], columns: "cause Why", isOrdered: true },

@@ -1,10 +1,11 @@
 // Watched processes as spans of time.
 
 import { COLOURS } from "./colours";
-import { table } from "./data";
 import { el } from "./dom";
 import { shortened } from "./names";
-import { formatTime, type Snapshot } from "./timeline";
+import { table } from "./table";
+import type { Snapshot } from "./chart";
+import { formatTime } from "./times";
 import type { WatchAnswer, WatchProcess } from "./types";
 import { formatBytes, grouped } from "./units";
 

@@ -1,23 +1,15 @@
 // The state of the report: what the reader chose, as texts by name. The fragment of the address holds it.
 
-import { decoded, encoded } from "./names";
+import { addressOf, valuesIn } from "./address";
 import { runInSlices } from "./scheduler";
+import { Watchers } from "./watchers";
 
 /** What changes within this time is one step back. */
 const STEP_MS = 300;
 
-/** The watchers that one run of `remake` added: they end when it runs again. */
-interface Scope {
-  isOver: boolean;
-  outer: Scope | null;
-}
-
-const ends = (scope: Scope | null): boolean => scope !== null && (scope.isOver || ends(scope.outer));
-
 export class Store {
-  #values = read(location.hash);
-  #watchers: { name: string; changed: () => void; scope: Scope | null }[] = [];
-  #scope: Scope | null = null;
+  #values = valuesIn(location.hash);
+  readonly #watchers = new Watchers();
   #timer = 0;
   #working = Promise.resolve();
   /** What tests look into, by the name of its section. */
@@ -26,9 +18,9 @@ export class Store {
   constructor() {
     addEventListener("popstate", () => {
       clearTimeout(this.#timer);
-      const [old, now] = [this.#values, read(location.hash)];
+      const [old, now] = [this.#values, valuesIn(location.hash)];
       this.#values = now;
-      for (const name of new Set([...old.keys(), ...now.keys()])) if (old.get(name) !== now.get(name)) this.#tell(name);
+      for (const name of new Set([...old.keys(), ...now.keys()])) if (old.get(name) !== now.get(name)) this.#watchers.tell(name);
     });
   }
 
@@ -41,38 +33,19 @@ export class Store {
     if (this.get(name) === value) return;
     if (value === null) this.#values.delete(name);
     else this.#values.set(name, value);
-    this.#tell(name);
+    this.#watchers.tell(name);
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => this.#save(), STEP_MS);
   }
 
   /** Call a listener after each change of a value. */
   watch(name: string, changed: () => void): void {
-    this.#watchers.push({ name, changed, scope: this.#scope });
+    this.#watchers.watch(name, changed);
   }
 
-  /**
-   * Make a part of the report now and after each change of one of some values; what the former part watched is forgotten.
-   * What `make` does later it does within `later`, which does nothing once the part is made anew.
-   */
+  /** Make a part of the report now and after each change of one of some values: see `Watchers`. */
   remake(names: readonly string[], make: (later: (act: () => void) => void) => void): void {
-    const outer = this.#scope;
-    let inner: Scope | null = null;
-    const again = () => {
-      if (inner) inner.isOver = true;
-      const own = (inner = { isOver: false, outer });
-      this.#watchers = this.#watchers.filter((one) => !ends(one.scope));
-      const within = (act: () => void) => {
-        if (ends(own)) return;
-        const before = this.#scope;
-        this.#scope = own;
-        act();
-        this.#scope = before;
-      };
-      within(() => make(within));
-    };
-    for (const name of names) this.watch(name, again);
-    again();
+    this.#watchers.remake(names, make);
   }
 
   /** Run a long computation in slices, and use its result; the element is marked as busy until then. */
@@ -91,12 +64,7 @@ export class Store {
 
   /** Return the address of the report with this state. */
   link(): string {
-    const text = [...this.#values].map(([name, value]) => `${name}=${encoded(value).replaceAll("%2F", "/")}`).join("&");
-    return `${location.href.split("#")[0]}${text && "#"}${text}`;
-  }
-
-  #tell(name: string): void {
-    for (const one of [...this.#watchers]) if (one.name === name && !ends(one.scope)) one.changed();
+    return addressOf(this.#values);
   }
 
   #save(): void {
@@ -105,12 +73,4 @@ export class Store {
       if (this.link() !== location.href) history.pushState(null, "", this.link());
     } catch {}
   }
-}
-
-function read(fragment: string): Map<string, string> {
-  const pairs = fragment.slice(1).split("&").filter((one) => one.includes("="));
-  return new Map(pairs.map((one) => {
-    const at = one.indexOf("=");
-    return [one.slice(0, at), decoded(one.slice(at + 1))] as const;
-  }));
 }

@@ -1,23 +1,22 @@
 // Any table of an answer as a tree table.
 
-import type { Table } from "./data";
+import { colourGroups } from "./colourgroups";
 import { KIND_NAMES } from "./kinds";
 import { printable, shortened, shortOwners } from "./names";
 import type { TableSpec } from "./sections";
-import { colourGroups } from "./rowtree";
-import { sums, Tree, type Column } from "./tree";
-import { formatBytes, formatChange, grouped } from "./units";
-
-type Row = Record<string, unknown>;
+import type { Table } from "./table";
+import { type AnyRow, memberValues, textOf } from "./tabletext";
+import { type Column, sums, Tree } from "./tree";
+import { grouped } from "./units";
 
 /** Build the tree of a table; the rows of a group are below it. */
-export function tableTree(rows: Table<Row>, given: TableSpec): Tree {
+export function tableTree(rows: Table<AnyRow>, given: TableSpec): Tree {
   const [spec, columns] = given.columns ? [given, given.columns.split("|").map((one) => one.split(/ (.*)/))] : withAllColumns(rows.keys, given);
   const tree = new Tree();
   tree.add(-1, `[all ${grouped(rows.size)}]`);
-  const groups = (spec.groups ?? []).map((key) => valuesOf(rows, key));
-  const names = spec.name.map((key) => valuesOf(rows, key));
-  const short = shortOwners([...groups, ...names].flatMap((column) => column.filter((one) => typeof one === "string")));
+  const groups = (spec.groups ?? []).map((key) => memberValues(rows, key));
+  const names = spec.name.map((key) => memberValues(rows, key));
+  const short = spec.hasPaths ? (name: string) => name : shortOwners([...groups, ...names].flatMap((column) => column.filter((one) => typeof one === "string")));
   const places = new Map<string, number>();
   const rowOf: (number | null)[] = [null];
   const kinds = rows.column("kind").map((kind) => KIND_NAMES.indexOf(String(kind)));
@@ -39,7 +38,7 @@ export function tableTree(rows: Table<Row>, given: TableSpec): Tree {
     add(parent, names.map((column) => textOf("", column[row])).find(Boolean) ?? spec.unnamed ?? "[no name]", row);
   }
   tree.columns = columns.flatMap(([key, label], place) => {
-    const column = columnOf(tree, key, label, valuesOf(rows, key), rowOf, place === 0, spec);
+    const column = columnOf(tree, key, label, memberValues(rows, key), rowOf, place === 0, spec);
     return column ? [column] : [];
   });
   colourGroups(tree);
@@ -48,7 +47,8 @@ export function tableTree(rows: Table<Row>, given: TableSpec): Tree {
 }
 
 function withAllColumns(keys: string[], spec: TableSpec): [TableSpec, string[][]] {
-  const label = (key: string) => key.replace(/_bytes$/, "").replace(/s_count$/, "ses").replace(/_count$/, "s").replaceAll("_", " ");
+  const words = (key: string) => key.replace(/_bytes$/, "").replace(/s_count$/, "ses").replace(/_count$/, "s").replaceAll("_", " ");
+  const label = (key: string) => words(key).replace(/^./, (first) => first.toUpperCase());
   return [{ ...spec, name: keys.slice(-1) }, (keys.length > 1 ? keys.slice(0, -1) : keys).map((key) => [key, label(key)])];
 }
 
@@ -63,7 +63,7 @@ function columnOf(
     return { key: `text-${key}`, label, value: (node) => textOf(key, own[node]), text: (node) => textOf(key, own[node]) };
   }
   const numbers = own.map((value) => (typeof value === "number" ? value : null));
-  const shown = isFirst && (spec.hasSum || spec.groups) ? sums(tree, numbers) : numbers;
+  const shown = spec.hasTotals || (isFirst && (spec.hasSum || spec.groups)) ? sums(tree, numbers) : numbers;
   if (isFirst && spec.hasSum) shown.forEach((size, node) => (tree.areas[node] = Math.max(0, size ?? 0)));
   const most = shown.reduce<number>((largest, size) => Math.max(largest, Math.abs(size ?? 0)), 0);
   return {
@@ -71,22 +71,4 @@ function columnOf(
     order: /delta|saved|per_hour/.test(key) ? (node) => Math.abs(shown[node] ?? 0) : undefined,
     share: isFirst && most ? (node) => Math.abs(shown[node] ?? 0) / most : undefined,
   };
-}
-
-/** Return the values of a member, of rows that are objects also those within them. */
-function valuesOf(rows: Table<Row>, key: string): unknown[] {
-  const [first, ...rest] = key.split(".");
-  return rest.reduce<unknown[]>((values, name) => values.map((one) => (one as Row | null)?.[name]), rows.column(first));
-}
-
-function textOf(key: string, value: unknown): string {
-  if (value === null || value === undefined) return "";
-  if (typeof value === "number") {
-    if (/addr$/.test(key)) return `0x${value.toString(16)}`;
-    if (/(^|\.)pid/.test(key)) return String(value);
-    if (!/(^|_)bytes(_per_hour)?$/.test(key)) return grouped(value);
-    return /delta|per_hour/.test(key) ? formatChange(value) : value ? formatBytes(value) : "-";
-  }
-  if (Array.isArray(value)) return value.map((one) => textOf("", one)).join(", ");
-  return typeof value === "boolean" ? (value ? "yes" : "no") : typeof value === "string" ? value : JSON.stringify(value);
 }

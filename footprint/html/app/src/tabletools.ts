@@ -1,8 +1,10 @@
 // The filter and the buttons above a table.
 
+import { copy } from "./copy";
 import { el, fill } from "./dom";
-import { copy, Grid } from "./grid";
+import type { Grid } from "./grid";
 import { runInSlices } from "./scheduler";
+import { csvLines, MOST_ROWS } from "./shownrows";
 import type { Store } from "./store";
 import { grouped, percent } from "./units";
 import { chosenColours } from "./viewstate";
@@ -23,7 +25,7 @@ export function tableTools(
     const colours = chosenColours(store, `${name}.colours`);
     if (filter.value.trim() !== text.trim()) filter.value = text;
     if (!text.trim() && !colours.size) {
-      grid.unfilter();
+      grid.show(null);
       highlight(null);
       fill(found);
       fill(sum);
@@ -39,14 +41,14 @@ export function tableTools(
   if (store.get(`${name}.filter`) || store.get(`${name}.colours`)) void show();
   // A click is meant for the rows that a running filter or sort will show.
   const button = (text: string, act: () => void) =>
-    el("button", { onclick: () => grid.settled().then(act) }, text);
+    el("button", { onclick: () => grid.work.settled().then(act) }, text);
   const openAll = () => {
     grid.openAll(true);
-    if (grid.isCut) fill(found, `the first ${grouped(grid.rowCount)} rows are shown`);
+    if (grid.rows.shown.length >= MOST_ROWS) fill(found, `the first ${grouped(grid.rows.shown.length)} rows are shown`);
   };
   const hasGroups = tree.children[0].some((node) => tree.children[node].length);
   const element = el("div", { class: "tools" }, filter, hasGroups && button("Open all", openAll),
-    hasGroups && button("Close all", () => grid.openAll(false)), button("Copy as CSV", async () => copy((await runInSlices(grid.csvLines(), () => true))!.join(""), found, "The rows")), found, sum);
+    hasGroups && button("Close all", () => grid.openAll(false)), button("Copy as CSV", async () => copy((await runInSlices(csvLines(tree, grid.rows.shown), () => true))!.join(""), found, "The rows")), found, sum);
   const clear = () => {
     for (const one of ["filter", "colours"]) store.set(`${name}.${one}`, null);
   };

@@ -1,6 +1,6 @@
 // The trees that tables and pictures show; node 0 is the whole.
 
-import { formatBytes, percent } from "./units";
+import { formatBytes } from "./units";
 
 /** A column of a tree table. */
 export interface Column {
@@ -25,7 +25,7 @@ export class Tree {
   readonly children: number[][] = [];
   /** The area of a node in the picture, the nodes below it included. */
   readonly areas: number[] = [];
-  /** The number of its colour in `picture.ts`. */
+  /** The number of its colour in `colours.ts`. */
   readonly colours: number[] = [];
   readonly hatched: boolean[] = [];
   columns: Column[] = [];
@@ -64,21 +64,6 @@ export class Tree {
     for (let at = node; at > 0; at = this.parents[at]) level += 1;
     return level;
   }
-}
-
-/** Make a column whose texts follow from its values; a table sorts changes by their sizes. */
-export function column<Value extends number | string | null>(
-  key: string, label: string, value: (node: number) => Value, write: (value: Value) => string, isChange = false,
-): Column {
-  return { key, label, value, text: (node) => write(value(node)), order: isChange ? (node) => Math.abs(Number(value(node))) : undefined };
-}
-
-/** Make the column of the share that each node has in a whole. */
-export function shareColumn(tree: Tree, whole: number): Column {
-  return {
-    key: "share", label: `Of ${tree.names[0]}`, value: (node) => (whole ? tree.areas[node] / whole : null),
-    text: (node) => percent(tree.areas[node], whole), share: (node) => (whole ? tree.areas[node] / whole : 0),
-  };
 }
 
 /** Add up the values of all nodes from the leaves upwards; null is unknown, and so is the sum of unknown values. */

@@ -1,8 +1,8 @@
 // How figures went over releases: a line for each figure, and the largest step in it.
 
-import { table } from "./data";
 import { el, plainTable, section, svg } from "./dom";
 import { printable } from "./names";
+import { table } from "./table";
 import type { Release, Rows, Trend } from "./types";
 import { formatBytes, formatChange, grouped } from "./units";
 import { TITLES } from "./words";

@@ -1,6 +1,6 @@
 // The JSON answers that the report shows. `make schema` writes this file from the types in Python.
 
-import type { Table } from "./data";
+import type { Table } from "./table";
 
 /** A table of an answer; one without rows is an empty list. */
 export type Rows<Row> = Table<Row> | never[];
@@ -225,6 +225,16 @@ export interface Contributor {
   size_bytes: number;
 }
 
+/** The change of what N cost together, as the audits of both sides have it. */
+export interface CostChange {
+  /** The change of what each of the N pays. */
+  each_delta_bytes: number;
+  /** The change of what all of them pay once. */
+  once_delta_bytes: number;
+  /** The change for `count` processes or groups. */
+  delta_at_count_bytes: number;
+}
+
 /** The file that has the symbols of a stripped object. */
 export interface DebugFile {
   /** The object, as the ledger has it. */
@@ -247,6 +257,8 @@ export interface DiffAnswer {
   target: DiffTarget;
   /** The number of processes or groups that the changes are multiplied by. */
   count: number;
+  /** The change of what so many cost together; null where one of both does not tell it, or where they start in other ways. */
+  cost: CostChange | null;
   /** The figures of the whole. */
   figures: Rows<FigureChange>;
   /** The libraries that are new because an object needs them now, the one that retains most first; `came_with` of `owner_changes` names what each of them brought. */
@@ -765,6 +777,8 @@ export interface NewRoot {
   possible_locations: SourceLocation[];
   /** The first object file that needs it, with the symbol, by the linker map; null without a map. */
   needed_for: string | null;
+  /** What it costs with all libraries that came with it: the sum of their `delta_bytes`. */
+  delta_bytes: number;
 }
 
 /** Something that the reader of a figure must know, and that did not stop the answer. */
@@ -1459,7 +1473,7 @@ export interface WatchSample {
 export interface WatchTarget {
   /** What the user named. */
   name: string;
-  /** The file that keeps what was seen; null where none does. */
+  /** The file that keeps what was seen, all or a part of it; null where none does, or the disk took nothing. */
   series: string | null;
   /** When the watch began, in seconds since 1970. */
   time: number;

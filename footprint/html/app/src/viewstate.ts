@@ -1,6 +1,6 @@
 // What the reader chose of a view, in the state of the report.
 
-import type { Sort } from "./grid";
+import type { Sort } from "./headings";
 import { decoded, encoded } from "./names";
 import type { Store } from "./store";
 import type { Tree } from "./tree";
@@ -9,8 +9,8 @@ import type { Tree } from "./tree";
 const called = (tree: Tree, parent: number, name: string) =>
   tree.children[parent].filter((one) => tree.names[one] === name).sort((one, other) => one - other);
 
-/** The path of a node as a text: the names from the top down, with a number where nodes before it are called so, too. */
-export function pathOf(tree: Tree, node: number): string {
+// The path of a node as a text: the names from the top down, with a number where nodes before it are called so, too.
+function pathOf(tree: Tree, node: number): string {
   return tree.path(node).map((one) => {
     const name = encoded(tree.names[one]);
     const place = called(tree, tree.parents[one], decoded(name)).indexOf(one);
@@ -18,8 +18,8 @@ export function pathOf(tree: Tree, node: number): string {
   }).join("/");
 }
 
-/** Find the node with a path; the whole tree where there is none. */
-export function nodeOf(tree: Tree, path: string | null): number {
+// Find the node with a path; the whole tree where there is none.
+function nodeOf(tree: Tree, path: string | null): number {
   let node: number | undefined = 0;
   for (const part of path?.split("/") ?? []) {
     const [name, place] = part.split(";");
@@ -27,6 +27,19 @@ export function nodeOf(tree: Tree, path: string | null): number {
     if (node === undefined) return 0;
   }
   return node;
+}
+
+/** The shown node of a picture in the state, and whether only its small parts are shown. */
+export function zoomState(store: Store, name: string, tree: Tree): { get(): [node: number, isRest: boolean]; set(node: number, isRest: boolean): void } {
+  return {
+    get: () => [nodeOf(tree, store.get(`${name}.zoom`)), store.get(`${name}.others`) !== null],
+    set(node, isRest) {
+      // A leaf is shown within its parent.
+      const target = tree.children[node].length ? node : Math.max(0, tree.parents[node]);
+      store.set(`${name}.zoom`, target ? pathOf(tree, target) : null);
+      store.set(`${name}.others`, isRest ? "1" : null);
+    },
+  };
 }
 
 /** The order of a table in the state: the key of a column, `name` for the names; with a minus where it descends. */

@@ -1,16 +1,16 @@
 // The way from the old cost to the new one, a step for each owner.
 
 import { colour } from "./colours";
-import { table } from "./data";
 import { el } from "./dom";
 import { printable, shortened, shortOwners } from "./names";
+import { table } from "./table";
 import type { DiffAnswer, FigureChange } from "./types";
 import { formatBytes, formatChange, grouped } from "./units";
 
 const MOST_STEPS = 8;
 
 /** What a comparison says of the change of a cost. */
-export type Changes = Pick<DiffAnswer, "figures"> & Partial<Pick<DiffAnswer, "members" | "owner_changes" | "roots">>;
+export type Changes = Pick<DiffAnswer, "figures"> & Partial<Pick<DiffAnswer, "cost" | "members" | "owner_changes" | "roots">>;
 
 interface Step {
   name: string;
@@ -22,27 +22,25 @@ function steps(diff: Changes): Step[] {
   const owners = table(diff.owner_changes).rows();
   const roots = new Map(table(diff.roots).rows().map((one) => [one.owner, one]));
   const short = shortOwners(owners.map((one) => one.owner));
-  const found = new Map<string, Step>();
-  for (const one of owners) {
-    const owner = one.came_with ?? one.owner;
-    const root = roots.get(owner);
-    const more = root && root.library_count > 1 ? ` with ${grouped(root.library_count - 1)} more` : "";
-    const name = root ? `${root.name}${more}` : short(owner);
-    found.set(owner, { name, delta: (found.get(owner)?.delta ?? 0) + one.delta_bytes });
+  const found = owners.filter((one) => !roots.has(one.came_with ?? one.owner)).map((one) => ({ name: short(one.owner), delta: one.delta_bytes }));
+  for (const { name, library_count, delta_bytes } of roots.values()) {
+    found.push({ name: name + (library_count > 1 ? ` with ${grouped(library_count - 1)} more` : ""), delta: delta_bytes });
   }
-  return [...found.values()].filter((one) => one.delta).sort((one, other) => Math.abs(other.delta) - Math.abs(one.delta));
+  return found.filter((one) => one.delta).sort((one, other) => Math.abs(other.delta) - Math.abs(one.delta));
 }
 
-/** Draw the steps from a figure before to the figure after; null where the owners do not add up to its change. */
+/** Draw the steps from a figure before to the figure after; null where none is known. The last one leads to the figure after. */
 export function waterfall(diff: Changes, main: FigureChange | undefined): HTMLElement | null {
   const all = steps(diff);
   if (!main || main.old_bytes === null || main.new_bytes === null || !all.length) return null;
-  if (all.reduce((sum, one) => sum + one.delta, 0) !== main.delta_bytes) return null;
-  const rest = all.slice(MOST_STEPS);
-  const shown = [...all.slice(0, MOST_STEPS), ...(rest.length
-    ? [{ name: `${grouped(rest.length)} others`, delta: rest.reduce((sum, one) => sum + one.delta, 0) }] : [])];
+  const shown = all.slice(0, MOST_STEPS);
   let at = main.old_bytes;
   const places = shown.map((one) => (at += one.delta));
+  if (at !== main.new_bytes) {
+    const restCount = all.length - shown.length;
+    shown.push({ name: restCount ? `${grouped(restCount)} others` : "what no owner has alone", delta: main.new_bytes - at });
+    places.push(main.new_bytes);
+  }
   const most = Math.max(main.old_bytes, main.new_bytes, ...places, 1);
   const row = (name: string, from: number, to: number, text: string, meaning: "grew" | "shrank" | "rest") => {
     const bar = el("span", { class: "step" });

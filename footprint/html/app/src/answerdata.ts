@@ -1,0 +1,35 @@
+// The answers that no kind of report has a view of its own for.
+
+import type { Common } from "./data";
+import type { Payer } from "./payers";
+import type { DiffAnswer, FindingRow, GroupAnswer, GroupProjection, Note, ProcessTotals, Projection, Release, Rows, Trend } from "./types";
+
+/** The rows of any table. */
+export type Cells = Rows<Record<string, unknown>>;
+
+/** Any answer, with the important parts of its text. */
+export interface AnswerData extends Common {
+  kind: "answer";
+  answer: Record<string, unknown> & {
+    count?: number;
+    target?: { command?: string };
+    whatif?: object;
+    cost?: DiffAnswer["cost"];
+    figures?: DiffAnswer["figures"];
+    changes?: DiffAnswer["owner_changes"];
+    saving?: { count: number; per_process_bytes: number | null; private_bytes: number | null };
+    findings?: Rows<FindingRow>;
+    notes?: Rows<Note>;
+    trends?: Rows<Trend>;
+    samples?: Rows<{ ms: number; cost_bytes: number }>;
+    releases?: Rows<Release>;
+    totals?: ProcessTotals;
+    group?: GroupAnswer["group"];
+    classes?: GroupAnswer["classes"];
+    projection?: Projection | GroupProjection | null;
+  };
+  payers?: Rows<Payer>;
+  verdicts: Rows<{ text: string; is_failure: boolean }>;
+  /** Each heading, with the figures and sentences below it. */
+  parts: Rows<{ heading: string; sentences: string[]; facts: [string, string, string][]; columns: string[] }>;
+}
