@@ -63,6 +63,8 @@ def _report(error: Exception, *, has_traceback: bool) -> int:
 
     if isinstance(error, FootprintError):
         code, text = EXIT_WRONG_USE if isinstance(error, UsageError) else EXIT_UNREADABLE, str(error)
+    elif isinstance(error, ImportError) and error.name == "_ctypes":
+        code, text = EXIT_UNREADABLE, "this Python was built without _ctypes, through which footprint calls the kernel"
     elif isinstance(error, MemoryError):
         code, text = EXIT_UNREADABLE, "there is not enough memory for the answer"
     elif isinstance(error, OSError) and error.errno in _OF_SYSTEM:

@@ -16,7 +16,17 @@ from footprint.limits import draw_bytes
 from footprint.map_guard import watch_map
 from footprint.roots import open_path
 
-__all__ = ("StrPath", "inputs_kept", "is_input", "keep_input", "map_descriptor", "open_input", "read_all", "text_of")
+__all__ = (
+    "StrPath",
+    "inputs_kept",
+    "inputs_read",
+    "is_input",
+    "keep_input",
+    "map_descriptor",
+    "open_input",
+    "read_all",
+    "text_of",
+)
 
 StrPath = str | os.PathLike[str]
 
@@ -52,9 +62,15 @@ def keep_input(file: int | str) -> None:
         known.add((facts.st_dev, facts.st_ino))
 
 
+def inputs_read() -> set[tuple[int, int]]:
+    """Return the device and inode of each file that was read; a copy of this process hands over its own."""
+    known = _inputs.get()
+    return set() if known is None else known
+
+
 def is_input(facts: os.stat_result) -> bool:
     """Return whether a file was read, by whatever name."""
-    return (facts.st_dev, facts.st_ino) in (_inputs.get() or ())
+    return (facts.st_dev, facts.st_ino) in inputs_read()
 
 
 def open_input(path: str, check: Callable[[bytes], None] | None = None) -> bytes | memoryview:

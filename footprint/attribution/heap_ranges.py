@@ -20,13 +20,13 @@ from footprint.process import PageRange, ranges_bytes
 from footprint.process.glibc import GlibcHeap, HeapRegion
 from footprint.ranges import Claim
 
-__all__ = ("FREE", "HeapRanges")
+__all__ = ("FREE", "HEAP", "HeapRanges")
 
 _IN_USE: Final = "[in use]"
 """The name of rows of blocks that the program has, with their headers and the structures of the allocator."""
 FREE: Final = "[free]"
 """The name of rows of memory that the allocator has and the program does not use."""
-_HEAP: Final = "[heap]"
+HEAP: Final = "[heap]"
 _ARENAS: Final = "[malloc arenas]"
 _MAPPED: Final = "[mapped blocks]"
 _Addresses = tuple[int, int]
@@ -160,7 +160,7 @@ class HeapRanges:
     @cached_property
     def _claims(self) -> list[Claim[RangeOwner | None]]:
         heap, arenas, blocks = [
-            RangeOwner(owner, MemoryKind.HEAP, Attribution.ALLOCATOR) for owner in (_HEAP, _ARENAS, _MAPPED)
+            RangeOwner(owner, MemoryKind.HEAP, Attribution.ALLOCATOR) for owner in (HEAP, _ARENAS, _MAPPED)
         ]
         claims: list[Claim[RangeOwner | None]] = [
             Claim(one.start_addr, one.end_addr, heap if one.is_main else arenas) for one in self._heap.regions

@@ -59,11 +59,17 @@ class HeapUsage:
     def total_bytes(self) -> int:
         """The memory of the moment: live bytes, the allocator's own, and stacks, as far as the profile counts them.
 
-        Percentages are of this figure, as in ms_print.
+        Percentages are of this figure, as in ms_print, unless the profile is faulty.
         """
         if self.snapshot is None:
             return 0 if self.tree is None else self.tree.total_bytes
         return used_bytes(self.snapshot)
+
+    @property
+    def whole_bytes(self) -> int:
+        """What percentages are of: `total_bytes`, with what a faulty profile counts twice."""
+        own = self.attribution
+        return self.total_bytes + (0 if own is None else own.whole_bytes - own.total_bytes)
 
 
 def used_bytes(snapshot: HeapSnapshot) -> int:
@@ -97,7 +103,7 @@ def _untold(file: str, attribution: HeapShares) -> list[Note]:
     untold_bytes = sum(share.size_bytes for share in attribution.shares if share.owner == ONLY_LINES)
     if untold_bytes <= 0:
         return []
-    part = f"{untold_bytes / attribution.total_bytes:.1%}" if attribution.total_bytes > 0 else "some"
+    part = f"{untold_bytes / attribution.whole_bytes:.1%}" if attribution.total_bytes > 0 else "some"
     detail = (
         f"it has source lines instead of objects for {part} of the bytes: name the files of the process (--binary FILE)"
     )

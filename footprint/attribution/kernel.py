@@ -11,6 +11,7 @@ from collections.abc import Mapping as Dict
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from footprint.digits import decimal
 from footprint.errors import Note
 from footprint.members import json_members
 from footprint.model.evidence import Evidence
@@ -161,7 +162,7 @@ def built_in_constants(
 
 def _release(kernel: str) -> tuple[int, ...]:
     words = kernel.split("-", 1)[0].split(".")[:2]
-    return tuple(int(word) if word.isascii() and word.isdigit() else 0 for word in words)
+    return tuple(decimal(word) or 0 for word in words)
 
 
 def kernel_costs(

@@ -49,7 +49,7 @@ def ledger_rows(  # noqa: PLR0913 # all but the first six have their name
     ranges: Sequence[OwnedRange],
     counts: Sequence[MappingCounts],
     pages: Dict[int, Sequence[PageRange]] | None,
-    files: Files,
+    files: Files | None,
     page_bytes: int,
     kernel: Iterable[KernelCost],
     *,
@@ -63,7 +63,7 @@ def ledger_rows(  # noqa: PLR0913 # all but the first six have their name
         ranges: The ranges of all mappings, ascending, each with the object that owns it.
         counts: What the kernel counts in each mapping, in the same order.
         pages: The private pages of each mapping, by its start address; the counts decide for mappings without entry.
-        files: The files of objects, read only where their symbols are needed.
+        files: The files of objects, read only where their symbols are needed; None for rows without symbols.
         page_bytes: The size of a page.
         kernel: What the kernel spends on the process: rows of the kind `kernel`.
         has_untouched: Whether variables without a private page have rows of their own.
@@ -102,7 +102,7 @@ class _Parts(NamedTuple):
 class _Symbols(NamedTuple):
     """What is needed to cut the ranges of objects among their sections and symbols."""
 
-    files: Files
+    files: Files | None
     page_bytes: int
     touched: Container[LoadedObject]
     has_untouched: bool
@@ -177,7 +177,7 @@ def _add_range(
         return
     is_text = one.kind is MemoryKind.TEXT
     has_symbols = private is not None and bool(private or (loaded in symbols.touched and not is_text))
-    key = _range_key(one, loaded, image, counts, private, has_symbols=has_symbols)
+    key = page_bytes, _range_key(one, loaded, image, counts, private, has_symbols=has_symbols)
     found = symbols.known.get(key)
     if found is None:
         # The image is kept with its rows: as long as it exists, no other image has its number.
@@ -193,10 +193,10 @@ def _thread_rows(
     base_addr = one.start_addr // page_bytes * page_bytes
     pages = tuple([(start - base_addr, end - base_addr, swapped) for start, end, swapped in private])
     place = one.start_addr - base_addr, one.end_addr - base_addr
-    key = id(image), place, one[3:6], one.mapping.is_mapped_writable, counts, pages
+    key = page_bytes, id(image), place, one[3:6], one.mapping.is_mapped_writable, counts, pages
     found = symbols.known.get(key)
     if found is None:
-        contents = symbols.files.contents_of(one.loaded) if one.loaded else None
+        contents = symbols.files.contents_of(one.loaded) if symbols.files and one.loaded else None
         rows = thread_rows(one, contents, private, _row(one, counts, page_bytes), page_bytes)
         found = symbols.known[key] = image, rows
     return found[1]
@@ -229,9 +229,10 @@ def _object_rows(
 ) -> list[Row]:
     """Return the rows of a range of an object."""
     is_text, page_bytes = one.kind is MemoryKind.TEXT, symbols.page_bytes
-    contents = symbols.files.contents_of(loaded) if has_symbols else None
-    if private is not None and contents is not None:
-        relocated_pages = symbols.files.relocated_pages_of(loaded, page_bytes)
+    files = symbols.files if has_symbols else None
+    contents = files.contents_of(loaded) if files else None
+    if files and private is not None and contents is not None:
+        relocated_pages = files.relocated_pages_of(loaded, page_bytes)
         evidence = weakest((_evidence(one, counts), Evidence.DERIVED))
         has_untouched = symbols.has_untouched
         rows = symbol_rows(one, contents, private, page_bytes, relocated_pages, evidence, has_untouched=has_untouched)

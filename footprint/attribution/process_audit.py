@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from footprint.model.page_map import PageMap
     from footprint.process.live_threads import LiveThreads
 
-__all__ = ("audit_snapshot",)
+__all__ = ("audit_snapshot", "owner_rows")
 
 
 _MANY_WATCHES = 100  # of inotify: from here on, a note says what they keep in memory
@@ -101,6 +101,13 @@ def audit_snapshot(  # noqa: PLR0913 # all but the first three have their name
         mappings=mappings,
         allocator=heap.account(parts, snapshot.pages or {}) if heap else None,
     )
+
+
+def owner_rows(snapshot: Snapshot, images: Dict[FileKey, Image]) -> tuple[Row, ...]:
+    """Return the rows of a process by owner and mapping: no symbols are read, no kernel memory is counted."""
+    parts = lay_out(snapshot.memory, images, snapshot.page_bytes, snapshot.thread_stack_addrs)
+    held = count_each(snapshot.memory.mappings, snapshot.pages)
+    return ledger_rows(parts, held, snapshot.pages, None, snapshot.page_bytes, ())
 
 
 def _places(

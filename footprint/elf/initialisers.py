@@ -8,23 +8,21 @@ for. What functions that they call take beyond that is not counted.
 Heap is that of glibc on 64-bit machines and libstdc++: strings of up to 15 bytes lie in the object itself.
 """
 
-from collections.abc import Iterator, Mapping
-from functools import cached_property
+from collections.abc import Container, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from footprint.elf import abi
-from footprint.elf.dynsym import asked_names
 from footprint.elf.image import Image, Section
 from footprint.elf.names import shown_name
 from footprint.elf.relocations import addends_at
 from footprint.elf.statics import Statics
 from footprint.elf.symbols import Symbol
-from footprint.elf.x86_code import Instruction, decoded
+from footprint.elf.x86_code import Instruction
+from footprint.elf.x86_functions import CodeReader
 from footprint.members import json_members
 
-__all__ = ("SourceInitialiser", "read_initialisers")
+__all__ = ("SourceInitialiser", "listed_functions", "read_initialisers")
 
-_LARGEST_CODE_BYTES: Final = 1 << 20
 _MOST_INITIALISERS: Final = 1 << 16
 _MOST_DEPTH: Final = 3
 _LONGEST_LITERAL: Final = 1 << 16
@@ -77,7 +75,7 @@ def read_initialisers(statics: Statics) -> tuple[SourceInitialiser, ...]:
         InputError: Where a table of the file is damaged.
     """
     named = dict(statics.initialiser_functions)
-    for vaddr in _listed(statics.image):
+    for vaddr in listed_functions(statics.image, {abi.SHT_INIT_ARRAY}):
         function = statics.functions.at(vaddr)
         if function is not None and function.vaddr == vaddr and function.name not in _OF_START_UP:
             named.setdefault(vaddr, (function, None))
@@ -89,10 +87,10 @@ def read_initialisers(statics: Statics) -> tuple[SourceInitialiser, ...]:
 _OF_START_UP: Final = frozenset({"frame_dummy", "_init", "init_cacheinfo"})
 
 
-def _listed(image: Image) -> Iterator[int]:
-    """Return the vaddrs in .init_array: the addends of its relocations, or else its words."""
+def listed_functions(image: Image, kinds: Container[int]) -> Iterator[int]:
+    """Return the vaddrs in sections of some types, such as .init_array: addends of their relocations, or else words."""
     for section in image.sections:
-        if section.type != abi.SHT_INIT_ARRAY or not section.is_in_memory:
+        if section.type not in kinds or not section.is_in_memory:
             continue
         vaddrs = range(section.vaddr, section.vaddr + section.size_bytes, image.word_bytes)
         addends = addends_at(image, vaddrs)
@@ -119,7 +117,7 @@ class _Reader:
         self._statics = statics
         self._image = statics.image
         self._can_read = self._image.machine == abi.EM_X86_64 and self._image.is_64
-        self._targets: dict[int, tuple[Symbol | None, str]] = {}
+        self._reader = CodeReader(statics.image, statics.functions)
 
     def read(self, function: Symbol, unit: int | None) -> SourceInitialiser:
         """Read one initialiser."""
@@ -141,7 +139,7 @@ class _Reader:
         """Go through the instructions of a function in their order, and keep the numbers that registers hold."""
         held: dict[int, int] = {}
         stored = 0
-        for one in self._instructions(function):
+        for one in self._reader.instructions(function.vaddr, function.size_bytes):
             if one.memory is not None and one.base is None and (one.writes_memory or one.is_address):
                 self._add_variable(one.memory, found)
             if self._image.type == abi.ET_EXEC and one.copies and one.immediate is not None:
@@ -186,7 +184,7 @@ class _Reader:
         """Return the size that a function, or one that it calls, asks for first."""
         held: dict[int, int] = {}
         called = []
-        for one in self._instructions(function):
+        for one in self._reader.instructions(function.vaddr, function.size_bytes):
             if one.jump is not None and not one.jump.is_end:
                 callee, name = self._called(one)
                 if name in _NEW:
@@ -202,36 +200,11 @@ class _Reader:
 
     def _called(self, one: Instruction) -> tuple[Symbol | None, str]:
         """Return the function that a call leads to and its name; of another file only its name."""
-        if one.jump is None:
-            return None, ""
-        target = one.jump.target
-        if target is None:
-            return None, self._names.get(one.memory or 0, "")
-        if target not in self._targets:
-            self._targets[target] = self._function_at(target)
-        return self._targets[target]
-
-    def _function_at(self, target: int) -> tuple[Symbol | None, str]:
-        function = self._statics.functions.at(target)
+        target = None if one.jump is None else one.jump.target
+        function = None if target is None else self._statics.functions.at(target)
         if function is not None and function.vaddr == target:
             return function, function.name
-        for each in self._instructions(Symbol("", target, 16, abi.STT_FUNC, 0)):
-            if each.jump is not None:
-                return None, self._names.get(each.memory or 0, "")
-        return None, ""
-
-    @cached_property
-    def _names(self) -> dict[int, str]:
-        """The names of functions of other files, by the vaddrs of the words that hold their addresses."""
-        return asked_names(self._image)
-
-    def _instructions(self, function: Symbol) -> Iterator[Instruction]:
-        start, size_bytes = function.vaddr, min(function.size_bytes, _LARGEST_CODE_BYTES)
-        for segment in self._image.loads:
-            if segment.vaddr <= start < segment.vaddr + segment.file_bytes:
-                size_bytes = min(size_bytes, segment.vaddr + segment.file_bytes - start)
-                raw = self._image.bytes_at(segment.offset + start - segment.vaddr, size_bytes, "a function")
-                yield from decoded(raw, start)
+        return None, self._reader.name_of_callee(one)
 
     def _add_variable(self, vaddr: int, found: _Found) -> None:
         variable = self._statics.variable_at(vaddr)

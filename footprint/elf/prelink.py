@@ -403,9 +403,10 @@ class _Writer:
         return bytes(names.data), b"".join(symbols), local_count
 
     def _symbol(self, name: int, info: int, section: int, value: int, size_bytes: int) -> bytes:
+        # A damaged value can lie outside of its section, even before it.
         if self._is_64:
-            return self._pack("IBBHQQ", name, info, 0, section, value, size_bytes)
-        return self._pack("IIIBBH", name, value, size_bytes, info, 0, section)
+            return self._pack("IBBHQQ", name, info, 0, section, value % (1 << 64), size_bytes)
+        return self._pack("IIIBBH", name, value % (1 << 32), size_bytes, info, 0, section)
 
     def _file(self, rows: Sequence[tuple[str, int, int, int, bytes | bytearray, int]], local_count: int) -> bytearray:
         header_form = "16sHHIQQQIHHHHHH" if self._is_64 else "16sHHIIIIIHHHHHH"

@@ -80,15 +80,23 @@ class Sameness:
         """Return whether two variables begin with the same contents and refer to the same things."""
         return self._are_same(self._of_data(first, second))
 
-    def own_addresses(self, copies: Sequence[Symbol]) -> dict[int, set[int]]:
-        """Return by vaddr of each copy which addresses it holds that other copies have others for."""
-        held = [self._initials.contents(one) for one in copies]
-        pointers = [{} if one is None else one.pointers for one in held]
-        own = {at for at, one in pointers[0].items() if any(others.get(at) != one for others in pointers[1:])}
-        found: dict[int, set[int]] = {}
-        for copy, its in zip(copies, pointers, strict=True):
-            if targets := {target for at in own if isinstance(target := its.get(at), int)}:
-                found[copy.vaddr] = targets
+    def own_places(self, copies: Sequence[Symbol]) -> dict[int, set[int]]:
+        """Find the copies, and what they lead to and other copies have others for: variables, functions and texts.
+
+        Returns by vaddr of each which addresses of such places it holds itself.
+        """
+        found: dict[int, set[int]] = {one.vaddr: set() for one in copies}
+        for other in copies[1:]:
+            begin = copies[0].vaddr, other.vaddr
+            needed = self._of_data(copies[0], other)
+            for place, leads_to in (
+                (begin, needed),
+                *((pair, self._needed[pair]) for pair in self._reached(needed) or ()),
+            ):
+                own = [pair for pair in leads_to or () if pair[0] != pair[1]]
+                is_code = place != begin and self._is_code_at(place[0])
+                for vaddr, words in zip(place, zip(*own, strict=True) if own else ((), ()), strict=True):
+                    found.setdefault(vaddr, set()).update(() if is_code else words)
         return found
 
     def of_functions(self, first_vaddr: int, second_vaddr: int) -> bool:
@@ -96,7 +104,13 @@ class Sameness:
         return self._are_same([(first_vaddr, second_vaddr)])
 
     def _are_same(self, todo: list[Pair] | None) -> bool:
-        seen = set[Pair]()
+        return self._reached(todo) is not None
+
+    def _reached(self, todo: list[Pair] | None) -> set[Pair] | None:
+        """Return the pairs of different places that some pairs lead to; None where one of them is not the same."""
+        if todo is None:
+            return None
+        todo, seen = [*todo], set[Pair]()
         while todo:
             pair = todo.pop()
             if pair[0] == pair[1] or pair in seen:
@@ -106,9 +120,9 @@ class Sameness:
                 self._needed[pair] = self._compare(*pair)
             needed = self._needed[pair]
             if needed is None or len(seen) > _MOST_PLACES:
-                return False
+                return None
             todo += needed
-        return todo is not None
+        return seen
 
     def _compare(self, first: int, second: int) -> list[Pair] | None:
         """Return the further places that must be the same for two to be; None where these differ by themselves."""
@@ -134,6 +148,10 @@ class Sameness:
     def _is_fixed(self, section: Section | None) -> bool:
         # Constants that the file holds: what objects leave undefined, and what the loader copies, may be anything.
         return section is not None and section.has_file_bytes and is_constant(self._image, section)
+
+    def _is_code_at(self, vaddr: int) -> bool:
+        section = self._initials.section_at(vaddr)
+        return section is not None and _is_code(section)
 
     def _place(self, vaddr: int) -> _Place | None:
         extent = self._statics.extent_at(vaddr)

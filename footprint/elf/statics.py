@@ -7,7 +7,7 @@ Source: System V ABI, chapter 4 (Symbol Table): local symbols follow the STT_FIL
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import compress
 from typing import Final, NamedTuple
@@ -160,11 +160,14 @@ class Statics:
         return found[first:], indexes[first:]
 
     def _read(self, sections: Iterable[tuple[int, Section]]) -> tuple[tuple[Symbol, ...], tuple[str, ...]]:
-        table, bases = self._table, section_bases(self.image, sections)
-        found: list[tuple[SymbolEntry, SectionBase, int | None]] = []
         units: list[str] = []
-        unit: int | None = None
-        seen: set[tuple[int, int]] = set()
+        return tuple(self._table.symbols(self._entries(section_bases(self.image, sections), units))), tuple(units)
+
+    def _entries(
+        self, bases: Mapping[int, SectionBase], units: list[str]
+    ) -> Iterator[tuple[SymbolEntry, SectionBase, int | None]]:
+        """Yield the entries of variables, each with its section and the number of its source file in `units`."""
+        table, unit, seen = self._table, None, set[int]()
         local_count = 0 if table.section is None else table.section.info
         indexes = table.of_types({abi.STT_OBJECT, abi.STT_TLS, abi.STT_FILE})
         for index, entry in zip(indexes, table.entries(indexes), strict=True):
@@ -176,13 +179,12 @@ class Statics:
                 units.extend([name] if is_one_file else [])
                 continue
             base = bases.get(table.section_index(index, st_shndx))
-            place = st_shndx, value
+            place = value << 16 | st_shndx
             # Identical code folding leaves several names at one address: that is one copy.
             if base is not None and size_bytes and place not in seen:
                 seen.add(place)
                 has_unit = info >> 4 == abi.STB_LOCAL and index < local_count
-                found.append((entry, base, unit if has_unit else None))
-        return tuple(table.symbols(found)), tuple(units)
+                yield entry, base, unit if has_unit else None
 
 
 def local_units(image: Image) -> tuple[tuple[str, ...], dict[int, "array[int]"]]:

@@ -208,12 +208,14 @@ class SymbolTable:
 
     def symbols(self, entries: "Iterable[tuple[SymbolEntry, SectionBase, int | None]]") -> list[Symbol]:
         """Return the symbols of entries, each with its section and the number of its source file."""
-        name_at, rows = self.names.at, []
+        return records(Symbol, self._rows(entries))
+
+    def _rows(self, entries: "Iterable[tuple[SymbolEntry, SectionBase, int | None]]") -> Iterator[tuple[object, ...]]:
+        name_at = self.names.at
         for (name, info, _, _, vaddr, size_bytes), (section_index, base, tls_base), unit in entries:
             kind = info & 15
             offset = vaddr - (tls_base if kind == abi.STT_TLS else base)
-            rows.append((name_at(name), vaddr, size_bytes, kind, info >> 4, section_index, offset, (), unit))
-        return records(Symbol, rows)
+            yield name_at(name), vaddr, size_bytes, kind, info >> 4, section_index, offset, (), unit
 
     def variables(self, bases: "Mapping[int, SectionBase]") -> list[Symbol]:
         """Return the symbols in some sections, and COMMON symbols, in the order of the table; no sections and files."""

@@ -21,7 +21,7 @@ from footprint.elf.references import Reference, ReferencedPlace, find_references
 from footprint.elf.x86_code import RAX, RSP, Instruction
 from footprint.elf.x86_functions import Code, CodeReader, Held
 
-__all__ = ("Use", "Uses")
+__all__ = ("FoundUse", "Use", "Uses")
 
 _RDX: Final = 2
 _RSI: Final = 6
@@ -36,10 +36,14 @@ _READERS: Final = re.compile(
     r"|chr|rchr|str|casestr|chrnul|spn|cspn|pbrk)|stpn?cpy|wcs(?:len|cmp|cpy)|wmem(?:cpy|cmp)"
     r"|ato[fil]l?|f?put[sc]|fwrite|write|v?[fsd]?n?w?printf|v?snprintf|v?asprintf|perror"
     r"|syslog|f?open(?:64)?|access|x?stat(?:64)?|getenv|assert_fail|err|errx|warnx?|error)(?:_chk)?\Z"
-    # But for what prints or keeps an address: of what has no type, of a function, or of the table of a facet.
-    r"|_Z(?:S|NK?S[abdiost])(?!t5ctype)(?!.*(?:PKv|PF|strstream))"
+    # Those that take a text, and copy or print it. All others may keep an address: a facet has that of its table.
+    r"|_ZNK?S(?:[sb]|t7__cxx1112basic_string|t3__112basic_string)(?!.*(?:_Alloc_hider|7_M_dataE))"
+    r"|_ZStls\w+PK(?:[cahw]|S\d*_)\Z|_ZSt16__ostream_insert\w+\Z|_ZNS(?:o|t13basic_ostreamIw\w+E)5writeE\w+\Z"
+    r"|_ZSt\d+__throw_\w+\Z|_ZNSt\d+(?:runtime|logic|range|overflow|underflow|domain|length)_errorC[12]EPKc\Z"
+    r"|_ZNSt(?:12out_of_range|16invalid_argument)C[12]EPKc\Z|_ZNSt1[34]basic_[io]?f\w+(?:4open|C[12])EPKcSt\w+\Z"
+    r"|_ZSt11_Hash_bytesPKvmm\Z"
 )
-_PRINTERS: Final = re.compile(r"(?:__)?\w*printf(?:_chk)?\Z")
+_PRINTERS: Final = re.compile(r"(?:__)?(?:\w*printf|v?(?:errx?|warnx?|syslog)|error)(?:_chk)?\Z")
 # Those that write to the first of what they are given.
 _COPIERS: Final = re.compile(
     r"(?:__)?(?:mem(?:cpy|move|pcpy)|strn?c(?:py|at)|stpn?cpy|wcscpy|wmemcpy|v?sn?w?printf|v?asprintf)(?:_chk)?\Z"
@@ -61,6 +65,18 @@ class Use(IntFlag):
     """Its address is stored, passed on or returned, or a reference could not be followed."""
     WRITTEN = 8
     """An instruction writes it."""
+
+
+class FoundUse(NamedTuple):
+    """What was found of a variable.
+
+    Attributes:
+        use: What code does with it.
+        function: The linker name of the function whose use was enough; None where no function is known, or none was.
+    """
+
+    use: Use
+    function: str | None
 
 
 class Uses:
@@ -90,13 +106,14 @@ class Uses:
         found = find_references(image, places, starts)
         self._of = {place.start_vaddr: (place, each) for place, each in zip(places, found, strict=True)}
 
-    def of(self, vaddr: int, enough: Use, words: Collection[int] = ()) -> Use:
-        """Return what code does with the variable at a vaddr.
+    def of(self, vaddr: int, enough: Use, words: Collection[int] = (), *, is_in_code: bool = False) -> FoundUse:
+        """Return what code does with the variable at a vaddr, and which function does it.
 
         Args:
             vaddr: Its first byte.
             enough: The uses of which one is enough: others are then left out.
             words: Addresses that it holds, if what is done with these counts as done with the variable.
+            is_in_code: Whether only code counts, and not what holds the address.
 
         Raises:
             InputError: Where a table or segment is damaged.
@@ -105,10 +122,14 @@ class Uses:
         follower = _Follower(self._reader, place, self._ends, enough, words)
         use = Use.UNUSED
         for one in references:
+            if is_in_code and not one.vaddr:
+                continue
             use |= follower.use_of(one)
             if use & enough:
-                break
-        return use
+                at = one.vaddr if follower.enough_at is None else follower.enough_at
+                code = self._reader.at(at) if at else None
+                return FoundUse(use, None if code is None else code.function.name or None)
+        return FoundUse(use, None)
 
 
 class _Result(NamedTuple):
@@ -133,6 +154,9 @@ class _Follower:
         ends: The vaddrs behind variables.
         enough: The uses of which one is enough.
         words: The addresses that it holds, where they are followed like its own.
+
+    Attributes:
+        enough_at: The vaddr of the first instruction whose use is enough; None before one is met.
     """
 
     def __init__(
@@ -148,6 +172,7 @@ class _Follower:
         self._ends = ends
         self._words = words
         self._enough = enough
+        self.enough_at: int | None = None
         # The end of a loop may be the begin of the next variable.
         self._low, self._high = place.start_vaddr - place.before_bytes, place.end_vaddr
         self._results: dict[tuple[int, Held], _Result] = {}
@@ -228,6 +253,8 @@ class _Follower:
                 result, ways = self._jumped(one, held, code, depth)
                 use, returns = use | result.use, returns | result.returns
                 todo += ways
+            if use & self._enough and self.enough_at is None:
+                self.enough_at = vaddr
         return _Result(use, returns)
 
     def _jumped(self, one: Instruction, held: Held, code: Code, depth: int) -> tuple[_Result, list[tuple[int, Held]]]:

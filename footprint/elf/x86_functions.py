@@ -35,7 +35,9 @@ _SOON: Final = 16
 _WIDEST_BYTES: Final = 64
 _HIGHEST_LOCAL: Final = 1 << 31
 _LONGEST_FORMAT_BYTES: Final = 1024
-_ADDRESS_FORMAT: Final = re.compile(rb"%[-+ #0*\d.]*p")
+_FORMAT: Final = re.compile(rb"%[^%]")
+# Numbers of eight bytes may be addresses.
+_ADDRESS_FORMAT: Final = re.compile(rb"%[-+ #0'*\d.]*(?:p|[lqjzt]+[diouxX])")
 # Where `push` writes to, from the stack pointer.
 _PUSHED: Final = -8
 
@@ -201,7 +203,8 @@ def _locals(instructions: Iterable[Instruction]) -> tuple[int, int]:
     for one in instructions:
         if one.copies and one.other == RSP:
             frame, lowest[RSP] = (RBP, 0) if one.register == RBP else (frame, 0)
-        elif one.is_address and one.memory is not None and one.base in lowest:
+        elif (one.is_address or one.scaled is not None) and one.memory is not None and one.base in lowest:
+            # An array that is reached by an index holds whatever any of its words holds.
             lowest[one.base] = min(lowest[one.base], one.memory)
         elif one.base == RSP:
             # What is pushed in between moves all others.
@@ -232,14 +235,22 @@ class CodeReader:
         if function is None or function.size_bytes > _LARGEST_FUNCTION_BYTES:
             return None
         if not function.size_bytes:
-            function = function._replace(size_bytes=_UNSIZED_BYTES)
+            # It ends with its section: what follows `_init` are the entries of the PLT.
+            code = [one for one in self._image.sections if one.flags & abi.SHF_EXECINSTR]
+            ends = [one.vaddr + one.size_bytes for one in code if one.vaddr <= function.vaddr]
+            size_bytes = min([_UNSIZED_BYTES, *[end - function.vaddr for end in ends if end > function.vaddr]])
+            if vaddr >= function.vaddr + size_bytes:
+                return None
+            function = function._replace(size_bytes=size_bytes)
         known = self._known.get(function.vaddr)
         if known is None:
-            found = [*self._instructions(function.vaddr, function.size_bytes)]
+            found = [*self.instructions(function.vaddr, function.size_bytes)]
             known = self._known[function.vaddr] = Code(function, found, self.stated)
         return known
 
-    def _instructions(self, start: int, size_bytes: int) -> Iterator[Instruction]:
+    def instructions(self, start: int, size_bytes: int) -> Iterator[Instruction]:
+        """Decode code from a vaddr on, as far as it can be decoded; at most that of a large function."""
+        size_bytes = min(size_bytes, _LARGEST_FUNCTION_BYTES)
         for segment in self._image.loads:
             if segment.vaddr <= start and start + size_bytes <= segment.vaddr + segment.file_bytes:
                 raw = self._image.bytes_at(segment.offset + start - segment.vaddr, size_bytes, "a function")
@@ -259,8 +270,9 @@ class CodeReader:
         return self._has_handlers and (not self._starts or self._starts.has_handlers(code.function.vaddr))
 
     def may_print_addresses(self, code: Code) -> bool:
-        """Return whether a function states a format that prints an address (`%p`)."""
-        return any(_ADDRESS_FORMAT.search(self._text(vaddr)) for vaddr in code.stated)
+        """Return whether a function states a format that may print an address (`%p`), or none that can be read."""
+        formats = [text for vaddr in code.stated if _FORMAT.search(text := self._text(vaddr))]
+        return not formats or any(map(_ADDRESS_FORMAT.search, formats))
 
     def _text(self, vaddr: int) -> bytes:
         """Return the begin of the text at a vaddr; nothing where none is."""
@@ -311,18 +323,18 @@ class CodeReader:
             changed |= self.changed_by(one, depth + 1)
         return _NOT_KEPT & changed
 
-    def name_of_callee(self, one: Instruction, code: Code) -> str:
+    def name_of_callee(self, one: Instruction, code: Code | None = None) -> str:
         """Return the name of the function of another file that a jump or call leads to; "" where it is not known."""
         target = None if one.jump is None else one.jump.target
         if target is None:
             words = set() if one.memory is None or one.base is not None else {one.memory}
-            if one.memory is None and one.base is not None:
+            if code is not None and one.memory is None and one.base is not None:
                 words = code.words.get(one.base, set())
             names = {self._asked.get(word, "") for word in words}
             return names.pop() if len(names) == 1 else ""
         if target not in self._callees:
             # An entry of the PLT; in objects, a function that none of them defines.
-            jumps = [each for each in self._instructions(target, _PLT_ENTRY_BYTES) if each.jump is not None]
+            jumps = [each for each in self.instructions(target, _PLT_ENTRY_BYTES) if each.jump is not None]
             function = self._functions.at(target)
             name = "" if function is None else function.name
             self._callees[target] = self._asked.get(jumps[0].memory or 0, "") if jumps else name

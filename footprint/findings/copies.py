@@ -62,13 +62,16 @@ _STREAM_INIT: Final = "_ZStL8__ioinit"
 # gcc and clang order the words differently: `long unsigned int` and `unsigned long`.
 _INTEGER: Final = re.compile(r"\b(?:(?:long|short|unsigned|int)\b ?)+")
 _NO_YEAR: Final = 9999
-# A type of these words only has no name, or gcc has dropped it.
+# A type of these words only is of the language or its library, or gcc has dropped its name.
 PLAIN_TYPE: Final = re.compile(
-    r"(?:\b(?:const|volatile|unsigned|signed|char|short|int|long|float|double|bool|_Bool)\b|[*\[\]\s\d])*"
+    r"(?:\b(?:const|volatile|unsigned|signed|void|char|short|int|long|float|double|bool|_Bool)\b|[*&\[\](),\s\d]"
+    r"|\b(?:u?int(?:_fast|_least)?\d+|u?int(?:ptr|max)|s?size|ptrdiff|wchar|char(?:8|16|32))_t\b)*"
 )
 # Compilers align tables by themselves up to this.
 _OWN_ALIGNMENT: Final = 32
 _BOUNDS: Final = re.compile(r"\[\d*\]")
+# The bounds of an array stand in the middle of its type: `int (*const [2])(int)`, but not `int (*)[2]`.
+_ARRAY: Final = re.compile(r"[^\[\]()]*(?:\([^\[\]()]*)*((?:\[\d+\])+)")
 _GUARD: Final = "_ZGV"
 THREAD_GUARD: Final = "__tls_guard"
 # Of what begins as zeros, two source files may each have their own.
@@ -112,7 +115,7 @@ class CopyOrigin(StrEnum):
 
 @json_members(
     "file symbol=name name=shown_name section size_bytes copy_count waste_bytes waste_by_cost=waste private_bytes cost "
-    "origin confidence reasons units function standard=standard_label vaddrs location"
+    "origin confidence reasons address_used_in units function standard=standard_label vaddrs location"
 )
 class CopiedVariable(NamedTuple):
     """One thing that a file holds several times.
@@ -138,6 +141,8 @@ class CopiedVariable(NamedTuple):
         standard: The oldest language standard of the source files; None where the debug information names none.
         objection: What stands against having one in place of all; None where nothing does.
         is_one_build: Whether the source file was compiled the same way each time.
+        does_the_same_once: Whether that source file, linked once, would do the same: it writes to no variable of its
+            own, runs nothing at start, and no code tells its constants or functions apart.
         has_namesake: Whether another variable, which is no copy, has the name that one for all would have.
         type_name: The type as the source has it; None where it is not known.
         alignment_bytes: The alignment above that of compilers that one of the copies may have; None without one.
@@ -161,6 +166,7 @@ class CopiedVariable(NamedTuple):
     standard: LanguageStandard | None = None
     objection: Objection | None = None
     is_one_build: bool = False
+    does_the_same_once: bool = False
     has_namesake: bool = False
     type_name: str | None = None
     alignment_bytes: int | None = None
@@ -174,6 +180,17 @@ class CopiedVariable(NamedTuple):
     def shown_name(self) -> str:
         """Return the name to show."""
         return shown_name(self.name)
+
+    @property
+    def address_used_in(self) -> str | None:
+        """Return the linker name of the function that may tell the copies apart; None where none is known."""
+        return None if self.objection is None else self.objection.function
+
+    @property
+    def bounds(self) -> str:
+        """Return the bounds of an array, such as `[4]`; "" where it is none, or where that is not known."""
+        found = None if self.type_name is None else _ARRAY.match(self.type_name)
+        return "" if found is None else found[1]
 
     @property
     def copy_count(self) -> Annotated[int, Bounds(2)]:
@@ -290,6 +307,7 @@ def find_copies(
     file = _File(statics, initials, lines, merging, neighbours, _varying(groups, initials, lines))
     found = [one for group in groups for one in _of_group(group, file)]
     found = _with_uses(found, merging)
+    found = _with_those_beside(found, merging)
     if found:
         names = Counter(_name_of_one(static.name) for static in statics.statics)
         found = [one._replace(has_namesake=names[_name_of_one(one.name)] > len(one.copies)) for one in found]
@@ -301,13 +319,37 @@ def _with_uses(found: Sequence[CopiedVariable], merging: Merging) -> list[Copied
     sure = [one for one in found if one.is_counted]
     objections = merging.objections_of_uses([one.copies for one in sure])
     graded = {}
-    for one, objection in zip(sure, objections or [None] * len(sure), strict=True):
+    for one, by_use in zip(sure, [NOT_READ] * len(sure) if objections is None else objections, strict=True):
+        objection = by_use or merging.objection_of_type(one.type_name)
         if objection is not None:
             reasons = *one.reasons, objection.reason
             graded[id(one)] = one._replace(confidence=Confidence.MEDIUM, reasons=reasons, objection=objection)
-        elif objections is None and one.confidence is Confidence.PROOF:
-            graded[id(one)] = one._replace(confidence=Confidence.HIGH, reasons=(*one.reasons, NOT_READ))
     return [graded.get(id(one), one) for one in found]
+
+
+def _with_those_beside(found: Sequence[CopiedVariable], merging: Merging) -> list[CopiedVariable]:
+    """Find the source files not to be linked only once: code may tell other copies in them, or functions, apart."""
+    doubted: dict[int, list[frozenset[int]]] = {}
+    for one in found:
+        units = _known_units(one)
+        if not one.confidence.is_sure and len(units) > 1:
+            for unit in units:
+                doubted.setdefault(unit, []).append(units)
+
+    def has_doubt(units: frozenset[int]) -> bool:
+        return any(len(units & those) > 1 for unit in units for those in doubted.get(unit, ()))
+
+    is_once = [one.does_the_same_once and not has_doubt(_known_units(one)) for one in found]
+    asked = frozenset().union(*[_known_units(one) for one, is_asked in zip(found, is_once, strict=True) if is_asked])
+    told = merging.units_of_told_functions(asked)
+    return [
+        one._replace(does_the_same_once=is_asked and told.isdisjoint(_known_units(one)))
+        for one, is_asked in zip(found, is_once, strict=True)
+    ]
+
+
+def _known_units(one: CopiedVariable) -> frozenset[int]:
+    return frozenset([copy.unit for copy in one.copies if copy.unit is not None])
 
 
 def _name_of_one(name: str) -> str:
@@ -539,7 +581,9 @@ def _by_line(same: Sequence[Symbol], at: Declared, file: _File) -> Iterable[Copi
     if len(same) < 2 or name in {_STREAM_INIT, THREAD_GUARD}:
         return
     origin = CopyOrigin.HEADER if at.is_in_header else CopyOrigin.SOURCE
-    where = "one line of a header declares them all" if at.is_in_header else "one line of a source file does"
+    where = (
+        "one line of a header declares them all" if at.is_in_header else "one line of a source file declares them all"
+    )
     is_template = at.is_in_header and at.file.endswith(_SOURCES)
     if is_template:
         # glibc compiles one getXXbyYY.c into `gethostbyname` and others, each with a buffer of its own.
@@ -555,7 +599,9 @@ def _by_line(same: Sequence[Symbol], at: Declared, file: _File) -> Iterable[Copi
             why = (*reasons, objection.reason) if objection else reasons
             found = _copies(normalised(copies[0].name), copies, file, origin, confidence, why, at)
             is_one_build = not at.is_in_header and _is_one_build(copies, file)
-            found = found._replace(function=at.function, objection=objection, is_one_build=is_one_build)
+            is_same_once = is_one_build and file.merging.do_the_same_once(one.unit for one in copies)
+            found = found._replace(function=at.function, objection=objection)
+            found = found._replace(is_one_build=is_one_build, does_the_same_once=is_same_once)
             yield _as_joined(found)
 
 
@@ -654,7 +700,8 @@ def _by_contents(
     if at is not None:
         reasons = (*reasons, "a header declares one of them, and the others have no debug information")
     found = _copies(name, same, file, origin, confidence, reasons, at)
-    yield found._replace(objection=objection, is_one_build=is_one_build)
+    is_same_once = is_one_build and file.merging.do_the_same_once(units)
+    yield found._replace(objection=objection, is_one_build=is_one_build, does_the_same_once=is_same_once)
 
 
 def _is_of_header(same: Sequence[Symbol], file: _File) -> bool:

@@ -56,7 +56,8 @@ class LinkedTwice(NamedTuple):
         size_bytes: The size of one copy of all of them.
         copy_count: The number of copies.
         waste: The waste by when it costs private memory; it adds up to `waste_bytes`.
-        is_one_build: Whether it was compiled the same way each time, as far as its functions tell.
+        is_one_build: Whether one does for all: it was compiled the same way each time, writes to no variable of its
+            own, and runs nothing at start. Of several files that is not known.
     """
 
     files: Annotated[tuple[str, ...], NOT_EMPTY]
@@ -118,8 +119,8 @@ def _within(statics: Statics, copies: Iterable[CopiedVariable]) -> Iterable[Link
     proven = {numbers for one in sure if None not in (numbers := _unit_numbers(one))}
     doubted = [one for one in same if one.confidence is Confidence.LOW and _unit_numbers(one) in proven]
     # The symbol table names no source file of global functions, which may differ.
-    has_lines = all(one.location is not None for one in sure)
-    yield from [one._replace(is_one_build=has_lines) for one in _joined(statics, [*sure, *doubted])]
+    is_sure = all(one.location is not None and one.does_the_same_once for one in sure)
+    yield from [one._replace(is_one_build=is_sure) for one in _joined(statics, [*sure, *doubted])]
     others = _joined(statics, [one for one in of_source if not one.is_one_build])
     yield from [one._replace(is_one_build=False) for one in others if one.library is not None]
 
@@ -178,7 +179,9 @@ def _across(files: Sequence[Statics], lines: Sequence[Lines]) -> Iterable[Linked
         if sum(one.size_bytes for one in group) >= _LEAST_TOGETHER_BYTES:
             units = tuple(dict.fromkeys(one.unit for one in group if one.unit))
             zeros = [one for one in blank.get(numbers, ()) if one.unit in units]
-            yield _found(tuple(files[number].image.file for number in numbers), units, [*group, *zeros], len(numbers))
+            found = _found(tuple(files[number].image.file for number in numbers), units, [*group, *zeros], len(numbers))
+            # What its functions do in each file is not compared, and each may keep a state of its own.
+            yield found._replace(is_one_build=False)
 
 
 def _cost(statics: Statics, static: Symbol, initials: Initials) -> Cost:

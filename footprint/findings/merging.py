@@ -4,13 +4,17 @@ Copies can be one where all begin with the same contents, refer to the same thin
 declares other things elsewhere depends on macros of the files that include it.
 """
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from typing import Final, NamedTuple
 
+from footprint.elf import abi
+from footprint.elf.dynsym import read_dynamic_symbols
 from footprint.elf.initial import Initials
-from footprint.elf.names import normalised
+from footprint.elf.initialisers import listed_functions
+from footprint.elf.names import normalised, shown_name
 from footprint.elf.references import ReferencedPlace, can_find_references, find_references, place_of_variable
 from footprint.elf.sameness import Sameness, is_constant, is_of_compiler
 from footprint.elf.statics import Statics
@@ -32,10 +36,12 @@ class Objection(NamedTuple):
     Attributes:
         reason: The reason.
         check: What to make sure of before the remedy; empty where the remedy says it.
+        function: The linker name of the function that uses the address; None where none is known.
     """
 
     reason: str
     check: str
+    function: str | None = None
 
 
 _WRITTEN: Final = Objection(
@@ -73,11 +79,26 @@ _HANDED_ON: Final = Objection(
     "code stores or passes on its address, and what it is compared with there was not seen",
     "nothing compares its address",
 )
+_LEADS_TO: Final = Objection(
+    "code compares, stores or passes on the address of what it leads to, which each source file has for itself",
+    "nothing compares the addresses of what it leads to",
+)
 _ARGUMENT: Final = Objection(
     "its address is an argument of a template, and each source file has instances of its own",
     "no instance of a template that it is an argument of has a state",
 )
-NOT_READ: Final = "the code that refers to it cannot be read, so nothing was found that compares its address"
+_EXPORTED: Final = Objection(
+    "other files may look for it by name, and compare its address", "no other file compares its address"
+)
+_OF_TYPE: Final = Objection(
+    "its type is in an unnamed namespace, and templates or type names tell those of source files apart",
+    "its type may be one for all source files, outside of the unnamed namespace",
+)
+_TYPE: Final = re.compile(r"(?:(?:const|volatile) )*(\w+)")
+NOT_READ: Final = Objection(
+    "the code that refers to it is not read: other processors than x86-64, or too much of it",
+    "nothing compares its address",
+)
 _TELLING: Final = Use.COMPARED | Use.HANDED_ON | Use.WRITTEN
 
 
@@ -118,18 +139,33 @@ class Merging:
 
         None where the code cannot be read.
         """
-        ordered = sorted({one.vaddr: one for group in groups for one in group if not one.is_tls}.items())
-        if not ordered or not can_find_references(self._image):
+        asked = {one.vaddr: one for group in groups for one in group if not one.is_tls}
+        if not asked or not can_find_references(self._image):
             return None
+        own = [{} if any(one.is_tls for one in group) else self._own_places(group) for group in groups]
         starts = sorted({one.vaddr for one in self._statics.statics if not one.is_tls})
         ends = {one.vaddr + one.size_bytes for one in self._statics.statics}
-        places = [self._place(one, starts) for _, one in ordered]
+        led_to = {vaddr: self._statics.variable_at(vaddr) for one in own for vaddr in one}
+        ordered = sorted({**led_to, **asked}.items())
+        places = [
+            # Of what has no name only the address that the code states is known.
+            ReferencedPlace(vaddr, vaddr + 1, is_code=False) if one is None else self._place(one, starts)
+            for vaddr, one in ordered
+        ]
         try:
             uses = Uses(self._image, self._statics.functions, places, ends=ends)
-            return [self._objection_of_use(group, uses) for group in groups]
+            return [self._objection_of_use(group, each, uses) for group, each in zip(groups, own, strict=True)]
         except FootprintError:
             # If other tables are damaged, any of them may be compared.
             return None
+
+    def _own_places(self, group: Sequence[Symbol]) -> dict[int, set[int]]:
+        """Find the places of `Sameness.own_places`, each variable by its first byte."""
+        found: dict[int, set[int]] = {}
+        for vaddr, words in self._sameness.own_places(group).items():
+            variable = self._statics.variable_at(vaddr)
+            found.setdefault(vaddr if variable is None else variable.vaddr, set()).update(words)
+        return found
 
     def _place(self, one: Symbol, starts: Sequence[int]) -> ReferencedPlace:
         """Return the vaddrs that may mean a variable, from the start of its section on."""
@@ -137,24 +173,47 @@ class Merging:
         before_bytes = min(place.before_bytes, _MOST_BEFORE_BYTES, max(0, one.vaddr - section.vaddr))
         return place._replace(before_bytes=before_bytes, after_bytes=0)
 
-    def _objection_of_use(self, group: Sequence[Symbol], uses: Uses) -> Objection | None:
+    def _objection_of_use(
+        self, group: Sequence[Symbol], own: Mapping[int, Collection[int]], uses: Uses
+    ) -> Objection | None:
+        """Return what stands against copies by what code does with their addresses, and those that they lead to."""
         if any(one.is_tls for one in group):
             return _WRITTEN
         if any(self._is_argument(name) for name in {normalised(one.name) for one in group}):
             return _ARGUMENT
-        words = self._sameness.own_addresses(group)
+        if any(not one.is_local and one.name in self._exported for one in group):
+            return _EXPORTED
         # Of constants without pointers, link-time optimisation keeps those apart whose addresses matter.
-        if any(".lto_priv" in one.name and one.vaddr not in words for one in group):
+        if any(".lto_priv" in one.name and not own[one.vaddr] for one in group):
             return _COMPARED
-        for one in group:
-            use = uses.of(one.vaddr, _TELLING, words.get(one.vaddr, ()))
+        copies = {one.vaddr for one in group}
+        for vaddr, words in own.items():
+            # Whoever reads an address from one of these places is followed from there.
+            use, function = uses.of(vaddr, _TELLING, words, is_in_code=vaddr not in copies)
             if use & _TELLING:
-                return _COMPARED if Use.COMPARED in use else _HANDED_ON
+                found = _LEADS_TO if vaddr not in copies else _COMPARED if Use.COMPARED in use else _HANDED_ON
+                named = found.reason if function is None else f"in {shown_name(function)}, {found.reason}"
+                return found._replace(reason=named, function=function)
         return None
+
+    def objection_of_type(self, type_name: str | None) -> Objection | None:
+        """Return what stands against one type in place of those of several source files."""
+        found = _TYPE.match(type_name or "")
+        if found is None:
+            return None
+        # Only what is named after the type can differ with it: instances of templates, type names, vtables.
+        name = f"12_GLOBAL__N_1{len(found[1])}{found[1]}".encode("utf-8", "surrogateescape")
+        has_own = re.search(rb"\0_Z(?:T[ISV]N?|[^\0]*I[^\0]*N)%s[EI]" % re.escape(name), self._names)
+        return None if has_own is None else _OF_TYPE
 
     def _is_argument(self, name: str) -> bool:
         """Return whether the linker name of an instance of a template has the name of a variable in it."""
-        return name.startswith("_Z") and f"L{name}E".encode() in self._names
+        return name.startswith("_Z") and f"L{name}E".encode("utf-8", "surrogateescape") in self._names
+
+    @cached_property
+    def _exported(self) -> Container[str]:
+        """The names that the loader finds in the file."""
+        return read_dynamic_symbols(self._image).found
 
     @cached_property
     def _names(self) -> bytes:
@@ -172,6 +231,46 @@ class Merging:
             and all(self._sameness.of_functions(one, its) for (_, one), (_, its) in zip(first, other, strict=True))
             for other in others
         )
+
+    def do_the_same_once(self, units: Iterable[int | None]) -> bool:
+        """Return whether source files keep nothing that they write, and run nothing at start and end.
+
+        Linked once in place of several times, they would count, register or write once.
+        """
+        numbers = set(units)
+        return (
+            None not in numbers
+            and numbers.isdisjoint(self._units_with_state)
+            and self._called_by_loader.isdisjoint(
+                vaddr for one in numbers if one is not None for _, vaddr in self._statics.functions_of(one)
+            )
+        )
+
+    def units_of_told_functions(self, units: Iterable[int]) -> frozenset[int]:
+        """Return the source files of which code compares, stores or passes on the address of a local function.
+
+        Functions in tables are those that the tables lead to. Where the code cannot be read, it may be all of them.
+        """
+        unit_of = {vaddr: unit for unit in units for _, vaddr in self._statics.functions_of(unit)}
+        if not unit_of:
+            return frozenset()
+        if not can_find_references(self._image):
+            return frozenset(unit_of.values())
+        places = [ReferencedPlace(vaddr, vaddr + 1, is_code=False) for vaddr in sorted(unit_of)]
+        try:
+            uses = Uses(self._image, self._statics.functions, places)
+            told = {unit for vaddr, unit in unit_of.items() if uses.of(vaddr, _TELLING, is_in_code=True)[0] & _TELLING}
+            return frozenset(told)
+        except FootprintError:
+            return frozenset(unit_of.values())
+
+    @cached_property
+    def _units_with_state(self) -> frozenset[int | None]:
+        return frozenset([one.unit for one in self._statics.statics if not self._is_constant(one)])
+
+    @cached_property
+    def _called_by_loader(self) -> frozenset[int]:
+        return frozenset(listed_functions(self._image, {abi.SHT_PREINIT_ARRAY, abi.SHT_INIT_ARRAY, abi.SHT_FINI_ARRAY}))
 
     def _is_constant(self, static: Symbol) -> bool:
         return is_constant(self._image, self._image.sections[static.section_index])

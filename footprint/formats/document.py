@@ -1,7 +1,9 @@
 """The content of a report, before a format decides on its looks: headings, figures, tables, paragraphs."""
 
 from enum import Enum
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+from footprint.model.evidence import Evidence
 
 __all__ = (
     "About",
@@ -16,6 +18,9 @@ __all__ = (
     "Table",
     "Verdict",
 )
+
+
+_EVIDENCE: Final = tuple(Evidence)
 
 
 class About(NamedTuple):
@@ -52,16 +57,32 @@ class Verdict(NamedTuple):
     Attributes:
         text: The line.
         is_failure: Whether it says that something failed or is exceeded.
+        at_count: The part of the text about the number of processes that was asked for: the HTML report says it
+            itself, for any number.
     """
 
     text: str
     is_failure: bool = False
+    at_count: str = ""
 
 
 class Facts(NamedTuple):
-    """Single figures: label, figure, and how it is known. An indented label is a part of the label above it."""
+    """Single figures: label, figure, and how it is known. An indented label is a part of the label above it.
+
+    Attributes:
+        rows: The cells.
+        figure: The heading for the second column.
+    """
 
     rows: tuple[tuple[str, str, str], ...]
+    figure: str = "figure"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The headings for the columns; the third column has none where all of it is empty."""
+        details = {detail for _, _, detail in self.rows if detail}
+        known = "how it is known" if any(one.startswith(_EVIDENCE) for one in details) else "detail"
+        return ("what", self.figure, known) if details else ("what", self.figure)
 
 
 class Fold(Enum):

@@ -148,7 +148,8 @@ def finding_issue(finding: Finding, binary: str, count: int, *, fails: bool) -> 
         fails: Whether the issue fails a check.
     """
     level = Level.WARNING if _is_sure(finding) else Level.NOTE
-    saving = f"It saves {format_bytes(finding.saving_bytes)} a {finding.noun}" if finding.saving_bytes else ""
+    saves = f"It {finding.saving_verb} {format_bytes(finding.saving_bytes)} a {finding.noun}"
+    saving = saves if finding.saving_bytes else ""
     if saving and finding.member_count is not None:
         saving += f", in {counted(finding.member_count, 'process')} of it"
     if saving and count > 1:

@@ -122,7 +122,7 @@ def _lines(block: Block) -> Iterator[str]:
     if isinstance(block, Paragraph):
         yield f"- {_text(block.text, _LONGEST_TEXT)}"
     elif isinstance(block, Facts):
-        yield from _table(("what", "figure", "how it is known"), block.rows, {0, 2})
+        yield from _table(block.columns, [row[: len(block.columns)] for row in block.rows], {0, 2})
     elif isinstance(block, Table):
         rows = (*block.rows, *block.footer)
         yield from _table(block.columns, rows, {*block.text_columns, len(block.columns) - 1})

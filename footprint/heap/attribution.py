@@ -75,6 +75,11 @@ class HeapShares:
         return add_up_shares(share._replace(function="") for share in self.shares)
 
     @property
+    def whole_bytes(self) -> int:
+        """Return what shares are of: the total, or what a faulty profile that counts some bytes twice adds up to."""
+        return max(self.total_bytes, sum(share.size_bytes for share in self.shares if share.size_bytes > 0))
+
+    @property
     def attributed_bytes(self) -> int:
         """Add up the bytes whose object is known."""
         return sum(share.size_bytes for share in self.shares if not share.owner.startswith("["))

@@ -16,6 +16,8 @@ __all__ = ("Configuration",)
 
 _FILE: Final = "/etc/ld.so.conf"
 _MOST_DEPTH: Final = 16
+_LONGEST_PATTERN: Final = 255
+"""As long as a file name can be. The time of `fnmatch` can grow with the square of a pattern's length."""
 _BLANKS: Final = " \t"
 
 
@@ -85,6 +87,8 @@ class Configuration:
         found = [""]
         for part in pattern.strip("/").split("/"):
             if any(mark in part for mark in "*?["):
+                if len(part) > _LONGEST_PATTERN:
+                    return []
                 found = [
                     f"{each}/{name}"
                     for each in found

@@ -125,11 +125,6 @@ class Audit:
         return self.totals.per_process
 
     @property
-    def paid_once_bytes(self) -> int:
-        """What all of them pay together: shared memory without that which each makes for itself."""
-        return max(0, (self.totals.shared_once.bytes or 0) - self.totals.of_which.own_shared_bytes)
-
-    @property
     def figures(self) -> dict[str, Total]:
         """Its figures in bytes, by their names."""
         return self.totals.figures

@@ -37,7 +37,6 @@ class Audited(Protocol):
         noun: What reports call it: `process` or `group`.
         count: How many of it its projection is for.
         cost: What one more of it costs.
-        paid_once_bytes: What all of them pay together: files, and shared memory that none made for itself.
         figures: Its figures in bytes, by their names.
         counts: Its numbers of things, by the names of the figures.
         ledger: The rows that add up to its private memory and to its kernel memory.
@@ -92,9 +91,6 @@ class Audited(Protocol):
 
     @property
     def cost(self) -> "Total": ...
-
-    @property
-    def paid_once_bytes(self) -> int: ...
 
     @property
     def figures(self) -> "dict[str, Total]": ...

@@ -236,7 +236,7 @@ _ALL: Final = (
     Figure(
         "total_at_count_bytes",
         "cost of N processes",
-        "the cost of `at_processes` processes, with what all of them pay once",
+        "the cost of `at_processes` processes in the model of their audit, with what all of them pay once",
         _NOT_ADDITIVE,
         has_budget=True,
     ),

@@ -121,6 +121,13 @@ class Finding:
         return self.saving_bytes or self.size_bytes or 0
 
     @property
+    def saving_verb(self) -> str:
+        """What the remedy does with `saving_bytes`: only what sums count is a promise."""
+        if self.confidence is Confidence.BLOCKED:
+            return "would save"
+        return "saves" if self.is_counted else "saves up to"
+
+    @property
     def noun(self) -> str:
         """What saves `saving_bytes` with the remedy."""
         if self.member_count is not None:

@@ -258,11 +258,6 @@ class Group:
         return self.per_group
 
     @property
-    def paid_once_bytes(self) -> int:
-        """What all groups pay together: the files that they map."""
-        return self.shared_once.bytes or 0
-
-    @property
     def figures(self) -> dict[str, Total]:
         """Its figures in bytes, by their names."""
         workers = self.classes[0] if self.classes else None

@@ -13,7 +13,8 @@ class PeakHolder(NamedTuple):
     Attributes:
         pid: The process.
         command: Its command line, or its name.
-        resident_bytes: Its resident memory then, pages of files included.
+        resident_bytes: Its resident memory at the last look at it until then, pages of files included. A child that
+            is not traced and lives for milliseconds may have held more.
     """
 
     pid: int

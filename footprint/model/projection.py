@@ -1,12 +1,25 @@
 """The cost of N processes, or the N that fits into some memory."""
 
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Annotated, Final, NamedTuple
 
 from footprint.members import Later, json_members
 from footprint.model.evidence import Evidence
 
-__all__ = ("FILES_TERM", "ONE", "Basis", "FitLimit", "LimitUnit", "Model", "Point", "Projection", "Question", "Term")
+__all__ = (
+    "FILES_TERM",
+    "ONE",
+    "Basis",
+    "FitLimit",
+    "LimitUnit",
+    "Model",
+    "Point",
+    "Projection",
+    "Question",
+    "Term",
+    "cost_at",
+)
 
 
 class Basis(StrEnum):
@@ -124,6 +137,11 @@ class Term(NamedTuple):
     size_bytes: int
     is_once: bool
     evidence: Evidence
+
+
+def cost_at(terms: Iterable[Term], count: int) -> int:
+    """Compute what `count` cost together: what each pays so many times, and what all pay once."""
+    return sum(one.size_bytes * (1 if one.is_once else count) for one in terms)
 
 
 class Point(NamedTuple):

@@ -5,9 +5,10 @@ Source: Documentation/admin-guide/cgroup-v1/memory.rst, cgroup-v1/pids.rst and c
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Final, NamedTuple
 
+from footprint.digits import decimal
 from footprint.errors import AccessError, UsageError
 from footprint.process.status import parse_status
 
@@ -210,15 +211,21 @@ def find_container(identifier: str, root: str = "/") -> ControlGroup:
     return _found_by(lambda part: holds(part) is not None, identifier, cause, root)
 
 
-def control_group_of(pid: int, root: str = "/") -> ControlGroup:
-    """Find the control group of a process.
+def control_group_of(pids: Sequence[int], root: str = "/") -> ControlGroup:
+    """Find the control group of a process, or the lowest one that holds several.
 
     Raises:
         AccessError: If there is no such process, or no hierarchy is mounted.
     """
-    paths = parse_membership(_text(root, f"/proc/{pid}/cgroup"))
-    if not paths:
-        raise AccessError(f"pid {pid}", "its control group cannot be read")
+    # One of several may have ended by now.
+    found = [own for pid in pids if (own := parse_membership(_text(root, f"/proc/{pid}/cgroup")))]
+    if not found:
+        raise AccessError(f"pid {pids[0]}", "its control group cannot be read")
+    first, *others = found
+    paths = {
+        controller: os.path.commonpath([path, *(own.get(controller, "/") for own in others)])
+        for controller, path in first.items()
+    }
     return _located(paths.get("memory") or paths.get(UNIFIED) or "/", paths, _hierarchies(root), root)
 
 
@@ -391,13 +398,13 @@ def _upwards(folder: str, mount: str) -> Iterator[tuple[str, str]]:
 
 def _numbers(text: str) -> dict[str, int]:
     rows = (line.split() for line in text.splitlines())
-    return {row[0]: int(row[1]) for row in rows if len(row) == 2 and row[1].isdigit() and len(row[1]) < 20}
+    numbers = {row[0]: decimal(row[1]) for row in rows if len(row) == 2}
+    return {name: number for name, number in numbers.items() if number is not None}
 
 
 def _number(folder: str, name: str) -> int | None:
     """Read a file with one number; None where there is none, such as for `max`."""
-    text = _text(folder, name).strip()
-    return int(text) if text.isdigit() and len(text) < 20 else None
+    return decimal(_text(folder, name).strip())
 
 
 def _under(root: str, path: str) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Mapping as AbstractMapping
 from itertools import pairwise
 from typing import Final
 
+from footprint.digits import decimal
 from footprint.errors import InputError, Note
 from footprint.process.mappings import Mapping, MemoryMap
 from footprint.process.pmap_columns import parse_columns
@@ -147,8 +148,9 @@ def _totals(block: PmapBlock, kind: str, table: PmapTable) -> dict[str, int]:
         names = ("mapped", "writeable/private", "shared") if kind == "d" else table.keys
     if kind == "x" and b"-" in cells:
         cells, names = cells[:1], names[:1]
-    fits = block.totals.kind == kind.removeprefix("other ") and len(cells) == len(names) and b"-" not in cells
-    printed = dict(zip(names, map(int, cells), strict=True)) if fits else {}
+    numbers = [number for number in map(decimal, cells) if number is not None]
+    fits = block.totals.kind == kind.removeprefix("other ") and len(cells) == len(numbers) == len(names)
+    printed = dict(zip(names, numbers, strict=True)) if fits else {}
     in_bytes = {name: value * (1 if name in BARE_KEYS else KIB) for name, value in printed.items() if name is not None}
     if fits and (kind in {"default", "d", "columns"} or not block.totals.is_open):
         return in_bytes

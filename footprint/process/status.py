@@ -5,6 +5,8 @@ Source: fs/proc/array.c and task_mmu.c of Linux 2.6.14 to 6.18; proc_pid_status(
 
 from typing import NamedTuple
 
+from footprint.digits import decimal
+
 __all__ = ("Status", "parse_status")
 
 
@@ -60,5 +62,5 @@ def _count(value: bytes | None, most_digits: int = 9) -> int | None:
 
 
 def _bytes(value: bytes | None) -> int | None:
-    digits = (value or b"").removesuffix(b" kB")
-    return int(digits) * 1024 if digits.isdigit() and len(digits) < 20 else None
+    size = decimal((value or b"").removesuffix(b" kB"))
+    return None if size is None else size * 1024

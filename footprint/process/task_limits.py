@@ -7,6 +7,7 @@ import os
 from collections.abc import Collection
 from typing import NamedTuple
 
+from footprint.digits import decimal
 from footprint.process.status import parse_status
 
 __all__ = ("TaskLimit", "read_task_limits")
@@ -45,7 +46,7 @@ def read_task_limits(pids: Collection[int], starter: int, root: str = "/") -> tu
     found = [
         TaskLimit(name, most, taken)
         for name, path in (("pid_max", "proc/sys/kernel/pid_max"), ("threads-max", "proc/sys/kernel/threads-max"))
-        if (most := _number(_read(root, path))) is not None
+        if (most := decimal(_read(root, path).strip())) is not None
     ]
     user = by_pid[starter].user_id if starter in by_pid else None
     most = _most_processes(_read(root, f"proc/{starter}/limits"))
@@ -60,12 +61,7 @@ def _most_processes(limits: bytes) -> int | None:
     """Return the soft limit in a text of /proc/PID/limits; None where there is none."""
     row = next((line for line in limits.splitlines() if line.startswith(b"Max processes")), b"")
     words = row.split()
-    return _number(words[2]) if len(words) > 2 else None
-
-
-def _number(word: bytes) -> int | None:
-    digits = word.strip()
-    return int(digits) if digits.isdigit() and len(digits) < 20 else None
+    return decimal(words[2]) if len(words) > 2 else None
 
 
 def _read(root: str, path: str) -> bytes:

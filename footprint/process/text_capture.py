@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from footprint.command_line import command_line
+from footprint.digits import decimal
 from footprint.errors import InputError, Note, UnsupportedError
 from footprint.process.descriptions import (
     GIVEN_COUNT,
@@ -158,8 +159,9 @@ def _sockets(texts: Texts) -> Iterator[tuple[int, tuple[OpenFileKind, int]]]:
     """
     for line in texts.get(b"net/unix", b"").split(b"\n")[1:]:
         words = line.split()
-        if len(words) > 6 and words[6].isdigit() and len(words[6]) < 20:
-            yield int(words[6]), (OpenFileKind.UNIX, 0)
+        inode = decimal(words[6]) if len(words) > 6 else None
+        if inode is not None:
+            yield inode, (OpenFileKind.UNIX, 0)
     for name, kind in _NET_TEXTS.items():
         for line in texts.get(name, b"").split(b"\n")[1:]:
             if row := _NET_ROW.match(line):

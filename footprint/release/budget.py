@@ -1,5 +1,6 @@
 """Check the budgets of a process, by itself and against a baseline, and find what makes it exceed them."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import date
@@ -9,10 +10,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from footprint.errors import Note, UsageError
 from footprint.findings.registry import Fact, fact_of
 from footprint.members import Positive, Signed, json_members
+from footprint.model.cost_parts import OF_GROUP, CostPart, cost_parts, term_parts
 from footprint.model.figures import FIGURES, FigureUnit
 from footprint.model.finding import Finding, SourceLocation
 from footprint.model.object_cost import ObjectCost, holders_of
 from footprint.model.owner import file_name, is_file
+from footprint.model.projection import Model, cost_at
 from footprint.model.row import OF_OBJECTS, MemoryKind, Row
 from footprint.model.run_failure import which_starts
 from footprint.model.spread import NO_MEMORY, ONE_START, Spread, Spreads, overlap, separation_confidence
@@ -53,17 +56,13 @@ __all__ = (
 )
 
 _MOST_CONTRIBUTORS: Final = 3
+_NUMBER: Final = re.compile(r" ?\d[\d,]* ?")
 # The figures that are computed from others, or from objects.
 _OF_SERIES: Final = frozenset({"usual_most_bytes", "hourly_growth_bytes", "most_process_count"})
 _OF_ANY: Final = frozenset({"total_at_count_bytes", "library_count", "tls_bytes", "peak_bytes", *_OF_SERIES})
-# What a group costs beside what the rows of its ledger hold.
-_OF_GROUP: Final = {
-    "shared_between_bytes": "[shared between them]",
-    "own_shared_bytes": "[shared memory of their own]",
-}
 # Owners do not make up these figures.
 _WITHOUT_PARTS: Final = frozenset(
-    {"mapping_count", "process_count", "per_worker_bytes", "peak_bytes", *_OF_SERIES, *_OF_GROUP}
+    {"mapping_count", "process_count", "per_worker_bytes", "peak_bytes", *_OF_SERIES, *OF_GROUP}
 )
 _SMALLER: Final = "smaller than the baseline by more than it may grow: --update-baseline lowers it"
 RUN: Final = "run"
@@ -274,7 +273,7 @@ def _results(
         yield result(limit.most, remark=_starts_beside(spread, spreads[1].start_count, measured, limit.most))
     if not limit.needs_baseline or baseline is None:
         return
-    before = _before(budget, baseline, budgets)
+    before = _before(budget, baseline, audit, budgets)
     increase = limit.increase_from(before)
     if budget.table == "findings":
         yield _growth_of_findings(result(increase, 0), budget, audit, baseline, before)
@@ -298,14 +297,19 @@ def _is_count(budget: Budget) -> bool:
     return budget.table == "figures" and FIGURES[budget.name].is_count
 
 
-def _before(budget: Budget, baseline: "Audited", budgets: Budgets) -> int:
+def _before(budget: Budget, baseline: "Audited", audit: "Audited", budgets: Budgets) -> int:
     """Return the figure of the baseline; 0 for what it does not contain.
 
     Raises:
-        UsageError: If the baseline may contain it, but does not know its size.
+        UsageError: If the baseline may contain it, but does not know its size, or if it is about processes that start
+            in another way.
     """
     before = _measure(budget, baseline, budgets)
     if before is not None:
+        models = [_model_of(one) for one in (baseline, audit)]
+        if budget.name == "total_at_count_bytes" and models[0] is not models[1]:
+            how = f"the baseline has the cost in the model {models[0]}, this in the model {models[1]}"
+            raise UsageError(f"{budgets.file}: {budget.key}: {how}: --update-baseline writes a new one")
         return before
     if budget.table in {"figures", "findings"} or _is_untold(budget, baseline):
         name = baseline.saved_in or "the baseline"
@@ -313,6 +317,11 @@ def _before(budget: Budget, baseline: "Audited", budgets: Budgets) -> int:
             f"{budgets.file}: {budget.key}: {name} does not have its value: --update-baseline writes a new one"
         )
     return 0
+
+
+def _model_of(audit: "Audited") -> Model | None:
+    """Return how the N processes start; groups are started as they are."""
+    return None if audit.members or audit.projection is None else audit.projection.model
 
 
 def _measure(budget: Budget, audit: "Audited", budgets: Budgets) -> int | None:
@@ -366,8 +375,9 @@ def figure_of(name: str, audit: "Audited", count: int = 1) -> int | None:
     if name == "tls_bytes":
         return sum(one.tls_bytes for one in audit.objects) if audit.objects else None
     if name == "total_at_count_bytes":
-        each_bytes = audit.cost.bytes
-        return None if each_bytes is None else each_bytes * count + audit.paid_once_bytes
+        # What the audit itself says of so many: in another model one more costs something else.
+        projection = None if audit.cost.bytes is None else audit.projection
+        return None if projection is None else cost_at(projection.terms, count)
     figure = audit.figures.get(name)
     return audit.counts.get(name) if figure is None else figure.bytes
 
@@ -538,8 +548,7 @@ def _parts(budget: Budget, audit: "Audited", count: int) -> _Contributors:
         figure = "private_bytes" if audit.figures["private_bytes"].bytes is not None else "mapped_bytes"
         sums = _sums_by_file(figure, rows)
     elif budget.name == "total_at_count_bytes":
-        each = [(name, size * count) for name, size in parts_of(_cost_name(audit), audit).items()]
-        sums = _added_up([*each, *parts_of("shared_once_bytes", audit).items()])
+        sums = _added_up((_part_name(one), one.at_count(count)) for one in cost_parts(audit))
     elif budget.table == "figures":
         sums = parts_of(budget.name, audit)
     elif budget.table == "kinds":
@@ -576,10 +585,22 @@ def parts_of(figure: str, audit: "Audited") -> dict[str, int]:
         of_objects = audit.objects if audit.source == "prediction" else ()
         return _added_up((file_name(one.path), one.own_bytes) for one in of_objects)
     sums = _sums_by_file(figure, audit.ledger)
-    if figure == "per_group_bytes":
-        figures = audit.figures
-        sums |= {owner: size_bytes for name, owner in _OF_GROUP.items() if (size_bytes := figures[name].bytes)}
-    return sums
+    return sums | (_shared_parts(audit) if figure == _cost_name(audit) else {})
+
+
+def _shared_parts(audit: "Audited") -> dict[str, int]:
+    """Return the shared memory that is part of what one more costs, and that no row of the ledger has as its own."""
+    figures = audit.figures
+    if audit.members:
+        sizes = {name: figures[name].bytes for name in OF_GROUP}
+    else:
+        listed_bytes = sum(figures[name].bytes or 0 for name in ("private_bytes", "kernel_bytes"))
+        sizes = {"own_shared_bytes": (audit.cost.bytes or listed_bytes) - listed_bytes}
+    return {f"[{FIGURES[name].title}]": size_bytes for name, size_bytes in sizes.items() if size_bytes}
+
+
+def _part_name(part: CostPart) -> str:
+    return file_name(part.name) if part.is_owner else f"[{part.name}]"
 
 
 def _sums_by_file(figure: str, rows: Iterable[Row]) -> dict[str, int]:
@@ -642,29 +663,49 @@ def _grown(budget: Budget, comparison: Comparison) -> _Contributors:
         return _largest((name, size_bytes - before.get(name, 0)) for name, size_bytes in now.items())
     if budget.table == "retained" or budget.name in _WITHOUT_PARTS:
         return ()
-    count = comparison.count if budget.name == "total_at_count_bytes" else 1
+    if budget.name == "total_at_count_bytes":
+        return _largest(_grown_cost(budget, comparison).items())
+    rows = _grown_rows(budget, comparison)
+    if budget.name == _cost_name(comparison.new):
+        before = _shared_parts(comparison.old)
+        rows += [(name, -size_bytes) for name, size_bytes in before.items()]
+        rows += _shared_parts(comparison.new).items()
+    return _largest(_added_up(rows).items())
+
+
+def _grown_rows(budget: Budget, comparison: Comparison) -> list[tuple[str, int]]:
+    """Return what grew of the rows that a budget limits, by variable, or else by owner."""
     figure = budget.name if budget.table == "figures" else budget.table
     root_of = comparison.root_of if budget.table in {"figures", "kinds"} else {}
-    deltas = (
+    return [
         (
             file_name(root_of.get(one.owner, one.owner))
             if one.symbol is None or one.owner in root_of
             else _variable_name(one),
-            _part(figure, one.kind, one.delta_bytes, one.mapped_delta_bytes, is_writable=one.is_writable) * count,
+            _part(figure, one.kind, one.delta_bytes, one.mapped_delta_bytes, is_writable=one.is_writable),
         )
         for one in comparison.changes
         if _is_limited(one, budget)
-    )
-    return _largest(_added_up([*deltas, *_grown_shares(budget, comparison, count)]).items())
+    ]
 
 
-def _grown_shares(budget: Budget, comparison: Comparison, count: int) -> Iterable[tuple[str, int]]:
-    """Return what grew of the memory that a group shares, which no row of its ledger has."""
-    if budget.table == "figures" and budget.name in {"per_group_bytes", "total_at_count_bytes"}:
-        for name, owner in _OF_GROUP.items():
-            total = comparison.total(name.removesuffix("_bytes"))
-            if total is not None and total.delta_bytes:
-                yield owner, total.delta_bytes * count
+def _grown_cost(budget: Budget, comparison: Comparison) -> dict[str, int]:
+    """Return what grew of what N cost, by variable, owner or term: the sum is the growth of the whole."""
+    count, names = comparison.count, owner_names(comparison.old, comparison.new)
+    sides = [cost_parts(one) for one in (comparison.old, comparison.new)]
+    grown: list[tuple[str, int]] = []
+    if all(any(one.is_owner for one in side) for side in sides):
+        grown = [(name, count * size_bytes) for name, size_bytes in _grown_rows(budget, comparison)]
+        sides = [tuple(one._replace(each_bytes=0) if one.is_owner else one for one in side) for side in sides]
+    else:
+        sides = [term_parts(one.projection.terms) for one in (comparison.old, comparison.new) if one.projection]
+    for sign, side in zip((-1, 1), sides, strict=True):
+        for one in side:
+            owner = names.get(one.name, one.name) if sign < 0 else one.name
+            name = _part_name(one._replace(name=comparison.root_of.get(owner, owner)))
+            # The number of a process, or of workers, is another one in each audit.
+            grown.append((name if one.is_owner else _NUMBER.sub("", name), sign * one.at_count(count)))
+    return _added_up(grown)
 
 
 def _is_noise(
@@ -690,7 +731,8 @@ def _spread_of(budget: Budget, audit: "Audited", spreads: Spreads, count: int) -
     if budget.table == "figures":
         figures = {"private_bytes": spreads.private, _cost_name(audit): spreads.per_process, "peak_bytes": spreads.peak}
         if budget.name == "total_at_count_bytes" and spreads.per_process is not None:
-            return Spread._make(audit.paid_once_bytes + size_bytes * count for size_bytes in spreads.per_process)
+            rest_bytes = (figure_of(budget.name, audit, count) or 0) - count * (audit.cost.bytes or 0)
+            return Spread._make(rest_bytes + size_bytes * count for size_bytes in spreads.per_process)
         return figures.get(budget.name)
     tables = {"owners": spreads.owners, "kinds": spreads.kinds, "retained": spreads.retained}
     table = tables.get(budget.table)

@@ -17,6 +17,7 @@ from footprint.model.figures import FIGURES, Figure
 from footprint.model.finding import Finding, SourceLocation
 from footprint.model.object_cost import holders_of
 from footprint.model.owner import file_name, is_file
+from footprint.model.projection import cost_at
 from footprint.model.row import OF_OBJECTS, MemoryKind, Row, sum_rows
 from footprint.model.spread import NO_MEMORY, ONE_START, Spread, Spreads, overlap
 from footprint.model.totals import Total
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = (
     "Comparison",
+    "CostChange",
     "FormerPlace",
     "OwnerChange",
     "RowChange",
@@ -224,6 +226,26 @@ class TotalChange(NamedTuple):
         return None if self.delta_bytes is None else self.figure.at_count(self.delta_bytes, count)
 
 
+@json_members("each_delta_bytes once_delta_bytes delta_at_count_bytes")
+class CostChange(NamedTuple):
+    """The change of what N cost together, as the audits of both sides have it.
+
+    Attributes:
+        each_delta_bytes: The change of what each of the N pays.
+        once_delta_bytes: The change of what all of them pay once.
+        count: The number of processes or groups.
+    """
+
+    each_delta_bytes: Signed
+    once_delta_bytes: Signed
+    count: int  # type: ignore[assignment] # tuple.count is not missed
+
+    @property
+    def delta_at_count_bytes(self) -> Signed:
+        """Return the change for `count` processes or groups."""
+        return self.each_delta_bytes * self.count + self.once_delta_bytes
+
+
 class Comparison(NamedTuple):
     """The differences between two audits of processes, or of groups.
 
@@ -309,6 +331,18 @@ class Comparison(NamedTuple):
         ]
         return tuple(sorted(found, key=lambda one: -one.growth_bytes))
 
+    @property
+    def cost(self) -> CostChange | None:
+        """Return the change of what N cost; None where a side does not know it, or where they start in other ways."""
+        sides = (self.old, self.new)
+        before, now = (None if one.cost.bytes is None else one.projection for one in sides)
+        if before is None or now is None or (not self.new.members and before.model is not now.model):
+            return None
+        if (before.shared_once_bytes is None) is not (now.shared_once_bytes is None):
+            return None
+        first, second = (cost_at(now.terms, count) - cost_at(before.terms, count) for count in (0, 1))
+        return CostChange(second - first, first, self.count)
+
     def total(self, name: str) -> TotalChange | None:
         """Return one figure of the whole; None if neither side knows it."""
         return next((one for one in self.totals if one.name == name), None)
@@ -340,17 +374,18 @@ def compare(
     is_predicted = old.source == new.source == "prediction"
     changes = [one for pair in pairs if (one := _change(*pair, owners, is_predicted=is_predicted))]
     changes.sort(key=_order)
+    changed = _owner_changes(old, new, owners, changes, old_spreads.owners, new_spreads.owners)
     return Comparison(
         old,
         new,
         count,
         tuple(_total_changes(old, new, old_spreads, new_spreads)),
-        tuple(_owner_changes(old, new, owners, changes, old_spreads.owners, new_spreads.owners)),
+        tuple(changed),
         tuple(changes),
         len(old.ledger) - len(differing[0]) + len(pairs) - len(changes),
         tuple(_only_in(new, old, uneven.values(), {now: before for before, now in owners.items()})),
         tuple(_only_in(old, new, uneven, owners)),
-        new_roots(new, set(owners.values())),
+        tuple([one._replace(delta_bytes=_brought_bytes(one, changed)) for one in new_roots(new, set(owners.values()))]),
         tuple(uneven.values()),
         member_changes(old.members, new.members),
     )
@@ -366,6 +401,11 @@ def _order(change: RowChange) -> tuple[object, ...]:
 
 
 # --- Owners -----------------------------------------------------------------------------------------------------------
+
+
+def _brought_bytes(root: NewRoot, changed: Iterable[OwnerChange]) -> int:
+    """Return what came with a new library, itself included."""
+    return sum(one.delta_bytes for one in changed if root.owner in {one.owner, one.came_with})
 
 
 def _owner_changes(

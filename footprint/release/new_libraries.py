@@ -4,6 +4,7 @@ from collections.abc import Container, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from footprint.loader.dependencies import reached
+from footprint.members import Signed
 from footprint.model.finding import SourceLocation, listed_places
 from footprint.model.object_cost import ObjectCost, holders_of
 from footprint.model.owner import file_name
@@ -28,6 +29,7 @@ class NewRoot(NamedTuple):
             of the linker map; None where neither is known.
         possible_locations: The lines of build files that link it, where there are several.
         needed_for: The first object file that needs it, with the symbol, by the linker map; None without a map.
+        delta_bytes: What it costs with all libraries that came with it: the sum of their `delta_bytes`.
     """
 
     owner: str
@@ -38,6 +40,7 @@ class NewRoot(NamedTuple):
     location: SourceLocation | None = None
     possible_locations: tuple[SourceLocation, ...] = ()
     needed_for: str | None = None
+    delta_bytes: Signed = 0
 
 
 def came_with(new: "Audited", known: Container[str]) -> dict[str, str | None]:

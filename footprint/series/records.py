@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from footprint.command_line import shown_command
+from footprint.digits import decimal
 from footprint.errors import InputError, Note
 from footprint.limits import unpacked
 from footprint.model.process_counters import ProcessCounters
@@ -280,9 +281,10 @@ def _began(fields: Fields) -> Began:
 def _sampled(fields: Fields) -> Sampled:
     found = {}
     for key, numbers in fields.lists_of_numbers("figures", _MOST).items():
-        if not key.isdigit() or len(key) > 18 or len(numbers) != len(ProcessCounters._fields):
+        process = decimal(key)
+        if process is None or len(numbers) != len(ProcessCounters._fields):
             raise fields.error("figures", f"six numbers for each process ({key[:20]})")
-        found[int(key)] = ProcessCounters(*numbers)
+        found[process] = ProcessCounters(*numbers)
     return Sampled(fields.number("ms", _MOST), found, fields.number("own_cpu_ms", _MOST))
 
 

@@ -55,7 +55,7 @@ class Dataset:
 
     Raises:
         AccessError: If there is no dataset.
-        InputError: If it is of an earlier version, or its path would be read as columns.
+        InputError: If it is of an earlier version, or its path would be read as columns or a pattern.
         UsageError: If DuckDB is not installed.
     """
 
@@ -65,6 +65,9 @@ class Dataset:
         if "=" in place:
             # DuckDB would take `/x/host=a` for a column, in place of the one in the files.
             raise InputError(folder, f"its path has a `=`, which stands for a column: move it: {place}")
+        if pattern := next((one for one in place if one in "*?["), ""):
+            # DuckDB compares what it may read with the path as it is written for a pattern of files.
+            raise InputError(folder, f"its path has a `{pattern}`, which stands for other names: move it: {place}")
         self._files = whole_files(place)
         self.views = table_views(place, self._files)
         self._connection = engine(thread_count=usable_processor_count())

@@ -32,6 +32,7 @@ __all__ = (
     "By",
     "Color",
     "Count",
+    "CountOrSaved",
     "ExpectExit",
     "Format",
     "Heap",
@@ -241,6 +242,17 @@ Targets = Annotated[
 ]
 Count = Annotated[
     int, typer.Option("-n", "--count", min=1, max=10**12, help="How many processes to project to.", metavar="N")
+]
+CountOrSaved = Annotated[
+    int | None,
+    typer.Option(
+        "-n",
+        "--count",
+        min=1,
+        max=10**12,
+        help="How many processes to project to: one, or as many as a saved audit was saved with, unless given.",
+        metavar="N",
+    ),
 ]
 OptionalCount = Annotated[
     int | None, typer.Option("-n", "--count", min=1, max=10**12, help="How many processes.", metavar="N")

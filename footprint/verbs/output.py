@@ -63,6 +63,7 @@ class Answer(NamedTuple, Generic[_Found]):
         graph: Nodes and edges.
         trace: What happened over time.
         has_page: Whether the HTML report shows the document and the tables of the JSON.
+        page_data: What this page shows beside them.
         failure: Why the command fails, where its report does not tell it by itself.
     """
 
@@ -77,6 +78,7 @@ class Answer(NamedTuple, Generic[_Found]):
     graph: Callable[[_Found], "Digraph"] | None = None
     trace: Callable[[_Found], "Trace"] | None = None
     has_page: bool = False
+    page_data: Callable[[_Found], "Json"] | None = None
     failure: str = ""
 
     def has(self, part: str) -> bool:
@@ -176,7 +178,8 @@ def _part(answer: Answer[_Found], name: str, found: _Found, asked: str) -> Any: 
     if part is None:
         from footprint.html import page  # few answers are reports
 
-        return page(asked, answer.members(found, __version__), answer.document(found))
+        more = None if answer.page_data is None else answer.page_data(found)
+        return page(asked, answer.members(found, __version__), answer.document(found), more)
     if name == "report":
         return part(found, __version__, answer.failure)
     return part(found, __version__) if name == "members" else part(found)

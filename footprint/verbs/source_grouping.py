@@ -24,7 +24,10 @@ def source_groups(by: str, prefix_map: Sequence[str], components: str | None) ->
             raise UsageError("--prefix-map and --components go with --by file, dir or component")
         return None
     if (by == "component") is (components is None):
-        raise UsageError("--by component and --components FILE go together")
+        raise UsageError(
+            "--by component and --components FILE go together; a line of FILE says who owns a folder, "
+            'below the line [components]: "src/net" = "network"'
+        )
     rules = {}
     if components is not None:
         data = open_input(components)

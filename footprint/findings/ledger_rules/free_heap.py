@@ -22,7 +22,16 @@ def free_heap(ledger: LedgerFacts) -> tuple[Finding, ...]:
     account = ledger.allocator
     if account is None or account.trimmable_bytes < max(_LEAST_BYTES, account.held_bytes // _LEAST_SHARE):
         return ()
+    from footprint.attribution.heap_ranges import FREE, HEAP  # noqa: PLC0415 # it was needed for the account
+
     free, trimmable = format_bytes(account.free_private_bytes), format_bytes(account.trimmable_bytes)
+    by_owner: dict[str, int] = {}
+    for row in ledger.rows:
+        if row.name == FREE:
+            by_owner[row.owner] = by_owner.get(row.owner, 0) + (row.bytes or 0)
+    # Arenas of threads are owners of their own.
+    places = sorted(by_owner.items(), key=lambda one: -one[1]) if len(by_owner) > 1 or HEAP not in by_owner else ()
+    where = ", ".join([f"{format_bytes(size)} in {owner}" for owner, size in places])
     reasons = (
         f"{account.allocator}'s own lists say what is free, page bits that it is private",
         "what the program needs again it has to touch again: measure whether that happens at once",
@@ -31,8 +40,8 @@ def free_heap(ledger: LedgerFacts) -> tuple[Finding, ...]:
         Finding(
             RULE.name,
             "heap",
-            "[heap]",
-            f"{free} of the heap are free but resident, {trimmable} of them in whole pages",
+            HEAP,
+            f"{free} of the heap{where and f' ({where})'} are free but resident, {trimmable} of them in whole pages",
             account.trimmable_bytes,
             Confidence.MEDIUM,
             reasons,

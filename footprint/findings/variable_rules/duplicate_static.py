@@ -29,7 +29,8 @@ def duplicate_findings(copies: Iterable[CopiedVariable]) -> tuple[Finding, ...]:
 def _finding(one: CopiedVariable) -> Finding:
     owner = one.file.rsplit("/", 1)[-1]
     inside = f" in {shown_name(one.function)}" if one.function and lacks_function(one.name, one.function) else ""
-    message = f"{counted(len(one.copies), 'copy')} of {one.shown_name}{inside}, {format_bytes(one.size_bytes)} each, "
+    message = f"{counted(len(one.copies), 'copy')} of {one.shown_name}{one.bounds}{inside}, "
+    message += f"{format_bytes(one.size_bytes)} each, "
     when = one.cost.value
     if len(one.waste) > 1:
         when = ", ".join(f"{format_bytes(size_bytes)} {cost.value}" for cost, size_bytes in one.waste.items())
@@ -67,12 +68,15 @@ def _remedy(one: CopiedVariable) -> str:
         remedy = _in_function(one) if _is_in_function(one) else _declared(one)
     if one.objection is not None and one.objection.check:
         remedy = f"make sure that {one.objection.check}; then {remedy}"
+    if _is_cxx(one) and _has_named_type(one) and UNNAMED not in one.name and not one.does_the_same_once:
+        # Debug information says of a type only its own name.
+        remedy += _TYPE_TOO
     is_shared = one.is_mutable and one.objection is not None and one.origin is CopyOrigin.HEADER
     return f"{remedy}{_SHARED}" if is_shared else remedy
 
 
 def _of_source(one: CopiedVariable) -> str:
-    if one.is_one_build and one.location is not None:
+    if one.does_the_same_once and one.location is not None:
         return "link the source file, or the library that it is part of, only once"
     # Another build of the source file has other functions: both are needed.
     declared = f"extern{'' if one.is_mutable else ' const'}"
@@ -80,6 +84,8 @@ def _of_source(one: CopiedVariable) -> str:
     return f"{named}define it in a source file that is compiled once, and declare it `{declared}` in this one"
 
 
+# One of such a type still exists once per source file, whatever declares it.
+_TYPE_TOO: Final = "; if its type is in an unnamed namespace, take the type out of that, too"
 _SHARED: Final = "; all then share one: check that no source file relies on a copy that the others do not write"
 
 
@@ -108,8 +114,7 @@ def _declared(one: CopiedVariable) -> str:
         return f"move it to one namespace that all of them use, and {_declare(one)}, without `static`"
     if UNNAMED in one.name:
         renamed = "give it a name that no other variable has, " if one.has_namesake else ""
-        is_plain = PLAIN_TYPE.fullmatch(one.type_name or "") is not None
-        moved = "it" if is_plain else "it and its type"
+        moved = "it and its type" if _has_named_type(one) else "it"
         return f"take {moved} out of the unnamed namespace, {renamed}and {_declare(one)}"
     renamed = "give it a name that no other variable has, and " if one.has_namesake else ""
     return f"{renamed}{_declare(one)}{', without `static`' if _has_inline_variables(one) else ''}"
@@ -121,10 +126,17 @@ def _declare(one: CopiedVariable) -> str:
     named = "give its type a name, and " if _has_unnamed_type(one) else ""
     aligned = f", aligned to {one.alignment_bytes} bytes as one of the copies may be" if one.alignment_bytes else ""
     if _has_inline_variables(one):
-        return f"{named}declare it `inline{'' if one.is_mutable else ' constexpr'}` (C++17){aligned}"
-    keyword = f"extern{'' if one.is_mutable else ' const'}"
-    declared = f"{named}declare it `{keyword}` in the header, and define it in one source file that has a copy{aligned}"
+        # Whether the rest of its declaration says `const` or `constexpr`, it stays as it is.
+        return f"{named}declare it `inline` (C++17){aligned}"
+    keyword = f"`extern{'' if one.is_mutable else ' const'}`"
+    # Without the contents only the bound tells the size of it. The message names it, so that remedies are alike.
+    keyword += " with its bound" if one.bounds else ""
+    declared = f"{named}declare it {keyword} in the header, and define it in one source file that has a copy{aligned}"
     return f"{declared} ({one.standard_label} has no inline variables)" if _is_cxx(one) else declared
+
+
+def _has_named_type(one: CopiedVariable) -> bool:
+    return PLAIN_TYPE.fullmatch(one.type_name or "") is None
 
 
 def _has_unnamed_type(one: CopiedVariable) -> bool:

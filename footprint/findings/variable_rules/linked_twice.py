@@ -42,14 +42,14 @@ def _finding(one: LinkedTwice) -> Finding:
     # Each process has at least one thread.
     saving_bytes = one.waste.get(Cost.AT_START, 0) + one.waste.get(Cost.PER_THREAD, 0)
     reason = "variables of the same names and contents that stand together"
-    if not one.is_one_build:
-        remedy = "make sure that one build of it does for all; then link it only once"
-    elif len(one.files) == 1:
+    if len(one.files) == 1:
         remedy = "link it only once"
     elif one.units or one.library:
         remedy = "link it once, as a shared library that all of them need"
     else:
         remedy = "let one of the files hold it, and the others use it from there"
+    if not one.is_one_build:
+        remedy = f"make sure that one build of it does for all; then {remedy}"
     kind = "across-files" if len(one.files) > 1 else "within-file"
     return Finding(
         RULE.name,

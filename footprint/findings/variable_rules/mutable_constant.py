@@ -87,14 +87,17 @@ def mutable_constants(
     """
     if not can_find_references(statics.image):
         return ()
+    candidates = constant_tables(statics)
+    if not candidates:
+        return ()
     exported = read_dynamic_symbols(statics.image).vaddrs(statics.image)
-    tables = [one for one in constant_tables(statics) if one.vaddr not in exported][:_MOST_SEARCHED]
+    tables = [one for one in candidates if one.vaddr not in exported][:_MOST_SEARCHED]
     tables.sort(key=lambda one: one.vaddr)
     starts = sorted({one.vaddr for one in statics.statics if not one.is_tls})
     uses = Uses(statics.image, statics.functions, _places(tables, starts, statics.image), set(starts))
     found = []
     for one in tables:
-        use = uses.of(one.vaddr, Use.WRITTEN)
+        use = uses.of(one.vaddr, Use.WRITTEN).use
         private_bytes = None if private_of is None else private_of([(one.vaddr, one.vaddr + one.size_bytes)])
         graded = _graded(one, use, private_bytes)
         if graded is not None:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from footprint.formats.document import Block, Fold, Heading, Paragraph, Table
-from footprint.model.finding import Confidence, Finding
+from footprint.model.finding import Finding
 from footprint.units import counted, format_bytes
 
 __all__ = ("finding_blocks",)
@@ -21,16 +21,18 @@ def finding_blocks(findings: Sequence[Finding], count: int, *, is_verbose: bool 
     """
     shown = [one for one in findings if one.saving_bytes or is_verbose]
     blocks: list[Block] = [Heading("Findings")] if findings else []
-    for rule in dict.fromkeys(one.rule for one in shown):
-        of_rule = [one for one in shown if one.rule == rule]
-        if len(of_rule) > 1 and len({one.remedy for one in of_rule}) == 1:
-            blocks.extend(_alike(of_rule, len(of_rule) if is_verbose else _MOST_ALIKE))
+    of_rules: dict[str, dict[str, list[Finding]]] = {}
+    for one in shown:
+        of_rules.setdefault(one.rule, {}).setdefault(one.remedy, []).append(one)
+    for alike in (alike for of_rule in of_rules.values() for alike in of_rule.values()):
+        if len(alike) > 1:
+            blocks.extend(_alike(alike, len(alike) if is_verbose else _MOST_ALIKE))
         else:
-            blocks.extend(Paragraph(_text(one, count)) for one in of_rule)
+            blocks.append(Paragraph(_text(alike[0], count)))
     if rest := len(findings) - len(shown):
         more = " more" if shown else ""
-        one, many = f"1{more} saves nothing by itself: -v shows it.", f"{rest}{more} save nothing: -v shows them."
-        blocks.append(Paragraph(one if rest == 1 else many))
+        single, many = f"1{more} saves nothing: -v shows it.", f"{rest}{more} save nothing: -v shows them."
+        blocks.append(Paragraph(single if rest == 1 else many))
     return blocks
 
 
@@ -40,7 +42,7 @@ def _alike(findings: Sequence[Finding], most: int) -> list[Block]:
     is_group = findings[0].member_count is not None
     rows = tuple(
         (
-            format_bytes(one.saving_bytes),
+            f"{'' if one.is_counted else 'up to '}{format_bytes(one.saving_bytes)}",
             *([f"{one.member_count:,}"] if is_group else ()),
             one.confidence.value,
             f"{one.message}{_place(one)}",
@@ -48,9 +50,9 @@ def _alike(findings: Sequence[Finding], most: int) -> list[Block]:
         for one in findings[:most]
     )
     rest = findings[most:]
-    rest_bytes = sum(one.saving_bytes for one in rest)
+    rest_bytes = sum(one.saving_bytes for one in rest if one.is_counted)
     more = f"[{len(rest)} more: -v shows all]"
-    footer = ((format_bytes(rest_bytes), *([""] if is_group else ()), "", more),) if rest else ()
+    footer = ((format_bytes(rest_bytes) if rest_bytes else "", *([""] if is_group else ()), "", more),) if rest else ()
     remedy = findings[0].remedy
     rule = findings[0].rule
     saves = "a thread" if all(one.is_per_thread for one in findings) else "saves"
@@ -67,10 +69,8 @@ def _alike(findings: Sequence[Finding], most: int) -> list[Block]:
 
 
 def _text(finding: Finding, count: int) -> str:
-    saves = "would save" if finding.confidence is Confidence.BLOCKED else "saves"
-    saving = (
-        f"{saves} {format_bytes(finding.saving_bytes)} a {finding.noun}" if finding.saving_bytes else "saves nothing"
-    )
+    saves = f"{finding.saving_verb} {format_bytes(finding.saving_bytes)} a {finding.noun}"
+    saving = saves if finding.saving_bytes else "saves nothing"
     if finding.member_count is not None:
         saving += f", in {counted(finding.member_count, 'process')} of it"
     if finding.saving_bytes and count > 1:

@@ -1,11 +1,13 @@
 """The rows of a long table that are shown, and the row that stands for the others."""
 
+import re
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import Final, TypeVar
 
-__all__ = ("cut_at", "more", "rest_rows", "sum_row")
+__all__ = ("cut_at", "more", "rest_rows", "sum_row", "without_options")
 
 _T = TypeVar("_T")
+_OPTION: Final = re.compile(r": (?:-v|--top 0) (?=shows (?:it|them|all|which))")
 
 
 def cut_at(rows: Sequence[_T], top: int) -> tuple[Sequence[_T], Sequence[_T]]:
@@ -17,6 +19,11 @@ def cut_at(rows: Sequence[_T], top: int) -> tuple[Sequence[_T], Sequence[_T]]:
 def more(count: int) -> str:
     """Return the label of the row that stands for those that are left out."""
     return f"[{count:,} more: --top 0 shows all]"
+
+
+def without_options(text: str) -> str:
+    """Name JavaScript in place of the option that shows what is left out: a report in a browser takes no options."""
+    return _OPTION.sub(": with JavaScript this page ", text)
 
 
 def rest_rows(count: int, column_count: int, *figures: str) -> tuple[tuple[str, ...], ...]:

@@ -37,7 +37,7 @@ __all__ = ("audit", "audit_any", "audit_target", "with_objects_if_new")
 def audit(  # noqa: PLR0913 # all but the target are named
     target: Named,
     *,
-    count: int = 1,
+    count: int | None = None,
     memory_bytes: int | None = None,
     model: str | None = "exec",
     pid: int | None = None,
@@ -57,8 +57,8 @@ def audit(  # noqa: PLR0913 # all but the target are named
     Args:
         target: A PID; the path of a program or library, which is not run; or that of a saved audit, a capture, or a
             saved `maps`, `smaps` or `pmap` text (`-` is standard input).
-        count: How many processes to project to.
-        memory_bytes: Project to how many fit into this instead.
+        count: How many processes to project to; None for one, and for what a saved audit was saved with.
+        memory_bytes: Project to how many fit into this instead, or meet another limit of a live process before.
         model: How they come about: `exec` (started copies), `fork` (workers of one parent), `threads`; None for what a
             live process shows.
         pid: Which process of a text or capture that holds several.
@@ -92,9 +92,15 @@ def audit(  # noqa: PLR0913 # all but the target are named
         is_reproducible,
         all_doubtful_rules(is_wanted=has_findings),
         has_objects=True,
+        has_question=count is not None or memory_bytes is not None or model != "exec",
     )
     asked.check_standard_input(target)
-    return audit_target(resolve(target, root=root), asked).audit
+    found = resolve(target, root=root)
+    if memory_bytes is not None:
+        from footprint.sources.fit_limits import with_limits  # noqa: PLC0415 # few ask how many fit
+
+        asked = asked._replace(question=with_limits(asked.question, found))
+    return audit_target(found, asked).audit
 
 
 def audit_any(target: AnyTarget, asked: AuditRequest) -> "AuditedTarget[Audited]":

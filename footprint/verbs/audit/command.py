@@ -43,7 +43,7 @@ ORDER = 10
 @options.shared_options("html output format_ table json color quiet verbose strict", "issues figures stacks report")
 def audit(
     targets: options.Targets = None,
-    count: options.Count = 1,
+    count: options.CountOrSaved = None,
     all_: Annotated[bool, typer.Option("--all", help="Rank every program below the folders that are named.")] = False,
     findings: Annotated[
         bool,
@@ -98,6 +98,7 @@ def audit(
         debug=debug,
         is_reproducible=reproducible,
         doubtful_rules=all_doubtful_rules(is_wanted=findings),
+        has_question=count is not None,
     )
     named = targets or []
     conditions = conditions_of(fail_on or ())

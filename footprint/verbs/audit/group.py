@@ -1,7 +1,8 @@
 """`footprint.audit_group`: several processes as one, with what they share counted once."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Final
 
@@ -16,8 +17,10 @@ from footprint.model.group import AS_IT_IS, Group, GroupQuestion
 from footprint.model.projection import Question
 from footprint.process import Snapshot, read_process
 from footprint.process.descriptions import OpenFile, read_own_open_files
+from footprint.process.halves import in_halves
 from footprint.sources.calibration import load_constants
 from footprint.sources.debug_files import STANDARD_PLACES, DebugSearch
+from footprint.sources.demanglers import learn_foreign_names
 from footprint.sources.files import ElfFiles
 from footprint.sources.target import (
     NO_CHOICE,
@@ -50,7 +53,7 @@ def audit_group(  # noqa: PLR0913 # all but the first are named
     cgroup: str | None = None,
     unit: str | None = None,
     container: str | None = None,
-    count: int = 1,
+    count: int | None = None,
     root: StrPath | None = None,
     has_findings: bool = False,
     debug: DebugSearch | None = STANDARD_PLACES,
@@ -64,7 +67,7 @@ def audit_group(  # noqa: PLR0913 # all but the first are named
         cgroup: The path of a control group; all processes in it and below it are added.
         unit: A unit of systemd; all its processes are added.
         container: The ID of a container; all its processes are added.
-        count: How many such groups to project to.
+        count: How many such groups to project to; None for one, and for what a saved group was saved with.
         root: The folder with the files of the other machine, for a capture.
         has_findings: Whether to search live processes for what they could do without, which takes some time.
         debug: Where to look for the symbols of stripped files; None for nowhere.
@@ -82,6 +85,7 @@ def audit_group(  # noqa: PLR0913 # all but the first are named
         debug=debug,
         doubtful_rules=all_doubtful_rules(is_wanted=has_findings),
         has_objects=True,
+        has_question=count is not None,
     )
     if not isinstance(target, str | os.PathLike):
         return audit_group_target(resolve_processes(target, choice), asked)
@@ -136,15 +140,11 @@ def audit_processes(
         UsageError: If the question cannot be answered.
     """
     charges = target.control_group.charges() if target.control_group else None
-    notes: list[Note] = []
-    causes: dict[str, str] = {}
-    snapshots = []
-    for pid in target.pids:
-        try:
-            snapshots.append(read_process(pid))
-        except FootprintError as error:
-            causes[str(pid)] = error.detail
-            notes.append(Note("process-not-read", f"pid {pid}", f"{error.detail}; it is left out"))
+    # What footprint itself holds is no longer the same in a copy of it.
+    halves = [_read(target.pids)] if os.getpid() in target.pids else in_halves(_read, target.pids)
+    snapshots = [snapshot for some, _ in halves for snapshot in some]
+    causes = {pid: cause for _, some in halves for pid, cause in some.items()}
+    notes = [Note("process-not-read", f"pid {pid}", f"{cause}; it is left out") for pid, cause in causes.items()]
     if not snapshots:
         raise AccessError(
             first_of(list(causes), _MOST_NAMED), first_of(list(dict.fromkeys(causes.values())), _MOST_NAMED)
@@ -166,6 +166,17 @@ def audit_processes(
         absent = Note("cgroup-not-counted", path, "the memory controller is not enabled for it: there are no counters")
         return replace(group, notes=(*group.notes, absent))
     return replace(group, cgroup=compare_with_cgroup(group, charges, path, version))
+
+
+def _read(pids: Sequence[int]) -> tuple[list[Snapshot], dict[str, str]]:
+    """Read processes; return with them why others could not be read."""
+    snapshots, causes = [], {}
+    for pid in pids:
+        try:
+            snapshots.append(read_process(pid))
+        except FootprintError as error:
+            causes[str(pid)] = error.detail
+    return snapshots, causes
 
 
 def _changes(target: Processes) -> list[Note]:
@@ -202,6 +213,7 @@ def group_of(  # noqa: PLR0913 # all but the first have their name
     An open file description that several of them have is charged to the first one. Only live processes are searched
     for findings. `files` is what has opened the files for an earlier group.
     """
+    is_first = files is None
     files = files or ElfFiles(debug, root)
     open_files = read_own_open_files([one.pid for one in snapshots if one.is_live and one.pid is not None])
     open_files |= {one.pid: one.open_files for one in snapshots if not one.is_live and one.pid is not None}
@@ -211,30 +223,61 @@ def group_of(  # noqa: PLR0913 # all but the first have their name
         pid: [Channel(one.holder_count, open_file_bytes(one, constants)) for one in own if one.holder_count > 1]
         for pid, own in open_files.items()
     }
-    members = []
-    notes = list(notes)
-    for snapshot in snapshots:
-        own = open_files.get(snapshot.pid or 0, ())
-        audit = None
-        if search is not None:
-            audit, more = _searched(snapshot, files, search, own)
-            notes.extend(more)
-        if audit is None:
-            audit = audit_of(
-                snapshot,
-                str(snapshot.process_id),
-                _EACH,
-                root=root,
-                files=files,
-                open_files=own,
-                constants=constants if snapshot.host == host else None,
-            )
-            if has_objects and snapshot.is_live:
-                from footprint.verbs.audit.findings import with_objects  # noqa: PLC0415 # the loader
 
-                audit = with_objects(audit, snapshot, files)
-        members.append((snapshot, audit))
-    return group_up(members, notes, question, channels, target)
+    def audit_one(snapshot: Snapshot) -> tuple[Audit, list[Note]]:
+        own = open_files.get(snapshot.pid or 0, ())
+        beside: list[Note] = []
+        if search is not None:
+            audit, beside = _searched(snapshot, files, search, own)
+            if audit is not None:
+                return audit, beside
+        audit = audit_of(
+            snapshot,
+            str(snapshot.process_id),
+            _EACH,
+            root=root,
+            files=files,
+            open_files=own,
+            constants=constants if snapshot.host == host else None,
+        )
+        if has_objects and snapshot.is_live:
+            from footprint.verbs.audit.findings import with_objects  # noqa: PLC0415 # the loader
+
+            audit = with_objects(audit, snapshot, files)
+        return audit, beside
+
+    # What a copy of this process reads of files is lost for the next group, and findings are much to send.
+    is_divided = is_first and search is None and not has_objects and os.getpid() not in open_files
+    found = _audit_each(audit_one, snapshots, files, is_divided=is_divided)
+    members = [(snapshot, audit) for snapshot, (audit, _) in zip(snapshots, found, strict=True)]
+    notes = [*notes, *(note for _, beside in found for note in beside)]
+    group = group_up(members, notes, question, channels, target)
+    learn_foreign_names([row.symbol for row in group.ledger if row.symbol is not None])
+    return group
+
+
+_Audited = tuple[Audit, list[Note]]
+
+
+def _audit_each(
+    audit_one: Callable[[Snapshot], _Audited], snapshots: Sequence[Snapshot], files: ElfFiles, *, is_divided: bool
+) -> list[_Audited]:
+    """Audit processes, where it is worth it in two processes; a note on a file stands where the file was read first."""
+
+    def work(some: Sequence[Snapshot]) -> tuple[list[_Audited], list[Note]]:
+        return list(map(audit_one, some)), files.notes
+
+    (found, told), *others = in_halves(work, snapshots) if is_divided else [work(snapshots)]
+    again = frozenset(told)
+    for more, _ in others:
+        found += [(_without_notes(audit, again), beside) for audit, beside in more]
+    return found
+
+
+def _without_notes(audit: Audit, left_out: AbstractSet[Note]) -> Audit:
+    if left_out.isdisjoint(audit.notes):
+        return audit
+    return replace(audit, notes=tuple([note for note in audit.notes if note not in left_out]))
 
 
 def _searched(

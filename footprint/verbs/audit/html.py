@@ -4,16 +4,17 @@ from typing import TYPE_CHECKING
 
 from footprint.formats.codec import encode
 from footprint.formats.json import Json
-from footprint.html import made_here, report, variable_members
+from footprint.html import made_here, map_members, report
 from footprint.model.audited_names import is_reproducible, program_name, program_names
-from footprint.sources.fit_limits import tasks_that_fit
+from footprint.model.cost_parts import cost_parts
+from footprint.sources.fit_limits import limits_of_more
 from footprint.units import counted, first_of
 from footprint.verbs.audit.either import audited_columns, audited_document
 
 if TYPE_CHECKING:
     from footprint.model.audited import Audited
 
-__all__ = ("audit_html", "surroundings", "title_of")
+__all__ = ("audit_html", "payers", "surroundings", "title_of")
 
 
 def title_of(audit: "Audited") -> str:
@@ -32,7 +33,12 @@ def surroundings(audit: "Audited") -> Json:
     if is_reproducible(audit):
         return {"made": None, "limits": []}
     is_here = audit.saved_in is None and (audit.is_live or audit.source == "prediction")
-    return {"made": made_here(is_report=not is_here), "limits": list(map(encode, tasks_that_fit(audit)))}
+    return {"made": made_here(is_report=not is_here), "limits": list(map(encode, limits_of_more(audit)))}
+
+
+def payers(audit: "Audited") -> Json:
+    """Return who pays for what N cost: the parts that add up to the terms of the projection."""
+    return {"payers": list(map(encode, cost_parts(audit)))}
 
 
 def audit_html(audit: "Audited", version: str, failure: str = "") -> str:
@@ -41,7 +47,8 @@ def audit_html(audit: "Audited", version: str, failure: str = "") -> str:
     answers = {
         "kind": "audit" if audit.noun == "process" else "group",
         "audit": members,
-        "variables": variable_members(audit.page_maps, members["ledger"]),
+        "maps": map_members(audit, members["ledger"]),
+        **payers(audit),
         **surroundings(audit),
     }
     return report(title_of(audit), answers, audited_document(audit), failure=failure)

@@ -32,12 +32,13 @@ class HeapRequest(NamedTuple):
 
 
 class AuditRequest(NamedTuple):
-    """What is asked of an audit. The attributes are the arguments of `footprint.audit`, and two more.
+    """What is asked of an audit. The attributes are the arguments of `footprint.audit`, and three more.
 
     Attributes:
         doubtful_rules: The rules about variables whose doubtful findings are wanted, too.
         has_objects: Whether a live process is wanted with what each of its objects brings in, so that a later
             comparison can tell what came with what.
+        has_question: Whether the question was asked: a saved audit else keeps its own.
     """
 
     question: Question = ONE
@@ -51,6 +52,7 @@ class AuditRequest(NamedTuple):
     is_reproducible: bool = False
     doubtful_rules: frozenset[str] = frozenset()
     has_objects: bool = False
+    has_question: bool = False
 
     @property
     def options(self) -> list[str]:
@@ -85,14 +87,14 @@ def all_doubtful_rules(*, is_wanted: bool) -> frozenset[str]:
     return frozenset(rule_names(Fact.VARIABLES))
 
 
-def question_of(count: int, memory_bytes: int | None, model: str | None) -> Question:
-    """Return the question that the options of the command ask.
+def question_of(count: int | None, memory_bytes: int | None, model: str | None) -> Question:
+    """Return the question that the options of the command ask; None of a count is one process.
 
     Raises:
         UsageError: If there is no such model.
     """
     try:
-        return Question(count, memory_bytes, None if model is None else Model(model))
+        return Question(1 if count is None else count, memory_bytes, None if model is None else Model(model))
     except ValueError:
         raise UsageError(f"{model!r} is not a model: choose exec, fork or threads") from None
 

@@ -6,7 +6,6 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from footprint import __version__
-from footprint.model.projection import ONE
 from footprint.model.row import Row
 from footprint.model.spread import ONE_START, Spreads
 from footprint.sources.demanglers import learn_told_names
@@ -51,11 +50,11 @@ def read_saved(target: AuditFile, asked: AuditRequest) -> "AuditedTarget[Audited
 
         group, version = saved_group(whole, target.name)
         _learn_names(group.ledger)
-        many = group if asked.question == ONE else regrouped(group, GroupQuestion(asked.question.count))
+        many = regrouped(group, GroupQuestion(asked.question.count)) if asked.has_question else group
         return AuditedTarget(replace(many, over_time=target.over_time), tool_version=version)
     saved = saved_audit(whole, target.name, has_page_maps=asked.has_page_maps)
     _learn_names(saved.audit.ledger)
-    found = saved.audit if asked.question == ONE else reprojected(saved.audit, asked.question)
+    found = reprojected(saved.audit, asked.question) if asked.has_question else saved.audit
     if target.over_time is not None:
         found = replace(found, peak_bytes=target.over_time.peak_bytes, over_time=target.over_time)
     return AuditedTarget(found, saved.spreads, saved.tool_version)

@@ -355,7 +355,7 @@ def ledger_table(
     shown, left_out = cut_at(ordered, top)
     assumed = {key for key, _ in shown if _is_assumed(groups[key])}
     shown_rows = tuple(cells(sums, _label(key, names) + (" *" if key in assumed else "")) for key, sums in shown)
-    columns = ("writable", "share", "mapped") if is_virtual else ("private", "share", "mapped", "shared")
+    columns = ("writable", "of writable", "mapped") if is_virtual else ("private", "of private", "mapped", "shared")
     columns = columns if has_shared else columns[:3]
     footer = [cells(_together([sums for _, sums in left_out]), more(len(left_out)))] if left_out else []
     footer.append(cells(total, "[total]"))

@@ -151,8 +151,10 @@ def _audit(
     has_objects: bool = False,
 ) -> AuditedTarget[Audited]:
     found = target if isinstance(target, Processes) else resolve(target, root=root)
+    question = Question(budgets.at_processes)
     if isinstance(found, AuditFile):
-        return audit_any(found, AuditRequest(pid=pid, has_page_maps=has_page_maps))
+        own_model = question._replace(model=None)
+        return audit_any(found, AuditRequest(own_model, pid=pid, has_page_maps=has_page_maps, has_question=True))
     # Only what reads the files of a process finds these. A report says what to do.
     needs_files = any(
         one.table == "findings" or one.name in {"floor_bytes", "ceiling_bytes"} for one in budgets.budgets
@@ -160,7 +162,7 @@ def _audit(
     has_findings = isinstance(found, Process | Processes) and (has_page_maps or needs_files)
     has_objects |= any(one.table == "retained" or one.name == "tls_bytes" for one in budgets.budgets)
     asked = AuditRequest(
-        Question(budgets.at_processes),
+        question,
         pid=pid,
         root=None if root is None else os.fspath(root),
         has_findings=has_findings,

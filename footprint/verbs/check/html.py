@@ -1,9 +1,9 @@
 """The HTML report of `footprint check`."""
 
-from footprint.html import report, variable_members
+from footprint.html import map_members, report
 from footprint.release.budget import Checked
 from footprint.verbs.audit.either import audited_columns, audited_document
-from footprint.verbs.audit.html import surroundings, title_of
+from footprint.verbs.audit.html import payers, surroundings, title_of
 from footprint.verbs.check.json import check_members
 from footprint.verbs.check.text import check_document
 
@@ -17,7 +17,8 @@ def check_html(checked: Checked, version: str, failure: str = "") -> str:
     answers = {
         "kind": "audit" if audit.noun == "process" else "group",
         "audit": members,
-        "variables": variable_members(audit.page_maps, members["ledger"]),
+        "maps": map_members(audit, members["ledger"]),
+        **payers(audit),
         "check": check_members(checked, version),
         **surroundings(audit),
     }

@@ -1,7 +1,7 @@
 """The HTML report of `footprint diff`."""
 
 from footprint.formats.codec import encode_columns
-from footprint.html import report, variable_members
+from footprint.html import map_members, report
 from footprint.model.audited_names import is_reproducible
 from footprint.release.compare import Comparison
 from footprint.verbs.audit.either import audited_columns
@@ -20,8 +20,8 @@ def diff_html(found: Comparison, version: str, failure: str = "") -> str:
         "diff": encode_columns(diff_answer(found, version)),
         "old": old,
         "audit": new,
-        "old_variables": variable_members(found.old.page_maps, old["ledger"]),
-        "variables": variable_members(found.new.page_maps, new["ledger"]),
+        "old_maps": map_members(found.old, old["ledger"]),
+        "maps": map_members(found.new, new["ledger"]),
         **({"made": None} if is_reproducible(found.old) and is_reproducible(found.new) else {}),
     }
     return report(f"{title_of(found.old)} → {title_of(found.new)}", answers, diff_document(found), failure=failure)

@@ -11,7 +11,7 @@ from footprint.formats.finding_rows import FindingRow, finding_rows
 from footprint.formats.json import Envelope, Json, Tool
 from footprint.members import Signed
 from footprint.model.evidence import Evidence
-from footprint.release.compare import Comparison, OwnerChange, RowChange, TotalChange
+from footprint.release.compare import Comparison, CostChange, OwnerChange, RowChange, TotalChange
 from footprint.release.member_changes import MemberChange
 from footprint.release.new_libraries import NewRoot
 
@@ -68,6 +68,8 @@ class DiffJson(Envelope):
     Attributes:
         target: The two audits.
         count: The number of processes or groups that the changes are multiplied by.
+        cost: The change of what so many cost together; null where one of both does not tell it, or where they start in
+            other ways.
         figures: The figures of the whole.
         roots: The libraries that are new because an object needs them now, the one that retains most first; `came_with`
             of `owner_changes` names what each of them brought.
@@ -85,6 +87,7 @@ class DiffJson(Envelope):
     verb: Literal["diff"] = "diff"
     target: DiffTarget
     count: int
+    cost: CostChange | None
     figures: tuple[FigureChange, ...]
     roots: tuple[NewRoot, ...]
     owner_changes: tuple[OwnerChange, ...]
@@ -109,6 +112,7 @@ def diff_answer(found: Comparison, version: str) -> DiffJson:
         host=found.new.host,
         target=DiffTarget(process_target(found.old), process_target(found.new)),
         count=found.count,
+        cost=found.cost,
         figures=figure_changes(found),
         roots=found.roots,
         owner_changes=found.owners,

@@ -14,6 +14,7 @@ from footprint.model.finding import Finding
 from footprint.model.row import MemoryKind
 from footprint.release.compare import (
     Comparison,
+    CostChange,
     OwnerChange,
     RowChange,
     RowStatus,
@@ -28,7 +29,15 @@ from footprint.units import counted, format_bytes
 if TYPE_CHECKING:
     from footprint.model.audited import Audited
 
-__all__ = ("comparison_names", "diff_document", "owner_blocks", "percent_text", "signed", "variable_blocks")
+__all__ = (
+    "comparison_names",
+    "diff_document",
+    "many_text",
+    "owner_blocks",
+    "percent_text",
+    "signed",
+    "variable_blocks",
+)
 
 # Those that are mapped shared, or mapped at all, are no cost.
 _SHOWN: Final = (
@@ -317,15 +326,33 @@ def _verdict(found: Comparison) -> str:
         delta_bytes = None if total is None else total.delta_bytes
         if total is None or delta_bytes is None:
             continue
+        many = many_text(found, delta_bytes)
         if not delta_bytes:
-            return (
-                f"One {found.new.noun} {what} as much as before, {format_bytes(total.new.bytes or 0)}{_ceiling(found)}."
+            same = (
+                f"One {found.new.noun} {what} as much as before, {format_bytes(total.new.bytes or 0)}{_ceiling(found)}"
             )
-        word = "more" if delta_bytes > 0 else "less"
+            return f"{same}{many}."
         percent = percent_text(delta_bytes, total.old.bytes or 0)
-        text = f"One {found.new.noun} {what} {format_bytes(abs(delta_bytes))} {word}"
+        text = f"One {found.new.noun} {what} {_more_or_less(delta_bytes)}"
         text += f" ({percent})" if percent else ""
-        if found.count > 1:
-            text += f", {found.count:,} of them {format_bytes(abs(delta_bytes) * found.count)} {word}"
-        return text + ("; the starts spread as far." if total.is_noise else ".")
+        return text + many + ("; the starts spread as far." if total.is_noise else ".")
     return f"Neither tells what one {found.new.noun} costs."
+
+
+def many_text(found: Comparison, each_bytes: int) -> str:
+    """Write the change of what N cost, with what all pay once, behind that of one; nothing where there is no more."""
+    cost = found.cost or CostChange(each_bytes, 0, found.count)
+    if found.count == 1 or not (each_bytes or cost.delta_at_count_bytes):
+        return ""
+    text = f", {found.count:,} of them {_more_or_less(cost.delta_at_count_bytes)}"
+    if cost.each_delta_bytes != each_bytes:
+        text += f" ({_more_or_less(cost.each_delta_bytes)} each, with what it shares now)"
+    if cost.once_delta_bytes:
+        text += f", with {_more_or_less(cost.once_delta_bytes)} that all pay once"
+    return text
+
+
+def _more_or_less(delta_bytes: int) -> str:
+    if not delta_bytes:
+        return "as much as before"
+    return f"{format_bytes(abs(delta_bytes))} {'more' if delta_bytes > 0 else 'less'}"

@@ -68,7 +68,7 @@ def duplicates_document(
         *(Paragraph(f"{one.message}{_times(one.saving_bytes, count)}. Remedy: {one.remedy}.") for one in twice_shown),
         *_large(large, top, is_whole=has_linker_names),
         *_constants(constants, top, is_whole=has_linker_names),
-        *finding_blocks(cut_at(saving, top)[0], count),
+        *finding_blocks(cut_at(saving, top)[0], count, is_verbose=has_linker_names),
         *finding_blocks(others, count),
         *_remedies(
             [
@@ -127,9 +127,9 @@ def _copies(
     return Table(tuple(columns), rows, words, footer, Fold.NEVER if is_whole else Fold.NAMES)
 
 
-def _which(one: CopiedVariable, *, is_whole: bool, has_file: bool) -> tuple[str, str, str]:
-    """Return the name, the place of its declaration or else its source files, and the file."""
-    name = one.name if is_whole else one.shown_name
+def _which(one: CopiedVariable, *, is_whole: bool, has_file: bool) -> tuple[str, ...]:
+    """Return the name, the place of its declaration or else its source files, who uses its address, and the file."""
+    name = one.name if is_whole else f"{one.shown_name}{one.bounds}"
     if one.function and lacks_function(one.name, one.function):
         name += f" in {one.function if is_whole else shown_name(one.function)}"
     name = name if is_whole else _short(name)
@@ -142,8 +142,11 @@ def _which(one: CopiedVariable, *, is_whole: bool, has_file: bool) -> tuple[str,
         where = ", ".join(one.units)
     else:
         where = _first_and_more(one.units)
+    used_in = one.address_used_in
+    if used_in is not None:
+        used_in = f"address used in: {used_in if is_whole else _short(shown_name(used_in))}"
     file = one.file if is_whole else one.file.rsplit("/", 1)[-1]
-    return name, where, f"({file})" if has_file else ""
+    return name, where, used_in or "", f"({file})" if has_file else ""
 
 
 def _first_and_more(units: Sequence[str]) -> str:
@@ -235,27 +238,28 @@ def _initialiser_table(files: Sequence[SearchedFile], top: int, *, is_whole: boo
     # A header with such variables makes the same row for each source file that includes it.
     alike: dict[tuple[str, ...], list[str]] = {}
     for one, file in ordered:
+        variables = first_of(
+            [name if is_whole else _short(shown_name(name)) for name in one.variables],
+            _MOST_NAMED,
+        )
         row = (
             format_bytes(one.code_bytes),
             format_bytes(one.written_bytes) if one.written_bytes else "-",
             format_bytes(one.heap_bytes) if one.heap_bytes else "-",
             f" ({file})" if len(files) > 1 else "",
-            first_of(
-                [name if is_whole else _short(shown_name(name)) for name in one.variables],
-                _MOST_NAMED,
-            ),
+            f": {variables}" if variables else "",
         )
         unit = one.unit or (one.name if is_whole else _short(one.shown_name))
         alike.setdefault(row, []).append(unit)
     shown, rest = cut_at(list(alike.items()), min(top, _MOST_INITIALISERS))
     rows = tuple(
-        (*sizes, f"{', '.join(units) if is_whole else _first_and_more(units)}{file}", variables)
+        (*sizes, f"{', '.join(units) if is_whole else _first_and_more(units)}{file}{variables}")
         for (*sizes, file, variables), units in shown
     )
-    footer = rest_rows(len(rest), 5)
+    footer = rest_rows(len(rest), 4)
     fold = Fold.NEVER if is_whole else Fold.TEXT
-    columns = ("code", "writes", "heap", "source file", "variables")
-    return [Heading("What runs at start"), Table(columns, rows, frozenset({3}), footer, fold)] if rows else []
+    columns = ("code", "writes", "heap", "source file: variables")
+    return [Heading("What runs at start"), Table(columns, rows, frozenset(), footer, fold)] if rows else []
 
 
 def _together(notes: Sequence[Note]) -> list[Note]:
@@ -277,8 +281,11 @@ def _verdict(copies: Sequence[CopiedVariable], count: int, linked_twice: Sequenc
     waste = _waste(one.waste for one in copies if one.is_counted)
     rest = {level: sum(one.waste_bytes for one in copies if one.confidence is level) for level in _NOT_COUNTED}
     left_out = "".join(f"; {format_bytes(size)} more {_NOT_COUNTED[level]}" for level, size in rest.items() if size)
-    if not waste and (twice := _waste(one.waste for one in linked_twice if one.confidence.is_sure)):
-        return f"What is linked in several times takes more than it would once: {_by_cost(twice)}{_many(twice, count)}."
+    sure = [one for one in linked_twice if one.confidence.is_sure]
+    if not waste and (twice := _waste(one.waste for one in sure or linked_twice)):
+        check = "" if sure else "; make sure first that one does for all"
+        more = f"{_by_cost(twice)}{_many(twice, count)}{check}{left_out}"
+        return f"What is linked in several times takes more than it would once: {more}."
     if not waste:
         return f"There is nothing to save by having one of each{left_out}."
     counted_ones = " (proof and high)" if left_out else ""

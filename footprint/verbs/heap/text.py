@@ -224,7 +224,7 @@ def _cut(text: str, most: int) -> str:
 
 
 def _share(part: int, usage: HeapUsage) -> str:
-    return f"{part / usage.total_bytes:.2%}" if usage.total_bytes else "-"
+    return f"{part / usage.whole_bytes:.2%}" if usage.whole_bytes and part >= 0 else "-"
 
 
 def _shares_table(
@@ -573,10 +573,14 @@ def _verdict(usage: HeapUsage, names: Names) -> str:
     if attribution is None or not attribution.total_bytes:
         return f"{amount[0].upper()}{amount[1:]}."
     first = attribution.owners[0]
-    known = attribution.attributed_bytes / attribution.total_bytes
+    whole_bytes = attribution.whole_bytes
+    known = attribution.attributed_bytes / whole_bytes
     if first.owner.startswith("["):
         return f"{amount}; which object asked for it is known of {known:.1%}."
-    most = f"{_owner(first.owner, names)} asked for {first.size_bytes / attribution.total_bytes:.1%} of it"
+    most = f"{_owner(first.owner, names)} asked for {first.size_bytes / whole_bytes:.1%} of "
+    most += (
+        "it" if whole_bytes == attribution.total_bytes else f"the {format_bytes(whole_bytes)} that its calls add up to"
+    )
     return f"{amount}: {most}; the object is known of {known:.1%}."
 
 

@@ -3,16 +3,17 @@
 from dataclasses import dataclass
 
 from footprint.attribution.dependency_graph import DependencyGraph
+from footprint.attribution.process_audit import owner_rows
 from footprint.errors import Note
 from footprint.files import StrPath
 from footprint.findings.registry import Fact, find_all
 from footprint.loader import Environment
 from footprint.model.finding import Finding
-from footprint.model.projection import ONE
 from footprint.process import read_process
+from footprint.sources.process_files import images_of
 from footprint.sources.programs import ProcessView, Programs, missing_notes
 from footprint.sources.target import Named, check_options, process_of
-from footprint.verbs.audit.process import audit_of, files_of
+from footprint.verbs.audit.process import files_of
 
 __all__ = ("Libraries", "libraries")
 
@@ -69,9 +70,9 @@ def libraries(
         snapshot = read_process(process.pid)
         view = ProcessView.of(snapshot.pid or process.pid)
         files = files_of(snapshot, None)
-        ledger = audit_of(snapshot, process.name, ONE, files=files).ledger
+        held = owner_rows(snapshot, images_of(snapshot, None, files.opened, files.images)[0])
         images = [image for _, image in files.images.values()]
-        graph = Programs.of_process(snapshot, view, environment, images=images).graph_of(snapshot, view, ledger)
+        graph = Programs.of_process(snapshot, view, environment, images=images).graph_of(snapshot, view, held)
     return Libraries(
         str(target),
         None if process is None else process.pid,

@@ -10,12 +10,11 @@ from footprint.files import StrPath
 from footprint.model.audit import Audit
 from footprint.model.group import Group, GroupQuestion
 from footprint.series import USUAL_MOST
-from footprint.sources.fit_limits import fit_limits
+from footprint.sources.fit_limits import fit_limits, with_limits
 from footprint.sources.target import (
     AuditFile,
     Capture,
     Named,
-    Process,
     ProcessChoice,
     Processes,
     SingleTarget,
@@ -47,7 +46,7 @@ def project(
     """Audit a process for its projection: the cost at `count`, or how many fit.
 
     Without a model, a live process that is a fork of its parent is projected as one of many workers, everything else as
-    started copies. How many processes fit is also a matter of the limits on tasks.
+    started copies. How many fit is also a matter of the limits on tasks, and of those of its control group.
 
     Args:
         target: What `audit` takes.
@@ -66,9 +65,8 @@ def project(
     found = resolve(target, root=root, series_moment=USUAL_MOST)
     question = question_of(count or 1, memory_bytes, model)
     if count is None:
-        pids = [found.pid] if isinstance(found, Process) else []
-        question = question._replace(reserve_bytes=reserve_bytes, limits=fit_limits(pids, limit, reserve_bytes))
-    asked = AuditRequest(question, pid, None if root is None else str(root))
+        question = with_limits(question._replace(reserve_bytes=reserve_bytes), found, limit)
+    asked = AuditRequest(question, pid, None if root is None else str(root), has_question=True)
     return audit_target(found, asked).audit
 
 
@@ -99,8 +97,8 @@ def project_group(  # noqa: PLR0913 # all but the first are named
         workers: The workers of each group; None for as many as there are.
         memory_bytes: The memory into which as many go as fit.
         reserve_bytes: The part of it that is left for others.
-        limit: A control group whose limits count as well: its path, or `own` for that which was chosen, else that of
-            the first process.
+        limit: A control group whose limits count as well: its path, or `own` for that which was chosen, else the lowest
+            one that holds all processes.
 
     Raises:
         AccessError: If none of them can be read.

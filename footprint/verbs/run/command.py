@@ -11,11 +11,13 @@ from footprint.verbs.output import EXIT_RUN_FAILED, Answer, check_formats, write
 
 if TYPE_CHECKING:
     from footprint.formats import stacks
+    from footprint.verbs.audit import html
     from footprint.verbs.run import call, json, metrics, text
     from footprint.verbs.run.result import RunResult
 else:
     call, json, metrics, text = lazy_modules("footprint.verbs.run", "call json metrics text")
     stacks = LazyModule("footprint.formats.stacks")
+    html = LazyModule("footprint.verbs.audit.html")
 
 __all__ = ("run",)
 
@@ -71,6 +73,7 @@ def run(
         figures=metrics.run_metrics,
         stacks=lambda found: stacks.ledger_stacks(found.audit.ledger),
         has_page=True,
+        page_data=lambda found: html.payers(found.audit),
     )
     check_formats(answer, output)
     found = call.run(

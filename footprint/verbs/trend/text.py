@@ -7,7 +7,7 @@ from footprint.errors import Note
 from footprint.formats.document import Block, Document, Heading, Paragraph, Table, Verdict
 from footprint.formats.sections.notes import note_blocks
 from footprint.formats.sparkline import sparkline
-from footprint.model.figures import FigureUnit
+from footprint.model.figures import FIGURES, FigureUnit
 from footprint.release.history import History, Release, Trend, TrendStep
 from footprint.units import counted, format_bytes
 
@@ -99,7 +99,7 @@ def _verdict(found: History) -> str:
         one = next((told[name] for name in _JUDGED if name in told), next(iter(told.values()), None))
         if one is None:
             continue
-        text = f"{program}: {one.figure}{'' if one.owner is None else f' of {one.owner}'}"
+        text = f"{program}: {_title(one)}{'' if one.owner is None else f' of {one.owner}'}"
         step = one.largest_step
         ago = f"{counted(len(releases) - 1, 'release')} ago"
         if len(releases) == 1:
@@ -114,6 +114,12 @@ def _verdict(found: History) -> str:
                 text += f", the most of it by {step.owner}"
         texts.append(f"{text}.")
     return " ".join(texts) or "Nothing is recorded."
+
+
+def _title(one: Trend) -> str:
+    """Return what a sentence calls a figure."""
+    title = FIGURES[one.figure].title if one.figure in FIGURES else one.figure
+    return {"per_process_bytes": "cost per process", "per_group_bytes": "cost per group"}.get(one.figure, title)
 
 
 def _release(releases: Sequence[Release], version: str) -> Release:

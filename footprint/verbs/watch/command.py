@@ -1,5 +1,6 @@
 """`footprint watch`: processes over time."""
 
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +11,7 @@ from footprint.formats.escape import printable
 from footprint.units import parse_bytes, parse_rate, parse_seconds
 from footprint.verbs import options
 from footprint.verbs.lazy import lazy_modules
-from footprint.verbs.output import Answer, check_formats, draws_blocks, has_colour, has_screen, write
+from footprint.verbs.output import Answer, check_formats, draws_blocks, emit, has_colour, has_screen, write
 
 if TYPE_CHECKING:
     from footprint.series.timeline import Timeline
@@ -110,11 +111,19 @@ def watch(
         )
         timeline = _watched(words or [], choice, how, output)
         name = timeline.began.target
-    found = result.result_of(timeline, replay or series, most_per_second, profile)
+    found = result.result_of(timeline, replay or _kept(series), most_per_second, profile)
     code = write(answer, found, f"watch {name}", output, found.notes)
     if found.fails is not None and (output.file != "-" or output.format is not options.Format.TEXT):
         typer.echo(f"footprint: {printable(text.growth_text(found.growth, found.owners))}", err=True)
     return EXIT_GROWS if found.fails is not None else code
+
+
+def _kept(series: str | None) -> str | None:
+    """Return the file of a series if it has any record: a full disk takes none."""
+    try:
+        return series if series is not None and os.stat(series).st_size else None
+    except OSError:
+        return None
 
 
 def _watched(words: Sequence[str], choice: "ProcessChoice", how: "WatchOptions", output: "OutputOptions") -> "Timeline":
@@ -136,4 +145,4 @@ def _watched(words: Sequence[str], choice: "ProcessChoice", how: "WatchOptions",
 
 
 def _print_tick(timeline: "Timeline") -> None:
-    typer.echo(text.tick_line(timeline))
+    emit(f"{text.tick_line(timeline)}\n", "-")

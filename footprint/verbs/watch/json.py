@@ -24,7 +24,7 @@ class WatchTarget(NamedTuple):
 
     Attributes:
         name: What the user named.
-        series: The file that keeps what was seen; null where none does.
+        series: The file that keeps what was seen, all or a part of it; null where none does, or the disk took nothing.
         time: When the watch began, in seconds since 1970.
     """
 

@@ -41,7 +41,7 @@ class WatchResult(NamedTuple):
 
     Attributes:
         timeline: What was seen.
-        series: The file that has it; None where it is kept in none.
+        series: The file that has it, all or a part; None where it is kept in none.
         growth: How the cost of all processes went.
         owners: How the private memory of each owner went, those that grew most first.
         comparison: What changed between two audits; None where there are not two.

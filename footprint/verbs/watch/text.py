@@ -67,7 +67,8 @@ def _how(found: WatchResult) -> str:
     work = f"{100 * timeline.own_cpu_ms / timeline.ms:.1f} % of a processor" if timeline.ms else "no time"
     parts = [f"Watched for {duration_text(timeline.ms)}: {counted(timeline.tick_count, 'tick')}"]
     parts.append(f"{counted(timeline.process_count, 'process')}, at most {timeline.most_process_count:,} at a time")
-    kept = f" Kept in {found.series}." if found.series is not None else ""
+    part = "in part " if any(note.slug == "series-incomplete" for note in timeline.notes) else ""
+    kept = f" Kept {part}in {found.series}." if found.series is not None else ""
     return f"{', '.join(parts)}. The watch itself took {work}, its audits included.{kept}"
 
 

@@ -17,7 +17,7 @@ def behaviour_blocks(behaviour: Sequence[Compared], variants: tuple[str, str]) -
     """List what a user sees of two variants, with the first line that differs; `variants` has their names."""
     return [
         Heading(f"What a user sees, {' and '.join(variants)}"),
-        Facts(tuple(map(_seen, behaviour))),
+        Facts(tuple(map(_seen, behaviour)), "result"),
         *(block for one in behaviour for block in _lines(one, variants)),
     ]
 

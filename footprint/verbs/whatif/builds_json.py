@@ -10,7 +10,7 @@ from footprint.formats.json import Envelope, Json, Tool
 from footprint.members import NOT_EMPTY, Positive
 from footprint.model.run_failure import RunFailure
 from footprint.process.launch.moment import When
-from footprint.release.compare import OwnerChange, RowChange
+from footprint.release.compare import CostChange, OwnerChange, RowChange
 from footprint.verbs.diff.json import DiffTarget, FigureChange, figure_changes, named_changes
 from footprint.verbs.whatif.build_comparison import BuildComparison
 from footprint.verbs.whatif.json import Variants, WhatIfFigures
@@ -57,6 +57,7 @@ class WhatIfBuildJson(Envelope):
         target: The program, and the other build.
         whatif: How both were run.
         count: The number of processes that the changes are multiplied by.
+        cost: The change of what so many cost together; null where one of both does not tell it.
         figures: The figures of the median starts.
         changes: The owners that differ, the largest change first.
         diff: The rows that differ.
@@ -69,6 +70,7 @@ class WhatIfBuildJson(Envelope):
     target: DiffTarget
     whatif: BuildMembers
     count: Positive
+    cost: CostChange | None
     figures: tuple[FigureChange, ...]
     changes: tuple[OwnerChange, ...]
     diff: tuple[RowChange, ...]
@@ -87,6 +89,7 @@ def builds_members(found: BuildComparison, version: str) -> Json:
             target=DiffTarget(process_target(found.before.audit), process_target(found.after.audit)),
             whatif=_runs(found),
             count=comparison.count,
+            cost=comparison.cost,
             figures=figure_changes(comparison),
             changes=comparison.owners,
             diff=named_changes(comparison),

@@ -6,8 +6,10 @@ from typing import Final
 from footprint.formats.document import Block, Document, Heading, Paragraph, Table, Verdict
 from footprint.formats.sections.notes import note_blocks
 from footprint.model.owner import file_name
+from footprint.model.run_failure import RunFailureKind
+from footprint.process.launch.moment import When
 from footprint.units import format_bytes
-from footprint.verbs.diff.text import comparison_names, owner_blocks, percent_text, signed, variable_blocks
+from footprint.verbs.diff.text import comparison_names, many_text, owner_blocks, percent_text, signed, variable_blocks
 from footprint.verbs.run.text import MOMENTS, failure_causes
 from footprint.verbs.whatif.behaviour_text import behaviour_blocks, behaviour_sentence
 from footprint.verbs.whatif.build_comparison import BuildComparison
@@ -31,7 +33,9 @@ def builds_document(found: BuildComparison, *, top: int = 20, has_whole_names: b
         *variable_blocks(found.comparison, top, names),
         *behaviour_blocks(found.behaviour, ("before", "now")),
         *note_blocks(found.notes),
-        Verdict(f"{failure}.", is_failure=True) if failure else Verdict(_verdict(found)),
+        Verdict(f"{failure}.{_other_moment(found)}", is_failure=True)
+        if failure
+        else Verdict(_verdict(found), at_count=_at_count(found)),
     )
 
 
@@ -40,6 +44,20 @@ def builds_failure_text(found: BuildComparison) -> str:
     count = found.before.start_count
     both = zip(_names(found), found.failures, strict=True)
     return "; ".join([f"{name} failed: {failure_causes(each, count)}" for name, each in both if each])
+
+
+def _other_moment(found: BuildComparison) -> str:
+    """Write which programs are compared as they ended because that was before the moment asked for; "" for none."""
+    sides = zip(_names(found), found.failures, (found.before, found.after), strict=True)
+    early = [
+        name
+        for name, failures, ran in sides
+        if ran.start.moment == When.EXIT and any(one.kind == RunFailureKind.MOMENT for one in failures)
+    ]
+    if not early:
+        return ""
+    whose = "its" if len(early) == 1 else "their"
+    return f" The comparison is of {' and '.join(early)} at {whose} exit, not at the moment asked for."
 
 
 def _names(found: BuildComparison) -> tuple[str, str]:
@@ -93,9 +111,14 @@ def _verdict(found: BuildComparison) -> str:
         return f"{subject} {size} than one of {name}, {chance}. {_sure_part(found)}{behaviour}"
     certainty = "by one start of each (--starts)" if found.is_noise is None else "beyond the spread of the starts"
     text = f"{subject} {size} ({percent_text(-saving.bytes, saving.before_bytes)}) than one of {name}, {certainty}"
-    if (count := found.comparison.count) > 1:
-        text += f"; {count:,} of them {format_bytes(count * abs(saving.bytes))} {word}"
-    return f"{text}. {_sure_part(found)}{behaviour}"
+    return f"{text}{_at_count(found)}. {_sure_part(found)}{behaviour}"
+
+
+def _at_count(found: BuildComparison) -> str:
+    saving = found.per_process or found.private
+    if saving is None or not saving.bytes or found.is_noise:
+        return ""
+    return many_text(found.comparison, -saving.bytes).replace(", ", "; ", 1)
 
 
 def _sure_part(found: BuildComparison) -> str:

@@ -32,7 +32,7 @@ def whatif_document(found: WhatIf, *, top: int = 20, has_whole_names: bool = Fal
         *behaviour_blocks(found.behaviour, ("with", "without")),
         *_doubts(found),
         *note_blocks(found.notes),
-        Verdict(_verdict(found)),
+        Verdict(_verdict(found), at_count=_at_count(found)),
     )
 
 
@@ -98,6 +98,11 @@ def _verdict(found: WhatIf) -> str:
     sizes = f"{format_bytes(private.bytes)} of private memory ({predicted})"
     if whole is not None:
         sizes += f", {format_bytes(whole.bytes)} with the kernel's"
-    if found.count > 1:
-        sizes += f"; {found.count:,} processes save {format_bytes(found.count * (whole or private).bytes)}"
-    return f"{subject} {sizes}. {behaviour}"
+    return f"{subject} {sizes}{_at_count(found)}. {behaviour}"
+
+
+def _at_count(found: WhatIf) -> str:
+    saving = found.per_process or found.private
+    if saving is None or found.count == 1:
+        return ""
+    return f"; {found.count:,} processes save {format_bytes(found.count * saving.bytes)}"
