@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import footprint
+from footprint.attribution.projection import project
 from footprint.model.audit import Audit
 from footprint.model.evidence import Evidence
 from footprint.model.finding import Finding
+from footprint.model.projection import FILES_TERM, ONE, Basis, Term
 from footprint.model.row import Attribution, MemoryKind, Row, sum_rows
 from footprint.model.totals import Total, Totals
 
@@ -39,15 +41,29 @@ def ledger_row(owner: str, size_bytes: int = 0, **fields: Any) -> Row:  # noqa: 
 
 
 def audit_of(*rows: Row, source: str = "smaps", findings: Sequence[Finding] = ()) -> Audit:
-    """Return a measured audit of these rows alone; the kernel spends nothing."""
+    """Return a measured audit of these rows alone."""
     sums = sum_rows(rows)
+    spent_bytes = sum_rows(row for row in rows if row.kind is MemoryKind.KERNEL).private_bytes
     figures = {
-        "private": sums.private_bytes,
-        "kernel": 0,
+        "private": sums.private_bytes - spent_bytes,
+        "kernel": spent_bytes,
         "per_process": sums.private_bytes,
         "mapped_writable": sums.writable_bytes,
         "mapped": sums.mapped_bytes,
-        "shared_once": 0,
+        "shared_once": sums.shared_bytes,
     }
+    terms = [
+        Term("private memory", figures["private"], is_once=False, evidence=Evidence.MEASURED),
+        Term("page tables", spent_bytes, is_once=False, evidence=Evidence.MEASURED),
+        Term(FILES_TERM, sums.shared_bytes, is_once=True, evidence=Evidence.MEASURED),
+    ]
     known = SLEEP.totals._asdict() | {name: Total(figure, Evidence.MEASURED) for name, figure in figures.items()}
-    return replace(SLEEP, ledger=rows, totals=Totals(**known), source=source, findings=tuple(findings), notes=())
+    return replace(
+        SLEEP,
+        ledger=rows,
+        totals=Totals(**known),
+        projection=project(terms, Basis.PER_PROCESS, ONE),
+        source=source,
+        findings=tuple(findings),
+        notes=(),
+    )

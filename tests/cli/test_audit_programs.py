@@ -82,13 +82,13 @@ def test_the_text_says_that_nothing_was_run_and_what_the_objects_hold(capfdbinar
     text = of_root(capfdbinary, root)
     assert text.startswith("footprint audit: /bin/program\n  Predicted from its files, nothing was run: ")
     assert part(text, "Where the private memory is, by owner") == [
-        "  private   share   mapped  owner",
-        "   16 KiB   30.8%   36 KiB  libone.so",
-        "   12 KiB   23.1%  132 KiB  [stack]",
-        "   12 KiB   23.1%   12 KiB  [loader and thread block]",
-        "    8 KiB   15.4%   28 KiB  program",
-        "    4 KiB    7.7%    8 KiB  ld-linux-x86-64.so.2",
-        "   52 KiB  100.0%  216 KiB  [total]",
+        "  private  of private   mapped  owner",
+        "   16 KiB       30.8%   36 KiB  libone.so",
+        "   12 KiB       23.1%  132 KiB  [stack]",
+        "   12 KiB       23.1%   12 KiB  [loader and thread block]",
+        "    8 KiB       15.4%   28 KiB  program",
+        "    4 KiB        7.7%    8 KiB  ld-linux-x86-64.so.2",
+        "   52 KiB      100.0%  216 KiB  [total]",
     ]
 
 

@@ -69,7 +69,7 @@ def test_an_audit_by_source_has_the_same_total_as_by_owner(capsys: Captured, by:
 @pytest.mark.parametrize(
     ("words", "cause"),
     [
-        (["--by", "component"], "--by component and --components FILE go together"),
+        (["--by", "component"], 'below the line [components]: "src/net" = "network"'),
         (["--by", "dir", "--components", "README.md"], "--by component and --components FILE go together"),
         (["--prefix-map", "a=b"], "--prefix-map and --components go with --by file, dir or component"),
         (["--by", "dir", "--prefix-map", "a"], "'a' is not OLD=NEW"),

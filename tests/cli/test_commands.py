@@ -162,6 +162,22 @@ def test_a_defect_is_one_line_and_exit_code_70(
     assert "in audit_snapshot" in told
 
 
+def test_a_python_without_ctypes_is_no_defect() -> None:
+    # A process of its own, which may lose its rights.
+    code = "import sys; sys.modules['_ctypes'] = None; from footprint.cli import main; sys.exit(main())"
+    words = [
+        sys.executable,
+        "-c",
+        code,
+        "symbols",
+        "--drop-privileges",
+        str(ROOT / "sample_binaries/unused_library/shadow"),
+    ]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=ROOT)
+    text = "footprint: this Python was built without _ctypes, through which footprint calls the kernel\n"
+    assert (done.returncode, done.stdout, done.stderr) == (3, "", text)
+
+
 @pytest.mark.parametrize(
     ("error", "text"),
     [

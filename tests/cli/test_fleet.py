@@ -498,6 +498,16 @@ def test_a_dataset_in_a_folder_that_reads_as_a_column_is_an_error(tmp_path: Path
         fleet(dataset, "hosts")
 
 
+@pytest.mark.parametrize("name", ["a[1]", "st*r", "what?"])
+def test_a_dataset_in_a_folder_that_reads_as_a_pattern_is_an_error_that_names_the_cause(
+    name: str, tmp_path: Path
+) -> None:
+    (tmp_path / name).mkdir()
+    dataset = small(tmp_path / name)
+    with pytest.raises(InputError, match="which stands for other names: move it"):
+        fleet(dataset, "hosts")
+
+
 @pytest.mark.parametrize("table", ["owners", "rows", "processes", "hosts"])
 def test_a_file_that_is_missing_between_others_is_an_error(table: str, tmp_path: Path) -> None:
     held = (Held(HEAP, KIB),)

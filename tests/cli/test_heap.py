@@ -459,6 +459,19 @@ def test_more_children_than_there_are_is_a_note(capfdbinary: Captured, tmp_path:
     assert "who asked for it is not known" in shown
 
 
+def test_shares_of_a_profile_that_counts_bytes_twice_are_of_what_it_counts(
+    capfdbinary: Captured, tmp_path: Path
+) -> None:
+    # Two callers of 150 and 30 bytes below 100.
+    below = (Line(150, "0x1: f (in /lib/a.so)"), Line(30, "0x2: g (in /lib/b.so)"))
+    shown = answer(capfdbinary, profile(tmp_path, massif([Moment(0, 100, tree=Line(100, HEADING, below))])))
+    assert [line.split()[:3] for line in shown.splitlines() if line.startswith("    ") and "%" in line][:2] == [
+        ["150", "83.33%", "a.so"],
+        ["30", "16.67%", "b.so"],
+    ]
+    assert "a.so asked for 83.3% of the 180 B that its calls add up to" in " ".join(shown.split())
+
+
 def test_numbers_of_forty_digits_are_a_note_or_an_error(capfdbinary: Captured, tmp_path: Path) -> None:
     text = (ROOT / MASSIF).read_bytes()
     shown = answer(capfdbinary, profile(tmp_path, text.replace(b"n1: 50000", b"n1: " + b"9" * 40)))

@@ -100,7 +100,7 @@ def test_a_version_that_is_recorded_twice_is_said_to_be_replaced(capsys: Capture
     assert code == 0
     assert out.endswith("in place of what was recorded for it before, of 2026-01-15.")
     out = footprint(capsys, "trend", "--history", "h.sqlite", "--last", "2", "-q")[1]
-    assert out.startswith("shadow: per_process_bytes")
+    assert out.startswith("shadow: cost per process ")
 
 
 @pytest.mark.usefixtures("four_stages")

@@ -14,7 +14,20 @@ from footprint.elf import SectionKind
 from footprint.formats.json import SCHEMA_PATH
 from footprint.verbs import options
 from footprint.verbs.symbols import call as verb
-from tests.elfwriter import RW, At, ElfFile, Section, Sym, archive, write
+from tests.elfwriter import (
+    ET_DYN,
+    ET_REL,
+    RW,
+    SHT_REL,
+    SHT_RELA,
+    At,
+    ElfFile,
+    Rel,
+    Section,
+    Sym,
+    archive,
+    write,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 MAPS = ROOT / "tests" / "corpus" / "linker_maps"
@@ -22,6 +35,7 @@ BASE = str(ROOT / "sample_binaries" / "condor_shadow" / "base")
 BFD, BFD_MAP = str(MAPS / "bfd-64.so"), str(MAPS / "bfd-64.map")
 LLD, LLD_MAP = str(MAPS / "lld-64.so"), str(MAPS / "lld-64.map")
 
+R_X86_64_64 = 1
 Captured = pytest.CaptureFixture[bytes]
 
 
@@ -290,3 +304,26 @@ def test_a_table_of_long_names_stays_within_80_columns_and_is_whole_with_v(
     assert any(line.endswith("::space::table") and "  name::...::space" in line for line in table)
     assert any(line.endswith("a_alias)") for line in table)
     assert name in answer(capfdbinary, str(path), "-v")
+
+
+# --- damage -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [SHT_REL, SHT_RELA], ids=["REL", "RELA"])
+@pytest.mark.parametrize("type_", [ET_DYN, ET_REL], ids=["library", "object"])
+@pytest.mark.parametrize("verb_", ["symbols", "audit"])
+def test_a_relocation_at_an_address_beyond_all_numbers_with_a_sign_writes_nothing(
+    verb_: str, type_: int, kind: int, capfdbinary: Captured, tmp_path: Path
+) -> None:
+    def found(offset: int) -> Any:  # noqa: ANN401 # JSON
+        data = Section(".data", flags=RW, data=[bytes(64)])
+        table = Section(".rela.data", kind, data=[Rel(offset, R_X86_64_64, "a", None if kind == SHT_REL else 0)])
+        name = Sym("a", At(".data"), 64)
+        path.write_bytes(write(ElfFile(type=type_, sections=[data, table], symbols=[name])))
+        code = main([verb_, str(path), "--json"])
+        out, error = capfdbinary.readouterr()
+        return (code, json.loads(out)["symbols"], error) if verb_ == "symbols" else (code, error)
+
+    path = tmp_path / "file"
+    assert found(1 << 63) == found((1 << 64) - 1) == found(1 << 62)
+    assert found(1 << 63)[0] == (3 if (verb_, type_) == ("audit", ET_REL) else 0)

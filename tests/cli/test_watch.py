@@ -341,9 +341,13 @@ def test_a_clock_that_jumps_is_one_note_and_changes_no_time(
     assert re.search(r"Watched for ([3-9][0-9]{2} ms|[0-9.]+ s)", out)
 
 
-@pytest.mark.parametrize("refused", [b"", b'"closed"'], ids=["from the start", "at the end"])
+@pytest.mark.parametrize(
+    ("refused", "kept"),
+    [(b"", None), (b'"closed"', "Kept in part in x.fps.")],
+    ids=["from the start", "at the end"],
+)
 def test_a_full_disk_is_one_note_and_the_report_follows(
-    refused: bytes, growing: int, capfd: Captured, monkeypatch: pytest.MonkeyPatch
+    refused: bytes, kept: str | None, growing: int, capfd: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pwrite = os.pwrite
 
@@ -357,3 +361,6 @@ def test_a_full_disk_is_one_note_and_the_report_follows(
     assert code == 0
     assert out.count("series-incomplete") == 1
     assert "its peak is" in out
+    assert kept in out if kept else "Kept" not in out
+    code, out, _ = footprint(capfd, "watch", str(growing), "--for", "100ms", "--json", "-o", "y.fps")
+    assert (code, json.loads(out)["target"]["series"]) == (0, "y.fps" if kept else None)

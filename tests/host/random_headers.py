@@ -172,6 +172,87 @@ KINDS: Final = (
         is_cxx=True,
     ),
 )
+# What a table leads to is told apart, or only read: these are in the programs of the later seeds.
+_CONSTANTS: Final = (
+    "s += *NAME[i & 1](i);",
+    "s += *NAME[i & 1](i) + kept(NAME[i & 1](i));",
+    "s += *NAME[i & 1](i) + (NAME[i & 1](i) == known);",
+    "{ const int *p = NAME[i & 1](i); s += *p + (known ? (int)(p - (const int *)known) == 0 : 3); known = p; }",
+    "s += *NAME[i & 1](i) + (fID(i) == (const int *)first(fID(i)));",
+    "s += *NAME[i & 1](i) + kept(oID);",
+    "s += NAME[i & 1](i)[1] + kept(NAME[0](i));",
+)
+LATER_KINDS: Final = (
+    Kind(
+        "const int *(*const NAME[2])(int)",
+        "{fID, gID}",
+        _CONSTANTS,
+        "static const int oID[4] = {VALUE, 2};\nstatic const int *fID(int i) { return oID; }\n"
+        "static const int *gID(int i) { return oID + (i & 1); }\n",
+    ),
+    Kind(
+        "const int *(*const NAME[2])(int)",
+        "{fID, fID}",
+        _CONSTANTS,
+        "static const int aID[4] = {VALUE, 2}, oID[4] = {1, 5};\nstatic const int *const pID[2] = {aID, oID};\n"
+        "static const int *fID(int i) { return pID[i & 1]; }\n",
+    ),
+    Kind(
+        "const int *(*const NAME[2])(int)",
+        "{fID, fID}",
+        [one for one in _CONSTANTS if "oID" not in one],
+        "static const int *fID(int i) { static const int oID[4] = {VALUE, 2}; return oID; }\n",
+    ),
+    Kind(
+        "int (*const NAME[2])(int)",
+        "{fID, gID}",
+        (*_FUNCTIONS, "s += NAME[i & 1](i) + met_before(NAME[0]);", "s += NAME[i & 1](i) + met_before(fID);"),
+        "static const int oID[4] = {VALUE, 2};\nstatic int fID(int i) { return oID[i & 3]; }\n"
+        "static int gID(int i) { return sum(oID, 4) + i; }\n",
+    ),
+    Kind(
+        "int (*const NAME[2])(int)",
+        "{fID, gID}",
+        (_CALLED,),
+        "static const int oID = NUMBER;\nstatic int fID(int i) { return oID + i; }\n"
+        "static int gID(int i) { return kept(&oID) + i; }\n",
+    ),
+    Kind(
+        "int (*const NAME[2])(int)",
+        "{fID, gID}",
+        (_CALLED,),
+        "static int hID(int i) { return i * NUMBER; }\nstatic int fID(int i) { return called(hID, i); }\n"
+        "static int gID(int i) { return met_before(hID) + i; }\n",
+    ),
+    Kind(
+        "int (*const NAME[2])(int)",
+        "{fID, fID}",
+        (_CALLED,),
+        "static int hID(int i) { return i * NUMBER; }\nstatic int fID(int i) { return called(hID, i); }\n",
+    ),
+    Kind(
+        "int (*const NAME[2])(int)",
+        "{fID, gID}",
+        (_CALLED,),
+        'static int fID(int i) { return printf("%d fID ", i); }\n'
+        'static int gID(int i) { static const char x[24] = "gID"; return printf("%s %d ", x, i); }\n',
+    ),
+    Kind(
+        "int (*const NAME[2])(int)",
+        "{fID, fID}",
+        (_CALLED,),
+        "static const int oID[4] = {1, 2};\n"
+        'static int fID(int i) { char b[40], c[40]; snprintf(b, 40, "%p", (const void *)oID);\n'
+        '    snprintf(c, 40, "%p", first(oID)); return strcmp(b, c) == 0; }\n',
+    ),
+    Kind(
+        "const int *const NAME[2]",
+        "{oID, oID + 1}",
+        ("s += *NAME[i & 1] + kept(NAME[0]);", "s += *NAME[i & 1] + kept(oID);", "s += *NAME[i & 1] + oID[i & 3];"),
+        "static const int oID[4] = {VALUE, 2};\n",
+    ),
+)
+_FIRST_LATER: Final = 10_000
 _SHARED: Final = """#include <stdio.h>
 #include <string.h>
 #include <wchar.h>
@@ -287,6 +368,8 @@ def program_of(seed: int) -> Program:
     chosen = random.Random(seed)  # noqa: S311 # the same programs in each run
     is_cxx, compiler = chosen.random() < 0.5, chosen.choice(["gcc", "clang"])
     kinds = [one for one in KINDS if is_cxx or not one.is_cxx]
+    if seed >= _FIRST_LATER:
+        kinds += LATER_KINDS
     items = [_item(number, chosen.choice(kinds), chosen, is_cxx=is_cxx) for number in range(chosen.randrange(8, 24))]
     units = range(chosen.choice([2, 3, 4]))
     macros = [

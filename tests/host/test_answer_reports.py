@@ -4,19 +4,26 @@ import json
 import platform
 import re
 from collections.abc import Callable, Iterator
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from footprint.cli import main
+from footprint.formats.document import Verdict
 from footprint.html import page
 from footprint.model.figures import FIGURES
 from footprint.model.process_counters import ProcessCounters
+from footprint.release.budget import check_audit, parse_budgets
+from footprint.release.compare import compare
 from footprint.series.records import Began, Came, Ended, Record, Sampled, line_of
 from footprint.units import format_bytes
+from footprint.verbs.check.html import check_html
+from footprint.verbs.diff.json import diff_members
 from tests.chromium import MISSING, Browser, Tab, launched
 from tests.fleets import Held, Member, write_fleet
+from tests.ledgers import audit_of, ledger_row
 from tests.shownreports import assert_axe_finds_nothing
 
 pytestmark = pytest.mark.skipif(MISSING, reason="chromium is missing")
@@ -103,6 +110,14 @@ def test_a_trend_has_a_line_for_each_figure_and_its_largest_step(
     points = tab.texts("#program-1 tbody tr:first-child circle title")
     assert [one.partition(": ")[0] for one in points] == [one["version"] for one in answer["releases"]]
     assert points[-1] == "1.4: 165.9 KiB"
+    # On paper, too, a figure and its unit are one line.
+    tab.ask("Emulation.setEmulatedMedia", media="print")
+    tab.resize(720, 900)
+    lines = (
+        "[...document.querySelectorAll('#program-1 tbody td:nth-child(n+2):nth-child(-n+4)')].map((one) => {"
+        " const range = document.createRange(); range.selectNodeContents(one); return range.getClientRects().length })"
+    )
+    assert set(tab.js(lines)) == {1}
 
 
 @pytest.mark.parametrize(
@@ -118,6 +133,60 @@ def test_the_last_line_of_the_text_stands_first_also_on_a_phone(
     assert tab.text(".verdict") == last
     assert tab.js("document.querySelector('.verdict').getBoundingClientRect().bottom < innerHeight")
     assert tab.js("document.documentElement.scrollWidth") == 400
+
+
+def test_on_a_phone_a_chosen_row_tells_every_column_and_no_budget_scrolls_sideways(
+    browser: Browser, tmp_path: Path
+) -> None:
+    row = {"path": "/usr/bin/tool", "at_start_bytes": 4096, "unused_bytes": 8192, "unused": ["libm.so.6"]}
+    (tmp_path / "report.html").write_text(page("asked", {"programs": [row]}, ()), encoding="utf-8")
+    tab = browser.open(tmp_path / "report.html", width=400, height=800)
+    assert tab.text("#programs .status") == "Choose a row to read all of it."
+    tab.js("document.querySelectorAll('#programs .rows .row')[1].click()")
+    told = "/usr/bin/tool, at start 4 KiB, unused 8 KiB, unused libraries libm.so.6"
+    assert tab.text("#programs .status").endswith(told)
+    limits = parse_budgets({"budgets": {"private_bytes": 1, "mapping_count": 90}}, "footprint.toml")
+    checked = check_audit(audit_of(ledger_row(f"/lib/{'x' * 90}.so", 4096)), limits, None, date(2026, 1, 1))
+    (tmp_path / "report.html").write_text(check_html(checked, "1"), encoding="utf-8")
+    tab = browser.open(tmp_path / "report.html", width=400, height=800)
+    assert (
+        tab.js("(({scrollWidth, clientWidth}) => scrollWidth - clientWidth)(document.querySelector('#budgets .wide'))")
+        == 0
+    )
+
+
+@pytest.mark.parametrize("width", [1100, 400])
+def test_programs_of_one_folder_are_told_apart_by_the_ends_of_their_paths(
+    browser: Browser, tmp_path: Path, width: int
+) -> None:
+    names = ["agentd", "collectord", "a_program_with_a_longer_name"]
+    sizes = {f"{key}_bytes": 4096 for key in ("at_start", "floor", "ceiling", "unused")}
+    rows = [{"path": f"/opt/a_vendor/a_product/version_12/bin/{name}", "object_count": 5, **sizes} for name in names]
+    (tmp_path / "report.html").write_text(page("asked", {"programs": rows}, ()), encoding="utf-8")
+    tab = browser.open(tmp_path / "report.html", width=width, height=800)
+    # The last part of each path lies within its cell.
+    seen = tab.js(
+        "[...document.querySelectorAll('.rows .path')].map((cell) => {"
+        " const node = cell.querySelector('.text').firstChild, range = document.createRange();"
+        " range.setStart(node, node.data.lastIndexOf('/') + 1);"
+        " range.setEnd(node, node.data.length);"
+        " const [one, all] = [range, cell].map((at) => at.getBoundingClientRect());"
+        " return one.left >= all.left && one.right <= all.right && one.top >= all.top && one.bottom <= all.bottom"
+        " ? range.toString() : null })"
+    )
+    assert sorted(seen) == sorted(names)
+
+
+def test_a_table_of_eight_figures_needs_no_scrolling_sideways_at_1100_pixels(browser: Browser, tmp_path: Path) -> None:
+    row = {
+        "saving_bytes": 8192, "each_bytes": 4096, "process_count": 2, "host_count": 1, "program_count": 1,
+        "confidence": "high", "rule": "stub-library", "program": "/usr/bin/gdb", "library": "libpthread.so.0",
+    }  # fmt: skip
+    (tmp_path / "report.html").write_text(page("asked", {"rows": [row]}, ()), encoding="utf-8")
+    tab = browser.open(tmp_path / "report.html", width=1100)
+    cut = "[...document.querySelectorAll('.cell')].filter((one) => one.scrollWidth > one.clientWidth).length"
+    assert tab.js("(({scrollWidth, clientWidth}) => scrollWidth - clientWidth)(document.querySelector('.grid'))") == 0
+    assert tab.js(cut) == 0
 
 
 @pytest.mark.parametrize(
@@ -214,6 +283,9 @@ def test_a_watch_compares_the_owners_of_two_moments_as_the_json_has_them(
         expected = [[layers["names"][0], owner], ["page tables, kernel stacks", kernel]]
         assert sorted(rows) == [[name, [now - then, then, now]] for name, (then, now) in expected if now != then]
         assert kernel[0] > 0
+    tab.resize(400, 800)
+    cut = "[...document.querySelectorAll('#time .legend li')].filter((one) => one.scrollWidth > one.clientWidth)"
+    assert tab.js(f"{cut}.map((one) => one.textContent)") == []
     assert tab.complaints() == []
 
 
@@ -262,6 +334,7 @@ def test_the_answer_about_a_fleet_has_the_rows_of_the_json(
     keys = list(rows[0])
     tab = shown(browser, tmp_path, words, capsys)
     assert tab.text("h1") == " ".join(words)
+    assert tab.text("h2") == "What does each library cost, in all versions of it?"
     assert tab.text(".verdict") == " ".join(asked([*words, "--quiet"], capsys).split())
     assert tab.js("footprint.parts.rows.grid.csv().split('\\r\\n').slice(2, -1)") == [
         ",".join(str(row[key]) for key in (keys[-1], *keys[:-1]) if row[key] is not None) for row in rows
@@ -285,16 +358,40 @@ def test_the_report_of_whatif_says_what_any_number_saves(browser: Browser, tmp_p
         assert tab.text("#verdict").endswith(f"{verb[0]} {size}" if each > 0 else f"{verb[1]} {size} more")
 
 
+@pytest.mark.parametrize("is_failure", [False, True])
+def test_another_build_that_failed_has_no_verdict_on_its_cost(
+    browser: Browser, tmp_path: Path, *, is_failure: bool
+) -> None:
+    path = tmp_path / "report.html"
+    before, after = (audit_of(ledger_row("[heap]", size)) for size in (8192, 4096))
+    answer = diff_members(compare(before, after, count=7), "1")
+    members = {"whatif": {}, "count": 7, "cost": answer["cost"], "figures": answer["figures"]}
+    told = "agentd.new failed: it exited with 1" if is_failure else "A process of agentd.new costs 4 KiB less"
+    path.write_text(page("whatif", members, (Verdict(told, is_failure=is_failure),)), encoding="utf-8")
+    tab = browser.open(path)
+    assert tab.texts("section .verdict") == [told, *([] if is_failure else ["7 processes cost 28 KiB less"])]
+    assert tab.count("[aria-label='Figures before and after']") == 1
+
+
 def test_what_owners_save_is_written_as_in_the_text_and_not_as_growth(browser: Browser, tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     rows = [
-        {"owner": owner, "saved_bytes": before - after, "before_bytes": before, "after_bytes": after}
-        for owner, before, after in (("/lib/liba.so", 12_288, 0), ("[heap]", 4096, 8192))
+        {
+            "owner": owner,
+            "predicted_bytes": told,
+            "saved_bytes": before - after,
+            "before_bytes": before,
+            "after_bytes": after,
+        }
+        for owner, told, before, after in (("/lib/liba.so", 8192, 12_288, 0), ("[heap]", None, 4096, 8192))
     ]
     path.write_text(page("whatif", {"whatif": {}, "changes": rows}, ()), encoding="utf-8")
     tab = browser.open(path)
     tree = "footprint.parts.changes.tree"
     assert tab.js(f"[1, 2].map((node) => {tree}.columns[0].text(node))") == ["12 KiB", "-4 KiB"]
+    # The first row is the total.
+    total = tab.js(f"{tree}.columns.map((one) => [one.label, one.text(0)])")
+    assert total == [["Saved", "8 KiB"], ["Before", "16 KiB"], ["After", "8 KiB"], ["Predicted", "8 KiB"]]
 
 
 def test_processes_side_by_side_have_their_programs_and_pids(browser: Browser, tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def test_a_control_group_is_found_by_its_directory_and_by_a_process_in_it(group:
     found = find_control_group(group.path)
     assert pids_of(found) == tuple(sorted(group.pids()))
     assert family in pids_of(found)
-    assert control_group_of(family).memory == found.memory
+    assert control_group_of([family]).memory == found.memory
 
 
 def test_what_its_processes_hold_is_what_is_charged(group: MemoryGroup, family: int) -> None:

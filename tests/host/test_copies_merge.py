@@ -56,6 +56,9 @@ class Case:
 def c(name: str, thing: str, use: str, remedy: str | None = None, *, before: str = "", **more: object) -> Case:
     """Return a case in C whose remedy declares a thing `extern`, and defines it in one source file."""
     declared, _, contents = thing.partition(" = ")
+    bounds = re.search(r"\bthing((?:\[\d+\])+)", str(more.pop("declared", declared)))
+    if remedy is not None and bounds is not None:
+        remedy = remedy.replace("`extern const`", "`extern const` with its bound")
     after = more.pop("after", [(f"static {thing};", f"extern {declared};")])
     defined = more.pop("defined", f"{declared}{' = ' if contents else ''}{contents};")
     return Case(name, f"{before}static {thing};\n", use, after, remedy, defined, **more)  # type: ignore[arg-type]
@@ -68,10 +71,9 @@ def cxx(name: str, thing: str, use: str, remedy: str | None = None, *, before: s
 
 
 EXTERN = "declare it `extern const` in the header, and define it in one source file that has a copy"
-INLINE = "declare it `inline constexpr` (C++17), without `static`"
-MOVED = (
-    "move it out of the function that holds it, give it a name of its own, and declare it `inline constexpr` (C++17)"
-)
+INLINE = "declare it `inline` (C++17), without `static`"
+TYPE_TOO = "; if its type is in an unnamed namespace, take the type out of that, too"
+MOVED = "move it out of the function that holds it, give it a name of its own, and declare it `inline` (C++17)"
 NAMED = "give its type a name, and "
 RENAMED = "give it a name that no other variable has, and "
 SEEN = """int seen(const char *which) {
@@ -94,6 +96,14 @@ SAYS = 'for (int n = 0; n < 2; n++) printf("%s ", thing[(n + i) & 1]);'
 CASES = [
     # What is safe.
     c("a table of numbers", "const int thing[8] = {K, 2, 3}", READS, EXTERN),
+    c(
+        "a table without a bound",
+        "const int thing[] = {K, 2, 3}",
+        'printf("%d %d ", (int)sizeof thing, thing[i % 3]);',
+        EXTERN,
+        after=[("static const int thing[] = {K, 2, 3};", "extern const int thing[3];")],
+        declared="thing[3]",
+    ),
     c("a table of texts", 'const char *const thing[2] = {"red", "green"}', SAYS, EXTERN),
     c(
         "a table of functions that do the same",
@@ -107,7 +117,7 @@ CASES = [
     Case(
         "a constant of a namespace",
         "namespace ns { constexpr int thing[8] = {K, 2, 3}; }\nusing namespace ns;\n",
-        READS,
+        f"static_assert(thing[0] == K);\n{READS}",
         [("constexpr", "inline constexpr")],
         INLINE,
         language="c++",
@@ -117,7 +127,7 @@ CASES = [
         "namespace { const int thing[8] = {K, 2, 3}; }\n",
         READS,
         [("namespace { const", "inline constexpr"), ("; }", ";")],
-        "take it out of the unnamed namespace, and declare it `inline constexpr` (C++17)",
+        "take it out of the unnamed namespace, and declare it `inline` (C++17)",
         language="c++",
     ),
     Case(
@@ -125,7 +135,16 @@ CASES = [
         "namespace { struct S { int x, y; }; const S thing[8] = {{K, 2}, {3}}; }\n",
         OF_PAIRS,
         [("namespace { ", ""), ("const S", "inline constexpr S"), ("}; }\n", "};\n")],
-        "take it and its type out of the unnamed namespace, and declare it `inline constexpr` (C++17)",
+        "take it and its type out of the unnamed namespace, and declare it `inline` (C++17)",
+        language="c++",
+        has_own_type=True,
+    ),
+    Case(
+        "a table of a type of a namespace without a name, and outside of that",
+        "namespace { struct S { int x, y; }; }\nstatic const S thing[8] = {{K, 2}, {3}};\n",
+        OF_PAIRS,
+        [("namespace { ", ""), ("}; }\nstatic const S", "};\ninline constexpr S")],
+        f"{INLINE}{TYPE_TOO}",
         language="c++",
         has_own_type=True,
     ),
@@ -134,7 +153,7 @@ CASES = [
         "static const struct { int x, y; } thing[8] = {{K, 2}, {3}};\n",
         OF_PAIRS,
         [("static const struct", "struct S"), ("} thing", "};\ninline constexpr S thing")],
-        f"{NAMED}{INLINE}",
+        f"{NAMED}{INLINE}{TYPE_TOO}",
         language="c++",
         has_own_type=True,
     ),
@@ -211,7 +230,48 @@ CASES = [
     cxx(
         "a constant with a name of C", "const int thing[8] = {K, 2, 3}", READS, INLINE, before='extern "C" int all[];\n'
     ),
+    Case(
+        "a constant of C++ with the linkage of C",
+        'extern "C" { static const int thing[9] = {K, 2, 3}; }\n',
+        READS,
+        [("static", "inline")],
+        INLINE,
+        language="c++",
+    ),
+    c(
+        "a table of functions that read constants of the header",
+        "int (*const thing[2])(int) = {asks, asks}",
+        'printf("%d ", thing[i & 1](i));',
+        EXTERN,
+        before='static const int own[8] = {K, 6};\nstatic int asks(int i) { return printf("%d own ", own[i & 7]); }\n',
+    ),
     # What is not.
+    c(
+        "functions that return the address of a constant of the header",
+        "const int *(*const thing[2])(void) = {asks, asks}",
+        'printf("%d ", seen((const char *)thing[i & 1]()));',
+        before="int seen(const char *which);\nstatic const int own[4] = {K};\n"
+        "static const int *asks(void) { return own; }\n",
+        functions={2: SEEN},
+    ),
+    c(
+        "functions that hand on a function of the header",
+        "int (*const thing[2])(int) = {asks, asks}",
+        CALLS,
+        before=f"{TWICE}int seen(int (*which)(int));\nstatic int asks(int i) {{ return seen(twice) + i; }}\n",
+        functions={
+            2: SEEN.replace("const char *which", "int (*which)(int)")
+            .replace("const char *all", "int (*all")
+            .replace("all[9];", "all[9])(int);")
+        },
+    ),
+    c(
+        "a table whose first address is told apart, which compilers know without it",
+        "const int *const thing[2] = {own, own + 1}",
+        'printf("%d %d ", *thing[i & 1], seen((const char *)thing[0]));',
+        before="int seen(const char *which);\nstatic const int own[8] = {K, 6};\n",
+        functions={2: SEEN},
+    ),
     c(
         "functions that call others by their table",
         "int (*const thing[2])(int) = {asks, asks}",
@@ -316,6 +376,12 @@ CASES = [
     c("a table that one source file changes", "int thing[8] = {K, 2, 3}", READS, uses={0: "thing[i & 7]++;"}),
     cxx("a table of C++ that one source file changes", "int thing[8] = {K, 2, 3}", READS, uses={0: "thing[i & 7]++;"}),
     c("state of each thread", "__thread int thing[8] = {K, 2, 3}", "thing[i & 7]++; " + READS),
+    cxx(
+        "an object of each thread",
+        "thread_local S thing",
+        'printf("%d ", thing.n++);',
+        before="struct S { int n; S() : n(U + K) {} ~S() { n = 0; } };\n",
+    ),
     c(
         "addresses of state of each source file",
         "int *const thing[2] = {own, own + 1}",
@@ -465,6 +531,60 @@ CASES = [
         before="long strtol(const char *, char **, int);\nint seen(const char *which);\n",
         functions={2: SEEN},
     ),
+    Case(
+        "a table of a type of each source file, for which a template counts",
+        "namespace { struct S { int x, y; }; }\n"
+        "template <class T> __attribute__((noinline)) int get() { static int n; return n++; }\n"
+        "static const S thing[8] = {{K, 2}, {3}};\n",
+        'printf("%d %d ", thing[i & 7].x, get<S>());',
+        [("namespace { struct S { int x, y; }; }", "struct S { int x, y; };"), ("static const", "inline const")],
+        language="c++",
+    ),
+    cxx(
+        "a table that a facet keeps",
+        "const unsigned short thing[256] = {K}",
+        # std::ctype<char> has it in its seventh word.
+        'const char *own[99] = {}; asks(own, thing, false, 1); printf("%d %d ", thing[i], seen(own[6]));',
+        before='void asks(void *, const unsigned short *, bool, unsigned long) __asm__("_ZNSt5ctypeIcEC1EPKtbm");\n'
+        "int seen(const char *which);\n",
+        functions={2: SEEN},
+    ),
+    cxx(
+        "a table whose address a stream prints",
+        "const int thing[8] = {K, 2}",
+        'printf("%d ", thing[i & 7]); fflush(stdout); begun(&own); asks(own, thing); asked(own);',
+        before='void begun(void *) __asm__("_ZNSt8ios_base4InitC1Ev");\n'
+        'extern char own[] __asm__("_ZSt4cout"); void asks(void *, const void *) __asm__("_ZNSolsEPKv");\n'
+        'void asked(void *) __asm__("_ZNSo5flushEv");\n',
+    ),
+    c(
+        "a table whose address is printed",
+        "const int thing[8] = {K, 2}",
+        'printf("%d ", thing[i & 7]); printf(get("%p "), (const void *)thing);',
+        before="const char *get(const char *which);\n",
+        functions={2: "const char *get(const char *which) { return which; }\n"},
+    ),
+    c(
+        "a table whose address is printed as a number",
+        "const int thing[8] = {K, 2}",
+        'printf("%d %lx ", thing[i & 7], (unsigned long)thing);',
+    ),
+    cxx(
+        "a function that std::terminate may call",
+        "void (*const thing[2])() = {asks, asks}",
+        'printf("%d ", get(thing[i & 1]) == thing[0]);',
+        before='void (*get(void (*)()))() __asm__("_ZSt13set_terminatePFvvE");\nstatic void asks() { printf("K"); }\n',
+    ),
+    cxx(
+        "a table that a handler has",
+        "const int thing[8] = {K, 2}",
+        'try { printf("%d ", thing[i & 7]); asks(i); } catch (const int *p) { printf("%d ", p == seen(thing)); }',
+        before="const int *seen(const int *which);\nvoid asks(int i);\n",
+        functions={
+            2: "const int *seen(const int *which) { static const int *all; return all ? all : (all = which); }\n"
+            "void asks(int i) { if (i) throw thing; }\n"
+        },
+    ),
     c(
         "a constant that one source file folds",
         "const int thing[8] = {U == 2, K}",
@@ -500,8 +620,6 @@ WAYS = [
 ]
 BUILDS = [(language, way, compiler) for language in ("c", "c++") for way in WAYS for compiler in way.compilers]
 Build = tuple[str, Way, str]
-TRIED = [(case, (case.language, way, compiler)) for case in CASES for way in WAYS for compiler in way.compilers]
-IDS = [f"{case.name.replace(' ', '-')}-{way.name}-{compiler}" for case, (_, way, compiler) in TRIED]
 
 
 def of_case(case: Case, text: str) -> str:
@@ -525,7 +643,9 @@ def write_sources(folder: Path, language: str, *, is_after: bool) -> list[str]:
         (folder / f"{name}.h").write_text(of_case(case, header))
         for number in range(UNITS):
             text = f'{case.macros[number]}\n#include "{name}.h"\n{case.functions.get(number, "")}'
-            text += f"void use_{name}_{number}(int i) {{ {case.uses.get(number, case.use)} }}\n"
+            text += (
+                f"__attribute__((noinline)) void use_{name}_{number}(int i) {{ {case.uses.get(number, case.use)} }}\n"
+            )
             sources[number] += of_case(case, text)
         sources[0] += "".join(f"void use_{name}_{number}(int);\n" for number in range(UNITS))
         sources[0] += of_case(case, case.defined) + "\n" if is_after else ""
@@ -601,51 +721,54 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Build, di
         yield dict(zip(BUILDS, made, strict=True))
 
 
-def result_of(tried: tuple[Case, Build], results: dict[Build, dict[str, Result] | str]) -> Result:
-    case, build = tried
-    found = results[build]
-    if isinstance(found, str):
-        pytest.skip(found)
-    return found[case.name]
+def results_of_case(case: Case, results: dict[Build, dict[str, Result] | str]) -> Iterator[tuple[Build, Result]]:
+    """Return the result of a case in each build."""
+    for build in BUILDS:
+        found = results[build]
+        if build[0] == case.language and isinstance(found, str):
+            pytest.skip(found)
+        if build[0] == case.language and not isinstance(found, str):
+            yield build, found[case.name]
 
 
-@pytest.mark.parametrize("tried", TRIED, ids=IDS)
+def name_of(case: Case) -> str:
+    return case.name.replace(" ", "-")
+
+
+@pytest.mark.parametrize("case", CASES, ids=name_of)
 def test_what_is_proof_or_high_prints_the_same_after_the_remedy(
-    tried: tuple[Case, Build], results: dict[Build, dict[str, Result] | str]
+    case: Case, results: dict[Build, dict[str, Result] | str]
 ) -> None:
-    result = result_of(tried, results)
-    if result.sure:
-        assert result.after == result.before, result.sure
+    for build, result in results_of_case(case, results):
+        if result.sure:
+            assert result.after == result.before, (build, result.sure)
 
 
-@pytest.mark.parametrize(
-    "tried",
-    [one for one in TRIED if one[0].remedy is not None],
-    ids=[name for name, one in zip(IDS, TRIED, strict=True) if one[0].remedy is not None],
-)
+@pytest.mark.parametrize("case", [case for case in CASES if case.remedy is not None], ids=name_of)
 def test_a_safe_remedy_is_offered_with_proof_where_lines_are_known(
-    tried: tuple[Case, Build], results: dict[Build, dict[str, Result] | str]
+    case: Case, results: dict[Build, dict[str, Result] | str]
 ) -> None:
-    case, (_, way, _) = tried
-    result = result_of(tried, results)
-    assert result.after == result.before
-    assert result.left_count <= 1
-    if not way.options.startswith("-g") or not result.copies:
-        return
-    if case.has_own_type and way.name == "lto":
-        # As it does with those whose addresses matter.
-        assert [one.confidence for one in result.copies] == [Confidence.MEDIUM]
-        return
-    assert [one.confidence for one in result.copies] == [Confidence.PROOF]
-    assert [one.remedy for one in duplicate_findings(result.copies)] == [case.remedy]
+    for build, result in results_of_case(case, results):
+        _, way, _ = build
+        assert result.after == result.before, build
+        assert result.left_count <= 1, build
+        if not way.options.startswith("-g") or not result.copies:
+            continue
+        if case.has_own_type and way.name == "lto":
+            # As it does with those whose addresses matter.
+            assert [one.confidence for one in result.copies] == [Confidence.MEDIUM], build
+            continue
+        assert [one.confidence for one in result.copies] == [Confidence.PROOF], build
+        assert [one.remedy for one in duplicate_findings(result.copies)] == [case.remedy], build
+        if " with its bound" in str(case.remedy):
+            declared = " ".join(after for _, after in case.after)
+            assert [one.bounds for one in result.copies] == re.findall(r"\bthing((?:\[\d+\])+)", declared), build
 
 
-@pytest.mark.parametrize(
-    "case", [case for case in CASES if case.remedy is None], ids=lambda case: case.name.replace(" ", "-")
-)
+@pytest.mark.parametrize("case", [case for case in CASES if case.remedy is None], ids=name_of)
 def test_what_is_not_safe_is_not_for_a_reason(case: Case, results: dict[Build, dict[str, Result] | str]) -> None:
     """In at least one build the remedy changes what the program prints."""
-    own = [results[build] for one, build in TRIED if one is case]
+    own = [found for build, found in results.items() if build[0] == case.language]
     assert any(isinstance(one, str) or one[case.name].after != one[case.name].before for one in own)
 
 
@@ -714,6 +837,92 @@ def test_one_source_file_with_two_sets_of_functions_is_not_to_be_linked_only_onc
     # clang states vaddrs by an index, and is not believed.
     is_one = names == "decode decode" and bits == (8, 8) and compiler == "gcc"
     assert ("only once" in finding.remedy) == is_one
+
+
+@pytest.mark.parametrize("debug", ["-g", "-g0"])
+@pytest.mark.parametrize(
+    "own",
+    [
+        "static void __attribute__((constructor)) add(void) { total += sum(1); }",
+        "static void __attribute__((destructor)) add(void) { total += sum(1); }",
+        "static int count; int NAME(void); int NAME(void) { count += sum(1); return total + count; }",
+    ],
+)
+def test_a_source_file_that_keeps_or_starts_something_is_not_to_be_linked_only_once(
+    tmp_path: Path, own: str, debug: str
+) -> None:
+    shared = (
+        "extern int total;\nstatic const int thing[64] = {1, 2, 3};\nstatic __attribute__((noinline)) int sum(int k)"
+        " { int s = 0; for (int i = 0; i < 64; i++) s += thing[(i * k) & 63]; return s; }\n"
+    )
+    calls = ("first", "second") if "NAME" in own else ()
+    called = "".join(f"total += {name}();" for name in calls)
+    declared = "".join(f"int {name}(void);" for name in calls)
+    (tmp_path / "own.c").write_text(shared + own)
+    last = 'static void __attribute__((destructor(101))) last(void) { printf("%d\\n", total); }'
+    (tmp_path / "main.c").write_text(
+        f"#include <stdio.h>\nint total;{declared}\n{last}\nint main(void) {{ {called} return 0; }}"
+    )
+    subprocess.run(["gcc", debug, "-O1", "-c", "-DNAME=called", "own.c", "main.c"], cwd=tmp_path, check=True)
+    for name in ("first", "second"):
+        subprocess.run(["objcopy", f"--redefine-sym=called={name}", "own.o", f"{name}.o"], cwd=tmp_path, check=True)
+    subprocess.run(["gcc", "main.o", "first.o", "second.o", "-o", "twice"], cwd=tmp_path, check=True)
+    once = [f"-Wl,--defsym=second={calls[0]}"] if calls else []
+    subprocess.run(["gcc", "main.o", "first.o", *once, "-o", "once"], cwd=tmp_path, check=True)
+    printed = [subprocess.check_output([tmp_path / name]) for name in ("twice", "once")]
+    assert printed[0] != printed[1]
+    found = footprint.duplicates(str(tmp_path / "twice"))
+    findings = duplicate_findings(found.files[0].copies)
+    assert [one.subject for one in findings if one.confidence.is_sure] == ["thing"]
+    assert not any("only once" in one.remedy for one in findings)
+    assert not any(one.is_one_build for one in found.linked_twice)
+
+
+@pytest.mark.parametrize("told", ["mark", "sum"], ids=["constant", "function"])
+def test_a_source_file_whose_addresses_are_told_apart_is_not_to_be_linked_only_once(tmp_path: Path, told: str) -> None:
+    (tmp_path / "own.c").write_text(
+        "static const int thing[64] = {1, 2, 3}, mark[64] = {7};\nint seen(const void *);\n"
+        "static __attribute__((noinline)) int sum(int k) { return thing[k & 63] + mark[k & 63]; }\n"
+        f"int called(int k);\nint called(int k) {{ return sum(k) + seen({told}); }}\n"
+    )
+    (tmp_path / "main.c").write_text(
+        "#include <stdio.h>\nint first(int), second(int);\n"
+        "int seen(const void *p) { static const void *known; return known ? known == p : (known = p, 0); }\n"
+        'int main(int c, char **v) { (void)v; printf("%d %d\\n", first(c), second(c)); return 0; }\n'
+    )
+    subprocess.run(["gcc", "-g", "-O1", "-c", "own.c", "main.c"], cwd=tmp_path, check=True)
+    for name in ("first", "second"):
+        subprocess.run(["objcopy", f"--redefine-sym=called={name}", "own.o", f"{name}.o"], cwd=tmp_path, check=True)
+    subprocess.run(["gcc", "main.o", "first.o", "second.o", "-o", "twice"], cwd=tmp_path, check=True)
+    subprocess.run(["gcc", "main.o", "first.o", "-Wl,--defsym=second=first", "-o", "once"], cwd=tmp_path, check=True)
+    printed = [subprocess.check_output([tmp_path / name]) for name in ("twice", "once")]
+    assert printed[0] != printed[1]
+    found = footprint.duplicates(str(tmp_path / "twice"))
+    findings = duplicate_findings(found.files[0].copies)
+    assert "thing" in [one.subject for one in findings if one.confidence.is_sure]
+    assert not any("only once" in one.remedy for one in findings)
+    assert not any(one.is_one_build for one in found.linked_twice)
+
+
+def test_what_a_compiler_makes_of_a_constructor_that_is_not_constexpr_can_be_inline(tmp_path: Path) -> None:
+    if shutil.which("clang++") is None:
+        pytest.skip("clang++ is not installed")
+    printed = []
+    for declared in ("static", "inline"):
+        (tmp_path / "things.h").write_text(
+            f"struct S {{ int x[9]; S(int first) : x{{first, 2}} {{}} }};\n{declared} const S thing(100);\n"
+        )
+        for number in range(2):
+            text = f'#include <stdio.h>\n#include "things.h"\nint use_{number}(int i) {{ return thing.x[i & 7]; }}\n'
+            main = 'int use_1(int); int main(int i, char **) { printf("%d %d", use_0(i), use_1(i - 1)); }\n'
+            (tmp_path / f"{number}.cc").write_text(text + (main if number == 0 else ""))
+        words = ["clang++", "-std=c++17", "-g", "-O2", "0.cc", "1.cc", "-o", declared]
+        subprocess.run(words, cwd=tmp_path, check=True)
+        printed.append(subprocess.run([tmp_path / declared], capture_output=True, check=True).stdout)
+    (before,), after = (footprint.duplicates(str(tmp_path / one)).files[0].copies for one in ("static", "inline"))
+    assert [one.remedy for one in duplicate_findings([before])] == [f"{INLINE}{TYPE_TOO}"]
+    assert (before.confidence, after) == (Confidence.PROOF, ())
+    assert printed == [b"2 100", b"2 100"]
 
 
 # A section that one variable aligns more leaves it open which of its variables are: these are a program of their own.

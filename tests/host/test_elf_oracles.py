@@ -1,5 +1,6 @@
 """What we read from the programs and libraries of this machine is what size, readelf, nm, pyelftools and LIEF read."""
 
+import json
 import os
 import re
 import shutil
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 from elftools.elf.elffile import ELFFile
 
+from footprint.cli import main
 from footprint.elf import Contents, Image, SectionKind, read_contents, read_image, shown_name, starts_like_elf
 from footprint.elf.symbols import read_symbol_table, section_bases
 from footprint.files import open_input
@@ -242,6 +244,31 @@ def test_nm_prints_the_same_sizes_for_the_variables_of_node() -> None:
     theirs = {line for line in lines if line[1] and any(line[0] in each for each in ranges)}
     assert len(ours) > 0
     assert ours == theirs
+
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        *("sample_binaries/arch_i386/variables.so", "sample_binaries/arch_powerpc/variables.so"),
+        "tests/corpus/linker_maps/mold-32.so",
+    ],
+)
+def test_text_and_json_have_the_variables_of_32_bit_files_with_the_sizes_that_nm_prints(
+    file: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = str(ROOT / file)
+    assert main(["symbols", "--top", "0", "-v", path]) == 0
+    rows = re.findall(r"^ +([\d,]+)  \S+ +(\S+)$", capfd.readouterr().out.partition("\nVariables\n")[2], re.MULTILINE)
+    assert main(["symbols", "--json", path]) == 0
+    listed = json.loads(capfd.readouterr().out)["symbols"]
+    printed = re.findall(r"^[0-9a-f]{8} ([0-9a-f]{8}) [bBdDgGsSV] (.*)$", run("nm", "-S", path), re.MULTILINE)
+    theirs = sorted((int(size, 16), name) for size, name in printed)
+    assert len(theirs) >= 11
+    assert sorted((one["size_bytes"], one["symbol"]) for one in listed if one["size_bytes"]) == theirs
+    assert sorted((int(size.replace(",", "")), name) for size, name in rows) == theirs
 
 
 def test_so_many_bytes_of_the_sections_of_node_have_a_name() -> None:

@@ -302,6 +302,7 @@ def test_a_watch_goes_on_where_its_disk_is_full_and_tells_that_the_series_is_inc
     assert ended.code == FINE, ended.err
     assert b"series-incomplete" in ended.out
     assert b"No space left on" in ended.out
+    assert b"Kept in" not in ended.out
     assert place.out.stat().st_size == 0
 
 
@@ -351,6 +352,7 @@ def test_a_standard_output_that_is_full_or_closed_is_told(place: Place, verb: st
         done = subprocess.run(command, capture_output=True, check=False, cwd=ROOT)
         ended = Ended(done.returncode, b"", done.stderr.decode())
         assert "Traceback" not in ended.err
+        assert ended.code != UNREADABLE or "standard output: " in ended.err, ended.err
         assert ended.code in (*codes, FINE) if "-q" in words or "capture" in verb else ended.code in codes, ended.err
 
 

@@ -472,6 +472,13 @@ def test_a_master_is_projected_as_one_and_says_how_its_workers_are(relatives: li
     ]
 
 
+def test_an_audit_for_a_memory_meets_the_limits_of_a_projection(relatives: list[int]) -> None:
+    answers = [ask(relatives[0], memory_bytes=1 << 60) for ask in (footprint.audit, footprint.project)]
+    met = [{(one.name, one.most) for one in answer.projection.limits} for answer in answers]
+    assert met[0] == met[1]
+    assert {"memory", "pid_max"} <= {name for name, _ in met[0]}
+
+
 def test_the_projection_of_a_group_is_what_its_schema_says(relatives: list[int]) -> None:
     done = run_verb("project", "--tree", relatives[0], "--memory", "4GiB", "--reserve", "1GiB", "--json")
     assert (done.returncode, done.stderr) == (0, "")

@@ -157,10 +157,11 @@ def costs_shown(audit: Audited) -> tuple[str, str, str]:
         if one.confidence is not Confidence.BLOCKED:
             savings[one.rule, one.remedy] = savings.get((one.rule, one.remedy), 0) + one.saving_bytes
     (rule, remedy), saved = max(savings.items(), key=lambda item: item[1])
+    remedy = re.escape(remedy.replace("`", ""))
     return (
         f"One more {noun} costs {format_bytes(cost)} ",
         f"{Path(dearest).name} {format_bytes(size)} {size / cost:.1%} ",
-        rf"{re.escape(format_bytes(saved))} each[^(]*\({rule}\) \w+ {re.escape(remedy.replace('`', ''))}",
+        rf"{re.escape(format_bytes(saved))} each[^(]*\({rule}\) (proof|\w+ confidence) {remedy}",
     )
 
 
@@ -285,7 +286,7 @@ def test_a_hundred_thousand_rows_are_scrolled_to_their_end(show: Show, large_rep
     tab.js("(() => { const one = document.querySelector('#ledger [role=treegrid]'); one.focus() })()")
     tab.key("End")
     # The last of all rows comes into view.
-    count = tab.js("footprint.parts.ledger.grid.rowCount")
+    count = tab.js("footprint.parts.ledger.grid.rows.shown.length")
     tab.wait(f"document.querySelector('#ledger .rows .row[aria-rowindex=\"{count + 1}\"]') !== null")
     assert rows_of(tab)[-1][0].startswith("variable_")
     tab.type("#ledger input[type=search]", "variable_99999")

@@ -133,7 +133,7 @@ def test_the_report_of_a_live_process_knows_the_limits_on_tasks(
     show: Show, process: Audit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limit = FitLimit("pid_max", LimitUnit.TASKS, 32768, 768, 3, 10_666)
-    monkeypatch.setattr("footprint.verbs.audit.html.tasks_that_fit", lambda _: (limit,))
+    monkeypatch.setattr("footprint.verbs.audit.html.limits_of_more", lambda _: (limit,))
     tab = show(audit_html(process, VERSION))
     enter(tab, "#memory", "1PiB")
     assert tab.text("#fit") == "10,666 processes fit before pid_max is hit"
@@ -512,7 +512,7 @@ def test_what_saves_next_to_nothing_is_left_out_of_the_advice(show: Show, proces
         )
     ]
     tab = show(audit_html(replace(process, findings=tuple(findings)), VERSION))
-    assert [text.endswith("highsay const") for text in tab.texts(".savings li")] == [True]
+    assert [text.endswith("high confidencesay const") for text in tab.texts(".savings li")] == [True]
     assert tab.texts(".savings code") == ["const"]
     assert tab.text("#answer .two .small").strip() == "2 save less than 0.1% of the cost."
     tab = show(audit_html(replace(process, findings=tuple(findings[1:])), VERSION))
@@ -527,7 +527,7 @@ def test_findings_with_one_remedy_are_as_sure_as_the_least_sure_of_them(show: Sh
         for subject, size, confidence in (("large", 1 << 20, Confidence.PROOF), ("small", 1 << 19, Confidence.MEDIUM))
     ]
     tab = show(audit_html(replace(process, findings=tuple(findings)), VERSION))
-    assert tab.texts(".savings strong, .savings .evidence") == ["1.50 MiB", "medium"]
+    assert tab.texts(".savings strong, .savings .evidence") == ["1.50 MiB", "medium confidence"]
 
 
 @in_chromium
@@ -548,6 +548,41 @@ def test_an_audit_without_rows_costs_nothing_and_has_a_page(show: Show) -> None:
 def test_without_javascript_a_long_name_is_no_wider_than_a_phone(show: Show, process: Audit) -> None:
     tab = show(audit_html(replace(process, command="x" * 500, target="y" * 500), VERSION), width=400, script=False)
     assert tab.js("document.documentElement.scrollWidth") == 400
+
+
+@in_chromium
+def test_the_name_of_a_library_is_one_line_beside_its_figures_on_a_phone(show: Show) -> None:
+    audit = audit_of(ledger_row("/usr/lib/libpython3.11.so.1.0", 7 << 20), ledger_row("/usr/bin/gdb", 3 << 20))
+    terms = [Term("private memory", 10 << 20, is_once=False, evidence=Evidence.MEASURED)]
+    question = project(terms, Basis.PER_PROCESS, Question(1000))
+    tab = show(audit_html(replace(audit, projection=question), VERSION), width=400, height=800)
+    name = "document.querySelector('.owners tbody td')"
+    assert tab.js(f"{name}.textContent") == "libpython3.11.so.1.0"
+    lines = f"const all = document.createRange(); all.selectNodeContents({name}); return all.getClientRects().length"
+    assert tab.js(f"(() => {{ {lines} }})()") == 1
+
+
+@in_chromium
+def test_what_is_made_anew_leaves_no_listener_behind(show: Show, program: Audit) -> None:
+    tab = show(audit_html(program, VERSION))
+    tab.ask("Performance.enable")
+
+    def listener_count() -> int:
+        tab.ask("HeapProfiler.collectGarbage")
+        found = {one["name"]: one["value"] for one in tab.ask("Performance.getMetrics")["metrics"]}
+        return int(found["JSEventListeners"])
+
+    def change(count: int) -> None:
+        # Each makes the table of objects anew.
+        for _ in range(count):
+            for order in ("'needs'", "null"):
+                tab.js(f"footprint.set('objects', {order})")
+        tab.wait_for_layout()
+
+    change(2)
+    before = listener_count()
+    change(50)
+    assert listener_count() <= before
 
 
 def test_a_share_is_rounded_as_in_the_text_and_a_long_name_leaves_room(show: Show) -> None:

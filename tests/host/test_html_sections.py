@@ -8,8 +8,9 @@ import pytest
 
 import footprint
 from footprint.elf import shown_name
-from footprint.formats.audit_json import audit_json
+from footprint.formats.audit_json import audit_json, audit_members
 from footprint.formats.saved_audit import read_audit
+from footprint.html import page
 from footprint.model.audit import Audit
 from footprint.model.audited import Audited
 from footprint.model.figures import FIGURES
@@ -40,6 +41,7 @@ from tests.shownreports import (  # noqa: F401 # fixtures
     browser_fixture,
     bytes_by_owner,
     heap_report,
+    in_chromium,
     point_at_first_cell,
     process_fixture,
     program_fixture,
@@ -155,6 +157,22 @@ def test_a_section_of_several_pages_tells_how_many_of_them_are_private(show: Sho
     tab.key("ArrowRight", "ArrowRight", "ArrowRight")
     assert "0x13000 relocated data rw-p .tail, .bss (2 of 2 pages private): its" in tab.text("#cell")
     assert "7 more names are left out." in tab.texts("#pages p")
+
+
+@in_chromium
+def test_private_pages_are_counted_in_view_on_a_phone_and_all_cells_are_on_paper(show: Show, process: Audit) -> None:
+    states = (PageState.UNTOUCHED, PageState.SHARED, PageState.PRIVATE, PageState.RELOCATED)
+    part = PagePart(0x7FFF00000000, MemoryKind.DATA, "rw-p", tuple((state, 9000) for state in states))
+    audit = replace(process, page_maps=(PageMap("/lib/a.so", (part,), (), None),))
+    tab = show(audit_html(audit, VERSION), width=400, height=800)
+    assert tab.texts("#pages th") == ["part", "pages", "private", "relocated", "shared", "untouched"]
+    rights = tab.js("[...document.querySelectorAll('#pages th')].map((one) => one.getBoundingClientRect().right)")
+    assert max(rights[:4]) <= 400
+    hidden = "(({scrollHeight, clientHeight}) => scrollHeight - clientHeight)(document.querySelector('.cell-box'))"
+    assert tab.js(hidden) > 0
+    tab.ask("Emulation.setEmulatedMedia", media="print")
+    tab.wait_for_layout()
+    assert tab.js(hidden) == 0
 
 
 def test_a_comparison_of_saved_audits_has_the_pages_that_came_and_went(show: Show, tmp_path: Path) -> None:
@@ -300,6 +318,13 @@ def test_a_live_process_that_was_not_searched_is_said_to_need_a_search_and_no_li
     assert "footprint audit --findings looks" in tab.js("document.body.innerText")
     assert tab.texts("#answer code") == ["footprint audit --findings"]
     assert "needs the live process" not in tab.js("document.body.innerText")
+
+
+def test_a_run_that_was_not_searched_does_not_lead_to_a_process_that_is_gone(show: Show, process: Audit) -> None:
+    members = audit_members(replace(process, is_live=True, searched_rules=()), VERSION) | {"run": {}}
+    tab = show(page("run", members, ()))
+    assert tab.texts("#answer code") == ["footprint audit"]
+    assert "the process that ran has ended" in tab.text("#answer")
 
 
 def test_two_profiles_show_what_grew_between_them(show: Show, tmp_path: Path) -> None:

@@ -14,14 +14,16 @@ from hypothesis import strategies as st
 from footprint.attribution.group import group_up
 from footprint.attribution.projection import project
 from footprint.formats.audit_json import audit_members
+from footprint.formats.document import Verdict
 from footprint.formats.group_json import group_members, group_projection_members
 from footprint.html import page
 from footprint.model.audit import Audit
+from footprint.model.cost_parts import cost_parts
 from footprint.model.evidence import Evidence
 from footprint.model.figures import FIGURES
 from footprint.model.finding import Confidence, Finding, SearchedRule
 from footprint.model.group import Group, GroupQuestion
-from footprint.model.projection import Basis, Question, Term
+from footprint.model.projection import Basis, Model, Question, Term, cost_at
 from footprint.release.budget import check_audit, parse_budgets
 from footprint.release.compare import Comparison, compare
 from footprint.units import format_bytes
@@ -30,6 +32,7 @@ from footprint.verbs.check.html import check_html
 from footprint.verbs.check.json import check_members
 from footprint.verbs.diff.html import diff_html
 from footprint.verbs.diff.json import diff_members
+from footprint.verbs.diff.text import diff_document
 from footprint.verbs.heap.call import heap_profile
 from footprint.verbs.heap.html import heap_html
 from footprint.verbs.heap.json import heap_members
@@ -45,8 +48,10 @@ pytestmark = pytest.mark.skipif(MISSING, reason="chromium is missing")
 Json = dict[str, Any]
 
 SIZES = st.integers(0, 1 << 34)
-COUNTS = st.integers(2, 10**6)
-OWNERS = ("/bin/program", "/lib/liba.so", "/lib/libb.so", "[heap]", "[anonymous]")
+# The page takes from 1 to 10^12; a comparison is looked at seven times the number, too.
+COUNTS = st.integers(1, 10**12 // 7)
+HOSTILE_NAME = "/lib/<img src=x onerror='x'>\u202e\x1b[2J`$(x)`\n&amp;.so"
+OWNERS = ("/bin/program", "/lib/liba.so", HOSTILE_NAME, f"/lib/{'n' * (1 << 16)}.so", "[heap]", "[anonymous]")
 # Each example is a page of the browser.
 FEW = settings(max_examples=12, deadline=None)
 
@@ -108,7 +113,7 @@ def findings(draw: st.DrawFn) -> Finding:
         saving_bytes=draw(st.integers(0, 1 << 30)),
         confidence=draw(st.sampled_from([Confidence.PROOF, Confidence.MEDIUM, Confidence.BLOCKED])),
         reasons=(),
-        remedy="make it smaller",
+        remedy=f"make it smaller: {HOSTILE_NAME}",
         object_path=draw(st.sampled_from(OWNERS)),
     )
 
@@ -126,12 +131,13 @@ def audits(draw: st.DrawFn) -> Audit:
         Term("private memory", sum(row.bytes or 0 for row in rows), is_once=False, evidence=Evidence.MEASURED),
         *(Term(f"part {place}", size, once, Evidence.DERIVED) for place, (size, once) in enumerate(parts)),
     ]
-    projection = project(terms, Basis.PER_PROCESS, Question(draw(COUNTS)))
+    projection = project(terms, Basis.PER_PROCESS, Question(draw(COUNTS), model=draw(st.sampled_from(Model))))
     return replace(audit, projection=projection, searched_rules=(SearchedRule("large-static"),))
 
 
 def at_count(audit: Audit, count: int) -> Audit:
-    return replace(audit, projection=project(audit.projection.terms, audit.projection.basis, Question(count)))
+    own = audit.projection
+    return replace(audit, projection=project(own.terms, own.basis, Question(count, model=own.model)))
 
 
 def numbers(answer: Audit | Group | Comparison, another: int) -> tuple[int, ...]:
@@ -150,6 +156,19 @@ def assert_costs(shown: Shown, projection: Json, each_bytes: int) -> None:
     whole = (shown.rows("Who costs most") or shown.rows(shown.tab.text("#answer .two h3")))[-1]
     assert whole[:2] == ["all", format_bytes(each_bytes)]
     assert whole[3:] == ([format_bytes(projection["total_bytes"])] if projection["count"] > 1 else [])
+
+
+def assert_payers(shown: Shown, audit: Audit, count: int) -> None:
+    """Compare who costs most with the parts in Python, which add up to the projection."""
+    parts = cost_parts(audit)
+    assert sum(one.at_count(count) for one in parts) == cost_at(audit.projection.terms, count)
+    dear = sorted((one for one in parts if one.each_bytes), key=lambda one: -one.each_bytes)
+    rows = shown.rows("Who costs most")[:-1]
+    for part, row in list(zip(dear, rows, strict=False))[:1]:
+        assert row[1] == format_bytes(part.each_bytes)
+        assert row[3:] == ([format_bytes(count * part.each_bytes)] if count > 1 else [])
+    shares = [float(row[2].rstrip("%").lstrip("<")) for row in rows if row[2]]
+    assert all(share <= 100 for share in shares)
 
 
 def assert_savings(shown: Shown, rows: list[Json], count: int) -> None:
@@ -178,6 +197,7 @@ def test_the_figures_of_an_audit_are_those_of_the_json_and_as_many_fit(
             shown.at(count)
             answer = audit_members(at_count(audit, count), "1")
             assert_costs(shown, answer["projection"], answer["projection"]["per_process_bytes"])
+            assert_payers(shown, audit, count)
             assert_savings(shown, answer["findings"], count)
         shown.tab.js(f"window.footprint.set('memory', '{memory_bytes}')")
         told = shown.tab.js("document.querySelector('#fit').dataset.count")
@@ -201,6 +221,29 @@ def test_the_figures_of_a_projection_and_of_a_run_are_those_of_the_json(
             answer = audit_members(at_count(audit, count), "1")
             assert_costs(shown, answer["projection"], answer["projection"]["per_process_bytes"])
             assert_savings(shown, answer["findings"], count)
+
+
+@FEW
+@given(audit=audits())
+def test_the_sums_of_the_rows_of_a_ledger_and_of_those_that_a_filter_finds_are_those_of_python(
+    browser: Browser, folder: Path, audit: Audit
+) -> None:
+    held: dict[str, int] = {}
+    for row in audit.ledger:
+        held[row.owner] = held.get(row.owner, 0) + (row.bytes or 0)
+    beside = [one.each_bytes for one in cost_parts(audit) if not one.is_owner and one.each_bytes]
+    has_owners = any(one.is_owner for one in cost_parts(audit))
+    expected = [*held.values(), *(beside if has_owners else [])]
+    with Shown(browser, folder, audit_html(audit, "1")) as shown:
+        tree = 'window.footprint.parts["ledger"].tree'
+        assert sorted(shown.tab.js(f"{tree}.children[0].map((node) => {tree}.areas[node])")) == sorted(expected)
+        assert shown.tab.js(f"{tree}.areas[0]") == sum(expected)
+        for word in ("liba", "s0", "program"):
+            shown.tab.js(f"window.footprint.set('ledger.filter', '{word}')")
+            shown.tab.js("window.footprint.settled()")
+            found = sum(row.bytes or 0 for row in audit.ledger if word in row.owner or word in (row.symbol or ""))
+            if sum(expected):
+                assert shown.tab.text("#ledger .found-sum").startswith(f"{format_bytes(found)} in all, ")
 
 
 CELLS = st.tuples(st.integers(-(1 << 40), 1 << 40), st.integers(0, 1 << 40), st.integers(0, 10**6))
@@ -242,14 +285,32 @@ def test_the_figures_of_a_comparison_are_those_of_the_json(
     with Shown(browser, folder, diff_html(found, "1")) as shown:
         for count in (another, 1, 7 * another):
             shown.at(count)
-            figures = diff_members(found._replace(count=count), "1")["figures"]
+            answer = diff_members(found._replace(count=count), "1")
+            figures = answer["figures"]
             told = {row[0]: row[4].removeprefix("+") for row in shown.rows("Figures before and after")}
             assert told == {
                 FIGURES[one["name"]].title: format_bytes(delta) if (delta := one["delta_at_count_bytes"]) else "-"
                 for one in figures
             }
+            before, now = (at_count(side, count).projection for side in (old, new))
             main = next(one for one in figures if one["name"] == "per_process_bytes")
-            assert shown.exact("#total") == main["delta_at_count_bytes"]
+            # Where the processes start in other ways, and where one side does not know what all pay once, only one is.
+            is_known = before.model is now.model and (before.shared_once_bytes is None) is (
+                now.shared_once_bytes is None
+            )
+            change = now.total_bytes - before.total_bytes if is_known else main["delta_at_count_bytes"]
+            assert (answer["cost"] is not None) is is_known
+            assert shown.exact("#total") == change
+            if is_known:
+                assert answer["cost"]["delta_at_count_bytes"] == change
+            text = diff_document(found._replace(count=count))[-1]
+            assert isinstance(text, Verdict)
+            if count > 1 and (change or main["delta_bytes"]):
+                size = (
+                    f"{format_bytes(abs(change))} {'more' if change > 0 else 'less'}" if change else "as much as before"
+                )
+                assert f", {count:,} of them {size}" in text.text
+                assert size in shown.tab.text("#verdict")
 
 
 @FEW
@@ -272,6 +333,9 @@ def test_the_figures_of_a_group_are_those_of_the_json(
             shown.at(number)
             answer = group_members(group_up(processes, question=GroupQuestion(number)), "1")["projection"]
             assert_costs(shown, answer, answer["per_group_bytes"])
+            parts = cost_parts(group)
+            assert any(one.is_owner for one in parts)
+            assert sum(one.at_count(number) for one in parts) == answer["total_bytes"]
             assert format_bytes(answer["per_worker_bytes"]) in shown.tab.text("#worker")
 
 
@@ -283,7 +347,10 @@ def test_the_figures_of_a_check_are_those_of_the_json(
     limits = {"per_process_bytes": limit, "total_at_count_bytes": limit, "mapping_count": 3}
     told = {"at_processes": another, "budgets": limits}
     checked = check_audit(audit, parse_budgets(told, "footprint.toml"), None, date(2026, 1, 1))
+    value_by_key = {one["key"]: one["value"] for one in check_members(checked, "1")["budgets"]}
     with Shown(browser, folder, check_html(checked, "1")) as shown:
+        # The page opens at the number of the budgets, and its first line has their figure.
+        assert shown.exact("#total") == value_by_key["total_at_count_bytes"]
         for count in numbers(audit, another):
             shown.at(count)
             projection = audit_members(at_count(audit, count), "1")["projection"]

@@ -8,7 +8,9 @@ from random import Random
 
 import pytest
 
+from footprint.errors import InputError
 from footprint.heap.formats import FORMATS
+from fuzz.blind import fuzz_blindly
 from fuzz.mutators import MUTATORS, mutated
 from fuzz.seeds import LARGEST_BYTES, seeds
 from fuzz.targets import TARGETS, Target
@@ -53,6 +55,48 @@ def test_each_format_of_heap_profiles_has_a_target() -> None:
 
 def test_a_kept_finding_belongs_to_a_target() -> None:
     assert {path.parent.name for path in FINDINGS} <= TARGETS.keys()
+
+
+def test_without_atheris_each_new_defect_is_kept_once_and_each_family_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    inputs: list[bytes] = []
+
+    def refuses(data: bytes) -> None:
+        inputs.append(data)
+        raise InputError("the input", "refused")
+
+    def fails(_data: bytes) -> None:
+        raise KeyError
+
+    def waits(_data: bytes) -> None:
+        while True:  # until the limit of processor time ends it
+            pass
+
+    families = {"A": (Target("names", refuses), Target("maps", fails)), "B": (Target("smaps", waits),)}
+    monkeypatch.setattr("fuzz.blind.FAMILIES", families)
+    monkeypatch.setattr("fuzz.blind.FOLDER", tmp_path)
+    monkeypatch.setattr("fuzz.blind.LONGEST_SECONDS", 0.01)
+    for _ in range(2):
+        fuzz_blindly(["names", "maps", "smaps"], 5, seed=7)
+    assert len(inputs) == 4
+    assert inputs[:2] == inputs[2:]
+    assert [path.parent.name for path in sorted(tmp_path.glob("*/*.txt"))] == ["maps", "smaps"]
+    assert [line.partition(",")[0] for line in capsys.readouterr().out.splitlines()] == [
+        "A: 5 inputs",
+        "B: 5 inputs",
+    ] * 2
+
+
+def test_memory_that_the_process_took_before_is_no_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fuzz.blind.FAMILIES", {"A": (Target("names", len), Target("maps", lambda _: b"x" * 10**8))})
+    monkeypatch.setattr("fuzz.blind.FOLDER", tmp_path)
+    monkeypatch.setattr("fuzz.blind.MOST_MEMORY_MB", 50)
+    before = b"x" * 2 * 10**8
+    fuzz_blindly(["names", "maps"], 4, seed=7)
+    del before
+    fuzz_blindly(["names", "maps"], 4, seed=7)
+    assert [path.parent.name for path in tmp_path.glob("*/*.txt")] == ["maps"]
 
 
 @pytest.mark.parametrize("mutator", MUTATORS)

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from footprint.attribution.layout import lay_out
 from footprint.attribution.owned_range import LoadedObject
 from footprint.attribution.page_maps import Presence, not_looked_at
-from footprint.attribution.process_audit import audit_snapshot
+from footprint.attribution.process_audit import audit_snapshot, owner_rows
 from footprint.attribution.symbol_ranges import PageNumbers
 from footprint.elf import Contents, Image, read_contents, read_image
 from footprint.model.audit import Audit
 from footprint.model.mapping_cost import MappingCost
-from footprint.model.row import Row
+from footprint.model.row import MemoryKind, Row
 from footprint.process import Mapping, MemoryMap, PageRange, read_texts
 from footprint.process.mapped_files import FileKey
 from footprint.process.mappings import Counters
@@ -263,6 +263,18 @@ def test_rows_add_up_to_the_private_pages_where_these_are_known(process: Process
     audit = audit_of(memory, images, pages)
     assert audit.totals.private.bytes == PAGE * sum(map(len, pages.values()))
     assert not any(row.owner.startswith("[merged: ") for row in audit.ledger)
+
+
+@SOME
+@given(processes(key_sets=[SMAPS]), st.booleans(), st.randoms())
+def test_without_symbols_each_owner_holds_the_same(process: Process, has_pages: bool, random: Random) -> None:  # noqa: FBT001 # drawn
+    memory, images = process
+    starts = [mapping.start_addr for mapping in memory.mappings]
+    pages = private_pages(memory, random) if has_pages and len(starts) == len(set(starts)) else None
+    text, *_ = read_texts(b"00001000-00002000 rw-p 00000000 00:00 0 \n", "text")
+    rows = owner_rows(text._replace(memory=memory, pages=pages, page_bytes=PAGE, notes=()), images)
+    ledger = audit_of(memory, images, pages).ledger
+    assert bytes_by_owner(rows) == bytes_by_owner([row for row in ledger if row.kind is not MemoryKind.KERNEL])
 
 
 @SOME

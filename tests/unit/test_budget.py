@@ -12,11 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import footprint
+from footprint.attribution.projection import project
 from footprint.errors import UsageError
+from footprint.formats.saved_audit import reprojected
 from footprint.model.audit import Audit
+from footprint.model.evidence import Evidence
 from footprint.model.finding import Confidence, Finding, SearchedRule
 from footprint.model.object_cost import ObjectCost
-from footprint.model.row import MemoryKind
+from footprint.model.projection import FILES_TERM, Basis, Model, Question, Term
+from footprint.model.row import MemoryKind, Row
 from footprint.model.run_failure import RunFailure, RunFailureKind
 from footprint.model.spread import Spread, Spreads
 from footprint.release.budget import (
@@ -327,6 +331,77 @@ def test_at_n_processes_what_is_responsible_is_responsible_n_times() -> None:
     grown = only(checked(text.format("{ max_increase = 0 }"), BASE, SMALLER))
     (each,) = [row.bytes for row in BASE.ledger if row.symbol == "answer.1"]
     assert dict(grown.contributors)["answer.1 (base)"] == 10 * (each or 0)
+
+
+def costing(*rows: Row, model: Model, terms: Sequence[tuple[str, int, bool]]) -> Audit:
+    """Return an audit of these rows with the parts of what N cost: each so many KiB, paid by each or once."""
+    known = [Term(name, size * KIB, once, Evidence.DERIVED) for name, size, once in terms]
+    return replace(audit_of(*rows), projection=project(known, Basis.PER_PROCESS, Question(1, model=model)))
+
+
+def plain(heap: int, text: int) -> Audit:
+    """Return a process of a heap of so many KiB, a library of 4 KiB and one page table, with shared code."""
+    return costing(
+        ledger_row("[heap]", heap * KIB),
+        ledger_row("/lib/liba.so", 4 * KIB, shared_bytes=text * KIB),
+        ledger_row("[kernel]", 4 * KIB, kind=MemoryKind.KERNEL, name="[page tables]", mapped_bytes=0),
+        model=Model.EXEC,
+        terms=[("private memory", heap + 4, False), ("page tables", 4, False), (FILES_TERM, text, True)],
+    )
+
+
+def forking(pid: int, own: int) -> Audit:
+    """Return a parent of so many KiB that forks workers: each rewrites them at most, and 5 KiB that are shared now."""
+    return costing(
+        ledger_row("[heap]", own * KIB),
+        model=Model.FORK,
+        terms=[
+            ("everything rewritten", own + 5, False),
+            ("page tables", 4, False),
+            (f"the parent {pid}", own + 6, True),
+            (FILES_TERM, 100, True),
+        ],
+    )
+
+
+AT_SEVEN = "at_processes = 7\n[budgets]\ntotal_at_count_bytes = {}"
+
+
+def test_seven_plain_processes_cost_seven_times_what_each_pays_and_their_files_once() -> None:
+    result = only(checked(AT_SEVEN.format(0), plain(20, 300)))
+    # 20 KiB of heap, 4 of the library and 4 of page tables for each; 300 of code for all.
+    assert result.value == (7 * 28 + 300) * KIB
+    assert result.contributors == (("liba.so", (7 * 4 + 300) * KIB), ("[heap]", 140 * KIB), ("[kernel]", 28 * KIB))
+
+
+def test_seven_workers_of_a_parent_cost_what_the_headline_of_its_audit_says() -> None:
+    audit = forking(4711, 20)
+    result = only(checked(AT_SEVEN.format(0), audit))
+    # 25 KiB and 4 of page tables for each; the parent has 26 KiB, and the files 100 KiB.
+    assert result.value == (7 * 29 + 26 + 100) * KIB
+    assert result.value == reprojected(audit, Question(7, model=None)).projection.total_bytes
+    assert result.contributors == (
+        ("[everything rewritten]", 175 * KIB),
+        ("[files and shared memory]", 100 * KIB),
+        ("[page tables]", 28 * KIB),
+    )
+
+
+def test_the_growth_of_what_seven_cost_is_that_of_its_parts() -> None:
+    text = AT_SEVEN.format("{ max_increase = 0 }")
+    grown = only(checked(text, plain(22, 310), plain(20, 300)))
+    assert (grown.value - (grown.grew_from or 0), grown.is_growth) == ((7 * 2 + 10) * KIB, True)
+    assert grown.contributors == (("[heap]", 14 * KIB), ("liba.so", 10 * KIB))
+    # The parent has another number, and 3 KiB more; a worker rewrites them.
+    grown = only(checked(text, forking(12, 23), forking(4711, 20)))
+    assert grown.value - (grown.grew_from or 0) == (7 * 3 + 3) * KIB
+    assert grown.contributors == (("[everything rewritten]", 21 * KIB), ("[the parent]", 3 * KIB))
+
+
+def test_the_growth_of_what_seven_cost_is_not_computed_from_another_model() -> None:
+    text = AT_SEVEN.format("{ max_increase = 0 }")
+    with pytest.raises(UsageError, match="the baseline has the cost in the model exec, this in the model fork"):
+        checked(text, forking(4711, 20), plain(20, 300))
 
 
 def test_of_too_many_libraries_the_largest_are_named_or_those_that_are_new() -> None:

@@ -209,7 +209,7 @@ def test_charges_that_cannot_be_read_are_an_error(tmp_path: Path) -> None:
 def test_limits_are_those_of_the_group_and_of_all_above_it(unified: str) -> None:
     # The service holds 40 + 10 + 5 MiB and 4 KiB, its slice 60 + 10 + 5 MiB and 4 KiB.
     # The group of the worker has no controllers of its own.
-    assert [one.name for one in read_limits(control_group_of(71, unified))] == [
+    assert [one.name for one in read_limits(control_group_of([71], unified))] == [
         "memory.max of /system.slice",
         f"pids.max of {SERVICE}",
     ]
@@ -220,7 +220,7 @@ def test_limits_are_those_of_the_group_and_of_all_above_it(unified: str) -> None
 
 
 def test_limits_of_version_1_leave_out_what_is_unlimited(mixed: str) -> None:
-    assert [(one.name, one.most) for one in read_limits(control_group_of(80, mixed))] == [
+    assert [(one.name, one.most) for one in read_limits(control_group_of([80], mixed))] == [
         (f"memory.limit_in_bytes of /docker/{CONTAINER}", 128 * MIB),
         (f"pids.max of /docker/{CONTAINER}", 64),
     ]
@@ -228,4 +228,4 @@ def test_limits_of_version_1_leave_out_what_is_unlimited(mixed: str) -> None:
 
 def test_a_process_that_is_gone_has_no_group(mixed: str) -> None:
     with pytest.raises(AccessError, match="its control group cannot be read"):
-        control_group_of(99, mixed)
+        control_group_of([99], mixed)

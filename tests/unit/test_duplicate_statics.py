@@ -17,16 +17,20 @@ from footprint.findings.copies import (
     Declared,
     Lines,
     Scope,
+    SearchedFile,
     _scope,
     find_copies,
     with_private_bytes,
 )
 from footprint.findings.declared_by_name import declared_by_name
-from footprint.findings.merging import VARIES
+from footprint.findings.merging import VARIES, Objection
 from footprint.findings.variable_rules.duplicate_static import duplicate_findings
-from footprint.formats.document import Paragraph
+from footprint.formats.document import Paragraph, Table
+from footprint.formats.issues import finding_issue
 from footprint.formats.sections.findings import finding_blocks
 from footprint.model.finding import Confidence, Finding, SourceLocation
+from footprint.verbs.duplicates.call import Duplicates
+from footprint.verbs.duplicates.text import duplicates_document
 from tests.elfwriter import (
     DT_INIT,
     EM_AARCH64,
@@ -393,7 +397,7 @@ def test_the_section_tells_when_copies_cost_private_memory(section: str, cost: C
             ".data",
             f"declare it `extern` in the header, and define it in one source file that has a copy{SHARED}",
         ),
-        ("_ZN2nsL5tableE", ".rodata", "declare it `inline constexpr` (C++17), without `static`"),
+        ("_ZN2nsL5tableE", ".rodata", "declare it `inline` (C++17), without `static`"),
         ("_ZN2nsL5tableE", ".data", f"declare it `inline` (C++17), without `static`{SHARED}"),
         (
             "_ZN12_GLOBAL__N_15tableE",
@@ -414,11 +418,12 @@ def test_the_section_tells_when_copies_cost_private_memory(section: str, cost: C
 )
 def test_the_remedy_is_that_of_the_language_and_of_constants(name: str, section: str, remedy: str) -> None:
     symbols = in_files(name, name, section=section)
-    # The code of this processor is not read: it may write all that is writable, and compare addresses.
+    # The code of this processor is not read: it may write all that is writable, and compare all addresses.
     (found,) = find_copies(read(symbols, machine=EM_AARCH64), declared_at(symbols, ("/src/x.h", 7), ("/src/x.h", 7)))
-    assert found.confidence is (Confidence.HIGH if section == ".rodata" else Confidence.MEDIUM)
+    assert found.confidence is Confidence.MEDIUM
     (finding,) = duplicate_findings([found])
-    assert finding.remedy == remedy
+    check = "make sure that nothing compares its address; then " if section == ".rodata" else ""
+    assert finding.remedy == check + remedy
 
 
 C11, CXX14, CXX17, CXX = (
@@ -427,7 +432,7 @@ C11, CXX14, CXX17, CXX = (
     LanguageStandard(is_cxx=True, year=2017),
     LanguageStandard(is_cxx=True, year=None),
 )
-INLINE = "declare it `inline constexpr` (C++17), without `static`"
+INLINE = "declare it `inline` (C++17), without `static`"
 EXTERN = "declare it `extern const` in the header, and define it in one source file that has a copy"
 
 
@@ -537,12 +542,28 @@ def test_constants_of_one_line_are_copies_whatever_their_scope_and_template_argu
     assert (found.name, found.copy_count, found.waste) == (names[0], 2, {Cost.SHARED: 32})
     (finding,) = duplicate_findings([found])
     where = "take it out of the template" if binding == STB_WEAK else "move it to one namespace that all of them use"
-    assert finding.remedy.startswith(f"{where}, and declare it `inline constexpr` (C++17)")
+    assert finding.remedy.startswith(f"{where}, and declare it `inline` (C++17)")
     assert copies(symbols) == []
     # What an instance writes is its own.
     written = in_files(*names, section=".data", binding=binding)
     of_data = dict(zip(declared_at(written, ("/src/x.h", 7), ("/src/x.h", 7)), lines.values(), strict=True))
     assert [one.copy_count for one in copies(written, of_data)] == ([] if binding == STB_WEAK else [2])
+
+
+@pytest.mark.parametrize(
+    ("type_name", "bounds"),
+    [("const char [2][4]", "[2][4]"), ("int (*const [4])(int)", "[4]"), ("int (*)[2]", ""), ("int", ""), (None, "")],
+)
+def test_the_message_names_the_bounds_of_an_array_and_the_remedy_asks_for_them(
+    type_name: str | None, bounds: str
+) -> None:
+    symbols = in_files("table", "table", section=".rodata")
+    lines = declared_at(symbols, ("/src/x.h", 7), ("/src/x.h", 7))
+    (finding,) = duplicate_findings(
+        [only(symbols, {place: at._replace(type_name=type_name, standard=C11) for place, at in lines.items()})]
+    )
+    assert finding.message.startswith(f"2 copies of table{bounds}, 32 B each, ")
+    assert finding.remedy.startswith(f"declare it `extern const`{' with its bound' if bounds else ''} in the header")
 
 
 def test_arrays_of_one_line_with_other_bounds_are_doubtful_copies_where_one_begins_like_the_other() -> None:
@@ -779,8 +800,30 @@ def test_a_kind_of_copies_is_a_word_that_the_schema_knows() -> None:
 def test_what_each_thread_is_spared_is_said_a_thread() -> None:
     (finding,) = duplicate_findings([only(in_files(*["_ZN2nsL5tableE"] * 3, section=".tbss"))])
     assert finding.is_per_thread
+    finding = replace(finding, confidence=Confidence.HIGH)
     text = " ".join(one.text for one in finding_blocks([finding], 10) if isinstance(one, Paragraph))
     assert "It saves 64 B a thread, 640 B in 10 processes of one thread." in text
+
+
+def test_what_needs_a_check_first_promises_no_saving() -> None:
+    (finding,) = duplicate_findings(copies(in_files("_ZL5table", "_ZL5table")))
+    sure, doubtful = (
+        replace(finding, saving_bytes=64, confidence=each) for each in (Confidence.HIGH, Confidence.MEDIUM)
+    )
+    texts = [
+        one.text
+        for one in finding_blocks([sure, replace(doubtful, remedy="check it")], 1)
+        if isinstance(one, Paragraph)
+    ]
+    assert ["It saves 64 B a process." in texts[0], "It saves up to 64 B a process." in texts[1]] == [True, True]
+    assert "It saves up to 64 B a process." in finding_issue(doubtful, "", 1, fails=False).message
+
+
+def test_a_remedy_of_several_findings_is_written_once() -> None:
+    (finding,) = duplicate_findings(copies(in_files("_ZL5table", "_ZL5table")))
+    findings = [replace(finding, saving_bytes=64, remedy=remedy) for remedy in ("one", "other", "one", "last")]
+    text = [one.text for one in finding_blocks(findings, 1) if isinstance(one, Paragraph)]
+    assert [text[0], sum("Remedy: one." in each for each in text)] == ["Remedy: one.", 1]
 
 
 def test_private_bytes_are_those_of_all_copies_and_of_thread_locals_none() -> None:
@@ -811,3 +854,13 @@ def test_sums_of_a_fleet_count_copies_and_constants_only_where_they_are_sure(rul
     order = [Confidence.PROOF, Confidence.HIGH, Confidence.MEDIUM, Confidence.LOW]
     counted = [one for one in order if Finding(rule, "", "", "", 0, one, (), "").is_counted]
     assert counted == order[: order.index(least) + 1]
+
+
+def test_the_list_names_the_function_that_may_tell_copies_apart() -> None:
+    symbols = in_files("table", "table", section=".rodata")
+    found = only(symbols, declared_at(symbols, ("/src/x.h", 7), ("/src/x.h", 7)))
+    found = found._replace(objection=Objection("in reader, code compares its address", "", "reader"))
+    files = (SearchedFile("program", 2, 2, (found,)),)
+    document = duplicates_document(Duplicates(("program",), None, files, (), (), ()))
+    (table,) = [one for one in document if isinstance(one, Table)]
+    assert table.rows[0][-1] == "table  x.h:7  address used in: reader"

@@ -5,7 +5,7 @@ import pytest
 from footprint.elf import read_image
 from footprint.elf.functions import read_functions
 from footprint.elf.references import ReferencedPlace
-from footprint.elf.uses import Use, Uses
+from footprint.elf.uses import FoundUse, Use, Uses
 from footprint.elf.x86_code import decoded
 from tests.elfwriter import RO, RW, STT_FUNC, At, ElfFile, Section, Sym, write
 
@@ -15,7 +15,12 @@ LEA_RAX, LEA_RDI, LEA_RDX, LEA_RCX = (b"\x48\x8d" + end for end in (b"\x05", b"\
 
 
 def use_of(*code: bytes | str, others: bytes = RET) -> Use:
-    """Return the use of a variable by a function; `TABLE` stands for the distance to the variable.
+    """Return the use of a variable by a function, as `found_in` finds it."""
+    return found_in(*code, others=others).use
+
+
+def found_in(*code: bytes | str, others: bytes = RET, enough: Use = Use.WRITTEN) -> FoundUse:
+    """Return what is found of a variable by a function; `TABLE` stands for the distance to the variable.
 
     The function at its end, `others`, is 64 bytes behind its start.
     """
@@ -48,7 +53,7 @@ def use_of(*code: bytes | str, others: bytes = RET) -> Use:
         text = text[:place] + distance.to_bytes(4, "little", signed=True) + text[place + 4 :]
     image = read_image(file(text), "program")
     place_of_table = ReferencedPlace(vaddrs[".data"], vaddrs[".data"] + 256, is_code=False)
-    return Uses(image, read_functions(image), [place_of_table], {vaddrs[".data"]}).of(vaddrs[".data"], Use.WRITTEN)
+    return Uses(image, read_functions(image), [place_of_table], {vaddrs[".data"]}).of(vaddrs[".data"], enough)
 
 
 TABLE = "TABLE"
@@ -171,3 +176,15 @@ def test_an_address_is_followed_into_functions_of_the_same_file(opcode: bytes, o
 def test_an_instruction_has_the_length_that_its_opcode_says(code: str, size_bytes: int | None) -> None:
     found = next(decoded(bytes.fromhex(code), 0x1000), None)
     assert (None if found is None else found.end_vaddr - found.vaddr) == size_bytes
+
+
+def test_the_function_is_named_that_does_what_was_asked_for() -> None:
+    stores: list[bytes | str] = [LEA_RAX, TABLE, b"\x48\x89\x07", RET]
+    assert found_in(*stores, enough=Use.HANDED_ON) == (Use.HANDED_ON, "f")
+    # `g` compares what `f` passes to it.
+    passes: list[bytes | str] = [LEA_RDI, TABLE, jump(b"\xe8", 7), b"\x31\xc0", RET]
+    compares = b"\x48\x39\xf7\x31\xc0" + RET
+    assert found_in(*passes, others=compares, enough=Use.COMPARED) == (Use.COMPARED, "g")
+    returns: list[bytes | str] = [LEA_RAX, TABLE, RET]
+    assert found_in(*returns, enough=Use.HANDED_ON) == (Use.HANDED_ON, "f")
+    assert found_in(*returns, enough=Use.WRITTEN) == (Use.HANDED_ON, None)

@@ -3,6 +3,8 @@
 from footprint.findings.ledger_rules.free_heap import free_heap
 from footprint.findings.registry import LedgerFacts
 from footprint.model.allocator_account import AllocatorAccount
+from footprint.model.evidence import Evidence
+from footprint.model.row import Attribution, MemoryKind, Row
 
 MIB = 1 << 20
 ACCOUNT = AllocatorAccount("glibc", 1, 100, 10 * MIB, MIB, 9 * MIB, 20 * MIB, 0, 0, 0, 8 * MIB, 5 * MIB)
@@ -17,6 +19,21 @@ def test_whole_free_pages_are_what_the_process_saves() -> None:
     (finding,) = free_heap(LedgerFacts((), 4096, ACCOUNT))
     assert (finding.saving_bytes, finding.private_bytes, finding.confidence) == (5 * MIB, 8 * MIB, "medium")
     assert finding.message == "8 MiB of the heap are free but resident, 5 MiB of them in whole pages"
+
+
+def row(owner: str, size_bytes: int, name: str = "[free]") -> Row:
+    sizes = (size_bytes, size_bytes, 0, 1, 1, 0)
+    place = Attribution.ALLOCATOR
+    return Row(
+        owner, MemoryKind.HEAP, None, None, name, *sizes, is_writable=True, evidence=Evidence.DERIVED, attribution=place
+    )
+
+
+def test_where_threads_have_arenas_the_message_says_how_much_lies_in_each() -> None:
+    rows = row("[heap]", 2 * MIB), row("[malloc arenas]", 6 * MIB), row("[malloc arenas]", MIB, "[in use]")
+    (finding,) = free_heap(LedgerFacts(rows, 4096, ACCOUNT))
+    assert finding.message.startswith("8 MiB of the heap (6 MiB in [malloc arenas], 2 MiB in [heap]) are free")
+    assert finding.subject == "[heap]"
 
 
 def test_less_than_a_mebibyte_or_a_tenth_is_no_finding() -> None:

@@ -12,6 +12,8 @@ ROOT = Path(__file__).parents[2]
 MODULES = sorted((ROOT / "footprint").rglob("*.py"))
 # Without the docstring: that is read, not followed.
 LONGEST_FUNCTION_LINES = 55
+# A module of the HTML report: it does one thing.
+LONGEST_REPORT_MODULE_LINES = 80
 # Commands are their options: a parameter a line, which cannot be split.
 COMMANDS = "command.py"
 
@@ -84,3 +86,13 @@ def test_the_files_that_a_page_names_exist(page: str) -> None:
     # A name in capitals stands for any name, as in `verbs/NAME/call.py`.
     given = [name for name in sorted(named) if not re.search(r"NAME|FACT", name)]
     assert [name for name in given if not (ROOT / name).exists()] == []
+
+
+def test_no_module_of_the_report_is_longer_than_a_section() -> None:
+    lines = {
+        path.name: len(text.splitlines())
+        for path in (ROOT / "footprint" / "html" / "app" / "src").glob("*.ts")
+        if "`make schema` writes this file" not in (text := path.read_text(encoding="utf-8")).partition("\n")[0]
+    }
+    assert lines
+    assert {name: count for name, count in lines.items() if count > LONGEST_REPORT_MODULE_LINES} == {}

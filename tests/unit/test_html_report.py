@@ -12,9 +12,12 @@ import pytest
 
 import footprint
 from footprint.formats.audit_json import audit_members
+from footprint.formats.document import Facts, Paragraph, Table
 from footprint.formats.escape import well_formed
+from footprint.formats.sections.rest import more
 from footprint.html.columns import MOST_EXACT, pack, payload
 from footprint.html.shell import SCRIPT_PATH, STYLE_PATH
+from footprint.html.static import static_html
 from footprint.model.audit import Audit
 from footprint.model.evidence import Evidence
 from footprint.model.row import Row
@@ -238,6 +241,23 @@ def test_without_a_script_the_report_says_what_the_text_says(program: Audit, rep
             assert " ".join(finding.message.split()) in text
     assert '<main id="static">' in report
     assert '<main id="app" hidden>' in report
+
+
+def test_without_a_script_a_column_is_headed_by_what_stands_in_it_and_no_option_is_named() -> None:
+    document = (
+        Facts((("private", "8 KiB", "measured"),)),
+        Facts((("most of it", "8 KiB", "/lib/liba.so"),)),
+        Facts((("hosts", "3", ""),)),
+        Facts((("standard output", "equal", "5 bytes"),), "result"),
+        Paragraph("2 more save nothing: -v shows them."),
+        Table(("size", "name"), (), footer=(("1 KiB", more(3)),)),
+    )
+    found = static_html(document)
+    heads = [re.findall("<th>([^<]*)", one) for one in re.findall("<thead>(.*?)</thead>", found)]
+    assert heads[:2] == [["what", "figure", "how it is known"], ["what", "figure", "detail"]]
+    assert heads[2:4] == [["what", "figure"], ["what", "result", "detail"]]
+    assert "2 more save nothing: with JavaScript this page shows them." in found
+    assert "[3 more: with JavaScript this page shows all]" in found
 
 
 def test_figures_that_a_browser_would_round_are_told() -> None:

@@ -15,6 +15,7 @@ from dataclasses import replace
 
 import pytest
 
+from footprint.attribution.ledger import KnownRows
 from footprint.attribution.owned_range import LoadedObject
 from footprint.attribution.process_audit import audit_snapshot
 from footprint.attribution.symbol_ranges import PageNumbers
@@ -488,6 +489,23 @@ def test_two_files_of_one_name_in_different_folders_are_two_owners() -> None:
         mapped(B + 0x10000, 1, "rw-p", private(1), of=other),
     ]
     assert {row.owner for row in audited(mappings, None).ledger} == {"/lib/library.so", "/opt/library.so"}
+
+
+def test_rows_that_processes_of_one_file_share_are_not_taken_from_one_with_other_pages() -> None:
+    data = Section(".data", flags=RW, data=bytes(16 * PAGE), addr=0x10000)
+    load = Segment(PT_LOAD, PF_R | PF_W, [".data"], offset=0x10000, vaddr=0x10000)
+    file = ElfFile(sections=[data], segments=[load], symbols=[Sym("table", At(".data"), 16 * PAGE)])
+    image = read_image(write(file), "library.so")
+    text, *_ = read_texts(b"00001000-00002000 rw-p 00000000 00:00 0 \n", "text")
+    memory = MemoryMap("smaps", (mapped(B + 0x10000, 16, "rw-p", private(16), of=KEY),))
+    known = KnownRows()
+    found = []
+    for page_bytes in (PAGE, 16 * PAGE):
+        snapshot = text._replace(memory=memory, page_bytes=page_bytes, notes=())
+        files = Files(read_contents(image))
+        audit = audit_snapshot(snapshot, {KEY: image}, files, target="text", known_rows=known)
+        found.append(row_of(audit, "table"))
+    assert [(row.bytes, row.pages, row.sole_pages) for row in found] == [(16 * PAGE, 16, 16), (16 * PAGE, 1, 1)]
 
 
 def test_an_audit_whose_rows_do_not_add_up_cannot_be_made() -> None:

@@ -19,6 +19,7 @@ from footprint import json_stream
 from footprint.decompression import pieces_of
 from footprint.errors import InputError, LimitError, UsageError
 from footprint.formats import saved_audit
+from footprint.heap.formats import read_profile
 from footprint.limits import Limits, answer, draw_bytes, draw_entries, limited, parse_limits, time_limit
 from footprint.release.matching import is_same_program, named_owners, owner_names
 from tests.ledgers import audit_of, ledger_row
@@ -243,3 +244,19 @@ def test_the_rows_of_a_saved_ledger_take_no_more_memory_than_their_text() -> Non
     tracemalloc.stop()
     assert held_bytes < 1.5 * len(text)
     assert peak_bytes < held_bytes + 8 * MIB
+
+
+@pytest.mark.parametrize(
+    ("head", "line", "bytes_at_peak"),
+    [
+        (b"v 1 3\ns 1 f\ni 1 0 1\nt 1 0\na 8 1\n", b"+ 0\n", 8 << 16),
+        (b"heap profile: 1: 8 [1: 8] @ heapprofile\n 1: 8 [1: 8] @ 0x1\n", b"\n", 8),
+    ],
+    ids=["heaptrack", "gperftools"],
+)
+def test_a_line_of_a_profile_that_is_repeated_a_hundred_thousand_times_is_one_step_each(
+    head: bytes, line: bytes, bytes_at_peak: int
+) -> None:
+    # A step for each pair of lines would take minutes.
+    profile = read_profile(head + line * (1 << 16), "the profile")
+    assert max(one.live_bytes for one in profile.snapshots) == bytes_at_peak

@@ -120,12 +120,14 @@ def test_its_zeros_count_as_well_where_they_come_of_the_same_source_files() -> N
 def test_variables_that_two_files_hold_are_one_thing_linked_into_both() -> None:
     (one,) = found(library("/bin/app"), library("/lib/libb.so"))
     waste = {Cost.SHARED: 256}
-    assert one == LinkedTwice(("/bin/app", "/lib/libb.so"), None, ("crypt.c",), ("p_box", "s_box"), 256, 2, waste)
+    paths = ("/bin/app", "/lib/libb.so")
+    assert one == LinkedTwice(paths, None, ("crypt.c",), ("p_box", "s_box"), 256, 2, waste, is_one_build=False)
     (finding,) = linked_twice_findings([one])
-    assert (finding.kind, finding.subject, finding.confidence) == ("across-files", "crypt.c", Confidence.HIGH)
+    assert (finding.kind, finding.subject, finding.confidence) == ("across-files", "crypt.c", Confidence.MEDIUM)
     told = "2 copies of crypt.c, in app, libb.so: 2 variables of 256 B each time; all but one take 256 B shared only"
     assert (finding.message, finding.saving_bytes) == (told, 0)
-    assert finding.remedy == "link it once, as a shared library that all of them need"
+    check = "make sure that one build of it does for all"
+    assert finding.remedy == f"{check}; then link it once, as a shared library that all of them need"
 
 
 def test_what_comes_from_other_source_files_is_not_said_to_be_of_one() -> None:
@@ -135,7 +137,8 @@ def test_what_comes_from_other_source_files_is_not_said_to_be_of_one() -> None:
     assert (one.units, one.names) == ((), ("of_header",))
     (finding,) = linked_twice_findings([one])
     assert finding.message.startswith("2 copies of of_header, in a.so, b.so: ")
-    assert finding.remedy == "let one of the files hold it, and the others use it from there"
+    check = "make sure that one build of it does for all"
+    assert finding.remedy == f"{check}; then let one of the files hold it, and the others use it from there"
 
 
 def test_a_source_file_is_told_by_the_one_that_tells_it() -> None:

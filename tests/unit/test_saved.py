@@ -104,6 +104,14 @@ def test_a_saved_audit_is_projected_to_another_number_with_its_own_terms() -> No
         reprojected(one, Question(2, model=Model.FORK))
 
 
+def test_one_process_is_asked_of_an_audit_that_was_saved_with_many(tmp_path: Path) -> None:
+    path = tmp_path / "audit.json"
+    path.write_bytes(saved(footprint.audit(str(SMAPS), count=7)))
+    assert footprint.audit(path, count=1).projection == footprint.audit(str(SMAPS)).projection
+    assert footprint.audit(path).projection.count == 7
+    assert footprint.project(path, count=1).projection.count == 1
+
+
 def changed(text: bytes, change: Callable[[Json], object]) -> bytes:
     whole = json.loads(text)
     change(whole)

@@ -5,11 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from footprint.attribution.group import group_up
 from footprint.errors import AccessError, UsageError
+from footprint.model.group import CgroupComparison
 from footprint.model.projection import FitLimit, LimitUnit
 from footprint.process.control_groups import find_control_group
 from footprint.process.task_limits import TaskLimit, read_task_limits
-from footprint.sources.fit_limits import fit_limits, tasks_that_fit
+from footprint.sources.fit_limits import fit_limits, limits_of_more
+from tests.groupmembers import heap, member
 from tests.ledgers import audit_of, ledger_row
 
 MIB = 1 << 20
@@ -107,6 +110,18 @@ def test_the_own_limits_of_a_chosen_control_group_are_not_those_of_one_below_it(
     assert "pids.max of /pod/app" not in [one.name for one in found]
 
 
+def test_the_own_limits_of_processes_of_several_control_groups_are_those_that_hold_for_all(tmp_path: Path) -> None:
+    # Also where the memory controller is off, so that the chosen group is not told with the figures.
+    root = Path(machine(tmp_path))
+    (root / "proc/21/cgroup").write_text("0::/pod/other/worker\n", encoding="ascii")
+    (root / "sys/fs/cgroup/pod/pids.max").write_text("70\n", encoding="ascii")
+    (root / "sys/fs/cgroup/pod/pids.current").write_text("43\n", encoding="ascii")
+    for own in ("own", None):
+        told = [one.name for one in fit_limits([20, 21], own, 0, root=str(root))]
+        assert told[:2] == ["memory.max of /pod", "pids.max of /pod"]
+        assert "pids.max of /pod/app" not in told
+
+
 def test_a_program_fits_into_a_control_group_that_is_named(tmp_path: Path) -> None:
     assert [one.name for one in fit_limits([], "/pod", 0, root=machine(tmp_path))] == ["memory.max of /pod"]
 
@@ -123,13 +138,41 @@ def test_a_control_group_without_limits_or_that_is_not_there_limits_nothing(tmp_
         fit_limits([], "/gone", 0, root=machine(tmp_path))
 
 
-def test_as_many_of_a_live_process_fit_as_the_tasks_that_are_left_allow(tmp_path: Path) -> None:
+def test_as_many_of_a_live_process_fit_as_the_tasks_and_the_memory_of_its_control_group_allow(tmp_path: Path) -> None:
     root = machine(tmp_path)
     for thread in (20, 22, 23):
         (tmp_path / f"proc/20/task/{thread}").mkdir(parents=True)
     audit = replace(audit_of(ledger_row("[heap]", 4096)), pid=20, is_live=True, saved_in=None)
     # Three threads each: 500 - 40 tasks are left to the user, 9,000 - 41 and 32,768 - 41 on the machine.
-    fit = [(one.name, one.count) for one in tasks_that_fit(audit, root)]
-    assert fit == [("RLIMIT_NPROC of user 33", 153), ("threads-max", 2986), ("pid_max", 10909)]
+    # The control group allows 50, and has 236 of 256 MiB left: each needs 1 MiB.
+    audit = replace(audit, projection=audit.projection._replace(per_process_bytes=MIB, shared_once_bytes=0))
+    fit = [(one.name, one.count) for one in limits_of_more(audit, root)]
+    assert fit == [
+        ("pids.max of /pod/app", 16),
+        ("RLIMIT_NPROC of user 33", 153),
+        ("memory.max of /pod", 236),
+        ("threads-max", 2986),
+        ("pid_max", 10909),
+    ]
+    # `project --memory` meets the same limits without being asked to.
+    limits = fit_limits([20], None, 0, root=root)
+    assert {one.name for one in limits} == {name for name, _ in fit}
     for other in (replace(audit, saved_in="saved.json"), replace(audit, is_live=False), replace(audit, pid=99)):
-        assert tasks_that_fit(other, root) == ()
+        assert limits_of_more(other, root) == ()
+
+
+def test_a_chosen_control_group_has_limits_of_its_own_alone_on_the_page_as_in_a_projection(tmp_path: Path) -> None:
+    root = machine(tmp_path)
+    (tmp_path / "proc/20/task/20").mkdir(parents=True)
+    snapshot, audit = member(20, heap(1024), pss_anon=1024)
+    running = group_up([(snapshot._replace(is_live=True), replace(audit, is_live=True))])
+    group = replace(running, cgroup=CgroupComparison("/pod", 2, 0, None, ()))
+    told = [one.name for one in limits_of_more(group, root)]
+    assert "memory.max of /pod" in told
+    assert "pids.max of /pod/app" not in told
+    assert sorted(told) == sorted(
+        one.name for one in fit_limits([20], None, 0, own_group=find_control_group("/pod", root), root=root)
+    )
+    assert "pids.max of /pod/app" in [one.name for one in limits_of_more(running, root)]
+    gone = replace(group, cgroup=CgroupComparison("/gone", 2, 0, None, ()))
+    assert limits_of_more(gone, root) == ()

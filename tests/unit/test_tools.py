@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from footprint.elf import shown_name
+from footprint.sources.demanglers import learn_foreign_names
 from footprint.sources.tools import find_tool
 from footprint.verbs.run.massif import valgrind
 
@@ -72,3 +74,15 @@ def test_valgrind_of_the_current_folder_is_not_run(tmp_path: Path, monkeypatch: 
     monkeypatch.setenv("PATH", f".{os.pathsep}{os.pathsep}{tmp_path / 'none'}")
     with pytest.raises(Exception, match="it is not installed, or anybody may replace it"):
         valgrind()
+
+
+def test_cxxfilt_of_the_current_folder_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = program(tmp_path).rename(tmp_path / "c++filt")
+    path.write_text('#!/bin/sh\n: > ran\nexec /bin/sed "s/.*/demangled/"\n', "ascii")
+    monkeypatch.chdir(tmp_path)
+    for entries, ran in ((".", False), ("", False), (str(tmp_path), True)):
+        monkeypatch.setenv("PATH", entries)
+        name = f"_D3std5stdio4File{len(entries)}ran"
+        learn_foreign_names([name])
+        assert (tmp_path / "ran").exists() == ran
+        assert shown_name(name) == ("demangled" if ran else name)

@@ -117,6 +117,21 @@ def test_an_exit_code_that_is_expected_of_both_is_no_failure() -> None:
     assert (found.failures, found.is_alike) == (((), ()), True)
 
 
+def test_a_comparison_of_another_moment_than_asked_for_says_of_which() -> None:
+    note = Note("moment-not-reached", "./agentd", "it ended first")
+    trial = start_of("agentd", 60, 8)
+    late, early = (
+        [trial._replace(start=replace(trial.start, asked=When.TIME, moment=moment, notes=notes))]
+        for moment, notes in ((When.TIME, ()), (When.EXIT, (note,)))
+    )
+    both = " The comparison is of agentd and agentd.new at their exit, not at the moment asked for."
+    one = " The comparison is of agentd.new at its exit, not at the moment asked for."
+    for before, told in ((late, one), (early, both)):
+        assert verdict(compare_trials(COMMAND, "./agentd.new", "2s", before[0], before, early)).endswith(
+            f"to read it.{told}"
+        )
+
+
 def test_two_builds_with_one_file_name_are_called_by_their_paths() -> None:
     trials = [starts("agentd", size_kib, [8]) for size_kib in (100, 60)]
     found = compare_trials(("old/agentd",), "new/agentd", "exit", trials[0][0], *trials)
