@@ -43,10 +43,6 @@ _END: Final = "<!-- `make schema` wrote this -->"
 # The answers that the HTML report shows.
 _SHOWN: Final = ("AuditAnswer", "CheckAnswer", "DiffAnswer", "GroupAnswer", "HeapAnswer", "TrendAnswer", "WatchAnswer")
 _CAP: Final = re.compile(r"_?(MOST|LONGEST|LARGEST|DEEPEST)(_|$)")
-_SHOWING: Final = {
-    *("attribution", "cli.py", "findings", "formats", "html", "model", "pytest_plugin.py", "release", "store"),
-    *("terminal", "verbs"),
-}
 _ATTRIBUTE: Final = re.compile(r"^(\w+): (.*)$")
 
 
@@ -257,27 +253,28 @@ def _fleet_tables() -> str:
 
 
 def _caps_table() -> str:
-    """Describe the caps of each module that reads input; those of modules that show answers only shorten texts."""
+    """Describe the caps of each module."""
     lines = ["| module | caps |", "|---|---|"]
     for path in sorted((ROOT / "footprint").rglob("*.py")):
-        module = path.relative_to(ROOT / "footprint")
-        caps = () if module.parts[0] in _SHOWING else _caps(ast.parse(path.read_text(encoding="utf-8")))
-        if told := ", ".join(f"{name} {value}" for name, value in caps):
-            lines.append(f"| `footprint/{module}` | {told} |")
+        module = path.relative_to(ROOT)
+        if told := ", ".join(f"{name} {value}" for name, value in _caps(path.read_text(encoding="utf-8"), module)):
+            lines.append(f"| `{module}` | {told} |")
     return "\n".join(lines)
 
 
-def _caps(tree: ast.Module) -> Iterator[tuple[str, str]]:
-    """Yield the caps of a module: the words of each name, and its value."""
+def _caps(source: str, path: Path) -> Iterator[tuple[str, str]]:
+    """Yield the caps of a module: the words of each name, and its value, which may need other names of the module."""
     known: dict[str, Any] = {}
-    for node in ast.walk(tree):
+    for node in ast.walk(ast.parse(source)):
         if not isinstance(node, ast.AnnAssign) or node.value is None:
             continue
         target = node.target
         if not isinstance(target, ast.Name) or not _CAP.match(target.id):
             continue
-        code = compile(ast.Expression(node.value), target.id, "eval")
-        value = known[target.id] = eval(code, {"__builtins__": {}}, known)  # noqa: S307 # our own source
+        known = known or {
+            **vars(importlib.import_module(".".join(path.with_suffix("").parts).removesuffix(".__init__")))
+        }
+        value = known[target.id] = eval(ast.unparse(node.value), known)  # noqa: S307 # our own source
         words = target.id.strip("_").removeprefix("MOST_").lower().replace("_", " ")
         if words.endswith(" bytes") and value >= 1024:
             yield words.removesuffix(" bytes"), format_bytes(value)
@@ -363,7 +360,7 @@ def typescript() -> str:
         [
             "// The JSON answers that the report shows. `make schema` writes this file from the types in Python.",
             "",
-            'import type { Table } from "./data";',
+            'import type { Table } from "./table";',
             "",
             "/** A table of an answer; one without rows is an empty list. */",
             "export type Rows<Row> = Table<Row> | never[];",

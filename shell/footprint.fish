@@ -34,7 +34,7 @@ complete -c footprint -n __footprint_has_none -a scan -d 'Collect what programs 
 complete -c footprint -n __footprint_has_none -a explain -d 'Explain a word of an answer: a figure, a finding, a note.'
 complete -c footprint -n __footprint_has_none -a doctor -d 'Show what this host lets footprint know, and how to get more.'
 
-complete -c footprint -n '__footprint_has_verb audit' -s n -l count -x -d 'How many processes to project to.'
+complete -c footprint -n '__footprint_has_verb audit' -s n -l count -x -d 'How many processes to project to: one, or as many as a saved audit was saved with, unless given.'
 complete -c footprint -n '__footprint_has_verb audit' -l all -d 'Rank every program below the folders that are named.'
 complete -c footprint -n '__footprint_has_verb audit' -l findings -d 'Search a process for memory that it does not need (always for a program).'
 complete -c footprint -n '__footprint_has_verb audit' -l heap -r -F -d 'An allocator profile of the same program, to split its heap by.'
