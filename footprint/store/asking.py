@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from footprint.errors import FootprintError, InputError, LimitError, UsageError
 from footprint.limits import draw_bytes, draw_entries, limits_in_force
 from footprint.process.processors import usable_processor_count
-from footprint.store.parquet import engine, reading, table_views, unreadable, whole_files
+from footprint.store.parquet import engine, own_place, reading, table_views, unreadable, whole_files
 from footprint.store.tables import PARTITION_COLUMN, TABLES
 from footprint.units import format_bytes
 
@@ -61,13 +61,7 @@ class Dataset:
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
-        self._place = place = os.path.realpath(folder)
-        if "=" in place:
-            # DuckDB would take `/x/host=a` for a column, in place of the one in the files.
-            raise InputError(folder, f"its path has a `=`, which stands for a column: move it: {place}")
-        if pattern := next((one for one in place if one in "*?["), ""):
-            # DuckDB compares what it may read with the path as it is written for a pattern of files.
-            raise InputError(folder, f"its path has a `{pattern}`, which stands for other names: move it: {place}")
+        self._place = place = own_place(folder)
         self._files = whole_files(place)
         self.views = table_views(place, self._files)
         self._connection = engine(thread_count=usable_processor_count())

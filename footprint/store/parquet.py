@@ -27,6 +27,7 @@ __all__ = (
     "keep_dataset",
     "known_inputs",
     "open_dataset",
+    "own_place",
     "reading",
     "remove_halves",
     "table_views",
@@ -90,6 +91,22 @@ def keep_dataset(folder: str) -> None:
         if not os.path.exists(path):
             raise AccessError(path, "it is a link that leads nowhere")
         keep_input(path)
+
+
+def own_place(folder: str) -> str:
+    """Return the real path of the folder of a dataset.
+
+    Raises:
+        InputError: If its path would be read as columns or a pattern.
+    """
+    place = os.path.realpath(folder)
+    if "=" in place:
+        # DuckDB would take `/x/host=a` for a column, in place of the one in the files.
+        raise InputError(folder, f"its path has a `=`, which stands for a column: move it: {place}")
+    if pattern := next((one for one in place if one in "*?["), ""):
+        # DuckDB compares what it may read with the path as it is written for a pattern of files.
+        raise InputError(folder, f"its path has a `{pattern}`, which stands for other names: move it: {place}")
+    return place
 
 
 def whole_files(folder: str) -> dict[str, list[str]]:

@@ -378,6 +378,13 @@ def test_nothing_that_is_named_or_no_dataset_is_an_error(tmp_path: Path) -> None
         open_dataset(str(tmp_path))
 
 
+@pytest.mark.parametrize("name", ["a[1]", "st*r", "what?", "host=a"])
+def test_no_dataset_is_begun_in_a_folder_that_nobody_could_ask(name: str, captures: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"which stands for .*: move it"):
+        footprint.scan(captures, output=tmp_path / name, worker_count=1)
+    assert not (tmp_path / name).exists()
+
+
 @pytest.mark.parametrize(("module", "options"), [("duckdb", {}), ("distributed", {"scheduler": "tcp://127.0.0.1:1"})])
 def test_an_extra_that_is_not_installed_is_one_line_with_the_command(
     module: str, options: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -20,7 +20,7 @@ from footprint.process.processors import usable_processor_count
 from footprint.process.stat import processes as live_processes
 from footprint.sources.packages import Packages
 from footprint.store.audits import AuditSums, digest
-from footprint.store.parquet import Known, check_parts, commit_part, known_inputs, remove_halves, write_part
+from footprint.store.parquet import Known, check_parts, commit_part, known_inputs, own_place, remove_halves, write_part
 from footprint.store.tables import FleetInput, FleetNote
 from footprint.verbs.scan.inputs import Candidate, Lister, ScanPlace, file_state, utc
 from footprint.verbs.scan.runners import Runner, cluster_runner, local_runner
@@ -113,12 +113,14 @@ def scan(  # noqa: PLR0913 # all but the sources are named
 
     Raises:
         AccessError: If a source does not exist, the dataset cannot be written, or nobody answers as scheduler.
-        InputError: If the dataset is damaged or of another version, or what was written does not add up to its audits.
+        InputError: If the dataset is damaged or of another version, its path would be read as columns or a pattern, or
+            what was written does not add up to its audits.
         UsageError: If nothing is named, or DuckDB or Dask is not installed.
     """
     if not sources and not processes:
         raise UsageError("name a folder, an image, or a file; or --processes for all processes of this machine")
     folder = os.fspath(output)
+    own_place(folder)
     now = utc(_now()) if moment is None else moment
     lister = Lister(now, host=host, root=None if root is None else os.fspath(root), is_anonymous=anonymous)
     with _locked(folder):
