@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from footprint.digits import decimal
 from footprint.elf.image import Buffer
 from footprint.errors import InputError
 from footprint.limits import draw_entries
@@ -53,9 +54,9 @@ def read_members(data: Buffer, file: str) -> Iterator[ArchiveMember]:
         header = bytes(data[offset : offset + _HEADER_BYTES])
         if len(header) < _HEADER_BYTES or header[58:60] != b"`\n":
             raise InputError(file, "the header of an archive member is damaged", offset)
-        if not header[48:58].strip().isdigit():
+        size_bytes = decimal(header[48:58].strip())
+        if size_bytes is None:
             raise InputError(file, "the size of an archive member is not a number", offset + 48)
-        size_bytes = int(header[48:58])
         header_offset, body = offset, offset + _HEADER_BYTES
         raw_name = header[:16].rstrip()
         is_inside = not is_thin or raw_name in {b"/", b"//", b"/SYM64/"}
@@ -74,8 +75,8 @@ def read_members(data: Buffer, file: str) -> Iterator[ArchiveMember]:
 
 def _name(raw: bytes, contents: Buffer | None, long_names: bytes, file: str, offset: int) -> tuple[str, int]:
     """Return the name of a member, and how many bytes of its contents the name takes (BSD)."""
-    if raw.startswith(b"#1/") and raw[3:].isdigit() and contents is not None:
-        size_bytes = min(int(raw[3:]), len(contents), _LONGEST_NAME)
+    if raw.startswith(b"#1/") and (length := decimal(raw[3:])) is not None and contents is not None:
+        size_bytes = min(length, len(contents), _LONGEST_NAME)
         return _text(bytes(contents[:size_bytes]).rstrip(b"\0")), size_bytes
     if raw.startswith(b"/") and (place := _LONG_NAME.fullmatch(raw)):
         # In a thin archive of archives the name is that of the inner archive; the offset in it follows.

@@ -295,7 +295,7 @@ def pids_of(group: ControlGroup) -> tuple[int, ...]:
     for folder, _, files in os.walk(group.folder):
         if "cgroup.procs" in files:
             # Processes of another PID namespace are listed as 0.
-            found.update(int(word) for word in _text(folder, "cgroup.procs").split() if word.isdigit() and word != "0")
+            found.update(pid for word in _text(folder, "cgroup.procs").split() if (pid := decimal(word)))
     if not found:
         raise AccessError(group.path, "no process is in this control group")
     return tuple(sorted(found))

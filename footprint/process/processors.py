@@ -3,6 +3,7 @@
 import os
 from math import ceil
 
+from footprint.digits import decimal
 from footprint.process.control_groups import UNIFIED, kernel_text, parse_membership
 
 __all__ = ("usable_processor_count",)
@@ -19,9 +20,10 @@ def usable_processor_count(mount: str = "/sys/fs/cgroup", membership: str = "/pr
     own = parse_membership(kernel_text(membership)).get(UNIFIED, "/")
     while True:
         # The quota of a group holds for the groups inside it, too.
-        quota, _, period = kernel_text(f"{mount}{own}/cpu.max").strip().partition(" ")
-        if quota.isdigit() and period.isdigit() and int(period):
-            count = max(1, min(count, ceil(int(quota) / int(period))))
+        words = kernel_text(f"{mount}{own}/cpu.max").strip().partition(" ")
+        quota_us, period_us = decimal(words[0]), decimal(words[2])
+        if quota_us is not None and period_us:
+            count = max(1, min(count, ceil(quota_us / period_us)))
         if own in {"/", ""}:
             return count
         own = os.path.dirname(own)

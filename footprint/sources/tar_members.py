@@ -10,6 +10,7 @@ Format".
 from collections.abc import Iterator
 from typing import Final, NamedTuple, Protocol
 
+from footprint.digits import decimal
 from footprint.errors import InputError
 from footprint.limits import draw_entries
 
@@ -230,7 +231,7 @@ def _pax_records(data: bytes, source: str, at: int) -> dict[bytes, bytes]:
     while place < len(data):
         space = data.find(b" ", place, place + 8)
         digits = data[place:space] if space > 0 else b""
-        end = place + int(digits) if digits.isdigit() else 0
+        end = place + (decimal(digits) or 0)
         key, is_pair, value = data[space + 1 : end - 1].partition(b"=")
         if not place < end <= len(data) or not is_pair or data[end - 1 : end] != b"\n":
             raise InputError(source, "a damaged record of pax", at)
