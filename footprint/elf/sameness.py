@@ -87,16 +87,14 @@ class Sameness:
         """
         found: dict[int, set[int]] = {one.vaddr: set() for one in copies}
         for other in copies[1:]:
-            begin = copies[0].vaddr, other.vaddr
-            needed = self._of_data(copies[0], other)
-            for place, leads_to in (
-                (begin, needed),
-                *((pair, self._needed[pair]) for pair in self._reached(needed) or ()),
-            ):
-                own = [pair for pair in leads_to or () if pair[0] != pair[1]]
-                is_code = place != begin and self._is_code_at(place[0])
-                for vaddr, words in zip(place, zip(*own, strict=True) if own else ((), ()), strict=True):
-                    found.setdefault(vaddr, set()).update(() if is_code else words)
+            begin, needed = (copies[0].vaddr, other.vaddr), self._of_data(copies[0], other)
+            led_to = {pair: self._needed[pair] for pair in self._reached(needed) or ()}
+            for pair, leads_to in ((begin, needed), *led_to.items()):
+                # What code states is found in the code.
+                is_code = pair != begin and self._is_code_at(pair[0])
+                holds = [] if is_code else [one for one in leads_to or () if one[0] != one[1]]
+                for side, vaddr in enumerate(pair):
+                    found.setdefault(vaddr, set()).update(one[side] for one in holds)
         return found
 
     def of_functions(self, first_vaddr: int, second_vaddr: int) -> bool:

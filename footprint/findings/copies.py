@@ -581,9 +581,7 @@ def _by_line(same: Sequence[Symbol], at: Declared, file: _File) -> Iterable[Copi
     if len(same) < 2 or name in {_STREAM_INIT, THREAD_GUARD}:
         return
     origin = CopyOrigin.HEADER if at.is_in_header else CopyOrigin.SOURCE
-    where = (
-        "one line of a header declares them all" if at.is_in_header else "one line of a source file declares them all"
-    )
+    where = f"one line of a {'header' if at.is_in_header else 'source file'} declares them all"
     is_template = at.is_in_header and at.file.endswith(_SOURCES)
     if is_template:
         # glibc compiles one getXXbyYY.c into `gethostbyname` and others, each with a buffer of its own.

@@ -259,7 +259,7 @@ class Merging:
         places = [ReferencedPlace(vaddr, vaddr + 1, is_code=False) for vaddr in sorted(unit_of)]
         try:
             uses = Uses(self._image, self._statics.functions, places)
-            told = {unit for vaddr, unit in unit_of.items() if uses.of(vaddr, _TELLING, is_in_code=True)[0] & _TELLING}
+            told = {unit for vaddr, unit in unit_of.items() if uses.of(vaddr, _TELLING, is_in_code=True).use & _TELLING}
             return frozenset(told)
         except FootprintError:
             return frozenset(unit_of.values())
