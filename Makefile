@@ -6,6 +6,7 @@ PYTHON ?= python3
 ARGS =
 PROSE = README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md
 TIME = 60
+VM = bookworm
 
 # A python3 that is too old is passed over for a newer one beside it; one that was asked for by name is not.
 ifeq ($(origin PYTHON),file)
@@ -23,7 +24,7 @@ FUZZ = .venv/fuzz-installed
 DOCS = .venv/docs-installed
 
 .SILENT:
-.PHONY: help demo test test-host fuzz lint docs dist bench format schema pictures shell report zipapp clean
+.PHONY: help demo test test-host test-vm fuzz lint docs dist bench format schema pictures shell report zipapp clean
 .DEFAULT_GOAL = help
 unexport PYTHONHOME PYTHONPATH
 
@@ -32,6 +33,7 @@ help: ## show this list
 	echo
 	echo '  ARGS="..." goes on to pytest, or to the benchmarks:   make test ARGS="-k pmap -x"'
 	echo '  TIME=... is how many seconds to fuzz:                  make fuzz TIME=600 ARGS="elf dwarf"'
+	echo '  VM=... is which systems to boot:                       make test-vm VM="bookworm trixie arm64 linux-5.10"'
 	echo '  PYTHON=... is the interpreter to use, 3.11 or newer:   make test PYTHON=python3.13'
 
 demo: $(RUNTIME) ## start a sample program and show where its memory goes, and what 10,000 of them cost
@@ -45,6 +47,10 @@ test: $(DEV) ## run the tests that pass on any machine
 test-host: $(DEV) ## run the tests that compare with the programs, tools, kernel and browser of this machine
 	$(BIN)/pytest -n auto --dist loadfile $(if $(filter tests/%,$(ARGS)),,tests/host) $(ARGS)
 
+# Takes root, and what tests/vm/machine.sh names. The images stay in build/vm. ARGS="-k swap" goes on to pytest there.
+test-vm: $(DEV) ## boot other systems in an emulator, and run the tests of tests/vm there
+	$(BIN)/python tests/vm/systems.py $(VM) $(if $(ARGS),--pytest="$(ARGS)")
+
 # What it finds is in fuzz/findings. ARGS="elf dwarf" names targets.
 fuzz: $(FUZZ) ## damage the inputs of every reader for TIME=60 seconds in all
 	$(BIN)/python -m fuzz --seconds $(TIME) $(ARGS)
@@ -54,6 +60,7 @@ lint: $(DEV) ## check format, style, types, who imports whom, and the words of t
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/python shell/check_circles.py
 	$(BIN)/codespell $(PROSE) footprint shell benchmarks sample_binaries docs
 	$(BIN)/proselint check --config .proselintrc.json $(PROSE) docs/*.md docs/how-to docs/findings docs/examples/*/*.md
 

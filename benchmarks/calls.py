@@ -39,9 +39,9 @@ _READERS = {"footprint": _footprint, "pyelftools": _pyelftools, "LIEF": _lief}
 
 
 def _unstripped(paths: list[str]) -> str:
-    from footprint.elf import read_image  # noqa: PLC0415 # not always asked
+    from footprint.elf.image import read_image  # noqa: PLC0415 # not always asked
     from footprint.errors import FootprintError  # noqa: PLC0415
-    from footprint.files import open_input  # noqa: PLC0415
+    from footprint.system.files import open_input  # noqa: PLC0415
 
     for path in paths:
         try:

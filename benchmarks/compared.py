@@ -116,9 +116,9 @@ def unused() -> Iterator[Said]:
     """Which library is needed and not used?"""
     findings = footprint("libraries", BASE)["findings"]
     ours = [
-        f"{Path(one['subject']).name}, saves {one['saving_bytes'] // KIB} KiB with what it brings"
-        for one in findings
-        if one["rule"] == "unused-library" and one["saving_bytes"]
+        f"{Path(finding['subject']).name}, saves {finding['saving_bytes'] // KIB} KiB with what it brings"
+        for finding in findings
+        if finding["rule"] == "unused-library" and finding["saving_bytes"]
     ]
     yield Said("footprint libraries", ", ".join(ours), "`whatif --drop` measures it; runs nothing by itself")
     yield said(

@@ -69,8 +69,8 @@ template <int N> struct Shop {
 # peak memory without the mapped file.
 _CALL = """
 import json, mmap, sys, time
-from footprint.elf import read_image
-from footprint.dwarf import read_declarations
+from footprint.elf.image import read_image
+from footprint.dwarf.declarations import read_declarations
 from footprint.dwarf.places import VariablePlaces
 from footprint.dwarf.units import DebugInfo
 from footprint.elf.abi import STT_FUNC
@@ -163,8 +163,8 @@ def _large(path: str, rounds: int, walked_bytes: int) -> None:
     written, everything = _asked(path, "written", rounds), _asked(path, "all", rounds)
     debug_bytes = written["debug_bytes"]
     print(f"  .debug_info of {debug_bytes / 1e6:,.1f} MB; best of {rounds}, `first` with cold caches")
-    for label, one in (("written variables", written), ("all variables", everything)):
-        print(f"  {label:18}  {_line(one)}")
+    for label, row in (("written variables", written), ("all variables", everything)):
+        print(f"  {label:18}  {_line(row)}")
     if importlib.util.find_spec("elftools") is None:
         print("  pyelftools is not installed")
         return
@@ -175,8 +175,8 @@ def _large(path: str, rounds: int, walked_bytes: int) -> None:
         f"  pyelftools walks {walk['bytes'] / 1e6:.1f} MB, {walk['entries']:,} entries, in {walk['seconds']:.1f} s: "
         f"{seconds:,.0f} s for all (extrapolated)"
     )
-    for label, one in (("written variables", written), ("all variables", everything)):
-        print(f"  {label:18}  {seconds / one['seconds']:8,.0f} times as fast as that walk")
+    for label, row in (("written variables", written), ("all variables", everything)):
+        print(f"  {label:18}  {seconds / row['seconds']:8,.0f} times as fast as that walk")
 
 
 # Each finds where one variable is declared, or all variables; gdb reads the index of names for it.
@@ -200,19 +200,19 @@ def _commands(path: str, rounds: int) -> None:
     print(
         f"{os.path.basename(path)}, {os.path.getsize(path) / 1e6:,.0f} MB: processor time and peak memory of commands"
     )
-    found: dict[str, list[tuple[float, int]]] = {}
+    result: dict[str, list[tuple[float, int]]] = {}
     for _ in range(rounds):
         # They take turns, so that a machine that slows down slows down all of them.
         for label, words in _COMMANDS.items():
             if shutil.which(words[0]) is not None:
                 child = subprocess.run([sys.executable, "-c", _CHILD, *words, path], capture_output=True, check=True)
                 seconds, peak_kib = json.loads(child.stdout)
-                found.setdefault(label, []).append((seconds, peak_kib))
+                result.setdefault(label, []).append((seconds, peak_kib))
     for label in _COMMANDS:
-        if label not in found:
+        if label not in result:
             print(f"  {label:26}  not installed")
             continue
-        seconds, peak_kib = min(one[0] for one in found[label]), max(one[1] for one in found[label])
+        seconds, peak_kib = min(one[0] for one in result[label]), max(one[1] for one in result[label])
         print(f"  {label:26}  {seconds:7.2f} s  {peak_kib / 1024:8,.0f} MiB")
 
 
@@ -236,12 +236,12 @@ def _asked(path: str, which: str, rounds: int) -> dict[str, float]:
     return told
 
 
-def _line(one: dict[str, float]) -> str:
-    held_mib = (one["peak_kib"] - one["file_kib"]) / 1024
+def _line(row: dict[str, float]) -> str:
+    held_mib = (row["peak_kib"] - row["file_kib"]) / 1024
     return (
-        f"{one['seconds']:7.3f} s ({one['first']:.3f} first)  {one['debug_bytes'] / one['seconds'] / 1e6:8,.0f} MB/s  "
-        f"{one['found']:7,} of {one['wanted']:,} found, {one['declarations']:,} declarations, "
-        f"peak {held_mib:.0f} MiB beside the file, {one['before_kib'] / 1024:.0f} of them before"
+        f"{row['seconds']:7.3f} s ({row['first']:.3f} first)  {row['debug_bytes'] / row['seconds'] / 1e6:8,.0f} MB/s  "
+        f"{row['found']:7,} of {row['wanted']:,} found, {row['declarations']:,} declarations, "
+        f"peak {held_mib:.0f} MiB beside the file, {row['before_kib'] / 1024:.0f} of them before"
     )
 
 

@@ -78,7 +78,7 @@ class Family(NamedTuple):
     few: int = 4
     many: int = 12
     others: int = 1
-    each: int = 1
+    count_at_once: int = 1
     visit: Visit = lambda _folder, _count: contextlib.nullcontext()
 
 
@@ -251,21 +251,21 @@ def sshd(folder: Path, _count: int) -> list[str]:
 def ssh_clients(folder: Path, count: int) -> Iterator[None]:
     """Open sessions, each of which runs a program that waits."""
     options = ["StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "LogLevel=ERROR"]
-    words = ["ssh", "-p", (folder / "port").read_text(), "-i", f"{folder}/user", *(f"-o{one}" for one in options)]
+    words = ["ssh", "-p", (folder / "port").read_text(), "-i", f"{folder}/user", *(f"-o{option}" for option in options)]
     with socket.socket() as client:
         while client.connect_ex(("127.0.0.1", int((folder / "port").read_text()))):
             time.sleep(0.1)
     clients = []
     for _ in range(count):
-        one = subprocess.Popen([*words, "root@127.0.0.1", "exec sleep 600"], stdin=subprocess.DEVNULL)
-        clients.append(one)
+        ssh = subprocess.Popen([*words, "root@127.0.0.1", "exec sleep 600"], stdin=subprocess.DEVNULL)
+        clients.append(ssh)
         time.sleep(0.3)
     try:
         yield
     finally:
-        for one in clients:
-            one.kill()
-            one.wait()
+        for ssh in clients:
+            ssh.kill()
+            ssh.wait()
 
 
 JAVA = """
@@ -380,7 +380,7 @@ FAMILIES = (
     Family("each kind of descriptor", "python3", forking("", DESCRIPTORS)),
     Family("postgres, idle", str(POSTGRES), postgres, others=POSTGRES_OTHERS, visit=postgres_clients),
     Family("postgres, after queries", str(POSTGRES), postgres, others=POSTGRES_OTHERS, visit=postgres_after_queries),
-    Family("sshd sessions", "/usr/sbin/sshd", sshd, each=2, visit=ssh_clients),
+    Family("sshd sessions", "/usr/sbin/sshd", sshd, count_at_once=2, visit=ssh_clients),
     Family("JVM, started copies", "javac", java, 2, 6),
     Family("Go server, started copies", "go", go),
 )
@@ -392,12 +392,13 @@ def run(family: Family, count: int) -> Measured:
         group = ended.enter_context(make_group())
         first = started(ended, group, family, count, 1)
         truth = charged(group)
-        found = footprint.audit_group(tree=first)
+        result = footprint.audit_group(tree=first)
         started(ended, group, family, count, 2)
-        if (projection := found.projection) is None:
+        projection = result.projection
+        if not projection.terms:
             raise RuntimeError("what a process costs is unknown")
-        ours, growth = found.per_group.bytes or 0, charged(group) - truth
-        return Measured(truth, ours, projection.per_worker_bytes, projection.per_group_bytes, growth)
+        ours, growth = result.totals.per_process.bytes or 0, charged(group) - truth
+        return Measured(truth, ours, result.group.workers.each_bytes, projection.per_process_bytes, growth)
 
 
 def charged(group: MemoryGroup) -> int:
@@ -422,7 +423,7 @@ def started(ended: contextlib.ExitStack, group: MemoryGroup, family: Family, cou
     ended.callback(shutil.rmtree, folder, ignore_errors=True)
     ended.callback(remove_segments)
     folder.chmod(0o755)
-    command, process_count = family.make(folder, count), number * (family.others + family.each * count)
+    command, process_count = family.make(folder, count), number * (family.others + family.count_at_once * count)
     master = subprocess.Popen(
         command,
         cwd=folder,

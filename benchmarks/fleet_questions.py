@@ -33,7 +33,8 @@ CREATE TABLE made AS SELECT
   1000000 + (hash(i) % 1000000)::BIGINT AS private_bytes, 20480 AS kernel_bytes,
   1000000 + (hash(i) % 1000000)::BIGINT + 20480 AS per_process_bytes, 5000000 AS shared_once_bytes,
   2000000 AS mapped_writable_bytes, 9000000 AS mapped_bytes, 0 AS swapped_bytes, 0 AS own_shared_bytes,
-  150 AS mapping_count, 1 AS process_count, 'measured' AS evidence, 'smaps' AS source
+  150 AS mapping_count, NULL AS unit, NULL AS container, NULL AS pod, NULL AS image, false AS is_searched,
+  1 AS process_count, 'measured' AS evidence, 'smaps' AS source
 FROM range({processes}) t(i)"""
 
 _ROWS = """
@@ -54,14 +55,26 @@ SELECT host, day, audit, true AS is_process, program, '/usr/lib/lib' || o || '.s
   'lib' || o || '.so.1' AS name, printf('%040x', 1000 + o) AS build_id, 100000 AS private_bytes,
   300000 AS mapped_bytes, 8192 AS startup_min_bytes, 16384 AS startup_max_bytes, 8192 AS retained_bytes,
   [program] AS needed_by
-FROM made, range(1, {owners}) t(o)"""
+FROM made, range(1, {owners}) t(o)
+UNION ALL
+SELECT 'host-00000', DATE '2026-11-01', 1000000000 + p, false, '/usr/bin/program-' || p,
+  '/usr/lib/lib' || o || '.so.1', 'lib' || o || '.so.1', printf('%040x', 1000 + o), NULL, NULL, 8192, 16384, 8192, []
+FROM range({programs}) s(p), range(1, {owners}) t(o)"""
+
+# One host scanned its programs: what was found holds for all hosts.
+_SCANNED = """
+SELECT 'host-00000' AS host, DATE '2026-11-01' AS day, TIMESTAMP '2026-11-01 09:00:00' AS moment,
+  1000000000 + p AS audit, '/usr/bin/program-' || p AS path, printf('%040x', p) AS file, {owners} AS object_count,
+  100000 AS startup_min_bytes, 200000 AS startup_max_bytes, 20000 AS start_bytes, 0 AS unused_bytes,
+  0 AS doubtful_bytes, true AS is_complete
+FROM range({programs}) s(p)"""
 
 _FINDINGS = """
-SELECT host, day, audit, true AS is_process, program, 'unused-library' AS rule, 'unused' AS kind,
+SELECT host, day, audit, false AS is_process, path AS program, 'unused-library' AS rule, 'unused' AS kind,
   'lib' || o || '.so.1' AS subject, '' AS object_path, 4096 * o AS saving_bytes, NULL AS private_bytes,
   NULL AS size_bytes, 'high' AS confidence, true AS is_counted, 'unused' AS message, 'link without it' AS remedy,
-  [] AS leaves
-FROM made, range(1, 6) t(o)"""
+  [] AS leaves, NULL AS file
+FROM ({scanned}), range(1, 6) t(o)"""
 
 _HOSTS = """
 SELECT host, max(day) AS day, max(moment) AS moment, 'host' AS kind, '6.18' AS kernel, 'x86_64' AS machine,
@@ -77,7 +90,8 @@ FROM range(1, {owners}) t(o)"""
 
 _INPUTS = """
 SELECT host, day, max(moment) AS moment, 'processes' AS input, 'processes' AS kind, '' AS identity,
-  '' AS state, 'made' AS part, [] AS depends_on, count(*) AS process_count, count(*) * {rows} AS row_count,
+  '' AS state, printf('made-%05d0', substr(host, 6)::INTEGER // 4 * 4) AS part,
+  [] AS depends_on, count(*) AS process_count, count(*) * {rows} AS row_count,
   sum(private_bytes) AS private_bytes, sum(kernel_bytes) AS kernel_bytes,
   sum(per_process_bytes) AS per_process_bytes, 0 AS note_count
 FROM made GROUP BY host, day"""
@@ -85,7 +99,7 @@ FROM made GROUP BY host, day"""
 
 def make(folder: str, process_count: int, row_count: int, day_count: int) -> None:
     """Write a dataset."""
-    given = {
+    given: dict[str, int | str] = {
         "hosts": max(1, process_count // 50),
         "processes": process_count,
         "rows": row_count,
@@ -93,6 +107,7 @@ def make(folder: str, process_count: int, row_count: int, day_count: int) -> Non
         "programs": _PROGRAMS,
         "owners": _OWNERS,
     }
+    given["scanned"] = _SCANNED.format(**given)
     # Two threads would write two files of a part.
     connection = duckdb.connect(config={"threads": 1})
     connection.execute(_PROCESSES.format(**given))
@@ -101,6 +116,7 @@ def make(folder: str, process_count: int, row_count: int, day_count: int) -> Non
         "rows": _ROWS,
         "owners": _HELD,
         "libraries": _LIBRARIES,
+        "programs": _SCANNED,
         "findings": _FINDINGS,
         "hosts": _HOSTS,
         "files": _FILES,
@@ -108,12 +124,12 @@ def make(folder: str, process_count: int, row_count: int, day_count: int) -> Non
     }
     for name, selection in made.items():
         table = TABLES[name]
-        columns = ", ".join(f'"{one.name}"::{one.sql_type} AS "{one.name}"' for one in table.columns)
+        columns = ", ".join(f'"{column.name}"::{column.sql_type} AS "{column.name}"' for column in table.columns)
         sql = f"SELECT {columns} FROM ({selection.format(**given)})"  # noqa: S608 # made here
         place = os.path.join(folder, name)
         os.makedirs(place, exist_ok=True)
         # As many processes a part as those of a scan. DuckDB appends the number of the file to the pattern.
-        for start in range(0, 1 if name == "files" else given["hosts"], 4):
+        for start in range(0, 1 if name == "files" else max(1, process_count // 50), 4):
             part = f"made-{start:05}"
             some = sql if name == "files" else f"{sql} WHERE host BETWEEN 'host-{start:05}' AND 'host-{start + 3:05}'"
             target, options = f"{place}/{part}0.parquet", "FORMAT parquet"

@@ -32,7 +32,7 @@ heap_tree=detailed
 # The call, in an interpreter of its own: its time, and its memory afterwards without the mapped file.
 _CALL = """
 import json, mmap, sys, time
-from footprint.heap import read_profile
+from footprint.heap.formats import read_profile
 file = open(sys.argv[1], "rb")
 data = memoryview(mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ))
 start = time.perf_counter()

@@ -43,7 +43,7 @@ int main(int argc, char **argv) {
 _MIXES = (("few classes, 90 % temporary", 90, 1), ("400 classes, 40 %", 40, 64), ("3,000 classes, none", 0, 500))
 _READ = """
 import mmap, sys
-from footprint.heap import read_profile
+from footprint.heap.formats import read_profile
 file = open(sys.argv[1], "rb")
 read_profile(memoryview(mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)), "dhat.out")
 """

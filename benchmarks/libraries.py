@@ -25,8 +25,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from footprint.errors import FootprintError
 from footprint.findings.registry import Fact, find_all
-from footprint.loader import Environment, System, link
 from footprint.loader.bindings import Binder
+from footprint.loader.link_map import link
+from footprint.loader.system import System
+from footprint.loader.target import Environment
 from footprint.sources.programs import Programs
 
 LOADER = "/lib64/ld-linux-x86-64.so.2"
@@ -46,14 +48,14 @@ class Row(NamedTuple):
 def programs(folders: Sequence[str]) -> Iterator[str]:
     """List the dynamic programs of some directories, once each, without set-ID programs, which `ldd` could start."""
     system = System()
-    found = dict.fromkeys(
+    result = dict.fromkeys(
         os.path.realpath(entry.path)
         for folder in folders
         if Path(folder).is_dir()
         for entry in sorted(os.scandir(folder), key=lambda entry: entry.name)
         if entry.is_file()
     )
-    for path in found:
+    for path in result:
         with open(path, "rb") as file:
             if file.read(4) != b"\x7fELF" or os.stat(path).st_mode & (stat.S_ISUID | stat.S_ISGID):
                 continue
@@ -85,7 +87,7 @@ def analysis(paths: Sequence[str]) -> str:
     for path in paths:
         findings = find_all({Fact.GRAPH: reader.graph(path)})
         count += len(findings)
-        saving_bytes += sum(one.saving_bytes for one in findings if one.rule == "unused-library")
+        saving_bytes += sum(finding.saving_bytes for finding in findings if finding.rule == "unused-library")
     return f"{count:,} findings, {saving_bytes >> 10:,} KiB"
 
 
@@ -145,9 +147,9 @@ def main() -> None:
     rows += [of_peer(name, command, paths) for name, command in peers()]
     print(f"{len(paths)} programs; load {os.getloadavg()[0]:.1f}")
     print(f"{'':24}{'seconds':>9}{'ms each':>9}{'peak MiB':>10}  answer")
-    for one in rows:
-        peak = "-" if one.peak_bytes is None else f"{one.peak_bytes / MIB:.0f}"
-        print(f"{one.name:24}{one.seconds:9.2f}{1000 * one.seconds / len(paths):9.2f}{peak:>10}  {one.answer}")
+    for row in rows:
+        peak = "-" if row.peak_bytes is None else f"{row.peak_bytes / MIB:.0f}"
+        print(f"{row.name:24}{row.seconds:9.2f}{1000 * row.seconds / len(paths):9.2f}{peak:>10}  {row.answer}")
     missing = [name for name in ("lddtree", "libtree") if not shutil.which(name)]
     if missing:
         print(f"not installed: {', '.join(missing)}")

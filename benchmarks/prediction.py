@@ -63,27 +63,27 @@ def predicted(path: str, *, is_program: bool) -> ObjectPrediction:
 def row(path: str, objects: set[str]) -> Row:
     """Stop a program at its start, compare, and record its objects."""
     linked, entered = at_start(path)
-    found = {name: predicted(name, is_program=name == path) for name in linked.objects()}
-    objects.update(found)
-    written = {name: linked.written(name, one) for name, one in found.items()}
-    startup_mins = {name: numbers(one.startup_min) for name, one in found.items()}
+    result = {name: predicted(name, is_program=name == path) for name in linked.objects()}
+    objects.update(result)
+    written = {name: linked.written(name, one) for name, one in result.items()}
+    startup_mins = {name: numbers(one.startup_min) for name, one in result.items()}
     private = sum(map(len, written.values()))
-    texts = [one for one in linked.mappings if one.permissions[2] == "x" and one.name.startswith("/")]
-    of_texts = {page for one in texts for page in range(one.start_addr // PAGE, one.end_addr // PAGE)}
+    texts = [mapping for mapping in linked.mappings if mapping.permissions[2] == "x" and mapping.name.startswith("/")]
+    of_texts = {page for text in texts for page in range(text.start_addr // PAGE, text.end_addr // PAGE)}
     return Row(
         os.path.basename(path),
-        len(found),
+        len(result),
         sum(map(len, startup_mins.values())),
         private,
-        sum(len(startup_mins[name] - written[name]) for name in found),
-        _count(entered, found),
+        sum(len(startup_mins[name] - written[name]) for name in result),
+        _count(entered, result),
         (len(linked.private - of_texts) - private) * PAGE,
         sum(start_memory(Programs().graph(path))),
     )
 
 
-def _count(seen: Seen, found: dict[str, ObjectPrediction]) -> int:
-    return sum(len(seen.written(name, one)) for name, one in found.items() if name in seen.objects())
+def _count(seen: Seen, result: dict[str, ObjectPrediction]) -> int:
+    return sum(len(seen.written(name, one)) for name, one in result.items() if name in seen.objects())
 
 
 def main() -> None:
@@ -103,7 +103,7 @@ def main() -> None:
     print(
         f"{'program':24}{'objects':>8}{'predicted':>10}{'private':>8}{'over':>6}{'entry':>7}{'other':>7}{'estimate':>9}"
     )
-    for one in sorted(rows, key=lambda one: -one.objects)[: options.rows]:
+    for one in sorted(rows, key=lambda row: -row.objects)[: options.rows]:
         sizes = f"{one.other_bytes >> 10:7}{one.estimate_bytes >> 10:9}"
         print(f"{one.name:24}{one.objects:8}{one.predicted:10}{one.private:8}{one.over:6}{one.entry:7}{sizes}")
     total, private, over = (sum(column) for column in list(zip(*rows, strict=True))[2:5])

@@ -1,4 +1,4 @@
-"""The cost of many NamedTuples by `footprint.records`, beside calls of their type: `python benchmarks/records.py`.
+"""The cost of many NamedTuples by `footprint.members`, beside calls of their type: `python benchmarks/records.py`.
 
 Prints the best time of each, for the rows of a ledger. It judges nothing.
 """
@@ -6,9 +6,8 @@ Prints the best time of each, for the rows of a ledger. It judges nothing.
 import sys
 from timeit import repeat
 
-from footprint.model.evidence import Evidence
-from footprint.model.row import Attribution, MemoryKind, Row
-from footprint.records import records
+from footprint.members import records
+from footprint.model.row import Attribution, Evidence, MemoryKind, Row
 
 _COUNT = 25_000
 _ROUNDS = 7

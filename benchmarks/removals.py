@@ -24,7 +24,7 @@ from benchmarks.libraries import FOLDERS, LOADER, programs
 from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.errors import FootprintError
 from footprint.findings.graph_rules.unused_library import UnusedNeed, unused_libraries, unused_needs
-from footprint.loader import Environment
+from footprint.loader.target import Environment
 from footprint.model.finding import Confidence, Finding
 from footprint.sources.programs import Programs
 from footprint.verbs.whatif.call import whatif
@@ -58,14 +58,14 @@ class Row(NamedTuple):
 def findings(graph: DependencyGraph, *, with_residue: bool) -> Iterator[tuple[Finding, list[UnusedNeed]]]:
     """Yield the findings on a program, each with the needs that it is about."""
     unused = unused_needs(graph)
-    for one in unused_libraries(graph):
-        is_residue = one.kind == "linker-residue"
-        if one.kind == "soft" or one.confidence is Confidence.BLOCKED or (is_residue and not with_residue):
+    for finding in unused_libraries(graph):
+        is_residue = finding.kind == "linker-residue"
+        if finding.kind == "soft" or finding.confidence is Confidence.BLOCKED or (is_residue and not with_residue):
             continue
-        names = set(one.subject.split(" and "))
+        names = set(finding.subject.split(" and "))
         needs = [need for need in unused if graph.name(need.provider) in names]
         if needs and graph.name(0) not in names and not any(_is_loader(graph, need.provider) for need in needs):
-            yield one, needs
+            yield finding, needs
 
 
 def _is_loader(graph: DependencyGraph, number: int) -> bool:
@@ -90,7 +90,7 @@ class Copies:
             _keep_search_path(path, origin)
             self.originals[str(path)] = linked.path
             places = {need.provider for need in needs if need.user == user}
-            self._dropped[path] = {one.name for one in linked.dependencies if one.place in places}
+            self._dropped[path] = {dependency.name for dependency in linked.dependencies if dependency.place in places}
 
     def drop(self) -> None:
         """Remove the needs."""

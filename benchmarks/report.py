@@ -35,7 +35,7 @@ def main() -> int:
         for _ in range(options.rounds):
             for name, words in commands.items():
                 seconds[name].append(_processor_time(words, report))
-        best = {name: min(each) for name, each in seconds.items()}
+        best = {name: min(second) for name, second in seconds.items()}
         for name, value in best.items():
             print(f"{name:8}{value:8.2f} s of processor time{value / best['text']:8.2f} of the text")
         print(f"{os.path.getsize(report):,} bytes of report for {options.variables:,} variables")

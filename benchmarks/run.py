@@ -137,7 +137,7 @@ def _process(pid: int) -> Group:
     with open(f"/proc/{pid}/maps", "rb") as maps:
         count = sum(1 for _ in maps)
     contenders = [
-        Contender("footprint maps PID", (*_footprint(), "maps", str(pid)), "maps"),
+        Contender("footprint audit --by mapping PID", (*_footprint(), "audit", "--by", "mapping", str(pid)), "maps"),
         Contender("footprint audit PID", (*_footprint(), "audit", str(pid)), "audit"),
         Contender("pmap -x PID", ("pmap", "-x", str(pid))),
         Contender("pmap -XX PID", ("pmap", "-XX", str(pid))),
@@ -169,11 +169,11 @@ def _call(reader: str, paths: Sequence[str], label: str, column: str = "") -> Co
 
 def _present(contenders: list[Contender], also: Sequence[str] = ()) -> tuple[list[Contender], list[str]]:
     """Separate installed from missing contenders; `also` lists programs that a shell will run."""
-    absent = {name for name in (*(one.words[0] for one in contenders), *also) if shutil.which(name) is None}
+    absent = {name for name in (*(contender.words[0] for contender in contenders), *also) if shutil.which(name) is None}
     present = [
-        one
-        for one in contenders
-        if one.words[0] not in absent and not (one.words[0] == "sh" and absent.intersection(also))
+        contender
+        for contender in contenders
+        if contender.words[0] not in absent and not (contender.words[0] == "sh" and absent.intersection(also))
     ]
     return present, sorted(absent)
 
@@ -230,7 +230,7 @@ def _show(group: Group, rounds: int) -> None:
     """Measure a group and print its table."""
     print(f"\n{group.title}")
     samples = _measure(group.contenders, rounds)
-    rows = [row for one in group.contenders for row in _rows(one, samples[one.label])]
+    rows = [row for contender in group.contenders for row in _rows(contender, samples[contender.label])]
     columns = [row for row in rows if row.column]
     table = [("", "best", "median", "peak memory", *(f"{row.column}/it" for row in columns))]
     table.extend(_cells(row, columns) for row in rows)
@@ -238,21 +238,21 @@ def _show(group: Group, rounds: int) -> None:
     for label, *figures in table:
         cells = [f"{figure:>{width}}" for figure, width in zip(figures, widths[1:], strict=True)]
         print("   ".join([f"  {label:<{widths[0]}}", *cells]).rstrip())
-    for one in group.contenders:
-        if codes := sorted({sample.exit_code for sample in samples[one.label]} - {0}):
-            print(f"  {one.label}: exit code {', '.join(map(str, codes))}")
+    for contender in group.contenders:
+        if codes := sorted({sample.exit_code for sample in samples[contender.label]} - {0}):
+            print(f"  {contender.label}: exit code {', '.join(map(str, codes))}")
     if group.missing:
         print(f"  missing: {', '.join(group.missing)}")
 
 
 def _measure(contenders: Sequence[Contender], rounds: int) -> dict[str, list[Sample]]:
     """Run all in turn, several times. The first round fills the caches, and is not counted."""
-    samples: dict[str, list[Sample]] = {one.label: [] for one in contenders}
+    samples: dict[str, list[Sample]] = {contender.label: [] for contender in contenders}
     for number in range(rounds + 1):
-        for one in contenders:
-            sample = _run(one.words)
+        for contender in contenders:
+            sample = _run(contender.words)
             if number:
-                samples[one.label].append(sample)
+                samples[contender.label].append(sample)
     return samples
 
 

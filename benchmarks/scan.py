@@ -8,6 +8,7 @@ all of it stays there: the same 50 processes make the same captures again. Their
 import argparse
 import gzip
 import os
+import re
 import resource
 import shutil
 import subprocess
@@ -44,19 +45,19 @@ def main() -> int:
     parser.add_argument("--days", type=int, default=2, help="the days of the captures of a host")
     parser.add_argument("--folder", type=Path, help="where the captures and datasets stay; else a temporary folder")
     parser.add_argument("--looped", type=int, default=1000, help="how many of them a plain loop audits")
-    asked = parser.parse_args()
+    args = parser.parse_args()
     with ExitStack() as opened:
-        folder = asked.folder or Path(opened.enter_context(tempfile.TemporaryDirectory()))
+        folder = args.folder or Path(opened.enter_context(tempfile.TemporaryDirectory()))
         real = _real_captures(folder / "real")
         print(f"{len(real)} processes, {sum(map(len, real)) // len(real) >> 10} KiB of text each")
         print("captures   hosts   wall s    cpu s   captures/cpu s        rows   parquet MiB   peak MiB (scan, worker)")
-        for count in asked.captures:
+        for count in args.captures:
             captures, dataset = folder / f"captures-{count}", folder / f"fleet-{count}"
-            host_count = max(1, count * asked.hosts // 1000)
+            host_count = max(1, count * args.hosts // 1000)
             if not captures.is_dir():
-                _write(captures, real, count, host_count, asked.days)
+                _write(captures, real, count, host_count, args.days)
             print(f"{count:8,} {host_count:7,} {_measured(captures, dataset)}", flush=True)
-            _compare(captures, dataset, asked.looped)
+            _compare(captures, dataset, args.looped)
     return 0
 
 
@@ -75,14 +76,16 @@ def _real_captures(kept: Path) -> list[bytes]:
             time.sleep(1)
             for number, text in enumerate(islice(filter(None, map(_captured, pids)), _MOST_REAL)):
                 (kept / f"{number:02}.capture").write_bytes(text)
-    return [one.read_bytes() for one in sorted(kept.iterdir())]
+    return [path.read_bytes() for path in sorted(kept.iterdir())]
 
 
 def _captured(pid: int) -> bytes | None:
     done = subprocess.run(["sh", "-s", "--", str(pid)], input=_script().encode(), capture_output=True, check=False)
     if b" smaps\n" not in done.stdout or len(done.stdout) < _LEAST_BYTES:
         return None
-    return done.stdout.replace(f" {pid} ".encode(), b" 4711 ").replace(f"\t{pid}\n".encode(), b"\t4711\n")
+    # Without its host and moment, it is of the folder and time that the benchmark gives it.
+    text = re.sub(rb"(?m)^(?:name|captured_at) .*\n", b"", done.stdout, count=2)
+    return text.replace(f" {pid} ".encode(), b" 4711 ").replace(f"\t{pid}\n".encode(), b"\t4711\n")
 
 
 def _script() -> str:
@@ -102,31 +105,27 @@ _REAL: list[bytes] = []
 """The real captures, of a worker."""
 
 
-def _write_host(folder: Path, each: int, day_count: int, number: int) -> None:
+def _write_host(folder: Path, process_count: int, day_count: int, number: int) -> None:
     host = folder / f"host-{number:05}"
     host.mkdir(parents=True)
-    for of_host in range(each):
-        process = number * each + of_host
+    for of_host in range(process_count):
+        process = number * process_count + of_host
         text, pid = _REAL[process % len(_REAL)], str(10_000 + process)
         text = text.replace(b" 4711 ", f" {pid} ".encode()).replace(b"\t4711\n", f"\t{pid}\n".encode())
         path = host / f"{pid}.capture.gz"
         path.write_bytes(gzip.compress(text, 1, mtime=0))
-        moment = _FIRST_DAY + of_host * day_count // each * _SECONDS_A_DAY
+        moment = _FIRST_DAY + of_host * day_count // process_count * _SECONDS_A_DAY
         os.utime(path, (moment, moment))
 
 
 def _measured(captures: Path, dataset: Path) -> str:
     code = (
-        "import sys, resource, multiprocessing.forkserver, footprint\n"
+        "import sys, resource, footprint\n"
         "if __name__ == '__main__':\n"
         "    done = footprint.scan(sys.argv[1], output=sys.argv[2])\n"
         "    # Its own ru_maxrss would include the memory of the process that started it.\n"
         "    lines = open('/proc/self/status').read().split('\\n')\n"
         "    own = next(int(one.split()[1]) >> 10 for one in lines if one.startswith('VmHWM'))\n"
-        "    for one in multiprocessing.active_children():\n"
-        "        one.join()\n"
-        "    # The server that forks the workers waits for them: with it, their time and memory count here.\n"
-        "    multiprocessing.forkserver._forkserver._stop()\n"
         "    worker = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss >> 10\n"
         "    print(done.input_count, done.row_count, done.unreadable_count, own, worker)\n"
     )
@@ -137,7 +136,7 @@ def _measured(captures: Path, dataset: Path) -> str:
     wall, after = time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     count, rows, unreadable, own, worker = map(int, done.stdout.split())
-    size = sum(one.stat().st_size for one in dataset.rglob("*.parquet")) / (1 << 20)
+    size = sum(path.stat().st_size for path in dataset.rglob("*.parquet")) / (1 << 20)
     if unreadable:
         print(f"{unreadable} could not be read", file=sys.stderr)
     return f"{wall:8.1f} {cpu:8.1f} {count / cpu:16.1f} {rows:11,} {size:13.1f} {own:10} {worker:6}"
@@ -147,10 +146,10 @@ def _compare(captures: Path, dataset: Path, looped: int) -> None:
     """Compare the totals of the dataset with those of a plain loop over some captures."""
     paths = sorted(captures.rglob("*.gz"))[:looped]
     began = time.process_time()
-    audits = [footprint.audit(one) for one in paths]
+    audits = [footprint.audit(path) for path in paths]
     seconds = time.process_time() - began
     loop = [
-        sum(getattr(one.totals, name).bytes or 0 for one in audits) for name in ("private", "kernel", "per_process")
+        sum(getattr(audit.totals, name).bytes or 0 for audit in audits) for name in ("private", "kernel", "per_process")
     ]
     with open_dataset(str(dataset)) as connection:
         columns = "sum(private_bytes), sum(kernel_bytes), sum(per_process_bytes)"

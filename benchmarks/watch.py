@@ -110,7 +110,7 @@ def print_slowdown() -> None:
             file.write(_ALLOCATING)
         subprocess.run(["cc", "-O1", source, "-o", program], check=True)
         timed = os.path.join(folder, "timed.py")
-        told = os.path.join(folder, "seconds")
+        path_of_times = os.path.join(folder, "seconds")
         with open(timed, "w", encoding="ascii") as file:
             # The time of the program alone, whatever starts it.
             file.write(
@@ -118,30 +118,30 @@ def print_slowdown() -> None:
                 "used = resource.getrusage(resource.RUSAGE_CHILDREN)\n"
                 "open(sys.argv[1], 'a').write(f'{used.ru_utime + used.ru_stime}\\n')\n"
             )
-        alone = [sys.executable, timed, told, program]
+        alone = [sys.executable, timed, path_of_times, program]
         ways = {
             "by itself": alone,
             "footprint watch": [sys.executable, "-m", "footprint", "watch", "-q", "--", *alone],
             "valgrind --tool=massif": [
                 sys.executable,
                 timed,
-                told,
+                path_of_times,
                 "valgrind",
                 "--tool=massif",
                 f"--massif-out-file={folder}/massif.out",
                 program,
             ],
-            "heaptrack": [sys.executable, timed, told, "heaptrack", "-o", f"{folder}/heaptrack", program],
+            "heaptrack": [sys.executable, timed, path_of_times, "heaptrack", "-o", f"{folder}/heaptrack", program],
         }
         print(f"\n{'a program that allocates':<28}{'processor seconds':>18}{'ratio':>8}")
         base = 0.0
         for name, words in ways.items():
             if name.split()[0] in {"valgrind", "heaptrack"} and shutil.which(name.split()[0]) is None:
                 continue
-            open(told, "w", encoding="ascii").close()
+            open(path_of_times, "w", encoding="ascii").close()
             for _ in range(_ROUNDS if "footprint" in name or name == "by itself" else 1):
                 subprocess.run(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
-            with open(told, encoding="ascii") as file:
+            with open(path_of_times, encoding="ascii") as file:
                 seconds = median(map(float, file))
             base = base or seconds
             print(f"{name:<28}{seconds:>18.2f}{seconds / base:>8.2f}", flush=True)

@@ -32,7 +32,6 @@ __all__ = (
     "Fleet",
     "FootprintError",
     "Gate",
-    "Group",
     "HeapProfiles",
     "History",
     "InputError",
@@ -74,8 +73,6 @@ __all__ = (
     "load_budgets",
     "maps",
     "parse_budgets",
-    "project",
-    "project_group",
     "record",
     "replay",
     "run",
@@ -99,27 +96,26 @@ _HOMES = {
     "Checked": "footprint.release.budget",
     "Comparison": "footprint.release.compare",
     "Confidence": "footprint.model.finding",
-    "DebugSearch": "footprint.sources.debug_files",
+    "DebugSearch": "footprint.sources.debuginfod",
     "Diagnosis": "footprint.verbs.doctor.call",
     "Duplicates": "footprint.verbs.duplicates.call",
-    "Evidence": "footprint.model.evidence",
+    "Evidence": "footprint.model.row",
     "Explanation": "footprint.formats.words",
     "FileSymbols": "footprint.verbs.symbols.call",
     "Finding": "footprint.model.finding",
     "Fleet": "footprint.verbs.fleet.call",
     "FootprintError": "footprint.errors",
-    "Gate": "footprint.verbs.init.call",
-    "Group": "footprint.model.group",
+    "Gate": "footprint.verbs.check.gate",
     "HeapProfiles": "footprint.verbs.heap.call",
     "History": "footprint.release.history",
     "InputError": "footprint.errors",
     "Libraries": "footprint.verbs.libraries.call",
     "MemoryKind": "footprint.model.row",
     "Note": "footprint.errors",
-    "OwnedMap": "footprint.verbs.maps.call",
+    "OwnedMap": "footprint.verbs.audit.mappings",
     "OwnerChange": "footprint.release.compare",
     "Projection": "footprint.model.projection",
-    "Recorded": "footprint.verbs.record.call",
+    "Recorded": "footprint.verbs.trend.recording",
     "Row": "footprint.model.row",
     "RowChange": "footprint.release.compare",
     "RunFailure": "footprint.model.run_failure",
@@ -134,15 +130,18 @@ _HOMES = {
     "UnsupportedError": "footprint.errors",
     "UsageError": "footprint.errors",
     "WhatIf": "footprint.verbs.whatif.result",
-    "audit_group": "footprint.verbs.audit.group",
+    "audit_group": "footprint.verbs.audit.call",
     "compare_builds": "footprint.verbs.whatif.builds",
     "explain": "footprint.formats.words",
     "heap_profile": "footprint.verbs.heap.call",
+    "init": "footprint.verbs.check.gate",
     "load_budgets": "footprint.verbs.check.call",
+    "maps": "footprint.verbs.audit.mappings",
     "parse_budgets": "footprint.release.budget_file",
-    "project_group": "footprint.verbs.project.call",
+    "record": "footprint.verbs.trend.recording",
     "replay": "footprint.verbs.watch.call",
-    "save": "footprint.verbs.run.save",
+    "save": "footprint.verbs.run.json",
+    "trend": "footprint.verbs.trend.recording",
 }
 
 
@@ -151,10 +150,10 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module 'footprint' has no attribute {name!r}")
     from importlib import import_module  # noqa: PLC0415 # not for `import footprint` itself
 
-    found = getattr(import_module(_HOMES.get(name, f"footprint.verbs.{name}.call")), name)
-    if not isinstance(found, type):
-        from footprint.limits import answer  # noqa: PLC0415 # as above
+    member = getattr(import_module(_HOMES.get(name, f"footprint.verbs.{name}.call")), name)
+    if not isinstance(member, type):
+        from footprint.system.limits import answer  # noqa: PLC0415 # as above
 
-        found = answer(found)
-    globals()[name] = found
-    return found
+        member = answer(member)
+    globals()[name] = member
+    return member

@@ -4,11 +4,9 @@ from footprint.elf.selection import Selection
 from footprint.errors import AccessError, FootprintError, InputError, Note, UnsupportedError, UsageError
 from footprint.formats.words import Explanation, explain
 from footprint.model.audit import Audit
-from footprint.model.evidence import Evidence
 from footprint.model.finding import Confidence, Finding
-from footprint.model.group import Group
 from footprint.model.projection import Projection
-from footprint.model.row import MemoryKind, Row
+from footprint.model.row import Evidence, MemoryKind, Row
 from footprint.model.run_failure import RunFailure
 from footprint.model.totals import Total, Totals
 from footprint.process.capture import Captured
@@ -17,28 +15,25 @@ from footprint.release.budget_file import Budgets, parse_budgets
 from footprint.release.compare import Comparison, OwnerChange, RowChange
 from footprint.release.history import History, Trend
 from footprint.series.timeline import Timeline
-from footprint.sources.debug_files import DebugSearch
-from footprint.verbs.audit.call import audit
-from footprint.verbs.audit.group import audit_group
+from footprint.sources.debuginfod import DebugSearch
+from footprint.verbs.audit.call import audit, audit_group
+from footprint.verbs.audit.mappings import OwnedMap, maps
 from footprint.verbs.capture.call import capture
 from footprint.verbs.check.call import check, load_budgets
+from footprint.verbs.check.gate import Gate, init
 from footprint.verbs.diff.call import diff
 from footprint.verbs.doctor.call import Diagnosis, doctor
 from footprint.verbs.duplicates.call import Duplicates, duplicates
 from footprint.verbs.fleet.call import Fleet, fleet
 from footprint.verbs.heap.call import HeapProfiles, heap_profile
-from footprint.verbs.init.call import Gate, init
 from footprint.verbs.libraries.call import Libraries, libraries
-from footprint.verbs.maps.call import OwnedMap, maps
-from footprint.verbs.project.call import project, project_group
-from footprint.verbs.record.call import Recorded, record
 from footprint.verbs.run.call import run
+from footprint.verbs.run.json import save
 from footprint.verbs.run.result import RunResult
-from footprint.verbs.run.save import save
 from footprint.verbs.scan.call import Scanned, scan
 from footprint.verbs.survey.call import Survey, survey
 from footprint.verbs.symbols.call import FileSymbols, symbols
-from footprint.verbs.trend.call import trend
+from footprint.verbs.trend.recording import Recorded, record, trend
 from footprint.verbs.watch.call import replay, watch
 from footprint.verbs.whatif.build_comparison import BuildComparison
 from footprint.verbs.whatif.builds import compare_builds
@@ -65,7 +60,6 @@ __all__ = (
     "Fleet",
     "FootprintError",
     "Gate",
-    "Group",
     "HeapProfiles",
     "History",
     "InputError",
@@ -107,8 +101,6 @@ __all__ = (
     "load_budgets",
     "maps",
     "parse_budgets",
-    "project",
-    "project_group",
     "record",
     "replay",
     "run",

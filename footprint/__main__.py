@@ -59,12 +59,12 @@ def _interrupt_again(number: int) -> None:
     _thread.start_new_thread(interrupt, ())
 
 
-def _unraisable(told: "sys.UnraisableHookArgs") -> None:
+def _unraisable(hook: "sys.UnraisableHookArgs") -> None:
     """Interrupt again where Python dropped the exception, as in a callback of a weak reference."""
-    if told.exc_type is KeyboardInterrupt:
+    if hook.exc_type is KeyboardInterrupt:
         _interrupt_again(signal.SIGINT)
     else:
-        sys.__unraisablehook__(told)
+        sys.__unraisablehook__(hook)
 
 
 if __name__ == "__main__":

@@ -6,17 +6,17 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from contextvars import copy_context
 
 from footprint import __version__
 from footprint.errors import FootprintError, UsageError
-
-__all__ = ("EXIT_INTERRUPTED", "main")
 
 EXIT_WRONG_USE = 2
 EXIT_UNREADABLE = 3
 EXIT_INTERNAL = 70
 EXIT_INTERRUPTED = 130
 EXIT_BROKEN_PIPE = 141
+_HELP_COLUMNS = 80
 
 # Errors of the system, wherever they come up: too many open files, a full disk, a device that fails.
 _OF_SYSTEM = {errno.EMFILE, errno.ENFILE, errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EFBIG, errno.ENOMEM}
@@ -38,9 +38,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             # Asked by scripts, often: nothing else is imported for it.
             print(f"footprint {__version__}", flush=True)  # noqa: T201 # the answer itself
             return 0
+        if words[-1:] in (["-h"], ["--help"]) and (text := _written_help(words[:-1])):
+            print(text, end="", flush=True)  # noqa: T201 # the answer itself
+            return 0
         from footprint.verbs.app import run
 
-        return run(words[has_traceback:])
+        # The roots that a command enters are left at its end.
+        return copy_context().run(run, words[has_traceback:])
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
@@ -55,11 +59,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
             gc.freeze()
 
 
+def _written_help(words: list[str]) -> str | None:
+    """Return the help that `make shell` has written of the command or of a verb; None for another, or a narrow screen.
+
+    To have Typer write it takes five times the instructions.
+    """
+    from shutil import get_terminal_size
+
+    if get_terminal_size().columns < _HELP_COLUMNS or len(words) > 1 or "" in words:
+        return None
+    # Also from a zip file.
+    path = os.path.join(os.path.dirname(__file__), "verbs", "help.txt")
+    texts = __spec__.loader.get_data(path).decode().split("\f")  # type: ignore[union-attr] # loaders of files have it
+    heading = f"{''.join(words)}\n"
+    return next((text.removeprefix(heading) for text in texts if text.startswith(heading)), None)
+
+
 def _report(error: Exception, *, has_traceback: bool) -> int:
     """Write an error as one line, and return its exit code."""
-    from traceback import format_exception_only, print_exception  # only for errors
-
-    from footprint.formats.escape import printable
+    from footprint.text.escape import printable
 
     if isinstance(error, FootprintError):
         code, text = EXIT_WRONG_USE if isinstance(error, UsageError) else EXIT_UNREADABLE, str(error)
@@ -74,10 +92,14 @@ def _report(error: Exception, *, has_traceback: bool) -> int:
         except OSError:
             _discard_output()
     else:
+        from traceback import format_exception_only
+
         kind = "".join(format_exception_only(error)).strip()
         code, text = EXIT_INTERNAL, f"a defect of footprint: {kind}; `footprint --debug ...` shows where"
     with suppress(OSError):
         if has_traceback:
+            from traceback import print_exception
+
             print_exception(error)
         print(f"footprint: {printable(text)}", file=sys.stderr)  # noqa: T201 # errors go to stderr
     return code

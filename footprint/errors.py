@@ -15,17 +15,6 @@ from typing import Annotated, Any, Final, NamedTuple
 
 from footprint.members import Pattern
 
-__all__ = (
-    "AccessError",
-    "FootprintError",
-    "InputError",
-    "LimitError",
-    "Note",
-    "UnbalancedError",
-    "UnsupportedError",
-    "UsageError",
-)
-
 _EMPTY_NAME: Final = "''"
 
 

@@ -18,10 +18,10 @@ from footprint.errors import FootprintError, UsageError
 
 if TYPE_CHECKING:
     from footprint.model.audit import Audit
-    from footprint.release.budget import Budgets, Checked
+    from footprint.release.budget import Checked
+    from footprint.release.budget_file import Budgets
     from footprint.verbs.run.result import RunResult
 
-__all__ = ("Footprint",)
 
 _MARK: Final = "footprint"
 _TERM_SECONDS: Final = 3.0
@@ -97,7 +97,7 @@ def pytest_pycollect_makeitem(collector: pytest.Module | pytest.Class, name: str
     """Allow a marked test to yield its processes: pytest refuses other tests that yield."""
     if not inspect.isgeneratorfunction(obj):
         return None
-    marks = (*collector.iter_markers(_MARK), *(one for one in getattr(obj, "pytestmark", ()) if one.name == _MARK))
+    marks = (*collector.iter_markers(_MARK), *(mark for mark in getattr(obj, "pytestmark", ()) if mark.name == _MARK))
     if not marks or not collector.funcnamefilter(name):
         return None
 
@@ -213,7 +213,7 @@ def _short_errors() -> Iterator[None]:
     try:
         yield
     except FootprintError as error:
-        from footprint.formats.escape import printable  # noqa: PLC0415 # only where something goes wrong
+        from footprint.text.escape import printable  # noqa: PLC0415 # only where something goes wrong
 
         text = f"footprint: {printable(str(error))}"
         raise pytest.fail.Exception(text, pytrace=False) from None
@@ -231,11 +231,11 @@ def _check(item: pytest.Item, target: object, limits: Mapping[str, Any], where: 
         raise UsageError(f"{where}: `{next(iter(options))}` goes with a command, not with a running process")
     else:
         checked = check(_named(target), budgets)
-    item.user_properties.extend((f"footprint {one.key}", one.value) for one in checked.results)
+    item.user_properties.extend((f"footprint {result.key}", result.value) for result in checked.results)
     if checked.failures:
-        from footprint.formats.escape import printable  # noqa: PLC0415 # only where it fails
-        from footprint.formats.sections.notes import note_blocks  # noqa: PLC0415 # the same
+        from footprint.formats.document import note_blocks  # noqa: PLC0415 # the same
         from footprint.formats.text import plain  # noqa: PLC0415 # the same
+        from footprint.text.escape import printable  # noqa: PLC0415 # only where it fails
         from footprint.verbs.check.text import check_verdict, failure_document  # noqa: PLC0415 # the same
 
         audit = checked.audit
@@ -253,34 +253,34 @@ def _budgets(limits: Mapping[str, Any], where: str, root: str) -> "Budgets":
         UsageError: Where they mean nothing.
     """
     from footprint.model.figures import BUDGETED  # noqa: PLC0415 # the same
-    from footprint.release.budget import parse_budgets  # noqa: PLC0415 # the same
+    from footprint.release.budget_file import parse_budgets  # noqa: PLC0415 # the same
     from footprint.verbs.check.call import load_budgets  # noqa: PLC0415 # the same
 
-    told: dict[str, Any] = {"budgets": {}}
+    tables: dict[str, Any] = {"budgets": {}}
     for key, value in limits.items():
         if key in _FILE_KEYS:
-            told[key] = value
+            tables[key] = value
         elif key not in {"config", *_RUN_KEYS}:
-            told["budgets"][f"{key}_bytes" if f"{key}_bytes" in BUDGETED else key] = value
-    if isinstance(told.get("baseline"), str):
-        told["baseline"] = os.path.join(root, told["baseline"])
-    own = parse_budgets(told, where)
+            tables["budgets"][f"{key}_bytes" if f"{key}_bytes" in BUDGETED else key] = value
+    if isinstance(tables.get("baseline"), str):
+        tables["baseline"] = os.path.join(root, tables["baseline"])
+    own_budgets = parse_budgets(tables, where)
     config = limits.get("config")
     if config is None:
-        if not own.budgets and "libraries" not in told:
+        if not own_budgets.budgets and "libraries" not in tables:
             raise UsageError(f'{where}: it has no limit: name one, such as per_process="24 MiB", or config="FILE"')
-        return own
+        return own_budgets
     read = load_budgets(os.path.join(root, os.fspath(config)))
-    names = {one.key for one in own.budgets}
+    names = {budget.key for budget in own_budgets.budgets}
     return read._replace(
         # Its folder is that of the baseline.
-        file=f"{read.file}, or in {where}" if own.budgets else read.file,
-        at_processes=own.at_processes if "at_processes" in told else read.at_processes,
-        baseline=own.baseline or read.baseline,
-        budgets=(*(one for one in read.budgets if one.key not in names), *own.budgets),
-        allowed=own.allowed if own.allowed is not None else read.allowed,
-        denied=(*read.denied, *own.denied),
-        allows_new=own.allows_new and read.allows_new,
+        file=f"{read.file}, or in {where}" if own_budgets.budgets else read.file,
+        at_processes=own_budgets.at_processes if "at_processes" in tables else read.at_processes,
+        baseline=own_budgets.baseline or read.baseline,
+        budgets=(*(budget for budget in read.budgets if budget.key not in names), *own_budgets.budgets),
+        allowed=own_budgets.allowed if own_budgets.allowed is not None else read.allowed,
+        denied=(*read.denied, *own_budgets.denied),
+        allows_new=own_budgets.allows_new and read.allows_new,
     )
 
 

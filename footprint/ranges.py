@@ -5,16 +5,14 @@ is counted. Where nothing claims, the caller names the remainder. The pieces of 
 its constructor refuses anything else, so no total is ever computed by subtraction.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import chain, compress, islice
 from operator import add, itemgetter, le, lt, ne
 from typing import Generic, NamedTuple, TypeVar, overload
 
-from footprint.records import each_record
-
-__all__ = ("Claim", "Gap", "Partition", "Piece", "Pieces", "partition", "partition_in_order")
+from footprint.members import each_record
 
 T = TypeVar("T")
 
@@ -82,9 +80,15 @@ class Pieces(Sequence[Piece[T]]):
     def __getitem__(self, index: int | slice) -> Piece[T] | tuple[Piece[T], ...]:
         """Return a piece, or some of them."""
         if isinstance(index, slice):
-            return tuple(map(self.__getitem__, range(len(self))[index]))
+            starts = map(self.bounds.__getitem__, range(len(self))[index])
+            ends = map(self.bounds.__getitem__, range(1, len(self) + 1)[index])
+            return tuple(each_record(Piece, zip(starts, ends, self.owners[index], strict=True)))
         at = range(len(self))[index]
         return Piece(self.bounds[at], self.bounds[at + 1], self.owners[at])
+
+    def between(self, start: int, end: int) -> tuple[Piece[T], ...]:
+        """Return the pieces that reach into `[start, end)`."""
+        return self[max(bisect_right(self.bounds, start) - 1, 0) : bisect_left(self.bounds, end)]
 
     def __eq__(self, other: object) -> bool:
         """Return whether the other has the same pieces, whatever holds them."""
@@ -95,7 +99,6 @@ class Pieces(Sequence[Piece[T]]):
         return hash(tuple(self))
 
 
-@dataclass(frozen=True)
 class Partition(Generic[T]):
     """A span cut into pieces that cover it exactly, in ascending order.
 
@@ -109,22 +112,39 @@ class Partition(Generic[T]):
         ValueError: Where the pieces leave a hole, overlap, or reach beyond the span.
     """
 
-    start: int
-    end: int
-    pieces: Sequence[Piece[T]]
-    lost_bytes: int = 0
+    __slots__ = ("end", "lost_bytes", "pieces", "start")
 
-    def __post_init__(self) -> None:
-        bounds = self.pieces.bounds if isinstance(self.pieces, Pieces) else ()
-        if bounds and bounds[0] == self.start and bounds[-1] == self.end and _is_ascending(bounds):
-            return
-        at = self.start
-        for start, end, _ in self.pieces:
-            if start != at or end <= at:
-                raise ValueError(f"the piece [{start:#x}, {end:#x}) does not continue at {at:#x}")
-            at = end
-        if at != max(self.start, self.end):
-            raise ValueError(f"the pieces end at {at:#x}, the span at {self.end:#x}")
+    def __init__(self, start: int, end: int, pieces: Sequence[Piece[T]], lost_bytes: int = 0) -> None:
+        """Take the pieces of a span."""
+        if not isinstance(pieces, Pieces):
+            starts, _, owners = _columns(pieces)
+            _check(start, end, pieces)
+            pieces = Pieces([*starts, max(start, end)], owners)
+        elif not (pieces.bounds[0] == start and pieces.bounds[-1] == end and _is_ascending(pieces.bounds)):
+            _check(start, end, pieces)
+        self.start = start
+        self.end = end
+        self.pieces = pieces
+        self.lost_bytes = lost_bytes
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether the other has the same pieces and lost the same bytes."""
+        return isinstance(other, Partition) and (self.pieces, self.lost_bytes) == (other.pieces, other.lost_bytes)
+
+    def __hash__(self) -> int:
+        """Return the hash of the pieces."""
+        return hash(self.pieces)
+
+
+def _check(start: int, end: int, pieces: Iterable[Piece[T]]) -> None:
+    """Refuse pieces that do not cover a span exactly."""
+    at = start
+    for first, past, _ in pieces:
+        if first != at or past <= at:
+            raise ValueError(f"the piece [{first:#x}, {past:#x}) does not continue at {at:#x}")
+        at = past
+    if at != max(start, end):
+        raise ValueError(f"the pieces end at {at:#x}, the span at {end:#x}")
 
 
 def partition(
@@ -144,12 +164,12 @@ def partition(
     if _is_disjoint(start, end, starts, ends):
         return _explained(start, end, starts, ends, owners, explain)
     ordered = sorted(
-        _Wish(max(claim.start, start), claim.rank, claim.start, -claim.end, order, min(claim.end, end), claim.owner)
-        for order, claim in enumerate(one if isinstance(one, Claim) else Claim(*one) for one in given)
+        _Clipped(max(claim.start, start), claim.rank, claim.start, -claim.end, order, min(claim.end, end), claim.owner)
+        for order, claim in enumerate(item if isinstance(item, Claim) else Claim(*item) for item in given)
         if claim.start < end and claim.end > start and claim.start < claim.end
     )
     owned = _sweep(ordered)
-    wanted_bytes = sum([wish.end - wish.begin for wish in ordered])
+    wanted_bytes = sum([claim.end - claim.begin for claim in ordered])
     lost_bytes = wanted_bytes - sum([piece.end - piece.start for piece in owned])
     return _explained(start, end, *_columns(owned), explain, lost_bytes)
 
@@ -204,13 +224,14 @@ def _explained(
         first, past = ends[gap - 1] if gap else start, starts[gap] if gap < len(starts) else end
         if first < past:
             before, after = owners[gap - 1] if gap else None, owners[gap] if gap < len(owners) else None
-            named = Partition(first, past, tuple(explain(Gap(first, past, before, after)))).pieces
+            named = explain(Gap(first, past, before, after))
+            _check(first, past, named)
             bounds += map(_START, named)
             all_owners += map(_OWNER, named)
     return Partition(start, end, Pieces([*bounds, max(start, end)], all_owners), lost_bytes)
 
 
-class _Wish(NamedTuple, Generic[T]):
+class _Clipped(NamedTuple, Generic[T]):
     """A claim clipped to the span. Its first field sorts claims by where they begin, the others decide who wins."""
 
     begin: int
@@ -222,28 +243,28 @@ class _Wish(NamedTuple, Generic[T]):
     owner: T
 
 
-def _sweep(wishes: list[_Wish[T]]) -> list[Piece[T]]:
+def _sweep(clipped: list[_Clipped[T]]) -> list[Piece[T]]:
     """Return the ranges that are owned, ascending."""
     pieces: list[Piece[T]] = []
     # The strongest claim at the current address comes first; `order` is unique, so owners are never compared.
-    active: list[tuple[int, int, int, int, _Wish[T]]] = []
+    active: list[tuple[int, int, int, int, _Clipped[T]]] = []
     at, index, last = 0, 0, -1
-    while index < len(wishes) or active:
+    while index < len(clipped) or active:
         if not active:
-            at = wishes[index].begin
-        while index < len(wishes) and wishes[index].begin <= at:
-            wish = wishes[index]
-            heappush(active, (wish.rank, wish.start, wish.negative_end, wish.order, wish))
+            at = clipped[index].begin
+        while index < len(clipped) and clipped[index].begin <= at:
+            claim = clipped[index]
+            heappush(active, (claim.rank, claim.start, claim.negative_end, claim.order, claim))
             index += 1
-        wish = active[0][4]
-        if wish.end <= at:
+        claim = active[0][4]
+        if claim.end <= at:
             heappop(active)
             continue
         # A later claim may win from where it begins.
-        until = wish.end if index == len(wishes) else min(wish.end, wishes[index].begin)
-        if wish.order == last and pieces[-1].end == at:
-            pieces[-1] = Piece(pieces[-1].start, until, wish.owner)
+        until = claim.end if index == len(clipped) else min(claim.end, clipped[index].begin)
+        if claim.order == last and pieces[-1].end == at:
+            pieces[-1] = Piece(pieces[-1].start, until, claim.owner)
         else:
-            pieces.append(Piece(at, until, wish.owner))
-        at, last = until, wish.order
+            pieces.append(Piece(at, until, claim.owner))
+        at, last = until, claim.order
     return pieces

@@ -32,13 +32,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--blind", action="store_true", help="without Atheris, each family of readers in its turn")
     parser.add_argument("--inputs", type=int, default=10_000, help="how many for a family of --blind (default: 10000)")
     parser.add_argument("--seed", type=int, default=0, help="the chance of --blind; one seed gives the same inputs")
-    asked = parser.parse_args(arguments)
-    names = asked.target or list(TARGETS)
+    args = parser.parse_args(arguments)
+    names = args.target or list(TARGETS)
     before = sum(1 for _ in _findings())
-    if asked.blind:
-        fuzz_blindly(names, asked.inputs, asked.seed)
+    if args.blind:
+        fuzz_blindly(names, args.inputs, args.seed)
     else:
-        _fuzz_all(names, asked.seconds)
+        _fuzz_all(names, args.seconds)
     found = sorted(map(str, _findings()))
     for one in found:
         print(f"finding: {one}")  # noqa: T201 # the same
@@ -77,7 +77,7 @@ def _fuzz(name: str, seconds: int) -> int:
         done = subprocess.run(command, stderr=subprocess.PIPE, text=True, errors="replace", check=False)  # noqa: S603
     if done.returncode:
         print(done.stderr[-4000:], file=sys.stderr)  # noqa: T201 # what ended it
-    counts = [int(one[1] or one[2]) for one in _COUNT.finditer(done.stderr)]
+    counts = [int(match[1] or match[2]) for match in _COUNT.finditer(done.stderr)]
     return max(counts, default=0)
 
 

@@ -46,13 +46,13 @@ def fuzz_blindly(names: Sequence[str], input_count: int, seed: int) -> None:
 
 def _fuzz(target: Target, input_count: int, random: Random, shown: str) -> None:
     findings = Findings(FOLDER / target.name)
-    found = list(seeds(target.name))
+    result = list(seeds(target.name))
     # Small inputs are chosen more often: they are read sooner.
-    sums = list(accumulate(1 / max(len(data), _SMALL_BYTES) for data in found))
+    sums = list(accumulate(1 / max(len(data), _SMALL_BYTES) for data in result))
     peak_kb = _peak_from_now_kb()
     shown_at = time.monotonic()
     for number in range(input_count):
-        (sound,) = random.choices(found, cum_weights=sums)
+        (sound,) = random.choices(result, cum_weights=sums)
         data = mutated(sound, LARGEST_BYTES, random, MUTATORS[target.mutator])
         try:
             _read_in_bounds(target, data, peak_kb)

@@ -14,40 +14,44 @@ from contextvars import copy_context
 from functools import cache, partial
 from io import BytesIO, StringIO, TextIOWrapper
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 from zlib import crc32
 
-from typer import Exit
-from typer.main import get_command
-
 import footprint
-from footprint.dwarf import DebugInfo, declarations_by_name, read_declarations
+from footprint.dwarf.declarations import declarations_by_name, read_declarations
 from footprint.dwarf.places import VariablePlaces
-from footprint.elf import Image, Symbol, read_contents, read_image, read_members, relocated_vaddrs, shown_name
+from footprint.dwarf.units import DebugInfo
+from footprint.elf.archive import read_members
 from footprint.elf.constructors import own_constructors, own_destructors
+from footprint.elf.contents import read_contents
 from footprint.elf.debugfiles import alternate_link, debug_link, mini_debug_image
 from footprint.elf.dynsym import read_dynamic_symbols
 from footprint.elf.functions import read_functions
+from footprint.elf.image import Image, read_image
 from footprint.elf.linkage import read_linkage
-from footprint.elf.linker_map import linked_libraries, read_linker_map
+from footprint.elf.linker_map.reader import linked_libraries, read_linker_map
+from footprint.elf.names import shown_name
 from footprint.elf.notes import build_id, build_id_of_start, optional_libraries
-from footprint.elf.relocations import relocated_pages, relocated_words, relr_pages, static_relocations
+from footprint.elf.relocations import relocated_pages, relocated_vaddrs, relocated_words, relr_pages, static_relocations
 from footprint.elf.statics import read_statics
+from footprint.elf.symbols import Symbol
 from footprint.errors import FootprintError, InputError
 from footprint.formats.audit_json import audit_json
 from footprint.heap.formats import FORMATS, read_profile
-from footprint.loader import Environment, System, link
+from footprint.loader.link_map import link
+from footprint.loader.system import System
+from footprint.loader.target import Environment
 from footprint.process.capture import read_capture
 from footprint.process.control_groups import parse_hierarchies, parse_membership
 from footprint.process.descriptions import OpenFileKind, content_of_fdinfo, watches_of_fdinfo
-from footprint.process.glibc import read_glibc_heap
+from footprint.process.glibc.heap import read_glibc_heap
 from footprint.process.snapshot import read_texts
-from footprint.process.stat import parse_stat
-from footprint.process.status import parse_status
+from footprint.process.status import parse_stat, parse_status
 from footprint.process.text_capture import read_text_capture
-from footprint.sources.debug_files import DebugSearch
+from footprint.sources.debuginfod import DebugSearch
 from footprint.sources.images import container_images
-from footprint.verbs.app import app, register
+from footprint.verbs.commands import command_of, has_command
+from footprint.verbs.declared import parameters_of, read_words
 
 __all__ = ("FAMILIES", "FILES", "TARGETS", "Target")
 
@@ -112,15 +116,6 @@ def _each(calls: Iterable[Callable[[], object]]) -> None:
 
 
 @cache
-def _command() -> Any:  # noqa: ANN401 # Typer does not export its type
-    """Return the command, built once with all verbs that targets need."""
-    register(
-        ["audit", "check", "diff", "duplicates", "heap", "libraries", "maps", "project", "symbols", "trend", "watch"]
-    )
-    return get_command(app)
-
-
-@cache
 def _saved_audit() -> str:
     """Save the audit of the sound program, once; to read it takes a fifth of the time of an audit."""
     found = footprint.audit(str(_PROGRAM), has_findings=True, is_reproducible=True)
@@ -128,9 +123,13 @@ def _saved_audit() -> str:
 
 
 @cache
-def _parsed(words: tuple[str, ...]) -> Any:  # noqa: ANN401 # the same
-    """Parse a command line once: only the input changes, not its path."""
-    return _command().commands[words[0]].make_context(words[0], list(words[1:]))
+def _parsed(words: tuple[str, ...]) -> Callable[[], object]:
+    """Read the words of a command once: only the input changes, not its path."""
+    verb, *rest = words
+    command = command_of(verb)
+    values = read_words(parameters_of(command), rest, is_interspersed=not has_command(verb))
+    assert values is not None, words
+    return partial(command, **values)
 
 
 def _run(data: bytes, commands: Sequence[str], name: str = "input") -> None:
@@ -140,13 +139,10 @@ def _run(data: bytes, commands: Sequence[str], name: str = "input") -> None:
     given = {"INPUT": path, "/INPUT": f"/{name}", "SYSTEM": _path("system"), "PROGRAM": str(_PROGRAM)}
     if "AUDIT" in words:
         given["AUDIT"] = _saved_audit()
-    context = _parsed(tuple(given.get(word, word) for word in words))
-    code = None
-    with redirect_stdout(TextIOWrapper(BytesIO(), "utf-8")), redirect_stderr(StringIO()), context:
-        try:
-            code = context.command.invoke(context)
-        except Exit as stop:
-            code = stop.exit_code
+    call = _parsed(tuple(given.get(word, word) for word in words))
+    with redirect_stdout(TextIOWrapper(BytesIO(), "utf-8")), redirect_stderr(StringIO()):
+        code = call()
+    assert code is None or isinstance(code, int)
     assert code is None or 0 <= code < 5, code
 
 
@@ -178,8 +174,8 @@ def _read_elf(data: bytes) -> None:
 
 
 def _check_contents(image: Image) -> None:
-    for one in read_contents(image).sections:
-        assert one.ranges.end == one.size_bytes == one.named_bytes + sum(one.residue_bytes.values())
+    for section in read_contents(image).sections:
+        assert section.ranges.end == section.size_bytes == section.named_bytes + sum(section.residue_bytes.values())
 
 
 _OF_PROGRAMS: Final = (
@@ -192,7 +188,7 @@ _OF_PROGRAMS: Final = (
     "audit --root SYSTEM --findings -v /INPUT",
     "audit --root SYSTEM --findings --html - /INPUT",
     "audit --root SYSTEM --by symbol --format csv /INPUT",
-    "project --root SYSTEM -n 7 /INPUT",
+    "audit --root SYSTEM -n 7 /INPUT",
 )
 
 
@@ -208,7 +204,7 @@ def _read_dwarf(data: bytes) -> None:
     _each(
         (
             partial(read_declarations, image, wanted, with_functions=True),
-            lambda: declarations_by_name(DebugInfo(image), [one.name for one in variables]),
+            lambda: declarations_by_name(DebugInfo(image), [variable.name for variable in variables]),
         )
     )
 
@@ -270,9 +266,9 @@ _OF_PROCESSES: Final = (
     "audit --root SYSTEM --by symbol -v INPUT",
     "audit --root SYSTEM --format json INPUT",
     "audit --root SYSTEM --html - INPUT",
-    "maps --root SYSTEM INPUT",
-    "project --root SYSTEM -n 100 INPUT",
-    "project --root SYSTEM --memory 1GiB INPUT",
+    "audit --root SYSTEM --by mapping INPUT",
+    "audit --root SYSTEM -n 100 INPUT",
+    "audit --root SYSTEM --memory 1GiB INPUT",
     "diff --root SYSTEM INPUT INPUT",
 )
 
@@ -357,14 +353,14 @@ _OF_AUDITS: Final = (
     "audit --format sarif INPUT",
     "audit --html - INPUT",
     "audit --by symbol --format csv INPUT",
-    "project -n 3 INPUT",
+    "audit -n 3 INPUT",
     "diff INPUT INPUT",
 )
 _OF_SERIES: Final = (
     "watch --replay INPUT",
     "watch --json --replay INPUT",
     "audit INPUT",
-    "project -n 3 INPUT",
+    "audit -n 3 INPUT",
     "diff INPUT INPUT",
 )
 _OF_BUDGETS: Final = (

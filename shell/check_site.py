@@ -103,9 +103,9 @@ def _of_page(path: Path, page: Page) -> Iterator[str]:
         )
     if not page.language:
         yield "no language"
-    yield from (f"{one.get('src')} has no alternative text" for one in page.pictures if not one.get("alt"))
+    yield from (f"{picture.get('src')} has no alternative text" for picture in page.pictures if not picture.get("alt"))
     files = [path, *(path.parent / urlsplit(one).path for one in page.loaded)]
-    weight_bytes = sum(len(zlib.compress(one.read_bytes())) for one in files)
+    weight_bytes = sum(len(zlib.compress(file.read_bytes())) for file in files)
     if weight_bytes > MOST_PAGE_BYTES:
         yield f"it weighs {weight_bytes} bytes, more than {MOST_PAGE_BYTES}"
 
@@ -130,16 +130,16 @@ def code_contrasts(style: str) -> Iterator[str]:
                 yield f"{prefix}{name} has a contrast of {found:.1f}"
 
 
-def contrast(one: str, other: str) -> float:
+def contrast(first: str, other: str) -> float:
     """Return the contrast of two colours such as `#fff`, as WCAG 2 defines it."""
-    darker, lighter = sorted((_luminance(one), _luminance(other)))
+    darker, lighter = sorted((_luminance(first), _luminance(other)))
     return (lighter + 0.05) / (darker + 0.05)
 
 
 def _luminance(colour: str) -> float:
     digits = colour[1:] if len(colour) == 7 else "".join(one * 2 for one in colour[1:])
     shares = (int(digits[place : place + 2], 16) / 255 for place in (0, 2, 4))
-    red, green, blue = (one / 12.92 if one <= 0.04045 else ((one + 0.055) / 1.055) ** 2.4 for one in shares)
+    red, green, blue = (share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4 for share in shares)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 

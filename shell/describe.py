@@ -20,15 +20,15 @@ from typing import Any, Final
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import footprint.verbs
-from footprint.formats import codec
-from footprint.formats.json import SCHEMA_PATH, Envelope
-from footprint.model.evidence import Evidence
+from footprint.formats.words import SCHEMA_PATH
+from footprint.json import codec
+from footprint.json.answer import Envelope
 from footprint.model.figures import FIGURES
 from footprint.model.page_map import PageState
 from footprint.model.projection import Basis, Model
-from footprint.model.row import MemoryKind
+from footprint.model.row import Evidence, MemoryKind
 from footprint.store.tables import TABLES
-from footprint.units import format_bytes
+from footprint.text.units import format_bytes
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 DOCS_PATH: Final = ROOT / "docs" / "json.md"
@@ -64,16 +64,16 @@ def answers() -> list[codec.Record]:
     for verb in pkgutil.iter_modules(footprint.verbs.__path__, "footprint.verbs."):
         if verb.ispkg:
             for module in pkgutil.iter_modules(importlib.import_module(verb.name).__path__, f"{verb.name}."):
-                if module.name.endswith("json"):
+                if module.name.endswith(("json", "answer")):
                     importlib.import_module(module.name)
     found = sorted(_subclasses(Envelope), key=lambda cls: cls.__name__)
     return [_record(codec.shape_of(cls)) for cls in found]
 
 
 def _subclasses(cls: type[Envelope]) -> Iterator[type[Envelope]]:
-    for one in cls.__subclasses__():
-        yield one
-        yield from _subclasses(one)
+    for subclass in cls.__subclasses__():
+        yield subclass
+        yield from _subclasses(subclass)
 
 
 def _record(shape: codec.Shape) -> codec.Record:
@@ -84,16 +84,16 @@ def _record(shape: codec.Shape) -> codec.Record:
 
 def records(shapes: list[codec.Record]) -> dict[str, codec.Record]:
     """Return all objects that some answers are made of, the answers included, by the names of their types."""
-    found: dict[str, codec.Record] = {}
+    result: dict[str, codec.Record] = {}
 
     def visit(shape: codec.Shape) -> None:
         if isinstance(shape, codec.Record):
             name = name_of(shape)
-            if name in found:
-                if found[name].type is not shape.type:
-                    raise ValueError(f"two types are called {name}: {found[name].type}, {shape.type}")
+            if name in result:
+                if result[name].type is not shape.type:
+                    raise ValueError(f"two types are called {name}: {result[name].type}, {shape.type}")
                 return
-            found[name] = shape
+            result[name] = shape
             for member in shape.members:
                 visit(member.shape)
         elif isinstance(shape, codec.Optional | codec.ListOf | codec.MapOf):
@@ -101,7 +101,7 @@ def records(shapes: list[codec.Record]) -> dict[str, codec.Record]:
 
     for one in shapes:
         visit(one)
-    return found
+    return result
 
 
 # --- descriptions -----------------------------------------------------------------------------------------------------
@@ -124,13 +124,13 @@ def descriptions(record: codec.Record) -> dict[str, str]:
     Raises:
         ValueError: A member has none.
     """
-    told: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for cls in reversed(record.type.__mro__):
-        told |= _attributes(cls.__doc__ or "")
-    found = {}
+        texts |= _attributes(cls.__doc__ or "")
+    result = {}
     for member in record.members:
         computed = getattr(record.type, member.attribute, None)
-        text = told.get(member.attribute)
+        text = texts.get(member.attribute)
         if text is None and isinstance(computed, property):
             text = " ".join(cleandoc(computed.__doc__ or "").split()).removeprefix("Return ")
             text = text[:1].upper() + text[1:]
@@ -138,14 +138,14 @@ def descriptions(record: codec.Record) -> dict[str, str]:
             text = FIGURES[member.key].sentence
         if not text:
             raise ValueError(f"{name_of(record)}.{member.attribute} has no description")
-        found[member.key] = re.sub(r"\bNone\b", "null", text)
-    return found
+        result[member.key] = re.sub(r"\bNone\b", "null", text)
+    return result
 
 
 def _attributes(docstring: str) -> dict[str, str]:
     """Parse the list of attributes of a docstring."""
     _, _, block = cleandoc(docstring).partition("\nAttributes:\n")
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     name = ""
     for line in block.split("\n"):
         if line and not line.startswith(" "):
@@ -153,10 +153,10 @@ def _attributes(docstring: str) -> dict[str, str]:
         match = _ATTRIBUTE.match(line.removeprefix("    "))
         if match:
             name = match[1]
-            found[name] = match[2]
+            result[name] = match[2]
         elif line.strip():
-            found[name] += f" {line.strip()}"
-    return found
+            result[name] += f" {line.strip()}"
+    return result
 
 
 # --- the schema -------------------------------------------------------------------------------------------------------
@@ -180,10 +180,10 @@ def schema() -> dict[str, Any]:
 def _definition(record: codec.Record) -> dict[str, Any]:
     told = descriptions(record)
     properties = {}
-    for one in record.members:
-        comment = {"$comment": LATER_COMMENT} if one.is_later else {}
-        properties[one.key] = {"description": told[one.key], **comment, **_schema_of(one.shape)}
-    required = [one.key for one in record.members if not one.is_later and not one.may_be_absent]
+    for member in record.members:
+        comment = {"$comment": LATER_COMMENT} if member.is_later else {}
+        properties[member.key] = {"description": told[member.key], **comment, **_schema_of(member.shape)}
+    required = [member.key for member in record.members if not member.is_later and not member.may_be_absent]
     return {
         "description": summary(record.type),
         "type": "object",
@@ -245,8 +245,8 @@ def _fleet_tables() -> str:
         told = _attributes(table.row.__doc__ or "")
         lines += [f"### {table.name}", "", summary(table.row), "", "| column | type | meaning |", "|---|---|---|"]
         lines += [
-            f"| `{one.name}` | `{one.sql_type}`{' or null' if one.is_nullable else ''} | {told[one.name]} |"
-            for one in table.columns
+            f"| `{column.name}` | `{column.sql_type}`{' or null' if column.is_nullable else ''} | {told[column.name]} |"
+            for column in table.columns
         ]
         lines.append("")
     return "\n".join(lines[:-1])
@@ -264,17 +264,17 @@ def _caps_table() -> str:
 
 def _caps(source: str, path: Path) -> Iterator[tuple[str, str]]:
     """Yield the caps of a module: the words of each name, and its value, which may need other names of the module."""
-    known: dict[str, Any] = {}
+    versions: dict[str, Any] = {}
     for node in ast.walk(ast.parse(source)):
         if not isinstance(node, ast.AnnAssign) or node.value is None:
             continue
         target = node.target
         if not isinstance(target, ast.Name) or not _CAP.match(target.id):
             continue
-        known = known or {
+        versions = versions or {
             **vars(importlib.import_module(".".join(path.with_suffix("").parts).removesuffix(".__init__")))
         }
-        value = known[target.id] = eval(ast.unparse(node.value), known)  # noqa: S307 # our own source
+        value = versions[target.id] = eval(ast.unparse(node.value), versions)  # noqa: S307 # our own source
         words = target.id.strip("_").removeprefix("MOST_").lower().replace("_", " ")
         if words.endswith(" bytes") and value >= 1024:
             yield words.removesuffix(" bytes"), format_bytes(value)
@@ -291,20 +291,20 @@ def _tables() -> str:
         members = ", ".join(f"`{member.key}`" for member in one.members if member.key not in shared)
         lines.append(f"| `{_verb(one)}` | {_documented_type(one)} | {members} |")
     objects = [named[name] for name in sorted(named) if named[name] not in every and named[name] is not envelope]
-    for one in (envelope, *every, *objects):
+    for shape in (envelope, *every, *objects):
         lines += [
             "",
-            f"### {name_of(one)}",
+            f"### {name_of(shape)}",
             "",
-            summary(one.type),
+            summary(shape.type),
             "",
             "| member | type | meaning |",
             "|---|---|---|",
         ]
-        told = descriptions(one)
-        for member in one.members:
+        told = descriptions(shape)
+        for member in shape.members:
             # The members that every answer begins with are described once.
-            if one in every and member.key in shared:
+            if shape in every and member.key in shared:
                 continue
             meaning = told[member.key].replace("|", "\\|")
             later = " " + LATER_COMMENT if member.is_later else ""
@@ -313,7 +313,7 @@ def _tables() -> str:
 
 
 def _verb(answer: codec.Record) -> str:
-    (words,) = [one.shape for one in answer.members if one.key == "verb"]
+    (words,) = [member.shape for member in answer.members if member.key == "verb"]
     return next(iter(words.values)) if isinstance(words, codec.Words) else ""
 
 
@@ -346,7 +346,7 @@ def _documented_type(shape: codec.Shape) -> str:  # one line a shape
 
 def typescript() -> str:
     """Return the types of the answers that the HTML report shows."""
-    shown = [one for one in answers() if name_of(one) in _SHOWN]
+    shown = [answer for answer in answers() if name_of(answer) in _SHOWN]
     every = records(shown)
     rows = _row_names(every)
     enums = {
@@ -360,10 +360,7 @@ def typescript() -> str:
         [
             "// The JSON answers that the report shows. `make schema` writes this file from the types in Python.",
             "",
-            'import type { Table } from "./table";',
-            "",
-            "/** A table of an answer; one without rows is an empty list. */",
-            "export type Rows<Row> = Table<Row> | never[];",
+            'import type { Rows } from "./table";',
             "",
             *[enums[name] for name in sorted(enums)],
             *interfaces,
@@ -413,7 +410,7 @@ def _literal(value: Sequence[Any] | Mapping[str, Any]) -> str:
     """Return a list or an object as TypeScript, one element in each line."""
     if isinstance(value, Mapping):
         lines = [f"{json.dumps(key)}: {json.dumps(one)}" for key, one in value.items()]
-        return "\n  ".join(["{", *[f"{one}," for one in lines]]) + "\n}"
+        return "\n  ".join(["{", *[f"{line}," for line in lines]]) + "\n}"
     return "\n  ".join(["[", *[f"{json.dumps(one)}," for one in value]]) + "\n]"
 
 
@@ -430,13 +427,13 @@ def _member_texts(cls: type[Enum]) -> list[str]:
 
 def _row_names(every: dict[str, codec.Record]) -> set[str]:
     """Return the names of the objects that are rows of tables, or lie in them: lists in there are no tables."""
-    found: set[str] = set()
+    result: set[str] = set()
 
     def visit(shape: codec.Shape, *, is_in_row: bool) -> None:
         match shape:
             case codec.Record():
                 if is_in_row:
-                    found.add(name_of(shape))
+                    result.add(name_of(shape))
                 for member in shape.members:
                     visit(member.shape, is_in_row=is_in_row)
             case codec.ListOf(inner):
@@ -447,7 +444,7 @@ def _row_names(every: dict[str, codec.Record]) -> set[str]:
     for record in every.values():
         if issubclass(record.type, Envelope):
             visit(record, is_in_row=False)
-    return found
+    return result
 
 
 def _words(shape: codec.Shape) -> Iterator[codec.Words]:
@@ -467,10 +464,10 @@ def _words(shape: codec.Shape) -> Iterator[codec.Words]:
 def _interface(record: codec.Record, *, is_row: bool) -> str:
     told = descriptions(record)
     lines = ["", *_comment(summary(record.type), ""), f"export interface {name_of(record)} {{"]
-    for one in record.members:
-        mark = "?" if one.may_be_absent else ""
-        lines += _comment(told[one.key], "  ")
-        lines.append(f"  {one.key}{mark}: {_type_of(one.shape, is_row=is_row)};")
+    for member in record.members:
+        mark = "?" if member.may_be_absent else ""
+        lines += _comment(told[member.key], "  ")
+        lines.append(f"  {member.key}{mark}: {_type_of(member.shape, is_row=is_row)};")
     return "\n".join([*lines, "}"])
 
 

@@ -28,40 +28,41 @@ _footprint() {
         '')
             kind=none
             options='--help --version'
-            values='audit run watch whatif symbols libraries duplicates maps heap project diff check init record trend fleet capture scan explain doctor'
+            values='audit run watch whatif symbols libraries duplicates heap diff check trend fleet capture scan explain doctor'
             ;;
         audit)
-            options='-n --count --all --findings --heap --heap-at --alloc-fn --binary --by --top --fail-on --pid --root --page-size --prefix-map --components --tree --name --cgroup --unit --container --debug-dir --debuginfod --no-debug-files --reproducible --html -o --output --format --table --json --color -q --quiet -v --verbose --strict --no-command --limits --drop-privileges -h --help'
+            options='-n --count --memory --reserve --limit --model --workers --all --findings --heap --heap-at --alloc-fn --binary --by --top --fail-on --pid --root --page-size --prefix-map --components --tree --name --cgroup --unit --container --debug-dir --debuginfod --no-debug-files --reproducible --html -o --output --format --table --json --color -q --quiet -v --verbose --strict --no-command --limits --drop-privileges -h --help'
             case $prev in
-                -n | --count | --heap-at | --alloc-fn | --top | --fail-on | --pid | --page-size | --prefix-map | --tree | --name | --cgroup | --unit | --container | --table | --limits) kind=none ;;
+                -n | --count | --memory | --reserve | --limit | --workers | --heap-at | --alloc-fn | --top | --fail-on | --pid | --page-size | --prefix-map | --tree | --name | --cgroup | --unit | --container | --table | --limits) kind=none ;;
+                --model) kind=none values='exec fork threads' ;;
                 --heap | --binary | --components | --html | -o | --output) kind=file ;;
-                --by) kind=none values='owner kind section symbol file dir component' ;;
+                --by) kind=none values='owner kind section symbol file dir component mapping' ;;
                 --root | --debug-dir) kind=folder ;;
                 --format) kind=none values='text json markdown csv tsv jsonl sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof html' ;;
                 --color) kind=none values='auto always never' ;;
             esac
             ;;
         run)
-            options='--when --when-output --timeout --starts --follow --massif --massif-out --massif-timeout --expect-exit --allow -n --count --by --top --html -o --output --format --table --json --color -q --quiet -v --verbose --strict --no-command --limits -h --help'
+            options='--when --when-output --timeout --starts --follow --massif --massif-out --massif-timeout --start-cost --expect-exit --allow -n --count --by --top --html -o --output --format --table --json --color -q --quiet -v --verbose --strict --no-command --limits -h --help'
             case $prev in
                 --when | --when-output | --timeout | --starts | --massif-timeout | --expect-exit | --allow | -n | --count | --top | --table | --limits) kind=none ;;
                 --massif-out | --html | -o | --output) kind=file ;;
-                --by) kind=none values='owner kind section symbol file dir component' ;;
+                --by) kind=none values='owner kind section symbol file dir component mapping' ;;
                 --format) kind=none values='text json markdown csv tsv jsonl openmetrics gitlab-metrics folded speedscope pprof html' ;;
                 --color) kind=none values='auto always never' ;;
             esac
             ;;
         watch)
-            options='--every --for --keep --replay --listen --fail-on-growth --heap --heap-at --alloc-fn --binary --top --tree --name --cgroup --unit --container --html -o --output --format --table --json --color -q --quiet -v --verbose --strict --no-command --limits -h --help'
+            options='--every --for --keep --replay --listen --fail-on-growth --accept --heap --heap-at --alloc-fn --binary --top --tree --name --cgroup --unit --container --html -o --output --format --table --json --color -q --quiet -v --verbose --strict --no-command --limits -h --help'
             case $prev in
-                --every | --for | --keep | --listen | --fail-on-growth | --heap-at | --alloc-fn | --top | --tree | --name | --cgroup | --unit | --container | --table | --limits) kind=none ;;
+                --every | --for | --keep | --listen | --fail-on-growth | --accept | --heap-at | --alloc-fn | --top | --tree | --name | --cgroup | --unit | --container | --table | --limits) kind=none ;;
                 --replay | --heap | --binary | --html | -o | --output) kind=file ;;
                 --format) kind=none values='text json markdown csv tsv jsonl openmetrics gitlab-metrics perfetto html' ;;
                 --color) kind=none values='auto always never' ;;
             esac
             ;;
         whatif)
-            options='--drop --with --when --when-output --timeout --starts --force --expect-exit --allow -n --count --top --html -o --output --format --table --json --color -q --quiet -v --verbose --strict --no-command --limits -h --help'
+            options='--drop --with --when --when-output --timeout --starts --start-cost --force --expect-exit --allow -n --count --top --html -o --output --format --table --json --color -q --quiet -v --verbose --strict --no-command --limits -h --help'
             case $prev in
                 --drop | --with | --when | --when-output | --timeout | --starts | --expect-exit | --allow | -n | --count | --top | --table | --limits) kind=none ;;
                 --html | -o | --output) kind=file ;;
@@ -87,7 +88,7 @@ _footprint() {
             case $prev in
                 --depth | --why | -n | --count | --page-size | --top | --fail-on | --table | --limits) kind=none ;;
                 --root) kind=folder ;;
-                --sort) kind=none values='load retained floor users name' ;;
+                --sort) kind=none values='load retained floor start users name' ;;
                 --html | -o | --output) kind=file ;;
                 --format) kind=none values='text json markdown csv tsv jsonl sarif junit github gitlab openmetrics gitlab-metrics dot html' ;;
                 --color) kind=none values='auto always never' ;;
@@ -103,16 +104,6 @@ _footprint() {
                 --color) kind=none values='auto always never' ;;
             esac
             ;;
-        maps)
-            options='--pid --root --html -o --output --format --table --json --color -q --quiet -v --verbose --strict --no-command --limits --drop-privileges -h --help'
-            case $prev in
-                --pid | --table | --limits) kind=none ;;
-                --root) kind=folder ;;
-                --html | -o | --output) kind=file ;;
-                --format) kind=none values='text json markdown csv tsv jsonl html' ;;
-                --color) kind=none values='auto always never' ;;
-            esac
-            ;;
         heap)
             options='--at --by --sort --threshold --alloc-fn --allocators --binary --root --top --fail-on --debug-dir --debuginfod --no-debug-files --html -o --output --format --table --json --color -q --quiet -v --verbose --strict --no-command --limits --drop-privileges -h --help'
             case $prev in
@@ -122,17 +113,6 @@ _footprint() {
                 --binary | --html | -o | --output) kind=file ;;
                 --root | --debug-dir) kind=folder ;;
                 --format) kind=none values='text json markdown csv tsv jsonl sarif junit github gitlab openmetrics gitlab-metrics folded speedscope pprof html' ;;
-                --color) kind=none values='auto always never' ;;
-            esac
-            ;;
-        project)
-            options='-n --count --memory --reserve --limit --model --tree --name --cgroup --unit --container --workers --pid --root --html -o --output --format --table --json --color -q --quiet --strict --no-command --limits --drop-privileges -h --help'
-            case $prev in
-                -n | --count | --memory | --reserve | --limit | --tree | --name | --cgroup | --unit | --container | --workers | --pid | --table | --limits) kind=none ;;
-                --model) kind=none values='exec fork threads' ;;
-                --root) kind=folder ;;
-                --html | -o | --output) kind=file ;;
-                --format) kind=none values='text json markdown csv tsv jsonl openmetrics gitlab-metrics html' ;;
                 --color) kind=none values='auto always never' ;;
             esac
             ;;
@@ -147,52 +127,35 @@ _footprint() {
             esac
             ;;
         check)
-            options='--config --update-baseline --propose --pid --root --map --tree --name --cgroup --unit --container --debug-dir --debuginfod --no-debug-files -o --output --format --html --table --json --color -q --quiet --strict --no-command --limits --drop-privileges -h --help'
+            options='--config --update-baseline --propose --max-increase --baseline --init --folder --ci --when --when-output --accept --pid --root --map --tree --name --cgroup --unit --container --debug-dir --debuginfod --no-debug-files -o --output --format --html --table --json --color -q --quiet --strict --no-command --limits --drop-privileges -h --help'
             case $prev in
-                --config | --map | -o | --output | --html) kind=file ;;
-                --pid | --tree | --name | --cgroup | --unit | --container | --table | --limits) kind=none ;;
-                --root | --debug-dir) kind=folder ;;
+                --config | --baseline | --map | -o | --output | --html) kind=file ;;
+                --max-increase | --ci | --when | --when-output | --accept | --pid | --tree | --name | --cgroup | --unit | --container | --table | --limits) kind=none ;;
+                --folder | --root | --debug-dir) kind=folder ;;
                 --format) kind=none values='text json markdown csv tsv jsonl sarif junit github gitlab openmetrics gitlab-metrics html' ;;
                 --color) kind=none values='auto always never' ;;
             esac
             ;;
-        init)
-            options='--folder --ci --when --when-output --no-command --limits -h --help'
-            case $prev in
-                --folder) kind=folder ;;
-                --ci | --when | --when-output | --limits) kind=none ;;
-            esac
-            ;;
-        record)
-            options='--history --version --commit --program --time --pid --tree --name --cgroup --unit --container -o --output --format --table --json --color -q --quiet --strict --no-command --limits --drop-privileges -h --help'
-            case $prev in
-                --history | -o | --output) kind=file ;;
-                --version | --commit | --program | --time | --pid | --tree | --name | --cgroup | --unit | --container | --table | --limits) kind=none ;;
-                --format) kind=none values='text json markdown csv tsv jsonl' ;;
-                --color) kind=none values='auto always never' ;;
-            esac
-            ;;
         trend)
-            options='--history --program --figure --owner --last --html -o --output --format --table --json --color -q --quiet --strict --no-command --limits --drop-privileges -h --help'
-            kind=none
+            options='--history --add --version --commit --time --program --figure --owner --last --pid --tree --name --cgroup --unit --container --html -o --output --format --table --json --color -q --quiet --strict --no-command --limits --drop-privileges -h --help'
             case $prev in
                 --history | --html | -o | --output) kind=file ;;
-                --program | --figure | --owner | --last | --table | --limits) kind=none ;;
+                --version | --commit | --time | --program | --figure | --owner | --last | --pid | --tree | --name | --cgroup | --unit | --container | --table | --limits) kind=none ;;
                 --format) kind=none values='text json markdown csv tsv jsonl html' ;;
                 --color) kind=none values='auto always never' ;;
             esac
             ;;
         fleet)
-            options='--query --sql --day --from --to --program -n --count --top --html -o --output --format --table --json --color -q --quiet --strict --no-command --limits --drop-privileges -h --help'
+            options='--query --sql --day --from --to --program --keep -n --count --top --html -o --output --format --table --json --color -q --quiet --strict --no-command --limits --drop-privileges -h --help'
             case $prev in
-                --query | --day | --from | --to | --program | -n | --count | --top | --table | --limits) kind=none ;;
+                --query | --day | --from | --to | --program | --keep | -n | --count | --top | --table | --limits) kind=none ;;
                 --html | -o | --output) kind=file ;;
-                --format) kind=none values='text json markdown csv tsv jsonl html' ;;
+                --format) kind=none values='text json markdown csv tsv jsonl openmetrics gitlab-metrics html' ;;
                 --color) kind=none values='auto always never' ;;
             esac
             ;;
         capture)
-            options='-o --output --script --freeze --together --longest-stop -q --quiet --strict --no-command --limits --drop-privileges -h --help'
+            options='-o --output --script --freeze --together --longest-stop --anonymous -q --quiet --strict --no-command --limits --drop-privileges -h --help'
             case $prev in
                 -o | --output) kind=file ;;
                 --longest-stop | --limits) kind=none ;;

@@ -1,6 +1,6 @@
-"""Write the completions of bash, zsh and fish, and the man page, from the options of the commands.
+"""Write the completions of bash, zsh and fish, the man page and the help, from the options of the commands.
 
-They stand beside this file, so that a package needs no Python to be made of them, and no shell to complete.
+Most stand beside this file, so that a package needs no Python to be made of them, and no shell to complete.
 `make shell` writes them anew; a test holds that they are fresh.
 """
 
@@ -9,22 +9,16 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from importlib import import_module
 from typing import Any, Final, NamedTuple
 
-from typer.main import get_command
-
 from footprint import __version__
-from footprint.verbs import app as command
+from footprint.verbs.commands import has_command, verb_module, verb_names
+from footprint.verbs.typer_app import typer_command
 
 FOLDER: Final = os.path.dirname(os.path.abspath(__file__))
 _NOTE: Final = "Written by shell/generate.py (make shell): change the command instead."
 # A verb that starts a program: the rest of the line is that program's.
-_STARTING: Final = frozenset(
-    verb
-    for verb in command.verb_names()
-    if getattr(import_module(f"footprint.verbs.{verb}.command"), "HAS_COMMAND", False)
-)
+_STARTING: Final = frozenset(filter(has_command, verb_names()))
 # An option of at least so many commands is described once in the man page.
 _COMMON: Final = 8
 
@@ -81,44 +75,44 @@ class Program(NamedTuple):
 
 def read_program() -> Program:
     """Read the commands from the application itself."""
-    command.app.registered_commands.clear()
-    verbs = command.register(command.verb_names())
-    group: Any = get_command(command.app)
+    group = typer_command(verb_names())
     codes = re.findall(r"(\d+) (.+?)(?=, \d|\.$)", group.epilog)
-    return Program(group.help, tuple(codes), tuple(_verb(group.commands[name]) for name in verbs))
+    return Program(group.help, tuple(codes), tuple(map(_verb, group.commands.values())))
 
 
-def _verb(told: Any) -> Verb:  # noqa: ANN401 # Typer's own copy of click has no public name
+def _verb(declared: Any) -> Verb:  # noqa: ANN401 # Typer's own copy of click has no public name
     texts, examples = [], []
-    for paragraph in told.help.split("\n\n"):
+    for paragraph in declared.help.split("\n\n"):
         if paragraph.startswith("\b"):
             examples += paragraph.splitlines()[1:]
         else:
             texts.append(" ".join(paragraph.split()))
-    arguments = tuple((_argument_name(one), one.help or "") for one in told.params if one.param_type_name == "argument")
-    formats = getattr(getattr(import_module(f"footprint.verbs.{told.name}.command"), told.name), "formats", ())
-    options = tuple(_option(one, formats) for one in told.params if one.param_type_name == "option")
-    return Verb(told.name, arguments, (*options, _HELP), tuple(texts), tuple(examples))
+    arguments = tuple(
+        (_argument_name(one), one.help or "") for one in declared.params if one.param_type_name == "argument"
+    )
+    formats = getattr(getattr(verb_module(declared.name), declared.name), "formats", ())
+    options = tuple(_option(param, formats) for param in declared.params if param.param_type_name == "option")
+    return Verb(declared.name, arguments, (*options, _HELP), tuple(texts), tuple(examples))
 
 
 _HELP: Final = Option(("-h", "--help"), None, (), is_repeated=False, text="Show the help, and exit.")
 _VERSION: Final = Option(("--version",), None, (), is_repeated=False, text="Show the version, and exit.")
 
 
-def _argument_name(told: Any) -> str:  # noqa: ANN401 # the same
-    name = (told.metavar or told.name).upper()
-    return f"[{name}]" if not told.required else name
+def _argument_name(declared: Any) -> str:  # noqa: ANN401 # the same
+    name = (declared.metavar or declared.name).upper()
+    return f"[{name}]" if not declared.required else name
 
 
-def _option(told: Any, formats: Iterable[str]) -> Option:  # noqa: ANN401 # the same
-    names = tuple(sorted((*told.opts, *told.secondary_opts), key=lambda name: (name.startswith("--"), name)))
-    choices = tuple(str(one) for one in getattr(told.type, "choices", ()))
+def _option(declared: Any, formats: Iterable[str]) -> Option:  # noqa: ANN401 # the same
+    names = tuple(sorted((*declared.opts, *declared.secondary_opts), key=lambda name: (name.startswith("--"), name)))
+    choices = tuple(str(one) for one in getattr(declared.type, "choices", ()))
     if "--format" in names:
         choices = tuple(map(str, formats))
     value = None
-    if not told.is_flag:
-        value = told.metavar or ("|".join(choices) if choices else "N" if "int" in told.type.name else "TEXT")
-    return Option(names, value, choices, bool(told.multiple), told.help or "")
+    if not declared.is_flag:
+        value = declared.metavar or ("|".join(choices) if choices else "N" if "int" in declared.type.name else "TEXT")
+    return Option(names, value, choices, bool(declared.multiple), declared.help or "")
 
 
 # --- bash -------------------------------------------------------------------------------------------------------------
@@ -368,7 +362,7 @@ def man(program: Program) -> str:
 
 
 def _man_verb(verb: Verb, common: Sequence[Option]) -> Iterator[str]:
-    own = [option for option in verb.options if option not in common]
+    own_options = [option for option in verb.options if option not in common]
     shared = [option.names[-1] for option in verb.options if option in common]
     words = " ".join(name for name, _ in verb.arguments)
     yield f".SS {verb.name}"
@@ -377,7 +371,7 @@ def _man_verb(verb: Verb, common: Sequence[Option]) -> Iterator[str]:
         yield ".PP"
         yield _roff(text)
     yield from _man_terms((rf"\fI{_roff(name)}\fR", text) for name, text in verb.arguments)
-    yield from _man_options(own)
+    yield from _man_options(own_options)
     yield ".PP"
     yield f"Common options: {', '.join(map(_bold, shared))}."
     if verb.examples:
@@ -408,6 +402,17 @@ def _roff(text: str) -> str:
     return f"\\&{escaped}" if escaped.startswith(".") else escaped
 
 
+def help_text() -> str:
+    """Return the help of the command and of each verb, each behind its name."""
+    command = typer_command(verb_names())
+    context = command.make_context("footprint", [], resilient_parsing=True)
+    parts = [f"\n{command.get_help(context)}\n"]
+    for name, verb in command.commands.items():
+        parts.append(f"{name}\n{verb.get_help(verb.make_context(name, [], parent=context, resilient_parsing=True))}\n")
+    return "\f".join(parts)
+
+
+HELP: Final = os.path.join(os.path.dirname(FOLDER), "footprint", "verbs", "help.txt")
 FILES: Final = {"footprint.bash": bash, "_footprint": zsh, "footprint.fish": fish, "footprint.1": man}
 
 
@@ -421,4 +426,6 @@ if __name__ == "__main__":
     for file_name, file_text in texts().items():
         with open(os.path.join(FOLDER, file_name), "w", encoding="utf-8") as file:
             file.write(file_text)
-    sys.stdout.write(f"{', '.join(FILES)} are written.\n")
+    with open(HELP, "w", encoding="utf-8") as file:
+        file.write(help_text())
+    sys.stdout.write(f"{', '.join((*FILES, 'help.txt'))} are written.\n")

@@ -50,7 +50,7 @@ def report(path: Path, *words: str) -> Path:
 
 def compressed(png: bytes) -> bytes:
     """Compress the pixels of a PNG as far as zlib can: the browser does it quickly instead."""
-    found, pixels, place = png[:8], b"", 8
+    result, pixels, place = png[:8], b"", 8
     while place < len(png):
         size = int.from_bytes(png[place : place + 4])
         kind, chunk = png[place + 4 : place + 8], png[place : place + size + 12]
@@ -58,11 +58,11 @@ def compressed(png: bytes) -> bytes:
             pixels += chunk[8:-4]
         elif kind == b"IEND":
             packed = b"IDAT" + zlib.compress(zlib.decompress(pixels), 9)
-            found += (len(packed) - 4).to_bytes(4) + packed + zlib.crc32(packed).to_bytes(4) + chunk
+            result += (len(packed) - 4).to_bytes(4) + packed + zlib.crc32(packed).to_bytes(4) + chunk
         else:
-            found += chunk
+            result += chunk
         place += size + 12
-    return found
+    return result
 
 
 def cut(tab: Tab, name: str, height: int, heading: str | None = None, width: int = WIDTH) -> None:

@@ -86,11 +86,11 @@ def api() -> str:
     return "\n".join(lines)
 
 
-def _described(name: str, one: Any) -> Iterator[str]:  # noqa: ANN401 # any public name
-    if inspect.isfunction(one):
-        signature = str(inspect.signature(one)).replace("footprint.", "")
+def _described(name: str, value: Any) -> Iterator[str]:  # noqa: ANN401 # any public name
+    if inspect.isfunction(value):
+        signature = str(inspect.signature(value)).replace("footprint.", "")
         yield from ("```python", f"{name}{signature}", "```", "")
-    yield from ("```text", *inspect.cleandoc(one.__doc__ or "").splitlines(), "```", "")
+    yield from ("```text", *inspect.cleandoc(value.__doc__ or "").splitlines(), "```", "")
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ _PAGE: Final = """\
 
 def versions_of(site: Path) -> list[str]:
     """Return the versions that a site has folders of, the newest first."""
-    names = [one.parent.name for one in site.glob("*/index.html") if _VERSION.fullmatch(one.parent.name)]
+    names = [path.parent.name for path in site.glob("*/index.html") if _VERSION.fullmatch(path.parent.name)]
     return sorted(names, key=lambda name: [int(part) for part in name.split(".")], reverse=True)
 
 

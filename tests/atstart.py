@@ -15,12 +15,13 @@ from typing import Any, NamedTuple
 from elftools.elf.elffile import ELFFile
 
 from footprint.attribution.object_prediction import ObjectPrediction
-from footprint.elf import ET_EXEC, Image, read_image, starts_like_elf
-from footprint.files import open_input
-from footprint.process import Mapping as Area
-from footprint.process import parse_maps
+from footprint.elf.abi import ET_EXEC
+from footprint.elf.image import Image, read_image, starts_like_elf
 from footprint.process.held_program import AT_ENTRY, HeldProgram, held_at_start
+from footprint.process.mappings import Mapping as Area
+from footprint.process.maps_text import parse_maps
 from footprint.process.pages import PageReader
+from footprint.system.files import open_input
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
 PTRACE_SINGLESTEP = 9
@@ -67,18 +68,18 @@ class Seen(NamedTuple):
         image, bias = image_of(name), self.objects()[name] * PAGE
         first = image.loads[0].vaddr // PAGE * PAGE + bias
         past = image.loads[-1].vaddr + image.loads[-1].memory_bytes + bias
-        return sum(one.start_addr < past and first < one.end_addr for one in self.mappings)
+        return sum(mapping.start_addr < past and first < mapping.end_addr for mapping in self.mappings)
 
 
-def look(held: HeldProgram) -> Seen:
-    folder = os.open(f"/proc/{held.pid}", os.O_RDONLY)
+def look(program: HeldProgram) -> Seen:
+    folder = os.open(f"/proc/{program.pid}", os.O_RDONLY)
     try:
-        mappings = parse_maps(Path(f"/proc/{held.pid}/smaps").read_bytes(), "smaps").mappings
+        mappings = parse_maps(Path(f"/proc/{program.pid}/smaps").read_bytes(), "smaps").mappings
         with PageReader(folder, PAGE) as reader:
             ranges = [one for area in mappings if area.name[:2] != "[v" for one in reader.read(area)]
     finally:
         os.close(folder)
-    return Seen(mappings, frozenset(addr // PAGE for one in ranges for addr in range(*one[:2], PAGE)))
+    return Seen(mappings, frozenset(addr // PAGE for span in ranges for addr in range(*span[:2], PAGE)))
 
 
 @cache
@@ -89,13 +90,13 @@ def vaddr_of(path: str, symbol: str, table: str = ".symtab") -> int | None:
         return int(found[0]["st_value"]) if found else None
 
 
-def step(held: HeldProgram) -> None:
+def step(program: HeldProgram) -> None:
     libc = ctypes.CDLL(None)
-    assert libc.ptrace(PTRACE_SINGLESTEP, held.pid, None, None) == 0
-    os.waitpid(held.pid, 0)
+    assert libc.ptrace(PTRACE_SINGLESTEP, program.pid, None, None) == 0
+    os.waitpid(program.pid, 0)
 
 
-def run_to_constructors(held: HeldProgram, path: str) -> None:
+def run_to_constructors(program: HeldProgram, path: str) -> None:
     """Run the program until it is linked: the loader stops once before it loads anything, and once when all is ready.
 
     Raises:
@@ -105,10 +106,10 @@ def run_to_constructors(held: HeldProgram, path: str) -> None:
     vaddr = vaddr_of(os.path.realpath(os.fsdecode(loader[0])), "_dl_debug_state", ".dynsym") if loader else None
     if vaddr is None:
         raise LookupError("no loader that stops for debuggers")
-    addr = held.auxiliary(AT_BASE) + vaddr
-    held.run_to(addr)
-    step(held)
-    held.run_to(addr)
+    addr = program.auxiliary(AT_BASE) + vaddr
+    program.run_to(addr)
+    step(program)
+    program.run_to(addr)
 
 
 def at_start(path: str) -> tuple[Seen, Seen]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 
-from footprint.heap import CallTree, Frame
+from footprint.heap.profile import CallTree, Frame
 
 Name = str | int | None
 

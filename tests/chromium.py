@@ -196,15 +196,15 @@ class Tab(ScriptedTab):
 
     def complaints(self) -> list[str]:
         """Return what the browser logged of this tab: errors, violations of the policy, exceptions."""
-        found = []
+        result = []
         for event in self._browser.events:
             if event.get("sessionId") != self._session:
                 continue
             if event["method"] == "Log.entryAdded":
-                found.append(event["params"]["entry"]["text"])
+                result.append(event["params"]["entry"]["text"])
             elif event["method"] == "Runtime.exceptionThrown":
-                found.append(str(event["params"]["exceptionDetails"].get("exception", {}).get("description")))
-        return found
+                result.append(str(event["params"]["exceptionDetails"].get("exception", {}).get("description")))
+        return result
 
     def requests(self) -> list[str]:
         """Return the addresses that this tab requested."""

@@ -266,14 +266,14 @@ def _written(units: Sequence[Unit], writer: _Writer) -> list[Section]:
     for unit in units:
         writer.unit(unit)
     writer.resolve()
-    found = {
+    result = {
         ".debug_info": writer.info,
         ".debug_abbrev": writer.abbreviations,
         ".debug_line": writer.lines,
         ".debug_str": writer.text,
         ".debug_addr": writer.addresses,
     }
-    return [Section(name, data=bytes(data)) for name, data in found.items() if data]
+    return [Section(name, data=bytes(data)) for name, data in result.items() if data]
 
 
 def object_sections(
@@ -299,13 +299,15 @@ def object_sections(
     plain = _written(units, writer)
     contents = {one.name: bytearray(one.data) for one in plain if isinstance(one.data, bytes)}
     tables: dict[str, list[Rel]] = {}
-    for one in writer.operands:
-        symbol, addend = symbol_of(one)
+    for operand in writer.operands:
+        symbol, addend = symbol_of(operand)
         # Where the relocation has an addend, what stands in the section is of no meaning.
         in_place = 0x55 if has_addends else addend
-        contents[one.section][one.at : one.at + one.size_bytes] = writer.number(in_place, one.size_bytes)
+        contents[operand.section][operand.at : operand.at + operand.size_bytes] = writer.number(
+            in_place, operand.size_bytes
+        )
         own = addend if has_addends else None
-        tables.setdefault(one.section, []).append(Rel(one.at, types[one.is_tls], symbol, own))
+        tables.setdefault(operand.section, []).append(Rel(operand.at, types[operand.is_tls], symbol, own))
     prefix, kind = (".rela", SHT_RELA) if has_addends else (".rel", SHT_REL)
     relocated = [Section(name, data=bytes(data)) for name, data in contents.items()]
     return [*relocated, *(Section(prefix + name, kind, data=rels, info=name) for name, rels in tables.items())]

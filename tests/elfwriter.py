@@ -345,19 +345,19 @@ class _Writer:
             self.make(Section(".note.gnu.build-id", SHT_NOTE, RO, [Note(NT_GNU_BUILD_ID, "GNU", file.build_id)]))
         if file.dynamic or file.dynamic_symbols:
             texts = [each.value for each in file.dynamic if isinstance(each.value, str)]
-            texts += [each.name for each in file.versions] + [*file.needs]
-            texts += [each.name for versions in file.needs.values() for each in versions]
+            texts += [version.name for version in file.versions] + [*file.needs]
+            texts += [version.name for versions in file.needs.values() for version in versions]
             self.make_symbols(".dynsym", ".dynstr", file.dynamic_symbols, texts)
             if file.gnu_hash:
                 self.make_gnu_hash()
-            elif all(each.type != SHT_GNU_HASH for each in self.sections):
+            elif all(section.type != SHT_GNU_HASH for section in self.sections):
                 self.make_hash(1 + len(file.dynamic_symbols))
             if file.versions or file.needs:
                 self.make_versions()
             self.make(Section(".dynamic", SHT_DYNAMIC, RW, self.dynamic_entries()))
         if file.symbols:
             self.make_symbols(".symtab", ".strtab", file.symbols)
-        names = self.string_table(".shstrtab", [*(each.name for each in self.sections), ".shstrtab"])
+        names = self.string_table(".shstrtab", [*(section.name for section in self.sections), ".shstrtab"])
         self.make(Section(".shstrtab", SHT_STRTAB, data=names))
 
     def make(self, section: Section) -> None:
@@ -420,7 +420,7 @@ class _Writer:
         found = [each for each in symbols if _is_for_others(each) and self.section_numbers(each)[0] != SHN_UNDEF]
         first = 1 + len(symbols) - len(found) if found else 1
         hashes = [gnu_hash(each.name) & ~1 if isinstance(each.name, str) else 0 for each in found]
-        chain = [*hashes[:-1], *(each | 1 for each in hashes[-1:])]
+        chain = [*hashes[:-1], *(digest | 1 for digest in hashes[-1:])]
         table = self.table("I", [1, first, 1, 0]) + self.pack("word", (1 << self.file.bits) - 1)
         table += self.table("I", [first if found else 0, *chain])
         self.make(Section(".gnu.hash", SHT_GNU_HASH, RO, table, align=8))
@@ -432,9 +432,9 @@ class _Writer:
         self.make(Section(".gnu.version", SHT_GNU_VERSYM, RO, self.table("H", symbols), align=2, entsize=2))
         if file.versions:
             defined = b""
-            for left, each in zip(range(len(file.versions) - 1, -1, -1), file.versions, strict=True):
-                fixed = self.table("H", [1, each.flags, each.index, 1])
-                where = self.table("I", [sysv_hash(each.name), 20, 28 if left else 0, place[each.name], 0])
+            for left, version in zip(range(len(file.versions) - 1, -1, -1), file.versions, strict=True):
+                fixed = self.table("H", [1, version.flags, version.index, 1])
+                where = self.table("I", [sysv_hash(version.name), 20, 28 if left else 0, place[version.name], 0])
                 defined += fixed + where
             self.make(Section(".gnu.version_d", SHT_GNU_VERDEF, RO, defined, align=8, info=len(file.versions)))
         if file.needs:
@@ -457,7 +457,7 @@ class _Writer:
             if section.type in _TYPES and section.flags & SHF_ALLOC:
                 kind, _, tags = _TYPES[section.type]
                 facts: Sequence[Value] = At(section.name), Size(section.name), self.length(kind)
-                present = {DT_NULL, *(each.tag for each in entries)}
+                present = {DT_NULL, *(entry.tag for entry in entries)}
                 if section.type in _COUNTED and isinstance(section.info, int):
                     facts = At(section.name), section.info
                 entries += [Dyn(tag, fact) for tag, fact in zip(tags, facts, strict=False) if tag not in present]
@@ -505,7 +505,7 @@ class _Writer:
             Segment(PT_DYNAMIC, PF_R | PF_W, [n for n in alloc if self.sections[n].type == SHT_DYNAMIC]),
             *(Segment(PT_NOTE, PF_R, [n]) for n in alloc if self.sections[n].type == SHT_NOTE),
         ]
-        return [*(each for each in segments if each.sections), Segment(PT_GNU_STACK, PF_R | PF_W)]
+        return [*(segment for segment in segments if segment.sections), Segment(PT_GNU_STACK, PF_R | PF_W)]
 
     def place(self) -> None:
         """Assign each section its address and its offset; within a PT_LOAD the two differ by the same number."""
@@ -563,7 +563,7 @@ class _Writer:
         segments = self.length("phdr"), PN_XNUM if large_phnum else phnum
         sections = self.length("shdr"), 0 if large_shnum else shnum, SHN_XINDEX if large_shstrndx else shstrndx
         headers = self.pack("ehdr", *identity, *what, *where, *segments, *sections)
-        headers += b"".join(self.program_header(each) for each in self.segments)
+        headers += b"".join(self.program_header(segment) for segment in self.segments)
         out = bytearray(shoff)
         out[: len(headers)] = headers
         for number, section in enumerate(self.sections):
@@ -579,7 +579,7 @@ class _Writer:
         return self.pack("shdr", name, section.type, section.flags, *where, *refers, section.align, section.entsize)
 
     def program_header(self, segment: Segment) -> bytes:
-        numbers = [self.number(each) for each in segment.sections]
+        numbers = [self.number(section) for section in segment.sections]
         first = numbers[0] if numbers else 0
         offset = self.offsets[first] if segment.offset is None else segment.offset
         vaddr = self.addrs[first] if segment.vaddr is None else segment.vaddr
@@ -628,7 +628,7 @@ class _Writer:
     def symbol(self, symbol: Sym, strings: str) -> bytes:
         value = self.value(symbol.value)
         if symbol.type == STT_TLS and isinstance(symbol.value, At):
-            value -= min(self.addrs.get(n, 0) for n, each in enumerate(self.sections) if each.flags & SHF_TLS)
+            value -= min(self.addrs.get(n, 0) for n, section in enumerate(self.sections) if section.flags & SHF_TLS)
         name = self.strings[strings][symbol.name] if isinstance(symbol.name, str) else symbol.name
         where = value, symbol.size
         what = symbol.binding << 4 | symbol.type, symbol.visibility, self.section_numbers(symbol)[0]

@@ -143,14 +143,14 @@ class Tab(ScriptedTab):
             f"(async () => ({expression}\n))().then((value) => done([value ?? null]), (error) => done(String(error)))"
         )
         try:
-            found = self._browser.ask("WebDriver:ExecuteAsyncScript", script=script, args=[], sandbox=None)["value"]
+            result = self._browser.ask("WebDriver:ExecuteAsyncScript", script=script, args=[], sandbox=None)["value"]
         except RuntimeError as error:
             if "SyntaxError" not in str(error):
                 raise
             return self._browser.ask("WebDriver:ExecuteScript", script=expression, args=[], sandbox=None)["value"]
-        if isinstance(found, str):
-            raise RuntimeError(found)  # noqa: TRY004 # as Chromium's
-        return found[0]
+        if isinstance(result, str):
+            raise RuntimeError(result)  # noqa: TRY004 # as Chromium's
+        return result[0]
 
     def reload(self) -> None:
         """Load the page again, and wait until it is drawn."""

@@ -19,13 +19,13 @@ from footprint.store.tables import (
     FleetRow,
 )
 
-__all__ = ("DAY", "Held", "Member", "write_fleet")
+__all__ = ("DAY", "Holding", "Member", "write_fleet")
 
 DAY = date(2026, 11, 23)
 GIB = 1 << 30
 
 
-class Held(NamedTuple):
+class Holding(NamedTuple):
     """What a process holds: private bytes of an owner, and of a variable of it."""
 
     owner: str
@@ -41,7 +41,7 @@ class Member(NamedTuple):
 
     host: str
     program: str
-    held: tuple[Held, ...]
+    holdings: tuple[Holding, ...]
     pid: int | None = 100
     hour: int = 9
     day: date = DAY
@@ -58,8 +58,8 @@ class Member(NamedTuple):
         return int.from_bytes(blake2b(text.encode("utf-8", "surrogateescape"), digest_size=7).digest(), "big")
 
 
-def _moment(one: Member) -> datetime:
-    return datetime(one.day.year, one.day.month, one.day.day) + timedelta(hours=one.hour)  # noqa: DTZ001 # UTC, as there
+def _moment(member: Member) -> datetime:
+    return datetime(member.day.year, member.day.month, member.day.day) + timedelta(hours=member.hour)  # noqa: DTZ001 # UTC, as there
 
 
 def write_fleet(folder: Path, members: Iterable[Member], files: Iterable[FleetFile] = (), part: str = "p") -> Path:
@@ -71,59 +71,61 @@ def write_fleet(folder: Path, members: Iterable[Member], files: Iterable[FleetFi
     def add(table: str, row: tuple[Any, ...]) -> None:
         tables.setdefault(table, []).append(row)
 
-    for one in members:
-        days.setdefault((one.host, one.day), []).append(one)
-        private_bytes = sum(held.private_bytes for held in one.held)
-        cost = private_bytes, one.kernel_bytes, private_bytes + one.kernel_bytes
-        head = one.host, one.day
+    for member in members:
+        days.setdefault((member.host, member.day), []).append(member)
+        private_bytes = sum(held.private_bytes for held in member.holdings)
+        cost = private_bytes, member.kernel_bytes, private_bytes + member.kernel_bytes
+        head = member.host, member.day
         add(
             "processes",
             FleetProcess(
-                *head, _moment(one), one.audit, "processes", one.pid, one.program, one.build_id, None,
-                *cost, 0, 0, 0, 0, 0, 1, one.process_count, "measured", "smaps",
+                *head, _moment(member), member.audit, "processes", member.pid, member.program, member.build_id, None,
+                *cost, 0, 0, 0, 0, 0, 1, None, None, None, None, member.is_judged and bool(member.savings),
+                member.process_count,
+                "measured", "smaps",
             ),
         )  # fmt: skip
-        for owner in dict.fromkeys(held.owner for held in one.held):
-            held_bytes = sum(held.private_bytes for held in one.held if held.owner == owner)
-            add("owners", FleetOwner(*head, one.audit, one.program, owner, held_bytes, 0))
-        for held in one.held:
-            kind = "data" if held.owner.startswith("/") else "heap"
-            size = held.private_bytes
+        for owner in dict.fromkeys(held.owner for held in member.holdings):
+            held_bytes = sum(held.private_bytes for held in member.holdings if held.owner == owner)
+            add("owners", FleetOwner(*head, member.audit, member.program, owner, held_bytes, 0))
+        for holder in member.holdings:
+            kind = "data" if holder.owner.startswith("/") else "heap"
+            size = holder.private_bytes
             add(
                 "rows",
                 FleetRow(
-                    *head, one.audit, one.program, held.owner, kind, ".data", held.symbol, held.symbol,
+                    *head, member.audit, member.program, holder.owner, kind, ".data", holder.symbol, holder.symbol,
                     size, size, 0, 1, 0, True, "measured",  # noqa: FBT003 # a row by its columns
                 ),
             )  # fmt: skip
-            if held.owner.startswith("/") and held.symbol is None:
-                name = held.owner.rpartition("/")[2]
+            if holder.owner.startswith("/") and holder.symbol is None:
+                name = holder.owner.rpartition("/")[2]
                 add(
                     "libraries",
                     FleetLibrary(
-                        *head, one.audit, True, one.program, held.owner, name, f"id-{name}",  # noqa: FBT003 # the same
+                        *head, member.audit, True, member.program, holder.owner, name, f"id-{name}",  # noqa: FBT003 # the same
                         size, size, size, size, None, (),
                     ),
                 )  # fmt: skip
-        key = one.audit
-        if not one.is_judged and one.savings:
-            if (one.host, one.program) in programs:
+        key = member.audit
+        if not member.is_judged and member.savings:
+            if (member.host, member.program) in programs:
                 continue
-            key = programs[one.host, one.program] = one.audit ^ 1
-            add("programs", FleetProgram(*head, _moment(one), key, one.program, "b1", 1, 0, 0, 0, 0, 0, True))  # noqa: FBT003 # the same
-        for rule, subject, saving_bytes in one.savings:
+            key = programs[member.host, member.program] = member.audit ^ 1
+            add("programs", FleetProgram(*head, _moment(member), key, member.program, "b1", 1, 0, 0, 0, 0, 0, True))  # noqa: FBT003 # the same
+        for rule, subject, saving_bytes in member.savings:
             add(
                 "findings",
                 FleetFinding(
-                    *head, key, one.is_judged, one.program, rule, "", subject, "", saving_bytes,
+                    *head, key, member.is_judged, member.program, rule, "", subject, "", saving_bytes,
                     None, None, "high", True, f"{subject} is unused", "drop it", (),  # noqa: FBT003 # the same
                 ),
             )  # fmt: skip
     for (host, day), some in days.items():
         moment = max(map(_moment, some))
         add("hosts", FleetHost(host, day, moment, "host", "6.18", "x86_64", 4, 4 * GIB, GIB))
-        private_bytes = sum(held.private_bytes for one in some for held in one.held)
-        row_count = sum(len(one.held) for one in some)
+        private_bytes = sum(held.private_bytes for one in some for held in one.holdings)
+        row_count = sum(len(one.holdings) for one in some)
         add(
             "inputs",
             FleetInput(

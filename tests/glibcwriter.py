@@ -96,7 +96,7 @@ class HeapWriter:
     def arena(self, addr: int, top: int, system_bytes: int, next_addr: int, fastbins: dict[int, list[int]]) -> None:
         """Write an arena with empty bins: the walk of the chunks needs no bin."""
         word, bins = self.word, addr + self.bins_offset
-        fastbin_count = 10 if word == 8 else 11
+        fastbin_count = 0 if self.bins_offset < 32 else 10 if word == 8 else 11
         firsts = [fastbins.get((place + 2) * 2 * word, [0])[0] for place in range(fastbin_count)]
         self.words(bins - (fastbin_count + 2) * word, *firsts, top, 0)
         for place in range(127):
@@ -129,7 +129,7 @@ class HeapWriter:
         header = 2 * self.word
         for lists, lead in ((self.fastbins, 0), (self.tcache, header)):
             for chunks in lists.values():
-                for at, after in zip(chunks, [*(one + lead for one in chunks[1:]), 0], strict=True):
+                for at, after in zip(chunks, [*(chunk + lead for chunk in chunks[1:]), 0], strict=True):
                     place = at + header
                     self.words(place, (place >> 12) ^ after if self.is_linked_safely else after)
 
@@ -185,13 +185,24 @@ class HeapWriter:
         self.arena(arena_addr, top, total_bytes, next_addr or self.main_addr, {})
         return arena_addr
 
-    def mapped_block(self, addr: int, size_bytes: int, alignment: int = 16) -> int:
-        """Write the headers of a block that is mapped alone; return the room in it."""
+    def mapped_block(self, addr: int, size_bytes: int, alignment: int = 16, *, has_rest: bool = False) -> int:
+        """Write the headers of a block that is mapped alone; return the room in it.
+
+        With `has_rest`, two words are behind it, as from 2.43 on.
+        """
         header_bytes = 2 * self.word
-        header = addr + 16 - header_bytes
-        self.words(header, header - addr, addr + size_bytes - header | 2)
+        header, end = addr + 16 - header_bytes, addr + size_bytes - (header_bytes if has_rest else 0)
+        self.words(header, header - addr, end - header | 2)
         if alignment > 16:
             moved = -(-(header + header_bytes) // alignment) * alignment - header_bytes
-            self.words(moved, moved - addr, addr + size_bytes - moved | 2)
+            self.words(moved, moved - addr, end - moved | 2)
             header = moved
-        return addr + size_bytes - header - header_bytes
+        return end - header - (self.word if has_rest else header_bytes)
+
+    def lists_of_ranges(self, chunk: int, blocks: dict[int, int]) -> None:
+        """Write the lists of a thread as from 2.42 on: room for 16 blocks in each, and one block in some of them."""
+        counts = struct.pack("=76H", *[16 - (place in blocks) for place in range(76)])
+        self.memory.write(chunk + 2 * self.word, counts)
+        self.words(chunk + 2 * self.word + len(counts), *[blocks.get(place, 0) for place in range(76)])
+        for block in blocks.values():
+            self.words(block, block >> 12)

@@ -3,10 +3,11 @@
 from footprint.attribution.owned_range import LoadedObject
 from footprint.attribution.process_audit import audit_snapshot
 from footprint.attribution.symbol_ranges import PageNumbers
-from footprint.elf import Contents
+from footprint.elf.contents import Contents
 from footprint.model.audit import Audit
-from footprint.process import Snapshot, Status, read_texts
 from footprint.process.mappings import Counters
+from footprint.process.snapshot import Snapshot, read_texts
+from footprint.process.status import Status
 
 KIB = 1 << 10
 

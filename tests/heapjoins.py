@@ -8,11 +8,11 @@ from footprint.attribution.heap_frames import name_frames
 from footprint.attribution.heap_usage import HeapUsage, heap_usage, place_at
 from footprint.attribution.process_audit import audit_snapshot
 from footprint.attribution.symbol_ranges import PageNumbers
-from footprint.elf import Contents
-from footprint.heap import read_profile
+from footprint.elf.contents import Contents
 from footprint.heap.allocators import Allocators
+from footprint.heap.formats import read_profile
 from footprint.model.audit import Audit
-from footprint.process import read_texts
+from footprint.process.snapshot import read_texts
 from tests.massifwriter import ROOT, Line, Moment, massif
 
 KIB = 1024
@@ -93,7 +93,7 @@ def dhat(*points: dict[str, Any], end: int = 10**9) -> HeapUsage:
 
 def moment(*sizes: tuple[str, str, int], time: float = 1, extra_bytes: int = 0, is_peak: bool = False) -> Moment:
     """Return a moment at which these functions had asked for so much."""
-    return Moment(time, sum(one[2] for one in sizes), extra_bytes, tree=stacks(*sizes), is_peak=is_peak)
+    return Moment(time, sum(size[2] for size in sizes), extra_bytes, tree=stacks(*sizes), is_peak=is_peak)
 
 
 def end(*sizes: tuple[str, str, int, int], time: float = 9) -> tuple[Moment, Moment]:

@@ -8,6 +8,8 @@ HOSTILE: Final = {
     "the end of a script": "</script><img src=x onerror=alert(1)>",
     "a workflow command": "::error::x",
     "an older workflow command": "##[error]x",
+    "a command of Azure Pipelines": "##vso[task.setvariable variable=x]y",
+    "a command of TeamCity": "##teamcity[buildStatus status='SUCCESS']",
     "an escaped workflow command": "%0A::error::y",
     "quotes": "a\"b'c",
     "line breaks": "a\nb\r\nc\x0bd\x85e\u2028f",

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from jsonschema import Draft202012Validator
 
-from footprint.formats.json import SCHEMA_PATH
+from footprint.formats.words import SCHEMA_PATH
 
 __all__ = ("READ", "WRITTEN")
 

@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import footprint
-from footprint.attribution.projection import project
+from footprint.attribution.cost_models import project
 from footprint.model.audit import Audit
-from footprint.model.evidence import Evidence
 from footprint.model.finding import Finding
 from footprint.model.projection import FILES_TERM, ONE, Basis, Term
-from footprint.model.row import Attribution, MemoryKind, Row, sum_rows
+from footprint.model.row import Attribution, Evidence, MemoryKind, Row, sum_rows
 from footprint.model.totals import Total, Totals
 
 __all__ = ("audit_of", "ledger_row")

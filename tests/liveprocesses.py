@@ -4,20 +4,24 @@ import os
 import struct
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from footprint.errors import AccessError
-from footprint.process.launch import Moment, When, launch
+from footprint.process.launch import launch
+from footprint.process.launch.moment import Moment, When
 
 __all__ = (
     "PATIENCE_SECONDS",
     "DyingOS",
     "is_ptrace_allowed",
     "private_bytes_between",
+    "resting",
     "states",
     "status_of",
     "wait_until",
+    "within",
 )
 
 PATIENCE_SECONDS = 120
@@ -30,6 +34,17 @@ def wait_until(is_so: Callable[[], bool], what: str) -> None:
         if time.monotonic() > end:
             pytest.fail(f"waited {PATIENCE_SECONDS} s for {what}")
         time.sleep(0.01)
+
+
+def within(bound: float, attempt: Callable[[], tuple[float, float]]) -> None:
+    """Compare our figure with the truth; up to three times, as a group may lose meanwhile what ended before."""
+    seen = []
+    for _ in range(3):
+        ours, truth = attempt()
+        seen.append(f"{ours:,.0f} for {truth:,.0f} bytes ({ours / truth - 1:+.2%})")
+        if abs(ours / truth - 1) <= bound:
+            return
+    pytest.fail(f"not within {bound:.0%}: {'; '.join(seen)}")
 
 
 def is_ptrace_allowed() -> bool:
@@ -50,13 +65,28 @@ def status_of(task: int | str) -> dict[str, str]:
 
 def states(pid: int) -> set[str]:
     """Return the state of each thread: S sleeps, R runs, T is stopped; X has just ended."""
-    found = set()
+    result = set()
     for thread in os.listdir(f"/proc/{pid}/task"):
         try:
-            found.add(status_of(f"{pid}/task/{thread}")["State"][0])
+            result.add(status_of(f"{pid}/task/{thread}")["State"][0])
         except (FileNotFoundError, ProcessLookupError):
-            found.add("X")
-    return found
+            result.add("X")
+    return result
+
+
+def resting(pid: int) -> int:
+    """Wait until a process sleeps, and its memory has come to rest."""
+
+    def rests() -> bool:
+        before = Path(f"/proc/{pid}/maps").read_bytes(), Path(f"/proc/{pid}/statm").read_bytes()
+        time.sleep(0.1)
+        return states(pid) == {"S"} and before == (
+            Path(f"/proc/{pid}/maps").read_bytes(),
+            Path(f"/proc/{pid}/statm").read_bytes(),
+        )
+
+    wait_until(rests, f"process {pid} to rest")
+    return pid
 
 
 def private_bytes_between(pid: int, start_addr: int, end_addr: int) -> int:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from footprint.heap import CallTree, Frame
+from footprint.heap.profile import CallTree, Frame
 
 ROOT = "(heap allocation functions) malloc/new/new[], --alloc-fns, etc."
 

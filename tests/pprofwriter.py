@@ -78,10 +78,10 @@ def pprof(
         return number(1, place(name)) + number(2, place(unit))
 
     functions: dict[Call, int] = {}
-    parts = [message(1, type_of(*one)) for one in types]
-    parts += [message(2, packed(1, one.locations) + packed(2, one.amounts)) for one in samples]
-    for place_of, one in enumerate(mappings, 1):
-        start, end, offset, path, build_id = one
+    parts = [message(1, type_of(*kind)) for kind in types]
+    parts += [message(2, packed(1, sample.locations) + packed(2, sample.amounts)) for sample in samples]
+    for place_of, mapping in enumerate(mappings, 1):
+        start, end, offset, path, build_id = mapping
         fields = (place_of, start, end, offset, place(path), place(build_id))
         parts.append(message(3, b"".join(number(field, value) for field, value in enumerate(fields, 1))))
     for place_of, location in enumerate(locations, 1):

@@ -36,6 +36,6 @@ def decoded(data: str) -> Json:
 
 
 def answers_of(report: str) -> Json:
-    found = re.search(r'<script type="application/octet-stream" id="data">([A-Za-z0-9+/=]*)</script>', report)
-    assert found is not None
-    return decoded(found[1])
+    match = re.search(r'<script type="application/octet-stream" id="data">([A-Za-z0-9+/=]*)</script>', report)
+    assert match is not None
+    return decoded(match[1])

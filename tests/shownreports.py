@@ -11,9 +11,7 @@ import pytest
 
 import footprint
 from footprint.model.audit import Audit
-from footprint.model.audited import Audited
-from footprint.model.evidence import Evidence
-from footprint.model.row import Row
+from footprint.model.row import Evidence, Row
 from footprint.model.totals import Total
 from footprint.release.compare import Comparison
 from footprint.verbs.heap.call import heap_profile
@@ -126,7 +124,7 @@ def with_ledger(audit: Audit, *rows: Row) -> Audit:
     return replace(audit, ledger=rows, totals=totals, findings=(), objects=())
 
 
-def bytes_by_owner(audit: Audited) -> dict[str, int]:
+def bytes_by_owner(audit: Audit) -> dict[str, int]:
     found: dict[str, int] = {}
     for row in audit.ledger:
         found[row.owner] = found.get(row.owner, 0) + (row.bytes or 0)

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypedDict, Unpack
 
-from footprint.loader import Environment, LinkMap, System, link
+from footprint.loader.link_map import LinkMap, link
+from footprint.loader.system import System
+from footprint.loader.target import Environment
 from tests.elfwriter import (
     DT_NEEDED,
     DT_RPATH,
@@ -51,6 +53,7 @@ class Wishes(TypedDict, total=False):
     cwd: str
     hwcaps: str
     is_secure: bool
+    caller: tuple[int, int]
     uses_cache: bool
 
 

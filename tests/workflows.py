@@ -86,11 +86,11 @@ class Runner:
     @property
     def comments(self) -> list[str]:
         """Return the comments on the change: one of somebody else, and those that were posted."""
-        return [one["body"] for one in json.loads(self.kept.read_text())]
+        return [load["body"] for load in json.loads(self.kept.read_text())]
 
     def shell(self, script: str, environment: Mapping[str, str] = os.environ) -> tuple[int, str]:
         """Run a script as GitHub does, and return its exit code and what it printed."""
-        told = {
+        variables = {
             **environment,
             "PATH": f"{self.bin}:{os.environ['PATH']}",
             "RUNNER_TEMP": str(self.home),
@@ -100,7 +100,7 @@ class Runner:
         done = subprocess.run(
             ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script],
             cwd=self.folder,
-            env=told,
+            env=variables,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -112,15 +112,15 @@ class Runner:
     def run(self, steps: list[dict[str, Any]], inputs: Mapping[str, str] | None = None) -> list[StepResult]:
         """Run the steps in order; after one that failed, only those that always run."""
         context = _CONTEXT | {f"inputs.{name}": text for name, text in (inputs or {}).items()}
-        found: list[StepResult] = []
+        result: list[StepResult] = []
         for step in steps:
-            is_failed = any(one.code for one in found)
+            is_failed = any(one.code for one in result)
             if "run" not in step or not self._is_due(step.get("if"), context, is_failed=is_failed):
                 continue
             environment = {name: _filled(text, context) for name, text in step.get("env", {}).items()}
             code, text = self.shell(_filled(step["run"], context), os.environ | environment)
-            found.append(StepResult(step.get("name", step["run"]), code, text))
-        return found
+            result.append(StepResult(step.get("name", step["run"]), code, text))
+        return result
 
     def _is_due(self, condition: str | None, context: Mapping[str, str], *, is_failed: bool) -> bool:
         terms = [] if condition is None else condition.split(" && ")

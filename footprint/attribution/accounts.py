@@ -7,10 +7,7 @@ from itertools import chain
 from operator import itemgetter
 from typing import Final, NamedTuple
 
-from footprint.model.evidence import weakest
-from footprint.model.row import Attribution, MemoryKind, Row
-
-__all__ = ("KnownSums", "add_up", "known_sum", "least_sure", "merge")
+from footprint.model.row import Attribution, MemoryKind, Row, weakest
 
 
 def add_up(rows: Iterable[Row]) -> tuple[Row, ...]:
@@ -59,32 +56,37 @@ class KnownSums:
     """
 
     def __init__(self) -> None:
-        self._found: dict[tuple[int, ...], _Summed] = {}
+        self._summed: dict[tuple[int, ...], _Summed] = {}
         self._lists: dict[int, _Summed] = {}
+        self._is_first = True
 
-    def add_up(self, known: Sequence[list[Row]], own: Iterable[Row]) -> tuple[Row, ...]:
+    def add_up(self, row_lists: Sequence[list[Row]], process_rows: Iterable[Row]) -> tuple[Row, ...]:
         """Add up lists of rows that other processes have, too, and the rows of one process, the largest first."""
-        key = tuple(map(id, known))
-        found = self._found.get(key)
-        if found is None:
-            if len(self._found) == _MOST_KINDS:
-                self._found.clear()
+        if self._is_first:
+            # Most audits are of one process.
+            self._is_first = False
+            return add_up(chain(*row_lists, process_rows))
+        key = tuple(map(id, row_lists))
+        summed = self._summed.get(key)
+        if summed is None:
+            if len(self._summed) == _MOST_KINDS:
+                self._summed.clear()
                 # The lists are kept, so that no others get their numbers.
-            found = self._found[key] = _Summed.of(known, self._all_of(known))
-        of_process = _sums(own)
-        if not found.keys.isdisjoint(of_process):
-            return add_up(chain(*known, of_process.values()))
+            summed = self._summed[key] = _Summed.of(row_lists, self._all_of(row_lists))
+        of_process = _sums(process_rows)
+        if not summed.keys.isdisjoint(of_process):
+            return add_up(chain(*row_lists, of_process.values()))
         rows: list[Row] = []
         at = 0
         for order, row in sorted([(_order(row), row) for row in of_process.values()], key=_FIRST):
-            before, at = at, bisect_right(found.orders, order, at)
-            rows += found.rows[before:at]
+            before, at = at, bisect_right(summed.orders, order, at)
+            rows += summed.rows[before:at]
             rows.append(row)
-        return (*rows, *found.rows[at:])
+        return (*rows, *summed.rows[at:])
 
-    def _all_of(self, known: Sequence[list[Row]]) -> "list[_Entry]":
+    def _all_of(self, row_lists: Sequence[list[Row]]) -> "list[_Entry]":
         """Add up the sums of lists: processes of one program differ in the pages of few objects."""
-        parts = [self._of(rows) for rows in known]
+        parts = [self._of(rows) for rows in row_lists]
         keys: set[_Key] = set()
         shared: dict[_Key, list[Row]] = {}
         for part in parts:
@@ -95,19 +97,19 @@ class KnownSums:
             for _, key, row in entries:
                 if key in shared:
                     shared[key].append(row)
-            entries = [one for one in entries if one[1] not in shared]
+            entries = [entry for entry in entries if entry[1] not in shared]
             entries += _entries({key: _sum_rows(rows) for key, rows in shared.items()})
         # Each part is sorted, which a sort makes use of.
         entries.sort(key=_FIRST)
         return entries
 
     def _of(self, rows: list[Row]) -> "_Summed":
-        found = self._lists.get(id(rows))
-        if found is None:
+        summed = self._lists.get(id(rows))
+        if summed is None:
             if len(self._lists) == _MOST_LISTS:
                 self._lists.clear()
-            found = self._lists[id(rows)] = _Summed.of([rows], _entries(_sums(rows)))
-        return found
+            summed = self._lists[id(rows)] = _Summed.of([rows], _entries(_sums(rows)))
+        return summed
 
 
 _Entry = tuple[tuple[object, ...], _Key, Row]
@@ -121,16 +123,16 @@ def _entries(sums: dict[_Key, Row]) -> list[_Entry]:
 class _Summed(NamedTuple):
     """The sums of some lists, the largest first; `orders` has what they are sorted by."""
 
-    known: Sequence[list[Row]]
+    row_lists: Sequence[list[Row]]
     keys: frozenset[_Key]
     entries: list[_Entry]
     orders: list[tuple[object, ...]]
     rows: list[Row]
 
     @classmethod
-    def of(cls, known: Sequence[list[Row]], entries: list[_Entry]) -> "_Summed":
+    def of(cls, row_lists: Sequence[list[Row]], entries: list[_Entry]) -> "_Summed":
         orders, keys, rows = [list(column) for column in zip(*entries, strict=True)] if entries else ([], [], [])
-        return cls(known, frozenset(keys), entries, orders, rows)
+        return cls(row_lists, frozenset(keys), entries, orders, rows)
 
 
 def _sums(rows: Iterable[Row]) -> dict[_Key, Row]:
@@ -180,5 +182,5 @@ def least_sure(attributions: Iterable[Attribution]) -> Attribution:
 
 def known_sum(figures: Sequence[int | None]) -> int | None:
     """Add up figures; one unknown figure makes the sum unknown."""
-    known = [one for one in figures if one is not None]
-    return sum(known) if len(known) == len(figures) else None
+    present = [figure for figure in figures if figure is not None]
+    return sum(present) if len(present) == len(figures) else None

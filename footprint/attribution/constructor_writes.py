@@ -10,10 +10,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from footprint.attribution.dependency_graph import DependencyGraph
-from footprint.attribution.object_prediction import WriteCause, with_written
+from footprint.attribution.object_prediction import with_written
+from footprint.attribution.startup_writes import WriteCause
 from footprint.loader.system import Library
-
-__all__ = ("ConstructorWrites", "with_constructors")
 
 
 class ConstructorWrites(NamedTuple):
@@ -35,38 +34,40 @@ class ConstructorWrites(NamedTuple):
 
 
 def with_constructors(
-    graph: DependencyGraph, known: Mapping[str, ConstructorWrites], identify: Callable[[Library], str]
+    graph: DependencyGraph, measured: Mapping[str, ConstructorWrites], identify: Callable[[Library], str]
 ) -> DependencyGraph:
     """Add what constructors write to the predictions of a program.
 
-    `known` has the measured libraries by build-id; `identify` returns the build-id of a file.
+    `measured` has the measured libraries by build-id; `identify` returns the build-id of a file.
     """
-    if not known or not graph.bindings.symbols:
+    if not measured or not graph.bindings.symbols:
         return graph
-    identities = [identify(one.library) for one in graph.objects]
+    identities = [identify(linked.library) for linked in graph.objects]
     allocator = _allocator(graph)
-    found = [
-        one
+    writes = [
+        library_writes
         for identity in identities[1:]
-        if (one := known.get(identity))
-        and one.page_bytes <= graph.page_bytes
+        if (library_writes := measured.get(identity))
+        and library_writes.page_bytes <= graph.page_bytes
         # A library that was measured with another malloc than that of the C library has written pages of it.
-        and (allocator is None or identities[allocator] in one.pages)
+        and (allocator is None or identities[allocator] in library_writes.pages)
     ]
     predictions = list(graph.predictions)
     for number, prediction in enumerate(predictions):
         pages = {
-            page * one.page_bytes // graph.page_bytes for one in found for page in one.pages.get(identities[number], ())
+            page * write.page_bytes // graph.page_bytes
+            for write in writes
+            for page in write.pages.get(identities[number], ())
         }
         if number and pages and prediction is not None:
             predictions[number] = with_written(prediction, WriteCause.CONSTRUCTOR, _kept(graph, number, pages))
-    return replace(graph, predictions=tuple(predictions), heap_bytes=_heap_bytes(found, graph.page_bytes))
+    return replace(graph, predictions=tuple(predictions), heap_bytes=_heap_bytes(writes, graph.page_bytes))
 
 
 def _allocator(graph: DependencyGraph) -> int | None:
     """Return the object whose malloc all others use; None where it is that of the C library."""
-    definitions = [(place, one) for place, one in enumerate(graph.bindings.symbols) if "malloc" in one.found]
-    number = next((place for place, one in definitions if one.found["malloc"] not in one.canonical_plt_entries), None)
+    definitions = [(place, symbol) for place, symbol in enumerate(graph.bindings.symbols) if "malloc" in symbol.defined]
+    number = next((place for place, s in definitions if s.defined["malloc"] not in s.canonical_plt_entries), None)
     if number is None or (graph.objects[number].library.linkage.soname or "").startswith("libc.so."):
         return None
     return number
@@ -87,15 +88,15 @@ def _kept(graph: DependencyGraph, number: int, pages: set[int]) -> set[int]:
     areas = symbols.areas(graph.objects[number].library.image, names)
     size = graph.page_bytes
     return {
-        page for page in pages if not any(one.start < (page + 1) * size and page * size < one.stop for one in areas)
+        page for page in pages if not any(area.start < (page + 1) * size and page * size < area.stop for area in areas)
     }
 
 
-def _heap_bytes(found: Sequence[ConstructorWrites], page_bytes: int) -> int:
+def _heap_bytes(writes: Sequence[ConstructorWrites], page_bytes: int) -> int:
     """Return the bytes of the heap that constructors have written, in whole pages."""
-    size_bytes = sum([one.heap_bytes for one in found])
+    size_bytes = sum([write.heap_bytes for write in writes])
     if not size_bytes:
         return 0
-    size_bytes += max([one.heap_head_bytes for one in found])
-    size_bytes -= sum([one.untouched_pages * one.page_bytes for one in found])
+    size_bytes += max([write.heap_head_bytes for write in writes])
+    size_bytes -= sum([write.untouched_pages * write.page_bytes for write in writes])
     return max(1, -(-size_bytes // page_bytes)) * page_bytes

@@ -8,10 +8,9 @@ from collections.abc import Iterable, Sequence
 from collections.abc import Mapping as Dict
 from typing import NamedTuple
 
-from footprint.model.evidence import Evidence, weakest
-from footprint.process import Counters, Mapping, PageRange
-
-__all__ = ("MappingCounts", "count_each", "count_mapping")
+from footprint.model.row import Evidence, weakest
+from footprint.process.mappings import Counters, Mapping
+from footprint.process.pages import PageRange
 
 
 class MappingCounts(NamedTuple):
@@ -22,6 +21,8 @@ class MappingCounts(NamedTuple):
         shared_bytes: Resident bytes of files and shared memory, paid once per machine; None where unknown.
         cow_shared_bytes: Anonymous bytes that other processes hold too (after fork, or merged by KSM).
         uncertain_bytes: The part of `private_bytes` that may be COW-shared instead; only page bits would tell.
+        swap_share_bytes: The part of `private_bytes` that is a share of swapped pages which others have, too: no page
+            bits show it.
         evidence: How `private_bytes` is known.
     """
 
@@ -30,6 +31,7 @@ class MappingCounts(NamedTuple):
     cow_shared_bytes: int
     uncertain_bytes: int
     evidence: Evidence
+    swap_share_bytes: int = 0
 
 
 _UNKNOWN = MappingCounts(None, None, 0, 0, Evidence.VIRTUAL)
@@ -43,15 +45,15 @@ def count_each(mappings: Iterable[Mapping], pages: Dict[int, Sequence[PageRange]
         pages: The private pages of each mapping, by its start address; counters decide for mappings without entry.
     """
     # The counters are kept with their result: as long as they exist, no other object has their id.
-    known: dict[tuple[int, str, str], tuple[Counters, MappingCounts]] = {}
+    counts_by_kind: dict[tuple[int, str, str], tuple[Counters, MappingCounts]] = {}
     # Equal counts are one object: few of many mappings differ.
     alike: dict[tuple[int, int, int], MappingCounts] = {}
-    found = []
+    counts = []
     for mapping in mappings:
         key = (id(mapping.counters), mapping.permissions[3], mapping.name[:1])
-        if key not in known:
-            known[key] = mapping.counters, count_mapping(mapping)
-        held = known[key][1]
+        if key not in counts_by_kind:
+            counts_by_kind[key] = mapping.counters, count_mapping(mapping)
+        mapping_counts = counts_by_kind[key][1]
         ranges = pages.get(mapping.start_addr) if pages else None
         if ranges is not None:
             private_bytes = swapped_bytes = 0
@@ -59,25 +61,28 @@ def count_each(mappings: Iterable[Mapping], pages: Dict[int, Sequence[PageRange]
                 private_bytes += end_addr - start_addr
                 if is_swapped:
                     swapped_bytes += end_addr - start_addr
-            same = (id(held), private_bytes, swapped_bytes)
+            same = (id(mapping_counts), private_bytes, swapped_bytes)
             if same not in alike:
-                alike[same] = _with_pages(held, mapping, private_bytes, private_bytes - swapped_bytes)
-            held = alike[same]
-        found.append(held)
-    if any(held.uncertain_bytes for held in found):
+                alike[same] = _with_pages(mapping_counts, mapping, private_bytes, private_bytes - swapped_bytes)
+            mapping_counts = alike[same]
+        counts.append(mapping_counts)
+    if any(count.uncertain_bytes for count in counts):
         # A process that shares anonymous memory shares some in mappings without a file. Then the rest is in doubt.
-        has_relatives = any(held.cow_shared_bytes for held in found)
+        has_relatives = any(count.cow_shared_bytes for count in counts)
         doubt = Evidence.ESTIMATED if has_relatives else Evidence.DERIVED
-        found = [
-            held._replace(evidence=weakest((held.evidence, doubt))) if held.uncertain_bytes else held for held in found
-        ]
-    return found
+        counts = [c._replace(evidence=weakest((c.evidence, doubt))) if c.uncertain_bytes else c for c in counts]
+    return counts
 
 
-def _with_pages(held: MappingCounts, mapping: Mapping, private_bytes: int, resident_bytes: int) -> MappingCounts:
+def _with_pages(counted: MappingCounts, mapping: Mapping, private_bytes: int, resident_bytes: int) -> MappingCounts:
     """Return the counts of a mapping whose private pages are known; the counters say what else it holds."""
     cow_shared_bytes = max(0, (mapping.counters.get("Anonymous") or 0) - resident_bytes)
-    return MappingCounts(private_bytes, held.shared_bytes, cow_shared_bytes, 0, Evidence.MEASURED)
+    share_bytes = None if mapping.is_shared else mapping.counters.swap_share_bytes()
+    if share_bytes is None:
+        return MappingCounts(private_bytes, counted.shared_bytes, cow_shared_bytes, 0, Evidence.MEASURED)
+    # A capture of an earlier version lists all swapped pages as private.
+    private_bytes = resident_bytes + share_bytes
+    return MappingCounts(private_bytes, counted.shared_bytes, cow_shared_bytes, 0, Evidence.ESTIMATED, share_bytes)
 
 
 def count_mapping(mapping: Mapping) -> MappingCounts:
@@ -95,7 +100,7 @@ def count_mapping(mapping: Mapping) -> MappingCounts:
         return _without_anonymous(mapping, resident_bytes)
     # A text may contain any figures. Anonymous bytes are part of the resident bytes.
     anonymous_bytes = min(anonymous_bytes, resident_bytes)
-    swapped_bytes, is_swap_exact = _swapped(mapping)
+    swapped_bytes, is_swap_exact = private_swap(mapping)
     evidence = Evidence.MEASURED if is_swap_exact else Evidence.ESTIMATED
     if counter("Shared_Dirty") is None:
         # pmap -X does not say which pages others have too.
@@ -109,7 +114,7 @@ def count_mapping(mapping: Mapping) -> MappingCounts:
     )
 
 
-def _swapped(mapping: Mapping) -> tuple[int, bool]:
+def private_swap(mapping: Mapping) -> tuple[int, bool]:
     """Return the swapped bytes that belong to this process alone, and whether that is exact."""
     if mapping.is_shared:
         # Swapped shared memory belongs to the shared object, whoever maps it.
@@ -138,7 +143,7 @@ def _without_anonymous(mapping: Mapping, resident_bytes: int) -> MappingCounts:
         private_bytes = resident_bytes
     else:
         private_bytes = min(private_dirty_bytes + (counter("Private_Clean") or 0), resident_bytes)
-    swapped_bytes, _ = _swapped(mapping)
+    swapped_bytes, _ = private_swap(mapping)
     return MappingCounts(private_bytes + swapped_bytes, resident_bytes - private_bytes, 0, 0, Evidence.ESTIMATED)
 
 

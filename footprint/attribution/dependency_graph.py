@@ -5,35 +5,54 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from footprint.attribution.object_prediction import ObjectPrediction
+from footprint.attribution.start_time import start_page_faults, start_us
 from footprint.elf.abi import PF_W, PF_X
 from footprint.elf.constructors import own_constructors, own_destructors
 from footprint.elf.image import Image
 from footprint.elf.notes import build_id, optional_libraries
 from footprint.errors import FootprintError, Note
-from footprint.loader import FoundBy, Libc, Linked, LinkMap, Needs
 from footprint.loader.bindings import NO_BINDINGS, Bindings
 from footprint.loader.dependencies import Retained, filtees, needs, reached, retained, roots
-from footprint.loader.link_map import with_opened
+from footprint.loader.library_removal import LibraryRemoval, compare
+from footprint.loader.link_map import Linked, LinkMap, Needs, with_opened
+from footprint.loader.map_entry import FoundBy
 from footprint.loader.start_failures import start_failures
-from footprint.loader.without import Without, compare
-from footprint.model.evidence import Evidence
-from footprint.model.object_cost import Need, ObjectCost
+from footprint.loader.target import Libc
+from footprint.model.costs import Need, ObjectCost
+from footprint.model.row import Evidence
 
-__all__ = ("DependencyGraph", "build_graph")
+if TYPE_CHECKING:
+    from footprint.loader.start_cost import StartCost
 
 _DLOPEN_NAMES: Final = frozenset({"dlopen", "dlmopen", "g_module_open", "lt_dlopen", "lt_dlopenext"})
 # Rust and Go end no text with a null byte. A program can put the path together: `"/proc/" + pid + "/maps"`.
 _FILE_OF_MAPPINGS: Final = re.compile(
-    rb"/(?:proc/[!-.0-~]{1,32}/(?:s?maps|numa_maps|map_files)|(?<=\0/)(?:s?maps|numa_maps|map_files)(?=\0))"
+    rb"/proc/[!-.0-~]{0,32}/(?:s?maps|numa_maps|map_files)|(?<=\0)/?(?:s?maps|numa_maps|map_files)(?=\0)"
 )
+_PROC: Final = re.compile(rb"/proc\b")
 _CHUNK_BYTES: Final = 1 << 20
 _LONGEST_NAME: Final = 4096
 _STUB_SUFFIX: Final = "_version_placeholder"
 _DLSYM_NAMES: Final = frozenset({"dlsym", "dlvsym", "g_module_symbol", "lt_dlsym"})
-_LISTS: Final = frozenset({"dl_iterate_phdr", "dladdr1", "dlinfo", "_r_debug"})
+# The last three lead to an entry of the list, which leads to all others.
+_LISTS: Final = frozenset({"dl_iterate_phdr", "_r_debug", "_rtld_global", "dladdr1", "dlinfo", "_dl_find_object"})
+# With these the C library opens modules that are in no table: the databases of nsswitch.conf, and conversions between
+# character sets. Source: nsswitch.conf(5), iconv(1), and the manual of glibc, "Character Set Handling".
+_NSS_CALLS: Final = re.compile(
+    "(get|set|end)(pw|gr|sp|sg|host|net|netgr|serv|proto|rpc|alias)(ent|n[a]m|uid|gid|by[a-z0-9]+)(_r)?|getpw|getgrouplist"
+    "|initgroups|innetgr|getaddrinfo(_a)?|getnameinfo|gethostid|ether_(hostton|ntohost)|glob(64)?|wordexp|i?ruserok(_af)?"
+    "|rcmd(_af)?"
+)
+_LOCALE_CALLS: Final = re.compile("(set|new)locale|_ZNSt(3__1)?6localeC[12]E.*(PKc|basic_string).*|_ZN.*_byname.*")
+# In a locale whose character set is neither ASCII nor UTF-8.
+_CONVERTING_CALLS: Final = re.compile(
+    "(mb|wc)s?n?r?to(mb|wc)s?|mbr?len|btowc|wctob|f?(get|put)wc(har)?(_unlocked)?|f(get|put)ws|v?f?w(printf|scanf)"
+    "|d?c?n?gettext"
+)
+_CXX_RUNTIME: Final = re.compile(r"lib(stdc\+\+|c\+\+)\.so")
 # They ask which object an address is in, and nothing else.
 _UNWINDERS: Final = re.compile(r"lib(gcc_s|unwind)\b")
 
@@ -79,8 +98,8 @@ class DependencyGraph:
     def needed(self) -> tuple[tuple[int, ...], ...]:
         """For each object the objects that it brings in."""
         extra = self.objects[len(self.link_map.objects) :]
-        own = [tuple([one.place for one in linked.dependencies if one.place is not None]) for linked in extra]
-        return (*needs(self.link_map), *own)
+        extra_needs = [tuple([n.place for n in linked.dependencies if n.place is not None]) for linked in extra]
+        return (*needs(self.link_map), *extra_needs)
 
     @cached_property
     def filtees(self) -> tuple[frozenset[int], ...]:
@@ -90,11 +109,11 @@ class DependencyGraph:
     @cached_property
     def needing(self) -> dict[int, list[int]]:
         """For each object the objects that need it."""
-        found: dict[int, list[int]] = {}
+        users_by_provider: dict[int, list[int]] = {}
         for user, providers in enumerate(self.needed):
             for provider in providers:
-                found.setdefault(provider, []).append(user)
-        return found
+                users_by_provider.setdefault(provider, []).append(user)
+        return users_by_provider
 
     @cached_property
     def roots(self) -> tuple[int, ...]:
@@ -112,17 +131,55 @@ class DependencyGraph:
         """For each object the private memory of all objects that leave with it, itself included."""
         return self.retained.sums([self.cost_bytes((number,)) for number in range(len(self.objects))])
 
-    def object_costs(self) -> tuple[ObjectCost, ...]:
-        """Return the objects with their costs, as an audit keeps them."""
-        is_unbound, found = self.bindings is NO_BINDINGS, []
+    @cached_property
+    def start_costs(self) -> "tuple[StartCost | None, ...]":
+        """What the loader does for each object at start."""
+        from footprint.loader.start_cost import start_costs  # noqa: PLC0415 # few answers have it
+
+        return start_costs(self.link_map, self.bindings, self.objects)
+
+    @cached_property
+    def start_us(self) -> tuple[int, ...]:
+        """The estimated processor time of each object at start, in microseconds."""
+        return tuple(map(start_us, self._loader_costs, self.predictions))
+
+    @cached_property
+    def start_page_faults(self) -> tuple[int, ...]:
+        """The estimated page faults for each object up to the entry point."""
+        return tuple(map(start_page_faults, self._loader_costs, self.predictions))
+
+    @property
+    def _loader_costs(self) -> "Sequence[StartCost | None]":
+        """What is done before the entry point: a static program relocates itself, behind it."""
+        return self.start_costs if self.link_map.interpreter_object else (None,) * len(self.objects)
+
+    @cached_property
+    def retained_start_us(self) -> Sequence[int]:
+        """For each object the time of all objects that leave with it, itself included."""
+        return self.retained.sums(self.start_us)
+
+    def object_costs(self, *, has_start: bool = False) -> tuple[ObjectCost, ...]:
+        """Return the objects with their costs, as an audit keeps them; on request with what they are at start."""
+        unknown = (None,) * len(self.objects)
+        start_costs = self.start_costs if has_start else unknown
+        # The loader of musl makes fewer of them than the estimate says.
+        faults = self.start_page_faults if has_start and self.link_map.libc is not Libc.MUSL else unknown
+        starts = [
+            None if cost is None else cost.summary._replace(page_faults=count)
+            for cost, count in zip(start_costs, faults, strict=True)
+        ]
+        is_unbound, costs = self.bindings is NO_BINDINGS, []
         for number, linked in enumerate(self.objects):
             prediction, holder = self.predictions[number], self.retained.holder(number)
             answers, filtees = self.answerers(number), self.filtees[number]
             needs_of = [
-                Need(self.objects[one].path, None if one in filtees or is_unbound else len(answers.get(one, ())))
-                for one in self.needed[number]
+                Need(
+                    self.objects[used].path,
+                    None if used in filtees or is_unbound else len(answers.get(used, ())),
+                )
+                for used in self.needed[number]
             ]
-            found.append(
+            costs.append(
                 ObjectCost(
                     linked.path,
                     self.name(number),
@@ -132,9 +189,10 @@ class DependencyGraph:
                     prediction.tls_bytes if prediction else 0,
                     tuple(needs_of),
                     build_id(linked.library.image),
+                    starts[number],
                 )
             )
-        return tuple(found)
+        return tuple(costs)
 
     @property
     def evidence(self) -> Evidence:
@@ -156,32 +214,53 @@ class DependencyGraph:
         """The objects that import what walks the list of loaded objects, without those that only unwind stacks."""
         return tuple([number for number in self._importers(_LISTS) if not _UNWINDERS.match(self.name(number))])
 
+    @cached_property
+    def module_callers(self) -> tuple[int, ...]:
+        """The objects that call functions for which the C library opens modules by itself: of NSS, or of gconv.
+
+        musl has no such modules.
+        """
+        if self.link_map.libc is not Libc.GLIBC:
+            return ()
+        # The runtime of C++ converts nothing by itself: only in the locale that another object names.
+        names_of = {number: symbol.requested.keys() for number, symbol in enumerate(self.bindings.symbols)}
+        runtimes = [number for number in names_of if _CXX_RUNTIME.match(self.name(number))]
+        others = {number: names for number, names in names_of.items() if number not in runtimes}
+        has_locale = any(_LOCALE_CALLS.fullmatch(name) for names in others.values() for name in names)
+
+        def opens_modules(name: str) -> bool:
+            is_converting = has_locale and _CONVERTING_CALLS.fullmatch(name)
+            return name == "iconv_open" or bool(is_converting or _NSS_CALLS.fullmatch(name))
+
+        callers = names_of if has_locale else others
+        return tuple([number for number, names in callers.items() if any(map(opens_modules, names))])
+
     def _importers(self, names: frozenset[str]) -> tuple[int, ...]:
-        return tuple([number for number, one in enumerate(self.bindings.symbols) if one.asked.keys() & names])
+        return tuple([number for number, symbol in enumerate(self.bindings.symbols) if symbol.requested.keys() & names])
 
     @cached_property
     def version_checks(self) -> dict[str, tuple[int, ...]]:
         """For each soname the objects that check at start whether the object of that name has their versions."""
-        found: dict[str, dict[int, None]] = {}
+        users_by_file: dict[str, dict[int, None]] = {}
         for user, symbols in enumerate(self.bindings.symbols):
             for version in symbols.versions.needed:
-                found.setdefault(version.file, {})[user] = None
-        return {file: tuple(users) for file, users in found.items()}
+                users_by_file.setdefault(version.file, {})[user] = None
+        return {file: tuple(users) for file, users in users_by_file.items()}
 
     def cost_bytes(self, objects: frozenset[int] | Sequence[int]) -> int:
         """Return the private memory of some objects: measured, or the startup minimum where nothing was measured."""
         if self.private_bytes is not None:
             return sum([self.private_bytes[number] for number in objects])
-        found = [self.predictions[number] for number in objects]
-        return sum([one.startup_min_bytes for one in found if one])
+        predicted = [self.predictions[number] for number in objects]
+        return sum([p.startup_min_bytes for p in predicted if p])
 
     def thread_bytes(self, objects: Iterable[int]) -> int:
         """Return the whole pages of thread-local variables of some objects that each thread writes at its start.
 
         musl, and glibc for objects that were opened later, write what a thread touches.
         """
-        found = [self.predictions[number] for number in objects if self.has_eager_thread_locals(number)]
-        return sum([one.tls_bytes for one in found if one]) // self.page_bytes * self.page_bytes
+        predicted = [self.predictions[number] for number in objects if self.has_eager_thread_locals(number)]
+        return sum([p.tls_bytes for p in predicted if p]) // self.page_bytes * self.page_bytes
 
     def has_eager_thread_locals(self, number: int) -> bool:
         """Return whether each thread writes all thread-local variables of an object at its start."""
@@ -200,24 +279,24 @@ class DependencyGraph:
         """Return the objects that remain without the needs for which `dropped(user, provider)` is true."""
         return reached(self.needed, self.roots, lambda user, provider: not dropped(user, provider))
 
-    def without(self, dropped: Collection[tuple[int, int]]) -> Without:
+    def without(self, dropped: Collection[tuple[int, int]]) -> LibraryRemoval:
         """Compute the process without some needs, each an object and the object that it needs."""
         objects = self.link_map.objects
         link_map = self.relink(
             {
-                (objects[user].library, one.name)
+                (objects[user].library, dependency.name)
                 for user, provider in dropped
-                for one in objects[user].dependencies
-                if one.place == provider
+                for dependency in objects[user].dependencies
+                if dependency.place == provider
             }
         )
-        opened = [number for number, one in enumerate(objects) if one.found_by is FoundBy.OPENED]
+        opened = [number for number, linked in enumerate(objects) if linked.found_by is FoundBy.OPENED]
         if opened:
             # What an opened object needs came with it, where it was not there.
             kept = reached(self.needed, opened, lambda user, provider: (user, provider) not in dropped)
-            known = {one.library for one in link_map.objects}
-            later = [objects[number] for number in sorted(kept) if objects[number].library not in known]
-            link_map = with_opened(link_map, [(one.path, one.library) for one in later])
+            libraries = {linked.library for linked in link_map.objects}
+            later = [objects[number] for number in sorted(kept) if objects[number].library not in libraries]
+            link_map = with_opened(link_map, [(linked.path, linked.library) for linked in later])
         return compare(self.link_map, self.bindings, link_map, self.bind(link_map))
 
     def answerers(self, user: int) -> dict[int, frozenset[int]]:
@@ -241,20 +320,22 @@ class DependencyGraph:
     @cached_property
     def mapping_readers(self) -> tuple[tuple[int, str], ...]:
         """The objects that hold the name of a file with the mappings of a process, each with that name."""
-        found = {
-            (number, name.decode())
-            for number in range(len(self.objects))
-            for data in self._constants(number)
-            for name in _FILE_OF_MAPPINGS.findall(data)
-        }
-        return tuple(sorted(found))
+        readers: set[tuple[int, str]] = set()
+        for number in range(len(self.objects)):
+            names = {name.decode() for data in self._constants(number) for name in _FILE_OF_MAPPINGS.findall(data)}
+            # `maps` alone says nothing, and is the last part of a path where `/proc` is another one.
+            whole = {name for name in names if name.startswith("/")}
+            if names != whole and any(_PROC.search(data) for data in self._constants(number)):
+                whole = names
+            readers |= {(number, name) for name in whole}
+        return tuple(sorted(readers))
 
     def constants_among(self, number: int, names: AbstractSet[bytes]) -> set[bytes]:
         """Return which names are whole strings in the constants of an object; none where it cannot be read."""
-        found: set[bytes] = set()
+        constants: set[bytes] = set()
         for data in self._constants(number):
-            found.update(names & set(data.split(b"\0")))
-        return found
+            constants.update(names & set(data.split(b"\0")))
+        return constants
 
     def _constants(self, number: int) -> Iterator[bytes]:
         """Yield the constants of an object in pieces that overlap.
@@ -264,13 +345,13 @@ class DependencyGraph:
         try:
             image = self.objects[number].library.image
             constants = [
-                image.section_bytes(one)
-                for one in image.sections
-                if one.name.startswith(".rodata") and one.is_in_memory
+                image.section_bytes(section)
+                for section in image.sections
+                if section.name.startswith(".rodata") and section.is_in_memory
             ]
             if not image.sections:
-                segments = [one for one in image.loads if not one.flags & (PF_W | PF_X)]
-                constants = [image.bytes_at(one.offset, one.file_bytes, "a segment") for one in segments]
+                segments = [load for load in image.loads if not load.flags & (PF_W | PF_X)]
+                constants = [image.bytes_at(segment.offset, segment.file_bytes, "a segment") for segment in segments]
         except FootprintError:
             return
         for raw in constants:
@@ -283,10 +364,10 @@ class DependencyGraph:
         Since glibc 2.34, libc.so.6 has the functions of libdl, libpthread, librt, libutil and libanl. Source: the NEWS
         file of glibc 2.34.
         """
-        found = self.bindings.symbols[number].found if number < len(self.bindings.symbols) else {}
+        names = self.bindings.symbols[number].defined if number < len(self.bindings.symbols) else {}
         # Nearly all libraries end the first search at their first name.
-        is_empty = all(name.endswith(_STUB_SUFFIX) or name.startswith("GLIBC_") for name in found)
-        return is_empty and any(name.endswith(_STUB_SUFFIX) for name in found)
+        is_empty = all(name.endswith(_STUB_SUFFIX) or name.startswith("GLIBC_") for name in names)
+        return is_empty and any(name.endswith(_STUB_SUFFIX) for name in names)
 
     def used_count(self, provider: int) -> int:
         """Count the symbols of an object that others use, each once."""
@@ -295,13 +376,13 @@ class DependencyGraph:
     @cached_property
     def _used_names(self) -> dict[int, set[str]]:
         """By object, the names of it that others use."""
-        found: dict[int, set[str]] = {}
+        names_by_object: dict[int, set[str]] = {}
         for user, answers in enumerate(self.bindings.providers):
             references = self.bindings.symbols[user].references
             for provider, places in answers.items():
                 if user != provider:
-                    found.setdefault(provider, set()).update([references[place].name for place in places])
-        return found
+                    names_by_object.setdefault(provider, set()).update([references[place].name for place in places])
+        return names_by_object
 
     def name(self, number: int) -> str:
         """Return the soname of an object, or the last part of its path where it has none."""
@@ -337,21 +418,21 @@ def build_graph(
     predictions: list[ObjectPrediction | None] = []
     for number, linked in enumerate(objects):
         try:
-            one = predict(linked, number == 0)
+            prediction = predict(linked, number == 0)
         except FootprintError as error:
             notes.append(Note("file-unreadable", linked.path, f"{error.detail}: its cost is not known"))
             predictions.append(None)
             continue
-        predictions.append(one)
-        notes.extend(one.notes)
+        predictions.append(prediction)
+        notes.extend(prediction.notes)
         notes.extend(_optional_notes(linked))
-    held = tuple([private_bytes(linked) for linked in objects]) if private_bytes else None
+    held_bytes = tuple([private_bytes(linked) for linked in objects]) if private_bytes else None
     return DependencyGraph(
         link_map,
         objects,
         bindings,
         tuple(predictions),
-        held,
+        held_bytes,
         page_bytes,
         tuple(dict.fromkeys(notes)),
         failures,
@@ -372,7 +453,7 @@ def _with_auditors(link_map: LinkMap, objects: tuple[Linked, ...]) -> tuple[Link
             numbers[auditor.interpreter] = loader
         for place in places:
             linked = auditor.objects[place]
-            dependencies = [one._replace(place=numbers.get(one.place)) for one in linked.dependencies]
+            dependencies = [need._replace(place=numbers.get(need.place)) for need in linked.dependencies]
             user = numbers.get(linked.loader) if place else None
             copy = replace(linked, found_by=FoundBy.AUDIT, loader=user, dependencies=tuple(dependencies))
             objects = (*objects, copy)
@@ -382,15 +463,15 @@ def _with_auditors(link_map: LinkMap, objects: tuple[Linked, ...]) -> tuple[Link
 def _optional_notes(linked: Linked) -> list[Note]:
     """Return notes for the libraries that an object says it may open while it runs: they are in no figure."""
     try:
-        found = optional_libraries(linked.library.image)
+        libraries = optional_libraries(linked.library.image)
     except FootprintError as error:
         return [Note("file-unreadable", linked.path, f"{error.detail}: the libraries that it may open are not known")]
     return [
         Note(
             "may-open",
             linked.path,
-            f"it may open {' or '.join(one.sonames)} at run time ({one.priority.value}"
-            f"{f', for {one.feature}' if one.feature else ''}), which is in no figure",
+            f"it may open {' or '.join(library.sonames)} at run time ({library.priority.value}"
+            f"{f', for {library.feature}' if library.feature else ''}), which is in no figure",
         )
-        for one in found
+        for library in libraries
     ]

@@ -1,43 +1,33 @@
 """Families of processes: which of a group are alike, how they start, and what one more of them costs."""
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from collections.abc import Mapping as Dict
+from dataclasses import replace
+from itertools import chain
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from footprint.attribution.cost_models import ForkParent
+from footprint.attribution.cost_models import ForkParent, how_many_fit, memory_limit
 from footprint.attribution.counters import count_each
 from footprint.attribution.kernel import KernelConstants, kernel_costs
-from footprint.attribution.limits import how_many_fit, memory_limit
-from footprint.attribution.totals import total_up
+from footprint.attribution.memory_files import charge_files, count_with_files, own_shared_bytes
+from footprint.attribution.process_audit import total_up
 from footprint.errors import UsageError
-from footprint.model.audit import Audit
-from footprint.model.evidence import weakest
-from footprint.model.group import GroupProjection, GroupQuestion, ProcessClass
-from footprint.model.projection import FILES_TERM, Model, Term
-from footprint.model.totals import Total
-from footprint.process import Snapshot
-from footprint.process.descriptions import OpenFile
-from footprint.units import counted, format_bytes
-
-__all__ = (
-    "NO_CHANNELS",
-    "Channel",
-    "cow_shared_bytes",
-    "fork_parent",
-    "fork_reasons",
-    "process_classes",
-    "project_group",
-    "shared_between_bytes",
-)
+from footprint.model.audit import Audit, GroupSums, WorkerProjection
+from footprint.model.group import GroupQuestion, ProcessClass
+from footprint.model.projection import FILES_TERM, UNKNOWN, Basis, Model, Projection, Term
+from footprint.model.row import weakest
+from footprint.process.snapshot import Snapshot
+from footprint.text.units import counted, format_bytes
 
 _Member = tuple[Snapshot, Audit]
 
 # What distinguishes workers of one kind in their titles: numbers, and hexadecimal identifiers.
 _NUMBERS: Final = re.compile(r"\b(?=[0-9a-f]*[0-9])[0-9a-f]{8,}\b|[0-9]+")
 _TITLE_CHARS: Final = 200
+_HELPER_SHARE: Final = 20  # processes of another program that cost less than this part of the main one may be helpers
 
 
 def fork_reasons(child: Snapshot, parent: Snapshot, cow_shared_bytes: int) -> tuple[str, ...]:
@@ -48,8 +38,7 @@ def fork_reasons(child: Snapshot, parent: Snapshot, cow_shared_bytes: int) -> tu
         parent: Its parent.
         cow_shared_bytes: The anonymous memory that the process shares with others since a fork.
     """
-    place = _place(child)
-    if place is None or place != _place(parent) or cow_shared_bytes <= 0:
+    if child.place is None or child.place != parent.place or cow_shared_bytes <= 0:
         return ()
     return (
         f"its parent {parent.pid} has the same program at the same addresses, so there was no exec since the fork",
@@ -57,35 +46,24 @@ def fork_reasons(child: Snapshot, parent: Snapshot, cow_shared_bytes: int) -> tu
     )
 
 
-def fork_parent(
-    child: Snapshot, parent: Snapshot, constants: KernelConstants, open_files: Sequence[OpenFile]
-) -> ForkParent | None:
+def fork_parent(child: Snapshot, parent: Snapshot, constants: KernelConstants) -> ForkParent | None:
     """Return what the parent of a process costs; None where the process is no fork of it.
 
     Args:
         child: The process.
         parent: Its parent, read at about the same time.
         constants: What the kernel spends on each process, thread, mapping.
-        open_files: The open file descriptions that the parent pays for.
     """
-    held = count_each(child.memory.mappings, child.pages)
+    counts = count_each(child.memory.mappings, child.pages)
     merged_bytes = child.memory.sum("KSM")
-    reasons = fork_reasons(child, parent, sum(one.cow_shared_bytes for one in held) - merged_bytes)
+    shared_bytes = sum(count.cow_shared_bytes for count in counts) - merged_bytes + _shared_swap_bytes(child)
+    reasons = fork_reasons(child, parent, shared_bytes)
     if not reasons or parent.pid is None:
         return None
-    mappings = parent.memory.mappings
-    kernel = kernel_costs(parent.status, len(mappings), constants, mappings, open_files)
-    return ForkParent(parent.pid, total_up(parent.memory, count_each(mappings, parent.pages), kernel), reasons)
-
-
-def _place(snapshot: Snapshot) -> tuple[object, ...] | None:
-    """Return the program of a process and the addresses of it and of the vDSO, which each exec chooses anew."""
-    mappings = snapshot.memory.mappings
-    program = next((one for one in mappings if one.inode), None)
-    if program is None:
-        return None
-    vdso = next((one.start_addr for one in reversed(mappings) if one.name == "[vdso]"), None)
-    return program.name, program.inode, program.start_addr, vdso
+    mappings, (counts, charges) = parent.memory.mappings, count_with_files(parent)
+    timer_count = parent.kernel_holdings.timer_count
+    kernel = kernel_costs(parent.status, len(mappings), constants, mappings, parent.open_files or (), timer_count)
+    return ForkParent(parent.pid, total_up(parent.memory, counts, kernel, charges), reasons)
 
 
 class Channel(NamedTuple):
@@ -104,17 +82,23 @@ NO_CHANNELS: Final[Dict[int, Sequence[Channel]]] = MappingProxyType({})
 
 
 class _Unit(NamedTuple):
-    """A process with its descendants in the group."""
+    """A process with its descendants in the group.
+
+    `others_swap_bytes` is what of their private memory is a share of swapped pages that others of the group have, too.
+    """
 
     root: _Member
     members: Sequence[_Member]
     reasons: tuple[str, ...]
+    others_swap_bytes: int
 
 
 def process_classes(
     members: Sequence[_Member], channels: Dict[int, Sequence[Channel]] = NO_CHANNELS, *, is_partial: bool = False
 ) -> tuple[ProcessClass, ...]:
     """Find the processes of a group that are alike; the most numerous first, of those the ones with a parent.
+
+    Helpers come last: one more of what the group is about is not one more helper.
 
     Args:
         members: The processes, parents before their children.
@@ -133,24 +117,61 @@ def process_classes(
         parent = parents[pid]
         keys[pid] = (keys[parent] if parent is not None else (), *_kind(by_pid[pid]))
         alike[keys[pid]].append(pid)
-    found = [
+    helpers = _helpers(by_pid, parents, children)
+    holder_counts = Counter(chain.from_iterable([snapshot.shared_swap for snapshot, _ in by_pid.values()]))
+    classes = [
         _class_of(
-            [_unit(pid, by_pid, parents, children) for pid in pids],
+            [_unit(pid, by_pid, parents, children, holder_counts) for pid in pids],
             tuple(dict.fromkeys(parent for pid in pids if (parent := parents[pid]) is not None)),
             channels,
             is_partial=is_partial,
-        )
+        )._replace(is_helper=helpers.issuperset(pids))
         for pids in alike.values()
         if all(by_pid[pid][1].totals.per_process.bytes is not None for pid in pids)
     ]
     places = {pid: place for place, pid in enumerate(by_pid)}
 
-    def order(one: ProcessClass) -> tuple[int, bool, int]:
+    def order(kind: ProcessClass) -> tuple[bool, int, bool, int]:
         # Of as many, those nearest to the root include the others. Of single ones, the last that came is no helper.
-        is_single = len(one.pids) == 1
-        return -len(one.pids), not one.parent_pids, -places[one.pids[-1]] if is_single else len(keys[one.pids[0]])
+        is_single = len(kind.pids) == 1
+        return (
+            kind.is_helper,
+            -len(kind.pids),
+            not kind.parent_pids,
+            -places[kind.pids[-1]] if is_single else len(keys[kind.pids[0]]),
+        )
 
-    return tuple(sorted(found, key=order))
+    return tuple(sorted(classes, key=order))
+
+
+def _helpers(
+    by_pid: Dict[int, _Member], parents: Dict[int, int | None], children: Dict[int, Sequence[int]]
+) -> frozenset[int]:
+    """Find the descendants that only serve the main program of their tree: the one that costs most there.
+
+    They have another program, and so have all their descendants; those of one program together cost little beside it.
+    """
+    helpers: set[int] = set()
+    for root in [pid for pid, parent in parents.items() if parent is None]:
+        tree = _descendants(root, children)
+        costs: Counter[str] = Counter()
+        for pid in tree:
+            costs[_kind(by_pid[pid])[0]] += by_pid[pid][1].totals.per_process.bytes or 0
+        most_bytes = max(costs.values())
+        # A few large workers of a small master, or many small ones of a large one, are no helpers.
+        minor = {name for name, size_bytes in costs.items() if size_bytes * _HELPER_SHARE < most_bytes}
+        for pid in reversed(tree[1:]):
+            if _kind(by_pid[pid])[0] in minor and helpers.issuperset(children.get(pid, ())):
+                helpers.add(pid)
+    return frozenset(helpers)
+
+
+def _descendants(pid: int, children: Dict[int, Sequence[int]]) -> list[int]:
+    """Return a process and all its descendants, parents before their children."""
+    pids = [pid]
+    for member in pids:
+        pids.extend(children.get(member, ()))
+    return pids
 
 
 def _parent_pid(snapshot: Snapshot, by_pid: Dict[int, _Member]) -> int | None:
@@ -169,26 +190,52 @@ def _parents_first(parents: Dict[int, int | None], children: Dict[int, Sequence[
 def _kind(member: _Member) -> tuple[str, str]:
     """Return the program and the title of a process, without what distinguishes processes of one kind."""
     snapshot, audit = member
-    program = next((one.name for one in snapshot.memory.mappings if one.inode), "")
+    program = next((mapping.name for mapping in snapshot.memory.mappings if mapping.inode), "")
     return program, _NUMBERS.sub("#", audit.command[:_TITLE_CHARS])
 
 
 def _unit(
-    pid: int, by_pid: Dict[int, _Member], parents: Dict[int, int | None], children: Dict[int, Sequence[int]]
+    pid: int,
+    by_pid: Dict[int, _Member],
+    parents: Dict[int, int | None],
+    children: Dict[int, Sequence[int]],
+    holder_counts: Dict[int, int],
 ) -> _Unit:
-    pids = [pid]
-    for one in pids:
-        pids.extend(children.get(one, ()))
+    pids = _descendants(pid, children)
     root = by_pid[pid]
     parent = parents[pid]
-    shared_bytes = cow_shared_bytes(root[1])
+    shared_bytes = cow_shared_bytes(root[1]) + _shared_swap_bytes(root[0])
     if parent is not None:
         reasons = fork_reasons(root[0], by_pid[parent][0], shared_bytes)
     elif shared_bytes and len(pids) == 1:
         reasons = (f"it shares {format_bytes(shared_bytes)} of anonymous memory since a fork",)
     else:
         reasons = ()
-    return _Unit(root, [by_pid[one] for one in pids], reasons)
+    members = [by_pid[number] for number in pids]
+    return _Unit(root, members, reasons, _others_swap_bytes([snapshot for snapshot, _ in members], holder_counts))
+
+
+def _shared_swap_bytes(snapshot: Snapshot) -> int:
+    """Return how much more the swapped memory of a process is than its shares of it."""
+    if snapshot.rollup is not None and not snapshot.rollup.get("Swap"):
+        return 0
+    counters = [mapping.counters for mapping in snapshot.memory.mappings]
+    return sum([(c.get("Swap") or 0) - share for c in counters if (share := c.swap_share_bytes()) is not None])
+
+
+def _others_swap_bytes(snapshots: Sequence[Snapshot], holder_counts: Dict[int, int]) -> int:
+    """Return what processes have as shares of swapped pages that others of the group have, too."""
+    entries = Counter(chain.from_iterable([snapshot.shared_swap for snapshot in snapshots]))
+    if not entries:
+        return 0
+    alone_count = sum([count == holder_counts[entry] for entry, count in entries.items()])
+    shares = [
+        mapping.counters.swap_share_bytes() or 0
+        for snapshot in snapshots
+        for mapping in snapshot.memory.mappings
+        if snapshot.shared_swap
+    ]
+    return max(0, sum(shares) - alone_count * snapshots[0].page_bytes)
 
 
 def cow_shared_bytes(audit: Audit) -> int:
@@ -204,11 +251,11 @@ def shared_between_bytes(members: Sequence[_Member], *, is_partial: bool) -> int
         is_partial: Whether others that share it could not be read: all together have at least what one of them has.
     """
     shares = [_proportional_bytes(member) for member in members]
-    known = [share for share in shares if share is not None]
-    if len(known) < len(shares):
+    present = [share for share in shares if share is not None]
+    if len(present) < len(shares):
         return None
     least_bytes = max((cow_shared_bytes(audit) for _, audit in members), default=0) if is_partial else 0
-    return max(sum(known), least_bytes)
+    return max(sum(present), least_bytes)
 
 
 def _proportional_bytes(member: _Member) -> int | None:
@@ -229,11 +276,14 @@ def _costs(unit: _Unit, *, is_partial: bool) -> dict[str, int]:
     totals = [audit.totals for _, audit in unit.members]
     # Memory that a forked process shares is mostly its parent's. What a started one shares is shared with its children.
     between_bytes = 0 if unit.reasons else shared_between_bytes(unit.members, is_partial=is_partial)
+    own_bytes = sum(total.of_which.own_shared_bytes for total in totals)
+    if len(totals) > 1 and any(audit.memory_files for _, audit in unit.members):
+        own_bytes = own_shared_bytes(charge_files([snapshot for snapshot, _ in unit.members], is_partial=is_partial))
     return {
-        "private memory": sum(one.private.bytes or 0 for one in totals),
+        "private memory": sum(total.private.bytes or 0 for total in totals) - unit.others_swap_bytes,
         "shared with its descendants": between_bytes or 0,
-        "shared memory of its own": sum(one.of_which.own_shared_bytes for one in totals),
-        "kernel memory": sum(one.kernel.bytes or 0 for one in totals),
+        "shared memory of its own": own_bytes,
+        "kernel memory": sum(total.kernel.bytes or 0 for total in totals),
     }
 
 
@@ -245,14 +295,14 @@ def _class_of(
     evidence = weakest(audit.totals.per_process.evidence for unit in units for _, audit in unit.members)
     for cost in costs:
         cost["sockets and pipes of its parent for it"] = channel_bytes
-    costs.sort(key=lambda one: sum(one.values()))
+    costs.sort(key=lambda figures: sum(figures.values()))
     # The median: the first worker often keeps what all workers need, such as the caches of postgres.
     middle = costs[(len(costs) - 1) // 2 : len(costs) // 2 + 1]
-    medians = {name: sum(one[name] for one in middle) // len(middle) for name in costs[0]}
+    medians = {name: sum(figures[name] for figures in middle) // len(middle) for name in costs[0]}
     terms = tuple(
         Term(name, size_bytes, is_once=False, evidence=evidence) for name, size_bytes in medians.items() if size_bytes
     )
-    wholes = [sum(one.values()) for one in costs]
+    wholes = [sum(figures.values()) for figures in costs]
     last = units[-1]
     threads = sum(snapshot.thread_count for u in units for snapshot, _ in u.members)
     return ProcessClass(
@@ -278,27 +328,43 @@ def _channel_bytes(units: Sequence[_Unit], parents: Sequence[int], channels: Dic
     first fork all workers have.
     """
     holder_count = 1 + len(units) // max(1, len(parents))
-    made = [one for pid in parents for one in channels.get(pid, ()) if 1 < one.holder_count < holder_count]
-    return sum(one.size_bytes for one in made) // len(units)
+    made = [c for pid in parents for c in channels.get(pid, ()) if 1 < c.holder_count < holder_count]
+    return sum(channel.size_bytes for channel in made) // len(units)
+
+
+def reprojected_group(audit: Audit, question: GroupQuestion) -> Audit:
+    """Return the audit of a group with another projection, computed from its own classes of processes.
+
+    Raises:
+        UsageError: For a count below 1.
+    """
+    totals, group = audit.totals, audit.group
+    sums = GroupSums(
+        totals.private, totals.kernel, totals.cow_shared, group.own_shared, totals.per_process, totals.shared_once
+    )
+    projection, workers = project_group(group.classes, sums, group.task_count, question)
+    return replace(audit, projection=projection, group=group._replace(workers=workers))
 
 
 def project_group(
-    classes: Sequence[ProcessClass], per_group: Total, shared_once: Total, task_count: int, question: GroupQuestion
-) -> GroupProjection | None:
-    """Compute what many groups cost, or how many fit; None where the cost of the group is unknown.
+    classes: Sequence[ProcessClass], sums: GroupSums, task_count: int, question: GroupQuestion
+) -> tuple[Projection, WorkerProjection]:
+    """Compute what many groups cost, or how many fit, and how many workers.
+
+    Where the cost of the group is unknown, the projection has no terms.
 
     Args:
         classes: The processes that are alike, the workers first.
-        per_group: What the group costs.
-        shared_once: The files that it maps.
+        sums: What the group costs.
         task_count: Its threads.
         question: How many groups, of how many workers.
 
     Raises:
         UsageError: For a count below 1.
     """
+    per_group, shared_once = sums.per_group, sums.shared_once
     if not classes or per_group.bytes is None:
-        return None
+        return UNKNOWN._replace(count=question.count), WorkerProjection()
     workers = classes[0]
     now_count = len(workers.pids)
     worker_count = now_count if question.worker_count is None else question.worker_count
@@ -314,34 +380,36 @@ def project_group(
     terms = [Term(counted(worker_count, workers.noun), workers_bytes, is_once=False, evidence=workers.evidence)]
     if rest_bytes:
         terms.append(Term("all else of the group", rest_bytes, is_once=False, evidence=per_group.evidence))
-    terms.append(Term(FILES_TERM, once_bytes, is_once=True, evidence=shared_once.evidence))
+    terms.append(Term(FILES_TERM, once_bytes, is_once=True, evidence=shared_once.evidence, is_page_cache=True))
     limits = question.limits
     if question.memory_bytes is not None:
         limits = (memory_limit(question.memory_bytes, question.reserve_bytes), *limits)
     group_limits = how_many_fit(
         limits,
         each_bytes=rest_bytes + workers_bytes,
-        once_bytes=once_bytes,
+        kept_bytes=0,
+        cache_bytes=once_bytes,
         each_tasks=rest_tasks + workers_tasks,
     )
     count = group_limits[0].count if group_limits else question.count
-    return GroupProjection(
+    projection = Projection(
         count=count,
-        worker_count=worker_count,
-        per_worker_bytes=workers.each_bytes,
-        per_group_bytes=rest_bytes + workers_bytes,
+        per_process_bytes=rest_bytes + workers_bytes,
         shared_once_bytes=once_bytes,
         total_bytes=once_bytes + count * (rest_bytes + workers_bytes) if count else 0,
+        basis=Basis.PER_PROCESS,
         evidence=weakest((per_group.evidence, workers.evidence, shared_once.evidence)),
         model=workers.model,
         terms=tuple(terms),
         memory_bytes=question.memory_bytes,
         limits=group_limits,
-        worker_limits=how_many_fit(
-            limits,
-            each_bytes=workers.each_bytes,
-            once_bytes=max(0, once_bytes + rest_bytes + workers.all_bytes - now_count * workers.each_bytes),
-            each_tasks=workers.task_count,
-            once_tasks=rest_tasks,
-        ),
     )
+    worker_limits = how_many_fit(
+        limits,
+        each_bytes=workers.each_bytes,
+        kept_bytes=max(0, rest_bytes + workers.all_bytes - now_count * workers.each_bytes),
+        cache_bytes=once_bytes,
+        each_tasks=workers.task_count,
+        once_tasks=rest_tasks,
+    )
+    return projection, WorkerProjection(worker_count, workers.each_bytes, worker_limits)

@@ -1,23 +1,92 @@
 """Several processes as one group: private memory added up, shared memory counted once."""
 
+from collections.abc import Collection, Iterable, Sequence
 from collections.abc import Mapping as Dict
-from collections.abc import Sequence
+from dataclasses import replace
 from itertools import chain
+from typing import TypeVar
 
 from footprint.attribution.accounts import merge
 from footprint.attribution.families import NO_CHANNELS, Channel, process_classes, project_group, shared_between_bytes
-from footprint.attribution.group_findings import group_findings, group_objects, group_rules
-from footprint.attribution.shared_memory import Backing, backing_of, own_shared_bytes_of_group
+from footprint.attribution.kernel import uncounted_notes
+from footprint.attribution.memory_files import charge_files, own_shared_bytes
 from footprint.errors import Note
-from footprint.model.audit import Audit
-from footprint.model.evidence import Evidence, weakest
-from footprint.model.group import AS_IT_IS, Group, GroupQuestion
-from footprint.model.group_member import GroupMember
+from footprint.model.audit import Audit, GroupFacts, GroupMember, GroupSums, audit_of_group, sum_totals
+from footprint.model.costs import ObjectCost
+from footprint.model.finding import Finding, SearchedRule
+from footprint.model.group import DEFAULT_QUESTION, GroupQuestion
+from footprint.model.row import Evidence
 from footprint.model.totals import Total
-from footprint.process import Mapping, Snapshot
 from footprint.process.mapped_files import FileKey, file_key
+from footprint.process.mappings import Mapping
+from footprint.process.memory_files import FileIdentity, file_identity
+from footprint.process.snapshot import Snapshot
+from footprint.process.status import KernelHoldings
 
-__all__ = ("group_up",)
+_Value = TypeVar("_Value")
+
+
+def group_findings(audits: Iterable[Audit]) -> tuple[Finding, ...]:
+    """Join the findings that several processes have, the largest saving first.
+
+    One finding is that of another process where all that is said of it is the same, apart from the figures. A process
+    may have it several times.
+    """
+    alike: dict[object, list[Finding]] = {}
+    for audit in audits:
+        seen: dict[object, int] = {}
+        for finding in audit.findings:
+            key = (finding.rule, finding.kind, finding.subject, finding.object_path, finding.location)
+            seen[key] = seen.get(key, 0) + 1
+            alike.setdefault((key, seen[key]), []).append(finding)
+    return tuple(sorted(map(_joined, alike.values()), key=lambda finding: -finding.saving_bytes))
+
+
+def _joined(findings: Sequence[Finding]) -> Finding:
+    # The words are those of the process in which it saves most.
+    most = max(findings, key=lambda finding: finding.saving_bytes)
+    private = [finding.private_bytes for finding in findings if finding.private_bytes is not None]
+    return replace(
+        most,
+        saving_bytes=sum(finding.saving_bytes for finding in findings),
+        private_bytes=sum(private) if len(private) == len(findings) else None,
+        member_count=len(findings),
+    )
+
+
+def group_rules(audits: Iterable[Audit]) -> tuple[SearchedRule, ...]:
+    """Return the rules that were run for every process that was searched."""
+    searched = [{r.rule: r.left_out_count for r in audit.searched_rules} for audit in audits]
+    searched = [counts for counts in searched if counts]
+    rules = [rule for rule in (searched[0] if searched else ()) if all(rule in counts for counts in searched)]
+    return tuple([SearchedRule(rule, sum(counts[rule] for counts in searched)) for rule in rules])
+
+
+def group_objects(audits: Iterable[Audit]) -> tuple[ObjectCost, ...]:
+    """Join the objects that several processes have, in the order in which they are met first."""
+    alike: dict[str, list[ObjectCost]] = {}
+    for audit in audits:
+        for linked in audit.objects:
+            alike.setdefault(linked.path, []).append(linked)
+    return tuple(
+        [
+            same[0]._replace(
+                own_bytes=sum(o.own_bytes for o in same),
+                retained_bytes=sum(o.retained_bytes for o in same),
+                held_by=_same([o.held_by for o in same]),
+                tls_bytes=sum(o.tls_bytes for o in same),
+                needs=_same([o.needs for o in same]),
+                build_id=_same([o.build_id for o in same]),
+            )
+            for same in alike.values()
+        ]
+    )
+
+
+def _same(values: Sequence[_Value | None]) -> _Value | None:
+    """Return what all values are; None where they differ."""
+    return values[0] if all(value == values[0] for value in values) else None
+
 
 _LEFT_OUT = frozenset({"process-not-read", "members-changed"})
 
@@ -25,10 +94,11 @@ _LEFT_OUT = frozenset({"process-not-read", "members-changed"})
 def group_up(
     members: Sequence[tuple[Snapshot, Audit]],
     notes: Sequence[Note] = (),
-    question: GroupQuestion = AS_IT_IS,
+    question: GroupQuestion = DEFAULT_QUESTION,
     channels: Dict[int, Sequence[Channel]] = NO_CHANNELS,
     target: str = "",
-) -> Group:
+    zombies: Sequence[int] = (),
+) -> Audit:
     """Add up processes that were read at about the same time, and project them to many groups.
 
     COW-shared memory and the shared memory that they made are counted by proportional shares (`Pss`). This is exact
@@ -42,42 +112,46 @@ def group_up(
         question: How many such groups.
         channels: The sockets and pipes that each process pays for and others have as well.
         target: What the user named; "" for the names of the processes.
+        zombies: Those that have ended, and that nobody has waited for.
     """
     audits = tuple(audit for _, audit in members)
-    private = _sum([audit.totals.private for audit in audits])
-    kernel = _sum([audit.totals.kernel for audit in audits])
-    all_notes = (*notes, *(note for audit in audits for note in audit.notes))
+    private = sum_totals([audit.totals.private for audit in audits])
+    kernel = sum_totals([audit.totals.kernel for audit in audits])
+    holdings = [KernelHoldings(zombies=tuple(zombies)), *(snapshot.kernel_holdings for snapshot, _ in members)]
+    uncounted = uncounted_notes(holdings, target or "the group")
+    of_members = [note for audit in audits for note in audit.notes if note.slug != "kernel-memory-not-counted"]
+    all_notes = (*notes, *of_members, *uncounted)
     is_partial = any(note.slug in _LEFT_OUT for note in all_notes)
     derived = Evidence.ESTIMATED if is_partial else Evidence.DERIVED
     between_bytes = shared_between_bytes(members, is_partial=is_partial)
     shared_between = Total(between_bytes, Evidence.ESTIMATED if between_bytes is None else derived)
-    mappings = [snapshot.memory.mappings for snapshot, _ in members]
-    allocated_bytes = {key: size for snapshot, _ in members for key, size in snapshot.allocated_bytes.items()}
-    own_shared = Total(own_shared_bytes_of_group(mappings, allocated_bytes, is_partial=is_partial), derived)
-    per_group = _sum([private, kernel, shared_between, own_shared])
-    shared_once = Total(_shared_once(mappings), Evidence.ESTIMATED)
+    charges = charge_files([snapshot for snapshot, _ in members], is_partial=is_partial)
+    own_shared = Total(own_shared_bytes(charges), derived)
+    per_group = sum_totals([private, kernel, shared_between, own_shared])
+    own_files = {charge.file.identity for charge in charges if charge.cost.own_bytes}
+    shared_once = Total(
+        _shared_once([snapshot.memory.mappings for snapshot, _ in members], own_files), Evidence.ESTIMATED
+    )
     classes = process_classes(members, channels, is_partial=is_partial)
     task_count = _task_count(members)
-    return Group(
-        target=target or " ".join(audit.target for audit in audits),
-        members=tuple([_member(audit) for audit in audits]),
-        private=private,
-        kernel=kernel,
-        shared_between=shared_between,
-        own_shared=own_shared,
-        per_group=per_group,
-        shared_once=shared_once,
+    sums = GroupSums(private, kernel, shared_between, own_shared, per_group, shared_once)
+    projection, workers = project_group(classes, sums, task_count, question)
+    group = GroupFacts(
+        tuple([_member(audit) for audit in audits]), own_shared, classes, task_count, workers, audits=audits
+    )
+    return audit_of_group(
+        target or " ".join(audit.target for audit in audits),
+        sums,
+        group,
         ledger=merge(chain.from_iterable([audit.ledger for audit in audits])),
+        projection=projection,
         notes=all_notes,
-        classes=classes,
-        projection=project_group(classes, per_group, shared_once, task_count, question),
         host=next((audit.host for audit in audits if audit.host), {}),
-        task_count=task_count,
         debug_files={owner: path for audit in audits for owner, path in audit.debug_files.items()},
         findings=group_findings(audits),
         searched_rules=group_rules(audits),
         objects=group_objects(audits),
-        audits=audits,
+        memory_files=tuple([charge.cost for charge in charges]),
     )
 
 
@@ -99,13 +173,7 @@ def _task_count(members: Sequence[tuple[Snapshot, Audit]]) -> int:
     return sum(snapshot.thread_count for snapshot, _ in members)
 
 
-def _sum(totals: Sequence[Total]) -> Total:
-    evidence = weakest(total.evidence for total in totals)
-    known = [total.bytes for total in totals if total.bytes is not None]
-    return Total(sum(known) if len(known) == len(totals) else None, evidence)
-
-
-def _shared_once(members: Sequence[Sequence[Mapping]]) -> int:
+def _shared_once(members: Sequence[Sequence[Mapping]], own_files: Collection[FileIdentity]) -> int:
     """Add up the largest resident size that any member has, over the mapped parts of each file.
 
     Shared memory that the group brings with it is not part of it.
@@ -113,7 +181,7 @@ def _shared_once(members: Sequence[Sequence[Mapping]]) -> int:
     parts: dict[FileKey | str, list[tuple[int, int, int, int]]] = {}
     for member, mappings in enumerate(members):
         for mapping in mappings:
-            if backing_of(mapping) in {Backing.NAMELESS, Backing.NAMED}:
+            if own_files and file_identity(mapping.device, mapping.inode, mapping.name) in own_files:
                 continue
             counter = mapping.counters.get
             shared_bytes = (counter("Rss") or 0) - (counter("Anonymous") or 0)

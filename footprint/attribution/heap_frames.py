@@ -12,15 +12,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
 from footprint.attribution.heap_places import Binary, Placed, place_files
-from footprint.elf import Image, shown_name
-from footprint.elf.names import split_suffixes
+from footprint.elf.image import Image
+from footprint.elf.names import shown_name, split_suffixes
 from footprint.elf.notes import build_id
 from footprint.errors import Note
 from footprint.heap.allocators import REPLACEMENT, Allocators
 from footprint.heap.attribution import BELOW_THRESHOLD, NO_SYMBOL, Call
 from footprint.heap.profile import Frame, Module, Profile
-
-__all__ = ("NO_SYMBOL", "ONLY_LINES", "Binary", "NamedFrames", "name_frames")
 
 _NO_OBJECT: Final = "[no object: none at this address]"
 ONLY_LINES: Final = "[no object: lines only]"
@@ -81,7 +79,7 @@ def _call(frame: Frame, modules: "_Modules", placed: Sequence[Placed], allocator
 def _placed_at(frame: Frame, placed: Sequence[Placed]) -> tuple[str, str | None]:
     """Return the object and the function of a frame; a debug file may name more functions than the profile."""
     addr, owner = frame.addr or 0, frame.object
-    here = [one for one in placed if one.start_addr <= addr < one.end_addr and owner in {None, one.binary.path}]
+    here = [p for p in placed if p.start_addr <= addr < p.end_addr and owner in {None, p.binary.path}]
     if len(here) == 1 or (here and owner is not None):
         return here[0].binary.path, frame.function or here[0].name_at(addr)
     if here:
@@ -111,7 +109,7 @@ class _Modules:
         self._opened, self._name, self._notes = opened, name, notes
         self._binaries: dict[str, Binary | None] = {}
         # By their names, for profiles without build-ids.
-        self._given = {key: one for one in binaries for key in (_last(one.path), build_id(one.image))}
+        self._given = {key: binary for binary in binaries for key in (_last(binary.path), build_id(binary.image))}
 
     @property
     def is_known(self) -> bool:
@@ -147,15 +145,15 @@ class _Modules:
     def _binary(self, module: Module) -> Binary | None:
         """Return the file of a mapping, also from another path; None where another file is at its path now."""
         if module.path not in self._binaries:
-            found = self._given.get(module.build_id or _last(module.path)) or self._opened(module.path)
-            if found is not None and not _fits(found.image, module):
+            binary = self._given.get(module.build_id or _last(module.path)) or self._opened(module.path)
+            if binary is not None and not _fits(binary.image, module):
                 detail = f"{module.path} is another file than the one that was mapped: its functions are not named"
                 self._notes.append(Note("heap-binary-misfit", self._name, detail))
-                found = None
-            elif found is not None and module.has_file_addrs and not module.build_id:
+                binary = None
+            elif binary is not None and module.has_file_addrs and not module.build_id:
                 detail = f"{self._name} has no build-id to compare: functions are named by the file with that name"
                 self._notes.append(Note("file-unverified", module.path, detail))
-            self._binaries[module.path] = found
+            self._binaries[module.path] = binary
         return self._binaries[module.path]
 
 

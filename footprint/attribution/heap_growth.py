@@ -6,8 +6,6 @@ from typing import NamedTuple
 from footprint.attribution.heap_usage import HeapUsage
 from footprint.errors import UsageError
 
-__all__ = ("GrownFunction", "Growth", "growth_of")
-
 
 class GrownFunction(NamedTuple):
     """The memory of one function at the first and at the last moment.
@@ -54,11 +52,11 @@ def growth_of(usage: HeapUsage) -> Growth:
         UsageError: If no call tree is earlier than the chosen moment.
     """
     moments = []
-    for one in usage.profile.snapshots:
-        if one.tree is not None:
-            sizes = {share[:2]: share.size_bytes for share in usage.shares_in(one.tree)}
-            moments.append((one.number, sizes))
-        if one is usage.snapshot:
+    for snapshot in usage.profile.snapshots:
+        if snapshot.tree is not None:
+            sizes = {share[:2]: share.size_bytes for share in usage.shares_in(snapshot.tree)}
+            moments.append((snapshot.number, sizes))
+        if snapshot is usage.snapshot:
             break
     if usage.snapshot is None or len(moments) < 2:
         raise UsageError(
@@ -73,5 +71,5 @@ def growth_of(usage: HeapUsage) -> Growth:
         functions.append(
             GrownFunction(owner, function, sizes_bytes[0][1], sizes_bytes[-1][1], step, after[1] - before[1])
         )
-    functions.sort(key=lambda one: (-one.growth_bytes, -one.step_bytes, one.owner, one.function))
+    functions.sort(key=lambda f: (-f.growth_bytes, -f.step_bytes, f.owner, f.function))
     return Growth(tuple([number for number, _ in moments]), tuple(functions))

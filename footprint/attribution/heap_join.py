@@ -15,23 +15,22 @@ from collections.abc import Iterable, Sequence
 from collections.abc import Mapping as Dict
 from dataclasses import replace
 from operator import itemgetter
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeGuard
 
 from footprint.attribution.accounts import add_up
-from footprint.attribution.allocator_models import GLIBC, JEMALLOC, MIMALLOC, AllocatorModel
+from footprint.attribution.allocator_models import GLIBC, GLIBC_32, JEMALLOC, MIMALLOC, MUSL, TCMALLOC, AllocatorModel
+from footprint.attribution.heap_ranges import MUSL_HEAP
 from footprint.attribution.heap_usage import HeapUsage
 from footprint.attribution.runtimes import JEMALLOC_HEAP, MIMALLOC_HEAP
-from footprint.command_line import shown_command
 from footprint.errors import Note
-from footprint.heap import CallTree, Counted, HeapSnapshot, Profile
 from footprint.heap.attribution import NO_STACK, add_up_shares, charged
+from footprint.heap.profile import CallTree, Counted, HeapSnapshot, Profile
 from footprint.model.audit import Audit
-from footprint.model.evidence import Evidence, weakest
-from footprint.model.heap_account import HeapAccount, Share
-from footprint.model.row import Attribution, MemoryKind, Row
-from footprint.units import first_of, format_bytes
-
-__all__ = ("BEYOND", "FREE", "NAMELESS", "NOT_TOLD", "OVERHEAD", "join_heap")
+from footprint.model.heap_account import AllocatorAccount, HeapAccount, Share
+from footprint.model.row import Attribution, Evidence, MemoryKind, Row, weakest
+from footprint.process.live_heap import other_allocator
+from footprint.text.command_line import shown_command
+from footprint.text.units import first_of, format_bytes
 
 OVERHEAD: Final = "[allocator overhead]"
 FREE: Final = "[free but resident]"
@@ -42,28 +41,33 @@ NOT_TOLD: Final = "[heap, not told whose]"
 _HEAP: Final = "[heap]"
 _SEVERAL: Final = "[several of its functions]"
 _NOT_PRIVATE: Final = "[mapped, not private]"
-# What allocators call their memory where the kernel lets them: glibc 2.39, bionic, scudo, jemalloc.
-_NAMED: Final = ("[anon: glibc: malloc", "[anon:libc_malloc", "[anon:scudo:", "[anon:jemalloc")
 # The memory that is recognised as that of another allocator.
-_OWN_HEAPS: Final = {JEMALLOC_HEAP: JEMALLOC, "[anon:jemalloc": JEMALLOC, MIMALLOC_HEAP: MIMALLOC}
+_OWN_HEAPS: Final = {
+    JEMALLOC_HEAP: JEMALLOC,
+    "[anon:jemalloc": JEMALLOC,
+    MIMALLOC_HEAP: MIMALLOC,
+    MUSL_HEAP: MUSL,
+}
+_MODELS: Final = {model.name: model for model in (GLIBC, JEMALLOC, MIMALLOC, MUSL, TCMALLOC)}
 _BLIND: Final = 10  # a profile with a tenth of it does not count the calls of this allocator
 _LEAST_BLIND_BYTES: Final = 1 << 20
 _LIBC: Final = re.compile(r"libc(?:\.so\.6|-2\.[0-9.]+\.so)(?: \(deleted\))?")
-_LIBRARIES: Final = {
-    "libjemalloc": "jemalloc",
-    "libmimalloc": "mimalloc",
-    "libtcmalloc": "tcmalloc",
-    "ld-musl-": "musl",
-}
+_LIBRARIES: Final = re.compile(
+    r"(?:^|/)lib(jemalloc|mimalloc|tcmalloc)[^/]*$|(?:^|/)ld-(musl)-[^/]*$|linux-(musl)[^/]*/libc\.so(?: \(deleted\))?$"
+)
 _OF_THREADS: Final = frozenset({"[malloc arenas]", "[thread stacks]"})
 _MOST_NAMED: Final = 3
 _LEAST_APART_BYTES: Final = 128 * 1024  # M_MMAP_THRESHOLD, as long as nothing so large was freed
 
 
-def join_heap(audit: Audit, usage: HeapUsage, owners: Dict[str, str]) -> Audit:
+def join_heap(audit: Audit, usage: HeapUsage, owners: Dict[str, str], word_bytes: int = 8) -> Audit:
     """Split the heap of an audit by the functions that asked for it; its totals and its projection do not change.
 
-    `owners` has the owners in the ledger of objects that have another name in the profile.
+    Args:
+        audit: A process.
+        usage: The profile at a moment.
+        owners: The owners in the ledger of objects that have another name in the profile.
+        word_bytes: The size of a pointer of the process.
     """
     shares = _shares(usage, owners)
     is_virtual = audit.totals.private.bytes is None
@@ -72,23 +76,19 @@ def join_heap(audit: Audit, usage: HeapUsage, owners: Dict[str, str]) -> Audit:
     if snapshot is None:
         raise ValueError("a heap is joined with a profile of a moment")
     is_joined = profile.counted is Counted.HEAP
-    allocator = (
-        _allocator(audit.ledger, profile, is_read=audit.allocator is not None)
-        if is_joined
-        else _Allocator(None, maps_all=False)
-    )
-    model = allocator.model
+    allocator = _allocator(audit, profile) if is_joined else _Allocator(None, maps_all=False)
+    model = GLIBC_32 if allocator.model is GLIBC and word_bytes == 4 else allocator.model
     live_bytes, extra_bytes = sum(share.size_bytes for share in shares), _extra_bytes(snapshot, model)
     used = live_bytes + (extra_bytes or 0)
     peak = _peak(profile, snapshot, model)
     # What was read from the process: its mapped blocks are in the pool.
-    own = audit.allocator if model is GLIBC else None
-    apart_bytes = _apart_bytes(pool, usage, allocator, used) if is_joined and own is None else 0
+    measured = audit.allocator if _has_rows(audit.allocator) and audit.allocator.allocator == allocator.name else None
+    apart_bytes = _apart_bytes(pool, usage, allocator, used) if is_joined and measured is None else 0
     left_bytes = pool.held_bytes + apart_bytes - used if is_joined else 0
     has_threads = any(row.owner in _OF_THREADS for row in audit.ledger)
     # Each arena keeps what its threads had at a peak of their own.
     most_bytes = max(peak.most_bytes, peak.allocated_bytes if has_threads else 0, used)
-    free_bytes = own.free_private_bytes if own is not None else min(max(0, left_bytes), most_bytes - used)
+    free_bytes = measured.free_private_bytes if measured is not None else min(max(0, left_bytes), most_bytes - used)
     account = HeapAccount(
         file=usage.file,
         format=profile.format,
@@ -106,9 +106,10 @@ def join_heap(audit: Audit, usage: HeapUsage, owners: Dict[str, str]) -> Audit:
         held_bytes=pool.held_bytes if is_joined else None,
         apart_bytes=apart_bytes,
         free_bytes=free_bytes,
-        is_free_measured=own is not None,
+        is_free_measured=measured is not None,
         difference_bytes=left_bytes - free_bytes,
         evidence=weakest((Evidence.ESTIMATED, usage.evidence, *pool.evidence)),
+        sample_period_bytes=profile.sample_period_bytes,
     )
     notes = (*audit.notes, *usage.notes, *_notes(account, audit.ledger))
     rows = pool.split(account) if is_joined else audit.ledger
@@ -117,10 +118,10 @@ def join_heap(audit: Audit, usage: HeapUsage, owners: Dict[str, str]) -> Audit:
 
 def _shares(usage: HeapUsage, owners: Dict[str, str]) -> tuple[Share, ...]:
     """Return what each function asked for, with the owners of the ledger."""
-    told = usage.attribution.shares if usage.attribution is not None else ()
-    found = add_up_shares(share._replace(owner=owners.get(share.owner, share.owner)) for share in told)
+    listed = usage.attribution.shares if usage.attribution is not None else ()
+    added_up = add_up_shares(share._replace(owner=owners.get(share.owner, share.owner)) for share in listed)
     # A faulty profile has negative amounts for what it counted twice; a note says so.
-    shares = [share for share in found if share.size_bytes > 0]
+    shares = [share for share in added_up if share.size_bytes > 0]
     live_bytes = usage.snapshot.live_bytes if usage.snapshot is not None else 0
     untold_bytes = live_bytes - sum(share.size_bytes for share in shares)
     return add_up_shares([*shares, *([Share(NO_STACK, NO_STACK, untold_bytes)] if untold_bytes > 0 else [])])
@@ -140,32 +141,37 @@ class _Allocator(NamedTuple):
     maps_all: bool = False
 
 
-def _allocator(ledger: Iterable[Row], profile: Profile, *, is_read: bool) -> _Allocator:
-    """Find the allocator by the memory that was recognised as its own, or else by the name of its library.
+def _has_rows(account: AllocatorAccount | None) -> TypeGuard[AllocatorAccount]:
+    """Return whether the ledger has what an allocator says: a capture has its sums alone."""
+    return account is not None and account.captured_at is None
 
-    `is_read` says that the structures of glibc were read.
-    """
+
+def _allocator(audit: Audit, profile: Profile) -> _Allocator:
+    """Find the allocator by the memory that was recognised as its own, or else by its library, or by a note."""
+    ledger, account = audit.ledger, audit.allocator
     if profile.heap_owner is not None:
         return _Allocator(profile.heap_owner)
-    held = Counter[str]()
+    owners = Counter[str]()
     for row in ledger:
         if _is_heap(row, None):
-            held[row.owner] += row.bytes or row.mapped_bytes
-    largest = next((owner for owner, _ in held.most_common(1)), "")
+            owners[row.owner] += row.bytes or row.mapped_bytes
+    largest = next((owner for owner, _ in owners.most_common(1)), "")
     for start, model in _OWN_HEAPS.items():
         if largest.startswith(start):
             return _Allocator(model.name, model)
-    files = {row.owner.rsplit("/", 1)[-1] for row in ledger if not row.owner.startswith("[")}
-    for start, name in _LIBRARIES.items():
-        if any(file.startswith(start) for file in files):
-            return _Allocator(
-                name, next((one for one in (JEMALLOC, MIMALLOC) if one.name == name), None), maps_all=True
-            )
+    names = [match for row in ledger if (match := _LIBRARIES.search(row.owner))]
+    name = next(filter(None, names[0].groups())) if names else other_allocator(audit.notes)
+    read_name = None if account is None else account.allocator
+    if name is None and read_name == MUSL.name:
+        name = read_name
+    if name is not None and not (name == read_name and _has_rows(account)):
+        return _Allocator(name, _MODELS.get(name), maps_all=True)
     if profile.has_own_allocator:
         return _Allocator(None, maps_all=True)
     # A static program may have any.
-    has_glibc = is_read or any(map(_LIBC.fullmatch, files))
-    return _Allocator(GLIBC.name, GLIBC) if has_glibc else _Allocator(None)
+    if read_name is None and any(_LIBC.fullmatch(row.owner.rsplit("/", 1)[-1]) for row in ledger):
+        read_name = GLIBC.name
+    return _Allocator(read_name, _MODELS.get(read_name or ""))
 
 
 def _blocks(snapshot: HeapSnapshot) -> CallTree | None:
@@ -194,9 +200,9 @@ class _Peak(NamedTuple):
 
 
 def _peak(profile: Profile, moment: HeapSnapshot, model: AllocatorModel | None) -> _Peak:
-    place = next(number for number, one in enumerate(profile.snapshots) if one is moment)
+    place = next(number for number, snapshot in enumerate(profile.snapshots) if snapshot is moment)
     before = profile.snapshots[: place + 1]
-    used = [one.live_bytes + (_extra_bytes(one, model) or 0) for one in before]
+    used = [before_peak.live_bytes + (_extra_bytes(before_peak, model) or 0) for before_peak in before]
     used_bytes, peak = max(zip(used, before, strict=True), key=itemgetter(0))
     # How many blocks massif had at a peak is unknown. Valgrind adds at least 8 bytes to each, and glibc up to 8 more.
     is_unknown = model is not None and _blocks(moment) is not None and _blocks(peak) is None
@@ -207,7 +213,7 @@ def _peak(profile: Profile, moment: HeapSnapshot, model: AllocatorModel | None) 
         allocated_bytes = tree.total_bytes + ((model.added_bytes(tree) if model is not None else None) or 0)
     elif profile.time_unit == "B" and profile.format == "massif":
         # Its time is what was allocated and freed.
-        allocated_bytes = max((int(one.time or 0) + size) // 2 for size, one in zip(used, before, strict=True))
+        allocated_bytes = max((int(s.time or 0) + size) // 2 for size, s in zip(used, before, strict=True))
     return _Peak(used_bytes, most_bytes, allocated_bytes)
 
 
@@ -250,11 +256,11 @@ def _notes(account: HeapAccount, ledger: Iterable[Row]) -> Iterable[Note]:
         sizes = f"{format_bytes(unseen_bytes)}, the profile {format_bytes(account.peak_bytes)} at its peak"
         detail = f"{unseen[0].owner} has {sizes}: it may not count the calls of an allocator that is linked in"
         yield Note("heap-profile-blind", account.file, detail)
-    known = {row.owner for row in ledger}
-    told = [share for share in account.shares if not share.owner.startswith("[")]
-    strange = [share for share in told if share.owner not in known]
+    owners_of_rows = {row.owner for row in ledger}
+    of_objects = [share for share in account.shares if not share.owner.startswith("[")]
+    strange = [share for share in of_objects if share.owner not in owners_of_rows]
     strange_bytes = sum(share.size_bytes for share in strange)
-    if strange_bytes * 2 > sum(share.size_bytes for share in told):
+    if strange_bytes * 2 > sum(share.size_bytes for share in of_objects):
         objects = first_of(list(dict.fromkeys(share.owner for share in strange)), _MOST_NAMED)
         detail = f"objects that the process does not have allocated {format_bytes(strange_bytes)}: {objects}"
         yield Note("heap-profile-misfit", account.file, detail)
@@ -336,8 +342,7 @@ class _Pool:
 def _is_heap(row: Row, heap_owner: str | None) -> bool:
     if heap_owner is not None:
         return row.owner == heap_owner and row.is_writable
-    is_named = row.kind is MemoryKind.ANONYMOUS and row.owner.startswith(_NAMED)
-    return (row.kind is MemoryKind.HEAP or is_named) and row.is_writable
+    return row.is_heap and row.is_writable
 
 
 def _is_nameless(row: Row) -> bool:
@@ -354,10 +359,10 @@ def _lines(account: HeapAccount) -> list[_Line]:
         by_owner.setdefault(OVERHEAD, []).append(Share(OVERHEAD, OVERHEAD, account.extra_bytes))
     lines = []
     for owner, shares in by_owner.items():
-        own = [_Line(owner, share.function, max(0, share.size_bytes - missing), share.size_bytes) for share in shares]
+        rest = [_Line(owner, share.function, max(0, share.size_bytes - missing), share.size_bytes) for share in shares]
         least_bytes = max(0, sum(share.size_bytes for share in shares) - missing)
-        lines += own
-        lines.append(_Line(owner, _SEVERAL, least_bytes - sum(line.size_bytes for line in own), 0))
+        lines += rest
+        lines.append(_Line(owner, _SEVERAL, least_bytes - sum(line.size_bytes for line in rest), 0))
     lines += [
         _Line(FREE, None, account.free_bytes, 0),
         _Line(BEYOND, None, max(0, account.difference_bytes), 0),

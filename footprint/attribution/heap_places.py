@@ -11,15 +11,14 @@ from enum import StrEnum
 from itertools import islice
 from typing import Final, NamedTuple
 
-from footprint.elf import ET_EXEC, Image, shown_name
-from footprint.elf.abi import EM_386, EM_X86_64
+from footprint.elf.abi import EM_386, EM_X86_64, ET_EXEC
 from footprint.elf.function_starts import FunctionStarts
 from footprint.elf.functions import Functions
+from footprint.elf.image import Image
+from footprint.elf.names import shown_name
 from footprint.errors import InputError, Note
 from footprint.heap.profile import Frame
-from footprint.units import first_of
-
-__all__ = ("STARTS_AT", "Binary", "Origin", "Placed", "place_files")
+from footprint.text.units import first_of
 
 STARTS_AT: Final = "[function at "
 """The beginning of the name of a function that no symbol covers: the vaddr of its first instruction follows."""
@@ -29,6 +28,9 @@ _PF_X: Final = 1
 # No function is longer than this, and no more votes are needed to find a bias.
 _MOST_PAGES: Final = 256
 _MOST_VOTES: Final = 1 << 18
+# Of any other bias so many times as many addresses do not fit: some do not fit at the true one, since a function that
+# was inlined there has a copy elsewhere.
+_MISSES: Final = 2
 # A file that nobody named must have so many of its functions at the addresses of the profile.
 _LEAST_FIT_PERCENT: Final = 80
 # Among 30 addresses of code one follows a call: so many are enough to find one page among thousands.
@@ -75,8 +77,8 @@ class Binary(NamedTuple):
             return None
         if function is not None:
             return function.name
-        found = self.starts.at(vaddr) if self.starts else None
-        return None if found is None else f"{STARTS_AT}{found.start:#x}]"
+        start = self.starts.at(vaddr) if self.starts else None
+        return None if start is None else f"{STARTS_AT}{start.start:#x}]"
 
 
 class Placed(NamedTuple):
@@ -102,7 +104,7 @@ def place_files(frames: Sequence[Frame], binaries: Sequence[Binary], name: str, 
             wanted.setdefault(_plain(frame.function), set()).add(frame.addr)
         elif frame.addr is not None:
             unnamed.setdefault(frame.object, set()).add(frame.addr)
-    found = []
+    placed = []
     for binary in binaries:
         # A frame with a source line has no object, although others of the same file have one.
         wanted = {**named.get(None, {}), **named.get(binary.path, {})}
@@ -110,28 +112,28 @@ def place_files(frames: Sequence[Frame], binaries: Sequence[Binary], name: str, 
         if bias_addr is None:
             bias_addr = _bias_by_calls(binary, unnamed.get(binary.path, ()))
         if bias_addr is not None:
-            found += [
+            placed += [
                 Placed(bias_addr + load.vaddr, bias_addr + load.vaddr + load.memory_bytes, bias_addr, binary)
                 for load in binary.image.loads
                 if load.flags & _PF_X
             ]
-    notes += _notes(binaries, found, name, {addr for addrs in named.get(None, {}).values() for addr in addrs})
-    return found
+    notes += _notes(binaries, placed, name, {addr for addrs in named.get(None, {}).values() for addr in addrs})
+    return placed
 
 
-def _notes(binaries: Sequence[Binary], found: Sequence[Placed], name: str, addrs: set[int]) -> Iterator[Note]:
+def _notes(binaries: Sequence[Binary], placed: Sequence[Placed], name: str, addrs: set[int]) -> Iterator[Note]:
     """Yield whether files tell the objects of functions without one, which are at these addresses."""
     first = binaries[0]
     if not addrs or first.origin is Origin.PROFILE:
         return
     is_of_command = first.origin is Origin.COMMAND
     which = ", the program of its command" if is_of_command else ""
-    if not found:
-        files = first_of([one.path for one in binaries if one.origin is first.origin], 1)
-        cause = "they are of another build, or of another process"
-        yield Note("heap-binary-misfit", name, f"none of its functions has its address in {files}{which}: {cause}")
+    if not placed:
+        files = first_of([binary.path for binary in binaries if binary.origin is first.origin], 1)
+        cause = "it is of another build or process, or they fit at several places, of which no call tells the right one"
+        yield Note("heap-binary-misfit", name, f"its functions have no certain address in {files}{which}: {cause}")
     elif is_of_command and any(
-        one.binary is first and one.start_addr <= addr < one.end_addr for one in found for addr in addrs
+        p.binary is first and p.start_addr <= addr < p.end_addr for p in placed for addr in addrs
     ):
         detail = f"{first.path}{which}, tells the objects of its functions: they have their addresses there"
         yield Note("heap-binary-taken", name, detail)
@@ -154,25 +156,36 @@ def _bias(binary: Binary, wanted: dict[str, set[int]]) -> int | None:
 
 
 def _voted(binary: Binary, wanted: dict[str, set[int]], *, is_demangled: bool) -> int | None:
-    """Return the bias that most functions agree on; None where another bias has half as many votes."""
-    votes = Counter(islice(_votes(binary, wanted, is_demangled=is_demangled), _MOST_VOTES))
+    """Return the bias that fits the addresses best; None where another fits nearly as well.
+
+    A long function fits at the biases of several pages. Only at the true one do all addresses fit, so what decides is
+    how many do not.
+    """
+    votes = set(islice(_votes(binary, wanted, is_demangled=is_demangled), _MOST_VOTES))
+    fits = Counter(bias_addr for _, bias_addr in votes)
     if binary.image.type == ET_EXEC:
-        return 0 if votes[0] else None
-    best = votes.most_common(2)
-    if not best or (len(best) == 2 and best[1][1] * 2 > best[0][1]):
+        return 0 if fits[0] else None
+    best = fits.most_common(2)
+    if not best:
         return None
-    return best[0][0]
+    (bias_addr, most), second = best[0], best[1][1] if len(best) == 2 else 0
+    addrs = {addr for addr, _ in votes}
+    count = len(addrs)
+    if most == second == count:
+        return _alone_behind_calls(binary, addrs, [bias_addr for bias_addr, fit in fits.items() if fit == count])
+    is_unlike = second * 2 <= most or count - second > _MISSES * (count - most)
+    return bias_addr if is_unlike else None
 
 
-def _votes(binary: Binary, wanted: dict[str, set[int]], *, is_demangled: bool) -> Iterator[int]:
-    """Yield the biases at which a function of the file has an address of the profile."""
+def _votes(binary: Binary, wanted: dict[str, set[int]], *, is_demangled: bool) -> Iterator[tuple[int, int]]:
+    """Yield the addresses of the profile, each with the biases at which a function of the file has it."""
     for function, vaddr, size_bytes in _named(binary, is_demangled=is_demangled):
         for addr in wanted.get(function, ()):
             nearest = (addr - vaddr) // _PAGE_BYTES * _PAGE_BYTES
             for step in range(min(size_bytes // _PAGE_BYTES, _MOST_PAGES) + 1):
                 bias_addr = nearest - step * _PAGE_BYTES
                 if bias_addr + vaddr <= addr < bias_addr + vaddr + size_bytes:
-                    yield bias_addr
+                    yield addr, bias_addr
 
 
 def _has_fit(binary: Binary, wanted: dict[str, set[int]], bias_addr: int, *, is_demangled: bool) -> bool:
@@ -228,6 +241,15 @@ def _bias_by_calls(binary: Binary, addrs: Iterable[int]) -> int | None:
     return biases[0] if len(set(biases)) == 1 else None
 
 
+def _alone_behind_calls(binary: Binary, addrs: Iterable[int], biases: Sequence[int]) -> int | None:
+    """Return the only one of some biases at which all addresses follow calls; None where there is none, or several."""
+    if binary.image.machine not in {EM_386, EM_X86_64} or not binary.starts:
+        return None
+    wanted = sorted(addrs)[:_MOST_CALLS]
+    biases_that_fit = [bias_addr for bias_addr in biases[: 2 * _MOST_PAGES] if _follow_calls(binary, wanted, bias_addr)]
+    return biases_that_fit[0] if len(biases_that_fit) == 1 else None
+
+
 def _follow_calls(binary: Binary, addrs: Sequence[int], bias_addr: int) -> bool:
     """Return whether all addresses follow a call, or are the last byte of one, as Valgrind writes them."""
     return any(all(_follows_call(binary, addr - bias_addr + last) for addr in addrs) for last in (0, 1))
@@ -236,7 +258,7 @@ def _follow_calls(binary: Binary, addrs: Sequence[int], bias_addr: int) -> bool:
 def _follows_call(binary: Binary, vaddr: int) -> bool:
     """Return whether a call ends at an address: to a place, which must be in a function, or to what a word holds."""
     image, starts = binary.image, binary.starts
-    load = next((one for one in image.loads if one.vaddr <= vaddr - 7 < vaddr <= one.vaddr + one.file_bytes), None)
+    load = next((load for load in image.loads if load.vaddr <= vaddr - 7 < vaddr <= load.vaddr + load.file_bytes), None)
     if load is None or starts is None or starts.at(vaddr - 1) is None:
         return False
     end = vaddr - load.vaddr + load.offset

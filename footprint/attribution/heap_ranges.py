@@ -13,14 +13,11 @@ from itertools import chain
 from typing import Final, NamedTuple
 
 from footprint.attribution.owned_range import OwnedRange, RangeOwner, clip, divide
-from footprint.model.allocator_account import AllocatorAccount
-from footprint.model.evidence import Evidence, weakest
-from footprint.model.row import Attribution, MemoryKind, Row
-from footprint.process import PageRange, ranges_bytes
-from footprint.process.glibc import GlibcHeap, HeapRegion
+from footprint.model.heap_account import AllocatorAccount
+from footprint.model.row import Attribution, Evidence, MemoryKind, Row, weakest
+from footprint.process.glibc.words import HeapRegion, LiveHeap
+from footprint.process.pages import PageRange, ranges_bytes
 from footprint.ranges import Claim
-
-__all__ = ("FREE", "HEAP", "HeapRanges")
 
 _IN_USE: Final = "[in use]"
 """The name of rows of blocks that the program has, with their headers and the structures of the allocator."""
@@ -28,6 +25,7 @@ FREE: Final = "[free]"
 """The name of rows of memory that the allocator has and the program does not use."""
 HEAP: Final = "[heap]"
 _ARENAS: Final = "[malloc arenas]"
+MUSL_HEAP: Final = "[musl heap]"
 _MAPPED: Final = "[mapped blocks]"
 _Addresses = tuple[int, int]
 
@@ -73,44 +71,49 @@ class HeapRanges:
         page_bytes: The size of a page.
     """
 
-    def __init__(self, heap: GlibcHeap, page_bytes: int) -> None:
+    def __init__(self, heap: LiveHeap, page_bytes: int) -> None:
         self._heap = heap
         self._page_bytes = page_bytes
-        self._starts = [one.start_addr for one in heap.regions]
-        self._free = [_free(one) for one in heap.regions]
+        self._starts = [region.start_addr for region in heap.regions]
+        self._free = [_free(region) for region in heap.regions]
 
     def cut(self, ranges: Iterable[OwnedRange]) -> tuple[OwnedRange, ...]:
         """Cut ranges where the allocator has memory: these parts are its own, whatever they look like."""
         claims = self._claims
         starts = [claim.start for claim in claims]
-        found: list[OwnedRange] = []
-        for one in ranges:
-            first = max(0, bisect_right(starts, one.start_addr) - 1)
-            own = claims[first : bisect_right(starts, one.end_addr - 1)]
-            if one.loaded is not None or not one.mapping.is_mapped_writable or not own or own[-1].end <= one.start_addr:
-                found.append(one)
+        cut_ranges: list[OwnedRange] = []
+        for part in ranges:
+            first = max(0, bisect_right(starts, part.start_addr) - 1)
+            inner = claims[first : bisect_right(starts, part.end_addr - 1)]
+            if (
+                part.loaded is not None
+                or not part.mapping.is_mapped_writable
+                or not inner
+                or inner[-1].end <= part.start_addr
+            ):
+                cut_ranges.append(part)
                 continue
-            found += divide(one, own)
-        return tuple(found)
+            cut_ranges += divide(part, inner)
+        return tuple(cut_ranges)
 
-    def rows(self, one: OwnedRange, private: Sequence[PageRange], whole: Row) -> list[Row]:
+    def rows(self, part: OwnedRange, private: Sequence[PageRange], whole: Row) -> list[Row]:
         """Divide the row of a range of `cut` into what is in use and what is free; `private` are its private pages."""
-        free, page_bytes = self._free_in(one), self._page_bytes
+        free, page_bytes = self._free_in(part), self._page_bytes
         page_count = sum([-(-end // page_bytes) - start // page_bytes for start, end, _ in private])
         private_free = [free.within(start, end) for start, end, _ in private]
-        counts = [each.page_counts(page_bytes) for each in private_free]
+        counts = [free_ranges.page_counts(page_bytes) for free_ranges in private_free]
         touched_count, whole_count = (sum([pair[number] for pair in counts]) for number in (0, 1))
         in_use = whole._replace(
             name=_IN_USE,
-            bytes=ranges_bytes(private) - sum([each.size_bytes for each in private_free]),
-            mapped_bytes=one.size_bytes - free.size_bytes,
+            bytes=ranges_bytes(private) - sum([free_ranges.size_bytes for free_ranges in private_free]),
+            mapped_bytes=part.size_bytes - free.size_bytes,
             pages=page_count - whole_count,
             sole_pages=page_count - touched_count,
             evidence=weakest((whole.evidence, Evidence.DERIVED)),
         )
         unused = in_use._replace(
             name=FREE,
-            bytes=sum([each.size_bytes for each in private_free]),
+            bytes=sum([free_ranges.size_bytes for free_ranges in private_free]),
             mapped_bytes=free.size_bytes,
             shared_bytes=None if whole.shared_bytes is None else 0,
             pages=touched_count,
@@ -118,31 +121,31 @@ class HeapRanges:
         )
         return [in_use, unused] if free.starts else [in_use]
 
-    def _free_in(self, one: OwnedRange) -> _Free:
-        place = bisect_right(self._starts, one.start_addr) - 1
-        if place < 0 or one.start_addr >= self._heap.regions[place].end_addr:
+    def _free_in(self, part: OwnedRange) -> _Free:
+        place = bisect_right(self._starts, part.start_addr) - 1
+        if place < 0 or part.start_addr >= self._heap.regions[place].end_addr:
             return _Free((), ())
-        return self._free[place].within(one.start_addr, one.end_addr)
+        return self._free[place].within(part.start_addr, part.end_addr)
 
     def account(self, ranges: Iterable[OwnedRange], pages: Dict[int, Sequence[PageRange]]) -> AllocatorAccount:
         """Add up the heap; `ranges` are those of `cut`, `pages` the private pages by the start of their mapping."""
         heap = self._heap
         private: list[PageRange] = []
-        for one in ranges:
-            if one.attribution is Attribution.ALLOCATOR:
-                private += clip(pages.get(one.mapping.start_addr, ()), one.start_addr, one.end_addr)
+        for span in ranges:
+            if span.attribution is Attribution.ALLOCATOR:
+                private += clip(pages.get(span.mapping.start_addr, ()), span.start_addr, span.end_addr)
         trimmed = sorted(_trimmable(heap, self._page_bytes))
         trimmable = _Free([start for start, _ in trimmed], [end for _, end in trimmed])
-        mapped_bytes = sum([one.end_addr - one.start_addr for one in heap.mapped])
-        usable_bytes = sum([one.usable_bytes for one in heap.mapped])
-        held_bytes = sum([one.end_addr - one.start_addr for one in heap.regions]) + mapped_bytes
-        cached_bytes = sum([_size(one.fast) + _size(one.cached) for one in heap.regions])
-        live_count = sum([one.live_count for one in heap.regions])
-        free_bytes = sum([one.size_bytes for one in self._free])
-        structure_bytes = sum([_structure_bytes(one) for one in heap.regions])
-        overhead_bytes = structure_bytes + heap.word_bytes * live_count + mapped_bytes - usable_bytes
+        mapped_bytes = sum([block.end_addr - block.start_addr for block in heap.mapped])
+        usable_bytes = sum([block.usable_bytes for block in heap.mapped])
+        held_bytes = sum([region.end_addr - region.start_addr for region in heap.regions]) + mapped_bytes
+        cached_bytes = sum([_size(region.fast) + _size(region.cached) for region in heap.regions])
+        live_count = sum([region.live_count for region in heap.regions])
+        free_bytes = sum([free_ranges.size_bytes for free_ranges in self._free])
+        structure_bytes = sum([_structure_bytes(region) for region in heap.regions])
+        overhead_bytes = structure_bytes + heap.header_bytes * live_count + mapped_bytes - usable_bytes
         return AllocatorAccount(
-            allocator="glibc",
+            allocator=heap.allocator,
             arena_count=heap.arena_count,
             live_block_count=live_count + len(heap.mapped),
             live_bytes=held_bytes - free_bytes - overhead_bytes,
@@ -152,18 +155,19 @@ class HeapRanges:
             cached_bytes=cached_bytes,
             mapped_block_count=len(heap.mapped),
             mapped_block_bytes=mapped_bytes,
-            free_private_bytes=sum([_private_bytes(one, private) for one in self._free]),
+            free_private_bytes=sum([_private_bytes(free_ranges, private) for free_ranges in self._free]),
             trimmable_bytes=_private_bytes(trimmable, private),
             unread=heap.causes,
         )
 
     @cached_property
     def _claims(self) -> list[Claim[RangeOwner | None]]:
+        elsewhere = _ARENAS if self._heap.allocator == "glibc" else MUSL_HEAP
         heap, arenas, blocks = [
-            RangeOwner(owner, MemoryKind.HEAP, Attribution.ALLOCATOR) for owner in (HEAP, _ARENAS, _MAPPED)
+            RangeOwner(owner, MemoryKind.HEAP, Attribution.ALLOCATOR) for owner in (HEAP, elsewhere, _MAPPED)
         ]
         claims: list[Claim[RangeOwner | None]] = [
-            Claim(one.start_addr, one.end_addr, heap if one.is_main else arenas) for one in self._heap.regions
+            Claim(r.start_addr, r.end_addr, heap if r.is_main else arenas) for r in self._heap.regions
         ]
         mapped: list[list[int]] = []
         for start, end, _ in sorted(self._heap.mapped):
@@ -172,7 +176,7 @@ class HeapRanges:
             else:
                 mapped.append([start, end])
         claims += [Claim(start, end, blocks) for start, end in mapped]
-        return sorted(claims, key=lambda one: one.start)
+        return sorted(claims, key=lambda claim: claim.start)
 
 
 def _size(flat: Sequence[int]) -> int:
@@ -207,22 +211,22 @@ def _private_bytes(free: _Free, private: Iterable[PageRange]) -> int:
     return sum([free.within(start, end).size_bytes for start, end, _ in private])
 
 
-def _trimmable(heap: GlibcHeap, page_bytes: int) -> Iterator[_Addresses]:
+def _trimmable(heap: LiveHeap, page_bytes: int) -> Iterator[_Addresses]:
     """Find the whole pages that malloc_trim(0) returns: in free chunks but their first words, and at the end of brk.
 
     Source: mtrim and systrim in malloc/malloc.c. It joins the chunks of fastbins with their neighbours first. What
     threads keep, and the end of the heaps of threads, stays.
     """
-    links_bytes, least_bytes = 6 * heap.word_bytes, 4 * heap.word_bytes
-    for region in heap.regions:
+    links_bytes, least_bytes = 6 * heap.header_bytes, 4 * heap.header_bytes
+    for region in heap.regions if heap.allocator == "glibc" else ():
         top_addr = region.top_addr
         for start, end in zip(*_joined(region.binned, region.fast), strict=True):
-            if end == region.top_addr:
+            if region.is_last and end == region.top_addr:
                 top_addr = start
                 continue
             first = -(-(start + links_bytes) // page_bytes) * page_bytes
             if first + page_bytes <= end:
                 yield first, end // page_bytes * page_bytes
         past_bytes = (region.end_addr - top_addr - least_bytes - 1) // page_bytes * page_bytes
-        if region.is_main and past_bytes > 0:
+        if region.is_main and region.is_last and past_bytes > 0:
             yield region.end_addr - past_bytes, region.end_addr

@@ -5,8 +5,6 @@ from typing import Any, Final, NamedTuple
 
 from footprint.attribution.heap_usage import HeapUsage
 
-__all__ = ("ORDERS", "FunctionTotals", "counted_by", "run_totals", "sorted_totals")
-
 
 class FunctionTotals(NamedTuple):
     """What was counted of the memory that one function asked for; None where the profile does not count it.
@@ -98,7 +96,7 @@ def sorted_totals(totals: Sequence[FunctionTotals], order: str | None = None) ->
     """
     field = ORDERS[order or next(iter(counted_by(totals)), "allocated")]
 
-    def place(one: FunctionTotals) -> tuple[float, int, str, str]:
-        return -(getattr(one, field) or 0), -(one.allocated_bytes or 0), one.function, one.owner
+    def place(totals: FunctionTotals) -> tuple[float, int, str, str]:
+        return -(getattr(totals, field) or 0), -(totals.allocated_bytes or 0), totals.function, totals.owner
 
     return tuple(sorted(totals, key=place))

@@ -8,13 +8,11 @@ from typing import Final
 
 from footprint.attribution.heap_frames import ONLY_LINES, NamedFrames
 from footprint.errors import Note, UsageError
-from footprint.heap import CallTree, Counted, HeapSnapshot, Profile
 from footprint.heap.attribution import Call, HeapShares, attribute
-from footprint.model.evidence import Evidence
+from footprint.heap.profile import CallTree, Counted, HeapSnapshot, Profile
 from footprint.model.heap_account import Share
-from footprint.units import first_of, parse_bytes
-
-__all__ = ("HeapUsage", "heap_usage", "place_at", "used_bytes")
+from footprint.model.row import Evidence
+from footprint.text.units import first_of, parse_bytes
 
 _TIME: Final = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?) ?([A-Za-zµ]{1,16})")
 _SECONDS: Final = {"ms": Fraction(1, 1000), "s": Fraction(1), "min": Fraction(60), "h": Fraction(3600)}
@@ -63,18 +61,13 @@ class HeapUsage:
         """
         if self.snapshot is None:
             return 0 if self.tree is None else self.tree.total_bytes
-        return used_bytes(self.snapshot)
+        return self.snapshot.used_bytes
 
     @property
     def whole_bytes(self) -> int:
         """What percentages are of: `total_bytes`, with what a faulty profile counts twice."""
-        own = self.attribution
-        return self.total_bytes + (0 if own is None else own.whole_bytes - own.total_bytes)
-
-
-def used_bytes(snapshot: HeapSnapshot) -> int:
-    """Add up the memory of a snapshot: live bytes, the allocator's own, and stacks, as far as these are counted."""
-    return snapshot.live_bytes + (snapshot.extra_bytes or 0) + (snapshot.stack_bytes or 0)
+        attributed = self.attribution
+        return self.total_bytes + (0 if attributed is None else attributed.whole_bytes - attributed.total_bytes)
 
 
 def heap_usage(file: str, profile: Profile, place: int | None, named: NamedFrames) -> HeapUsage:
@@ -105,7 +98,8 @@ def _untold(file: str, attribution: HeapShares) -> list[Note]:
         return []
     part = f"{untold_bytes / attribution.whole_bytes:.1%}" if attribution.total_bytes > 0 else "some"
     detail = (
-        f"it has source lines instead of objects for {part} of the bytes: name the files of the process (--binary FILE)"
+        f"it has source lines instead of objects for {part} of the bytes: name the files that were profiled "
+        "(--binary FILE)"
     )
     return [Note("heap-objects-untold", file, detail)]
 
@@ -133,10 +127,10 @@ def place_at(profile: Profile, at: str | None, file: str) -> int | None:
     if not snapshots:
         return None
     if at is None or at == "peak":
-        # Without a mark, the largest snapshot with a tree.
-        if profile.peak_index is not None:
+        if profile.peak_index in places:
             return profile.peak_index
-        return max(places or range(len(snapshots)), key=lambda place: used_bytes(snapshots[place]))
+        # Without a mark, or where the peak has no tree, the largest snapshot with one.
+        return max(places or range(len(snapshots)), key=lambda place: snapshots[place].used_bytes)
     if at == "end":
         return (places or range(len(snapshots)))[-1]
     if at.isascii() and at.isdigit() and len(at) < 10:
@@ -152,11 +146,11 @@ def place_at(profile: Profile, at: str | None, file: str) -> int | None:
 
 
 def _place_of(snapshots: Sequence[HeapSnapshot], places: Sequence[int], number: int, file: str) -> int:
-    place = next((place for place, one in enumerate(snapshots) if one.number == number), None)
+    place = next((place for place, snapshot in enumerate(snapshots) if snapshot.number == number), None)
     if place is None:
         raise UsageError(f"{file} has no snapshot {number}: the last one is {snapshots[-1].number}")
     if place not in places:
-        numbers = [str(snapshots[one].number) for one in places]
+        numbers = [str(snapshots[place].number) for place in places]
         which = f"those of {first_of(numbers, _MOST_NAMED)} do" if numbers else "none has"
         raise UsageError(f"snapshot {number} of {file} has no call tree: {which}")
     return place
@@ -164,10 +158,10 @@ def _place_of(snapshots: Sequence[HeapSnapshot], places: Sequence[int], number: 
 
 def _time(text: str, unit: str | None) -> Fraction | int | None:
     """Convert a time to the unit of a profile; None where it has another unit."""
-    found = _TIME.fullmatch(text)
-    if found is None:
+    match = _TIME.fullmatch(text)
+    if match is None:
         return None
-    amount, given = Fraction(found[1]), found[2]
+    amount, given = Fraction(match[1]), match[2]
     if unit == "B":
         return parse_bytes(text)
     if unit in {"ms", "s"} and given in _SECONDS:

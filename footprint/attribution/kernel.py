@@ -1,9 +1,13 @@
 """What a process costs beside its own pages: page tables, kernel stacks, kernel objects.
 
-The kernel counts page tables, threads and mappings. What each thread and mapping costs is a constant of the kernel's
-build. A memory cgroup pays for each object its size in the slab cache and 8 bytes for its owner. The constants below
-are such sizes, and were checked against the growth of a cgroup over programs of many kinds. The buffers of sockets and
-pipes are in none of them.
+The kernel counts page tables, threads and mappings. `footprint.attribution.kernel` has what each thread and
+mapping costs. The buffers of sockets and pipes are in none of these prices.
+
+What the kernel spends on each process, thread, mapping and file: prices made of the sizes of its objects.
+
+A memory cgroup pays for each object its size in the slab cache and 8 bytes for its owner. These sizes differ by the
+kernel's version and build, and that of a thread by the processor. They were checked against the growth of a cgroup over
+programs of many kinds.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,24 +15,13 @@ from collections.abc import Mapping as Dict
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from footprint.digits import decimal
 from footprint.errors import Note
 from footprint.members import json_members
-from footprint.model.evidence import Evidence
-from footprint.process import Mapping, Status
+from footprint.model.row import Evidence
 from footprint.process.descriptions import OpenFile, OpenFileKind
-
-__all__ = (
-    "BUILT_IN",
-    "KernelConstants",
-    "KernelCost",
-    "KernelObjects",
-    "built_in_constants",
-    "count_objects",
-    "kernel_costs",
-    "open_file_bytes",
-    "watch_of",
-)
+from footprint.process.mappings import Mapping
+from footprint.process.status import KernelHoldings, Status
+from footprint.text.units import counted, decimal, format_bytes
 
 
 @json_members(
@@ -49,6 +42,7 @@ class KernelConstants(NamedTuple):
         open_file_bytes: What an open file of each kind costs, and a watch, as measured on this kernel; empty where that
             was not measured.
         notes: What was odd about getting them.
+        timer_bytes: A POSIX timer.
     """
 
     stack_bytes: int
@@ -61,6 +55,7 @@ class KernelConstants(NamedTuple):
     origin: str
     open_file_bytes: Dict[str, int] = MappingProxyType({})
     notes: tuple[Note, ...] = ()
+    timer_bytes: int = 392
 
     @property
     def usual_mapping_bytes(self) -> int:
@@ -68,22 +63,142 @@ class KernelConstants(NamedTuple):
         return self.mapping_bytes + 2 * self.written_bytes // 5 + self.file_bytes // 6
 
 
-# Linux 6.18, x86-64, 2 CPUs, no page-table isolation, AVX-512. Slab sizes (/proc/slabinfo) and 8 bytes each: a thread
-# is task_struct 5824 and pid 192; a mapping vm_area_struct 192, written anon_vma 104 and anon_vma_chain 64 more; a file
-# filp 192; a process the top page table 4096, sighand 2112, mm 1600, signal 1152, files 704, and 600 of small ones.
-BUILT_IN: Final = KernelConstants(
-    stack_bytes=16 * 1024,
-    process_bytes=10_300,
-    thread_bytes=6_032,
-    mapping_bytes=200,
-    written_bytes=184,
-    file_bytes=200,
-    evidence=Evidence.ESTIMATED,
-    origin="built in: Linux 6.18, x86-64",
+class ObjectSizes(NamedTuple):
+    """Sizes of kernel objects in bytes, by the names of their slab caches: `/sys/kernel/slab/NAME/slab_size`.
+
+    `task_struct` has the state of the processor at its end (arch/x86/kernel/fpu). `vma_lock` is a cache of Linux 6.4 to
+    6.14.
+    """
+
+    task_struct: int
+    pid: int
+    vm_area_struct: int
+    anon_vma: int
+    anon_vma_chain: int
+    filp: int
+    mm_struct: int
+    signal_cache: int
+    sighand_cache: int
+    files_cache: int
+    fs_cache: int
+    cred: int
+    vma_lock: int = 0
+    posix_timers_cache: int = 384
+
+
+_OF_6_1: Final = ObjectSizes(
+    task_struct=5696,
+    pid=128,
+    vm_area_struct=152,
+    anon_vma=104,
+    anon_vma_chain=64,
+    filp=256,
+    mm_struct=1152,
+    signal_cache=1152,
+    sighand_cache=2112,
+    files_cache=704,
+    fs_cache=64,
+    cred=192,
 )
-_BUILT_IN_CPUS: Final = 2
-# An open file description with the object behind it, on the same kernel, by a thousand of each (100 of those above 900
-# bytes that are rare): what it holds (unread data, watches, rings) comes on top.
+OBJECT_SIZES: Final = {
+    ((6, 1), "x86_64"): _OF_6_1,
+    ((6, 1), "aarch64"): _OF_6_1._replace(task_struct=4160, mm_struct=960),
+    ((6, 12), "x86_64"): _OF_6_1._replace(vm_area_struct=176, filp=192, mm_struct=1408, vma_lock=40),
+    ((6, 18), "x86_64"): _OF_6_1._replace(task_struct=3392, pid=192, vm_area_struct=192, filp=192, mm_struct=1600),
+}
+"""Sizes by the release and machine of a kernel, as read there; `task_struct` is `object_size` less the processor state.
+
+That state is in the kernel's log: `x86/fpu: ... context size is 2472 bytes`, without what is for KVM only.
+"""
+# XSAVE, as the kernel keeps it for each thread: x87 and SSE, a header, AVX, and three parts of AVX-512.
+_STATE_BYTES: Final = 512 + 64 + 256
+_AVX512_BYTES: Final = 64 + 512 + 1024
+_CACHE_LINE_BYTES: Final = 64
+_OWNER_BYTES: Final = 8  # struct obj_cgroup *
+_TOP_PAGE_BYTES: Final = 4096
+# Four counters of resident pages, a word of each for every CPU (Linux 6.2).
+_CPU_BYTES: Final = 16
+_USUAL_CPUS: Final = 2
+# arch/*/include/asm/thread_info.h: THREAD_SIZE.
+_SMALL_STACKS: Final = frozenset({"i386", "i486", "i586", "i686", "armv6l", "armv7l", "armv8l", "riscv32"})
+
+
+def built_in_constants(
+    kernel: str,
+    machine: str,
+    *,
+    page_bytes: int = 4096,
+    cpu_count: int | None = None,
+    is_isolated: bool = False,
+    has_avx512: bool = True,
+    sizes: ObjectSizes | None = None,
+) -> KernelConstants:
+    """Return the constants of a kernel without a measurement: from the sizes of its objects, else from a table.
+
+    Args:
+        kernel: Its release, such as `6.1.0-37-amd64`.
+        machine: What uname calls it.
+        page_bytes: The size of a page: the stack of a thread of arm64 is at least one page.
+        cpu_count: How many CPUs it may have, where known.
+        is_isolated: Whether its page tables are isolated, which takes a second top page.
+        has_avx512: Whether its x86 processor has AVX-512; server processors of this decade do.
+        sizes: The sizes that it tells itself; None for those of the table.
+    """
+    release = _release(kernel)
+    origin = "from the slab sizes of this kernel"
+    if sizes is None:
+        sizes, origin = _from_table(release, machine)
+        state_bytes = _STATE_BYTES + (_AVX512_BYTES if has_avx512 else 0)
+        # The cache aligns its objects to lines of the processor's cache.
+        task_bytes = -(-(sizes.task_struct + state_bytes) // _CACHE_LINE_BYTES) * _CACHE_LINE_BYTES
+        sizes = sizes._replace(task_struct=task_bytes)
+    of_process = (sizes.mm_struct, sizes.signal_cache, sizes.sighand_cache, sizes.files_cache, sizes.fs_cache)
+    top_page_count = 1
+    # Before Linux 6.16 every process had a second one, used or not.
+    if machine == "x86_64" and (is_isolated or (4, 15) <= release < (6, 16)):
+        top_page_count = 2
+    process_bytes = top_page_count * _TOP_PAGE_BYTES + _charged_bytes(*of_process, sizes.cred)
+    if cpu_count is not None and release >= (6, 2):
+        process_bytes += _CPU_BYTES * (cpu_count - _USUAL_CPUS)
+    has_small_stacks = machine in _SMALL_STACKS or (machine == "x86_64" and release < (3, 15))
+    return KernelConstants(
+        stack_bytes=max((8 if has_small_stacks else 16) * 1024, page_bytes if machine == "aarch64" else 0),
+        process_bytes=process_bytes,
+        thread_bytes=_charged_bytes(sizes.task_struct, sizes.pid),
+        mapping_bytes=_charged_bytes(sizes.vm_area_struct, sizes.vma_lock),
+        written_bytes=_charged_bytes(sizes.anon_vma, sizes.anon_vma_chain),
+        file_bytes=_charged_bytes(sizes.filp),
+        evidence=Evidence.ESTIMATED,
+        origin=origin,
+        timer_bytes=_charged_bytes(sizes.posix_timers_cache),
+    )
+
+
+def _charged_bytes(*sizes_bytes: int) -> int:
+    return sum([size_bytes + _OWNER_BYTES for size_bytes in sizes_bytes if size_bytes])
+
+
+def _from_table(release: tuple[int, ...], machine: str) -> tuple[ObjectSizes, str]:
+    """Return the sizes of the nearest release that is not newer, of this machine if any, and where they are from."""
+    releases = sorted(key for key in OBJECT_SIZES if key[1] == machine) or sorted(OBJECT_SIZES)
+    nearest = max([key for key in releases if key[0] <= release], default=releases[0])
+    (major, minor), of_machine = nearest
+    origin = f"built in: Linux {major}.{minor}, {of_machine.replace('_', '-')}"
+    if nearest != (release, machine):
+        origin += ", which stands for this kernel, as its own sizes are not known"
+    return OBJECT_SIZES[nearest], origin
+
+
+def _release(kernel: str) -> tuple[int, ...]:
+    words = kernel.split("-", 1)[0].split(".")[:2]
+    return tuple(decimal(word) or 0 for word in words)
+
+
+BUILT_IN: Final = built_in_constants("6.18", "x86_64")
+
+
+# An open file description with the object behind it, on Linux 6.18, x86-64, by a thousand of each (100 of those above
+# 900 bytes that are rare): what it holds (unread data, watches, rings) comes on top.
 _OPEN_FILE_BYTES: Final = {
     OpenFileKind.FILE: 201,
     OpenFileKind.TEXT: 4_473,
@@ -96,6 +211,7 @@ _OPEN_FILE_BYTES: Final = {
     OpenFileKind.INOTIFY: 983,
     OpenFileKind.FANOTIFY: 2_007,
     OpenFileKind.RING: 1_071,
+    OpenFileKind.BPF: 201,
     OpenFileKind.UNIX: 2_401,
     OpenFileKind.TCP: 3_617,
     OpenFileKind.UDP: 2_593,
@@ -106,10 +222,6 @@ _WATCH_BYTES: Final = {OpenFileKind.EPOLL: 238, OpenFileKind.INOTIFY: 86}
 # The table of up to 64 descriptors is part of a process; a larger one has a pointer and two bits for each (fs/file.c).
 _EMBEDDED_SLOTS: Final = 64
 _SLOT_BYTES: Final = 8.25
-# Four counters of resident pages, a word of each for every CPU (Linux 6.2).
-_CPU_BYTES: Final = 16
-# arch/*/include/asm/thread_info.h: THREAD_SIZE.
-_SMALL_STACKS: Final = frozenset({"i386", "i486", "i586", "i686", "armv6l", "armv7l", "armv8l", "riscv32"})
 
 
 class KernelCost(NamedTuple):
@@ -131,38 +243,9 @@ class KernelObjects(NamedTuple):
 def count_objects(mappings: Iterable[Mapping]) -> KernelObjects:
     """Count the kernel objects of some mappings."""
     # All processes have the same [vsyscall] page, so it is an object of none.
-    own = [mapping for mapping in mappings if mapping.name != "[vsyscall]"]
-    written_count = sum(1 for mapping in own if mapping.counters.get("Anonymous") or mapping.counters.get("Swap"))
-    return KernelObjects(len(own), written_count, len({(one.device, one.inode) for one in own if one.inode}))
-
-
-def built_in_constants(
-    kernel: str, machine: str, *, cpu_count: int | None = None, is_isolated: bool = False
-) -> KernelConstants:
-    """Return the built-in constants, adapted to what is known of a host.
-
-    Args:
-        kernel: Its release, such as `6.1.0-37-amd64`.
-        machine: What uname calls it.
-        cpu_count: How many CPUs it may have, where known.
-        is_isolated: Whether its page tables are isolated, which takes a second top page.
-    """
-    constants = BUILT_IN
-    release = _release(kernel)
-    if machine in _SMALL_STACKS or (machine == "x86_64" and release < (3, 15)):
-        constants = constants._replace(stack_bytes=8 * 1024)
-    process_bytes = constants.process_bytes
-    if cpu_count is not None and release >= (6, 2):
-        process_bytes += _CPU_BYTES * (cpu_count - _BUILT_IN_CPUS)
-    # Before Linux 6.16 every process had this page, used or not.
-    if machine == "x86_64" and (is_isolated or (4, 15) <= release < (6, 16)):
-        process_bytes += 4096
-    return constants._replace(process_bytes=process_bytes)
-
-
-def _release(kernel: str) -> tuple[int, ...]:
-    words = kernel.split("-", 1)[0].split(".")[:2]
-    return tuple(decimal(word) or 0 for word in words)
+    counted = [mapping for mapping in mappings if mapping.name != "[vsyscall]"]
+    written_count = sum(1 for mapping in counted if mapping.counters.get("Anonymous") or mapping.counters.get("Swap"))
+    return KernelObjects(len(counted), written_count, len({(m.device, m.inode) for m in counted if m.inode}))
 
 
 def kernel_costs(
@@ -171,6 +254,7 @@ def kernel_costs(
     constants: KernelConstants = BUILT_IN,
     mappings: Sequence[Mapping] = (),
     open_files: Sequence[OpenFile] = (),
+    timer_count: int = 0,
 ) -> tuple[KernelCost, ...]:
     """Return the parts of the kernel's cost of a process; none where threads and page tables are unknown.
 
@@ -180,6 +264,7 @@ def kernel_costs(
         constants: What each thing costs.
         mappings: The mappings that are known; the others are assumed to be usual ones.
         open_files: The open file descriptions that it pays for, each once.
+        timer_count: How many POSIX timers it has.
     """
     if status is None or status.page_table_bytes is None or status.thread_count is None:
         return ()
@@ -197,7 +282,22 @@ def kernel_costs(
         ),
         KernelCost("[kernel objects]", objects_bytes, constants.evidence),
     )
-    return (*costs, *_open_file_costs(open_files, mappings, constants))
+    timers = KernelCost("[POSIX timers]", timer_count * constants.timer_bytes, constants.evidence)
+    return (*costs, *((timers,) if timer_count else ()), *_open_file_costs(open_files, constants))
+
+
+def uncounted_notes(holdings: Sequence[KernelHoldings], source: str) -> list[Note]:
+    """Return one note for all kernel memory of some processes that no file of /proc tells the size of."""
+    queue_bytes = sum([holding.queue_bytes for holding in holdings])
+    kinds = (
+        (len({pid for holding in holdings for pid in holding.zombies}), "zombie"),
+        (sum([holding.filter_count for holding in holdings]), "seccomp filter"),
+        (sum([holding.has_own_network for holding in holdings]), "network namespace"),
+    )
+    parts = [counted(count, noun) for count, noun in kinds if count]
+    parts += [f"{format_bytes(queue_bytes)} in SysV message queues"] if queue_bytes else []
+    detail = f"{', '.join(parts)}: not in the cost, as the kernel does not tell what they take"
+    return [Note("kernel-memory-not-counted", source, detail)] if parts else []
 
 
 def watch_of(kind: OpenFileKind) -> str:
@@ -205,30 +305,27 @@ def watch_of(kind: OpenFileKind) -> str:
     return f"watch of {kind.value}"
 
 
-def open_file_bytes(one: OpenFile, constants: KernelConstants) -> int:
-    """Compute what the kernel spends on an open file and what it holds, but the pages of a memory file."""
-    measured = constants.open_file_bytes
-    size_bytes = measured.get(one.kind, _OPEN_FILE_BYTES[one.kind])
-    if one.watch_count:
-        size_bytes += one.watch_count * measured.get(watch_of(one.kind), _WATCH_BYTES[one.kind])
-    return size_bytes if one.kind is OpenFileKind.MEMORY else size_bytes + one.content_bytes
+def usual_price_bytes(name: str) -> int:
+    """Return the built-in price of an open file of a kind, or of a watch, by the name under which it is kept."""
+    prices = {kind.value: price for kind, price in _OPEN_FILE_BYTES.items()}
+    return (prices | {watch_of(kind): price for kind, price in _WATCH_BYTES.items()})[name]
 
 
-def _open_file_costs(
-    open_files: Sequence[OpenFile], mappings: Iterable[Mapping], constants: KernelConstants
-) -> tuple[KernelCost, ...]:
-    """Price open files, and add up the memory files that no mapping shows."""
-    mapped = {one.inode for one in mappings if one.inode} if open_files else set()
+def open_file_bytes(file: OpenFile, constants: KernelConstants) -> int:
+    """Compute what the kernel spends on an open file and what it holds, but for the pages of a file in memory."""
     measured = constants.open_file_bytes
-    open_bytes = sum([open_file_bytes(one, constants) for one in open_files])
-    memory_files = [one for one in open_files if one.kind is OpenFileKind.MEMORY]
-    unmapped_bytes = sum([one.content_bytes for one in memory_files if one.inode not in mapped])
-    is_measured = all(one.kind in measured for one in open_files)
-    named = (
-        KernelCost("[open descriptors]", open_bytes, constants.evidence if is_measured else Evidence.ESTIMATED),
-        KernelCost("[memory files that are not mapped]", unmapped_bytes, Evidence.MEASURED),
-    )
-    return tuple(cost for cost in named if cost.size_bytes)
+    size_bytes = measured.get(file.kind, _OPEN_FILE_BYTES[file.kind])
+    if file.watch_count:
+        size_bytes += file.watch_count * measured.get(watch_of(file.kind), _WATCH_BYTES[file.kind])
+    return size_bytes if file.kind is OpenFileKind.MEMORY else size_bytes + file.content_bytes
+
+
+def _open_file_costs(open_files: Sequence[OpenFile], constants: KernelConstants) -> tuple[KernelCost, ...]:
+    """Price open files."""
+    open_bytes = sum([open_file_bytes(open_file, constants) for open_file in open_files])
+    is_measured = all(open_file.kind in constants.open_file_bytes for open_file in open_files)
+    evidence = constants.evidence if is_measured else Evidence.ESTIMATED
+    return (KernelCost("[open descriptors]", open_bytes, evidence),) if open_bytes else ()
 
 
 def _known_bytes(mappings: Sequence[Mapping], constants: KernelConstants) -> int:

@@ -5,21 +5,23 @@ the range says so (`Attribution.ADJACENCY`).
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from collections.abc import Mapping as Dict
+from functools import cached_property
+from itertools import pairwise
+from operator import itemgetter
 from typing import Final
 
+from footprint.attribution.memory_files import memory_file_owner
 from footprint.attribution.owned_range import LoadedObject, OwnedRange, RangeOwner, divide
 from footprint.attribution.runtimes import JEMALLOC_HEAP, MIMALLOC_HEAP, flags_of, runtime_owners
-from footprint.elf import ET_EXEC, PT_GNU_RELRO, Image
+from footprint.elf.abi import ET_EXEC, PT_GNU_RELRO
+from footprint.elf.image import Image
 from footprint.model.row import Attribution, MemoryKind
-from footprint.process import Mapping, MemoryMap
 from footprint.process.mapped_files import MEMORY_FILES, FileKey, file_key
-from footprint.process.snapshot import SHARED_ANONYMOUS
+from footprint.process.mappings import NO_STACKS, Mapping, MemoryMap, ThreadStacks
 from footprint.ranges import Claim
-
-__all__ = ("has_too_many_segments", "lay_out")
-
 
 _MIB: Final = 1 << 20
 # glibc reserves an arena aligned to its largest size, and makes it writable from the bottom as it grows.
@@ -35,9 +37,16 @@ _USUAL_STACK_BYTES: Final = 8 * _MIB
 # A stack is not larger (the JVM allows as much), nor what is behind an arena and merged with it: the guard of a stack.
 _MOST_STACK_BYTES: Final = 1 << 30
 _MOST_GUARD_BYTES: Final = _MIB
-_ARENAS: Final = "[malloc arenas]"
-_STACKS: Final = "[thread stacks]"
+# The .bss of a library without its file: that of libcrypt has 156 KiB, arenas of Python have 256. A larger one is known
+# only behind as much data in proportion.
+_MOST_BSS_BYTES: Final = 192 << 10
+_MOST_BSS_OF_DATA: Final = 16
+_LEAST_ALIKE: Final = 3  # mappings behind guards that are stacks by their size
+ARENAS: Final = "[malloc arenas]"
+THREAD_STACKS: Final = "[thread stacks]"
 _NAMELESS: Final = "[anonymous]"
+_THREAD_STACK: Final = RangeOwner(THREAD_STACKS, MemoryKind.STACK, Attribution.STACK_POINTER)
+_START: Final = itemgetter(0)
 _KERNEL_NAMES: Final = frozenset(
     {
         *("[vdso]", "[vvar]", "[vvar_vclock]", "[vsyscall]", "[gate]", "[uprobes]"),
@@ -47,31 +56,34 @@ _KERNEL_NAMES: Final = frozenset(
 
 
 def lay_out(
-    memory: MemoryMap, images: Dict[FileKey, Image], page_bytes: int, stack_addrs: Iterable[int] = ()
+    memory: MemoryMap, images: Dict[FileKey, Image], page_bytes: int, thread_stacks: ThreadStacks = NO_STACKS
 ) -> tuple[OwnedRange, ...]:
     """Find the owner of each mapping, and cut mappings of several owners into ranges.
 
-    `images` are the ELF files among the mapped files that could be read, `stack_addrs` the stack pointers of the
-    threads beside the main one.
+    `images` are the ELF files among the mapped files that could be read, `thread_stacks` what the threads beside the
+    main one say.
     """
     mappings = memory.mappings
     objects = _objects(mappings, images)
-    owner_of = _Owners(memory, objects, tuple(stack_addrs))
+    owner_of = _Owners(memory, objects, thread_stacks.pointers)
     bss = _bss_claims(mappings, objects, page_bytes)
-    starts = [claim.start for claim in bss]
+    stacks: list[Claim[RangeOwner | None]] = [Claim(start, end, _THREAD_STACK) for start, end in thread_stacks.blocks]
     parts: list[OwnedRange] = []
     for index, mapping in enumerate(mappings):
-        first = max(0, bisect_right(starts, mapping.start_addr) - 1)
-        past = bisect_left(starts, mapping.end_addr)
-        claims = bss[first:past] if bss and _may_hold_bss(mapping) else []
-        if mapping.size_bytes == 0 or not any(claim.end > mapping.start_addr for claim in claims):
+        claims = _within(bss, mapping) if bss and _may_hold_bss(mapping) else []
+        own_stacks = _within(stacks, mapping) if stacks and _may_hold_stacks(mapping) else []
+        claims += own_stacks
+        if mapping.size_bytes == 0 or not claims:
             part = owner_of(index, mapping, objects[index])
-            if part.loaded is None and part.owner != _ARENAS:
+            if part.loaded is None and part.owner != ARENAS:
                 parts.append(part)
             else:
                 parts.extend(_limited(part))
             continue
-        parts += divide(owner_of(index, mapping, None), claims)
+        rest = owner_of(index, mapping, None)
+        if own_stacks and rest.owner == THREAD_STACKS and "nh" not in flags_of(mapping):
+            rest = rest._replace(owner=_NAMELESS, kind=MemoryKind.ANONYMOUS, attribution=Attribution.NONE)
+        parts += divide(rest, claims)
     return tuple(parts)
 
 
@@ -82,7 +94,7 @@ def has_too_many_segments(image: Image) -> bool:
 
 def _limited(part: OwnedRange) -> Iterable[OwnedRange]:
     """Cut off what is beyond the end of an arena or of all segments of a file."""
-    if part.owner != _ARENAS or part.mapping.is_mapped_writable:
+    if part.owner != ARENAS or part.mapping.is_mapped_writable:
         return _within_segments(part)
     end_addr = -(-part.start_addr // _ARENA_BYTES) * _ARENA_BYTES
     if part.end_addr <= end_addr + _MOST_GUARD_BYTES:
@@ -97,8 +109,8 @@ def _within_segments(part: OwnedRange) -> Iterable[OwnedRange]:
     if loaded is None or loaded.image is None or not _is_in_use(part.mapping) or has_too_many_segments(loaded.image):
         return (part,)
     loads = loaded.image.loads
-    lowest = loaded.bias_addr + min(one.vaddr for one in loads) if loads else start
-    highest = loaded.bias_addr + max(one.vaddr + one.memory_bytes for one in loads) if loads else end
+    lowest = loaded.bias_addr + min(load.vaddr for load in loads) if loads else start
+    highest = loaded.bias_addr + max(load.vaddr + load.memory_bytes for load in loads) if loads else end
     first = min(max(start, lowest // _LARGEST_PAGE_BYTES * _LARGEST_PAGE_BYTES), end)
     past = max(min(end, -(-highest // _LARGEST_PAGE_BYTES) * _LARGEST_PAGE_BYTES), first)
     if (first, past) == (start, end):
@@ -106,6 +118,19 @@ def _within_segments(part: OwnedRange) -> Iterable[OwnedRange]:
     beyond = LoadedObject(loaded.key, None, 0)
     pieces = ((start, first, beyond), (first, past, loaded), (past, end, beyond))
     return [part._replace(start_addr=a, end_addr=b, loaded=owner) for a, b, owner in pieces if a < b]
+
+
+def _within(claims: Sequence[Claim[RangeOwner | None]], mapping: Mapping) -> list[Claim[RangeOwner | None]]:
+    """Return the claims, which are in ascending order, that reach into a mapping."""
+    first = max(0, bisect_right(claims, mapping.start_addr, key=_START) - 1)
+    past = bisect_left(claims, mapping.end_addr, key=_START)
+    return [claim for claim in claims[first:past] if claim.end > mapping.start_addr]
+
+
+def _may_hold_stacks(mapping: Mapping) -> bool:
+    """Return whether the stack of a thread can lie in a mapping: in memory that has no name of another use."""
+    is_private = mapping.is_mapped_writable and not mapping.is_shared and file_key(mapping) is None
+    return is_private and not mapping.name.startswith(("[heap]", "[stack]"))
 
 
 def _is_in_use(mapping: Mapping) -> bool:
@@ -121,11 +146,11 @@ def _may_hold_bss(mapping: Mapping) -> bool:
 def _objects(mappings: tuple[Mapping, ...], images: Dict[FileKey, Image]) -> list[LoadedObject | None]:
     """Return the object of each mapping, with its load address; None for mappings without file."""
     current: dict[FileKey, LoadedObject] = {}
-    found: list[LoadedObject | None] = []
+    loaded_objects: list[LoadedObject | None] = []
     for mapping in mappings:
         key = file_key(mapping)
         if key is None:
-            found.append(None)
+            loaded_objects.append(None)
             continue
         loaded = current.get(key)
         image = images.get(key)
@@ -137,13 +162,13 @@ def _objects(mappings: tuple[Mapping, ...], images: Dict[FileKey, Image]) -> lis
             biases = list(_biases(mapping, image))
             if not biases:
                 # The file is mapped to be read, not loaded: its vaddrs say nothing about these addresses.
-                found.append(LoadedObject(key, None, 0))
+                loaded_objects.append(LoadedObject(key, None, 0))
                 continue
             if loaded is None or loaded.bias_addr not in biases:
                 loaded = LoadedObject(key, image, biases[0])
         current[key] = loaded
-        found.append(loaded)
-    return found
+        loaded_objects.append(loaded)
+    return loaded_objects
 
 
 def _biases(mapping: Mapping, image: Image) -> Iterable[int]:
@@ -190,6 +215,7 @@ class _Owners:
             for mapping, loaded in zip(self._mappings, objects, strict=True)
             if loaded and (mapping.permissions[2] == "x" or ".so" in loaded.key.name)
         }
+        self._lowest = next((loaded for loaded in objects if loaded), None)
         self._heap_at = self._heap_by_place(memory)
         self._runtime_owners = runtime_owners(self._mappings, objects)
 
@@ -230,14 +256,13 @@ class _Owners:
     def _without_file(self, index: int, mapping: Mapping) -> tuple[str, MemoryKind, Attribution]:
         name = mapping.name
         if mapping.is_shared:
-            owner = "[shared anonymous]" if name in {"", SHARED_ANONYMOUS} else name
-            return owner, MemoryKind.SHARED, Attribution.NAME
+            return memory_file_owner(name), MemoryKind.SHARED, Attribution.NAME
         if name == "[heap]":
             return "[heap]", MemoryKind.HEAP, Attribution.NAME
         if name == "[stack]":
             return "[stack]", MemoryKind.STACK, Attribution.NAME
         if name.startswith(("[stack:", "[threadstack:", "[anon:stack_and_tls:", "[anon: stack_and_tls:")):
-            return _STACKS, MemoryKind.STACK, Attribution.NAME
+            return THREAD_STACKS, MemoryKind.STACK, Attribution.NAME
         if name in _KERNEL_NAMES:
             return name, MemoryKind.SHARED, Attribution.NAME
         if name:
@@ -249,21 +274,26 @@ class _Owners:
             owner = self._runtime_owners[index]
             is_malloc = owner in {JEMALLOC_HEAP, MIMALLOC_HEAP}
             return owner, MemoryKind.HEAP if is_malloc else MemoryKind.ANONYMOUS, Attribution.SHAPE
-        if self._holds_stack_pointer(mapping) and _may_be_stack(mapping):
-            return _STACKS, MemoryKind.STACK, Attribution.STACK_POINTER
-        if index == self._heap_at:
-            return "[heap]", MemoryKind.HEAP, Attribution.ADJACENCY
         before = self._mappings[index - 1] if index else None
         is_behind = before is not None and before.end_addr == mapping.start_addr
+        is_stack = is_behind and before is not None and self._is_stack_by_shape(mapping, before)
+        # The kernel may have merged a stack with what is above it: a stack pointer alone does not tell where it ends.
+        if self._holds_stack_pointer(mapping) and _may_be_stack(mapping) and (is_stack or "nh" in flags_of(mapping)):
+            return THREAD_STACKS, MemoryKind.STACK, Attribution.STACK_POINTER
+        if index == self._heap_at:
+            return "[heap]", MemoryKind.HEAP, Attribution.ADJACENCY
         if is_behind and mapping.is_mapped_writable and before is not None:
             loaded = self._objects[index - 1]
             # Where the file was read, its program headers have claimed its .bss already.
-            if loaded and loaded.image is None and loaded.key in self._executable_keys and before.permissions[0] == "r":
+            is_object = loaded and loaded.image is None and loaded.key in self._executable_keys
+            # Nothing is mapped between the program, which lies lowest, and its heap.
+            may_be_bss = loaded == self._lowest or _may_be_bss_of(before, mapping)
+            if loaded and is_object and before.permissions[0] == "r" and may_be_bss:
                 return loaded.key.name, MemoryKind.BSS, Attribution.ADJACENCY
         if self._is_arena(index, mapping):
-            return _ARENAS, MemoryKind.HEAP, Attribution.SHAPE
-        if is_behind and before is not None and self._is_stack_by_shape(mapping, before):
-            return _STACKS, MemoryKind.STACK, Attribution.SHAPE
+            return ARENAS, MemoryKind.HEAP, Attribution.SHAPE
+        if is_stack:
+            return THREAD_STACKS, MemoryKind.STACK, Attribution.SHAPE
         return _NAMELESS, MemoryKind.ANONYMOUS, Attribution.NONE
 
     def _holds_stack_pointer(self, mapping: Mapping) -> bool:
@@ -279,17 +309,25 @@ class _Owners:
             return _is_full_arena(mapping) or (behind is not None and _are_arena(mapping, behind))
         return index > 0 and mapping.permissions == "---p" and _are_arena(self._mappings[index - 1], mapping)
 
-    @staticmethod
-    def _is_stack_by_shape(mapping: Mapping, before: Mapping) -> bool:
-        """Return whether it lies behind a guard page and is a stack by its flag (MAP_STACK) or its size."""
-        if before.permissions != "---p" or before.name or not mapping.is_mapped_writable:
+    def _is_stack_by_shape(self, mapping: Mapping, before: Mapping) -> bool:
+        """Return whether it lies behind a guard page and is a stack by its flag (MAP_STACK) or its size.
+
+        The size of stacks is the usual one, or what several mappings behind equal guards have: threads are made alike.
+        """
+        if not _is_guarded(mapping, before) or not _may_be_stack(mapping):
             return False
-        if not _may_be_stack(mapping):
-            return False
-        return "nh" in flags_of(mapping) or mapping.size_bytes in {
-            _USUAL_STACK_BYTES,
-            _USUAL_STACK_BYTES - before.size_bytes,
-        }
+        sizes = mapping.size_bytes, before.size_bytes
+        is_usual = sizes[0] in {_USUAL_STACK_BYTES, _USUAL_STACK_BYTES - sizes[1]}
+        return is_usual or "nh" in flags_of(mapping) or self._guarded_counts[sizes] >= _LEAST_ALIKE
+
+    @cached_property
+    def _guarded_counts(self) -> Dict[tuple[int, int], int]:
+        """Count the mappings behind a guard, by their size and the guard's."""
+        return Counter(
+            (mapping.size_bytes, before.size_bytes)
+            for before, mapping in pairwise(self._mappings)
+            if _is_guarded(mapping, before)
+        )
 
     def _heap_by_place(self, memory: MemoryMap) -> int | None:
         """Find the heap in a pmap text, which calls it `[ anon ]`: the first memory behind the program, not too far."""
@@ -329,6 +367,18 @@ class _Owners:
             if stands and by_place is None:
                 by_place = loaded
         return by_place
+
+
+def _is_guarded(mapping: Mapping, before: Mapping) -> bool:
+    """Return whether nameless writable memory lies behind pages that nobody may touch, as a stack does."""
+    if before.end_addr != mapping.start_addr or before.permissions != "---p" or before.name or mapping.name:
+        return False
+    return before.size_bytes <= _MOST_GUARD_BYTES and mapping.is_mapped_writable and not mapping.is_shared
+
+
+def _may_be_bss_of(data: Mapping, mapping: Mapping) -> bool:
+    """Return whether memory behind the data of an object can be its .bss: larger ones are rather of an allocator."""
+    return mapping.size_bytes <= max(_MOST_BSS_BYTES, _MOST_BSS_OF_DATA * data.size_bytes)
 
 
 def _may_be_stack(mapping: Mapping) -> bool:

@@ -18,18 +18,18 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from footprint.attribution.accounts import KnownSums
 from footprint.attribution.counters import MappingCounts
 from footprint.attribution.kernel import KernelCost
+from footprint.attribution.memory_files import ChargedFile, unmapped_rows
 from footprint.attribution.owned_range import LoadedObject, OwnedRange, by_mapping, clip, private_pages
 from footprint.attribution.symbol_ranges import PageNumbers, symbol_rows
 from footprint.attribution.thread_ranges import thread_rows
-from footprint.elf import Contents, Image
-from footprint.model.evidence import Evidence, weakest
-from footprint.model.row import Attribution, MemoryKind, Row
-from footprint.process import PageRange, ranges_bytes
+from footprint.elf.contents import Contents
+from footprint.elf.image import Image
+from footprint.model.row import Attribution, Evidence, MemoryKind, Row, weakest
+from footprint.process.pages import PageRange, ranges_bytes
 
 if TYPE_CHECKING:
     from footprint.attribution.heap_ranges import HeapRanges
 
-__all__ = ("Files", "KnownRows", "Owned", "ledger_rows", "owned_parts")
 
 # Structures in the memory of the process divide such a range, whatever its mapping is.
 _BY_STRUCTURES: Final = frozenset({Attribution.ALLOCATOR, Attribution.THREAD_VECTOR})
@@ -45,7 +45,7 @@ class Files(Protocol):
         """Return the numbers of the pages (addr divided by the page size) that relocations of an object write."""
 
 
-def ledger_rows(  # noqa: PLR0913 # all but the first six have their name
+def ledger_rows(  # noqa: PLR0913 # keyword-only
     ranges: Sequence[OwnedRange],
     counts: Sequence[MappingCounts],
     pages: Dict[int, Sequence[PageRange]] | None,
@@ -54,8 +54,9 @@ def ledger_rows(  # noqa: PLR0913 # all but the first six have their name
     kernel: Iterable[KernelCost],
     *,
     has_untouched: bool = False,
-    known: "KnownRows | None" = None,
+    cache: "KnownRows | None" = None,
     heap: "HeapRanges | None" = None,
+    charges: Iterable[ChargedFile] = (),
 ) -> tuple[Row, ...]:
     """Return the rows of a process, the largest first.
 
@@ -67,21 +68,24 @@ def ledger_rows(  # noqa: PLR0913 # all but the first six have their name
         page_bytes: The size of a page.
         kernel: What the kernel spends on the process: rows of the kind `kernel`.
         has_untouched: Whether variables without a private page have rows of their own.
-        known: The rows of ranges of other processes with the same `files`; those of this process are added.
+        cache: The rows of ranges of other processes with the same `files`; those of this process are added.
         heap: Which addresses of the heap are free, where the allocator says so.
+        charges: The files in memory: those that are open and not mapped have rows of their own.
     """
     mappings = list(by_mapping(ranges, counts))
     # Only the variables of objects that have private memory are worth rows of their own.
-    touched = {one.loaded for own, counted in mappings if counted.private_bytes for one in own if one.loaded}
-    known = KnownRows() if known is None else known
-    symbols = _Symbols(files, page_bytes, touched, has_untouched, known.of_ranges, heap)
+    touched = {p.loaded for some, counted in mappings if counted.private_bytes for p in some if p.loaded}
+    cache = KnownRows() if cache is None else cache
+    symbols = _Symbols(files, page_bytes, touched, has_untouched, cache.of_ranges, heap)
     parts, alike = _Parts([], []), _AlikeMappings()
-    for own, counted in mappings:
-        if len(own) == 1 and _image_of(own[0]) is None and own[0].attribution not in _BY_STRUCTURES:
-            alike.add(own[0], counted)
+    for within, counted in mappings:
+        if len(within) == 1 and _image_of(within[0]) is None and within[0].attribution not in _BY_STRUCTURES:
+            alike.add(within[0], counted)
         else:
-            _add_mapping(parts, own, counted, pages, symbols)
-    return known.sums.add_up(parts.known, chain(parts.own, alike.rows(page_bytes), map(_kernel_row, kernel)))
+            _add_mapping(parts, within, counted, pages, symbols)
+    return cache.sums.add_up(
+        parts.shared, chain(parts.sole, alike.rows(page_bytes), unmapped_rows(charges), map(_kernel_row, kernel))
+    )
 
 
 class KnownRows:
@@ -95,8 +99,8 @@ class KnownRows:
 class _Parts(NamedTuple):
     """The rows of a process: lists that other processes may have, too, and its own."""
 
-    known: list[list[Row]]
-    own: list[Row]
+    shared: list[list[Row]]
+    sole: list[Row]
 
 
 class _Symbols(NamedTuple):
@@ -106,13 +110,13 @@ class _Symbols(NamedTuple):
     page_bytes: int
     touched: Container[LoadedObject]
     has_untouched: bool
-    known: dict[Hashable, tuple[Image, list[Row]]]
+    row_cache: dict[Hashable, tuple[Image, list[Row]]]
     heap: "HeapRanges | None"
 
 
-def _image_of(one: OwnedRange) -> Image | None:
+def _image_of(part: OwnedRange) -> Image | None:
     """Return the image whose sections a range is cut among; None where no ELF file owns it."""
-    return None if one.loaded is None or one.kind is MemoryKind.SHARED else one.loaded.image
+    return None if part.loaded is None or part.kind is MemoryKind.SHARED else part.loaded.image
 
 
 def _add_mapping(
@@ -123,11 +127,11 @@ def _add_mapping(
     symbols: _Symbols,
 ) -> None:
     """Add the rows of one mapping."""
-    for one, counted, own in owned_parts(ranges, counts, pages):
-        _add_range(parts, one, counted, own, symbols)
+    for part, counted, private in owned_parts(ranges, counts, pages):
+        _add_range(parts, part, counted, private, symbols)
 
 
-class Owned(NamedTuple):
+class OwnedPart(NamedTuple):
     """What one owner holds in a range of a mapping.
 
     Attributes:
@@ -143,67 +147,74 @@ class Owned(NamedTuple):
 
 def owned_parts(
     ranges: Sequence[OwnedRange], counts: MappingCounts, pages: Dict[int, Sequence[PageRange]] | None
-) -> Iterator[Owned]:
+) -> Iterator[OwnedPart]:
     """Divide what the kernel counts in a mapping among the ranges of the mapping."""
     private = private_pages(ranges[0].mapping, counts, pages)
     if not pages and counts.private_bytes == 0:
         # Without page bits, ranges in which nothing is private are not cut.
         private = None
     if private is None and len(ranges) > 1 and counts.private_bytes:
-        yield Owned(_merged(ranges), counts, None)
+        yield OwnedPart(_merged(ranges), counts, None)
         return
+    if counts.swap_share_bytes and private is not None:
+        first, name = ranges[0], "[share of swapped pages that others have, too]"
+        place = first._replace(end_addr=first.start_addr, loaded=None, attribution=Attribution.NAME, name=name)
+        yield OwnedPart(place, counts._replace(private_bytes=counts.swap_share_bytes, shared_bytes=0), None)
     # Only the first range of a mapping has pages of a file: the others are memory without a file.
     shared_bytes = counts.shared_bytes
-    for one in ranges:
-        own = None if private is None else clip(private, one.start_addr, one.end_addr)
-        private_bytes = counts.private_bytes if own is None else ranges_bytes(own)
-        yield Owned(one, counts._replace(private_bytes=private_bytes, shared_bytes=shared_bytes), own)
+    for span in ranges:
+        inside = None if private is None else clip(private, span.start_addr, span.end_addr)
+        private_bytes = counts.private_bytes if inside is None else ranges_bytes(inside)
+        yield OwnedPart(span, counts._replace(private_bytes=private_bytes, shared_bytes=shared_bytes), inside)
         shared_bytes = None if shared_bytes is None else 0
 
 
 def _add_range(
-    parts: _Parts, one: OwnedRange, counts: MappingCounts, private: Sequence[PageRange] | None, symbols: _Symbols
+    parts: _Parts, part: OwnedRange, counts: MappingCounts, private: Sequence[PageRange] | None, symbols: _Symbols
 ) -> None:
     """Add the rows of one range: one for each symbol where its private pages and the object's symbols are known."""
-    loaded, image, page_bytes = one.loaded, _image_of(one), symbols.page_bytes
-    if one.attribution is Attribution.THREAD_VECTOR and image is not None and private is not None:
-        parts.known.append(_thread_rows(one, image, counts, private, symbols))
+    loaded, image, page_bytes = part.loaded, _image_of(part), symbols.page_bytes
+    if part.attribution is Attribution.THREAD_VECTOR and image is not None and private is not None:
+        parts.shared.append(_thread_rows(part, image, counts, private, symbols))
         return
-    if one.attribution is Attribution.ALLOCATOR and symbols.heap is not None and private is not None:
-        parts.own.extend(symbols.heap.rows(one, private, _row(one, counts, page_bytes)))
+    if part.attribution is Attribution.ALLOCATOR and symbols.heap is not None and private is not None:
+        parts.sole.extend(symbols.heap.rows(part, private, _row(part, counts, page_bytes)))
         return
     if loaded is None or image is None:
-        parts.own.append(_row(one, counts, page_bytes, name=one.name))
+        parts.sole.append(_row(part, counts, page_bytes, name=part.name))
         return
-    is_text = one.kind is MemoryKind.TEXT
+    is_text = part.kind is MemoryKind.TEXT
     has_symbols = private is not None and bool(private or (loaded in symbols.touched and not is_text))
-    key = page_bytes, _range_key(one, loaded, image, counts, private, has_symbols=has_symbols)
-    found = symbols.known.get(key)
-    if found is None:
+    key = page_bytes, _range_key(part, loaded, image, counts, private, has_symbols=has_symbols)
+    kept = symbols.row_cache.get(key)
+    if kept is None:
         # The image is kept with its rows: as long as it exists, no other image has its number.
-        found = symbols.known[key] = image, _object_rows(one, loaded, image, counts, private, symbols, has_symbols)
-    parts.known.append(found[1])
+        kept = symbols.row_cache[key] = (
+            image,
+            _object_rows(part, loaded, image, counts, private, symbols, has_symbols),
+        )
+    parts.shared.append(kept[1])
 
 
 def _thread_rows(
-    one: OwnedRange, image: Image, counts: MappingCounts, private: Sequence[PageRange], symbols: _Symbols
+    part: OwnedRange, image: Image, counts: MappingCounts, private: Sequence[PageRange], symbols: _Symbols
 ) -> list[Row]:
     """Return the rows of the variables of one thread: those of its threads are alike, and a process may have many."""
     page_bytes = symbols.page_bytes
-    base_addr = one.start_addr // page_bytes * page_bytes
+    base_addr = part.start_addr // page_bytes * page_bytes
     pages = tuple([(start - base_addr, end - base_addr, swapped) for start, end, swapped in private])
-    place = one.start_addr - base_addr, one.end_addr - base_addr
-    key = page_bytes, id(image), place, one[3:6], one.mapping.is_mapped_writable, counts, pages
-    found = symbols.known.get(key)
-    if found is None:
-        contents = symbols.files.contents_of(one.loaded) if symbols.files and one.loaded else None
-        rows = thread_rows(one, contents, private, _row(one, counts, page_bytes), page_bytes)
-        found = symbols.known[key] = image, rows
-    return found[1]
+    place = part.start_addr - base_addr, part.end_addr - base_addr
+    key = page_bytes, id(image), place, part[3:6], part.mapping.is_mapped_writable, counts, pages
+    rows_of_kind = symbols.row_cache.get(key)
+    if rows_of_kind is None:
+        contents = symbols.files.contents_of(part.loaded) if symbols.files and part.loaded else None
+        rows = thread_rows(part, contents, private, _row(part, counts, page_bytes), page_bytes)
+        rows_of_kind = symbols.row_cache[key] = image, rows
+    return rows_of_kind[1]
 
 
 def _range_key(
-    one: OwnedRange,
+    part: OwnedRange,
     loaded: LoadedObject,
     image: Image,
     counts: MappingCounts,
@@ -214,12 +225,12 @@ def _range_key(
     """Return all that the rows of a range depend on, wherever its object is loaded."""
     bias = loaded.bias_addr
     pages = None if private is None else tuple([(start - bias, end - bias, swapped) for start, end, swapped in private])
-    place = (one.start_addr - bias, one.end_addr - bias, one.mapping.start_addr - bias, one.mapping.end_addr - bias)
-    return id(image), loaded.key, place, one[3:6], one.mapping.permissions, counts, pages, has_symbols
+    place = (part.start_addr - bias, part.end_addr - bias, part.mapping.start_addr - bias, part.mapping.end_addr - bias)
+    return id(image), loaded.key, place, part[3:6], part.mapping.permissions, counts, pages, has_symbols
 
 
 def _object_rows(
-    one: OwnedRange,
+    part: OwnedRange,
     loaded: LoadedObject,
     image: Image,
     counts: MappingCounts,
@@ -228,59 +239,59 @@ def _object_rows(
     has_symbols: bool,  # noqa: FBT001 # private
 ) -> list[Row]:
     """Return the rows of a range of an object."""
-    is_text, page_bytes = one.kind is MemoryKind.TEXT, symbols.page_bytes
+    is_text, page_bytes = part.kind is MemoryKind.TEXT, symbols.page_bytes
     files = symbols.files if has_symbols else None
     contents = files.contents_of(loaded) if files else None
     if files and private is not None and contents is not None:
         relocated_pages = files.relocated_pages_of(loaded, page_bytes)
-        evidence = weakest((_evidence(one, counts), Evidence.DERIVED))
+        evidence = weakest((_evidence(part, counts), Evidence.DERIVED))
         has_untouched = symbols.has_untouched
-        rows = symbol_rows(one, contents, private, page_bytes, relocated_pages, evidence, has_untouched=has_untouched)
+        rows = symbol_rows(part, contents, private, page_bytes, relocated_pages, evidence, has_untouched=has_untouched)
         if counts.shared_bytes:
             shared = counts._replace(private_bytes=0, evidence=evidence)
-            rows.append(_row(one, shared, page_bytes, name="[shared pages]")._replace(mapped_bytes=0))
+            rows.append(_row(part, shared, page_bytes, name="[shared pages]")._replace(mapped_bytes=0))
         return rows
     if is_text:
-        return [_row(one, counts, page_bytes)]
-    section, name = _section_names(one, loaded, image), None
+        return [_row(part, counts, page_bytes)]
+    section, name = _section_names(part, loaded, image), None
     if counts.private_bytes and section and "+" in section:
-        name = f"[{counts.private_bytes // page_bytes} of {one.size_bytes // page_bytes} pages private]"
-    return [_row(one, counts, page_bytes, section=section, name=name)]
+        name = f"[{counts.private_bytes // page_bytes} of {part.size_bytes // page_bytes} pages private]"
+    return [_row(part, counts, page_bytes, section=section, name=name)]
 
 
 def _row(
-    one: OwnedRange, counts: MappingCounts, page_bytes: int, section: str | None = None, name: str | None = None
+    part: OwnedRange, counts: MappingCounts, page_bytes: int, section: str | None = None, name: str | None = None
 ) -> Row:
     """Return the row of a range that is not cut among symbols."""
     private_bytes = counts.private_bytes
     return Row(
-        owner=one.owner,
-        kind=one.kind,
+        owner=part.owner,
+        kind=part.kind,
         section=section,
         symbol=None,
         name=name,
         bytes=private_bytes,
-        mapped_bytes=one.size_bytes,
+        mapped_bytes=part.size_bytes,
         shared_bytes=counts.shared_bytes,
         pages=None if private_bytes is None else -(-private_bytes // page_bytes),
         sole_pages=0,
         relocated_bytes=None,
-        is_writable=one.mapping.is_mapped_writable,
-        evidence=_evidence(one, counts),
-        attribution=one.attribution,
+        is_writable=part.mapping.is_mapped_writable,
+        evidence=_evidence(part, counts),
+        attribution=part.attribution,
     )
 
 
-def _evidence(one: OwnedRange, counts: MappingCounts) -> Evidence:
+def _evidence(part: OwnedRange, counts: MappingCounts) -> Evidence:
     """Return how the bytes of a range are known: the kernel counts them, but their owner may be assumed."""
-    is_assumed = one.kind is MemoryKind.BSS and one.attribution.is_assumed
+    is_assumed = part.kind is MemoryKind.BSS and part.attribution.is_assumed
     return weakest((counts.evidence, Evidence.ESTIMATED)) if is_assumed else counts.evidence
 
 
 def _merged(ranges: Sequence[OwnedRange]) -> OwnedRange:
     """Return the range of a mapping of several owners of which only some pages are private: nobody knows which."""
     first, last = ranges[0], ranges[-1]
-    owners = " + ".join(dict.fromkeys(one.owner.rsplit("/", 1)[-1] for one in ranges))
+    owners = " + ".join(dict.fromkeys(span.owner.rsplit("/", 1)[-1] for span in ranges))
     return first._replace(
         end_addr=last.end_addr,
         owner=f"[merged: {owners}]",
@@ -290,9 +301,9 @@ def _merged(ranges: Sequence[OwnedRange]) -> OwnedRange:
     )
 
 
-def _section_names(one: OwnedRange, loaded: LoadedObject, image: Image) -> str | None:
+def _section_names(part: OwnedRange, loaded: LoadedObject, image: Image) -> str | None:
     """Return the names of the sections in a range, in the order of their addresses, joined by `+`."""
-    start, end = one.start_addr - loaded.bias_addr, one.end_addr - loaded.bias_addr
+    start, end = part.start_addr - loaded.bias_addr, part.end_addr - loaded.bias_addr
     names = [
         section.name
         for section in image.sections
@@ -333,20 +344,20 @@ class _AlikeMappings:
     """
 
     def __init__(self) -> None:
-        self._found: dict[
+        self._alike: dict[
             tuple[str, MemoryKind, Attribution, str, int], tuple[OwnedRange, MappingCounts, list[int]]
         ] = {}
 
-    def add(self, one: OwnedRange, counts: MappingCounts) -> None:
+    def add(self, part: OwnedRange, counts: MappingCounts) -> None:
         """Add a mapping."""
         # The same counts are the same object (`counters.count_each`).
-        key = (one.owner, one.kind, one.attribution, one.mapping.permissions, id(counts))
-        self._found.setdefault(key, (one, counts, []))[2].append(one.end_addr - one.start_addr)
+        key = (part.owner, part.kind, part.attribution, part.mapping.permissions, id(counts))
+        self._alike.setdefault(key, (part, counts, []))[2].append(part.end_addr - part.start_addr)
 
     def rows(self, page_bytes: int) -> Iterator[Row]:
         """Return a row for each kind of mapping."""
-        for one, counts, sizes in self._found.values():
-            row, times = _row(one, counts, page_bytes), len(sizes)
+        for part, counts, sizes in self._alike.values():
+            row, times = _row(part, counts, page_bytes), len(sizes)
             yield row._replace(
                 bytes=None if row.bytes is None else row.bytes * times,
                 mapped_bytes=sum(sizes),

@@ -11,14 +11,12 @@ from typing import Final
 
 from footprint.attribution.accounts import known_sum, least_sure
 from footprint.attribution.counters import MappingCounts
-from footprint.attribution.ledger import Owned, owned_parts
+from footprint.attribution.ledger import OwnedPart, owned_parts
 from footprint.attribution.owned_range import OwnedRange, by_mapping
-from footprint.model.evidence import weakest
-from footprint.model.mapping_cost import MappingCost
-from footprint.model.row import MemoryKind
-from footprint.process import Mapping, PageRange
-
-__all__ = ("MOST_MAPPINGS", "mapping_costs")
+from footprint.model.costs import MappingCost
+from footprint.model.row import MemoryKind, weakest
+from footprint.process.mappings import Mapping
+from footprint.process.pages import PageRange
 
 MOST_MAPPINGS: Final = 1000
 """Of all rows of an audit with addresses: no picture shows as many."""
@@ -26,35 +24,35 @@ _MOST_GUARD_BYTES: Final = 1 << 20
 
 
 def mapping_costs(
-    parts: Sequence[OwnedRange], held: Sequence[MappingCounts], pages: Dict[int, Sequence[PageRange]] | None
+    parts: Sequence[OwnedRange], mapping_counts: Sequence[MappingCounts], pages: Dict[int, Sequence[PageRange]] | None
 ) -> tuple[MappingCost, ...]:
     """Return the largest mappings with private bytes, and the sums of the others by owner and kind of memory.
 
     There is none where private bytes are not known. The parameters are those of
     `footprint.attribution.ledger.ledger_rows`.
     """
-    if all(counts.private_bytes is None for counts in held):
+    if all(counts.private_bytes is None for counts in mapping_counts):
         return ()
-    guards = _guard_edges([one.mapping for one in parts])
-    found = []
-    for ranges, counts in by_mapping(parts, held):
-        own: dict[tuple[str, MemoryKind], list[Owned]] = {}
-        for one in owned_parts(ranges, counts, pages):
-            own.setdefault((one.range.owner, one.range.kind), []).append(one)
+    guards = _guard_edges([part.mapping for part in parts])
+    costs = []
+    for ranges, counts in by_mapping(parts, mapping_counts):
+        by_account: dict[tuple[str, MemoryKind], list[OwnedPart]] = {}
+        for owned_part in owned_parts(ranges, counts, pages):
+            by_account.setdefault((owned_part.range.owner, owned_part.range.kind), []).append(owned_part)
         mapping = ranges[0].mapping
         swapped_bytes = _swapped_bytes(mapping, pages)
         has_guard = mapping.start_addr in guards or mapping.end_addr in guards
-        for each in own.values():
-            swap = swapped_bytes if len(own) == 1 or not swapped_bytes else _swapped_of(each, mapping, pages)
-            found.append(_cost(mapping, each, swap, has_guard=has_guard and mapping.permissions[:3] != "---"))
-    listed = nlargest(MOST_MAPPINGS, [one for one in found if one.bytes], key=lambda one: one.bytes or 0)
+        for account in by_account.values():
+            swap = swapped_bytes if len(by_account) == 1 or not swapped_bytes else _swapped_of(account, mapping, pages)
+            costs.append(_cost(mapping, account, swap, has_guard=has_guard and mapping.permissions[:3] != "---"))
+    listed = nlargest(MOST_MAPPINGS, [cost for cost in costs if cost.bytes], key=lambda cost: cost.bytes or 0)
     numbers = set(map(id, listed))
-    return (*listed, *_sums([one for one in found if id(one) not in numbers]))
+    return (*listed, *_sums([cost for cost in costs if id(cost) not in numbers]))
 
 
-def _cost(mapping: Mapping, own: Sequence[Owned], swapped_bytes: int | None, *, has_guard: bool) -> MappingCost:
+def _cost(mapping: Mapping, parts: Sequence[OwnedPart], swapped_bytes: int | None, *, has_guard: bool) -> MappingCost:
     """Return what an owner has in a mapping."""
-    first = own[0].range
+    first = parts[0].range
     return MappingCost(
         owner=first.owner,
         kind=first.kind,
@@ -63,12 +61,12 @@ def _cost(mapping: Mapping, own: Sequence[Owned], swapped_bytes: int | None, *, 
         permissions=mapping.permissions,
         name=mapping.name or None,
         mapping_count=1,
-        bytes=known_sum([one.counts.private_bytes for one in own]),
-        mapped_bytes=sum([one.range.size_bytes for one in own]),
+        bytes=known_sum([part.counts.private_bytes for part in parts]),
+        mapped_bytes=sum([part.range.size_bytes for part in parts]),
         swapped_bytes=swapped_bytes,
         has_guard=has_guard,
-        evidence=weakest({one.counts.evidence for one in own}),
-        attribution=least_sure({one.range.attribution for one in own}),
+        evidence=weakest({part.counts.evidence for part in parts}),
+        attribution=least_sure({part.range.attribution for part in parts}),
     )
 
 
@@ -76,16 +74,17 @@ def _guard_edges(mappings: Iterable[Mapping]) -> set[int]:
     """Return the addresses at which a guard begins or ends."""
     return {
         addr
-        for one in mappings
-        if one.permissions[:3] == "---" and one.size_bytes <= _MOST_GUARD_BYTES
-        for addr in (one.start_addr, one.end_addr)
+        for mapping in mappings
+        if mapping.permissions[:3] == "---" and mapping.size_bytes <= _MOST_GUARD_BYTES
+        for addr in (mapping.start_addr, mapping.end_addr)
     }
 
 
 def _swapped_bytes(mapping: Mapping, pages: Dict[int, Sequence[PageRange]] | None) -> int | None:
     """Return how much of the private memory of a mapping is swapped out; None where unknown."""
     private = pages.get(mapping.start_addr) if pages else None
-    if private is not None:
+    share_bytes = mapping.counters.swap_share_bytes()
+    if private is not None and share_bytes is None:
         return sum([end - start for start, end, is_swapped in private if is_swapped])
     if mapping.is_shared:
         return 0
@@ -93,32 +92,34 @@ def _swapped_bytes(mapping: Mapping, pages: Dict[int, Sequence[PageRange]] | Non
     return mapping.counters.get("Swap") if share_bytes is None else share_bytes
 
 
-def _swapped_of(own: Sequence[Owned], mapping: Mapping, pages: Dict[int, Sequence[PageRange]] | None) -> int | None:
+def _swapped_of(
+    parts: Sequence[OwnedPart], mapping: Mapping, pages: Dict[int, Sequence[PageRange]] | None
+) -> int | None:
     """Return how much of the private memory of one of several owners is swapped out."""
     if not pages or mapping.start_addr not in pages:
         return None
-    return sum([end - start for one in own for start, end, is_swapped in one.private or () if is_swapped])
+    return sum([end - start for part in parts for start, end, is_swapped in part.private or () if is_swapped])
 
 
 def _sums(costs: Iterable[MappingCost]) -> Iterable[MappingCost]:
     """Add up the mappings of each owner and kind of memory."""
     ordered = sorted(costs, key=_account)
     for _, some in groupby(ordered, key=_account):
-        own = list(some)
-        yield own[0]._replace(
+        alike = list(some)
+        yield alike[0]._replace(
             start_addr=None,
             end_addr=None,
             permissions=None,
             name=None,
-            mapping_count=len(own),
-            bytes=known_sum([one.bytes for one in own]),
-            mapped_bytes=sum([one.mapped_bytes for one in own]),
-            swapped_bytes=known_sum([one.swapped_bytes for one in own]),
+            mapping_count=len(alike),
+            bytes=known_sum([c.bytes for c in alike]),
+            mapped_bytes=sum([c.mapped_bytes for c in alike]),
+            swapped_bytes=known_sum([c.swapped_bytes for c in alike]),
             has_guard=False,
-            evidence=weakest({one.evidence for one in own}),
-            attribution=least_sure({one.attribution for one in own}),
+            evidence=weakest({c.evidence for c in alike}),
+            attribution=least_sure({c.attribution for c in alike}),
         )
 
 
-def _account(one: MappingCost) -> tuple[str, MemoryKind, bool]:
-    return one.owner, one.kind, one.bytes is None
+def _account(cost: MappingCost) -> tuple[str, MemoryKind, bool]:
+    return cost.owner, cost.kind, cost.bytes is None

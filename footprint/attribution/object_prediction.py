@@ -12,24 +12,11 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from footprint.attribution.startup_writes import WriteCause, static_start_pages, written_pages
-from footprint.elf import PT_GNU_RELRO, Image
-from footprint.elf.abi import PF_W, PT_DYNAMIC, PT_INTERP, PT_TLS
-from footprint.elf.image import Segment
+from footprint.elf.abi import PF_W, PT_DYNAMIC, PT_GNU_RELRO, PT_INTERP, PT_TLS
+from footprint.elf.image import Image, Segment
 from footprint.errors import InputError, Note
 from footprint.loader.target import Libc
-from footprint.model.evidence import Evidence
-
-__all__ = (
-    "UNKNOWN_LIBC",
-    "Area",
-    "LibcStart",
-    "ObjectPrediction",
-    "Pages",
-    "WriteCause",
-    "count_pages",
-    "predict",
-    "with_written",
-)
+from footprint.model.row import Evidence
 
 Pages = tuple[range, ...]
 """Numbers of pages (vaddr divided by the page size) as ascending runs; no two runs touch."""
@@ -121,7 +108,7 @@ class ObjectPrediction:
     @property
     def mapped_bytes(self) -> int:
         """The address space that it takes."""
-        return sum([len(one.pages) for one in self.areas]) * self.page_bytes
+        return sum([len(area.pages) for area in self.areas]) * self.page_bytes
 
     @property
     def startup_min_bytes(self) -> int:
@@ -159,8 +146,8 @@ def predict(
     is_static = is_program and image.segment(PT_INTERP) is None
     has_relro = libc is not Libc.MUSL or not is_static
     areas = _areas(image, page_bytes, has_holes=not is_program, has_relro=has_relro)
-    startup_max = _united([one.pages for one in areas if one.loaded_flags & PF_W])
-    mapped = _united([one.pages for one in areas if one.loaded_flags])
+    startup_max = _united([area.pages for area in areas if area.loaded_flags & PF_W])
+    mapped = _united([area.pages for area in areas if area.loaded_flags])
     try:
         _gather(written_pages(image, page_bytes, libc, is_program=is_program), written, image)
         if is_static and written.get(WriteCause.IRELATIVE):
@@ -208,12 +195,12 @@ def with_written(prediction: ObjectPrediction, cause: WriteCause, pages: set[int
     )
 
 
-def _gather(found: Iterable[tuple[WriteCause, set[int]]], written: dict[WriteCause, set[int]], image: Image) -> None:
+def _gather(parts: Iterable[tuple[WriteCause, set[int]]], written: dict[WriteCause, set[int]], image: Image) -> None:
     """Add pages to those of their cause; pages that were found before an error remain."""
-    for cause, pages in found:
-        own = written.setdefault(cause, set())
-        own |= pages
-        if len(own) > _MOST_PAGES:
+    for cause, pages in parts:
+        pages_so_far = written.setdefault(cause, set())
+        pages_so_far |= pages
+        if len(pages_so_far) > _MOST_PAGES:
             raise InputError(image.file, "more pages are written at start than any program has")
 
 
@@ -227,11 +214,11 @@ def _run(page: int) -> range:
 def _united(ranges: Iterable[range]) -> Pages:
     """Unite runs of pages that may overlap."""
     runs: list[range] = []
-    for one in sorted(ranges, key=lambda run: run.start):
-        if runs and one.start <= runs[-1].stop:
-            runs[-1] = range(runs[-1].start, max(runs[-1].stop, one.stop))
-        elif one:
-            runs.append(one)
+    for span in sorted(ranges, key=lambda run: run.start):
+        if runs and span.start <= runs[-1].stop:
+            runs[-1] = range(runs[-1].start, max(runs[-1].stop, span.stop))
+        elif span:
+            runs.append(span)
     return tuple(runs)
 
 
@@ -271,7 +258,7 @@ def _areas(image: Image, page_bytes: int, *, has_holes: bool, has_relro: bool) -
             merged[-1] = merged[-1]._replace(pages=range(merged[-1].pages.start, area.pages.stop))
         elif area.pages:
             merged.append(area)
-    if any(one.pages.stop > after.pages.start for one, after in pairwise(merged)):
+    if any(piece.pages.stop > after.pages.start for piece, after in pairwise(merged)):
         raise InputError(image.file, "its loadable segments overlap, or their addresses do not ascend")
     return merged
 

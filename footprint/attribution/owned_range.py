@@ -9,14 +9,13 @@ from collections.abc import Mapping as Dict
 from typing import NamedTuple
 
 from footprint.attribution.counters import MappingCounts
-from footprint.elf import Image
+from footprint.elf.image import Image
 from footprint.members import Address, json_members
 from footprint.model.row import Attribution, MemoryKind
-from footprint.process import Mapping, PageRange
 from footprint.process.mapped_files import FileKey
+from footprint.process.mappings import Mapping
+from footprint.process.pages import PageRange
 from footprint.ranges import Claim, Gap, Piece, partition
-
-__all__ = ("LoadedObject", "OwnedRange", "RangeOwner", "by_mapping", "clip", "divide", "private_pages")
 
 
 class LoadedObject(NamedTuple):
@@ -80,13 +79,13 @@ class RangeOwner(NamedTuple):
     loaded: LoadedObject | None = None
 
 
-def divide(one: OwnedRange, claims: Iterable[Claim[RangeOwner | None]]) -> Iterator[OwnedRange]:
+def divide(part: OwnedRange, claims: Iterable[Claim[RangeOwner | None]]) -> Iterator[OwnedRange]:
     """Cut a range where others own parts of it; what nobody claims keeps its owner."""
-    for start_addr, end_addr, owner in partition(one.start_addr, one.end_addr, claims, _unclaimed).pieces:
+    for start_addr, end_addr, owner in partition(part.start_addr, part.end_addr, claims, _unclaimed).pieces:
         if owner is None:
-            yield one._replace(start_addr=start_addr, end_addr=end_addr)
+            yield part._replace(start_addr=start_addr, end_addr=end_addr)
         else:
-            yield OwnedRange(one.mapping, start_addr, end_addr, *owner)
+            yield OwnedRange(part.mapping, start_addr, end_addr, *owner)
 
 
 def _unclaimed(gap: Gap[RangeOwner | None]) -> list[Piece[RangeOwner | None]]:
@@ -114,9 +113,9 @@ def private_pages(
     `pages` has those of mappings by start address, where page bits were read. Without them, the counts tell where no
     page or every page is private.
     """
-    found = pages.get(mapping.start_addr) if pages else None
-    if found is not None:
-        return found
+    bits = pages.get(mapping.start_addr) if pages else None
+    if bits is not None:
+        return bits
     if counts.private_bytes == 0:
         return ()
     if counts.private_bytes == mapping.size_bytes:
@@ -127,7 +126,7 @@ def private_pages(
 def clip(ranges: Sequence[PageRange], start_addr: int, end_addr: int) -> list[PageRange]:
     """Return the parts of some page ranges that lie between two addresses."""
     return [
-        PageRange(max(one.start_addr, start_addr), min(one.end_addr, end_addr), one.is_swapped)
-        for one in ranges
-        if one.start_addr < end_addr and start_addr < one.end_addr
+        PageRange(max(span.start_addr, start_addr), min(span.end_addr, end_addr), span.is_swapped)
+        for span in ranges
+        if span.start_addr < end_addr and start_addr < span.end_addr
     ]

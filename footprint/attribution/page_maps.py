@@ -14,13 +14,13 @@ from footprint.attribution.counters import MappingCounts
 from footprint.attribution.ledger import Files
 from footprint.attribution.owned_range import LoadedObject, OwnedRange, by_mapping, clip, private_pages
 from footprint.attribution.symbol_ranges import PageNumbers
-from footprint.elf import Contents, SectionContents, Symbol
+from footprint.elf.contents import Contents, SectionContents
+from footprint.elf.symbols import Symbol
+from footprint.members import records
 from footprint.model.page_map import PageMap, PagePart, PageState, Place
 from footprint.model.row import Attribution
-from footprint.process import Mapping, PageRange
-from footprint.records import records
-
-__all__ = ("MOST_PAGES", "MOST_SECTIONS", "Presence", "not_looked_at", "page_maps")
+from footprint.process.mappings import Mapping
+from footprint.process.pages import PageRange
 
 Presence = Callable[[Mapping], Sequence[PageRange] | None]
 """Returns the pages of a mapping that the process has in memory; None where that is unknown."""
@@ -38,7 +38,7 @@ def not_looked_at(_mapping: Mapping) -> None:
 
 def page_maps(
     parts: Sequence[OwnedRange],
-    held: Sequence[MappingCounts],
+    counts: Sequence[MappingCounts],
     pages: Dict[int, Sequence[PageRange]] | None,
     files: Files,
     page_bytes: int,
@@ -48,15 +48,15 @@ def page_maps(
 
     The other parameters are those of `footprint.attribution.ledger.ledger_rows`.
     """
-    found: dict[LoadedObject, list[tuple[OwnedRange, MappingCounts]]] = {}
-    for own, counted in by_mapping(parts, held):
-        for part in own:
+    parts_of_objects: dict[LoadedObject, list[tuple[OwnedRange, MappingCounts]]] = {}
+    for parts_of_mapping, counted in by_mapping(parts, counts):
+        for part in parts_of_mapping:
             # A thread's variables are no part of the file's own mappings.
             is_of_thread = part.attribution is Attribution.THREAD_VECTOR
             if part.loaded is not None and part.loaded.image is not None and not is_of_thread:
-                found.setdefault(part.loaded, []).append((part, counted))
+                parts_of_objects.setdefault(part.loaded, []).append((part, counted))
     reader = _Reader(pages, files, page_bytes, presence)
-    return tuple([reader.map_of(loaded, ours) for loaded, ours in found.items()])
+    return tuple([reader.map_of(loaded, ours) for loaded, ours in parts_of_objects.items()])
 
 
 class _Reader:
@@ -81,9 +81,9 @@ class _Reader:
         shown: list[PagePart] = []
         omitted_pages = 0
         relocated = self._files.relocated_pages_of(loaded, self._page_bytes)
-        for part, held in parts:
+        for part, counted in parts:
             page_count = -(-part.size_bytes // self._page_bytes)
-            runs = _joined(self._states(part, held, relocated, page_count)) if page_count <= self._pages_left else ()
+            runs = _joined(self._states(part, counted, relocated, page_count)) if page_count <= self._pages_left else ()
             # A range that begins in the middle of a page has a cell for its part of the page.
             told_count = sum([count for _, count in runs])
             if not 0 < told_count <= self._pages_left:
@@ -108,24 +108,24 @@ class _Reader:
         )
 
     def _states(
-        self, part: OwnedRange, held: MappingCounts, relocated: PageNumbers, page_count: int
+        self, part: OwnedRange, counts: MappingCounts, relocated: PageNumbers, page_count: int
     ) -> Iterator[tuple[PageState, int]]:
         """Return the states of the pages of a range, each with a number of neighbouring pages."""
         size, mapping = self._page_bytes, part.mapping
-        ranges = private_pages(mapping, held, self._pages)
+        ranges = private_pages(mapping, counts, self._pages)
         if ranges is None:
             yield PageState.UNKNOWN, page_count
             return
         present = self._presence(mapping)
         at = part.start_addr
-        for one in clip(ranges, part.start_addr, part.end_addr):
-            yield from self._between(present, at, one.start_addr)
-            if one.is_swapped:
-                yield PageState.SWAPPED, -(-(one.end_addr - one.start_addr) // size)
+        for run in clip(ranges, part.start_addr, part.end_addr):
+            yield from self._between(present, at, run.start_addr)
+            if run.is_swapped:
+                yield PageState.SWAPPED, -(-(run.end_addr - run.start_addr) // size)
             else:
-                for page in range(one.start_addr // size, -(-one.end_addr // size)):
+                for page in range(run.start_addr // size, -(-run.end_addr // size)):
                     yield PageState.RELOCATED if page in relocated else PageState.PRIVATE, 1
-            at = one.end_addr
+            at = run.end_addr
         yield from self._between(present, at, part.end_addr)
 
     def _between(
@@ -137,10 +137,10 @@ class _Reader:
             yield PageState.NOT_PRIVATE, -(-(end_addr - start_addr) // size)
             return
         at = start_addr
-        for one in clip(present, start_addr, end_addr):
-            yield PageState.UNTOUCHED, (one.start_addr - at) // size
-            yield PageState.SHARED, -(-(one.end_addr - one.start_addr) // size)
-            at = one.end_addr
+        for run in clip(present, start_addr, end_addr):
+            yield PageState.UNTOUCHED, (run.start_addr - at) // size
+            yield PageState.SHARED, -(-(run.end_addr - run.start_addr) // size)
+            at = run.end_addr
         yield PageState.UNTOUCHED, -(-(end_addr - at) // size)
 
     def _sections(self, loaded: LoadedObject, contents: Contents | None, parts: Sequence[PagePart]) -> Iterator[Place]:
@@ -149,43 +149,43 @@ class _Reader:
             return
         first_addr, last = parts[0].start_addr, parts[-1]
         end_addr = last.start_addr + self._page_bytes * sum([count for _, count in last.runs])
-        read = {one.section.index for one in contents.sections} if contents else set()
+        read = {c.section.index for c in contents.sections} if contents else set()
         others = [
-            one
-            for one in loaded.image.sections
-            if one.is_in_memory and one.index not in read and not one.is_tls and one.size_bytes
+            section
+            for section in loaded.image.sections
+            if section.is_in_memory and section.index not in read and not section.is_tls and section.size_bytes
         ]
-        for section in (*(one.section for one in _told(contents)), *others):
+        for section in (*(contents_of_section.section for contents_of_section in _read_sections(contents)), *others):
             addr = section.vaddr + loaded.bias_addr
             start, end = max(addr, first_addr), min(addr + section.size_bytes, end_addr)
             if start < end:
                 yield Place(start, end - start, section.name, None)
 
 
-def _told(contents: Contents | None) -> Iterator[SectionContents]:
+def _read_sections(contents: Contents | None) -> Iterator[SectionContents]:
     """Return the sections that hold variables; not .tbss, which each thread has elsewhere."""
-    for one in contents.sections if contents else ():
-        if not one.section.is_tls or one.section.has_file_bytes:
-            yield one
+    for section in contents.sections if contents else ():
+        if not section.section.is_tls or section.section.has_file_bytes:
+            yield section
 
 
 def _variables(loaded: LoadedObject, contents: Contents | None) -> Iterator[Place]:
-    for one in filter(attrgetter("ranges.pieces"), _told(contents)):
+    for c in filter(attrgetter("ranges.pieces"), _read_sections(contents)):
         # By columns: there may be 100,000 of them.
-        starts, ends, owners = zip(*one.ranges.pieces, strict=True)
-        addrs = map((one.section.vaddr + loaded.bias_addr).__add__, starts)
+        starts, ends, owners = zip(*c.ranges.pieces, strict=True)
+        addrs = map((c.section.vaddr + loaded.bias_addr).__add__, starts)
         symbols = [owner.name if isinstance(owner, Symbol) else owner.label for owner in owners]
-        yield from records(Place, zip(addrs, map(sub, ends, starts), repeat(one.section.name), symbols))
+        yield from records(Place, zip(addrs, map(sub, ends, starts), repeat(c.section.name), symbols))
 
 
 def _joined(runs: Iterable[tuple[PageState, int]]) -> tuple[tuple[PageState, int], ...]:
     """Join neighbours of one state."""
-    found: list[tuple[PageState, int]] = []
+    states: list[tuple[PageState, int]] = []
     for state, count in runs:
         if count <= 0:
             continue
-        if found and found[-1][0] is state:
-            found[-1] = (state, found[-1][1] + count)
+        if states and states[-1][0] is state:
+            states[-1] = (state, states[-1][1] + count)
         else:
-            found.append((state, count))
-    return tuple(found)
+            states.append((state, count))
+    return tuple(states)

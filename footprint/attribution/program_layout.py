@@ -11,14 +11,13 @@ from footprint.attribution.counters import MappingCounts
 from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.attribution.object_prediction import Area, ObjectPrediction
 from footprint.attribution.start_memory import StartMemory, start_memory
-from footprint.elf import ET_EXEC, Image
-from footprint.elf.abi import PF_W, PF_X
+from footprint.elf.abi import ET_EXEC, PF_W, PF_X
+from footprint.elf.image import Image
 from footprint.errors import InputError, Note
-from footprint.model.evidence import Evidence
-from footprint.process import Mapping, PageRange
+from footprint.model.row import Evidence
 from footprint.process.mapped_files import FileKey
-
-__all__ = ("PlacedObject", "ProgramLayout", "lay_out_program")
+from footprint.process.mappings import Mapping
+from footprint.process.pages import PageRange
 
 
 class PlacedObject(NamedTuple):
@@ -97,7 +96,7 @@ def lay_out_program(graph: DependencyGraph) -> ProgramLayout:
     for mapping, private_bytes in _start_mappings(objects[0], start_memory(graph), page_bytes):
         mappings.append(mapping)
         pages[mapping.start_addr] = (PageRange(mapping.end_addr - private_bytes, mapping.end_addr),)
-    mappings.sort(key=lambda one: one.start_addr)
+    mappings.sort(key=lambda m: m.start_addr)
     return ProgramLayout(objects, mappings, pages, images, notes)
 
 
@@ -122,7 +121,7 @@ def _placed_objects(graph: DependencyGraph) -> tuple[list[PlacedObject], list[No
             bias_addr = 0 if is_fixed else space.program_addr // page_bytes * page_bytes - first
             taken = range(bias_addr + first, bias_addr + past)
             if prediction is None:
-                raise InputError(linked.path, next(one.detail for one in graph.notes if one.subject == linked.path))
+                raise InputError(linked.path, next(note.detail for note in graph.notes if note.subject == linked.path))
             if not taken or taken.stop > top_addr:
                 raise InputError(linked.path, "its segments do not fit into an address space")
         elif prediction is None or not areas:
@@ -181,6 +180,6 @@ def _mapping(area: Area, path: str, inode: int, bias_addr: int, page_bytes: int)
 
 
 def _counts(mapping: Mapping, pages: Sequence[PageRange]) -> MappingCounts:
-    private_bytes = sum([one.end_addr - one.start_addr for one in pages])
+    private_bytes = sum([page.end_addr - page.start_addr for page in pages])
     is_estimate = mapping.name.startswith("[")
     return MappingCounts(private_bytes, None, 0, 0, Evidence.ESTIMATED if is_estimate else Evidence.PREDICTED)

@@ -15,22 +15,21 @@ from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.attribution.kernel import KernelConstants, KernelCost, kernel_costs
 from footprint.attribution.layout import lay_out
 from footprint.attribution.ledger import Files, ledger_rows
+from footprint.attribution.process_audit import total_up
 from footprint.attribution.program_layout import PlacedObject, ProgramLayout, lay_out_program
-from footprint.attribution.runtimes import has_go
-from footprint.attribution.totals import total_up
 from footprint.errors import Note, UsageError
 from footprint.model.audit import Audit
-from footprint.model.evidence import Evidence, weakest
 from footprint.model.finding import Finding
 from footprint.model.projection import Model, Point, Projection, Question
-from footprint.model.row import Attribution, MemoryKind, Row
+from footprint.model.row import Attribution, Evidence, MemoryKind, Row, weakest
 from footprint.model.totals import Total, Totals
-from footprint.process import Mapping, MemoryMap, PageRange, Status
+from footprint.process.mappings import Mapping, MemoryMap
+from footprint.process.pages import PageRange
+from footprint.process.status import Status
 
 if TYPE_CHECKING:
     from footprint.model.page_map import PageMap
 
-__all__ = ("predicted_audit",)
 
 # The kernel's [vvar], [vvar_vclock] and [vdso], and a second mapping of the loader.
 _MORE_MAPPINGS: Final = 4
@@ -38,7 +37,7 @@ _TABLE_ENTRY_BYTES: Final = 8
 _ADDRESS_BITS: Final = 48
 
 
-def predicted_audit(  # noqa: PLR0913 # all but the first two have their name
+def predicted_audit(  # noqa: PLR0913 # keyword-only
     graph: DependencyGraph,
     files: Files,
     *,
@@ -86,7 +85,7 @@ def predicted_audit(  # noqa: PLR0913 # all but the first two have their name
         totals=totals,
         ledger=rows,
         projection=_projection(totals, rows, kernel, len(layout.mappings), question),
-        notes=(*notes, *layout.notes, *_go_notes(target, layout.objects), *constants.notes),
+        notes=(*notes, *layout.notes, *constants.notes),
         findings=findings,
         page_maps=page_maps,
     )
@@ -111,26 +110,19 @@ def _kernel(layout: ProgramLayout, page_bytes: int, constants: KernelConstants) 
 
 def _page_table_bytes(mappings: Sequence[Mapping], pages: Dict[int, Sequence[PageRange]], page_bytes: int) -> int:
     """Count the page tables for the pages that are written, and for the first and last page of each mapping."""
-    touched = [range(addr, addr + 1) for one in mappings for addr in (one.start_addr, one.end_addr - 1)]
-    touched += [range(one.start_addr, one.end_addr) for ranges in pages.values() for one in ranges]
+    touched = [range(addr, addr + 1) for mapping in mappings for addr in (mapping.start_addr, mapping.end_addr - 1)]
+    touched += [range(span.start_addr, span.end_addr) for ranges in pages.values() for span in ranges]
     count, span_bytes = 0, page_bytes
     entry_count = page_bytes // _TABLE_ENTRY_BYTES
     # The top table is part of the constants of a process.
     while span_bytes * entry_count < 1 << _ADDRESS_BITS:
         span_bytes *= entry_count
-        numbers = sorted([(one.start // span_bytes, (one.stop - 1) // span_bytes) for one in touched])
+        numbers = sorted([(span.start // span_bytes, (span.stop - 1) // span_bytes) for span in touched])
         reached = -1
         for first, last in numbers:
             count += max(0, last - max(first - 1, reached))
             reached = max(reached, last)
     return count * page_bytes
-
-
-def _go_notes(target: str, objects: Sequence[PlacedObject]) -> tuple[Note, ...]:
-    if not any(has_go(one.image) for one in objects):
-        return ()
-    detail = "the runtime of Go maps its own heap before main runs: no figure of a program that does not run has it"
-    return (Note("go-heap-unknown", target, detail),)
 
 
 def _assumed_row(objects: Sequence[PlacedObject]) -> Row | None:
@@ -162,12 +154,12 @@ def _assumed_row(objects: Sequence[PlacedObject]) -> Row | None:
 def _with_bounds(totals: Totals, objects: Sequence[PlacedObject]) -> Totals:
     """Return the totals with startup minimum and maximum; what is shared once a process runs is not known."""
     unknown = Total(None, Evidence.PREDICTED)
-    minimum_bytes = sum(one.prediction.startup_min_bytes for one in objects)
-    maximum_bytes = sum(one.prediction.startup_max_bytes for one in objects)
+    minimum_bytes = sum(o.prediction.startup_min_bytes for o in objects)
+    maximum_bytes = sum(o.prediction.startup_max_bytes for o in objects)
     return totals._replace(
         shared_once=unknown,
         cow_shared=unknown,
-        startup_min=Total(minimum_bytes, weakest(one.prediction.evidence for one in objects)),
+        startup_min=Total(minimum_bytes, weakest(o.prediction.evidence for o in objects)),
         startup_max=Total(maximum_bytes, Evidence.PREDICTED),
     )
 
@@ -176,7 +168,7 @@ def _projection(
     totals: Totals, rows: Sequence[Row], kernel: Sequence[KernelCost], mapping_count: int, question: Question
 ) -> Projection:
     """Compute the cost of started copies, and of one at its start and with every variable written."""
-    found = project_process(
+    projection = project_process(
         totals,
         rows,
         kernel,
@@ -185,10 +177,10 @@ def _projection(
         costs=lambda _status, _count: (),
         question=question,
     )
-    started_bytes = found.per_process_bytes
+    started_bytes = projection.per_process_bytes
     written_bytes = started_bytes + (totals.startup_max.bytes or 0) - (totals.startup_min.bytes or 0)
     points = [
-        Point(name, size_bytes, size_bytes * found.count, Evidence.ESTIMATED)
+        Point(name, size_bytes, size_bytes * projection.count, Evidence.ESTIMATED)
         for name, size_bytes in (("just started", started_bytes), ("every variable written", written_bytes))
     ]
-    return found._replace(points=tuple(points))
+    return projection._replace(points=tuple(points))

@@ -1,7 +1,8 @@
 """Nameless memory that belongs to a runtime, a sanitizer or an allocator: its place and the mapped files tell which.
 
 Sources: runtime/malloc.go of Go 1.26; os_linux.cpp and compressedOops.hpp of OpenJDK 17; asan_mapping.h,
-tsan_platform.h and sanitizer_allocator_primary64.h of LLVM 19; pages.c of jemalloc 5.3; os.c of mimalloc 2.0.
+tsan_platform.h and sanitizer_allocator_primary64.h of LLVM 19; pages.c of jemalloc 5.3; os.c of mimalloc 2.0;
+platform-linux.cc of V8 11.3; erl_mseg.c of Erlang/OTP 25; zend_alloc.c of PHP 8.2.
 """
 
 import re
@@ -10,15 +11,15 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from footprint.attribution.owned_range import LoadedObject
-from footprint.elf import ET_EXEC, Image
-from footprint.elf.abi import PT_INTERP
+from footprint.elf.abi import ET_EXEC, PT_INTERP
+from footprint.elf.image import Image
 from footprint.errors import InputError
-from footprint.process import Mapping
-
-__all__ = ("JEMALLOC_HEAP", "MIMALLOC_HEAP", "flags_of", "has_go", "runtime_owners")
+from footprint.process.mappings import Mapping
 
 JEMALLOC_HEAP: Final = "[jemalloc heap]"
 MIMALLOC_HEAP: Final = "[mimalloc heap]"
+ALLOCATOR_HEAPS: Final = {JEMALLOC_HEAP: "jemalloc", MIMALLOC_HEAP: "mimalloc"}
+"""The memory of allocators whose structures are not read, and their names."""
 
 _GO_SECTIONS: Final = frozenset({".go.buildinfo", ".gopclntab", ".data.rel.ro.gopclntab", ".note.go.buildid"})
 # Go reserves its heap in such pieces, aligned to their size: 64 bits, 32 bits.
@@ -28,6 +29,8 @@ _JAVA_HEAP_END: Final = 32 << 30
 _SANITIZER: Final = re.compile(r"lib(?:clang_rt\.)?(asan|hwasan|msan|tsan)\b.*\.so.*")
 _INIT: Final = {b"\0__asan_init\0": "asan", b"\0__tsan_init\0": "tsan", b"\0__msan_init\0": "msan"}
 _NAMES: Final = (".dynstr", ".strtab")
+_TEXTS: Final = (*_NAMES, ".rodata")
+_PIECE_BYTES: Final = 1 << 17
 # A sanitizer reserves terabytes; a program without one has no mapping like that.
 _SANITIZER_BYTES: Final = 64 << 30
 
@@ -53,6 +56,35 @@ _ALLOCATORS: Final = (
     _Allocator(JEMALLOC_HEAP, "libjemalloc", (b"mallctlnametomib\0", b"<jemalloc>: "), 4096),
     _Allocator(MIMALLOC_HEAP, "libmimalloc", (b"\0mi_malloc\0", b"\0mimalloc: "), 4 << 20),
 )
+# A symbol, and a line of its statistics, which a stripped file has, too.
+_TCMALLOC_TEXTS: Final = (b"\0tc_malloc\0", b" Bytes in use by application\n")
+
+
+class _Collector(NamedTuple):
+    """A runtime that maps the memory of its garbage collector or allocator in a way of its own.
+
+    Attributes:
+        owner: What its memory is called.
+        symbol: A symbol that the program exports, or one of its libraries.
+        step_bytes: Its mappings begin at multiples of this.
+        flags: Flags that they have; without any of these, they have no `nr` and `nh`, as all that mmap(2) makes.
+        ends_at_step: Whether they end at multiples of it, too.
+    """
+
+    owner: str
+    symbol: bytes
+    step_bytes: int
+    flags: frozenset[str] = frozenset()
+    ends_at_step: bool = True
+
+
+_COLLECTORS: Final = (
+    # base/platform/platform-linux.cc: not copied by fork(2), without reserve.
+    _Collector("[v8 heap]", b"\0_ZN2v87Isolate", 4096, frozenset({"dc", "nr"})),
+    _Collector("[beam heap]", b"\0enif_make_atom\0", 256 << 10),
+    # Large blocks begin at a step, too, and end at any page; the kernel joins what lies side by side.
+    _Collector("[php heap]", b"\0_emalloc\0", 2 << 20, ends_at_step=False),
+)
 # Where no flags are known, memory that starts and ends so is taken for that of such an allocator.
 _ALLOCATOR_STEP_BYTES: Final = 1 << 20
 _GLIBC_ARENA_BYTES: Final = 64 << 20
@@ -67,29 +99,50 @@ def has_go(image: Image) -> bool:
 
 def runtime_owners(mappings: Sequence[Mapping], objects: Sequence[LoadedObject | None]) -> dict[int, str]:
     """Find the mappings that a runtime, sanitizer or allocator made for itself: their index and their owner."""
-    loaded = dict.fromkeys(one for one in objects if one is not None)
-    names = {one.key.name.rsplit("/", 1)[-1] for one in loaded}
-    images = [one.image for one in loaded if one.image is not None]
-    found: dict[int, str] = {}
+    loaded = dict.fromkeys(loaded for loaded in objects if loaded is not None)
+    names = {item.key.name.rsplit("/", 1)[-1] for item in loaded}
+    images = [item.image for item in loaded if item.image is not None]
+    owners: dict[int, str] = {}
     if "libjvm.so" in names:
-        found.update({index: "[java heap]" for run in _runs(mappings) for index in _java_heap(mappings, run)})
-    go = next((one for one in images if has_go(one)), None)
+        owners.update({index: "[java heap]" for run in _runs(mappings) for index in _java_heap(mappings, run)})
+    go = next((image for image in images if has_go(image)), None)
     if go is not None:
         arena_bytes = _GO_ARENA_BYTES[go.is_64]
-        found.update({index: "[go heap]" for run in _runs(mappings) for index in _go_heap(mappings, run, arena_bytes)})
+        owners.update({index: "[go heap]" for run in _runs(mappings) for index in _go_heap(mappings, run, arena_bytes)})
     if any(mapping.end_addr - mapping.start_addr >= _SANITIZER_BYTES for mapping in mappings):
         sanitizer = _sanitizer(names, images)
         if sanitizer is not None:
             for run in _runs(mappings):
-                found.update(_sanitizer_memory(mappings, run, sanitizer))
-    chunks = [index for index in _chunks(mappings) if index not in found]
+                owners.update(_sanitizer_memory(mappings, run, sanitizer))
+    for collector in _COLLECTORS if images else ():
+        pages = [index for index in _collected(mappings, collector) if index not in owners]
+        # Only programs that have such mappings are searched for the symbol.
+        if pages and any(_has_text(image, (collector.symbol,), (".dynstr",)) for image in images):
+            owners.update(dict.fromkeys(pages, collector.owner))
+    chunks = [index for index in _chunks(mappings) if index not in owners]
     is_large = any(mappings[index].size_bytes >= _LEAST_CHUNK_BYTES for index in chunks)
     allocator = _allocator(loaded) if is_large else None
     if allocator is not None:
-        found.update(
+        owners.update(
             {index: allocator.owner for index in chunks if not mappings[index].start_addr % allocator.step_bytes}
         )
-    return found
+    return owners
+
+
+def _collected(mappings: Sequence[Mapping], collector: _Collector) -> Iterator[int]:
+    """Find the mappings that are made as a runtime makes them; none where the flags are not known."""
+    # Tens of thousands of mappings have few different flags.
+    is_made_so = collector.flags.issubset if collector.flags else {"nr", "nh"}.isdisjoint
+    fitting = {text for text in {m.vm_flags for m in mappings} if text is not None and is_made_so(_flags(text))}
+    for index, mapping in enumerate(mappings) if fitting else ():
+        if mapping.start_addr % collector.step_bytes or mapping.vm_flags not in fitting:
+            continue
+        is_nameless = not (mapping.name or mapping.inode or mapping.is_shared)
+        before = mappings[index - 1] if index else mapping
+        is_stack = before.end_addr == mapping.start_addr and before.permissions == "---p"  # behind its guard
+        has_end = not (collector.ends_at_step and mapping.end_addr % collector.step_bytes)
+        if is_nameless and has_end and (collector.flags or (mapping.is_mapped_writable and not is_stack)):
+            yield index
 
 
 def flags_of(mapping: Mapping) -> frozenset[str]:
@@ -141,13 +194,14 @@ def _sanitizer(names: set[str], images: Sequence[Image]) -> str | None:
     )
 
 
-def _has_text(image: Image, texts: Iterable[bytes], sections: Sequence[str]) -> bool:
-    """Return whether one of some texts is in one of some sections of a file; a cut file has none."""
+def _has_text(image: Image, texts: Sequence[bytes], sections: Sequence[str]) -> bool:
+    """Return whether one of some texts is in one of some sections of a file, by pieces; a cut file has none."""
     try:
-        contents = [bytes(image.section_bytes(section)) for section in image.sections if section.name in sections]
+        contents = [image.section_bytes(section) for section in image.sections if section.name in sections]
     except InputError:
         return False
-    return any(text in content for content in contents for text in texts)
+    starts = ((content, start) for content in contents for start in range(0, len(content), _PIECE_BYTES))
+    return any(text in bytes(raw[start : start + _PIECE_BYTES + len(text)]) for raw, start in starts for text in texts)
 
 
 def _chunks(mappings: Sequence[Mapping]) -> Iterator[int]:
@@ -168,17 +222,31 @@ def _chunks(mappings: Sequence[Mapping]) -> Iterator[int]:
 def _allocator(loaded: Iterable[LoadedObject]) -> _Allocator | None:
     """Find the allocator of a process: its library, or the program that it was linked into."""
     images = []
-    for place, one in enumerate(loaded):
-        name = one.key.name.rsplit("/", 1)[-1]
+    for item in loaded:
+        name = item.key.name.rsplit("/", 1)[-1]
         for allocator in _ALLOCATORS:
             if name.startswith(allocator.library):
                 return allocator
-        image = one.image
-        # A static program that can be moved has no interpreter, and no object is mapped before it.
-        if image is not None and (place == 0 or image.type == ET_EXEC or image.segment(PT_INTERP) is not None):
-            images.append(image)
-    sections = (*_NAMES, ".rodata")
-    return next((one for image in images for one in _ALLOCATORS if _has_text(image, one.texts, sections)), None)
+        images.append(item.image)
+    programs = _programs(images)
+    return next((a for image in programs for a in _ALLOCATORS if _has_text(image, a.texts, _TEXTS)), None)
+
+
+def has_tcmalloc(images: Iterable[Image | None]) -> bool:
+    """Return whether tcmalloc is linked into the program among the files of a process, which are in load order.
+
+    It takes its memory from brk(2), so nothing of its mappings tells.
+    """
+    return any(_has_text(image, _TCMALLOC_TEXTS, _TEXTS) for image in _programs(images))
+
+
+def _programs(images: Iterable[Image | None]) -> list[Image]:
+    # A static program that can be moved has no interpreter, and no object is mapped before it.
+    return [
+        image
+        for place, image in enumerate(images)
+        if image is not None and (place == 0 or image.type == ET_EXEC or image.segment(PT_INTERP) is not None)
+    ]
 
 
 def _sanitizer_memory(mappings: Sequence[Mapping], run: range, sanitizer: str) -> Iterator[tuple[int, str]]:

@@ -10,13 +10,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from footprint.errors import UsageError
-from footprint.model.owner import is_file
-from footprint.model.row import Row
+from footprint.model.row import Row, is_file
 
 if TYPE_CHECKING:
     from footprint.elf.origins import ByteOrigin
 
-__all__ = ("NO_COMPONENT", "SourceGroups", "SourceOf", "key_of_source", "parse_components", "parse_prefix_map")
 
 NO_COMPONENT: Final = "[no component: no rule fits its folder]"
 _TABLE: Final = "components"
@@ -92,14 +90,14 @@ def parse_prefix_map(words: Sequence[str]) -> tuple[tuple[str, str], ...]:
     return tuple(pairs)
 
 
-def parse_components(told: Mapping[str, Any], file: str) -> dict[str, str]:
+def parse_components(tables: Mapping[str, Any], file: str) -> dict[str, str]:
     """Make rules from a file that `tomllib` has read: the table `components`, with a component for each folder.
 
     Raises:
         UsageError: If it says anything else.
     """
-    rules = told.get(_TABLE)
-    if not isinstance(rules, dict) or not rules or set(told) != {_TABLE}:
+    rules = tables.get(_TABLE)
+    if not isinstance(rules, dict) or not rules or set(tables) != {_TABLE}:
         raise UsageError(
             f'{file}: it needs the table [{_TABLE}], and nothing else, with lines such as "src/net" = "net"'
         )

@@ -14,9 +14,7 @@ from typing import Final, NamedTuple
 from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.attribution.startup_writes import WriteCause
 from footprint.elf.abi import PT_INTERP, PT_TLS
-from footprint.loader import Libc
-
-__all__ = ("StartMemory", "start_memory")
+from footprint.loader.target import Libc
 
 _STACK_BYTES: Final = 12 * 1024
 # That of musl, and of programs without a C library, whose first steps have small frames.
@@ -68,7 +66,7 @@ def start_memory(graph: DependencyGraph) -> StartMemory:
         if number < len(graph.bindings.symbols):
             symbols = graph.bindings.symbols[number]
             version_count = max(symbols.versions.by_index, default=-1) + 1
-            unique |= symbols.unique & symbols.asked.keys()
+            unique |= symbols.unique & symbols.requested.keys()
         # The loader keeps the path, and the folder that it is in.
         blocks_bytes += _LINK_MAP_BYTES + 2 * len(linked.path)
         blocks_bytes += _NEED_BYTES * len(graph.needed[number]) + _VERSION_BYTES * version_count
@@ -88,7 +86,7 @@ def _without_glibc_loader(graph: DependencyGraph) -> StartMemory:
     program = graph.predictions[0]
     if program is not None and WriteCause.IRELATIVE in program.causes:
         return _in_pages(graph, _STACK_BYTES, _STATIC_BLOCK_BYTES + program.tls_bytes)
-    tls_bytes = sum([one.tls_bytes for one in graph.predictions if one])
+    tls_bytes = sum([prediction.tls_bytes for prediction in graph.predictions if prediction])
     block_bytes = _MUSL_BLOCK_BYTES + _thread_block_bytes(graph) if tls_bytes > _MUSL_TLS_BYTES else 0
     # The first page of its heap describes the blocks.
     heap_bytes = graph.page_bytes if graph.objects[0].library.image.segment(PT_INTERP) else 0
@@ -115,8 +113,8 @@ def _thread_block_bytes(graph: DependencyGraph) -> int:
 
     musl and the start-up code of static programs write only those that are not zero.
     """
-    found = zip(graph.objects, graph.predictions, strict=True)
+    predicted = zip(graph.objects, graph.predictions, strict=True)
     if graph.link_map.libc is Libc.GLIBC:
-        return sum([one.tls_bytes for _, one in found if one])
-    segments = [linked.library.image.segment(PT_TLS) for linked, one in found if one]
-    return sum([one.file_bytes for one in segments if one])
+        return sum([p.tls_bytes for _, p in predicted if p])
+    segments = [linked.library.image.segment(PT_TLS) for linked, p in predicted if p]
+    return sum([segment.file_bytes for segment in segments if segment])

@@ -5,23 +5,24 @@ Source: the start of programs in glibc 2.36 (elf/rtld.c, elf/dl-reloc.c, elf/get
 stopped at their start.
 """
 
-from array import array
-from bisect import bisect_left
 from collections.abc import Iterator
 from enum import StrEnum
 from typing import Final
 
-from footprint.elf import ET_EXEC, PT_GNU_RELRO, Image
-from footprint.elf.abi import PT_DYNAMIC, PT_INTERP, STT_OBJECT
+from footprint.elf.abi import ET_EXEC, PT_DYNAMIC, PT_GNU_RELRO, PT_INTERP, STT_OBJECT, relocation_types
 from footprint.elf.dynamic import Dynamic, bytes_at_vaddr, read_dynamic
-from footprint.elf.image import Segment
-from footprint.elf.machines import relocation_types
-from footprint.elf.relocations import Relocations, relocations, relr_pages, static_relocations, symbol_and_type
+from footprint.elf.image import Image, Segment
+from footprint.elf.relocations import (
+    Relocations,
+    count_alike,
+    relocations,
+    relr_pages,
+    static_relocations,
+    symbol_and_type,
+)
 from footprint.elf.symbols import NO_NAMES, SymbolTable, read_symbol_table
 from footprint.errors import InputError
 from footprint.loader.target import Libc
-
-__all__ = ("WriteCause", "static_start_pages", "written_pages")
 
 
 class WriteCause(StrEnum):
@@ -135,8 +136,8 @@ def written_pages(
     types = _Types(image, dynamic)
     segment = image.segment(PT_DYNAMIC)
     if segment is None:
-        for found in static_relocations(image):
-            yield from types.written(found, page_bytes)
+        for static_relocation in static_relocations(image):
+            yield from types.written(static_relocation, page_bytes)
         return
     yield from _noted_in_dynamic(image, page_bytes, dynamic, segment, libc, is_program=is_program)
     if libc is Libc.GLIBC:
@@ -145,8 +146,8 @@ def written_pages(
     elif libc is Libc.MUSL:
         yield WriteCause.DONATED, _donated(image, page_bytes)
     yield WriteCause.RELR, relr_pages(image, page_bytes)
-    for found in relocations(image):
-        yield from types.written(found, page_bytes)
+    for relocation in relocations(image):
+        yield from types.written(relocation, page_bytes)
 
 
 def static_start_pages(image: Image, page_bytes: int) -> Iterator[tuple[WriteCause, set[int]]]:
@@ -224,28 +225,28 @@ class _Types:
             0: None,
         }
 
-    def written(self, found: Relocations, page_bytes: int) -> Iterator[tuple[WriteCause, set[int]]]:
+    def written(self, table: Relocations, page_bytes: int) -> Iterator[tuple[WriteCause, set[int]]]:
         """Return the pages that a table of relocations writes, by cause."""
-        if not found.infos:
+        if not table.infos:
             return
         shift = page_bytes.bit_length() - 1
         # A word counts for the page of its first byte: linkers align words.
-        numbers = [vaddr >> shift for vaddr in found.vaddrs]
-        alike = _count_alike(found.infos)
-        known, image = self._causes, self._image
+        numbers = [vaddr >> shift for vaddr in table.vaddrs]
+        alike = count_alike(table.infos)
+        causes_of_types, image = self._causes, self._image
         # MIPS has one type for addresses, with a symbol and without.
         causes = {
-            info: known.get(kind, WriteCause.ABSOLUTE if symbol else WriteCause.RELATIVE)
-            for info in {found.infos[0], *found.infos[alike:]}
+            info: causes_of_types.get(kind, WriteCause.ABSOLUTE if symbol else WriteCause.RELATIVE)
+            for info in {table.infos[0], *table.infos[alike:]}
             for symbol, kind in [symbol_and_type(image, info)]
         }
-        if first := causes[found.infos[0]]:
+        if first := causes[table.infos[0]]:
             yield first, set(numbers[:alike])
-        for page, cause in set(zip(numbers[alike:], map(causes.__getitem__, found.infos[alike:]), strict=True)):
+        for page, cause in set(zip(numbers[alike:], map(causes.__getitem__, table.infos[alike:]), strict=True)):
             if cause:
                 yield cause, {page}
         widths = {info: self._width(info) for info, cause in causes.items() if cause in _WIDE}
-        for vaddr, info in zip(found.vaddrs, found.infos, strict=True) if any(widths.values()) else ():
+        for vaddr, info in zip(table.vaddrs, table.infos, strict=True) if any(widths.values()) else ():
             if (width := widths.get(info)) and (cause := causes[info]):
                 pages = range(vaddr >> shift, (vaddr + width - 1 >> shift) + 1)
                 self._left_pages -= len(pages) - 1
@@ -264,9 +265,3 @@ class _Types:
         vaddr = self._symbols_vaddr + symbol * entry_bytes
         entry = bytes_at_vaddr(self._image, vaddr, entry_bytes, "the symbol of a copied object")
         return SymbolTable(self._image, entry, NO_NAMES).sizes[0]
-
-
-def _count_alike(infos: "array[int]") -> int:
-    """Count the first entries of a table that have one kind: linkers put those without symbol first."""
-    raw, size = infos.tobytes(), infos.itemsize
-    return bisect_left(range(1, len(infos) + 1), True, key=lambda count: raw[: count * size] != raw[:size] * count)  # noqa: FBT003 # the value looked for

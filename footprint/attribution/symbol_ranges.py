@@ -6,14 +6,13 @@ from typing import Final
 from weakref import WeakKeyDictionary
 
 from footprint.attribution.owned_range import OwnedRange
-from footprint.elf import Contents, Image, Residue, SectionContents, Symbol
-from footprint.model.evidence import Evidence
-from footprint.model.row import MemoryKind, Row
-from footprint.process import PageRange
+from footprint.elf.contents import Contents, Residue, SectionContents
+from footprint.elf.image import Image
+from footprint.elf.symbols import Symbol
+from footprint.members import records
+from footprint.model.row import Evidence, MemoryKind, Row
+from footprint.process.pages import PageRange
 from footprint.ranges import Claim, Gap, Piece, partition
-from footprint.records import records
-
-__all__ = ("NOT_PRIVATE", "PageNumbers", "symbol_ranges", "symbol_rows")
 
 NOT_PRIVATE: Final = "[not private]"
 """The name of what lies in no private page."""
@@ -59,7 +58,7 @@ def symbol_rows(
     """
     ranges = symbol_ranges(whole, contents, private, has_untouched=has_untouched)
     count = _PageCounter(_names_by_page(ranges, page_bytes), page_bytes, relocated_pages).count
-    owner, known = whole.owner, (whole.mapping.is_mapped_writable, evidence, whole.attribution)
+    owner, facts = whole.owner, (whole.mapping.is_mapped_writable, evidence, whole.attribution)
     rows: list[tuple[object, ...]] = []
     untouched: dict[tuple[str | None, MemoryKind], int] = {}
     for _, start_addr, end_addr, _, kind, _, _, section, symbol, name, addrs, is_cut in ranges:
@@ -73,9 +72,9 @@ def symbol_rows(
                 continue
             mapped_bytes = private_bytes
         counts = count(section, symbol, name, addrs)
-        rows.append((owner, kind, section, symbol, name, private_bytes, mapped_bytes, 0, *counts, *known))
+        rows.append((owner, kind, section, symbol, name, private_bytes, mapped_bytes, 0, *counts, *facts))
     for (section, kind), mapped_bytes in untouched.items():
-        rows.append((owner, kind, section, None, NOT_PRIVATE, 0, mapped_bytes, 0, 0, 0, 0, *known))
+        rows.append((owner, kind, section, None, NOT_PRIVATE, 0, mapped_bytes, 0, 0, 0, 0, *facts))
     return records(Row, rows)
 
 
@@ -164,7 +163,7 @@ def symbol_ranges(
     Neighbours without a private page are one range of their section, unless `has_untouched`.
     """
     mapping, _, _, owner, own_kind, attribution, loaded, *_ = whole
-    found: list[tuple[object, ...]] = []
+    ranges: list[tuple[object, ...]] = []
     place = 0
     first, past = _bounds(private, place)
     for start_addr, end_addr, section, section_kind, base_addr, pieces in _section_ranges(whole, contents):
@@ -194,8 +193,8 @@ def symbol_ranges(
             elif not has_untouched and not (is_cut and symbol is not None):
                 index = _behind_untouched(pieces, index, first - base_addr, end_addr - base_addr)
                 name, symbol, end = NOT_PRIVATE, None, min(base_addr + pieces[index - 1].end, end_addr)
-            found.append((mapping, start, end, owner, kind, attribution, loaded, section, symbol, name, addrs, is_cut))
-    return records(OwnedRange, found)
+            ranges.append((mapping, start, end, owner, kind, attribution, loaded, section, symbol, name, addrs, is_cut))
+    return records(OwnedRange, ranges)
 
 
 def _behind_untouched(pieces: "_Pieces", index: int, private_start: int, end: int) -> int:
@@ -240,10 +239,8 @@ def _section_ranges(
         start, end, _sections_between(start, end, contents, image), _between_sections
     ).pieces:
         if isinstance(owner, SectionContents):
-            base, held = owner.section.vaddr, owner.ranges.pieces
-            low = bisect_right(held, first - base, key=_end_of)
-            high = bisect_left(held, past - base, low, key=_start_of)
-            pieces: _Pieces = held[low:high]
+            base = owner.section.vaddr
+            pieces: _Pieces = owner.ranges.pieces.between(first - base, past - base)
         else:
             base, pieces = first, [Piece(0, past - first, owner)]
         yield first + bias_addr, past + bias_addr, section, kind, base + bias_addr, pieces
@@ -263,15 +260,15 @@ _KNOWN_SECTIONS: Final[WeakKeyDictionary[Image, tuple[Contents, _Sections]]] = W
 
 def _sections_between(start: int, end: int, contents: Contents, image: Image | None) -> _Sections:
     """Return the sections that own something between two vaddrs, clipped to these and without overlap."""
-    known = _KNOWN_SECTIONS.get(image) if image else None
-    if known is None or known[0] is not contents:
-        known = contents, _disjoint_sections(_section_claims(contents, image))
+    sections_read = _KNOWN_SECTIONS.get(image) if image else None
+    if sections_read is None or sections_read[0] is not contents:
+        sections_read = contents, _disjoint_sections(_section_claims(contents, image))
         if image:
-            _KNOWN_SECTIONS[image] = known
-    sections = known[1]
+            _KNOWN_SECTIONS[image] = sections_read
+    sections = sections_read[1]
     first = bisect_right(sections, start, key=_end_of)
     past = bisect_left(sections, end, first, key=_start_of)
-    return [Claim(max(one.start, start), min(one.end, end), one.owner) for one in sections[first:past]]
+    return [Claim(max(section.start, start), min(section.end, end), section.owner) for section in sections[first:past]]
 
 
 def _disjoint_sections(claims: _Sections) -> _Sections:
@@ -290,12 +287,12 @@ def _section_claims(contents: Contents, image: Image | None) -> _Sections:
     """Return the addresses of the sections: the writable ones with their symbols, the others as a whole."""
     claims: list[Claim[_SectionOwner]] = []
     read: set[int] = set()
-    for one in contents.sections:
-        section = one.section
+    for contents_of in contents.sections:
+        section = contents_of.section
         read.add(section.index)
         # .tbss has no addresses of its own: the section behind it has the same.
         if section.has_file_bytes or not section.is_tls:
-            owner: _SectionOwner = (section.name, one, MemoryKind(one.kind.value))
+            owner: _SectionOwner = (section.name, contents_of, MemoryKind(contents_of.kind.value))
             claims.append(Claim(section.vaddr, section.vaddr + section.size_bytes, owner))
     for section in image.sections if image else ():
         if section.is_in_memory and section.index not in read and not section.is_tls:

@@ -10,18 +10,17 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from footprint.attribution.owned_range import LoadedObject, OwnedRange, RangeOwner, divide
-from footprint.elf import Contents, SectionKind, Symbol
 from footprint.elf.abi import PT_TLS
-from footprint.model.evidence import Evidence, weakest
-from footprint.model.row import Attribution, MemoryKind, Row
-from footprint.process import PageRange
+from footprint.elf.contents import Contents, SectionKind
+from footprint.elf.symbols import Symbol
+from footprint.model.row import Attribution, Evidence, MemoryKind, Row, weakest
+from footprint.process.pages import PageRange
 from footprint.ranges import Claim, Gap, Piece, partition
 
 if TYPE_CHECKING:
     from footprint.process.glibc.threads import LinkEntry
     from footprint.process.live_threads import LiveThreads
 
-__all__ = ("ThreadRanges", "thread_rows")
 
 _Variable = tuple[str | None, str | None, str]
 
@@ -36,56 +35,56 @@ class ThreadRanges:
 
     def __init__(self, threads: "LiveThreads", ranges: Sequence[OwnedRange]) -> None:
         modules = _modules(threads.entries, ranges)
-        claims = [claim for one in threads.vectors for claim in _claims(one.tcb_addr, one.block_addrs, modules)]
-        self._claims = sorted(claims, key=lambda one: one.start)
-        self._starts = [one.start for one in self._claims]
+        claims = [claim for v in threads.vectors for claim in _claims(v.tcb_addr, v.block_addrs, modules)]
+        self._claims = sorted(claims, key=lambda claim: claim.start)
+        self._starts = [claim.start for claim in self._claims]
 
     def cut(self, ranges: Sequence[OwnedRange]) -> tuple[OwnedRange, ...]:
         """Cut ranges where a thread has its variables: these parts are the library's."""
-        found: list[OwnedRange] = []
-        for one in ranges:
-            first = bisect_right(self._starts, one.start_addr - 1)
-            own = self._claims[first : bisect_right(self._starts, one.end_addr - 1)]
-            if not own or one.loaded is not None or own[-1].end > one.end_addr:
-                found.append(one)
+        cut_ranges: list[OwnedRange] = []
+        for part in ranges:
+            first = bisect_right(self._starts, part.start_addr - 1)
+            inner = self._claims[first : bisect_right(self._starts, part.end_addr - 1)]
+            if not inner or part.loaded is not None or inner[-1].end > part.end_addr:
+                cut_ranges.append(part)
                 continue
-            found += divide(one, own)
-        return tuple(found)
+            cut_ranges += divide(part, inner)
+        return tuple(cut_ranges)
 
 
 def thread_rows(
-    one: OwnedRange, contents: Contents | None, private: Sequence[PageRange], whole: Row, page_bytes: int
+    block: OwnedRange, contents: Contents | None, private: Sequence[PageRange], whole: Row, page_bytes: int
 ) -> list[Row]:
     """Divide the row of a block among the variables of its library; `private` are its private pages.
 
     The mapped bytes of the rows add up to the block, the private bytes to `private`.
     """
     evidence = weakest((whole.evidence, Evidence.DERIVED))
-    tls = one.loaded.image.segment(PT_TLS) if one.loaded and one.loaded.image else None
+    tls = block.loaded.image.segment(PT_TLS) if block.loaded and block.loaded.image else None
     if contents is None or tls is None:
         return [whole._replace(evidence=evidence)]
     claims: list[Claim[_Variable]] = []
     for part in contents.sections:
         if part.kind is SectionKind.TLS:
-            start_addr = one.start_addr + part.section.vaddr - tls.vaddr
+            start_addr = block.start_addr + part.section.vaddr - tls.vaddr
             for start, end, owner in part.ranges.pieces:
                 symbol, name = (owner.name, owner.name) if isinstance(owner, Symbol) else (None, owner.label)
                 # The file has the first contents of .tdata in a section of that name, which has rows of its own.
                 place = f"{part.section.name} of threads"
                 claims.append(Claim(start_addr + start, start_addr + end, (place, symbol, name)))
     rows = []
-    for start, end, (section, symbol, name) in partition(one.start_addr, one.end_addr, claims, _padding).pieces:
-        own = [(max(first, start), min(past, end)) for first, past, _ in private if first < end and start < past]
+    for start, end, (section, symbol, name) in partition(block.start_addr, block.end_addr, claims, _padding).pieces:
+        runs = [(max(first, start), min(past, end)) for first, past, _ in private if first < end and start < past]
         rows.append(
             whole._replace(
                 section=section,
                 symbol=symbol,
                 name=name,
-                bytes=sum([past - first for first, past in own]),
+                bytes=sum([past - first for first, past in runs]),
                 mapped_bytes=end - start,
                 shared_bytes=None if whole.shared_bytes is None else 0,
-                pages=sum([-(-past // page_bytes) - first // page_bytes for first, past in own]),
-                sole_pages=sum([max(0, past // page_bytes - -(-first // page_bytes)) for first, past in own]),
+                pages=sum([-(-past // page_bytes) - first // page_bytes for first, past in runs]),
+                sole_pages=sum([max(0, past // page_bytes - -(-first // page_bytes)) for first, past in runs]),
                 relocated_bytes=0,
                 evidence=evidence,
             )
@@ -99,20 +98,20 @@ def _padding(gap: Gap[_Variable]) -> list[Piece[_Variable]]:
 
 def _modules(entries: "Sequence[LinkEntry]", ranges: Sequence[OwnedRange]) -> dict[int, LoadedObject]:
     """Return the objects that have thread-local variables by the number of their module, as far as it is known."""
-    starts = [one.start_addr for one in ranges]
-    found: dict[int, LoadedObject] = {}
+    starts = [span.start_addr for span in ranges]
+    objects: dict[int, LoadedObject] = {}
     for entry in entries:
         addr = entry.section_addr
-        one = ranges[max(0, bisect_right(starts, addr) - 1)]
+        part = ranges[max(0, bisect_right(starts, addr) - 1)]
         # The vdso has no file and no thread-local variables.
-        if one.loaded is None or one.loaded.image is None or not one.start_addr <= addr < one.end_addr:
+        if part.loaded is None or part.loaded.image is None or not part.start_addr <= addr < part.end_addr:
             continue
-        tls = one.loaded.image.segment(PT_TLS)
+        tls = part.loaded.image.segment(PT_TLS)
         if tls is not None and tls.memory_bytes:
             number = entry.module_number(tls.vaddr, tls.file_bytes, tls.memory_bytes, tls.align)
             if number is not None:
-                found[number] = one.loaded
-    return found
+                objects[number] = part.loaded
+    return objects
 
 
 def _claims(
@@ -129,6 +128,6 @@ def _claims(
             return
         owner = RangeOwner(loaded.key.name, MemoryKind.TLS, Attribution.THREAD_VECTOR, loaded)
         claims.append(Claim(addr, addr + tls.memory_bytes, owner))
-    claims.sort(key=lambda one: one.start)
-    if all(one.end <= behind.start for one, behind in pairwise(claims)):
+    claims.sort(key=lambda claim: claim.start)
+    if all(claim.end <= behind.start for claim, behind in pairwise(claims)):
         yield from claims

@@ -12,31 +12,31 @@ import posixpath
 import re
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Container, Iterable, Iterator
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from operator import itemgetter
 from typing import Final, NamedTuple
 
 from footprint.dwarf import dw
-from footprint.dwarf.description import Declaration, Describer, first, linkage_name, way
+from footprint.dwarf.description import Declaration, Describer, first, linkage_name, standard_of, way
 from footprint.dwarf.encoding import BLOCK_LENGTH_BYTES, UnitFormat, abbreviation_with
 from footprint.dwarf.lines import SourceFiles, compilation_folder
 from footprint.dwarf.places import VariablePlace
 from footprint.dwarf.proof import Candidates, ProvedEntry, Prover, ways_to
 from footprint.dwarf.search import AddressProver, AddressTable, Wanted, candidates, indexed
-from footprint.dwarf.standards import standard_of
 from footprint.dwarf.units import DebugInfo, Entry, Unit
 from footprint.elf import abi
 from footprint.elf.image import Buffer, Image
 from footprint.errors import InputError, Note
 
-__all__ = ("Declarations", "DefinedFunctions", "compiled_sources", "declarations_by_name", "read_declarations")
-
 _FUNCTIONS: Final = frozenset({dw.TAG_SUBPROGRAM, dw.TAG_INLINED_SUBROUTINE})
 # What stands in these defines no function of the unit.
 _WITHOUT_FUNCTIONS: Final = frozenset({dw.TAG_SUBPROGRAM, dw.TAG_ARRAY, dw.TAG_ENUMERATION, dw.TAG_SUBROUTINE})
 _CLASSES: Final = frozenset({dw.TAG_CLASS, dw.TAG_STRUCTURE, dw.TAG_UNION})
+
+# Fortran 77, 90, 95, 2003, 2008 and 2018.
+_FORTRAN: Final = frozenset({0x07, 0x08, 0x0E, 0x22, 0x23, 0x2D})
 
 # Each unit declares the variables of its headers again. Large programs have one variable in a kilobyte of debug
 # information; far more are damage.
@@ -120,6 +120,7 @@ class _Reader:
             return self._answer()
         addresses = AddressTable(debug, self._wanted)
         self._search(debug, candidates(debug, self._wanted, addresses))
+        self._search_shared(debug)
         self._search_split(addresses, package)
         if self._describer.damage is not None:
             self._damaged(self._describer.damage)
@@ -147,13 +148,13 @@ class _Reader:
         """Return the variables of a unit; of a variable in inlined copies of a function, only the first."""
         seen: set[tuple[int, int]] = set()
         try:
-            for found in self._prover.proved(group):
-                origin = group.unit.number(found.entry, dw.AT_ABSTRACT_ORIGIN)
+            for variable in self._prover.proved(group):
+                origin = group.unit.number(variable.entry, dw.AT_ABSTRACT_ORIGIN)
                 if origin is not None:
-                    if (found.what.value, origin) in seen:
+                    if (variable.what.value, origin) in seen:
                         continue
-                    seen.add((found.what.value, origin))
-                yield found
+                    seen.add((variable.what.value, origin))
+                yield variable
                 self._found_left -= 1
                 if self._found_left <= 0:
                     break
@@ -163,44 +164,77 @@ class _Reader:
     def _declare(self, unit: Unit, new: Iterable[ProvedEntry[VariablePlace]]) -> None:
         functions: dict[int, str] = {}
         walked = self._with_functions
+        if unit.number(unit.root, dw.AT_LANGUAGE) in _FORTRAN:
+            new = self._with_common_blocks(unit, list(new))
         if walked:
             new = list(new)
-            inner = [one for one in new if isinstance(walked, bool) or one.what in walked]
+            inner = [entry for entry in new if isinstance(walked, bool) or entry.what in walked]
             functions = dict(self._functions(unit, inner)) if inner else {}
-        for found in new:
+        for variable in new:
             try:
-                declaration = self._describer.declaration(found.entry)
+                declaration = self._describer.declaration(variable.entry)
             except InputError as error:
                 self._damaged(error)
                 continue
-            start = unit.start if unit.skeleton is None else None
-            declaration = declaration._replace(function=functions.get(found.entry.offset), unit_start=start)
-            self._keep(found.what, declaration)
+            start = unit.start if unit.skeleton is None and unit.debug.image is self._image else None
+            declaration = declaration._replace(function=functions.get(variable.entry.offset), unit_start=start)
+            self._keep(variable.what, declaration)
 
     def _keep(self, place: VariablePlace, declaration: Declaration) -> None:
         """Keep a declaration of a place, once. Most places have one: a dict for each of 100,000 would be large."""
-        known = self._by_place.get(place)
-        if known is None:
+        kept = self._by_place.get(place)
+        if kept is None:
             self._by_place[place] = (declaration,)
-        elif isinstance(known, dict):
-            known[declaration] = None
-        elif declaration not in known:
-            self._by_place[place] = {known[0]: None, declaration: None}
+        elif isinstance(kept, dict):
+            kept[declaration] = None
+        elif declaration not in kept:
+            self._by_place[place] = {kept[0]: None, declaration: None}
 
-    def _functions(self, unit: Unit, found: Iterable[ProvedEntry[VariablePlace]]) -> Iterator[tuple[int, str]]:
+    def _functions(self, unit: Unit, variables: Iterable[ProvedEntry[VariablePlace]]) -> Iterator[tuple[int, str]]:
         """Return the functions of entries that lie in functions, by the offset of the entry."""
-        known: dict[int, str | None] = {}
-        places = sorted(one.entry.offset for one in found)
+        function_by_parent: dict[int, str | None] = {}
+        places = sorted(variable.entry.offset for variable in variables)
         try:
-            for offset, parents in ((one.offset, one.parents) for one in ways_to(unit, places)):
+            for offset, parents in ((there.offset, there.parents) for there in ways_to(unit, places)):
                 for parent in reversed(parents):
-                    if parent not in known:
-                        known[parent] = _function(unit.entry(parent))
-                    if (function := known[parent]) is not None:
+                    if parent not in function_by_parent:
+                        function_by_parent[parent] = _function(unit.entry(parent))
+                    if (function := function_by_parent[parent]) is not None:
                         yield offset, function
                         break
         except InputError as error:
             self._damaged(error)
+
+    def _with_common_blocks(
+        self, unit: Unit, variables: Sequence[ProvedEntry[VariablePlace]]
+    ) -> list[ProvedEntry[VariablePlace]]:
+        """Add the COMMON blocks of Fortran that variables lie in: a symbol has the name of the block."""
+        of_entry, blocks = {entry.entry.offset: entry.what for entry in variables}, list[ProvedEntry[VariablePlace]]()
+        try:
+            for way_to in ways_to(unit, sorted(of_entry)):
+                if way_to.parents and (block := unit.entry(way_to.parents[-1])).tag == dw.TAG_COMMON_BLOCK:
+                    blocks.append(ProvedEntry(block, of_entry[way_to.offset]))
+        except InputError as error:
+            self._damaged(error)
+        return [*variables, *blocks]
+
+    def _search_shared(self, debug: DebugInfo) -> None:
+        """Search the units that dwz moved to a file of their own for thread-locals: those have no address.
+
+        Another file may have a thread-local at the same offset there, in a unit that this file does not import.
+        """
+        left = self._wanted.tls_offsets.difference(place.value for place in self._by_place if place.is_tls)
+        if not left or not any(section.name == ".gnu_debugaltlink" for section in debug.image.sections):
+            return
+        try:
+            imported = _imported(debug)
+        except InputError as error:
+            self._damaged(error)
+            return
+        if debug.alternate is not None:
+            wanted = Wanted(frozenset(), left, 0)
+            groups = candidates(debug.alternate, wanted, AddressTable(debug.alternate, wanted))
+            self._search(debug.alternate, (group for group in groups if group.unit.start in imported))
 
     def _search_split(self, addresses: AddressTable, package: Image | None) -> None:
         """Search the split units of all skeletons that own a wanted address."""
@@ -220,19 +254,19 @@ class _Reader:
         absent = []
         by_path: dict[str, dict[int | None, Unit]] = {}
         for path, identity, skeleton in skeletons:
-            found = by_identity.get(identity)
-            if found is None:
+            split_unit = by_identity.get(identity)
+            if split_unit is None:
                 if path not in by_path:
                     apart = self._opened(self._split(path), ".dwo")
                     units = [] if apart is None else list(apart.units())
                     by_path[path] = {_identity(unit): unit for unit in reversed(units)}
-                found = by_path[path].get(identity)
-            if found is None:
+                split_unit = by_path[path].get(identity)
+            if split_unit is None:
                 absent.append(path)
             else:
-                found.skeleton = skeleton
+                split_unit.skeleton = skeleton
                 # A split unit holds no address, because the linker does not relocate it: only indexes are searched.
-                self._search(found.debug, indexed(found, addresses))
+                self._search(split_unit.debug, indexed(split_unit, addresses))
         if absent:
             detail = f"{len(absent)} files of split units are absent or of another build, such as {absent[0]}"
             self._note(Note("debug-info-split", self._image.file, detail))
@@ -252,10 +286,28 @@ class _Reader:
         self._note(Note("debug-info-damaged", error.file, error.detail))
 
     def _answer(self) -> Declarations:
-        found = {
+        declarations_by_place = {
             place: tuple(declarations) for place, declarations in sorted(self._by_place.items(), key=itemgetter(0))
         }
-        return Declarations(found, tuple(self._notes.values()))
+        return Declarations(declarations_by_place, tuple(self._notes.values()))
+
+
+def _imported(debug: DebugInfo) -> set[int]:
+    """Return the starts of the units in the file of dwz that the units of a file import, by themselves or by others."""
+    todo, imported = list(debug.units()), set[int]()
+    while todo:
+        unit = todo.pop()
+        at = unit.root.end
+        # dwz writes the imports of a unit before all else.
+        while at < unit.end and unit.section.data[at] != 0:
+            entry = unit.entry(at)
+            if entry.tag != dw.TAG_IMPORTED_UNIT:
+                break
+            target, at = unit.reference(entry, dw.AT_IMPORT), entry.end
+            if target is not None and target.unit.debug is not debug and target.unit.start not in imported:
+                imported.add(target.unit.start)
+                todo.append(target.unit)
+    return imported
 
 
 def _identity(unit: Unit) -> int | None:
@@ -271,7 +323,7 @@ def _function(entry: Entry) -> str | None:
     if entry.tag not in _FUNCTIONS:
         return None
     entries = list(way(entry))
-    return first(map(linkage_name, entries)) or first(one.unit.text(one, dw.AT_NAME) for one in entries)
+    return first(map(linkage_name, entries)) or first(entry.unit.text(entry, dw.AT_NAME) for entry in entries)
 
 
 _MOST_DECLARATIONS: Final = 1 << 12
@@ -283,14 +335,14 @@ def compiled_sources(debug: DebugInfo) -> tuple[str, ...]:
     Units that others share are left out.
     """
     files = SourceFiles()
-    found = []
+    sources = []
     for unit in debug.units():
         try:
             if unit.root.tag == dw.TAG_COMPILE_UNIT:
-                found.append(files.primary(unit))
+                sources.append(files.primary(unit))
         except InputError:
-            found.append("")
-    return tuple(found)
+            sources.append("")
+    return tuple(sources)
 
 
 class DefinedFunctions:
@@ -298,43 +350,47 @@ class DefinedFunctions:
 
     def __init__(self, debug: DebugInfo) -> None:
         self._debug = debug
-        self._known: dict[int, frozenset[tuple[str, int]] | None] = {}
+        self._cached: dict[int, frozenset[tuple[str, int]] | None] = {}
 
     def of(self, start: int) -> frozenset[tuple[str, int]] | None:
         """Return the functions of the unit that starts at an offset, each with its vaddr.
 
         Return None where there is no unit, where it is damaged, and where it does not state vaddrs in place.
         """
-        if start not in self._known:
-            self._known[start] = self._read(start)
-        return self._known[start]
+        if start not in self._cached:
+            self._cached[start] = self._read(start)
+        return self._cached[start]
 
     def _read(self, start: int) -> frozenset[tuple[str, int]] | None:
         number = self._debug.headers.at(start)
         if number is None:
             return None
-        found = set()
+        functions = set()
         try:
             for name, vaddr in _defined_functions(self._debug.unit(number)):
                 if vaddr is None:
                     return None
-                found.add((name, vaddr))
+                functions.add((name, vaddr))
         except InputError:
             return None
-        return frozenset(found)
+        return frozenset(functions)
 
 
 def _defined_functions(unit: Unit) -> Iterator[tuple[str, int | None]]:
     # Classes of C and C++ only declare their functions: the unit or a namespace defines them.
     skipped = _WITHOUT_FUNCTIONS if standard_of(unit) is None else _WITHOUT_FUNCTIONS | _CLASSES
-    at = unit.first
+    # By code the sizes of entries that are only passed over, where these do not vary.
+    at, sizes = unit.first, {0: 1}
     while at < unit.end:
-        if unit.section.data[at] == 0:
-            at += 1
+        code = unit.section.data[at]
+        if code in sizes and at + sizes[code] <= unit.end:
+            at += sizes[code]
             continue
         entry = unit.entry(at)
         at = entry.end
         if entry.tag not in skipped:
+            if code < 0x80 and unit.layout(unit.abbreviations[code]).size_bytes is not None:
+                sizes[code] = at - entry.offset
             continue
         if entry.tag == dw.TAG_SUBPROGRAM and (dw.AT_LOW_PC in entry.places or dw.AT_RANGES in entry.places):
             place = entry.places.get(dw.AT_LOW_PC)
@@ -344,26 +400,29 @@ def _defined_functions(unit: Unit) -> Iterator[tuple[str, int | None]]:
         at = max(at, unit.start + (sibling or 0))
 
 
-def declarations_by_name(debug: DebugInfo, names: Iterable[str]) -> dict[str, tuple[Declaration, ...]]:
+def declarations_by_name(
+    debug: DebugInfo, names: Iterable[str], *, with_types: bool = True
+) -> dict[str, tuple[Declaration, ...]]:
     """Find the declarations of variables that have no address in the debug information, by their names.
 
     Args:
         debug: The debug information of the file.
         names: The names in the source, without scopes: the debug information of such variables has no linker names.
+        with_types: Whether their types matter.
     """
     wanted = {name.encode("utf-8", "surrogateescape"): name for name in names if name and "\0" not in name}
-    found: dict[str, dict[Declaration, None]] = {}
-    describer, prover = Describer(), _NameProver(frozenset(wanted.values()))
+    declarations_by_name: dict[str, dict[Declaration, None]] = {}
+    describer, prover = Describer(with_types=with_types), _NameProver(frozenset(wanted.values()))
     for group in _candidates(debug, wanted):
         try:
             for entry, name in prover.proved(group):
-                here = found.setdefault(name, {})
+                here = declarations_by_name.setdefault(name, {})
                 if len(here) < _MOST_DECLARATIONS:
                     here[describer.declaration(entry)._replace(contents=_contents(entry))] = None
         except InputError:
             # A damaged unit declares nothing; the search for addresses has a note of it.
             continue
-    return {name: tuple(declarations) for name, declarations in found.items() if declarations}
+    return {name: tuple(declarations) for name, declarations in declarations_by_name.items() if declarations}
 
 
 class _NameProver(Prover[str]):
@@ -419,7 +478,7 @@ def _candidates(debug: DebugInfo, wanted: Collection[bytes]) -> Iterator[Candida
         unit_bytes[unit.table] = max(unit_bytes.get(unit.table, 0), unit.end - unit.start)
     patterns: dict[tuple[UnitFormat, int], list[_Named]] = {}
     for unit in units:
-        at, end = (bisect_left(with_contents, each) for each in (unit.abbreviations_at, ends[unit.abbreviations_at]))
+        at, end = (bisect_left(with_contents, start) for start in (unit.abbreviations_at, ends[unit.abbreviations_at]))
         if at == end:
             continue
         try:
@@ -450,8 +509,10 @@ class _Named(NamedTuple):
 def _named_contents(unit: Unit, unit_bytes: int, places: Iterable[int]) -> Iterator[_Named]:
     """Return the entries of variables with a name and contents; `places` has where abbreviations have contents."""
     section = unit.debug.sections.get(".debug_abbrev")
-    found = (abbreviation_with(section, place, unit.abbreviations_at) for place in places)
-    for abbreviation in dict.fromkeys(one for one in found if one is not None and one.tag == dw.TAG_VARIABLE):
+    abbreviations = (abbreviation_with(section, place, unit.abbreviations_at) for place in places)
+    for abbreviation in dict.fromkeys(
+        kept for kept in abbreviations if kept is not None and kept.tag == dw.TAG_VARIABLE
+    ):
         at: int | None = len(abbreviation.code)
         name: int | None = None
         ahead, forms = b"", dict[int, int]()
@@ -499,11 +560,11 @@ class _Names:
         self._wanted = wanted
         self._longest_bytes = max(map(len, wanted), default=0) + 1
         self._texts = debug.sections.get(".debug_str").data
-        self._known: dict[bytes, bool] = {}
+        self._cached: dict[bytes, bool] = {}
 
     def places(self, unit: Unit, named: _Named) -> Iterator[int]:
         """Return the places of wanted names in a unit."""
-        data, known, name_at, order = unit.section.data, self._known, named.name_at, unit.section.order
+        data, wanted_by_offset, name_at, order = unit.section.data, self._cached, named.name_at, unit.section.order
         matches = named.pattern.finditer(data, unit.first, unit.end)
         if named.form == dw.FORM_STRING:
             yield from [at for match in matches if self._is_wanted(data, at := match.start() + name_at)]
@@ -512,9 +573,9 @@ class _Names:
         for match in matches:
             at = match.start() + name_at
             offset = bytes(data[at : at + offset_bytes])
-            if offset not in known:
-                known[offset] = self._is_wanted(self._texts, int.from_bytes(offset, order))
-            if known[offset]:
+            if offset not in wanted_by_offset:
+                wanted_by_offset[offset] = self._is_wanted(self._texts, int.from_bytes(offset, order))
+            if wanted_by_offset[offset]:
                 yield at
 
     def _is_wanted(self, data: Buffer, start: int) -> bool:

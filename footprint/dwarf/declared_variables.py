@@ -12,15 +12,6 @@ from footprint.elf.contents import Contents, Residue, ResidueCause, SectionConte
 from footprint.elf.names import normalised
 from footprint.elf.symbols import Symbol
 
-__all__ = (
-    "NOTHING_DECLARED",
-    "DeclaredVariables",
-    "declaration_of",
-    "symbols_of_declarations",
-    "unnamed_places",
-    "variable_places",
-)
-
 _NAMELESS: Final = frozenset({ResidueCause.PADDING, ResidueCause.NO_SYMBOL, ResidueCause.STRIPPED})
 # Each of their bytes is searched for. A file without the symbols of its statics has far more of them.
 _MOST_NAMELESS_BYTES: Final = 1 << 18
@@ -43,7 +34,7 @@ class DeclaredVariables:
         self.named = named
         self._places = places
         self._by_place = by_place or {}
-        self._said: dict[VariablePlace, _Said] = {}
+        self._names: dict[VariablePlace, _DeclaredNames] = {}
 
     def of(self, section: SectionContents, variable: Symbol) -> Declaration | None:
         """Return the declaration of a variable; None where the declaration at its place has another name."""
@@ -53,10 +44,10 @@ class DeclaredVariables:
         place = self._places.of(variable)
         if place not in self._by_place:
             return None
-        said = self._said.get(place)
-        if said is None:
-            said = self._said[place] = _Said(self._by_place[place])
-        return said.of((variable.name, *variable.aliases))
+        declared = self._names.get(place)
+        if declared is None:
+            declared = self._names[place] = _DeclaredNames(self._by_place[place])
+        return declared.of((variable.name, *variable.aliases))
 
     def is_named_here(self, section: SectionContents, variable: Symbol) -> bool:
         """Return whether only the debug information names a variable."""
@@ -71,9 +62,9 @@ def variable_places(places: VariablePlaces, contents: Contents, within: frozense
     """Return the places of all variables in some sections, which are given by their numbers."""
     return {
         places.of(variable)
-        for one in contents.sections
-        if one.section.index in within or one.section.index < 0
-        for variable in one.variables
+        for section in contents.sections
+        if section.section.index in within or section.section.index < 0
+        for variable in section.variables
     }
 
 
@@ -81,15 +72,15 @@ def unnamed_places(
     places: VariablePlaces, contents: Contents, within: frozenset[int]
 ) -> tuple[set[VariablePlace], int]:
     """Return every place in some sections without a symbol, and the number of bytes that were too many to search."""
-    found: set[VariablePlace] = set()
+    places_found: set[VariablePlace] = set()
     too_many = 0
-    for one, start, end in _nameless(contents, within):
-        if len(found) + end - start > _MOST_NAMELESS_BYTES:
+    for run, start, end in _nameless(contents, within):
+        if len(places_found) + end - start > _MOST_NAMELESS_BYTES:
             too_many += end - start
         else:
-            first, is_tls = places.at(one.section, start)
-            found.update(VariablePlace(value, is_tls) for value in range(first, first + end - start))
-    return found, too_many
+            first, is_tls = places.at(run.section, start)
+            places_found.update(VariablePlace(value, is_tls) for value in range(first, first + end - start))
+    return places_found, too_many
 
 
 def symbols_of_declarations(
@@ -99,72 +90,72 @@ def symbols_of_declarations(
     by_place: Mapping[VariablePlace, tuple[Declaration, ...]],
 ) -> list[Symbol]:
     """Return symbols for declared variables without a symbol, where their sizes fit between those that have one."""
-    known: tuple[list[int], list[int]] = [], []
+    declared_values: tuple[list[int], list[int]] = [], []
     for value, is_tls in sorted(by_place):
-        known[is_tls].append(value)
-    found: list[Symbol] = []
-    for one, start, end in _nameless(contents, within):
-        first, is_tls = places.at(one.section, start)
-        at, past, values = first, first + end - start, known[is_tls]
+        declared_values[is_tls].append(value)
+    symbols: list[Symbol] = []
+    for run, start, end in _nameless(contents, within):
+        first, is_tls = places.at(run.section, start)
+        at, past, values = first, first + end - start, declared_values[is_tls]
         for value in values[bisect_left(values, at) : bisect_left(values, past)]:
-            said = _largest(by_place[VariablePlace(value, is_tls)], past - value) if value >= at else None
-            if said is not None and said.name is not None and said.size_bytes:
+            entry = _largest(by_place[VariablePlace(value, is_tls)], past - value) if value >= at else None
+            if entry is not None and entry.name is not None and entry.size_bytes:
                 kind, binding = (
                     abi.STT_TLS if is_tls else abi.STT_OBJECT,
-                    abi.STB_GLOBAL if said.is_external else abi.STB_LOCAL,
+                    abi.STB_GLOBAL if entry.is_external else abi.STB_LOCAL,
                 )
                 offset = start + value - first
-                found.append(Symbol(said.name, value, said.size_bytes, kind, binding, one.section.index, offset))
-                at = value + said.size_bytes
-    return found
+                symbols.append(Symbol(entry.name, value, entry.size_bytes, kind, binding, run.section.index, offset))
+                at = value + entry.size_bytes
+    return symbols
 
 
-def declaration_of(linker_name: str, found: Sequence[Declaration]) -> Declaration | None:
+def declaration_of(linker_name: str, declarations: Sequence[Declaration]) -> Declaration | None:
     """Return the declaration of a variable among those of its place; a linker may merge several variables there."""
-    return _Said(found).of((linker_name,)) if found else None
+    return _DeclaredNames(declarations).of((linker_name,)) if declarations else None
 
 
 def _nameless(contents: Contents, within: frozenset[int]) -> Iterator[tuple[SectionContents, int, int]]:
-    for one in contents.sections:
-        for start, end, owner in one.ranges.pieces if one.section.index in within else ():
+    for section in contents.sections:
+        for start, end, owner in section.ranges.pieces if section.section.index in within else ():
             if isinstance(owner, Residue) and owner.cause in _NAMELESS:
-                yield one, start, end
+                yield section, start, end
 
 
 def _largest(declarations: Iterable[Declaration], most_bytes: int) -> Declaration | None:
-    fitting = [one for one in declarations if one.name and 0 < (one.size_bytes or 0) <= most_bytes]
-    return max(fitting, key=lambda one: one.size_bytes or 0, default=None)
+    fitting = [entry for entry in declarations if entry.name and 0 < (entry.size_bytes or 0) <= most_bytes]
+    return max(fitting, key=lambda entry: entry.size_bytes or 0, default=None)
 
 
-class _Said:
+class _DeclaredNames:
     """The declarations of one place by name; of equal ones the first."""
 
-    def __init__(self, found: Sequence[Declaration]) -> None:
+    def __init__(self, declarations: Sequence[Declaration]) -> None:
         self._by_name: dict[str, Declaration] = {}
         # Each unit declares the variables of a header again: the first declaration with a line is good enough.
-        for one in sorted(found, key=lambda one: not one.defined_at_line):
-            for name in (one.name, one.source_name):
+        for declaration in sorted(declarations, key=lambda entry: not entry.defined_at_line):
+            for name in (declaration.name, declaration.source_name):
                 if name:
-                    self._by_name.setdefault(name, one)
+                    self._by_name.setdefault(name, declaration)
 
     def of(self, linker_names: Iterable[str]) -> Declaration | None:
         """Return the declaration of a variable by its names."""
         names = list(dict.fromkeys(map(normalised, linker_names)))
         for name in names:
-            if (said := self._by_name.get(name)) is not None:
-                return said
+            if (declaration := self._by_name.get(name)) is not None:
+                return declaration
         # No compiler makes so many names, and each would be compared with each.
         for name in names[:_MOST_COMPARED]:
-            for own, said in islice(self._by_name.items(), _MOST_COMPARED):
-                if _is_part(name, own):
-                    return said
+            for source_name, declaration in islice(self._by_name.items(), _MOST_COMPARED):
+                if _is_part(name, source_name):
+                    return declaration
         return None
 
 
-def _is_part(name: str, own: str) -> bool:
+def _is_part(name: str, source_name: str) -> bool:
     """Return whether a linker name contains a name of the source, after its scopes."""
     # The debug information has no linker name for a static of a C++ function; its symbol contains the source name.
     if name.startswith(("_Z", "_R")):
-        return f"{len(own.encode('utf-8', 'surrogateescape'))}{own}" in name
+        return f"{len(source_name.encode('utf-8', 'surrogateescape'))}{source_name}" in name
     # clang names the static `x` of a C function `f` `f.x`.
-    return name.endswith(f".{own}")
+    return name.endswith(f".{source_name}")

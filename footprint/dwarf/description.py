@@ -1,16 +1,68 @@
-"""The description of a variable: its entry joined with the entries that this one refers to."""
+"""The description of a variable: its entry joined with the entries that this one refers to.
 
+The language standard that a unit was compiled for, as far as its debug information names it.
+
+gcc names it in the producer: `GNU C++14 12.2.0 -O2`. clang has only the language, which is C++14 for every later one.
+
+Source: DWARF 5, section 7.12 (Source Languages), and the language codes that were assigned since.
+"""
+
+import re
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple, TypeVar
 
 from footprint.dwarf import dw
 from footprint.dwarf.lines import SourceFiles
-from footprint.dwarf.standards import LanguageStandard, standard_of
 from footprint.dwarf.types import Types
 from footprint.dwarf.units import Entry, Unit
 from footprint.errors import InputError
 
-__all__ = ("Declaration", "Describer", "first", "linkage_name", "way")
+
+class LanguageStandard(NamedTuple):
+    """A standard of C or C++; they are ordered by what a header that several units include may use.
+
+    Attributes:
+        is_cxx: Whether the language is C++.
+        year: The year of the standard; None where it is not known.
+    """
+
+    is_cxx: bool
+    year: int | None
+
+    @property
+    def label(self) -> str:
+        """The name of the standard: `C++17`, `C11`, `C++`."""
+        return f"{'C++' if self.is_cxx else 'C'}{'' if self.year is None else f'{self.year % 100:02}'}"
+
+    @property
+    def lacks_inline_variables(self) -> bool:
+        """Whether it surely has no inline variables, which came with C++17."""
+        return not self.is_cxx or (self.year is not None and self.year < 2017)
+
+
+_OF_C: Final = {0x01: 1989, 0x02: None, 0x0C: 1999, 0x1D: 2011, 0x2C: 2017, 0x3E: 2023}
+_OF_CXX: Final = {0x04: None, 0x19: 2003, 0x1A: 2011, 0x21: None, 0x2A: 2017, 0x2B: 2020, 0x3A: 2023}
+_PRODUCER: Final = re.compile(r"(?:GNU C| -std=(?:c|gnu|iso9899:))(\+\+)?(\d[\da-z])(?![\da-z])")
+# What compilers called a standard before it was one.
+_BEFORE_ITS_YEAR: Final = {"0x": 11, "1x": 11, "1y": 14, "1z": 17, "2a": 20, "2b": 23, "2x": 23, "2c": 26}
+
+
+def standard_of(unit: Unit) -> LanguageStandard | None:
+    """Return the standard that a unit was compiled for; None for other languages than C and C++.
+
+    Raises:
+        InputError: Where the root of the unit is damaged.
+    """
+    language = unit.number(unit.root, dw.AT_LANGUAGE)
+    is_cxx = language in _OF_CXX
+    if language is None or not (is_cxx or language in _OF_C):
+        return None
+    for cxx, digits in reversed(_PRODUCER.findall(unit.text(unit.root, dw.AT_PRODUCER) or "")):
+        year = _BEFORE_ITS_YEAR.get(digits) or (int(digits) if digits.isdecimal() else None)
+        if year is not None and bool(cxx) == is_cxx:
+            return LanguageStandard(is_cxx, year + (1900 if year > 80 else 2000))
+    return LanguageStandard(is_cxx, (_OF_CXX if is_cxx else _OF_C)[language])
+
 
 T = TypeVar("T")
 
@@ -64,14 +116,15 @@ class Declaration(NamedTuple):
 
 
 class Describer:
-    """Describes variables, and keeps the files and types that many of them share.
+    """Describes variables, without types where these do not matter, and keeps the files and types that many share.
 
     Attributes:
         damage: The first error in the name of a file, or in a reference of an entry.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, with_types: bool = True) -> None:
         self.damage: InputError | None = None
+        self._with_types = with_types
         self._files = SourceFiles()
         self._types = Types()
         self._standards: dict[Unit, LanguageStandard | None] = {}
@@ -85,25 +138,25 @@ class Describer:
         passed = tuple(way(entry))
         if len(passed) == _LONGEST_WAY and self.damage is None:
             self.damage = entry.unit.section.damage("its references form a circle", entry.offset)
-        for one in passed:
-            unit, places = one.unit, one.places
+        for passed_entry in passed:
+            unit, places = passed_entry.unit, passed_entry.places
             source = source or self._files.primary(unit)
             if linker_name is None:
-                linker_name = linkage_name(one)
+                linker_name = linkage_name(passed_entry)
             if source_name is None:
-                source_name = unit.text(one, dw.AT_NAME)
-            if (number := unit.number(one, dw.AT_DECL_FILE)) is not None:
+                source_name = unit.text(passed_entry, dw.AT_NAME)
+            if (number := unit.number(passed_entry, dw.AT_DECL_FILE)) is not None:
                 file = self._path(unit, number)
                 defined_in = defined_in or file
-            if (number := unit.number(one, dw.AT_DECL_LINE)) is not None:
+            if (number := unit.number(passed_entry, dw.AT_DECL_LINE)) is not None:
                 line = number
                 defined_at_line = defined_at_line or line
-            if not is_typed and dw.AT_TYPE in places:
+            if self._with_types and not is_typed and dw.AT_TYPE in places:
                 is_typed = True
-                type_name, size_bytes = self._types.of(one)
+                type_name, size_bytes = self._types.of(passed_entry)
             if alignment_bytes is None:
-                alignment_bytes = unit.number(one, dw.AT_ALIGNMENT)
-            is_external = is_external or (dw.AT_EXTERNAL in places and bool(unit.number(one, dw.AT_EXTERNAL)))
+                alignment_bytes = unit.number(passed_entry, dw.AT_ALIGNMENT)
+            is_external = is_external or (dw.AT_EXTERNAL in places and bool(unit.number(passed_entry, dw.AT_EXTERNAL)))
         return Declaration(
             linker_name or source_name,
             source_name,

@@ -4,13 +4,64 @@ Source: DWARF 5, sections 7.5.3 to 7.5.6; GNU extensions for split DWARF and dwz
 """
 
 import re
-from typing import Final, NamedTuple
+from collections.abc import Callable
+from functools import partial
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from footprint.dwarf import dw
 from footprint.dwarf.sections import DebugSection
-from footprint.dwarf.tables import Tables
+from footprint.errors import InputError
 
-__all__ = ("Abbreviation", "AbbreviationTables", "AttributeStep", "EntryLayout", "UnitFormat", "abbreviation_with")
+T = TypeVar("T")
+
+_SMALL_BYTES: Final = 1 << 16
+_MOST_READS: Final = 6
+_READS_FOR_FORGOTTEN: Final = 3
+
+
+class Tables(Generic[T]):
+    """The tables of a section, each read on first use.
+
+    Tables may share their bytes, so the number of bytes that are read is limited. The newest tables are kept, up to a
+    number of entries; a forgotten one is read again within the limit.
+    """
+
+    def __init__(self, section: DebugSection, most_kept: int) -> None:
+        self.section = section
+        self._most_kept = most_kept
+        # Each table with the number of its entries.
+        self._tables: dict[int, tuple[T, int]] = {}
+        self._damaged: dict[int, InputError] = {}
+        self._kept_count = 0
+        self._left_bytes = _SMALL_BYTES + section.size_bytes * _MOST_READS
+
+    def at(self, offset: int, read: "Callable[[Tables[T], int], tuple[T, int]]") -> T:
+        """Return the table at an offset; `read` reads it, and returns it with the number of its entries."""
+        table = self._tables.get(offset)
+        if table is None:
+            if offset in self._damaged:
+                raise self._damaged[offset].with_traceback(None)
+            try:
+                table = read(self, offset)
+            except InputError as error:
+                self._damaged[offset] = error
+                raise
+            self._keep(offset, table)
+        return table[0]
+
+    def spend(self, size_bytes: int, offset: int) -> None:
+        """Count bytes that are read for the table at an offset."""
+        self._left_bytes -= size_bytes
+        if self._left_bytes < 0:
+            raise self.section.damage("tables overlap too much", offset)
+
+    def _keep(self, offset: int, new: tuple[T, int]) -> None:
+        self._kept_count += new[1]
+        while self._tables and self._kept_count > self._most_kept:
+            if self._left_bytes < self.section.size_bytes * _READS_FOR_FORGOTTEN:
+                break
+            self._kept_count -= self._tables.pop(next(iter(self._tables)))[1]
+        self._tables[offset] = new
 
 
 # By size the forms of fixed size: flags, data1 to data16, ref1 to ref8, strx1 to strx4, addrx1 to addrx4.
@@ -81,10 +132,10 @@ class UnitFormat:
 
     def layout(self, section: DebugSection, raw: bytes) -> EntryLayout:
         """Return the layout of a list of attributes and forms; many abbreviations share one."""
-        known = self._layouts.get(raw)
-        if known is None:
-            known = self._layouts[raw] = self._made(section, raw)
-        return known
+        read_layout = self._layouts.get(raw)
+        if read_layout is None:
+            read_layout = self._layouts[raw] = self._made(section, raw)
+        return read_layout
 
     def _made(self, section: DebugSection, raw: bytes) -> EntryLayout:
         if len(raw) > _LONGEST_LIST:
@@ -158,15 +209,9 @@ class Abbreviation(NamedTuple):
     raw: bytes
 
 
-class AbbreviationTables:
-    """The tables of .debug_abbrev: every unit has its own, or all share one."""
-
-    def __init__(self, section: DebugSection) -> None:
-        self._tables: Tables[dict[int, Abbreviation]] = Tables(section, _MOST_KEPT)
-
-    def table(self, offset: int) -> dict[int, Abbreviation]:
-        """Return the abbreviations of the table at an offset by their codes."""
-        return self._tables.at(offset, _read_abbreviations)
+def abbreviation_tables(section: DebugSection) -> Callable[[int], dict[int, Abbreviation]]:
+    """Return what returns the table of .debug_abbrev at an offset, by codes: units have their own, or all share one."""
+    return partial(Tables[dict[int, Abbreviation]](section, _MOST_KEPT).at, read=_read_abbreviations)
 
 
 def abbreviation_with(section: DebugSection, attribute_at: int, table_at: int) -> Abbreviation | None:
@@ -185,21 +230,21 @@ def abbreviation_with(section: DebugSection, attribute_at: int, table_at: int) -
 
 def _read_abbreviations(tables: Tables[dict[int, Abbreviation]], offset: int) -> tuple[dict[int, Abbreviation], int]:
     section = tables.section
-    found: dict[int, Abbreviation] = {}
+    abbreviations: dict[int, Abbreviation] = {}
     # A regular expression takes no offset that is larger than an index.
     at = min(offset, section.size_bytes)
     while match := _ABBREVIATION.match(section.data, at):
         code, tag, children, raw = match.groups()
         number = code[0] if len(code) == 1 else section.uleb(at)[0]
         tag_number = tag[0] if len(tag) == 1 else section.uleb(at + len(code))[0]
-        found.setdefault(number, Abbreviation(code, tag_number, children != b"\0", raw))
+        abbreviations.setdefault(number, Abbreviation(code, tag_number, children != b"\0", raw))
         tables.spend(match.end() - at, offset)
         at = match.end()
-        if len(found) > _MOST_IN_TABLE:
+        if len(abbreviations) > _MOST_IN_TABLE:
             raise section.damage(f"more than {_MOST_IN_TABLE} abbreviations in one table", offset)
     if at < section.size_bytes and section.data[at] != 0:
         # The search for an end that does not exist counts, too.
         tables.spend(_LONGEST_BYTES, offset)
-    if not found:
+    if not abbreviations:
         raise section.damage("no abbreviations", offset)
-    return found, len(found)
+    return abbreviations, len(abbreviations)

@@ -16,9 +16,6 @@ from footprint.dwarf import dw
 from footprint.dwarf.sections import DebugSection, DebugSections
 from footprint.errors import InputError
 
-__all__ = ("ADDRESS_BYTES", "Headers", "Shifts", "read_shifts")
-
-
 _HEADER_BYTES: Final = 16
 _MOST_COLUMNS: Final = 16
 
@@ -28,14 +25,14 @@ Shifts = dict[int, int]
 
 def read_shifts(sections: DebugSections) -> dict[tuple[str, int], Shifts]:
     """Return the parts of each unit of a package, by the section that holds it and by its start."""
-    found: dict[tuple[str, int], Shifts] = {}
+    shifts_by_unit: dict[tuple[str, int], Shifts] = {}
     for name in (".debug_cu_index", ".debug_tu_index"):
         for shifts in _rows(sections.get(name)):
             for number, holder in ((dw.SECT_TYPES, ".debug_types"), (dw.SECT_INFO, ".debug_info")):
                 if number in shifts:
-                    found[holder, shifts[number]] = shifts
+                    shifts_by_unit[holder, shifts[number]] = shifts
                     break
-    return found
+    return shifts_by_unit
 
 
 def _rows(index: DebugSection) -> list[Shifts]:

@@ -9,13 +9,9 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from footprint.dwarf import dw
-from footprint.dwarf.encoding import UnitFormat
+from footprint.dwarf.encoding import Tables, UnitFormat
 from footprint.dwarf.sections import DebugSection
-from footprint.dwarf.tables import Tables
 from footprint.dwarf.units import Unit
-
-__all__ = ("SourceFiles", "compilation_folder")
-
 
 _LEB: Final = rb"[\x80-\xff]{0,9}+[\x00-\x7f]"
 _OLD_DIRECTORY: Final = re.compile(rb"([^\x00]++)\x00")
@@ -59,13 +55,13 @@ class SourceFiles:
 
         It is empty for a unit that others share, and for one that the linker made (LTO): its entries refer to others.
         """
-        known = self._primary.get(unit)
-        if known is None:
+        primary = self._primary.get(unit)
+        if primary is None:
             name = unit.text(unit.root, dw.AT_NAME)
-            known = self._primary[unit] = (
+            primary = self._primary[unit] = (
                 _joined(compilation_folder(unit), name) if name and name != _MADE_BY_LINKER else ""
             )
-        return known
+        return primary
 
     def _path(self, unit: Unit, number: int) -> str | None:
         at = unit.number(unit.root, dw.AT_STMT_LIST)
@@ -162,7 +158,7 @@ def _entries(
     count, at = section.uleb(at)
     if count > _MOST_NAMES:
         raise section.damage(f"a table of {count} files", at)
-    found: list[tuple[str, int]] = []
+    entries: list[tuple[str, int]] = []
     for _ in range(count):
         before = at
         name, directory = "", 0
@@ -175,5 +171,5 @@ def _entries(
                 directory = section.uleb(start)[0] if size_bytes is None else section.unsigned(start, size_bytes)
         if not before < at <= end:
             raise section.damage("a table of files reaches beyond its end", before)
-        found.append((name, directory))
-    return found, at
+        entries.append((name, directory))
+    return entries, at

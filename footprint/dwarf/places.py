@@ -10,8 +10,6 @@ from footprint.elf import abi
 from footprint.elf.image import Image, Section
 from footprint.elf.symbols import Symbol, read_symbol_table
 
-__all__ = ("VariablePlace", "VariablePlaces")
-
 # Small numbers are not addresses: they are addends of undefined symbols, for example.
 _FIRST_VADDR = 1 << 16
 _ALIGN_BYTES = 16
@@ -38,7 +36,7 @@ class VariablePlaces:
         if not image.is_relocatable:
             tls = image.segment(abi.PT_TLS)
             tls_vaddr = tls.vaddr if tls else 0
-            self.starts = [one.vaddr - tls_vaddr if one.is_tls else one.vaddr for one in image.sections]
+            self.starts = [part.vaddr - tls_vaddr if part.is_tls else part.vaddr for part in image.sections]
             return
         self.starts, end = [0] * len(image.sections), _FIRST_VADDR
         for section in image.sections:

@@ -13,9 +13,6 @@ from footprint.dwarf.encoding import LEB_FORMS, Abbreviation, AttributeStep, Uni
 from footprint.dwarf.units import Entry, Unit
 from footprint.errors import InputError
 
-__all__ = ("Candidates", "ProvedEntry", "Prover", "Shapes", "Way", "starts_before", "ways_to")
-
-
 # Functions do not nest deeper than their blocks.
 _MOST_PARENTS: Final = 64
 
@@ -133,13 +130,13 @@ class Shapes:
         fixed: dict[int, dict[int, list[bytes]]] = {}
         varying: dict[tuple[int | str, ...], dict[bytes, Abbreviation]] = {}
         # Many abbreviations have the same attributes.
-        known: dict[bytes, tuple[int | str, ...] | None] = {}
+        steps_by_layout: dict[bytes, tuple[int | str, ...] | None] = {}
         for abbreviation in unit.abbreviations.values():
             if abbreviation.tag != dw.TAG_VARIABLE or attribute not in unit.layout(abbreviation).places:
                 continue
-            if abbreviation.raw not in known:
-                known[abbreviation.raw] = self._steps(unit, abbreviation, attribute, forms)
-            steps = known[abbreviation.raw]
+            if abbreviation.raw not in steps_by_layout:
+                steps_by_layout[abbreviation.raw] = self._steps(unit, abbreviation, attribute, forms)
+            steps = steps_by_layout[abbreviation.raw]
             if steps is None:
                 continue
             sizes = [step for step in steps if isinstance(step, int)]
@@ -190,8 +187,8 @@ def starts_before(unit: Unit, shapes: Shapes, place: int) -> list[int] | None:
     starts = []
     for distance, codes in shapes.fixed:
         start = place - distance
-        if start >= first and (found := codes.get(data[start])):
-            starts += [start for code in found if len(code) == 1 or bytes(data[start : start + len(code)]) == code]
+        if start >= first and (candidates := codes.get(data[start])):
+            starts += [start for code in candidates if len(code) == 1 or bytes(data[start : start + len(code)]) == code]
     for steps, varying, last_bytes in shapes.varying:
         ends = _before(unit, place, steps)
         if ends is None:
@@ -298,13 +295,13 @@ class Prover(Generic[T]):
         if not is_flood:
             self._spare_bytes -= max(more_bytes, 0)
         for place in () if is_flood else group.places:
-            found, is_sure = self._prove(group, shapes, place)
+            variable, is_sure = self._prove(group, shapes, place)
             if not is_sure:
                 doubtful.append(place)
                 sure_starts.append(sure_start)
-            elif found:
-                sure_start = found.entry.offset
-                yield found
+            elif variable:
+                sure_start = variable.entry.offset
+                yield variable
         for way in ways_to(unit, group.places) if is_flood else _ways_from(unit, doubtful, sure_starts):
             entry = unit.entry(way.offset)
             if entry.tag != dw.TAG_VARIABLE:
@@ -319,7 +316,7 @@ class Prover(Generic[T]):
         starts = starts_before(unit, shapes, place)
         if starts is None:
             return None, False
-        found = None
+        variable = None
         is_sure = shapes.is_complete
         for start in starts:
             try:
@@ -332,9 +329,9 @@ class Prover(Generic[T]):
                 continue
             if evidence is False:
                 continue
-            is_sure = is_sure and evidence is True and found is None
-            found = ProvedEntry(entry, there)
-        return found, is_sure
+            is_sure = is_sure and evidence is True and variable is None
+            variable = ProvedEntry(entry, there)
+        return variable, is_sure
 
     def _wanted_in(self, entry: Entry, place: int, group: Candidates) -> T | None:
         """Return the wanted value of a variable, where it stands at a place."""
@@ -353,13 +350,13 @@ class Prover(Generic[T]):
         if target is None:
             return None
         key = unit, entry.places[dw.AT_TYPE][0], target
-        known = self._types.get(key)
-        if known is None:
+        is_type = self._types.get(key)
+        if is_type is None:
             type_entry = unit.reference(entry, dw.AT_TYPE)
             if type_entry is None:
                 return None
-            known = self._types[key] = type_entry.tag in _TYPE_TAGS
-        return known
+            is_type = self._types[key] = type_entry.tag in _TYPE_TAGS
+        return is_type
 
 
 def _ways_from(unit: Unit, places: Sequence[int], starts: Sequence[int]) -> list[Way]:

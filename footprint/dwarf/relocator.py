@@ -16,8 +16,6 @@ from footprint.elf.relocations import symbol_and_type
 from footprint.elf.symbols import COMMON, symbol_table_in
 from footprint.errors import InputError, Note
 
-__all__ = ("Relocator",)
-
 
 class _Kind(NamedTuple):
     """The word that a type of relocation writes: its size, and a bias of the compiler to subtract."""

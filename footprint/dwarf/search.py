@@ -21,16 +21,6 @@ from footprint.dwarf.sections import DebugSection
 from footprint.dwarf.units import DebugInfo, Entry, Unit
 from footprint.errors import InputError
 
-__all__ = (
-    "AddressProver",
-    "AddressTable",
-    "Wanted",
-    "candidates",
-    "expression",
-    "indexed",
-    "words_behind",
-)
-
 # A byte with this many values in the wanted numbers gets no character class.
 _MANY_VALUES: Final = 64
 
@@ -91,7 +81,7 @@ class AddressTable:
                 self._bases[unit] = base
         starts = sorted({*self._bases.values(), self._section.size_bytes})
         self._ends = dict(pairwise(starts))
-        self._found: dict[int, dict[int, int]] = {}
+        self._read_tables: dict[int, dict[int, int]] = {}
 
     @property
     def units(self) -> Iterable[Unit]:
@@ -104,10 +94,10 @@ class AddressTable:
         base = self._bases.get(unit)
         if base is None:
             return {}
-        known = self._found.get(base)
-        if known is None:
-            known = self._found[base] = self._read(unit, base)
-        return known
+        numbers = self._read_tables.get(base)
+        if numbers is None:
+            numbers = self._read_tables[base] = self._read(unit, base)
+        return numbers
 
     def _read(self, unit: Unit, base: int) -> dict[int, int]:
         # The next part begins with a header. No index refers to it, so it does no harm when it is read as addresses.

@@ -9,12 +9,10 @@ import zlib
 from struct import Struct
 from typing import Final, Literal
 
-from footprint.decompression import zstd_module
 from footprint.dwarf.relocator import Relocator
 from footprint.elf.image import Buffer, Image, Section, StringTable
 from footprint.errors import InputError, Note, UnsupportedError
-
-__all__ = ("DebugSection", "DebugSections")
+from footprint.system.decompression import zstd_module
 
 SHF_COMPRESSED: Final = 0x800
 ELFCOMPRESS_ZLIB: Final = 1
@@ -99,7 +97,7 @@ class DebugSections:
     def __init__(self, image: Image, *, suffix: str = "") -> None:
         self._image = image
         self._suffix = suffix
-        self._found: dict[str, DebugSection] = {}
+        self._sections: dict[str, DebugSection] = {}
         self._by_name: dict[str, list[Section]] = {}
         for section in image.sections:
             if section.has_file_bytes:
@@ -108,13 +106,13 @@ class DebugSections:
         self._relocator: Relocator | None = None
 
     def __contains__(self, name: str) -> bool:
-        return any(each in self._by_name for each in self._names(name))
+        return any(key in self._by_name for key in self._names(name))
 
     def get(self, name: str) -> DebugSection:
         """Return a section such as `.debug_info`; an empty one where the file has none, or of unknown compression."""
-        known = self._found.get(name)
-        if known is None:
-            sections = next((self._by_name[each] for each in self._names(name) if each in self._by_name), [])
+        section = self._sections.get(name)
+        if section is None:
+            sections = next((self._by_name[key] for key in self._names(name) if key in self._by_name), [])
             data: Buffer = b""
             try:
                 if len(sections) == 1:
@@ -124,9 +122,9 @@ class DebugSections:
             except UnsupportedError as error:
                 self.notes.append(Note("debug-info-unsupported", self._image.file, error.detail))
             shown = sections[0].name if sections else name
-            known = DebugSection(self._image.file, shown, data, "little" if self._image.is_little else "big")
-            self._found[name] = known
-        return known
+            section = DebugSection(self._image.file, shown, data, "little" if self._image.is_little else "big")
+            self._sections[name] = section
+        return section
 
     def _joined(self, sections: list[Section]) -> bytes:
         """Join sections of one name: each type unit of a split unit has its own until a package joins them."""

@@ -9,9 +9,6 @@ from footprint.dwarf import dw
 from footprint.dwarf.units import Entry, Unit
 from footprint.errors import InputError
 
-__all__ = ("Types", "VariableType")
-
-
 _KEYWORDS: Final = {0x02: "class", 0x04: "enum", 0x13: "struct", 0x17: "union"}
 _QUALIFIERS: Final = {0x26: "const", 0x35: "volatile", 0x37: "restrict", 0x47: "_Atomic"}
 _POINTERS: Final = {dw.TAG_POINTER: "*", dw.TAG_REFERENCE: "&", dw.TAG_RVALUE_REFERENCE: "&&"}
@@ -43,7 +40,7 @@ class Types:
     """Reads types, each of them once."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[Unit, int, int], VariableType] = {}
+        self._types: dict[tuple[Unit, int, int], VariableType] = {}
         self._steps_left = _MOST_STEPS
 
     def of(self, entry: Entry) -> VariableType:
@@ -51,14 +48,14 @@ class Types:
         unit = entry.unit
         try:
             key = unit, entry.places[dw.AT_TYPE][0], unit.number(entry, dw.AT_TYPE) or 0
-            known = self._known.get(key)
-            if known is None:
+            variable_type = self._types.get(key)
+            if variable_type is None:
                 target = unit.reference(entry, dw.AT_TYPE)
-                known = _NO_TYPE if target is None else VariableType(self._name(target), self._size(target))
-                self._known[key] = known
+                variable_type = _NO_TYPE if target is None else VariableType(self._name(target), self._size(target))
+                self._types[key] = variable_type
         except InputError:
             return _NO_TYPE
-        return known
+        return variable_type
 
     def _name(self, entry: Entry) -> str:
         """Return the name of a type as C writes it, built from the middle outwards."""
@@ -99,18 +96,18 @@ class Types:
 
     def _children(self, entry: Entry, tag: int) -> list[Entry]:
         """Return the first children of a tag; children of arrays and functions have no children."""
-        found: list[Entry] = []
+        children: list[Entry] = []
         at = entry.end
-        while entry.has_children and len(found) < _MOST_CHILDREN and at < entry.unit.end:
+        while entry.has_children and len(children) < _MOST_CHILDREN and at < entry.unit.end:
             if entry.unit.section.data[at] == 0:
                 break
             self._spend(entry)
             child = entry.unit.entry(at)
             if child.tag != tag or child.has_children:
                 break
-            found.append(child)
+            children.append(child)
             at = child.end
-        return found
+        return children
 
     def _counts(self, entry: Entry) -> list[int | None]:
         """Return the number of elements of each dimension of an array; None where it is unknown."""

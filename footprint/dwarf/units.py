@@ -11,13 +11,11 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from footprint.dwarf import dw
-from footprint.dwarf.encoding import LEB_FORMS, STRX_FORMS, Abbreviation, AbbreviationTables, EntryLayout, UnitFormat
+from footprint.dwarf.encoding import LEB_FORMS, STRX_FORMS, Abbreviation, EntryLayout, UnitFormat, abbreviation_tables
 from footprint.dwarf.headers import ADDRESS_BYTES, Headers, Shifts, read_shifts
 from footprint.dwarf.sections import DebugSection, DebugSections
 from footprint.elf.image import Image
 from footprint.errors import InputError
-
-__all__ = ("DebugInfo", "Entry", "Unit")
 
 _TYPE_UNITS: Final = frozenset({dw.UT_TYPE, dw.UT_SPLIT_TYPE})
 _UNITS_WITH_ID: Final = frozenset({dw.UT_SKELETON, dw.UT_SPLIT_COMPILE})
@@ -89,7 +87,7 @@ class Unit:
     @property
     def abbreviations(self) -> dict[int, Abbreviation]:
         """The abbreviations by their codes."""
-        return self.debug.abbreviations.table(self.abbreviations_at)
+        return self.debug.abbreviations(self.abbreviations_at)
 
     @property
     def table(self) -> tuple[UnitFormat, int]:
@@ -117,7 +115,7 @@ class Unit:
         abbreviation = self.abbreviations.get(code)
         if abbreviation is None:
             raise self.section.damage(f"no abbreviation {code}", offset)
-        layout = self.layout(abbreviation)
+        layout = self.format.layout(self.section, abbreviation.raw)
         places = layout.places
         if layout.size_bytes is None:
             places, end = {}, at
@@ -217,7 +215,7 @@ class DebugInfo:
 
     Attributes:
         sections: Its debug sections.
-        abbreviations: The tables of abbreviations of its units.
+        abbreviations: Returns the table of abbreviations at an offset.
         headers: The starts and ends of the units of .debug_info.
         unknown_versions: The versions of units that were skipped.
         alternate: The file of dwz with the parts that several files share, where it was given.
@@ -232,7 +230,7 @@ class DebugInfo:
         self.damage: InputError | None = None
         self.unknown_versions: set[int] = set()
         self._formats: dict[tuple[int, int, int], UnitFormat] = {}
-        self.abbreviations = AbbreviationTables(self.sections.get(".debug_abbrev"))
+        self.abbreviations = abbreviation_tables(self.sections.get(".debug_abbrev"))
         self._shifts = read_shifts(self.sections)
         self._units: dict[tuple[str, int], Unit] = {}
         self.headers = self._headers(".debug_info")
@@ -285,13 +283,13 @@ class DebugInfo:
         return headers
 
     def _known_unit(self, name: str, start: int) -> Unit:
-        known = self._units.get((name, start))
-        if known is None:
-            known, _ = self._unit(name, start)
-            if known is None:
+        read_unit = self._units.get((name, start))
+        if read_unit is None:
+            read_unit, _ = self._unit(name, start)
+            if read_unit is None:
                 raise self.sections.get(name).damage("no unit", start)
-            self._units[name, start] = known
-        return known
+            self._units[name, start] = read_unit
+        return read_unit
 
     def _unit(self, name: str, start: int) -> tuple[Unit | None, int]:
         """Read one header of the section with a name, and return the unit and its end."""

@@ -7,12 +7,10 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from footprint.digits import decimal
 from footprint.elf.image import Buffer
 from footprint.errors import InputError
-from footprint.limits import draw_entries
-
-__all__ = ("ArchiveMember", "read_members", "starts_like_archive")
+from footprint.system.limits import draw_entries
+from footprint.text.units import decimal
 
 _MAGIC: Final = b"!<arch>\n"
 _THIN_MAGIC: Final = b"!<thin>\n"

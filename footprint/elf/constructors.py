@@ -11,12 +11,10 @@ from typing import Final, NamedTuple
 
 from footprint.elf import abi
 from footprint.elf.dynamic import Dynamic, bytes_at_vaddr, numbers, read_dynamic
+from footprint.elf.function_starts import FunctionStarts
 from footprint.elf.image import Image
 from footprint.elf.relocations import addends_at
 from footprint.errors import InputError
-
-__all__ = ("own_constructors", "own_destructors")
-
 
 # A jump to `register_tm_clones`, less than 512 bytes before. Until gcc 6 a check of a list for Java stands before it.
 _FRAME_DUMMY: Final = {
@@ -77,6 +75,7 @@ class _Tables(NamedTuple):
 
 
 _AT_START: Final = _Tables(abi.DT_INIT, _INIT, abi.DT_INIT_ARRAY, abi.DT_INIT_ARRAYSZ, _FRAME_DUMMY)
+_BEFORE_START: Final = _AT_START._replace(array=abi.DT_PREINIT_ARRAY, array_size=abi.DT_PREINIT_ARRAYSZ)
 _AT_END: Final = _Tables(abi.DT_FINI, _FINI, abi.DT_FINI_ARRAY, abi.DT_FINI_ARRAYSZ, _DTORS_AUX)
 
 
@@ -84,15 +83,26 @@ def own_constructors(image: Image) -> int:
     """Count the constructors of a dynamic object beyond those of the compiler's start-up files."""
     dynamic = read_dynamic(image)
     count = (dynamic.get(abi.DT_PREINIT_ARRAYSZ) or 0) // image.word_bytes if dynamic.get(abi.DT_PREINIT_ARRAY) else 0
-    return count + _own(dynamic, _AT_START)
+    return count + _count_own(dynamic, _AT_START)
 
 
 def own_destructors(image: Image) -> int:
     """Count the destructors of a dynamic object beyond those of the compiler's start-up files."""
-    return _own(read_dynamic(image), _AT_END)
+    return _count_own(read_dynamic(image), _AT_END)
 
 
-def _own(dynamic: Dynamic, tables: _Tables) -> int:
+def initialisers(image: Image) -> tuple[int, int]:
+    """Return the number of functions that the loader calls at start, and the bytes of code of those of known size."""
+    dynamic = read_dynamic(image)
+    entries = [*_entries(dynamic, _BEFORE_START), *_entries(dynamic, _AT_START)]
+    if function := dynamic.get(_AT_START.function):
+        entries.append(function)
+    starts = FunctionStarts(image)
+    ranges = [starts.at(vaddr) for vaddr in entries[:_MOST_ENTRIES]] if starts else []
+    return len(entries), sum([span.end - span.start for span in ranges if span])
+
+
+def _count_own(dynamic: Dynamic, tables: _Tables) -> int:
     image = dynamic.image
     usual = tables.usual_function.get(image.machine)
     function = dynamic.get(tables.function)

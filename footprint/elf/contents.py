@@ -18,9 +18,6 @@ from footprint.elf.image import Buffer, Image, Section, Segment
 from footprint.elf.symbols import COMMON, Symbol, read_symbol_table, section_bases
 from footprint.ranges import Gap, Partition, Piece, partition_in_order
 
-__all__ = ("Contents", "Residue", "ResidueCause", "SectionContents", "SectionKind", "read_contents")
-
-
 _LINKER_TABLE_TYPES: Final = frozenset({abi.SHT_DYNAMIC, abi.SHT_INIT_ARRAY, abi.SHT_FINI_ARRAY, abi.SHT_PREINIT_ARRAY})
 _LINKER_TABLE_NAMES: Final = (".got", ".ctors", ".dtors", ".jcr", ".plt", ".tm_clone_table", ".dynamic", ".opd")
 # Marks that linkers set at the borders of sections: they name an address, not a variable.
@@ -207,22 +204,22 @@ def read_contents(image: Image, debug: DebugImage | None = None, more: Iterable[
 
 def _symbols(image: Image, debug: DebugImage | None, wanted: Mapping[int, Section]) -> _Symbols:
     table = read_symbol_table(image)
-    own = table.variables(section_bases(image, wanted.items()))
+    variables = table.variables(section_bases(image, wanted.items()))
     if debug is None:
-        return _Symbols(table.source, len(table), own, wanted if table.source == ".symtab" else ())
+        return _Symbols(table.source, len(table), variables, wanted if table.source == ".symtab" else ())
     sections = matched_sections(image, debug.image).items()
     bases = section_bases(image, [(number, section) for number, section in sections if section.index in wanted])
     debug_table = read_symbol_table(debug.image)
-    found = [one for one in debug_table.variables(bases) if not one.is_common]
+    from_debug = [variable for variable in debug_table.variables(bases) if not variable.is_common]
     # .symtab has versions in its names, .dynsym has not: a symbol of both would get a second name.
-    named = {(one.section_index, one.vaddr, one.size_bytes) for one in found}
-    found += [one for one in own if (one.section_index, one.vaddr, one.size_bytes) not in named]
+    named = {(v.section_index, v.vaddr, v.size_bytes) for v in from_debug}
+    from_debug += [v for v in variables if (v.section_index, v.vaddr, v.size_bytes) not in named]
     if debug.is_whole:
         complete = {base.section_index for base in bases.values()}
-        return _Symbols(debug_table.source, len(debug_table), found, complete, debug.image.file)
+        return _Symbols(debug_table.source, len(debug_table), from_debug, complete, debug.image.file)
     if not named:
-        return _Symbols(table.source, len(table), own, ())
-    return _Symbols(".gnu_debugdata", len(table) + len(debug_table), found, ())
+        return _Symbols(table.source, len(table), variables, ())
+    return _Symbols(".gnu_debugdata", len(table) + len(debug_table), from_debug, ())
 
 
 def _variables(symbols: list[Symbol], section_bytes: int) -> tuple[list[Symbol], list[Symbol], int]:
@@ -230,7 +227,7 @@ def _variables(symbols: list[Symbol], section_bytes: int) -> tuple[list[Symbol],
     sized = list(filter(_SIZE, symbols))
     unsized = filterfalse(_SIZE, symbols) if len(sized) < len(symbols) else ()
     variables, stray_count = _one_at_each_place(sized, range(section_bytes))
-    labels, more_count = _one_at_each_place([one for one in unsized if _is_label(one.name)], range(section_bytes + 1))
+    labels, more_count = _one_at_each_place([s for s in unsized if _is_label(s.name)], range(section_bytes + 1))
     return variables, labels, stray_count + more_count
 
 
@@ -248,22 +245,22 @@ def _one_at_each_place(symbols: list[Symbol], inside: range) -> tuple[list[Symbo
     ):
         # One symbol at each place, as nearly always.
         return symbols, 0
-    found: list[Symbol] = []
+    places: list[Symbol] = []
     stray_count = at = 0
     while at < len(symbols):
-        one = symbols[at]
+        symbol = symbols[at]
         first, at = at, at + 1
-        while at < len(symbols) and symbols[at].offset == one.offset and symbols[at].size_bytes == one.size_bytes:
+        while at < len(symbols) and symbols[at].offset == symbol.offset and symbols[at].size_bytes == symbol.size_bytes:
             at += 1
-        if one.offset not in inside:
+        if symbol.offset not in inside:
             stray_count += at - first
             continue
         if at > first + 1:
-            here = sorted(symbols[first:at], key=lambda each: (_rank(each), len(each.name), each.name, each.binding))
-            _, *aliases = dict.fromkeys(each.name for each in here)
-            one = here[0]._replace(aliases=tuple(aliases))
-        found.append(one)
-    return found, stray_count
+            here = sorted(symbols[first:at], key=lambda s: (_rank(s), len(s.name), s.name, s.binding))
+            _, *aliases = dict.fromkeys(alias.name for alias in here)
+            symbol = here[0]._replace(aliases=tuple(aliases))
+        places.append(symbol)
+    return places, stray_count
 
 
 def _is_label(name: str) -> bool:

@@ -17,19 +17,6 @@ from footprint.elf.image import Buffer, Image, Section, read_image
 from footprint.elf.notes import build_id
 from footprint.errors import InputError, UnsupportedError
 
-__all__ = (
-    "AlternateLink",
-    "DebugImage",
-    "DebugLink",
-    "alternate_link",
-    "build_id_place",
-    "candidates",
-    "debug_link",
-    "is_stripped",
-    "matched_sections",
-    "mini_debug_image",
-)
-
 _WORDS: Final = {True: Struct("<I"), False: Struct(">I")}
 _MOST_LINK_BYTES: Final = 1 << 12
 # The symbols of the largest browsers are half as large. A larger claim is not inflated further.
@@ -100,18 +87,18 @@ def alternate_link(image: Image) -> AlternateLink | None:
 
 def candidates(image: Image, path: str, debug_dirs: Sequence[str]) -> list[str]:
     """Return the paths where the debug file of a stripped file may be, the most certain first, without opening any."""
-    found: list[str] = []
+    paths: list[str] = []
     identity = build_id(image)
     if identity is not None and (place := build_id_place(identity)):
-        found += [f"{folder}/{place}" for folder in debug_dirs]
+        paths += [f"{folder}/{place}" for folder in debug_dirs]
     link = debug_link(image)
     if link is not None:
         folder = posixpath.dirname(path).rstrip("/")
-        found += [f"{folder}/{link.name}", f"{folder}/.debug/{link.name}"]
-        found += [f"{debug_dir}{folder}/{link.name}" for debug_dir in debug_dirs]
-        found += [f"{debug_dir}/{link.name}" for debug_dir in debug_dirs]
+        paths += [f"{folder}/{link.name}", f"{folder}/.debug/{link.name}"]
+        paths += [f"{debug_dir}{folder}/{link.name}" for debug_dir in debug_dirs]
+        paths += [f"{debug_dir}/{link.name}" for debug_dir in debug_dirs]
     # A link of a file to itself leads to the stripped file again.
-    return [one for one in dict.fromkeys(found) if one != path]
+    return [candidate for candidate in dict.fromkeys(paths) if candidate != path]
 
 
 def build_id_place(identity: str) -> str | None:
@@ -151,16 +138,16 @@ def _inflated(compressed: Buffer, name: str) -> bytes:
 
 def matched_sections(image: Image, debug: Image) -> dict[int, Section]:
     """Return the sections of a file by their numbers in its debug file: those of the same name, address and size."""
-    places = {(one.name, one.vaddr, one.size_bytes): one for one in image.sections if one.is_in_memory}
+    places = {(s.name, s.vaddr, s.size_bytes): s for s in image.sections if s.is_in_memory}
     return {
-        one.index: section
-        for one in debug.sections
-        if one.is_in_memory and (section := places.get((one.name, one.vaddr, one.size_bytes))) is not None
+        s.index: section
+        for s in debug.sections
+        if s.is_in_memory and (section := places.get((s.name, s.vaddr, s.size_bytes))) is not None
     }
 
 
 def _section(image: Image, name: str) -> Section | None:
-    return next((one for one in image.sections if one.name == name and one.has_file_bytes), None)
+    return next((section for section in image.sections if section.name == name and section.has_file_bytes), None)
 
 
 def _named_bytes(image: Image, name: str) -> bytes:

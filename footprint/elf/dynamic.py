@@ -13,8 +13,6 @@ from footprint.elf import abi
 from footprint.elf.image import Buffer, Image, StringTable
 from footprint.errors import InputError
 
-__all__ = ("Dynamic", "bytes_at_vaddr", "numbers", "read_dynamic", "words")
-
 _TYPECODES: Final = {2: "H", 4: "I", 8: "Q"}
 
 
@@ -69,11 +67,11 @@ def numbers(image: Image, raw: Buffer) -> "array[int]":
 
 def words(image: Image, raw: Buffer, word_bytes: int) -> "array[int]":
     """Read a table of words of 2, 4 or 8 bytes in the file's byte order, without an incomplete last word."""
-    found = array(_TYPECODES[word_bytes])
-    found.frombytes(raw[: len(raw) // word_bytes * word_bytes])
+    cells = array(_TYPECODES[word_bytes])
+    cells.frombytes(raw[: len(raw) // word_bytes * word_bytes])
     if image.is_little != (sys.byteorder == "little"):
-        found.byteswap()
-    return found
+        cells.byteswap()
+    return cells
 
 
 def bytes_at_vaddr(image: Image, vaddr: int, size_bytes: int | None, what: str) -> Buffer:

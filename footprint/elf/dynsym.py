@@ -6,22 +6,21 @@ relocation refers to.
 Source: System V ABI, chapter 5 (Hash Table); glibc 2.36, elf/dl-lookup.c, for what is found.
 """
 
-from collections.abc import Collection, Container
+from collections.abc import Callable, Collection, Container, Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import compress
 from typing import Final, NamedTuple
 
 from footprint.elf import abi
+from footprint.elf.abi import relocation_types
 from footprint.elf.dynamic import Dynamic, bytes_at_vaddr, read_dynamic, words
 from footprint.elf.image import Image
-from footprint.elf.machines import relocation_types
-from footprint.elf.relocations import relocations, symbol_and_type
+from footprint.elf.relocations import Relocations, jump_relocations, relocations, symbol_and_type
 from footprint.elf.symbols import SymbolEntry, SymbolTable
 from footprint.elf.versions import VERSION_INDEX, Version, Versions, read_versions
 from footprint.errors import InputError
-
-__all__ = ("DynamicSymbols", "SymbolReference", "asked_names", "read_dynamic_symbols", "weak_names")
-
+from footprint.members import each_record
 
 # NOTYPE, OBJECT, FUNC, COMMON, TLS, GNU_IFUNC: what the loader binds to.
 _BOUND_TYPES: Final = frozenset({0, 1, 2, 5, 6, 10})
@@ -42,6 +41,7 @@ class SymbolReference(NamedTuple):
         is_weak: Whether it may stay undefined.
         is_protected: Whether the file always binds to its own definition (STV_PROTECTED).
         is_defined: Whether the file itself has a definition.
+        symbol: The index of the symbol.
     """
 
     name: str
@@ -51,6 +51,7 @@ class SymbolReference(NamedTuple):
     is_weak: bool
     is_protected: bool
     is_defined: bool
+    symbol: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,23 +62,27 @@ class DynamicSymbols:
         versions: Its versions.
         count: The number of entries of its table, as far as the loader can know it.
         references: The symbols that its relocations look up.
-        found: By name the index of the definition that others can find; the last one where there are several.
+        defined: By name the index of the definition that others can find; the last one where there are several.
         several: By name all definitions in the order of the table, where there are several: one for each version.
         canonical_plt_entries: The symbols of a program that are canonical PLT entries: the address of a function of a
             library, and no definition.
         unique: The names of which the whole process has one definition (STB_GNU_UNIQUE).
+        relocation_types: The types of its relocations, without RELR.
+        jump_types: Those of them in DT_JMPREL.
     """
 
     versions: Versions
     count: int
     references: tuple[SymbolReference, ...]
-    found: dict[str, int]
+    defined: dict[str, int]
     several: dict[str, tuple[int, ...]]
     canonical_plt_entries: frozenset[int]
     unique: frozenset[str]
+    relocation_types: frozenset[int] = frozenset()
+    jump_types: frozenset[int] = frozenset()
 
     @cached_property
-    def asked(self) -> dict[str, tuple[int, ...]]:
+    def requested(self) -> dict[str, tuple[int, ...]]:
         """By name the indexes of the references."""
         places: dict[str, tuple[int, ...]] = {}
         for place, reference in enumerate(self.references):
@@ -91,15 +96,15 @@ class DynamicSymbols:
 
     def vaddrs(self, image: Image) -> frozenset[int]:
         """Return the vaddrs of the definitions that others can find; the last one where a name has several."""
-        if not self.found:
+        if not self.defined:
             return frozenset()
         table = _symbol_table(read_dynamic(image), self.count)
-        return frozenset([table.vaddrs[index] for index in self.found.values()])
+        return frozenset([table.vaddrs[index] for index in self.defined.values()])
 
     def areas(self, image: Image, names: Collection[str]) -> list[range]:
         """Return the vaddrs of the definitions with some names, those of one name in all its versions."""
         places = [
-            place for name in names if name in self.found for place in self.several.get(name, (self.found[name],))
+            place for name in names if name in self.defined for place in self.several.get(name, (self.defined[name],))
         ]
         if not places:
             return []
@@ -113,18 +118,22 @@ def read_dynamic_symbols(image: Image) -> DynamicSymbols:
     vaddr = dynamic.get(abi.DT_SYMTAB)
     if not vaddr or not dynamic.get(abi.DT_STRTAB):
         return DynamicSymbols.none()
-    asked = _asked_symbols(image)
+    kinds = _symbols_and_types(image, relocations(image))
+    relative = relocation_types(image.machine).relative
+    asking = {(symbol, kind) for symbol, kind in kinds if symbol and kind != abi.R_NONE and kind not in relative}
     first_found, past_found = _findable(dynamic)
-    count = max(past_found, max((symbol for symbol, _ in asked), default=-1) + 1, _dynsym_count(image, vaddr))
+    count = max(past_found, max((symbol for symbol, _ in asking), default=-1) + 1, _dynsym_count(image, vaddr))
     table = _symbol_table(dynamic, count)
     table.names.learn_all()
     versions = read_versions(dynamic, count)
     if gotsym := dynamic.get(abi.DT_MIPS_GOTSYM) if image.machine == abi.EM_MIPS else None:
         # On MIPS the loader looks up each symbol that has an entry in the GOT, without any relocation.
-        asked |= {(symbol, 0) for symbol in range(gotsym, count)}
-    references = _references(table, asked, versions)
-    found = _found(table, first_found, past_found)
-    return DynamicSymbols(versions, count, references, *found)
+        asking |= {(symbol, 0) for symbol in range(gotsym, count)}
+    references = _references(table, asking, versions)
+    definitions = _definitions(table, first_found, past_found)
+    types = frozenset([kind for _, kind in kinds])
+    jump_types = frozenset([kind for _, kind in _symbols_and_types(image, jump_relocations(image))])
+    return DynamicSymbols(versions, count, references, *definitions, types, jump_types)
 
 
 def dynamic_names(image: Image, symbols: Collection[int]) -> dict[int, str]:
@@ -147,11 +156,31 @@ def asked_names(image: Image, wanted: Container[int] | None = None) -> dict[int,
     return {vaddr: names[symbol] for vaddr, symbol in symbols.items() if symbol in names}
 
 
+def library_names(image: Image, is_of_library: Callable[[str, str], bool]) -> dict[int, str]:
+    """Return by vaddr the names that relocations ask of certain libraries.
+
+    `is_of_library` is asked with the file that must define a version, and that version. What has no version may be of
+    any file, and is left out.
+    """
+    symbols = read_dynamic_symbols(image)
+    versions = read_versions(read_dynamic(image), symbols.count)
+    indexes = {index for index, needed in versions.needed_by_index.items() if is_of_library(needed.file, needed.name)}
+    by_symbol = versions.by_symbol or ()
+    symbols_by_vaddr = {}
+    for vaddrs, infos in relocations(image):
+        for vaddr, info in zip(vaddrs, infos, strict=True):
+            symbol = symbol_and_type(image, info)[0]
+            if 0 < symbol < len(by_symbol) and by_symbol[symbol] & VERSION_INDEX in indexes:
+                symbols_by_vaddr[vaddr] = symbol
+    names = dynamic_names(image, set(symbols_by_vaddr.values()))
+    return {vaddr: names[symbol] for vaddr, symbol in symbols_by_vaddr.items() if symbol in names}
+
+
 def weak_names(image: Image, symbols: DynamicSymbols, names: Collection[str]) -> frozenset[str]:
     """Return which of some names a file defines so that other definitions can stand in (STB_WEAK, STB_GNU_UNIQUE)."""
     table = _symbol_table(read_dynamic(image), symbols.count)
-    bindings = {name: table.entry(symbols.found[name])[1] >> 4 for name in names if name in symbols.found}
-    return frozenset([name for name, one in bindings.items() if one in {abi.STB_WEAK, abi.STB_GNU_UNIQUE}])
+    bindings = {name: table.entry(symbols.defined[name])[1] >> 4 for name in names if name in symbols.defined}
+    return frozenset([name for name, binding in bindings.items() if binding in {abi.STB_WEAK, abi.STB_GNU_UNIQUE}])
 
 
 def _symbol_table(dynamic: Dynamic, count: int) -> SymbolTable:
@@ -160,75 +189,85 @@ def _symbol_table(dynamic: Dynamic, count: int) -> SymbolTable:
     return SymbolTable(image, entries, dynamic.names)
 
 
-def _asked_symbols(image: Image) -> set[tuple[int, int]]:
-    """Return the symbols that relocations refer to, each with the types of these relocations."""
+def _symbols_and_types(image: Image, tables: Iterable[Relocations]) -> set[tuple[int, int]]:
+    """Return the symbols that relocations refer to, 0 for none, each with the types of these relocations."""
     infos: set[int] = set()
-    for table in relocations(image):
+    for table in tables:
         infos.update(table.infos)
-    asked = {symbol_and_type(image, info) for info in infos}
-    relative = relocation_types(image.machine).relative
-    return {(symbol, kind) for symbol, kind in asked if symbol and kind != abi.R_NONE and kind not in relative}
+    if image.is_64 and image.machine != abi.EM_MIPS:
+        # The same as below, without a call for each of many.
+        return {(info >> 32, info & 0xFFFFFFFF) for info in infos}
+    return {symbol_and_type(image, info) for info in infos}
 
 
-def _references(table: SymbolTable, asked: set[tuple[int, int]], versions: Versions) -> tuple[SymbolReference, ...]:
+def _references(table: SymbolTable, asking: set[tuple[int, int]], versions: Versions) -> tuple[SymbolReference, ...]:
     types = relocation_types(table.image.machine)
     calls, copies = types.jump_slot | types.tls, types.copy
-    found: list[SymbolReference] = []
-    for symbol, is_call, is_copy in sorted({(symbol, kind in calls, kind in copies) for symbol, kind in asked}):
-        name, info, other, section_index, _, _ = table.entry(symbol)
-        binding, visibility = info >> 4, other & 3
-        if binding == abi.STB_LOCAL or visibility in _NOT_SEEN:
-            # The file binds to its own symbol without a lookup.
-            continue
-        version = versions.by_index.get(versions.by_symbol[symbol] & VERSION_INDEX) if versions.by_symbol else None
-        found.append(
-            SymbolReference(
-                table.names.at(name),
-                version,
-                is_call,
-                is_copy,
-                binding == abi.STB_WEAK,
-                visibility == abi.STV_PROTECTED,
-                section_index != abi.SHN_UNDEF,
-            )
+    uses = sorted({(symbol, kind in calls, kind in copies) for symbol, kind in asking})
+    looked_up = [
+        (use, entry)
+        for use, entry in zip(uses, table.entries([symbol for symbol, _, _ in uses]), strict=True)
+        # The file binds to its own local and hidden symbols without a lookup.
+        if entry[1] >> 4 != abi.STB_LOCAL and entry[2] & 3 not in _NOT_SEEN
+    ]
+    names = table.names.all_of([entry[0] for _, entry in looked_up])
+    by_symbol, by_index = versions.by_symbol, versions.by_index
+    rows = [
+        (
+            name,
+            by_index.get(by_symbol[symbol] & VERSION_INDEX) if by_symbol else None,
+            is_call,
+            is_copy,
+            info >> 4 == abi.STB_WEAK,
+            other & 3 == abi.STV_PROTECTED,
+            section_index != abi.SHN_UNDEF,
+            symbol,
         )
-    return tuple(found)
+        for name, ((symbol, is_call, is_copy), (_, info, other, section_index, _, _)) in zip(
+            names, looked_up, strict=True
+        )
+    ]
+    return tuple(each_record(SymbolReference, rows))
 
 
-class _Found(NamedTuple):
+class _Definitions(NamedTuple):
     last: dict[str, int]
     several: dict[str, tuple[int, ...]]
     canonical_plt_entries: frozenset[int]
     unique: frozenset[str]
 
 
-def _found(table: SymbolTable, first: int, past: int) -> _Found:
+def _definitions(table: SymbolTable, first: int, past: int) -> _Definitions:
     """Find the definitions between two indexes that the loader would bind to."""
     # Any number of symbols has a handful of kinds: one entry of each is decoded.
     kinds = table.kinds[first:past]
     examples = {word: table.entry(index) for word, index in dict(zip(kinds, range(first, past), strict=True)).items()}
-    bound = {word: one for word, one in examples.items() if _is_bound(table.image, one)}
-    bound_at_zero = {word for word, one in bound.items() if one[3] == abi.SHN_ABS or one[1] & 15 == abi.STT_TLS}
-    canonical = {word for word, one in bound.items() if one[3] == abi.SHN_UNDEF}
-    unique = {word for word, one in bound.items() if one[1] >> 4 == abi.STB_GNU_UNIQUE}
-    columns = table.name_offsets[first:past], table.vaddrs[first:past], kinds
-    chosen = [
-        (index, name_offset, word)
-        for index, name_offset, vaddr, word in zip(range(first, past), *columns, strict=True)
-        if word in bound and (vaddr or word in bound_at_zero)
-    ]
-    keys = [table.names.at(name_offset) for _, name_offset, _ in chosen]
-    found = dict(zip(keys, [index for index, _, _ in chosen], strict=True))
+    bound = {word: example for word, example in examples.items() if _is_bound(table.image, example)}
+    bound_at_zero = {word for word, entry in bound.items() if entry[3] == abi.SHN_ABS or entry[1] & 15 == abi.STT_TLS}
+    canonical = {word for word, entry in bound.items() if entry[3] == abi.SHN_UNDEF}
+    unique = {word for word, entry in bound.items() if entry[1] >> 4 == abi.STB_GNU_UNIQUE}
+    vaddrs = table.vaddrs[first:past]
+    is_chosen = list(map(bound.__contains__, kinds))
+    if 0 in vaddrs:
+        is_chosen = [
+            chosen and (vaddr != 0 or word in bound_at_zero)
+            for chosen, vaddr, word in zip(is_chosen, vaddrs, kinds, strict=True)
+        ]
+    keys = table.names.all_of(list(compress(table.name_offsets[first:past], is_chosen)))
+    indexes, chosen_kinds = list(compress(range(first, past), is_chosen)), list(compress(kinds, is_chosen))
+    by_name = dict(zip(keys, indexes, strict=True))
     several: dict[str, tuple[int, ...]] = {}
-    if len(found) < len(keys):
-        for key, (index, _, _) in zip(keys, chosen, strict=True):
+    if len(by_name) < len(keys):
+        for key, index in zip(keys, indexes, strict=True):
             several[key] = (*several.get(key, ()), index)
-        several = {key: indexes for key, indexes in several.items() if len(indexes) > 1}
-    return _Found(
-        found,
+        several = {key: places for key, places in several.items() if len(places) > 1}
+    return _Definitions(
+        by_name,
         several,
-        frozenset([index for index, _, word in chosen if word in canonical]) if canonical else frozenset(),
-        frozenset([key for key, (_, _, word) in zip(keys, chosen, strict=True) if word in unique])
+        frozenset([index for index, word in zip(indexes, chosen_kinds, strict=True) if word in canonical])
+        if canonical
+        else frozenset(),
+        frozenset([key for key, word in zip(keys, chosen_kinds, strict=True) if word in unique])
         if unique
         else frozenset(),
     )
@@ -284,7 +323,7 @@ def _gnu_hash(image: Image, vaddr: int) -> tuple[int, int]:
 
 def _dynsym_count(image: Image, vaddr: int) -> int:
     """Return the number of symbols that the section header states; 0 where there is none."""
-    section = next((one for one in image.sections if one.type == abi.SHT_DYNSYM and one.vaddr == vaddr), None)
+    section = next((s for s in image.sections if s.type == abi.SHT_DYNSYM and s.vaddr == vaddr), None)
     if section is None or section.offset + section.size_bytes > len(image.data):
         return 0
     return section.size_bytes // image.symbol_bytes

@@ -16,8 +16,6 @@ from typing import Final, NamedTuple
 from footprint.elf import abi
 from footprint.elf.image import Image
 
-__all__ = ("FunctionRange", "FunctionStarts")
-
 # Addresses of four bytes, relative to the index: the only encoding that linkers write there.
 _ENCODINGS: Final = (0x03, 0x3B)
 # By the low half of an encoding the size of an address; 0 is that of a word.
@@ -97,6 +95,8 @@ class FunctionStarts:
         """Return the offset of an entry, how it writes addresses, and whether it has a table of handlers."""
         word = self._struct("I")
         offset = self._offset(vaddr)
+        if not 0 <= offset < len(self._image.data):
+            raise IndexError(offset)
         length, back = (word.unpack_from(self._image.data, offset + step)[0] for step in (0, 4))
         if not 0 < length < 0xFFFFFFFF:
             raise IndexError(offset)

@@ -4,14 +4,12 @@ Names are decoded on request: a file has a hundred thousand functions, and profi
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final
 
 from footprint.elf import abi
 from footprint.elf.image import Image
 from footprint.elf.symbols import Symbol, SymbolTable, read_symbol_table
-
-__all__ = ("Functions", "read_functions")
 
 _FUNCTION_TYPES: Final = frozenset({abi.STT_FUNC, abi.STT_GNU_IFUNC})
 # Of several names of one place a global one is shown before a weak one, and that before a local one.
@@ -37,6 +35,11 @@ class Functions:
         vaddr_of = table.vaddrs.__getitem__ if self._mask == ~0 else self._vaddr
         self._indexes = sorted(indexes, key=vaddr_of)
         self._vaddrs = list(map(vaddr_of, self._indexes))
+
+    @property
+    def starts(self) -> Collection[int]:
+        """Their first vaddrs."""
+        return frozenset(self._vaddrs)
 
     def _vaddr(self, index: int) -> int:
         return self._table.vaddrs[index] & self._mask
@@ -75,6 +78,11 @@ class Functions:
         if size_bytes and vaddr >= start + size_bytes:
             return None
         return self._symbol(index)
+
+    def next_start(self, vaddr: int) -> int | None:
+        """Return the first vaddr of the next function behind a vaddr."""
+        number = bisect_right(self._vaddrs, vaddr)
+        return self._vaddrs[number] if number < len(self._vaddrs) else None
 
     def _symbol(self, index: int) -> Symbol:
         return self._table.symbol(self._table.entry(index))._replace(vaddr=self._vaddr(index))

@@ -20,8 +20,6 @@ from footprint.elf.statics import Statics
 from footprint.elf.symbols import Symbol
 from footprint.errors import InputError
 
-__all__ = ("Initial", "Initials", "Pointer", "RawContents", "Target")
-
 # Strings that are equal up to this length count as equal.
 _MOST_STRING_BYTES: Final = 256
 _LARGEST_COMPARED_BYTES: Final = 1 << 24
@@ -76,13 +74,13 @@ class Initials:
         self._word_bytes = self._image.word_bytes
         self._prepared: AbstractSet[int] = frozenset()
         self._addends: dict[int, int] = {}
-        self._known: dict[tuple[bool, int, int], Initial | None] = {}
-        self._asked: dict[int, str] = {}
+        self._cached: dict[tuple[bool, int, int], Initial | None] = {}
+        self._requested_names: dict[int, str] = {}
         # The template of the block of each thread; the vaddr of a thread-local variable is an offset into it.
-        self._tls_vaddr = min((one.vaddr for one in self.sections if one.is_tls), default=0)
-        in_memory = [one for one in self.sections if one.is_in_memory and not one.is_tls and one.size_bytes]
-        self._by_vaddr = sorted(in_memory, key=lambda one: one.vaddr)
-        self._vaddrs = [one.vaddr for one in self._by_vaddr]
+        self._tls_vaddr = min((section.vaddr for section in self.sections if section.is_tls), default=0)
+        in_memory = [s for s in self.sections if s.is_in_memory and not s.is_tls and s.size_bytes]
+        self._by_vaddr = sorted(in_memory, key=lambda section: section.vaddr)
+        self._vaddrs = [section.vaddr for section in self._by_vaddr]
 
     def prepare(self, statics: Iterable[Symbol]) -> None:
         """Read the relocations of some variables in one pass; those of others are then read when they are needed."""
@@ -96,7 +94,7 @@ class Initials:
         self._prepared = wanted
         if wanted:
             self._addends = addends_at(self._image, wanted)
-            self._asked = asked_names(self._image, wanted)
+            self._requested_names = asked_names(self._image, wanted)
 
     def is_relocated(self, static: Symbol) -> bool:
         """Return whether the loader writes a word of a variable at start."""
@@ -106,20 +104,20 @@ class Initials:
     def of(self, static: Symbol) -> Initial | None:
         """Return the initial contents of a variable; None where the file lacks bytes that it should have."""
         key = static.is_tls, static.vaddr, static.size_bytes
-        if key not in self._known:
-            self._known[key] = self._initial(static)
-        return self._known[key]
+        if key not in self._cached:
+            self._cached[key] = self._initial(static)
+        return self._cached[key]
 
     def _initial(self, static: Symbol) -> Initial | None:
         if static.size_bytes > _LARGEST_COMPARED_BYTES:
             return Initial(None, ())
-        found = self.contents(static)
-        if found is None:
+        contents = self.contents(static)
+        if contents is None:
             return None
         targets = [
-            (at, self._target(one) if isinstance(one, int) else one) for at, one in sorted(found.pointers.items())
+            (at, self._target(to) if isinstance(to, int) else to) for at, to in sorted(contents.pointers.items())
         ]
-        return Initial(found.raw, tuple(targets))
+        return Initial(contents.raw, tuple(targets))
 
     def contents(self, static: Symbol) -> RawContents | None:
         """Return the bytes and pointers of a variable; None where the file lacks bytes, or where they are too many."""
@@ -154,22 +152,22 @@ class Initials:
 
     def _pointers(self, static: Symbol, raw: bytearray) -> dict[int, Pointer]:
         """Return each pointer in a variable by its offset."""
-        vaddr, found = self._vaddr(static), dict[int, Pointer]()
+        vaddr, pointers = self._vaddr(static), dict[int, Pointer]()
         if self._image.type == abi.ET_EXEC and vaddr % self._word_bytes == 0:
             # In a program at a fixed address the linker filled in the pointers: any word that is a vaddr counts as one.
             in_place = numbers(self._image, bytes(raw[: len(raw) // self._word_bytes * self._word_bytes]))
             for index, word in enumerate(in_place):
                 if word and self.section_at(word) is not None:
-                    found[index * self._word_bytes] = word
+                    pointers[index * self._word_bytes] = word
         first, past = self._relocations(static)
         for place in self._relocated[first:past]:
             at = place - vaddr
             if place not in self._prepared:
                 self._read(frozenset(self._relocated))
             addend = self._addends.get(place) or self._word(raw[at : at + self._word_bytes])
-            asked = self._asked.get(place)
-            found[at] = addend if asked is None else (normalised(asked), addend)
-        return found
+            name = self._requested_names.get(place)
+            pointers[at] = addend if name is None else (normalised(name), addend)
+        return pointers
 
     def _word(self, raw: bytes | bytearray) -> int:
         return int.from_bytes(raw, "little" if self._image.is_little else "big")

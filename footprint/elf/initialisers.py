@@ -8,25 +8,25 @@ for. What functions that they call take beyond that is not counted.
 Heap is that of glibc on 64-bit machines and libstdc++: strings of up to 15 bytes lie in the object itself.
 """
 
+from collections import Counter
 from collections.abc import Container, Iterator, Mapping
+from functools import cached_property
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from footprint.elf import abi
+from footprint.elf.code_reader import CodeReader
 from footprint.elf.image import Image, Section
+from footprint.elf.instruction import RAX, RDI, RDX, RSI, RSP, Instruction, Operation
 from footprint.elf.names import shown_name
 from footprint.elf.relocations import addends_at
 from footprint.elf.statics import Statics
 from footprint.elf.symbols import Symbol
-from footprint.elf.x86_code import Instruction
-from footprint.elf.x86_functions import CodeReader
 from footprint.members import json_members
-
-__all__ = ("SourceInitialiser", "listed_functions", "read_initialisers")
 
 _MOST_INITIALISERS: Final = 1 << 16
 _MOST_DEPTH: Final = 3
 _LONGEST_LITERAL: Final = 1 << 16
-_RDX, _RSP, _RSI, _RDI = 2, 4, 6, 7
 _KEPT_BY_CALLS: Final = frozenset({3, 5, 12, 13, 14, 15})
 # What compilers split off the function of a source file.
 _PARTS: Final = ("_Z41__static_initialization_and_destruction_0", "__cxx_global_var_init")
@@ -52,6 +52,7 @@ class SourceInitialiser(NamedTuple):
         heap_bytes: The heap that strings, lists and `operator new` in it take and keep, at least; None where its code
             is not read.
         destructor_count: The number of destructors that it registers for the end of the program.
+        heap_of: By vaddr of a variable the part of the heap that is taken for it.
     """
 
     name: str
@@ -61,6 +62,7 @@ class SourceInitialiser(NamedTuple):
     written_bytes: int = 0
     heap_bytes: int | None = None
     destructor_count: int = 0
+    heap_of: Mapping[int, int] = MappingProxyType({})
 
     @property
     def shown_name(self) -> str:
@@ -80,8 +82,8 @@ def read_initialisers(statics: Statics) -> tuple[SourceInitialiser, ...]:
         if function is not None and function.vaddr == vaddr and function.name not in _OF_START_UP:
             named.setdefault(vaddr, (function, None))
     reader = _Reader(statics)
-    found = [reader.read(function, unit) for function, unit in list(named.values())[:_MOST_INITIALISERS]]
-    return tuple(sorted(found, key=lambda one: (-(one.heap_bytes or 0), -one.written_bytes, one.name, one.unit or "")))
+    read = [reader.read(function, unit) for function, unit in list(named.values())[:_MOST_INITIALISERS]]
+    return tuple(sorted(read, key=lambda f: (-(f.heap_bytes or 0), -f.written_bytes, f.name, f.unit or "")))
 
 
 _OF_START_UP: Final = frozenset({"frame_dummy", "_init", "init_cacheinfo"})
@@ -101,12 +103,18 @@ def listed_functions(image: Image, kinds: Container[int]) -> Iterator[int]:
             yield addends.get(vaddr) or word
 
 
-class _Found:
-    """What was found in the code of one initialiser."""
+class _Effects:
+    """What was found in the code of one initialiser.
+
+    Attributes:
+        heap_of: The heap that is taken for each variable.
+        temporary_bytes: The heap that is taken for what is no variable, such as the keys of a list.
+    """
 
     def __init__(self) -> None:
         self.variables: dict[int, Symbol] = {}
-        self.heap_bytes = 0
+        self.heap_of: Counter[int] = Counter()
+        self.temporary_bytes = 0
         self.destructor_count = 0
 
 
@@ -122,94 +130,131 @@ class _Reader:
     def read(self, function: Symbol, unit: int | None) -> SourceInitialiser:
         """Read one initialiser."""
         source = None if unit is None else self._statics.units[unit]
-        known = SourceInitialiser(function.name, source, function.size_bytes)
+        initialiser = SourceInitialiser(function.name, source, function.size_bytes)
         if not self._can_read:
-            return known
-        found = _Found()
-        self._walk(function, found, 0)
-        variables = sorted(found.variables.values(), key=lambda one: (-one.size_bytes, one.name))
-        return known._replace(
-            variables=tuple([one.name for one in variables]),
-            written_bytes=sum(one.size_bytes for one in variables),
-            heap_bytes=found.heap_bytes,
-            destructor_count=found.destructor_count,
+            return initialiser
+        writes = _Effects()
+        self._walk(function, writes, 0)
+        variables = sorted(writes.variables.values(), key=lambda variable: (-variable.size_bytes, variable.name))
+        return initialiser._replace(
+            variables=tuple([variable.name for variable in variables]),
+            written_bytes=sum(variable.size_bytes for variable in variables),
+            heap_bytes=writes.heap_of.total() + writes.temporary_bytes,
+            destructor_count=writes.destructor_count,
+            heap_of=writes.heap_of,
         )
 
-    def _walk(self, function: Symbol, found: _Found, depth: int) -> None:
+    def _walk(self, function: Symbol, writes: _Effects, depth: int) -> None:
         """Go through the instructions of a function in their order, and keep the numbers that registers hold."""
-        held: dict[int, int] = {}
-        stored = 0
-        for one in self._reader.instructions(function.vaddr, function.size_bytes):
-            if one.memory is not None and one.base is None and (one.writes_memory or one.is_address):
-                self._add_variable(one.memory, found)
-            if self._image.type == abi.ET_EXEC and one.copies and one.immediate is not None:
+        numbers: dict[int, int] = {}
+        stored = taken_bytes = 0
+        for insn in self._reader.instructions(function.vaddr, function.size_bytes):
+            if (
+                insn.memory is not None
+                and insn.base is None
+                and (insn.writes_memory or insn.operation is Operation.ADDRESS)
+            ):
+                variable = self._add_variable(insn.memory, writes)
+                if variable is not None and insn.writes_memory and insn.register == RAX and taken_bytes:
+                    # What `operator new` returned is kept there.
+                    writes.temporary_bytes -= taken_bytes
+                    writes.heap_of[variable.vaddr] += taken_bytes
+                    taken_bytes = 0
+            if self._image.type == abi.ET_EXEC and insn.operation is Operation.MOVE and insn.immediate is not None:
                 # In a program at a fixed address a number may be an address.
-                self._add_variable(one.immediate, found)
-            if one.writes_memory and one.base == _RSP and one.immediate is not None:
-                stored = one.immediate
-            if one.jump is not None:
-                self._call(one, held, stored, found, depth)
-                held = {number: value for number, value in held.items() if number in _KEPT_BY_CALLS}
-            elif one.register is not None and not one.writes_memory and not one.compares:
-                held.pop(one.register, None) if (value := _value(one, held)) is None else held.update(
-                    {one.register: value}
+                self._add_variable(insn.immediate, writes)
+            if insn.writes_memory and insn.base == RSP and insn.immediate is not None:
+                stored = insn.immediate
+            if insn.jump is not None:
+                taken_bytes = self._call(insn, numbers, stored, writes, depth)
+                numbers = {number: value for number, value in numbers.items() if number in _KEPT_BY_CALLS}
+            elif insn.register is not None and insn.writes >> insn.register & 1:
+                numbers.pop(insn.register, None) if (value := _value(insn, numbers)) is None else numbers.update(
+                    {insn.register: value}
                 )
 
-    def _call(self, one: Instruction, held: Mapping[int, int], stored: int, found: _Found, depth: int) -> None:
-        if one.jump is None or one.jump.is_end:
-            return
-        callee, name = self._called(one)
+    def _call(self, insn: Instruction, numbers: Mapping[int, int], stored: int, writes: _Effects, depth: int) -> int:
+        """Count what a call takes; return what `operator new` took."""
+        if insn.jump is None or insn.jump.is_end:
+            return 0
+        callee, name = self._called(insn)
+        variable = self._variable_at(numbers.get(RDI, 0))
         if name == _AT_EXIT:
-            found.destructor_count += 1
+            writes.destructor_count += 1
         elif name in _NEW:
-            found.heap_bytes += _chunk_bytes(held.get(_RDI, 0))
+            taken_bytes = _chunk_bytes(numbers.get(RDI, 0))
+            writes.temporary_bytes += taken_bytes
+            return taken_bytes
         elif callee is not None and _INITIALIZER_LIST in name:
-            found.heap_bytes += held.get(_RDX, 0) * _chunk_bytes(self._node_bytes(callee, 0))
+            size_bytes = numbers.get(RDX, 0) * _chunk_bytes(self._node_bytes(callee, 0))
+            if variable is not None:
+                # Its elements take as much as those that the list was made of.
+                size_bytes, writes.temporary_bytes = size_bytes + writes.temporary_bytes, 0
+            self._take(size_bytes, variable, writes)
         elif name.startswith(_STRINGS):
-            length = self._string_bytes(name, held, stored)
-            found.heap_bytes += _chunk_bytes(length + 1) if length > _IN_OBJECT_BYTES else 0
+            length = self._string_bytes(name, numbers, stored)
+            self._take(_chunk_bytes(length + 1) if length > _IN_OBJECT_BYTES else 0, variable, writes)
         elif callee is not None and name.startswith(_PARTS) and depth < _MOST_DEPTH:
-            self._walk(callee, found, depth + 1)
+            self._walk(callee, writes, depth + 1)
+        return 0
 
-    def _string_bytes(self, name: str, held: Mapping[int, int], stored: int) -> int:
+    def _take(self, size_bytes: int, variable: Symbol | None, writes: _Effects) -> None:
+        if variable is None:
+            writes.temporary_bytes += size_bytes
+        else:
+            writes.heap_of[variable.vaddr] += size_bytes
+
+    def _string_bytes(self, name: str, numbers: Mapping[int, int], stored: int) -> int:
         """Return the length of the string that a call makes, as far as it is a literal."""
         if "_M_create" in name:
             return stored
-        if "_M_construct" in name and _RSI in held and _RDX in held:
-            return max(0, held[_RDX] - held[_RSI])
+        if "_M_construct" in name and RSI in numbers and RDX in numbers:
+            return max(0, numbers[RDX] - numbers[RSI])
         is_constructor = "C1" in name or "C2" in name
-        return self._literal_bytes(held[_RSI]) if is_constructor and _RSI in held else 0
+        return self._literal_bytes(numbers[RSI]) if is_constructor and RSI in numbers else 0
 
     def _node_bytes(self, function: Symbol, depth: int) -> int:
         """Return the size that a function, or one that it calls, asks for first."""
-        held: dict[int, int] = {}
+        numbers: dict[int, int] = {}
         called = []
-        for one in self._reader.instructions(function.vaddr, function.size_bytes):
-            if one.jump is not None and not one.jump.is_end:
-                callee, name = self._called(one)
+        for insn in self._reader.instructions(function.vaddr, function.size_bytes):
+            if insn.jump is not None and not insn.jump.is_end:
+                callee, name = self._called(insn)
                 if name in _NEW:
-                    return held.get(_RDI, 0)
+                    return numbers.get(RDI, 0)
                 if callee is not None and callee.vaddr != function.vaddr:
                     called.append(callee)
-                held = {}
-            elif one.register is not None and (value := _value(one, held)) is not None:
-                held[one.register] = value
+                numbers = {}
+            elif insn.register is not None and (value := _value(insn, numbers)) is not None:
+                numbers[insn.register] = value
         if depth < _MOST_DEPTH:
-            return next((size for each in called[:8] if (size := self._node_bytes(each, depth + 1))), 0)
+            return next((size for callee in called[:8] if (size := self._node_bytes(callee, depth + 1))), 0)
         return 0
 
-    def _called(self, one: Instruction) -> tuple[Symbol | None, str]:
+    def _called(self, insn: Instruction) -> tuple[Symbol | None, str]:
         """Return the function that a call leads to and its name; of another file only its name."""
-        target = None if one.jump is None else one.jump.target
+        target = None if insn.jump is None else insn.jump.target
         function = None if target is None else self._statics.functions.at(target)
         if function is not None and function.vaddr == target:
             return function, function.name
-        return None, self._reader.name_of_callee(one)
+        name = self._reader.name_of_callee(insn)
+        # A library calls what it exports by way of the loader.
+        return self._by_name.get(name) if name.startswith("_Z") else None, name
 
-    def _add_variable(self, vaddr: int, found: _Found) -> None:
+    @cached_property
+    def _by_name(self) -> dict[str, Symbol]:
+        return {function.name: function for function in self._statics.functions if not function.is_local}
+
+    def _variable_at(self, vaddr: int) -> Symbol | None:
         variable = self._statics.variable_at(vaddr)
-        if variable is not None and self._image.sections[variable.section_index].is_writable:
-            found.variables[variable.vaddr] = variable
+        is_writable = variable is not None and self._image.sections[variable.section_index].is_writable
+        return variable if is_writable else None
+
+    def _add_variable(self, vaddr: int, writes: _Effects) -> Symbol | None:
+        variable = self._variable_at(vaddr)
+        if variable is not None:
+            writes.variables[variable.vaddr] = variable
+        return variable
 
     def _literal_bytes(self, vaddr: int) -> int:
         section = self._read_only_at(vaddr)
@@ -220,22 +265,22 @@ class _Reader:
         return bytes(self._image.data[start : start + left]).find(b"\0")
 
     def _read_only_at(self, vaddr: int) -> Section | None:
-        for one in self._image.sections:
-            if one.is_in_memory and one.has_file_bytes and one.vaddr <= vaddr < one.vaddr + one.size_bytes:
-                return None if one.is_writable else one
+        for s in self._image.sections:
+            if s.is_in_memory and s.has_file_bytes and s.vaddr <= vaddr < s.vaddr + s.size_bytes:
+                return None if s.is_writable else s
         return None
 
 
-def _value(one: Instruction, held: Mapping[int, int]) -> int | None:
+def _value(insn: Instruction, numbers: Mapping[int, int]) -> int | None:
     """Return the number that an instruction puts into its register, where that is known."""
-    if one.is_address and one.base is None and one.scaled is None:
-        return one.memory
-    if not one.copies:
+    if insn.operation is Operation.ADDRESS and insn.base is None and insn.scaled is None:
+        return insn.memory
+    if insn.operation is not Operation.MOVE:
         return None
     return (
-        one.immediate
-        if one.other is None and one.memory is None
-        else held.get(one.other if one.other is not None else -1)
+        insn.immediate
+        if insn.other is None and insn.memory is None
+        else numbers.get(insn.other if insn.other is not None else -1)
     )
 
 

@@ -11,9 +11,6 @@ from footprint.elf.dynamic import Dynamic, read_dynamic
 from footprint.elf.image import Image
 from footprint.errors import InputError
 
-__all__ = ("Linkage", "read_linkage")
-
-
 # The largest programs need some hundred libraries; a larger dynamic section is damage.
 _MOST_DYNAMIC_BYTES: Final = 1 << 20
 _MOST_INTERPRETER_BYTES: Final = 4096
@@ -32,6 +29,7 @@ class Linkage:
         filtees: The libraries that replace its definitions (DT_FILTER, DT_AUXILIARY), in their order: the name, and
             whether the library must exist, as with DT_FILTER.
         flags_1: DT_FLAGS_1.
+        binds_now: Whether the loader binds its calls at start (DT_BIND_NOW, DF_BIND_NOW, DF_1_NOW).
         is_symbolic: Whether its symbols are looked up in itself first.
         is_dynamic: Whether it has a dynamic section.
         has_relr: Whether it has relative relocations in packed form (DT_RELR).
@@ -45,6 +43,7 @@ class Linkage:
     interpreter: str | None
     filtees: tuple[tuple[str, bool], ...]
     flags_1: int
+    binds_now: bool
     is_symbolic: bool
     is_dynamic: bool
     has_relr: bool
@@ -64,6 +63,7 @@ def read_linkage(image: Image) -> Linkage:
             needed.append(value)
         elif tag in {abi.DT_AUXILIARY, abi.DT_FILTER}:
             filtees.append((value, tag == abi.DT_FILTER))
+    flags, flags_1 = dynamic.get(abi.DT_FLAGS) or 0, dynamic.get(abi.DT_FLAGS_1) or 0
     return Linkage(
         soname=_name(dynamic, abi.DT_SONAME),
         needed=tuple([dynamic.names.at(value) for value in needed]),
@@ -71,9 +71,9 @@ def read_linkage(image: Image) -> Linkage:
         runpath=_name(dynamic, abi.DT_RUNPATH),
         interpreter=_interpreter(image),
         filtees=tuple([(dynamic.names.at(value), must_exist) for value, must_exist in filtees]),
-        flags_1=dynamic.get(abi.DT_FLAGS_1) or 0,
-        is_symbolic=dynamic.get(abi.DT_SYMBOLIC) is not None
-        or bool((dynamic.get(abi.DT_FLAGS) or 0) & abi.DF_SYMBOLIC),
+        flags_1=flags_1,
+        binds_now=dynamic.get(abi.DT_BIND_NOW) is not None or bool(flags & abi.DF_BIND_NOW or flags_1 & abi.DF_1_NOW),
+        is_symbolic=dynamic.get(abi.DT_SYMBOLIC) is not None or bool(flags & abi.DF_SYMBOLIC),
         is_dynamic=segment is not None,
         has_relr=bool(dynamic.get(abi.DT_RELR)),
         auditors=tuple([text for tag in (abi.DT_AUDIT, abi.DT_DEPAUDIT) if (text := _name(dynamic, tag))]),

@@ -16,8 +16,6 @@ from footprint.elf import abi
 from footprint.elf.image import Image, read_image
 from footprint.errors import InputError
 
-__all__ = ("OptionalLibrary", "Priority", "build_id", "build_id_of_start", "debug_build_id", "optional_libraries")
-
 _NT_GNU_BUILD_ID: Final = 3
 _NT_DLOPEN: Final = 0x407C0C0A
 _GNU: Final = b"GNU\0"
@@ -74,20 +72,20 @@ def build_id_of_start(start: bytes) -> str | None:
 
 def debug_build_id(image: Image) -> str | None:
     """Return the build-id of a debug file, which is that of its file."""
-    sections = islice((one for one in image.sections if one.type == abi.SHT_NOTE), _MOST_SECTIONS)
-    return _build_id(note for one in sections for note in _notes(image, one.offset, one.size_bytes, one.align))
+    sections = islice((section for section in image.sections if section.type == abi.SHT_NOTE), _MOST_SECTIONS)
+    return _build_id(note for s in sections for note in _notes(image, s.offset, s.size_bytes, s.align))
 
 
 def optional_libraries(image: Image) -> tuple[OptionalLibrary, ...]:
     """Return the libraries that an object may open at run time, as its notes state."""
-    found: list[OptionalLibrary] = []
+    libraries: list[OptionalLibrary] = []
     for note in _all_notes(image):
         if note.type == _NT_DLOPEN and note.owner == b"FDO\0":
             try:
-                found += [_optional_library(entry) for entry in _entries_of(note.text)]
+                libraries += [_optional_library(entry) for entry in _entries_of(note.text)]
             except (ValueError, RecursionError) as error:
                 raise InputError(image.file, f"its note of libraries to open is damaged: {error}") from error
-    return tuple(found)
+    return tuple(libraries)
 
 
 def _build_id(notes: Iterable[_Note]) -> str | None:

@@ -17,15 +17,13 @@ from typing import Final, NamedTuple
 from footprint.elf import abi
 from footprint.elf.contents import Contents, Residue, SectionContents
 from footprint.elf.image import Image
-from footprint.elf.linker_map import LinkerMap, PlacedSection
+from footprint.elf.linker_map.facts import LinkerMap, PlacedSection
 from footprint.elf.selection import Selection
 from footprint.elf.statics import local_units
 from footprint.elf.symbols import Symbol
 from footprint.errors import InputError, Note
 from footprint.ranges import Gap, Partition, Piece, partition
-from footprint.units import counted
-
-__all__ = ("ByteOrigin", "Lack", "OriginShare", "Origins", "PathOf", "SectionOrigins")
+from footprint.text.units import counted
 
 _FILLS: Final = frozenset({"*fill*", "** fill", "** zero fill"})
 # The objects that GCC and LLVM make of many while linking: cc1.ltrans0.ltrans.o, lto.tmp, program.lto.1.o.
@@ -160,13 +158,13 @@ class Origins:
             by_output: dict[str, list[PlacedSection]] = {}
             for placed in self.linker_map.sections:
                 by_output.setdefault(placed.output_section, []).append(placed)
-            cut = [self._cut_by_map(one, by_output.get(one.section.name, [])) for one in self.contents.sections]
+            cut = [self._cut_by_map(s, by_output.get(s.section.name, [])) for s in self.contents.sections]
         elif self._image.is_relocatable and self._path_of is None:
-            cut = [_whole(one, ByteOrigin(*self._itself)) for one in self.contents.sections]
+            cut = [_whole(section, ByteOrigin(*self._itself)) for section in self.contents.sections]
         else:
-            cut = [self._cut_by_symbols(one) for one in self.contents.sections]
-        starts = [[piece.start for piece in one.pieces] for one in cut]
-        origins = [[piece.owner for piece in one.pieces] for one in cut]
+            cut = [self._cut_by_symbols(section) for section in self.contents.sections]
+        starts = [[piece.start for piece in part.pieces] for part in cut]
+        origins = [[piece.owner for piece in part.pieces] for part in cut]
         return tuple(map(SectionOrigins, self.contents.sections, cut, starts, origins))
 
     def of(self, section: SectionOrigins, variable: Symbol) -> ByteOrigin:
@@ -176,10 +174,10 @@ class Origins:
 
     def shares(self, section: SectionOrigins) -> dict[ByteOrigin, OriginShare]:
         """Return the share of each origin in a section; the sizes add up to the size of the section."""
-        one = section.contents
+        contents = section.contents
         if len(section.origins) == 1 and not self._is_filtered:
-            return {section.origins[0]: OriginShare(one.size_bytes, one.named_bytes, len(one.variables))}
-        chosen = {(each.offset, each.size_bytes) for each in one.variables} if self._is_filtered else ()
+            return {section.origins[0]: OriginShare(contents.size_bytes, contents.named_bytes, len(contents.variables))}
+        chosen = {(v.offset, v.size_bytes) for v in contents.variables} if self._is_filtered else ()
         totals: dict[ByteOrigin, list[int]] = {}
         for owner, origin, size_bytes in _pairs(section.contents.ranges.pieces, section.ranges.pieces):
             is_chosen = isinstance(owner, Symbol) and (
@@ -197,77 +195,77 @@ class Origins:
         if self.linker_map is None:
             return
         yield from self.linker_map.notes
-        own = [one for one in self.contents.sections if one.section.index >= 0]
-        strange = [one.section.name for one in own if not self._is_mapped(one)]
+        real = [section for section in self.contents.sections if section.section.index >= 0]
+        strange = [c.section.name for c in real if not self._is_mapped(c)]
         if strange:
             detail = f"it has no {', '.join(strange)} of this place and size in {self.contents.file}: not attributed"
             yield Note("linker-map-differs", self.linker_map.file, detail)
-        objects = {one.object for one in self.linker_map.sections if one.object is not None}
+        objects = {section.object for section in self.linker_map.sections if section.object is not None}
         optimised = [name for name in objects if _OF_LTO.search(name)]
         if optimised:
             files = counted(len(optimised), "object")
             detail = f"{files} of link-time optimisation: the map does not name the objects that they were made from"
             yield Note("linker-map-lto", self.linker_map.file, detail)
 
-    def _is_mapped(self, one: SectionContents) -> bool:
-        return self._mapped[one.section.name, one.section.vaddr, one.size_bytes] == 1
+    def _is_mapped(self, contents: SectionContents) -> bool:
+        return self._mapped[contents.section.name, contents.section.vaddr, contents.size_bytes] == 1
 
     @cached_property
     def _mapped(self) -> Counter[tuple[str, int, int]]:
         # A relinked object can have several sections of one name, all at address 0: they cannot be told apart.
         return Counter(self.linker_map.outputs if self.linker_map else ())
 
-    def _cut_by_map(self, one: SectionContents, placed: list[PlacedSection]) -> Partition[ByteOrigin]:
-        if one.section.index < 0:
-            return _whole(one, ByteOrigin(cause=Lack.UNLISTED))
-        if not self._is_mapped(one):
-            return _whole(one, ByteOrigin(cause=Lack.OTHER_LINK))
+    def _cut_by_map(self, contents: SectionContents, placed: list[PlacedSection]) -> Partition[ByteOrigin]:
+        if contents.section.index < 0:
+            return _whole(contents, ByteOrigin(cause=Lack.UNLISTED))
+        if not self._is_mapped(contents):
+            return _whole(contents, ByteOrigin(cause=Lack.OTHER_LINK))
         if not placed:
-            return _whole(one, ByteOrigin(cause=Lack.LINKER))
-        base = one.section.vaddr
-        claims = [_claim(each, base) for each in placed if each.input_section != _GOLD_COMMONS]
+            return _whole(contents, ByteOrigin(cause=Lack.LINKER))
+        base = contents.section.vaddr
+        claims = [_claim(section, base) for section in placed if section.input_section != _GOLD_COMMONS]
         if len(claims) < len(placed):
-            claims += self._commons(one)
-        return partition(0, one.size_bytes, claims, lambda gap: _explained(one, gap))
+            claims += self._commons(contents)
+        return partition(0, contents.size_bytes, claims, lambda gap: _explained(contents, gap))
 
-    def _commons(self, one: SectionContents) -> Iterator[Piece[ByteOrigin]]:
+    def _commons(self, contents: SectionContents) -> Iterator[Piece[ByteOrigin]]:
         """Return the origins of the COMMON variables that gold has placed: its map lists them by name."""
         commons = self.linker_map.commons if self.linker_map else {}
-        for start, end, owner in one.ranges.pieces:
+        for start, end, owner in contents.ranges.pieces:
             if isinstance(owner, Symbol) and owner.binding != abi.STB_LOCAL and owner.name in commons:
                 yield Piece(start, end, ByteOrigin(*commons[owner.name]))
 
-    def _cut_by_symbols(self, one: SectionContents) -> Partition[ByteOrigin]:
+    def _cut_by_symbols(self, contents: SectionContents) -> Partition[ByteOrigin]:
         pieces: list[Piece[ByteOrigin]] = []
         # Most variables came from the same place as those before them: they share a piece.
         begin, last_end = 0, 0
-        found: tuple[str | None, str] = (None, "")
-        last = found
-        for _, end, owner in one.ranges.pieces:
+        origin: tuple[str | None, str] = (None, "")
+        last = origin
+        for _, end, owner in contents.ranges.pieces:
             if isinstance(owner, Residue):
-                found = (None, owner.cause)
-            elif (unit := self._unit(one, owner)) is not None:
-                found = (unit, "")
+                origin = (None, owner.cause)
+            elif (unit := self._unit(contents, owner)) is not None:
+                origin = (unit, "")
             else:
-                found = (None, Lack.UNTOLD if owner.binding == abi.STB_LOCAL else Lack.GLOBAL)
-            if found != last:
+                origin = (None, Lack.UNTOLD if owner.binding == abi.STB_LOCAL else Lack.GLOBAL)
+            if origin != last:
                 if last_end > begin:
                     pieces.append(Piece(begin, last_end, ByteOrigin(unit=last[0], cause=last[1])))
-                begin, last = last_end, found
+                begin, last = last_end, origin
             last_end = end
         if last_end > begin:
             pieces.append(Piece(begin, last_end, ByteOrigin(unit=last[0], cause=last[1])))
-        return Partition(0, one.size_bytes, tuple(pieces))
+        return Partition(0, contents.size_bytes, tuple(pieces))
 
-    def _unit(self, one: SectionContents, variable: Symbol) -> str | None:
-        if self._path_of is not None and (path := self._path_of(one, variable)) is not None:
+    def _unit(self, contents: SectionContents, variable: Symbol) -> str | None:
+        if self._path_of is not None and (path := self._path_of(contents, variable)) is not None:
             return path
         only, units, places = self._units
         if only is not None or variable.name in _OF_LINKER or not units:
             return only
-        known = places.get(one.section.index, ())
-        at = bisect_left(known, variable.offset << 24)
-        return units[known[at] & 0xFFFFFF] if at < len(known) and known[at] >> 24 == variable.offset else None
+        starts = places.get(contents.section.index, ())
+        at = bisect_left(starts, variable.offset << 24)
+        return units[starts[at] & 0xFFFFFF] if at < len(starts) and starts[at] >> 24 == variable.offset else None
 
     @cached_property
     def _units(self) -> tuple[str | None, tuple[str, ...], Mapping[int, Sequence[int]]]:
@@ -290,21 +288,20 @@ def _claim(placed: PlacedSection, base_vaddr: int) -> Piece[ByteOrigin]:
     return Piece(start, start + placed.size_bytes, origin)
 
 
-def _whole(one: SectionContents, origin: ByteOrigin) -> Partition[ByteOrigin]:
-    return Partition(0, one.size_bytes, (Piece(0, one.size_bytes, origin),))
+def _whole(contents: SectionContents, origin: ByteOrigin) -> Partition[ByteOrigin]:
+    return Partition(0, contents.size_bytes, (Piece(0, contents.size_bytes, origin),))
 
 
-def _explained(one: SectionContents, gap: Gap[ByteOrigin]) -> list[Piece[ByteOrigin]]:
+def _explained(contents: SectionContents, gap: Gap[ByteOrigin]) -> list[Piece[ByteOrigin]]:
     """Return the causes of a range without an entry in the map: only GNU ld lists padding."""
-    pieces = one.ranges.pieces
-    index = bisect_right(pieces, gap.start, key=lambda piece: piece.start) - 1
-    found = []
-    while index < len(pieces) and pieces[index].start < gap.end:
-        start, end, owner = pieces[index]
-        cause = Lack.FILL if isinstance(owner, Residue) else Lack.UNLISTED
-        found.append(Piece(max(start, gap.start), min(end, gap.end), ByteOrigin(cause=cause)))
-        index += 1
-    return found
+    return [
+        Piece(
+            max(start, gap.start),
+            min(end, gap.end),
+            ByteOrigin(cause=Lack.FILL if isinstance(owner, Residue) else Lack.UNLISTED),
+        )
+        for start, end, owner in contents.ranges.pieces.between(gap.start, gap.end)
+    ]
 
 
 def _pairs(

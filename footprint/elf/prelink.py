@@ -18,8 +18,6 @@ from footprint.elf.sameness import is_merged
 from footprint.elf.symbols import COMMON, SymbolTable, symbol_table_in
 from footprint.errors import InputError
 
-__all__ = ("PlacedPart", "Prelinked", "prelinked")
-
 _GROUPED: Final = 1
 _PREFIXES: Final = (".data.rel.ro", ".data.rel", ".data", ".bss", ".rodata", ".text", ".tdata", ".tbss")
 _TEXTS: Final = ".rodata.str1.1"
@@ -84,12 +82,12 @@ class _Part:
         self.is_blank = True
         self.size_bytes = 0
         self.vaddr = 0
-        self.held: list[tuple[int, int, Section | None, str, int]] = []
+        self.contents: list[tuple[int, int, Section | None, str, int]] = []
 
     def add(self, number: int, section: Section | None, size_bytes: int, align: int, name: str = "") -> None:
         step = max(1, min(align, _LARGEST_ALIGN))
         start = -(-self.size_bytes // step) * step
-        self.held.append((start, number, section, name, size_bytes))
+        self.contents.append((start, number, section, name, size_bytes))
         self.size_bytes = start + size_bytes
         if section is not None:
             self.is_blank = self.is_blank and not section.has_file_bytes
@@ -104,7 +102,7 @@ def prelinked(objects: Sequence[Image], file: str) -> Prelinked:
     """
     layout = _Layout(objects, file)
     data = _Writer(layout).written()
-    places = sorted(layout.places, key=lambda one: (one.is_tls, one.start_vaddr))
+    places = sorted(layout.places, key=lambda place: (place.is_tls, place.start_vaddr))
     return Prelinked(read_image(memoryview(data), file), tuple(objects), tuple(places))
 
 
@@ -114,7 +112,7 @@ def _part_name(section: Section) -> str:
         return _TEXTS
     if is_merged(section):
         return section.name
-    return next((one for one in _PREFIXES if (section.name + ".").startswith(one + ".")), section.name)
+    return next((prefix for prefix in _PREFIXES if (section.name + ".").startswith(prefix + ".")), section.name)
 
 
 class _Layout:
@@ -124,7 +122,7 @@ class _Layout:
         self.objects = objects
         self.file = file
         self.parts: dict[str, _Part] = {}
-        self.tables = [_symbols(one) for one in objects]
+        self.tables = [_symbols(o) for o in objects]
         self.globals: dict[str, tuple[int, int, int, int]] = {}
         """By name the vaddr, size, st_info and part number of each global symbol."""
         self.undefined: dict[str, int] = {}
@@ -133,13 +131,13 @@ class _Layout:
         order = {part.name: number for number, part in enumerate(sorted(self.parts.values(), key=_order), 1)}
         self.ordered = sorted(self.parts.values(), key=lambda part: order[part.name])
         self._give_vaddrs()
-        self.tls_vaddr = min((one.vaddr for one in self.ordered if one.flags & abi.SHF_TLS), default=0)
+        self.tls_vaddr = min((s.vaddr for s in self.ordered if s.flags & abi.SHF_TLS), default=0)
         self.starts: dict[tuple[int, int], tuple[int, int]] = {}
         self.commons: dict[str, int] = {}
         self.places: list[PlacedPart] = []
         for number, part in enumerate(self.ordered, 1):
             is_tls = bool(part.flags & abi.SHF_TLS)
-            for offset, owner, section, name, size_bytes in part.held:
+            for offset, owner, section, name, size_bytes in part.contents:
                 start = part.vaddr + offset
                 shown = start - self.tls_vaddr if is_tls else start
                 self.places.append(PlacedPart(shown, shown + size_bytes, is_tls, owner, section, name))
@@ -152,7 +150,7 @@ class _Layout:
 
     def _place_sections(self) -> None:
         seen: set[str] = set()
-        left = 2 * sum(len(one.data) for one in self.objects)
+        left = 2 * sum(len(o.data) for o in self.objects)
         for number, image in enumerate(self.objects):
             dropped = _dropped(image, self.tables[number], seen)
             for section in image.sections:
@@ -201,7 +199,7 @@ class _Layout:
                     self.globals.setdefault(table.name(index), (place[0] + value, size_bytes, info, place[1]))
         bss = next((number for number, part in enumerate(self.ordered, 1) if part.name == ".bss"), 0)
         for name, vaddr in self.commons.items():
-            size_bytes = next(one.end_vaddr - one.start_vaddr for one in self.places if one.name == name)
+            size_bytes = next(p.end_vaddr - p.start_vaddr for p in self.places if p.name == name)
             self.globals.setdefault(name, (vaddr, size_bytes, abi.STB_GLOBAL << 4 | abi.STT_OBJECT, bss))
 
     def target(self, number: int, index: int) -> int:
@@ -300,7 +298,7 @@ class _Writer:
             entries.append((tag, vaddr))
             dynamic_rows.append((name, kind, abi.SHF_ALLOC, vaddr, data, len(data)))
             vaddr += -(-len(data) // 16) * 16
-        dynamic = b"".join(self._pack(f"{word}{word}", *one) for one in (*entries, (0, 0)))
+        dynamic = b"".join(self._pack(f"{word}{word}", *entry) for entry in (*entries, (0, 0)))
         rows: list[tuple[str, int, int, int, bytes | bytearray, int]] = [
             (part.name, 8 if part.is_blank else 1, part.flags, part.vaddr, data, part.size_bytes)
             for part, data in zip(layout.ordered, contents, strict=True)
@@ -322,7 +320,7 @@ class _Writer:
         if part.is_blank:
             return bytearray()
         data = bytearray(part.size_bytes)
-        for offset, number, section, _, size_bytes in part.held:
+        for offset, number, section, _, size_bytes in part.contents:
             image = self._layout.objects[number]
             if section is None or not section.has_file_bytes:
                 continue
@@ -468,10 +466,10 @@ class _Writer:
     def _tls_segment(
         self, rows: Sequence[tuple[str, int, int, int, bytes | bytearray, int]], offsets: Sequence[int]
     ) -> bytes:
-        found = [(row, offset) for row, offset in zip(rows, offsets, strict=True) if row[2] & abi.SHF_TLS]
-        if not found:
+        tls_rows = [(row, offset) for row, offset in zip(rows, offsets, strict=True) if row[2] & abi.SHF_TLS]
+        if not tls_rows:
             return self._packed_segment(0, 0, 0, 0, 0, 0)
-        (first, offset), (last, _) = found[0], found[-1]
+        (first, offset), (last, _) = tls_rows[0], tls_rows[-1]
         return self._packed_segment(7, 4, offset, first[3], len(first[4]), last[3] + last[5] - first[3])
 
     def _packed_segment(

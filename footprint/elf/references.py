@@ -1,6 +1,6 @@
-"""What refers to a vaddr of a linked file: its code, its tables, its relocations. x86-64 only.
+"""What refers to a vaddr of a linked file: its code, its tables, its relocations. x86-64 and arm64 only.
 
-Code is not disassembled. Any four bytes count as a reference that lead to the vaddr as the displacement of an
+Code of x86-64 is not disassembled. Any four bytes count as a reference that lead to the vaddr as the displacement of an
 instruction, or that are the vaddr itself in a program at a fixed address. So do eight bytes that are its distance from
 the global offset table, as in the medium and large code models. So some references are found that are none, but none of
 plain code is missed: what has no reference is certainly not referred to. A reference is sure only where the opcode
@@ -12,29 +12,23 @@ appendix A (opcode maps).
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from struct import Struct
 from sys import maxsize
 from typing import Final, NamedTuple
 
 from footprint.elf import abi
+from footprint.elf.arm64_references import LOST_AFTER_BYTES, LOST_BEFORE_BYTES, addresses_in_code, jumps_in_code
+from footprint.elf.code_reader import CodeReader
 from footprint.elf.dynamic import numbers, read_dynamic, words
+from footprint.elf.functions import read_functions
 from footprint.elf.image import Buffer, Image
 from footprint.elf.relocations import relocated_words
 from footprint.elf.symbols import Symbol
 
-__all__ = (
-    "Reference",
-    "ReferencedPlace",
-    "can_find_references",
-    "displacements",
-    "find_references",
-    "place_of_variable",
-)
-
-
 # A search through all bytes of a larger program takes too long.
 _MOST_CODE_BYTES: Final = 16 << 20
+_MOST_ARM64_CODE_BYTES: Final = 8 << 20
 # Any four bytes can be a displacement by chance. One in 32 of them follows bytes that look like an opcode.
 _ALIKE_BY_CHANCE: Final = 32
 _MOST_BY_CHANCE: Final = 0.05
@@ -78,6 +72,9 @@ _MOVE_WIDE: Final = re.compile(rb"[\xb8-\xbf](?<=[\x48\x49].)(?=(.{4}(?:\0{4}|\x
 # An index that begins at 1 refers to a vaddr before the variable; so do the two indexes of a table of tables.
 _MOST_BEFORE_BYTES: Final = 1024
 _RELOCATIONS: Final = frozenset({abi.SHT_RELA, abi.SHT_REL, abi.SHT_RELR})
+# `lea distance(%rip), %reg`.
+_LOAD_ADDRESS: Final = re.compile(rb"\x8d[\x05\x0d\x15\x1d\x25\x2d\x35\x3d](?=.{4})", re.DOTALL)
+_LARGEST_TABLE_BYTES: Final = 1 << 14
 _signed_word: Final = Struct("<i").unpack_from
 _ENTRY_OFFSET: Final = 24
 _FILE_HEADER_BYTES: Final = 64
@@ -108,10 +105,16 @@ class Reference(NamedTuple):
     Attributes:
         vaddr: Where it is in the code; 0 where a table or the loader refers to the place.
         is_sure: Whether it refers to the place and to nothing else, provided that it is code.
+        target: The vaddr that it refers to; where it is not sure, one of several.
+        is_lost: Whether the place may be reached from there in a way that is not followed.
+        is_end: Whether it can only mean what is behind the place.
     """
 
     vaddr: int
     is_sure: bool
+    target: int = 0
+    is_lost: bool = False
+    is_end: bool = False
 
 
 def place_of_variable(variable: Symbol, starts: Sequence[int]) -> ReferencedPlace:
@@ -131,9 +134,14 @@ def place_of_variable(variable: Symbol, starts: Sequence[int]) -> ReferencedPlac
 
 def can_find_references(image: Image, size_bytes: int = 1) -> bool:
     """Return whether references to a variable of this size can be told from bytes that look alike by chance."""
-    if image.machine != abi.EM_X86_64 or not image.is_64 or image.is_relocatable:
+    if not image.is_64 or image.is_relocatable:
         return False
-    code_bytes = sum(one.file_bytes for one in image.loads if one.flags & abi.PF_X)
+    if image.machine == abi.EM_AARCH64 and image.is_little:
+        # Instructions are decoded there, and nothing looks alike by chance.
+        return sum(load.file_bytes for load in image.loads if load.flags & abi.PF_X) <= _MOST_ARM64_CODE_BYTES
+    if image.machine != abi.EM_X86_64:
+        return False
+    code_bytes = sum(load.file_bytes for load in image.loads if load.flags & abi.PF_X)
     by_chance = code_bytes * size_bytes / (1 << 32) / (1 if image.type == abi.ET_EXEC else _ALIKE_BY_CHANCE)
     return code_bytes <= _MOST_CODE_BYTES and by_chance <= _MOST_BY_CHANCE
 
@@ -144,6 +152,7 @@ def find_references(
     starts: Collection[int] | None = None,
     *,
     most: int | None = None,
+    reader: CodeReader | None = None,
 ) -> list[list[Reference]]:
     """Find the references to each place.
 
@@ -154,22 +163,23 @@ def find_references(
             `days[year - 1900]` refers to a vaddr far before `days`: it may lie in another variable, but it is hardly
             the first byte of one.
         most: How many references of each place are enough, though more may be returned; all without it.
+        reader: Reads the functions of the file; without it one is made where that takes it.
     """
-    found: list[list[Reference]] = [[] for _ in places]
+    references: list[list[Reference]] = [[] for _ in places]
     if not places:
-        return found
-    finder = _Finder(places, found, starts, maxsize if most is None else most)
+        return references
+    finder = _Finder(places, references, starts, maxsize if most is None else most)
     is_fixed = image.type == abi.ET_EXEC
     headers_bytes = _FILE_HEADER_BYTES + _PROGRAM_HEADER_BYTES * len(image.segments)
     dynamic = read_dynamic(image)
-    offset_tables = {one.vaddr for one in image.sections if one.name in {".got", ".got.plt"} and one.vaddr}
+    offset_tables = {s.vaddr for s in image.sections if s.name in {".got", ".got.plt"} and s.vaddr}
     if (vaddr := dynamic.get(abi.DT_PLTGOT)) is not None:
         offset_tables.add(vaddr)
     for segment in image.loads:
         # The headers of the file have the vaddrs of segments, which are no references.
         skipped_bytes = 0 if segment.offset else min(segment.file_bytes, headers_bytes)
         raw = image.bytes_at(segment.offset + skipped_bytes, segment.file_bytes - skipped_bytes, "a segment")
-        if segment.flags & abi.PF_X:
+        if segment.flags & abi.PF_X and image.machine == abi.EM_X86_64:
             finder.search_code(raw, segment.vaddr + skipped_bytes, is_fixed=is_fixed)
             finder.search_distances(raw, segment.vaddr + skipped_bytes, offset_tables)
             continue
@@ -177,12 +187,52 @@ def find_references(
             finder.search_words(numbers(image, piece), range(start, start + len(piece), image.word_bytes))
             if is_fixed:
                 finder.search_words(words(image, piece, 4), range(start, start + len(piece), 4))
+    if image.machine == abi.EM_AARCH64:
+        finder.search_arm64(image, reader or CodeReader(image, read_functions(image)))
     vaddrs, addends = relocated_words(image)
     finder.search_words(addends, vaddrs)
     entry = int.from_bytes(image.data[_ENTRY_OFFSET : _ENTRY_OFFSET + 8], "little")
-    starts_of_program = [one for one in (entry, dynamic.get(abi.DT_INIT), dynamic.get(abi.DT_FINI)) if one]
+    starts_of_program = [vaddr for vaddr in (entry, dynamic.get(abi.DT_INIT), dynamic.get(abi.DT_FINI)) if vaddr]
     finder.search_words(starts_of_program, [0] * len(starts_of_program))
-    return found
+    return references
+
+
+def distance_targets(image: Image, named: Container[int]) -> frozenset[int]:
+    """Return what tables of distances lead to, as clang makes them of tables of addresses in code for any place.
+
+    Such a table has no symbol, its address is stated by code (`lea`), and each four bytes are the distance from it to
+    something else in the data of the file. `named` are the vaddrs that have symbols.
+    """
+    comment = next((section for section in image.sections if section.name == ".comment"), None)
+    if image.type == abi.ET_EXEC or (comment is not None and b"clang" not in bytes(image.section_bytes(comment))):
+        return frozenset()
+    # Constants may lie in one segment with code.
+    data = [s for s in image.sections if s.is_in_memory and not s.flags & abi.SHF_EXECINSTR and not s.is_tls]
+    bases = set[int]()
+    if image.machine == abi.EM_AARCH64 and data:
+        reader = CodeReader(image, read_functions(image))
+        first, end = min(s.vaddr for s in data), max(s.vaddr + s.size_bytes for s in data)
+        bases |= {a.target for a in addresses_in_code(image, reader, first, end) if not a.is_lost}
+    for segment in image.loads:
+        if segment.flags & abi.PF_X and image.machine == abi.EM_X86_64:
+            raw = image.bytes_at(segment.offset, segment.file_bytes, "a segment")
+            for match in _LOAD_ADDRESS.finditer(raw):
+                at = match.end()
+                bases.add(segment.vaddr + at + 4 + _signed_word(raw, at)[0])
+    targets = set[int]()
+    for base in bases:
+        holder = next((s for s in data if s.vaddr <= base < s.vaddr + s.size_bytes), None)
+        if holder is None or not holder.has_file_bytes or base in named:
+            continue
+        left = min(_LARGEST_TABLE_BYTES, holder.vaddr + holder.size_bytes - base) & ~3
+        raw = image.bytes_at(holder.offset + base - holder.vaddr, left, "a table of distances")
+        for number, distance in enumerate(words(image, raw, 4)):
+            target = base + distance - (1 << 32 if distance >> 31 else 0)
+            is_inside = base <= target < base + 4 * number + 4
+            if is_inside or not any(s.vaddr <= target < s.vaddr + s.size_bytes for s in data):
+                break
+            targets.add(target)
+    return frozenset(targets)
 
 
 def _without_relocations(image: Image, vaddr: int, raw: Buffer) -> Iterator[tuple[int, Buffer]]:
@@ -191,7 +241,7 @@ def _without_relocations(image: Image, vaddr: int, raw: Buffer) -> Iterator[tupl
     These have the vaddrs of what the loader writes to.
     """
     start = 0
-    for section in sorted(image.sections, key=lambda one: one.vaddr):
+    for section in sorted(image.sections, key=lambda s: s.vaddr):
         first = section.vaddr - vaddr
         if section.type in _RELOCATIONS and section.is_in_memory and start <= first < len(raw):
             yield vaddr + start, raw[start:first]
@@ -216,7 +266,7 @@ class _Finder:
     def __init__(
         self,
         places: Sequence[ReferencedPlace],
-        found: list[list[Reference]],
+        references: list[list[Reference]],
         starts: Collection[int] | None,
         most: int,
     ) -> None:
@@ -224,19 +274,19 @@ class _Finder:
         self._most = most
         self._variable_starts = frozenset(starts or ())
         self._far_bytes = 0 if starts is None else _MOST_FAR_BYTES
-        self._found = found
-        self._starts = [one.start_vaddr for one in places]
-        self._before_bytes = max(one.before_bytes for one in places)
+        self._references = references
+        self._starts = [place.start_vaddr for place in places]
+        self._before_bytes = max(place.before_bytes for place in places)
         self._low = places[0].start_vaddr - _LONGEST_IMMEDIATE_BYTES - self._before_bytes
-        self._ends = [one.end_vaddr + one.after_bytes for one in places]
+        self._ends = [place.end_vaddr + place.after_bytes for place in places]
         self._high = max(self._ends)
 
     def search_words(self, words: Iterable[int], vaddrs: Iterable[int]) -> None:
         """Add each word that is a vaddr of a place, unless the place itself holds it; `vaddrs` says where each is."""
         low, high = self._places[0].start_vaddr, self._high
-        found = {word for word in words if low <= word < high}
-        for vaddr, word in zip(vaddrs, words, strict=False) if found else ():
-            if word in found:
+        inside = {word for word in words if low <= word < high}
+        for vaddr, word in zip(vaddrs, words, strict=False) if inside else ():
+            if word in inside:
                 self._add(word, 0, (0,), holder=vaddr)
 
     def search_code(self, raw: Buffer, vaddr: int, *, is_fixed: bool) -> None:
@@ -258,11 +308,24 @@ class _Finder:
             self._search_vaddrs(raw, vaddr)
         self._search_short_jumps(raw, vaddr)
 
+    def search_arm64(self, image: Image, reader: CodeReader) -> None:
+        """Add the addresses that the code of arm64 means."""
+        for target, vaddr, is_certain, is_lost in addresses_in_code(image, reader, self._low, self._high):
+            if not is_lost:
+                self._add(target, vaddr, (0,), is_known=is_certain)
+                continue
+            first = bisect_left(self._ends, target - LOST_BEFORE_BYTES)
+            for number in range(first, bisect_left(self._starts, target + LOST_AFTER_BYTES)):
+                self._references[number].append(Reference(vaddr, is_sure=False, target=target, is_lost=True))
+        if any(place.is_code for place in self._places):
+            for target, vaddr in jumps_in_code(image):
+                self._add(target, vaddr, (0,), is_known=False)
+
     def _is_asked(self, target: int) -> bool:
         """Return whether a displacement may mean a place that has too few references yet."""
         number = bisect_right(self._starts, target + _LONGEST_IMMEDIATE_BYTES + self._before_bytes) - 1
         while number >= 0:
-            if target < self._ends[number] and len(self._found[number]) < self._most:
+            if target < self._ends[number] and len(self._references[number]) < self._most:
                 return True
             number = -1 if self._starts[number] <= target else number - 1
         return False
@@ -295,7 +358,7 @@ class _Finder:
                 for start in range(max(0, at - 129), min(len(raw) - 1, at + 127)):
                     distance = raw[start + 1] - 256 if raw[start + 1] > 127 else raw[start + 1]
                     if raw[start] in _SHORT_JUMPS and start + 2 + distance == at:
-                        self._found[number].append(Reference(vaddr + start, is_sure=False))
+                        self._references[number].append(Reference(vaddr + start, is_sure=False))
 
     def _add(
         self,
@@ -313,7 +376,7 @@ class _Finder:
         `far_bytes`: how far before a place a target may still mean it. `holder`: the vaddr of the word that refers.
         """
         slack_bytes = max(immediate_sizes)
-        first = max(0, bisect_right(self._starts, target) - 1)
+        first = max(0, bisect_left(self._starts, target) - 1)
         past = bisect_left(self._starts, target + slack_bytes + max(self._before_bytes, far_bytes) + 1)
         for number in range(first, past):
             place = self._places[number]
@@ -324,7 +387,9 @@ class _Finder:
                 is_inside = (
                     place.start_vaddr <= target + min(immediate_sizes) and target + slack_bytes < place.end_vaddr
                 )
-                self._found[number].append(Reference(at, is_inside and is_known))
+                is_end = all(target + size >= place.end_vaddr for size in immediate_sizes)
+                is_sure = is_inside and is_known
+                self._references[number].append(Reference(at, is_sure, target + slack_bytes, is_end=is_end))
 
 
 def _upper_bytes(low: int, high: int) -> tuple[bytes, bytes]:

@@ -18,24 +18,12 @@ from footprint.elf.dynamic import numbers, read_dynamic
 from footprint.elf.image import Buffer, Image
 from footprint.errors import InputError
 
-__all__ = (
-    "Relocations",
-    "addends_at",
-    "pages_relocated_alone",
-    "relocated_pages",
-    "relocated_vaddrs",
-    "relocated_words",
-    "relocations",
-    "relr_pages",
-    "static_relocations",
-    "symbol_and_type",
-)
-
-
 _GROUPED_BY_INFO: Final = 1
 _GROUPED_BY_OFFSET_DELTA: Final = 2
 _GROUPED_BY_ADDEND: Final = 4
 _HAS_ADDEND: Final = 8
+
+_TABLES: Final = ((abi.DT_RELA, abi.DT_RELASZ, 3), (abi.DT_REL, abi.DT_RELSZ, 2))
 
 # A packed table repeats a delta without a byte for each relocation, and a bitmap of RELR stands for up to 63 addresses:
 # their number is limited. The largest programs have a million.
@@ -57,18 +45,35 @@ def relocations(image: Image) -> Iterator[Relocations]:
 
     Entries may come twice: some linkers include those of DT_JMPREL in DT_RELA.
     """
+    yield from _tables(image, 0)
+    yield from jump_relocations(image)
+
+
+def main_relocations(image: Image) -> Iterator[Relocations]:
+    """Read all but DT_JMPREL, some entries at a time, without the entries that a linker includes in both."""
     dynamic = read_dynamic(image)
-    # An entry of REL has two words, one of RELA three.
-    jump_words = 3 if dynamic.get(abi.DT_PLTREL) == abi.DT_RELA else 2
-    for tag, size_tag, words in (
-        (abi.DT_RELA, abi.DT_RELASZ, 3),
-        (abi.DT_REL, abi.DT_RELSZ, 2),
-        (abi.DT_JMPREL, abi.DT_PLTRELSZ, jump_words),
-    ):
-        yield from _entries(image, dynamic.table(tag, size_tag, "a table of relocations"), words)
+    jump_bytes = dynamic.get(abi.DT_PLTRELSZ) or 0
+    past = (dynamic.get(abi.DT_JMPREL) or 0) + jump_bytes
+    ends = [(dynamic.get(tag) or 0) + (dynamic.get(size) or 0) for tag, size, _ in _TABLES if dynamic.get(tag)]
+    yield from _tables(image, jump_bytes if jump_bytes and past in ends else 0)
+
+
+def _tables(image: Image, less_bytes: int) -> Iterator[Relocations]:
+    dynamic = read_dynamic(image)
+    for tag, size_tag, words in _TABLES:
+        raw = dynamic.table(tag, size_tag, "a table of relocations")
+        yield from _entries(image, raw[: max(0, len(raw) - less_bytes)], words)
     for tag, size_tag in ((abi.DT_ANDROID_REL, abi.DT_ANDROID_RELSZ), (abi.DT_ANDROID_RELA, abi.DT_ANDROID_RELASZ)):
         if raw := bytes(dynamic.table(tag, size_tag, "the packed relocations")):
             yield _packed(image, raw)
+
+
+def jump_relocations(image: Image) -> Iterator[Relocations]:
+    """Read DT_JMPREL, some entries at a time: what the loader may leave until the first call."""
+    dynamic = read_dynamic(image)
+    # An entry of REL has two words, one of RELA three.
+    words = 3 if dynamic.get(abi.DT_PLTREL) == abi.DT_RELA else 2
+    yield from _entries(image, dynamic.table(abi.DT_JMPREL, abi.DT_PLTRELSZ, "a table of relocations"), words)
 
 
 def static_relocations(image: Image) -> Iterator[Relocations]:
@@ -76,10 +81,10 @@ def static_relocations(image: Image) -> Iterator[Relocations]:
     count = 0
     for section in image.sections:
         if section.is_in_memory and section.type in {abi.SHT_RELA, abi.SHT_REL}:
-            for found in _entries(image, image.section_bytes(section), 3 if section.type == abi.SHT_RELA else 2):
-                count += len(found.vaddrs)
+            for entry in _entries(image, image.section_bytes(section), 3 if section.type == abi.SHT_RELA else 2):
+                count += len(entry.vaddrs)
                 _check_count(image, count)
-                yield found
+                yield entry
 
 
 def symbol_and_type(image: Image, info: int) -> tuple[int, int]:
@@ -110,17 +115,17 @@ def relocated_vaddrs(image: Image) -> "array[int]":
     Raises:
         InputError: Where a table is damaged or lies outside of the file, or where there are too many.
     """
-    found = array("Q")
+    relocated = array("Q")
     for vaddrs, _ in relocations(image):
-        found.extend(vaddrs)
-        _check_count(image, len(found))
+        relocated.extend(vaddrs)
+        _check_count(image, len(relocated))
     word_bytes = image.word_bytes
     address_mask = (1 << word_bytes * 8) - 1
     for vaddr, bitmap in _relr_tables(image):
         bits = range(bitmap.bit_length())
-        found.extend([vaddr + bit * word_bytes & address_mask for bit in bits if bitmap >> bit & 1])
-        _check_count(image, len(found))
-    return found
+        relocated.extend([vaddr + bit * word_bytes & address_mask for bit in bits if bitmap >> bit & 1])
+        _check_count(image, len(relocated))
+    return relocated
 
 
 def relocated_pages(image: Image, page_bytes: int) -> tuple[int, ...]:
@@ -139,9 +144,9 @@ def relocated_pages(image: Image, page_bytes: int) -> tuple[int, ...]:
 def pages_relocated_alone(vaddrs: Sequence[int], start: int, end: int, page_bytes: int) -> int:
     """Count the pages in which all relocations lie between two vaddrs, given the vaddr of each in ascending order."""
     first, past = bisect_left(vaddrs, start), bisect_left(vaddrs, end)
-    own = {vaddr // page_bytes for vaddr in vaddrs[first:past]}
+    pages = {vaddr // page_bytes for vaddr in vaddrs[first:past]}
     before, behind = vaddrs[first - 1 : first] if first else (), vaddrs[past : past + 1]
-    return len(own - {vaddr // page_bytes for vaddr in (*before, *behind)})
+    return len(pages - {vaddr // page_bytes for vaddr in (*before, *behind)})
 
 
 def relr_pages(image: Image, page_bytes: int) -> set[int]:
@@ -155,6 +160,21 @@ def relr_pages(image: Image, page_bytes: int) -> set[int]:
             pages.add((vaddr + bit * word_bytes & address_mask) // page_bytes)
         _check_pages(image, pages)
     return pages
+
+
+def relr_count(image: Image) -> int:
+    """Return the number of relocations in the RELR tables."""
+    count = 0
+    for _, bitmap in _relr_tables(image):
+        count += bitmap.bit_count()
+        _check_count(image, count)
+    return count
+
+
+def count_alike(infos: "array[int]") -> int:
+    """Count the first entries of a table that have one kind: linkers put those without symbol first."""
+    raw, size = infos.tobytes(), infos.itemsize
+    return bisect_left(range(1, len(infos) + 1), True, key=lambda count: raw[: count * size] != raw[:size] * count)  # noqa: FBT003 # the value looked for
 
 
 def _check_count(image: Image, count: int) -> None:
@@ -217,10 +237,10 @@ def _packed(image: Image, raw: bytes) -> Relocations:
     count, offset = next(stream), next(stream)
     if not 0 <= count <= _MOST_ADDRESSES:
         raise InputError(image.file, f"{count} packed relocations are more than any file has")
-    found = Relocations(array("Q"), array("Q"))
-    while len(found.vaddrs) < count:
+    unpacked = Relocations(array("Q"), array("Q"))
+    while len(unpacked.vaddrs) < count:
         size, flags = next(stream), next(stream)
-        if not 0 < size <= count - len(found.vaddrs):
+        if not 0 < size <= count - len(unpacked.vaddrs):
             raise InputError(image.file, f"a group of {size} packed relocations among {count}")
         # Fields that all entries of a group share stand once, at its start.
         delta = next(stream) if flags & _GROUPED_BY_OFFSET_DELTA else None
@@ -230,11 +250,11 @@ def _packed(image: Image, raw: bytes) -> Relocations:
             next(stream)
         for _ in range(size):
             offset += next(stream) if delta is None else delta
-            found.vaddrs.append(offset & _ANY_WORD)
-            found.infos.append((next(stream) if info is None else info) & _ANY_WORD)
+            unpacked.vaddrs.append(offset & _ANY_WORD)
+            unpacked.infos.append((next(stream) if info is None else info) & _ANY_WORD)
             if has_own_addends:
                 next(stream)
-    return found
+    return unpacked
 
 
 def _leb128(image: Image, raw: bytes) -> Iterator[int]:

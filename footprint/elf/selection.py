@@ -9,8 +9,6 @@ from footprint.elf.names import shown_name
 from footprint.elf.symbols import Symbol
 from footprint.errors import UsageError
 
-__all__ = ("EVERYTHING", "Selection", "name_pattern")
-
 _LONGEST_PATTERN: Final = 4096
 # A regular expression can take time that grows with the square of the length of a name, or worse, and the file chooses
 # the names. The caller limits the time.
@@ -39,18 +37,18 @@ class Selection(NamedTuple):
 
     def of(self, contents: Contents) -> Contents:
         """Return the selected sections and variables; each section keeps its sums."""
-        sections = [one for one in contents.sections if one.kind in self.kinds]
+        sections = [section for section in contents.sections if section.kind in self.kinds]
         if self.is_of_variables:
-            sections = [one._replace(variables=self._variables(one)) for one in sections]
+            sections = [section._replace(variables=self._variables(section)) for section in sections]
         return contents._replace(sections=tuple(sections))
 
     def _variables(self, section: SectionContents) -> tuple[Symbol, ...]:
         return tuple(
-            one
-            for one in section.variables
-            if one.size_bytes >= self.least_bytes
-            and (self.is_local is None or (one.binding == abi.STB_LOCAL) is self.is_local)
-            and (self.pattern is None or _has_name(one, self.pattern))
+            variable
+            for variable in section.variables
+            if variable.size_bytes >= self.least_bytes
+            and (self.is_local is None or (variable.binding == abi.STB_LOCAL) is self.is_local)
+            and (self.pattern is None or _has_name(variable, self.pattern))
         )
 
 

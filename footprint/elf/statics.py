@@ -19,8 +19,6 @@ from footprint.elf.image import Image, Section
 from footprint.elf.names import normalised
 from footprint.elf.symbols import SectionBase, Symbol, SymbolEntry, SymbolTable, read_symbol_table, section_bases
 
-__all__ = ("NO_INITIALISERS", "Initialisers", "Statics", "local_units", "read_statics")
-
 # What the compiler writes instead of a source file after link-time optimisation (GCC, LLVM): several files are merged.
 _MERGED_FILES: Final = frozenset({"", "<artificial>", "ld-temp.o"})
 # `_GLOBAL__sub_I_main`, and with a priority `_GLOBAL__sub_I.00101_x` or `_GLOBAL__I_000101`.
@@ -61,7 +59,7 @@ class Statics:
         self.debug = debug
         self._table = table
         self._known_functions: dict[int, Sequence[tuple[str, int]]] = {}
-        self.statics, self.units = self._read([one for one in sections if one[1].size_bytes])
+        self.statics, self.units = self._read([section for section in sections if section[1].size_bytes])
 
     def symbol_at(self, vaddr: int) -> tuple[str, int] | None:
         """Return the name of the function or variable that holds a vaddr, and the offset in it; None without one."""
@@ -89,14 +87,14 @@ class Statics:
     def functions_of(self, unit: int) -> Sequence[tuple[str, int]]:
         """Return the local functions of a source file, each with its vaddr, by their names without suffixes."""
         if unit not in self._known_functions:
-            name_at, found = self._table.names.at, self._functions_of_units.get(unit, ())
-            self._known_functions[unit] = sorted([(normalised(name_at(start)), vaddr) for start, vaddr in found])
+            name_at, functions = self._table.names.at, self._functions_of_units.get(unit, ())
+            self._known_functions[unit] = sorted([(normalised(name_at(start)), vaddr) for start, vaddr in functions])
         return self._known_functions[unit]
 
     @cached_property
     def _functions_of_units(self) -> dict[int, list[tuple[int, int]]]:
         """The local functions of each source file: the offset of the name, and the vaddr."""
-        table, found, unit, number = self._table, dict[int, list[tuple[int, int]]](), None, 0
+        table, functions, unit, number = self._table, dict[int, list[tuple[int, int]]](), None, 0
         indexes = table.of_types({abi.STT_FUNC, abi.STT_FILE})
         local_count = 0 if table.section is None else table.section.info
         for index, entry in zip(indexes, table.entries(indexes), strict=True):
@@ -104,11 +102,11 @@ class Statics:
                 break
             if entry[1] & 15 == abi.STT_FUNC:
                 if unit is not None:
-                    found.setdefault(unit, []).append((entry[0], entry[4]))
+                    functions.setdefault(unit, []).append((entry[0], entry[4]))
                 continue
             unit = None if table.names.at(entry[0]) in _MERGED_FILES else number
             number += unit is not None
-        return found
+        return functions
 
     @property
     def initialisers(self) -> Initialisers:
@@ -126,7 +124,7 @@ class Statics:
             functions = table.of_types({abi.STT_FUNC})
             is_prefixed = map(starts.__contains__, map(table.name_offsets.__getitem__, functions))
             prefixed.update(compress(functions, is_prefixed))
-        found: dict[int, tuple[Symbol, int | None]] = {}
+        by_vaddr: dict[int, tuple[Symbol, int | None]] = {}
         unit, count = None, 0
         for index in sorted({*prefixed, *(table.of_types({abi.STT_FILE}) if prefixed else ())}):
             entry = table.entry(index)
@@ -134,8 +132,8 @@ class Statics:
                 is_one_file = table.names.at(entry[0]) not in _MERGED_FILES
                 unit, count = (count, count + 1) if is_one_file else (None, count)
             elif ".cold" not in table.name(index):
-                found[entry[4]] = table.symbol(entry)._replace(vaddr=entry[4]), unit
-        return found
+                by_vaddr[entry[4]] = table.symbol(entry)._replace(vaddr=entry[4]), unit
+        return by_vaddr
 
     def variable_at(self, vaddr: int) -> Symbol | None:
         """Return the variable that holds a vaddr; None without one."""
@@ -147,17 +145,17 @@ class Statics:
 
     @cached_property
     def _variables(self) -> tuple[list[int], list[Symbol]]:
-        ordered = sorted((one for one in self.statics if not one.is_tls), key=lambda one: one.vaddr)
-        return [one.vaddr for one in ordered], ordered
+        ordered = sorted((static for static in self.statics if not static.is_tls), key=lambda static: static.vaddr)
+        return [static.vaddr for static in ordered], ordered
 
     @cached_property
     def _places(self) -> tuple[list[int], list[int]]:
         """The vaddrs of all functions and variables, ascending, and the table index of each."""
         vaddrs = self._table.vaddrs
         indexes = sorted(self._table.of_types({abi.STT_OBJECT, abi.STT_FUNC}), key=vaddrs.__getitem__)
-        found = list(map(vaddrs.__getitem__, indexes))
-        first = bisect_right(found, 0)
-        return found[first:], indexes[first:]
+        vaddrs_found = list(map(vaddrs.__getitem__, indexes))
+        first = bisect_right(vaddrs_found, 0)
+        return vaddrs_found[first:], indexes[first:]
 
     def _read(self, sections: Iterable[tuple[int, Section]]) -> tuple[tuple[Symbol, ...], tuple[str, ...]]:
         units: list[str] = []
@@ -170,6 +168,8 @@ class Statics:
         table, unit, seen = self._table, None, set[int]()
         local_count = 0 if table.section is None else table.section.info
         indexes = table.of_types({abi.STT_OBJECT, abi.STT_TLS, abi.STT_FILE})
+        if len(table) < 2 * len(indexes) < 1 << 16 and table.names.size_bytes < 1 << 22:  # else it takes much memory
+            table.names.learn_all()
         for index, entry in zip(indexes, table.entries(indexes), strict=True):
             st_name, info, _, st_shndx, value, size_bytes = entry
             if info & 15 == abi.STT_FILE:
@@ -195,8 +195,8 @@ def local_units(image: Image) -> tuple[tuple[str, ...], dict[int, "array[int]"]]
     table, units, unit = read_symbol_table(image), list[str](), -1
     if not table.of_types({abi.STT_FILE}) or table.section is None:
         return (), {}
-    bases = section_bases(image, [(one.index, one) for one in image.sections if one.is_in_memory and one.size_bytes])
-    found: dict[int, array[int]] = {base.section_index: array("Q") for base in bases.values()}
+    bases = section_bases(image, [(s.index, s) for s in image.sections if s.is_in_memory and s.size_bytes])
+    units_of_section: dict[int, array[int]] = {base.section_index: array("Q") for base in bases.values()}
     indexes = table.of_types({abi.STT_OBJECT, abi.STT_TLS, abi.STT_FILE})
     del indexes[bisect_left(indexes, table.section.info) :]
     for index, (st_name, info, _, st_shndx, value, size_bytes) in zip(indexes, table.entries(indexes), strict=True):
@@ -208,9 +208,9 @@ def local_units(image: Image) -> tuple[tuple[str, ...], dict[int, "array[int]"]]
             base = bases.get(table.section_index(index, st_shndx))
             start = 0 if base is None else base.tls_vaddr if info & 15 == abi.STT_TLS else base.vaddr
             if base is not None and 0 <= value - start < 1 << 40 and unit < 1 << 24:
-                found[base.section_index].append(value - start << 24 | unit)
+                units_of_section[base.section_index].append(value - start << 24 | unit)
     del indexes
-    return tuple(units), {section: array("Q", sorted(places)) for section, places in found.items()}
+    return tuple(units), {section: array("Q", sorted(places)) for section, places in units_of_section.items()}
 
 
 def read_statics(image: Image, debug: DebugImage | None = None) -> Statics:
@@ -222,6 +222,6 @@ def read_statics(image: Image, debug: DebugImage | None = None) -> Statics:
             are left out.
     """
     if debug is None or not debug.is_whole:
-        sections = [(one.index, one) for one in image.sections if one.is_in_memory]
+        sections = [(section.index, section) for section in image.sections if section.is_in_memory]
         return Statics(image, read_symbol_table(image), sections)
     return Statics(image, read_symbol_table(debug.image), matched_sections(image, debug.image).items(), debug)

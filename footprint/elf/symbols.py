@@ -19,20 +19,7 @@ from footprint.elf import abi
 from footprint.elf.dynamic import words
 from footprint.elf.image import Buffer, Image, Section, StringTable, release_pages
 from footprint.errors import InputError
-from footprint.records import records
-
-__all__ = (
-    "COMMON",
-    "NO_NAMES",
-    "SectionBase",
-    "Symbol",
-    "SymbolEntry",
-    "SymbolTable",
-    "read_symbol_table",
-    "section_bases",
-    "symbol_table_in",
-)
-
+from footprint.members import records
 
 NO_NAMES: Final = StringTable(b"\0", "", 0, "symbol names")
 """The names of a table whose names are not of interest."""
@@ -219,20 +206,20 @@ class SymbolTable:
 
     def variables(self, bases: "Mapping[int, SectionBase]") -> list[Symbol]:
         """Return the symbols in some sections, and COMMON symbols, in the order of the table; no sections and files."""
-        is_native = self.image.is_64 and self.image.is_little and sys.byteorder == "little"
-        if is_native and len(self) > _MANY_ENTRIES and (symbols := self._of_kinds(bases)) is not None:
-            return symbols
         commons = _COMMON_SECTIONS if self.image.is_relocatable else ()
-        found: list[tuple[SymbolEntry, SectionBase, int | None]] = []
         indexes = self.in_sections({*bases, *commons, abi.SHN_XINDEX})
+        is_native = self.image.is_64 and self.image.is_little and sys.byteorder == "little"
+        if is_native and len(indexes) > _MANY_ENTRIES and (symbols := self._of_kinds(bases)) is not None:
+            return symbols
+        rows: list[tuple[SymbolEntry, SectionBase, int | None]] = []
         for index, entry in zip(indexes, self.entries(indexes), strict=True):
             number = entry[3]
             if number >= abi.SHN_LORESERVE:
                 number = self.section_index(index, number)
             base = _COMMON_BASE if number == COMMON else bases.get(number)
             if base is not None and entry[1] & 15 not in _NO_VARIABLES:
-                found.append((entry, base, None))
-        return self.symbols(found)
+                rows.append((entry, base, None))
+        return self.symbols(rows)
 
     def _of_kinds(self, bases: "Mapping[int, SectionBase]") -> list[Symbol] | None:
         """Return the same symbols by columns, without a step of Python for each; None for extension numbering.
@@ -243,14 +230,14 @@ class SymbolTable:
         numbers = {kind: kind >> 16 for kind in set(all_kinds)}
         if abi.SHN_XINDEX in numbers.values():
             return None
-        found: dict[int, tuple[int, int, SectionBase]] = {}
+        bases_by_kind: dict[int, tuple[int, int, SectionBase]] = {}
         for kind, number in numbers.items():
             st_info = kind & 0xFF
             section = self.section_index(0, number)
             base = _COMMON_BASE if section == COMMON else bases.get(section)
             if base is not None and st_info & 15 not in _NO_VARIABLES:
-                found[kind] = st_info & 15, st_info >> 4, base
-        is_wanted = bytes(map(found.__contains__, all_kinds))
+                bases_by_kind[kind] = st_info & 15, st_info >> 4, base
+        is_wanted = bytes(map(bases_by_kind.__contains__, all_kinds))
         vaddrs = array("Q", compress(self._cells(8, 8), is_wanted))
         # Neighbours in memory are made one after the other: whoever goes through them then reads on in the cache.
         order = array("I", sorted(range(len(vaddrs)), key=vaddrs.__getitem__))
@@ -265,16 +252,17 @@ class SymbolTable:
             return map(values.__getitem__, kinds)
 
         starts = {
-            kind: base.tls_vaddr if type_ == abi.STT_TLS else base.vaddr for kind, (type_, _, base) in found.items()
+            kind: base.tls_vaddr if type_ == abi.STT_TLS else base.vaddr
+            for kind, (type_, _, base) in bases_by_kind.items()
         }
         ordered = list(map(vaddrs.__getitem__, order))
         columns = (
             self.names.all_at(chosen("I", 0, 4)),
             ordered,
             chosen("Q", 16, 8),
-            column({kind: type_ for kind, (type_, _, _) in found.items()}),
-            column({kind: binding for kind, (_, binding, _) in found.items()}),
-            column({kind: base.section_index for kind, (_, _, base) in found.items()}),
+            column({kind: type_ for kind, (type_, _, _) in bases_by_kind.items()}),
+            column({kind: binding for kind, (_, binding, _) in bases_by_kind.items()}),
+            column({kind: base.section_index for kind, (_, _, base) in bases_by_kind.items()}),
             map(sub, ordered, column(starts)),
         )
         symbols = records(Symbol, zip(*columns, repeat(()), repeat(None)))
@@ -300,7 +288,7 @@ _COMMON_BASE: Final = SectionBase(COMMON, 0, 0)
 
 def read_symbol_table(image: Image) -> SymbolTable:
     """Read the best symbol table of a file: `.symtab`, else `.dynsym`. A file without either has an empty one."""
-    tables = {one.type: one for one in reversed(image.sections) if one.size_bytes}
+    tables = {s.type: s for s in reversed(image.sections) if s.size_bytes}
     section = tables.get(abi.SHT_SYMTAB) or tables.get(abi.SHT_DYNSYM)
     if section is None:
         return SymbolTable(image, b"", NO_NAMES)
@@ -319,7 +307,7 @@ def symbol_table_in(image: Image, section: Section) -> SymbolTable:
     raw = image.section_bytes(section)
     strings = image.sections[section.link]
     names = StringTable(image.section_bytes(strings), image.file, strings.offset, "symbol names")
-    wide = next((one for one in image.sections if one.type == abi.SHT_SYMTAB_SHNDX and one.link == section.index), None)
+    wide = next((s for s in image.sections if s.type == abi.SHT_SYMTAB_SHNDX and s.link == section.index), None)
     whole_bytes = len(raw) // image.symbol_bytes * image.symbol_bytes
     return SymbolTable(image, raw[:whole_bytes], names, section, b"" if wide is None else image.section_bytes(wide))
 
@@ -327,9 +315,9 @@ def symbol_table_in(image: Image, section: Section) -> SymbolTable:
 def section_bases(image: Image, sections: Iterable[tuple[int, Section]]) -> dict[int, SectionBase]:
     """Return the bases of sections by their numbers in the symbol table: a debug file may count differently."""
     if image.is_relocatable:
-        return {number: SectionBase(one.index, 0, 0) for number, one in sections}
+        return {number: SectionBase(section.index, 0, 0) for number, section in sections}
     tls = image.segment(abi.PT_TLS)
     return {
-        number: SectionBase(one.index, one.vaddr, one.vaddr - (tls.vaddr if tls else one.vaddr))
-        for number, one in sections
+        number: SectionBase(section.index, section.vaddr, section.vaddr - (tls.vaddr if tls else section.vaddr))
+        for number, section in sections
     }

@@ -1,70 +1,30 @@
 """What code does with a variable: whether it reads it, writes it, compares its address, or hands the address on.
 
 Each reference is followed through its function: from the instruction that computes the address of the variable along
-every branch, and into the functions of the same file that it is passed to, as long as a register, or a local variable
-of a function with a frame, may hold the address. Other memory is not followed: an address that is stored, returned, or
-passed to another file counts as handed on, and what becomes of it is not known. Functions of the standard library that
-only read what they are given are known by their names. x86-64 only.
+every branch, and into the functions of the same file that it is passed to, as long as a register or a stack slot may
+hold the address. What may happen to it there is listed in `footprint.elf.harmless`; other memory is not followed.
+x86-64 and arm64 only.
 """
 
-import re
 from bisect import bisect_right
-from collections.abc import Collection, Iterator, Sequence
-from enum import IntFlag
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import reduce
 from operator import or_
 from typing import Final, NamedTuple
 
+from footprint.elf import contracts
+from footprint.elf.code_reader import Code, CodeReader
 from footprint.elf.functions import Functions
+from footprint.elf.harmless import Holders, Step, Use, effect_of, slot_of, slot_place
 from footprint.elf.image import Image
+from footprint.elf.instruction import ARM64, COMPARISONS, FLAGS, RAX, Access, Instruction, Operation
+from footprint.elf.parts import PartReads
 from footprint.elf.references import Reference, ReferencedPlace, find_references
-from footprint.elf.x86_code import RAX, RSP, Instruction
-from footprint.elf.x86_functions import Code, CodeReader, Held
+from footprint.elf.second_results import SecondResults
 
-__all__ = ("FoundUse", "Use", "Uses")
-
-_RDX: Final = 2
-_RSI: Final = 6
-_RDI: Final = 7
-# rdi, rsi, rdx, rcx, r8, r9 (System V ABI, 3.2.1).
-_ARGUMENTS: Final = (_RDI, _RSI, 2, 1, 8, 9)
 _MOST_STEPS: Final = 4096
+_MOST_STEPS_AFTER: Final = 256
 _MOST_DEPTH: Final = 16
-# Functions of the standard libraries of C and C++ that read what they are given, and keep no address of it.
-_READERS: Final = re.compile(
-    r"(?:__)?(?:mem(?:cpy|move|pcpy|cmp|chr|rchr|mem)|bcmp|str(?:n?len|n?cmp|n?casecmp|n?cpy|n?cat|n?dup|coll|xfrm"
-    r"|chr|rchr|str|casestr|chrnul|spn|cspn|pbrk)|stpn?cpy|wcs(?:len|cmp|cpy)|wmem(?:cpy|cmp)"
-    r"|ato[fil]l?|f?put[sc]|fwrite|write|v?[fsd]?n?w?printf|v?snprintf|v?asprintf|perror"
-    r"|syslog|f?open(?:64)?|access|x?stat(?:64)?|getenv|assert_fail|err|errx|warnx?|error)(?:_chk)?\Z"
-    # Those that take a text, and copy or print it. All others may keep an address: a facet has that of its table.
-    r"|_ZNK?S(?:[sb]|t7__cxx1112basic_string|t3__112basic_string)(?!.*(?:_Alloc_hider|7_M_dataE))"
-    r"|_ZStls\w+PK(?:[cahw]|S\d*_)\Z|_ZSt16__ostream_insert\w+\Z|_ZNS(?:o|t13basic_ostreamIw\w+E)5writeE\w+\Z"
-    r"|_ZSt\d+__throw_\w+\Z|_ZNSt\d+(?:runtime|logic|range|overflow|underflow|domain|length)_errorC[12]EPKc\Z"
-    r"|_ZNSt(?:12out_of_range|16invalid_argument)C[12]EPKc\Z|_ZNSt1[34]basic_[io]?f\w+(?:4open|C[12])EPKcSt\w+\Z"
-    r"|_ZSt11_Hash_bytesPKvmm\Z"
-)
-_PRINTERS: Final = re.compile(r"(?:__)?(?:\w*printf|v?(?:errx?|warnx?|syslog)|error)(?:_chk)?\Z")
-# Those that write to the first of what they are given.
-_COPIERS: Final = re.compile(
-    r"(?:__)?(?:mem(?:cpy|move|pcpy)|strn?c(?:py|at)|stpn?cpy|wcscpy|wmemcpy|v?sn?w?printf|v?asprintf)(?:_chk)?\Z"
-)
-# Those that return a place in what they are given.
-_FINDERS: Final = re.compile(r"(?:mem|str)(?:r?chr|chrnul|str|casestr|mem|pbrk)\Z")
-
-
-class Use(IntFlag):
-    """What code does with a variable."""
-
-    UNUSED = 0
-    """Nothing refers to it."""
-    READ = 1
-    """It is read, or its address is computed and nothing more."""
-    COMPARED = 2
-    """Its address is compared with another, or subtracted from one."""
-    HANDED_ON = 4
-    """Its address is stored, passed on or returned, or a reference could not be followed."""
-    WRITTEN = 8
-    """An instruction writes it."""
 
 
 class FoundUse(NamedTuple):
@@ -73,10 +33,12 @@ class FoundUse(NamedTuple):
     Attributes:
         use: What code does with it.
         function: The linker name of the function whose use was enough; None where no function is known, or none was.
+        offset: The distance of the instruction from the start of that function; 0 where none is known.
     """
 
     use: Use
     function: str | None
+    offset: int = 0
 
 
 class Uses:
@@ -88,6 +50,7 @@ class Uses:
         places: The variables, which ascend.
         starts: The first vaddrs of all variables, where an index may count from far before one.
         ends: The vaddrs behind variables, which do not mean the next one although they may be just before it.
+        told: Further vaddrs that tables lead to.
 
     Raises:
         InputError: Where a table or segment is damaged.
@@ -100,49 +63,149 @@ class Uses:
         places: Sequence[ReferencedPlace],
         starts: Collection[int] | None = None,
         ends: Collection[int] = (),
+        certain: Collection[int] = (),
     ) -> None:
         self._reader = CodeReader(image, functions)
+        self._seconds = SecondResults(image, self._reader)
         self._ends = ends
-        found = find_references(image, places, starts)
-        self._of = {place.start_vaddr: (place, each) for place, each in zip(places, found, strict=True)}
+        references_found = find_references(image, places, starts, reader=self._reader)
+        for place, references in zip(places, references_found, strict=True):
+            if any(place.start_vaddr <= vaddr < place.end_vaddr for vaddr in certain):
+                references.append(Reference(0, is_sure=True))
+        self._of = {place.start_vaddr: (place, refs) for place, refs in zip(places, references_found, strict=True)}
+        self._ways: dict[int, list[_Follower]] = {}
 
-    def of(self, vaddr: int, enough: Use, words: Collection[int] = (), *, is_in_code: bool = False) -> FoundUse:
+    def of(
+        self,
+        vaddr: int,
+        enough: Use,
+        words: Mapping[int, int] | None = None,
+        inner: Collection[int] = (),
+        *,
+        is_in_code: bool = False,
+    ) -> FoundUse:
         """Return what code does with the variable at a vaddr, and which function does it.
 
         Args:
             vaddr: Its first byte.
             enough: The uses of which one is enough: others are then left out.
-            words: Addresses that it holds, if what is done with these counts as done with the variable.
+            words: Addresses that it holds, by their offsets, if what is done with these counts as done with it.
+            inner: Where addresses lie in what these lead to, as distances from them.
             is_in_code: Whether only code counts, and not what holds the address.
 
         Raises:
             InputError: Where a table or segment is damaged.
         """
         place, references = self._of[vaddr]
-        follower = _Follower(self._reader, place, self._ends, enough, words)
+        parts = PartReads(vaddr, words) if words else None
+        # Of a table what is done with its own address is followed first: that tells which parts of it are read.
+        targets = frozenset((words or {}).values())
+        follower = _Follower(self._reader, self._seconds, place, self._ends, enough, targets, parts, is_followed=False)
+        ways = self._ways[vaddr] = [follower]
+        if words:
+            parts = PartReads(None, inner) if inner else None
+            ways.append(_Follower(self._reader, self._seconds, place, self._ends, enough, targets, parts))
         use = Use.UNUSED
-        for one in references:
-            if is_in_code and not one.vaddr:
-                continue
-            use |= follower.use_of(one)
-            if use & enough:
-                at = one.vaddr if follower.enough_at is None else follower.enough_at
-                code = self._reader.at(at) if at else None
-                return FoundUse(use, None if code is None else code.function.name or None)
+        for follower in ways:
+            for one in references:
+                if one.is_end or (is_in_code and not one.vaddr):
+                    continue
+                use |= follower.use_of(one)
+                if use & enough:
+                    return self._found(use, one.vaddr if follower.enough_at is None else follower.enough_at)
+            if follower.part is not None and Use.HANDED_ON & enough:
+                return self._found(use | Use.HANDED_ON, follower.part)
         return FoundUse(use, None)
+
+    def of_end(self, vaddr: int, enough: Use, *, is_start: bool) -> FoundUse:
+        """Return what code does with the end of a variable, where nothing else leads there; after `of`.
+
+        What follows the variable begins there. So what a function reads from there is no end, nor is what a table has
+        where another variable follows (`is_start`), nor what is all that refers to that variable.
+        """
+        place, references = self._of[vaddr]
+        ends = [one for one in references if one.is_end and (one.vaddr or not is_start)]
+        if ends and is_start and self._are_of_next(place.end_vaddr, ends, enough):
+            return FoundUse(Use.UNUSED, None)
+        for follower in self._ways[vaddr]:
+            for one in ends:
+                use = follower.use_of_end(one)
+                part = follower.part
+                if use & enough or part is not None:
+                    return self._found(use | Use.HANDED_ON, part or follower.enough_at or one.vaddr)
+        return FoundUse(Use.UNUSED, None)
+
+    def _are_of_next(self, vaddr: int, references: Sequence[Reference], enough: Use, depth: int = 0) -> bool:
+        """Return whether references are all that there are to what begins at a vaddr: something refers to each.
+
+        Without optimisation a function states an address each time that it needs it. What code does with the end of the
+        next may be all that refers to that.
+        """
+        if vaddr not in self._of or depth > _MOST_DEPTH:
+            return False
+        place, its = self._of[vaddr]
+        is_named = place.end_vaddr > vaddr + 1
+        vaddrs = {one.vaddr for one in its if one.target >= vaddr and not one.is_end}
+        vaddrs |= {one.vaddr for one in references}
+        if depth or not is_named:
+            # Tables refer to texts without a name that functions refer to as well.
+            vaddrs.discard(0)
+        codes = [self._reader.at(one) for one in vaddrs]
+        is_once = len(vaddrs) == 1 or (is_named and codes == codes[:1] * len(codes) and _is_unoptimised(codes))
+        if 0 in vaddrs or not is_once:
+            return False
+        follower = _Follower(self._reader, self._seconds, place, self._ends, enough, (), None)
+        ends = [one for one in its if one.is_end and one.vaddr]
+        is_told = any(follower.use_of_end(one) & enough for one in ends)
+        return not is_told or self._are_of_next(place.end_vaddr, ends, enough, depth + 1)
+
+    def _found(self, use: Use, vaddr: int) -> FoundUse:
+        """Return a use by an instruction; 0 where none is known."""
+        code = self._reader.at(vaddr) if vaddr else None
+        if code is None:
+            return FoundUse(use, None)
+        number = bisect_right(code.vaddrs, vaddr) - 1
+        offset = code.vaddrs[number] - code.function.vaddr if number >= 0 else 0
+        return FoundUse(use, code.function.name or None, offset)
+
+    def fixed_loads(self, vaddr: int) -> list[Instruction] | None:
+        """Return the instructions that load fixed parts of a variable; None where code or a table has its address.
+
+        Raises:
+            InputError: Where a table or segment is damaged.
+        """
+        place, references = self._of[vaddr]
+        loads = []
+        for reference in [one for one in references if not one.is_end]:
+            code = self._reader.at(reference.vaddr) if reference.vaddr else None
+            if code is None:
+                return None
+            number = bisect_right(code.vaddrs, reference.vaddr) - 1
+            insn = code.instructions.get(code.vaddrs[number]) if code.vaddrs else None
+            if insn is None or not place.start_vaddr <= (insn.memory or 0) < place.end_vaddr:
+                # The bytes of a doubtful reference may be a part of something else.
+                stated = () if insn is None else code.stated_by(insn)
+                if reference.is_sure or any(place.start_vaddr <= at < place.end_vaddr for at in stated):
+                    return None
+                continue
+            if insn.operation is Operation.ADDRESS or (insn.base, insn.scaled) != (None, None):
+                return None
+            loads.append(insn)
+        return loads
 
 
 class _Result(NamedTuple):
-    """What a function does with an address, and whether rax holds it at the ends of the function."""
+    """What a function does with an address, and whether its result holds it at the ends of the function."""
 
     use: Use
     returns: frozenset[bool]
 
 
+_NOTHING: Final = _Result(Use.UNUSED, frozenset())
 _NEVER: Final = frozenset({False})
 _ALWAYS: Final = frozenset({True})
 _MAYBE: Final = frozenset({False, True})
-_NOWHERE: Final[Held] = frozenset()
+_NOWHERE: Final[Holders] = frozenset()
 
 
 class _Follower:
@@ -150,10 +213,13 @@ class _Follower:
 
     Args:
         reader: Reads the functions.
+        seconds: Knows which of them return a second value.
         place: The variable.
         ends: The vaddrs behind variables.
         enough: The uses of which one is enough.
-        words: The addresses that it holds, where they are followed like its own.
+        words: The addresses that it holds.
+        parts: Takes what is read of it.
+        is_followed: Whether those are followed like its own.
 
     Attributes:
         enough_at: The vaddr of the first instruction whose use is enough; None before one is met.
@@ -162,20 +228,30 @@ class _Follower:
     def __init__(
         self,
         reader: CodeReader,
+        seconds: SecondResults,
         place: ReferencedPlace,
         ends: Collection[int],
         enough: Use,
         words: Collection[int],
+        parts: PartReads | None,
+        *,
+        is_followed: bool = True,
     ) -> None:
         self._reader = reader
+        self._convention = reader.convention
+        self._seconds = seconds
         self._start = place.start_vaddr
+        size_bytes = place.end_vaddr - place.start_vaddr
+        self._size_bytes = size_bytes if size_bytes > 1 else None
         self._ends = ends
         self._words = words
+        self._has_words = bool(words) and is_followed
+        self._parts = parts
         self._enough = enough
         self.enough_at: int | None = None
         # The end of a loop may be the begin of the next variable.
         self._low, self._high = place.start_vaddr - place.before_bytes, place.end_vaddr
-        self._results: dict[tuple[int, Held], _Result] = {}
+        self._results: dict[tuple[int, Holders], _Result] = {}
         self._visited: set[int] = set()
 
     def use_of(self, reference: Reference) -> Use:
@@ -187,223 +263,315 @@ class _Follower:
         if code is None or reference.vaddr >= code.end_vaddr:
             return Use.HANDED_ON
         vaddr = code.vaddrs[bisect_right(code.vaddrs, reference.vaddr) - 1]
+        insn = code.instructions[vaddr]
+        if reference.is_lost:
+            # The bytes that are read there are no matter, unless they may be an address.
+            return Use.READ if insn.access is Access.READ and not self._words else Use.HANDED_ON
         if vaddr in self._visited:
             return Use.UNUSED
-        one = code.instructions[vaddr]
-        if not self._is_own(one, code):
-            if one.memory is not None and self._reader.is_address(one.memory):
+        if not self._is_own(insn, code):
+            if insn.memory is not None and self._reader.is_address(insn.memory):
                 # `days[year - 1900]` in a program at a fixed address: another variable may be meant, or this one.
-                is_read = not one.writes_memory and not one.is_address and not self._words
+                is_read = insn.access is Access.READ and not self._words
                 return Use.READ if is_read else Use.HANDED_ON
             # The bytes of a doubtful reference are a part of something else.
             return Use.HANDED_ON if reference.is_sure else Use.UNUSED
-        found = self._follow(code, code.function.vaddr, _NOWHERE)
-        if vaddr not in self._visited and not found.use & self._enough:
+        result = self._follow(code, code.function.vaddr, _NOWHERE)
+        if vaddr not in self._visited and not result.use & self._enough:
             # Only a table of jumps leads there.
             other = self._follow(code, vaddr, _NOWHERE)
-            found = _Result(found.use | other.use, found.returns | other.returns)
-        return found.use | (Use.HANDED_ON if True in found.returns else Use.UNUSED) or Use.READ
+            result = _Result(result.use | other.use, result.returns | other.returns)
+        return result.use | (Use.HANDED_ON if True in result.returns else Use.UNUSED) or Use.READ
 
-    def _is_own(self, one: Instruction, code: Code) -> bool:
+    @property
+    def part(self) -> int | None:
+        """The vaddr of an instruction that may read a part of an address that it holds; None without one."""
+        return None if self._parts is None else self._parts.of_part()
+
+    def use_of_end(self, reference: Reference) -> Use:
+        """Return what a reference to the end of the variable does with it, if nothing is read from there."""
+        code = self._reader.at(reference.vaddr) if reference.vaddr else None
+        if code is None or reference.vaddr >= code.end_vaddr:
+            return Use.HANDED_ON
+        vaddr = code.vaddrs[bisect_right(code.vaddrs, reference.vaddr) - 1]
+        is_own = vaddr not in self._visited and self._is_own(code.instructions[vaddr], code)
+        return self.use_of(reference) if is_own else Use.UNUSED
+
+    def _is_own(self, insn: Instruction, code: Code) -> bool:
         """Return whether an instruction states an address of the variable; one before it counts with an index only."""
-        stated = [vaddr for vaddr in self._reader.stated(one) if self._means(vaddr)]
-        return bool(stated) and (max(stated) >= self._start or code.is_index_added(one))
+        stated = [vaddr for vaddr in code.stated_by(insn) if self._means(vaddr)]
+        if stated == [self._high] and _is_read(code, insn.vaddr, self._high):
+            # What begins there is read.
+            return False
+        return bool(stated) and (max(stated) >= self._start or code.is_index_added(insn))
 
     def _means(self, vaddr: int | None) -> bool:
         if vaddr is None or not self._low <= vaddr <= self._high:
             return False
         return vaddr >= self._start or vaddr not in self._ends
 
-    def _kept(self, code: Code, start: int, held: Held, depth: int) -> _Result:
+    def _kept(self, code: Code, start: int, holders: Holders, depth: int) -> _Result:
         """Follow what holds the address, from an instruction on; once for each instruction."""
-        key = start, held
+        key = start, holders
         if key not in self._results:
             self._results[key] = _Result(Use.UNUSED, _MAYBE)
-            self._results[key] = self._follow(code, start, held, depth)
+            self._results[key] = self._follow(code, start, holders, depth)
         return self._results[key]
 
-    def _follow(self, code: Code, start: int, first: Held, depth: int = 0) -> _Result:
+    def _follow(self, code: Code, start: int, first: Holders, depth: int = 0) -> _Result:
         """Follow what holds the address, from an instruction on; if nothing does, from where something comes to."""
-        own = {each for each in code.stating(self._low, self._high) if self._is_own(code.instructions[each], code)}
-        todo: list[tuple[int, Held]] = [(start, first)]
-        seen: set[tuple[int, Held]] = set()
+        stating = {at for at in code.stating(self._low, self._high) if self._is_own(code.instructions[at], code)}
+        is_resumed = self._reader.may_resume(code)
+        todo: list[tuple[int, Holders]] = [(start, first)]
+        seen: set[tuple[int, Holders]] = set()
         passed: set[int] = set()
-        use, returns = Use.UNUSED, frozenset[bool]()
-        while todo and not use & self._enough:
-            vaddr, held = todo.pop()
-            if not held and vaddr not in own:
-                todo += () if first else self._begins(code, vaddr, own, passed)
+        use, returns, is_enough = Use.UNUSED, frozenset[bool](), False
+        while todo and not is_enough:
+            vaddr, holders = todo.pop()
+            if not holders and vaddr not in stating:
+                todo += () if first else self._begins(code, vaddr, stating, passed)
                 continue
             if vaddr in code.instructions:
-                vaddr = code.next_stop(vaddr, held)
-            if (vaddr, held) in seen:
+                vaddr = code.next_stop(vaddr, holders)
+            if (vaddr, holders) in seen:
                 continue
-            seen.add((vaddr, held))
-            one = code.instructions.get(vaddr)
-            if one is None or len(seen) > _MOST_STEPS:
-                # Behind the last instruction of a function a call does not return.
-                use |= Use.UNUSED if one is None and code.is_whole else Use.HANDED_ON
+            seen.add((vaddr, holders))
+            insn = code.instructions.get(vaddr)
+            if insn is None or len(seen) > _MOST_STEPS:
+                # Behind the last instruction of a function a call does not return. What is none goes on elsewhere.
+                use |= Use.UNUSED if insn is None and code.is_whole and code.has_end else Use.HANDED_ON
+                is_enough = bool(use & self._enough)
                 continue
             if not first:
                 self._visited.add(vaddr)
-            use |= self._use_by(one, held, code, is_own=vaddr in own)
-            if one.jump is None:
-                todo += [(one.end_vaddr, each) for each in self._held_after(one, held, code, is_own=vaddr in own)]
-            else:
-                result, ways = self._jumped(one, held, code, depth)
-                use, returns = use | result.use, returns | result.returns
-                todo += ways
-            if use & self._enough and self.enough_at is None:
-                self.enough_at = vaddr
+            step = self._step(insn, code, holders, is_own=vaddr in stating)
+            result, ways = self._executed(step, holders, code, depth)
+            returns |= result.returns
+            todo += ways
+            if is_resumed and any(place < 0 for _, after in ways for place in after):
+                # What `setjmp` returns to a second time finds on the stack what was put there since.
+                result = _Result(result.use | Use.HANDED_ON, result.returns)
+            if result.use:
+                # Flags are slow to combine, and most instructions add none.
+                use |= result.use
+                is_enough = bool(use & self._enough)
+                if is_enough and self.enough_at is None:
+                    self.enough_at = vaddr
         return _Result(use, returns)
 
-    def _jumped(self, one: Instruction, held: Held, code: Code, depth: int) -> tuple[_Result, list[tuple[int, Held]]]:
-        """Return what a jump or call does with what is held, and where the function goes on."""
-        if one.jump is None:
-            return _Result(Use.UNUSED, frozenset()), []
-        after, ways, result = [held], [], _Result(Use.UNUSED, frozenset())
-        if one.jump.target in code.instructions and not one.jump.is_call:
-            ways = [(one.jump.target or 0, held)]
-        else:
-            result = self._leave(one, held, code, depth)
-        if one.jump.is_call:
-            kept = held - self._reader.changed_by(one) - {RAX}
-            after = [kept | {RAX} if is_held else kept for is_held in result.returns]
-            # Where the call throws, a handler has what was held.
-            is_caught = any(after) and self._reader.may_catch(code)
-            result = _Result(result.use | (Use.HANDED_ON if is_caught else Use.UNUSED), frozenset())
-        return result, [*ways, *[(one.end_vaddr, each) for each in after if one.jump.falls_through]]
+    def _step(self, insn: Instruction, code: Code, holders: Holders, *, is_own: bool) -> Step:
+        """Return an instruction with what is known of its operands."""
+        is_own_memory = (
+            is_own and self._means(insn.memory) and (insn.base is None or self._reader.is_address(insn.memory))
+        )
+        if is_own and insn.base is not None and self._convention is ARM64:
+            # It may mean the variable by what its registers hold; if that is followed already, it is no other use.
+            is_own_memory = holders.isdisjoint((insn.base, insn.scaled))
+        return Step(
+            insn,
+            code.slot(insn),
+            is_own_memory,
+            is_own and self._means(insn.immediate),
+            self._size_bytes,
+            self._has_words,
+        )
 
-    def _begins(self, code: Code, start: int, own: Collection[int], passed: set[int]) -> Iterator[tuple[int, Held]]:
+    def _executed(
+        self, step: Step, holders: Holders, code: Code, depth: int
+    ) -> tuple[_Result, list[tuple[int, Holders]]]:
+        """Return what an instruction does with what is held, and where the function goes on."""
+        effect, insn = effect_of(step, holders), step.instruction
+        if self._parts is not None:
+            self._parts.add(step, holders, code)
+        if insn.jump is None:
+            use = effect.use
+            if insn.operation in COMPARISONS and not use & Use.COMPARED:
+                use |= self._of_comparison(insn, code)
+            result = _Result(use, frozenset()) if use else _NOTHING
+            return result, [(insn.end_vaddr, after) for after in effect.holders]
+        result, ways = self._jumped(step, holders, code, depth)
+        return _Result(effect.use | result.use, result.returns) if effect.use else result, ways
+
+    def _of_comparison(self, insn: Instruction, code: Code) -> Use:
+        """Return the use by a comparison with zero or with another address in the variable."""
+        if self._reader.tests_parity(code, insn):
+            return Use.HANDED_ON
+        if insn.operation is not Operation.COMPARE or insn.memory is not None or insn.immediate == 0:
+            return Use.UNUSED
+        # Where compilers know that both are in one variable they compare them: the next one begins at the end.
+        are_ends = [self._high in each for each in self._reader.compared_numbers(code, insn)]
+        return Use.COMPARED if sorted(are_ends) == [False, True] else Use.UNUSED
+
+    def _jumped(
+        self, step: Step, holders: Holders, code: Code, depth: int
+    ) -> tuple[_Result, list[tuple[int, Holders]]]:
+        """Return what a jump or call does with what is held, and where the function goes on."""
+        insn = step.instruction
+        if insn.jump is None:
+            return _NOTHING, []
+        if insn.jump.target in code.instructions and not insn.jump.is_call:
+            falls = [(insn.end_vaddr, holders)] if insn.jump.falls_through else []
+            return _NOTHING, [(insn.jump.target or 0, holders), *falls]
+        if insn.jump.falls_through and not insn.jump.is_call:
+            # A condition leads out of the function.
+            return self._leave(step, holders, code, depth), [(insn.end_vaddr, holders)]
+        result = self._leave(step, holders, code, depth)
+        if not insn.jump.is_call:
+            return result, []
+        in_result = {self._convention.result}
+        kept = holders - self._reader.changed_by(insn) - {FLAGS}
+        after = [kept | in_result if is_held else kept for is_held in result.returns]
+        # Where the call throws, which may be all that it does, a handler has what was held.
+        is_caught = bool(kept) and self._reader.may_catch(code)
+        ways = [(insn.end_vaddr, after_call) for after_call in after]
+        return _Result(result.use | Use.HANDED_ON if is_caught else result.use, frozenset()), ways
+
+    def _begins(
+        self, code: Code, start: int, stating: Collection[int], passed: set[int]
+    ) -> Iterator[tuple[int, Holders]]:
         """Find where code from an instruction on states the address, but for the ways that were passed."""
-        todo = [code.next_stop(start)]
+        todo, ways = [code.next_stop(start)], code.ways
         while todo:
             vaddr = todo.pop()
-            if vaddr in passed or vaddr not in code.ways:
+            if vaddr in passed or vaddr not in ways:
                 continue
             passed.add(vaddr)
-            if vaddr in own:
+            if vaddr in stating:
                 yield vaddr, _NOWHERE
             else:
-                todo += code.ways[vaddr]
+                todo += ways[vaddr]
 
-    def _use_by(self, one: Instruction, held: Held, code: Code, *, is_own: bool) -> Use:
-        """Return what an instruction by itself does with the address, and with the words that lie there."""
-        use = Use.UNUSED
-        if self._reaches(one, held, is_own=is_own) and not one.is_address:
-            if one.writes_memory:
-                return Use.WRITTEN
-            use = Use.READ | self._use_of_words(one)
-        second = one.other if one.memory is None else code.local(one)
-        if one.compares or one.subtracts:
-            # One with itself is a test for zero; two addresses in one variable are a test for its end.
-            is_number = one.immediate is not None
-            is_compared = (
-                is_own != (one.register in held)
-                if is_number and self._reader.is_address(one.immediate)
-                else (one.is_wide and not is_number and (one.register in held) != (second in held))
-            )
-            return use | (Use.COMPARED if is_compared else Use.UNUSED)
-        if one.jump is not None:
-            return use
-        is_stored = one.copies and one.writes_memory and second is None and (one.register in held or is_own)
-        is_in_vector = one.copies and one.register is None and one.memory is None and one.other in held
-        is_loaded = one.register is None and not one.writes_memory and not held.isdisjoint(code.locals_of(one))
-        is_mixed = one.mixes and not held.isdisjoint((one.register, one.other))
-        is_moved = one.other == _RSI and one.writes_memory and _RSI in held and bool(self._words)
-        return use | Use.HANDED_ON if is_stored or is_in_vector or is_loaded or is_mixed or is_moved else use
-
-    def _reaches(self, one: Instruction, held: Held, *, is_own: bool) -> bool:
-        """Return whether the memory of an instruction is that of the variable, or of a word in it."""
-        is_of_own = is_own and self._means(one.memory)
-        return is_of_own or not held.isdisjoint((one.base, one.scaled))
-
-    def _use_of_words(self, one: Instruction) -> Use:
-        """Return what an instruction that reads the variable does with words there, but for loading them."""
-        if not self._words or one.jump is not None:
-            return Use.UNUSED
-        if one.compares:
-            return Use.COMPARED if one.is_wide and one.immediate is None else Use.UNUSED
-        is_used = one.register is None or (one.is_wide and not one.copies and not one.overwrites)
-        return Use.HANDED_ON if is_used else Use.UNUSED
-
-    def _held_after(self, one: Instruction, held: Held, code: Code, *, is_own: bool) -> list[Held]:
-        """Return what may hold the address after an instruction; several where one of them is certain."""
-        if one.compares or not (held or is_own):
-            return [held]
-        local = code.local(one)
-        if one.writes_memory:
-            if local is None or not one.copies:
-                return [held]
-            return [held | {local} if one.register in held or is_own else held - {local}]
-        if one.register is None or (one.overwrites and not one.copies and one.other == one.register):
-            return [held - {one.register}]
-        if one.swaps:
-            return [held | {one.register, one.other or 0} if not held.isdisjoint((one.register, one.other)) else held]
-        reaches = self._reaches(one, held, is_own=is_own)
-        is_stated = is_own and not (reaches and not one.is_address)
-        is_word = bool(self._words) and reaches and one.copies and one.is_wide
-        if one.other in held or local in held or is_stated or is_word or (reaches and one.is_address):
-            # A conditional move may leave the register as it was.
-            return [held | {one.register}] if one.overwrites or not one.copies else [held | {one.register}, held]
-        return [held - {one.register} if one.overwrites else held]
-
-    def _leave(self, one: Instruction, held: Held, code: Code, depth: int) -> _Result:
+    def _leave(self, step: Step, holders: Holders, code: Code, depth: int) -> _Result:
         """Return what a call, a return, or a jump to another function does with what is held."""
-        if one.jump is None or one.jump.is_end:
-            # The second half of a structure, as of a std::string_view, is returned in rdx.
-            is_second = _RDX in held and code.is_set_last(one, _RDX)
-            return _Result(Use.HANDED_ON if is_second else Use.UNUSED, frozenset({RAX in held}))
-        target = one.jump.target
+        insn = step.instruction
+        if insn.jump is None or insn.jump.is_end:
+            # The second half of a structure, as of a std::string_view, is returned in another register.
+            is_second = self._convention.second_result in holders and self._seconds.may_have(code)
+            return _Result(Use.HANDED_ON if is_second else Use.UNUSED, frozenset({self._convention.result in holders}))
+        target = insn.jump.target
         callee = None if target is None else self._reader.at(target)
-        if not one.jump.is_call:
-            if callee is not None and target in callee.instructions and _is_part(callee, target):
-                # What moves between the parts of a function takes all along.
-                is_one_frame = callee.frame == code.frame or not any(isinstance(place, tuple) for place in held)
-                result = self._kept(callee, target or 0, held, depth + 1)
-                return result if is_one_frame else _Result(result.use | Use.HANDED_ON, result.returns)
-            is_by_word = one.memory is not None and {one.base, one.scaled} == {None}
-            if target is None and not is_by_word and held.isdisjoint((one.base, one.scaled)):
-                # A register or a table holds the target: it may lead to a part of the function.
-                return _Result(Use.HANDED_ON if held else Use.UNUSED, _NEVER)
-        if code.frame == RSP and any(isinstance(place, tuple) and place not in code.read_locals for place in held):
+        is_by_word = target is None and (step.is_own_memory or not holders.isdisjoint((insn.base, insn.scaled)))
+        result = None if insn.jump.is_call else self._continued(insn, holders, callee, depth, is_by_word=is_by_word)
+        if result is not None:
+            return result
+        # What the function does not read itself may be an argument on the stack; where it jumps, its own may be.
+        slots = [slot_of(p) for p in holders if p < 0 and (not insn.jump.is_call or _is_unread(p, code))]
+        on_stack = code.stack.passed(insn, slots) if slots else _NOWHERE
+        contract = self._reader.contract_of(insn, code)
+        if any(code.is_below_array(slot) for slot in slots):
             return _Result(Use.HANDED_ON, _MAYBE)
-        passed = _passed(self._reader, one, held, code)
+        if on_stack is None or (on_stack and contract is not None):
+            return _Result(Use.HANDED_ON, _MAYBE)
+        if contract is not None:
+            return self._of_library(contract, insn, holders, code)
+        targets = [] if target is None else [target]
+        if is_by_word:
+            targets = [word for word in self._words if self._reader.at(word) is not None]
+        callees = [(w, callee) for w in targets if (callee := self._reader.at(w)) and w in callee.instructions]
+        passed = _passed(self._reader, insn, holders, code, [callee for _, callee in callees])
+        passed |= {slot_place(slot) for slot in on_stack}
         if not passed:
             return _Result(Use.UNUSED, _NEVER)
-        name = self._reader.name_of_callee(one, code)
-        if _PRINTERS.match(name) is not None and self._reader.may_print_addresses(code):
-            return _Result(Use.HANDED_ON, _NEVER)
-        is_by_word = target is None and not held.isdisjoint((one.base, one.scaled))
-        targets = (
-            [target]
-            if target is not None
-            else [each for each in self._words if self._reader.at(each) is not None]
-            if is_by_word
-            else []
+        is_lost = on_stack and any(
+            at != callee.function.vaddr or not callee.stack.has_arguments for at, callee in callees
         )
-        callees = [
-            (each, callee) for each in targets if (callee := self._reader.at(each)) and each in callee.instructions
-        ]
-        if targets and len(callees) == len(targets) and depth < _MOST_DEPTH:
-            results = [self._kept(callee, each, passed, depth + 1) for each, callee in callees]
-            return _Result(
-                reduce(or_, [one.use for one in results]), frozenset().union(*[one.returns for one in results])
-            )
-        return self._of_library(name, passed)
-
-    def _of_library(self, name: str, passed: Held) -> _Result:
-        """Return what a function of another file does with what it is given."""
-        if _READERS.match(name) is None:
+        if not targets or len(callees) < len(targets) or depth >= _MOST_DEPTH or is_lost:
             return _Result(Use.HANDED_ON, _MAYBE)
-        if _COPIERS.match(name) is not None:
-            if _RDI in passed:
-                return _Result(Use.WRITTEN, _ALWAYS)
-            # What is copied holds the words that lie there.
-            is_copied = self._words and "mem" in name
-            return _Result(Use.READ | Use.HANDED_ON if is_copied else Use.READ, _NEVER)
-        is_found = _RDI in passed and _FINDERS.match(name) is not None
-        return _Result(Use.READ, _ALWAYS if is_found else _NEVER)
+        results = [self._kept(callee, at, passed, depth + 1) for at, callee in callees]
+        use = reduce(or_, [result.use for result in results])
+        return _Result(use, frozenset().union(*[result.returns for result in results]))
+
+    def _continued(
+        self, insn: Instruction, holders: Holders, callee: Code | None, depth: int, *, is_by_word: bool
+    ) -> _Result | None:
+        """Return what a jump out of a function does with what is held, if that may lead to another part of it."""
+        target = None if insn.jump is None else insn.jump.target
+        if callee is not None and target in callee.instructions and _is_part(callee, target):
+            # What moves between the parts of a function takes its registers along.
+            result = self._kept(callee, target or 0, frozenset([place for place in holders if place >= 0]), depth + 1)
+            has_slots = any(place < 0 for place in holders)
+            return _Result(result.use | Use.HANDED_ON, result.returns) if has_slots else result
+        if target is None:
+            # A register or a table holds the target, but for what leaves the file.
+            may_be_part = not is_by_word and not self._reader.leaves_by_word(insn)
+        else:
+            may_be_part = callee is None and self._reader.word_at(target) is None
+        # A function ends with the registers of its caller: with others it goes on.
+        if may_be_part or any(0 <= place < FLAGS and place not in self._convention.not_kept for place in holders):
+            return _Result(Use.HANDED_ON if holders else Use.UNUSED, _NEVER)
+        return None
+
+    def _of_library(self, contract: str, call: Instruction, holders: Holders, code: Code) -> _Result:
+        """Return what a function whose contract is known does with what is held."""
+        use, is_returned = Use.UNUSED, False
+        letters, arguments = contract, self._convention.arguments
+        if contracts.FORMAT in contract:
+            before, _, _ = contract.partition(contracts.FORMAT)
+            letters = before + contracts.READ + self._formatted(call, code, arguments[len(before)])
+        for letter, register in zip(letters, arguments, strict=False):
+            if register in holders:
+                is_returned |= letter == contracts.READ_AND_RETURNED
+                use |= _USES[letter]
+                if letter == contracts.READ_AS_BYTES and self._words:
+                    use |= Use.HANDED_ON
+        return _Result(use, _ALWAYS if is_returned else _NEVER)
+
+    def _formatted(self, call: Instruction, code: Code, register: int) -> str:
+        """Return a letter for each argument of a call that its format, in a register, names."""
+        formats = self._reader.formats(code, call, register)
+        letters = [contracts.conversions(text) for text in formats or ()]
+        count = len(self._convention.arguments)
+        if not letters or None in letters:
+            return contracts.NUMBER * count
+        columns = [{letter[number : number + 1] for letter in letters if letter} for number in range(count)]
+        return "".join(contracts.NUMBER if contracts.NUMBER in column else contracts.READ for column in columns)
+
+
+def _is_unoptimised(codes: Sequence[Code | None]) -> bool:
+    return bool(codes) and codes[0] is not None and codes[0].is_unoptimised
+
+
+def _is_read(code: Code, vaddr: int, address: int) -> bool:
+    """Return whether code reads or writes from an address on that an instruction states, before it adds to it."""
+    first = code.instructions[vaddr]
+    is_memory = first.memory == address and first.base is None and first.scaled is None
+    if is_memory and first.access is not Access.NONE:
+        return True
+    is_number = first.operation is Operation.MOVE and first.memory is None and first.immediate == address
+    if first.register is None or not (is_number or (is_memory and first.operation is Operation.ADDRESS)):
+        return False
+    todo, seen = [(first.end_vaddr, first.register)], set[tuple[int, int]]()
+    while todo and len(seen) < _MOST_STEPS_AFTER:
+        at, register = key = todo.pop()
+        insn = code.instructions.get(at)
+        if insn is None or key in seen:
+            continue
+        seen.add(key)
+        if insn.base == register and insn.scaled is None and (insn.memory or 0) >= 0 and insn.access is not Access.NONE:
+            return True
+        is_copied = insn.other == register and insn.memory is None and insn.operation is Operation.MOVE
+        if is_copied and insn.register is not None:
+            todo.append((insn.end_vaddr, insn.register))
+        if insn.writes >> register & 1 or (insn.jump is not None and insn.jump.is_call):
+            continue
+        todo += [(insn.end_vaddr, register)] if insn.jump is None or insn.jump.falls_through else []
+        todo += [(insn.jump.target, register)] if insn.jump is not None and insn.jump.target is not None else []
+    return False
+
+
+_USES: Final = {
+    contracts.READ: Use.READ,
+    contracts.READ_AS_BYTES: Use.READ,
+    contracts.READ_AND_RETURNED: Use.READ,
+    contracts.WRITTEN: Use.WRITTEN,
+    contracts.NUMBER: Use.HANDED_ON,
+}
+
+
+def _is_unread(place: int, code: Code) -> bool:
+    """Return whether a stack slot holds a whole address, and the function does not read it itself."""
+    slot = slot_of(place)
+    return place == slot_place(slot) and slot not in code.read_slots
 
 
 def _is_part(code: Code, vaddr: int | None) -> bool:
@@ -411,14 +579,27 @@ def _is_part(code: Code, vaddr: int | None) -> bool:
     return vaddr != code.function.vaddr or ".cold" in code.function.name
 
 
-def _passed(reader: CodeReader, one: Instruction, held: Held, code: Code) -> Held:
-    """Return the registers that are held and may be arguments of a call, or of a jump to another function."""
+def _passed(reader: CodeReader, insn: Instruction, holders: Holders, code: Code, callees: Sequence[Code]) -> Holders:
+    """Return the registers that are held and may be arguments of a call, or of a jump to another function.
+
+    `callees` are the functions that it leads to, as far as they are in the file.
+    """
     # The register that holds the target is no argument.
-    passed = held.intersection(_ARGUMENTS) - ({one.base} if one.memory is None else set())
-    for number, register in enumerate(_ARGUMENTS):
-        if passed <= set(_ARGUMENTS[:number]):
+    arguments = reader.convention.arguments
+    passed = holders.intersection(arguments) - ({insn.base} if insn.memory is None else set())
+    for number, register in enumerate(arguments):
+        if passed <= set(arguments[:number]):
             break
-        if reader.is_unset(code, one, register):
-            # Arguments are passed in order: there are no more of them.
-            return passed.intersection(_ARGUMENTS[:number])
-    return passed
+        if reader.is_unset(code, insn, register):
+            # Arguments are passed in order, but one without a value, such as an empty std::optional, is left as it is.
+            before = passed.intersection(arguments[:number])
+            passed = before | {each for each in passed - before if reader.is_set_for(code, insn, each)}
+            break
+    if all(place in passed or not 0 <= place < FLAGS for place in holders):
+        return passed
+    # What a function reads is an argument, whatever its convention is; it may leave others to those that it calls.
+    taken = holders & frozenset().union(*[callee.taken for callee in callees])
+    if reader.convention is not ARM64 and any(RAX in callee.taken for callee in callees):
+        # One whose number of arguments varies reads all that may be some.
+        taken -= frozenset(arguments)
+    return passed | taken

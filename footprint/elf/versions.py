@@ -4,8 +4,8 @@ Source: Linux Standard Base Core 5.0, chapter 10.7 (Symbol Versioning); glibc 2.
 """
 
 from array import array
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from struct import Struct
 from typing import Final, NamedTuple
 
@@ -13,9 +13,6 @@ from footprint.elf import abi
 from footprint.elf.dynamic import Dynamic, bytes_at_vaddr, words
 from footprint.elf.image import Buffer, Image
 from footprint.errors import InputError
-
-__all__ = ("VERSION_HIDDEN", "VERSION_INDEX", "NeededVersion", "Version", "Versions", "read_versions")
-
 
 VERSION_INDEX: Final = 0x7FFF
 """The bits of a versym entry that are the index of the version."""
@@ -50,12 +47,14 @@ class Versions:
         by_index: The version of each index, without the base version: that is the file itself, and matches no name.
         needed: The versions that it needs from other objects.
         defined: The names of the versions that it defines, the base version included.
+        needed_by_index: Of the indexes those that stand for versions that it needs.
     """
 
     by_symbol: "array[int] | None"
     by_index: dict[int, Version]
     needed: tuple[NeededVersion, ...]
     defined: frozenset[str] = frozenset()
+    needed_by_index: Mapping[int, NeededVersion] = field(default_factory=dict)
 
 
 class _Layout(NamedTuple):
@@ -74,6 +73,7 @@ def read_versions(dynamic: Dynamic, symbol_count: int) -> Versions:
     """Read the versions of a file with this dynamic section and number of dynamic symbols."""
     by_index: dict[int, Version] = {}
     needed: list[NeededVersion] = []
+    needed_by_index: dict[int, NeededVersion] = {}
     defined: set[str] = set()
     for index, flags, name in _definitions(dynamic):
         defined.add(name)
@@ -82,7 +82,9 @@ def read_versions(dynamic: Dynamic, symbol_count: int) -> Versions:
     for file, name, flags, index in _needs(dynamic):
         by_index[index & VERSION_INDEX] = Version(name, bool(index & VERSION_HIDDEN))
         needed.append(NeededVersion(file, name, bool(flags & abi.VER_FLG_WEAK)))
-    return Versions(_by_symbol(dynamic, symbol_count), by_index, tuple(needed), frozenset(defined))
+        needed_by_index[index & VERSION_INDEX] = needed[-1]
+    by_symbol = _by_symbol(dynamic, symbol_count)
+    return Versions(by_symbol, by_index, tuple(needed), frozenset(defined), needed_by_index)
 
 
 def _by_symbol(dynamic: Dynamic, symbol_count: int) -> "array[int] | None":

@@ -11,12 +11,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum, StrEnum
 from typing import Annotated, Final, NamedTuple
 
-from footprint.dwarf.standards import LanguageStandard
-from footprint.elf import PT_GNU_RELRO, Image, abi, shown_name
-from footprint.elf.image import Section
+from footprint.dwarf.description import LanguageStandard
+from footprint.elf import abi
+from footprint.elf.abi import PT_GNU_RELRO
+from footprint.elf.dynamic import read_dynamic
+from footprint.elf.image import Image, Section
 from footprint.elf.initial import Initial, Initials, Target
 from footprint.elf.initialisers import SourceInitialiser
-from footprint.elf.names import normalised, source_name
+from footprint.elf.names import normalised, shown_name, source_name
 from footprint.elf.sameness import is_constant, is_merged
 from footprint.elf.statics import NO_INITIALISERS, Initialisers, Statics
 from footprint.elf.symbols import Symbol
@@ -24,24 +26,6 @@ from footprint.findings.merging import LEAST_TELLING_BYTES, NOT_READ, VARIES, Me
 from footprint.findings.neighbours import Neighbours
 from footprint.members import Address, Bounds, json_members
 from footprint.model.finding import Confidence, SourceLocation
-
-__all__ = (
-    "ARTEFACT",
-    "DEAREST_FIRST",
-    "PLAIN_TYPE",
-    "THREAD_GUARD",
-    "UNNAMED",
-    "CopiedVariable",
-    "CopyOrigin",
-    "Cost",
-    "Declared",
-    "Lines",
-    "PrivateOf",
-    "cost_of",
-    "find_copies",
-    "of_one_name",
-    "with_private_bytes",
-)
 
 # Symbols that compilers make for themselves, such as the type of a class, and what glibc lists in sets: each of them
 # must stay where it is.
@@ -58,9 +42,11 @@ _OF_LTO: Final = re.compile(r"\.(?:lto_priv|llvm)\.\d+")
 _OF_NAMESPACE: Final = (
     "the same name in the same namespace, with the same contents, in source files that have more constants in common"
 )
+_OF_ORDER: Final = "the same name and contents beside two more constants, in one order in three or more source files"
 _STREAM_INIT: Final = "_ZStL8__ioinit"
 # gcc and clang order the words differently: `long unsigned int` and `unsigned long`.
 _INTEGER: Final = re.compile(r"\b(?:(?:long|short|unsigned|int)\b ?)+")
+_OF_C: Final = re.compile(r"\b(?:(?:struct|union|enum) (?=\w)|_Bool\b)")
 _NO_YEAR: Final = 9999
 # A type of these words only is of the language or its library, or gcc has dropped its name.
 PLAIN_TYPE: Final = re.compile(
@@ -114,7 +100,8 @@ class CopyOrigin(StrEnum):
 
 
 @json_members(
-    "file symbol=name name=shown_name section size_bytes copy_count waste_bytes waste_by_cost=waste private_bytes cost "
+    "file symbol=name name=shown_name section size_bytes copy_count waste_bytes waste_by_cost=waste heap_bytes "
+    "private_bytes cost "
     "origin confidence reasons address_used_in units function standard=standard_label vaddrs location"
 )
 class CopiedVariable(NamedTuple):
@@ -127,8 +114,8 @@ class CopiedVariable(NamedTuple):
         size_bytes: The size of each copy; of the largest one where they differ.
         section: The section that the copies are in; several are joined by `+`.
         cost: When the copies cost private memory; where that differs, when the largest part of the waste does.
-        waste: The size of all copies but one, by when it costs private memory. Where the copies lie in several
-            sections, it is the most expensive one that stays.
+        waste: The size of all copies but one, by when it costs private memory, with the heap that their initialisers
+            take at start. Where the copies lie in several sections, it is the most expensive one that stays.
         origin: Why there are copies.
         copies: The symbol of each copy.
         units: The source files that the copies came from, as far as they are known.
@@ -146,6 +133,9 @@ class CopiedVariable(NamedTuple):
         has_namesake: Whether another variable, which is no copy, has the name that one for all would have.
         type_name: The type as the source has it; None where it is not known.
         alignment_bytes: The alignment above that of compilers that one of the copies may have; None without one.
+        is_of_both_languages: Whether source files of C and of C++ include the header.
+        is_in_library: Whether the file is a shared library, which exports what no attribute hides.
+        heap_bytes: The part of the waste that is heap, at least: what the initialisers of all copies but one take.
     """
 
     file: str
@@ -170,6 +160,15 @@ class CopiedVariable(NamedTuple):
     has_namesake: bool = False
     type_name: str | None = None
     alignment_bytes: int | None = None
+    is_of_both_languages: bool = False
+    is_in_library: bool = False
+    heap_bytes: int = 0
+
+    @property
+    def is_cxx(self) -> bool:
+        """Whether all source files are C++."""
+        is_named = self.name.startswith("_Z") if self.standard is None else self.standard.is_cxx
+        return is_named and not self.is_of_both_languages
 
     @property
     def standard_label(self) -> str | None:
@@ -189,8 +188,13 @@ class CopiedVariable(NamedTuple):
     @property
     def bounds(self) -> str:
         """Return the bounds of an array, such as `[4]`; "" where it is none, or where that is not known."""
-        found = None if self.type_name is None else _ARRAY.match(self.type_name)
-        return "" if found is None else found[1]
+        array = None if self.type_name is None else _ARRAY.match(self.type_name)
+        return "" if array is None else array[1]
+
+    @property
+    def is_in_function(self) -> bool:
+        """Return whether they are statics of a function, or the guards of such."""
+        return self.origin is CopyOrigin.GUARD or self.function is not None or _is_of_function(self.copies)
 
     @property
     def copy_count(self) -> Annotated[int, Bounds(2)]:
@@ -204,7 +208,7 @@ class CopiedVariable(NamedTuple):
 
     @property
     def waste_bytes(self) -> int:
-        """Return the size of all copies but one."""
+        """Return the size of all copies but one, and the heap of their initialisers."""
         return sum(self.waste.values())
 
     @property
@@ -297,65 +301,69 @@ def find_copies(
     `groups` is what `of_one_name` returns, where it is known.
     """
     groups = of_one_name(statics) if groups is None else groups
-    asked = [static for group in groups for static in group]
+    candidates = [static for group in groups for static in group]
     initials = Initials(statics)
-    initials.prepare(asked)
+    initials.prepare(candidates)
     lines = {**(declared or {})}
     lines.update(_guard_lines(statics, groups, lines))
-    merging = Merging(statics, initials, asked)
-    neighbours = Neighbours(statics, initials, asked, ARTEFACT.match)
-    file = _File(statics, initials, lines, merging, neighbours, _varying(groups, initials, lines))
-    found = [one for group in groups for one in _of_group(group, file)]
-    found = _with_uses(found, merging)
-    found = _with_those_beside(found, merging)
-    if found:
+    merging = Merging(statics, initials, candidates)
+    neighbours = Neighbours(statics, initials, candidates, ARTEFACT.match)
+    varying, is_library = _varying(groups, initials, lines), _is_library(statics.image)
+    file = _File(statics, initials, lines, merging, neighbours, varying, is_library)
+    copied = [v for group in groups for v in _of_group(group, file)]
+    copied = _with_uses(copied, merging)
+    copied = _with_those_beside(copied, merging)
+    if copied:
         names = Counter(_name_of_one(static.name) for static in statics.statics)
-        found = [one._replace(has_namesake=names[_name_of_one(one.name)] > len(one.copies)) for one in found]
-    return tuple(sorted(found, key=lambda one: (-one.waste_bytes, -len(one.copies), one.name)))
+        copied = [v._replace(has_namesake=names[_name_of_one(v.name)] > len(v.copies)) for v in copied]
+    return tuple(sorted(copied, key=_largest_waste))
 
 
-def _with_uses(found: Sequence[CopiedVariable], merging: Merging) -> list[CopiedVariable]:
+def _with_uses(copied: Sequence[CopiedVariable], merging: Merging) -> list[CopiedVariable]:
     """Lower the confidence in copies whose addresses the program may tell apart."""
-    sure = [one for one in found if one.is_counted]
-    objections = merging.objections_of_uses([one.copies for one in sure])
+    sure = [v for v in copied if v.is_counted]
+    objections = merging.objections_of_uses([variable.copies for variable in sure])
     graded = {}
-    for one, by_use in zip(sure, [NOT_READ] * len(sure) if objections is None else objections, strict=True):
-        objection = by_use or merging.objection_of_type(one.type_name)
+    for variable, by_use in zip(sure, [NOT_READ] * len(sure) if objections is None else objections, strict=True):
+        objection = by_use or merging.objection_of_type(variable.type_name)
+        if objection is None and not variable.is_cxx and variable.waste.keys() == {Cost.SHARED}:
+            # The remedy of C takes the contents out of the header.
+            objection = merging.objection_of_text(variable.copies)
         if objection is not None:
-            reasons = *one.reasons, objection.reason
-            graded[id(one)] = one._replace(confidence=Confidence.MEDIUM, reasons=reasons, objection=objection)
-    return [graded.get(id(one), one) for one in found]
+            reasons = *variable.reasons, objection.reason
+            graded[id(variable)] = variable._replace(confidence=Confidence.MEDIUM, reasons=reasons, objection=objection)
+    return [graded.get(id(v), v) for v in copied]
 
 
-def _with_those_beside(found: Sequence[CopiedVariable], merging: Merging) -> list[CopiedVariable]:
+def _with_those_beside(copied: Sequence[CopiedVariable], merging: Merging) -> list[CopiedVariable]:
     """Find the source files not to be linked only once: code may tell other copies in them, or functions, apart."""
     doubted: dict[int, list[frozenset[int]]] = {}
-    for one in found:
-        units = _known_units(one)
-        if not one.confidence.is_sure and len(units) > 1:
+    for v in copied:
+        units = _known_units(v)
+        if not v.confidence.is_sure and len(units) > 1:
             for unit in units:
                 doubted.setdefault(unit, []).append(units)
 
     def has_doubt(units: frozenset[int]) -> bool:
         return any(len(units & those) > 1 for unit in units for those in doubted.get(unit, ()))
 
-    is_once = [one.does_the_same_once and not has_doubt(_known_units(one)) for one in found]
-    asked = frozenset().union(*[_known_units(one) for one, is_asked in zip(found, is_once, strict=True) if is_asked])
-    told = merging.units_of_told_functions(asked)
+    is_once = [v.does_the_same_once and not has_doubt(_known_units(v)) for v in copied]
+    units_asked = frozenset().union(*[_known_units(v) for v, is_asked in zip(copied, is_once, strict=True) if is_asked])
+    units_told = merging.units_of_told_functions(units_asked)
     return [
-        one._replace(does_the_same_once=is_asked and told.isdisjoint(_known_units(one)))
-        for one, is_asked in zip(found, is_once, strict=True)
+        v._replace(does_the_same_once=is_asked and units_told.isdisjoint(_known_units(v)))
+        for v, is_asked in zip(copied, is_once, strict=True)
     ]
 
 
-def _known_units(one: CopiedVariable) -> frozenset[int]:
-    return frozenset([copy.unit for copy in one.copies if copy.unit is not None])
+def _known_units(variable: CopiedVariable) -> frozenset[int]:
+    return frozenset([copy.unit for copy in variable.copies if copy.unit is not None])
 
 
 def _name_of_one(name: str) -> str:
     """Return the linker name that a variable has when other source files can see it."""
     name = normalised(name)
-    return name[len(found[0]) :] if (found := _OF_FILE.match(name)) else name
+    return name[len(match[0]) :] if (match := _OF_FILE.match(name)) else name
 
 
 _Line = tuple[str, int | None, str]
@@ -371,6 +379,7 @@ class _File(NamedTuple):
         merging: Knows what stands against one variable in place of several.
         neighbours: Knows what source files have in common.
         varying: The lines, each with a name, that declare different things in different source files.
+        is_library: Whether it is a shared library.
     """
 
     statics: Statics
@@ -379,6 +388,13 @@ class _File(NamedTuple):
     merging: Merging
     neighbours: Neighbours
     varying: frozenset[_Line]
+    is_library: bool
+
+
+def _is_library(image: Image) -> bool:
+    if image.type != abi.ET_DYN or image.segment(abi.PT_DYNAMIC) is None or image.segment(abi.PT_INTERP) is not None:
+        return False
+    return not (read_dynamic(image).get(abi.DT_FLAGS_1) or 0) & abi.DF_1_PIE
 
 
 PrivateOf = Callable[[Iterable[tuple[int, int]]], int | None]
@@ -388,11 +404,31 @@ PrivateOf = Callable[[Iterable[tuple[int, int]]], int | None]
 def with_private_bytes(copies: Iterable[CopiedVariable], private_of: PrivateOf) -> tuple[CopiedVariable, ...]:
     """Add to copies in a live process how many of their bytes are private; thread-locals stay as they are."""
     return tuple(
-        one
-        if one.cost is Cost.PER_THREAD
-        else one._replace(private_bytes=private_of([(each.vaddr, each.vaddr + each.size_bytes) for each in one.copies]))
-        for one in copies
+        v
+        if v.cost is Cost.PER_THREAD
+        else v._replace(private_bytes=private_of([(copy.vaddr, copy.vaddr + copy.size_bytes) for copy in v.copies]))
+        for v in copies
     )
+
+
+def with_heap(copies: Iterable[CopiedVariable], heap_of: Mapping[int, int]) -> tuple[CopiedVariable, ...]:
+    """Add to copies the heap that their initialisers take at start, which `heap_of` has by vaddr of a variable."""
+    with_heap_bytes = []
+    for variable in copies:
+        is_made = variable.is_mutable and variable.cost is not Cost.PER_THREAD
+        # The copy that stays may be the one that takes most.
+        heap_bytes = sum(sorted(heap_of.get(copy.vaddr, 0) for copy in variable.copies)[:-1]) if is_made else 0
+        waste = dict(variable.waste)
+        if heap_bytes:
+            waste[Cost.AT_START] = waste.get(Cost.AT_START, 0) + heap_bytes
+        with_heap_bytes.append(
+            variable._replace(waste=waste, heap_bytes=heap_bytes, cost=max(waste, key=waste.__getitem__))
+        )
+    return tuple(sorted(with_heap_bytes, key=_largest_waste))
+
+
+def _largest_waste(variable: CopiedVariable) -> tuple[int, int, str]:
+    return -variable.waste_bytes, -len(variable.copies), variable.name
 
 
 def of_one_name(statics: Statics) -> list[list[Symbol]]:
@@ -433,7 +469,7 @@ def _varying(groups: Iterable[Sequence[Symbol]], initials: Initials, lines: Line
         for static in group:
             if (at := lines.get((static.is_tls, static.vaddr))) is not None:
                 of_line.setdefault((at.file, at.line, name), []).append((static, at))
-    found = set()
+    varying_lines = set()
     for line, declared in of_line.items():
         things: dict[int, Counter[tuple[int, Initial | None]]] = {}
         for number, (static, _) in enumerate(declared):
@@ -444,19 +480,19 @@ def _varying(groups: Iterable[Sequence[Symbol]], initials: Initials, lines: Line
         most = max(things.values(), key=Counter.total)
         types = {_type_words(at.type_name) for _, at in declared} - {None}
         alignments = {at.alignment_bytes for _, at in declared}
-        if len(types) > 1 or len(alignments) > 1 or not all(one <= most for one in things.values()):
-            found.add(line)
+        if len(types) > 1 or len(alignments) > 1 or not all(thing <= most for thing in things.values()):
+            varying_lines.add(line)
         # Contents with addresses are in no unit's debug information.
         raws = {initials.of(static) for static, _ in declared}
-        if any(at.folded - {one.raw for one in raws if one is not None} for _, at in declared):
-            found.add(line)
-    return frozenset(found)
+        if any(at.folded - {raw.raw for raw in raws if raw is not None} for _, at in declared):
+            varying_lines.add(line)
+    return frozenset(varying_lines)
 
 
 def _alignment(copies: Iterable[Symbol], sections: Sequence[Section]) -> int | None:
     """Return the largest alignment above that of compilers that one of the copies may have."""
     # The lowest bit that is set in a vaddr is the alignment of it.
-    places = [min(sections[one.section_index].align, one.vaddr & -one.vaddr) for one in copies]
+    places = [min(sections[copy.section_index].align, copy.vaddr & -copy.vaddr) for copy in copies]
     alignment = max(places)
     return alignment if alignment > _OWN_ALIGNMENT else None
 
@@ -482,12 +518,12 @@ def _without_line(name: str, group: Sequence[Symbol], file: _File) -> Iterable[C
         yield _copies(name, group, file, CopyOrigin.GUARD, Confidence.LOW, (reason,))
         return
     by_line, left = _lines_of(group, file.lines)
-    known: Declared | None = None
+    with_line: Declared | None = None
     if left and len(by_line) == 1:
         # Some source files may have no debug information: compare their variables with one that has it.
         ((at, same),) = by_line
         if at.is_in_header and at.function is None:
-            known, left = at, [same[0], *left]
+            with_line, left = at, [same[0], *left]
     by_contents: dict[Initial, list[Symbol]] = {}
     for static in left:
         initial = file.initials.of(static)
@@ -495,7 +531,7 @@ def _without_line(name: str, group: Sequence[Symbol], file: _File) -> Iterable[C
             by_contents.setdefault(initial, []).append(static)
     for initial, same in by_contents.items():
         if len(same) > 1:
-            yield from _by_contents(name, same, initial, file, known if same[0] is left[0] else None)
+            yield from _by_contents(name, same, initial, file, with_line if same[0] is left[0] else None)
 
 
 def _lines_of(group: Iterable[Symbol], declared: Lines) -> tuple[list[tuple[Declared, list[Symbol]]], list[Symbol]]:
@@ -521,8 +557,8 @@ def _lines_of(group: Iterable[Symbol], declared: Lines) -> tuple[list[tuple[Decl
                 alignment_bytes=None,
             )
             by_line.setdefault(key, []).append(static)
-            known = first.setdefault(key, at)
-            first[key] = known._replace(standard=_older(known.standard, at.standard))
+            first_at = first.setdefault(key, at)
+            first[key] = first_at._replace(standard=_older(first_at.standard, at.standard))
     typed = {key._replace(type_name=None): key for key in by_line if key.type_name is not None}
     joined: dict[Declared, list[Symbol]] = {}
     for key, same in by_line.items():
@@ -531,19 +567,23 @@ def _lines_of(group: Iterable[Symbol], declared: Lines) -> tuple[list[tuple[Decl
     return [(first[key], same) for key, same in joined.items()], left
 
 
-def _older(one: LanguageStandard | None, other: LanguageStandard | None) -> LanguageStandard | None:
+def _older(first: LanguageStandard | None, other: LanguageStandard | None) -> LanguageStandard | None:
     """Return the standard with less in it: C before C++, and the earlier year."""
-    known = [each for each in (one, other) if each is not None]
-    return min(known, key=lambda each: (each.is_cxx, each.year or _NO_YEAR), default=None)
+    present = [standard for standard in (first, other) if standard is not None]
+    return min(present, key=lambda s: (s.is_cxx, s.year or _NO_YEAR), default=None)
 
 
 def _type_words(type_name: str | None) -> str | None:
-    """Return a type in a form that is the same for all compilers, and for all bounds of an array."""
-    return type_name and _INTEGER.sub(_integer_words, _BOUNDS.sub("[]", type_name))
+    """Return a type in a form that is the same in C and C++, for all compilers, and for all bounds of an array."""
+    return type_name and _INTEGER.sub(_integer_words, _BOUNDS.sub("[]", _OF_C.sub(_in_cxx, type_name)))
 
 
-def _integer_words(found: re.Match[str]) -> str:
-    words = sorted(word for word in found[0].split() if word != "int")
+def _in_cxx(of_c: re.Match[str]) -> str:
+    return "bool" if of_c[0] == "_Bool" else ""
+
+
+def _integer_words(words_match: re.Match[str]) -> str:
+    words = sorted(word for word in words_match[0].split() if word != "int")
     return f"{' '.join(words or ['int'])} "
 
 
@@ -561,14 +601,14 @@ def _guard_lines(
         if (name := normalised(static.name)) in names and (at := declared.get((static.is_tls, static.vaddr))):
             of_unit.setdefault((name, static.unit), set()).add(at)
             of_all.setdefault(name, set()).add(at)
-    found = {}
+    line_of_guard = {}
     for guard in guards:
         name = _guarded(guard)
         # Link-time optimisation drops the source file; if all have one line, it is that line.
         places = of_unit.get((name, guard.unit)) or of_all.get(name) or set()
         if len(places) == 1:
-            found[guard.is_tls, guard.vaddr] = next(iter(places))
-    return found
+            line_of_guard[guard.is_tls, guard.vaddr] = next(iter(places))
+    return line_of_guard
 
 
 def _guarded(guard: Symbol) -> str:
@@ -590,24 +630,26 @@ def _by_line(same: Sequence[Symbol], at: Declared, file: _File) -> Iterable[Copi
     if name.startswith(_GUARD):
         origin, reasons = (CopyOrigin.GUARD if at.is_in_header else origin), (_OF_GUARD, where)
     is_varying = (at.file, at.line, source_name(name)) in file.varying
-    for copies in (one for alike in _by_bytes(same, file.initials) for one in _one_of_each_unit(alike)):
+    for copies in (same_bytes for alike in _by_bytes(same, file.initials) for same_bytes in _one_of_each_unit(alike)):
         if len(copies) > 1:
             objection = VARIES if is_varying else file.merging.objection(copies)
             confidence = Confidence.LOW if is_template else Confidence.MEDIUM if objection else Confidence.PROOF
             why = (*reasons, objection.reason) if objection else reasons
-            found = _copies(normalised(copies[0].name), copies, file, origin, confidence, why, at)
+            copied = _copies(normalised(copies[0].name), copies, file, origin, confidence, why, at)
             is_one_build = not at.is_in_header and _is_one_build(copies, file)
-            is_same_once = is_one_build and file.merging.do_the_same_once(one.unit for one in copies)
-            found = found._replace(function=at.function, objection=objection)
-            found = found._replace(is_one_build=is_one_build, does_the_same_once=is_same_once)
-            yield _as_joined(found)
+            is_same_once = is_one_build and file.merging.do_the_same_once(copy.unit for copy in copies)
+            copied = copied._replace(function=at.function, objection=objection)
+            copied = copied._replace(is_one_build=is_one_build, does_the_same_once=is_same_once)
+            standards = [file.lines[copy.is_tls, copy.vaddr].standard for copy in copies]
+            is_of_both = {standard.is_cxx for standard in standards if standard is not None} == {False, True}
+            yield _as_joined(copied._replace(is_of_both_languages=is_of_both))
 
 
 def _is_one_build(copies: Sequence[Symbol], file: _File) -> bool:
     """Return whether a source file that is linked in several times defines the same functions each time."""
-    found = [file.lines[one.is_tls, one.vaddr].functions for one in copies]
+    functions_of = [file.lines[copy.is_tls, copy.vaddr].functions for copy in copies]
     # Most units differ from the first one that they are compared with: the others are not read.
-    defined = (None if functions is None else functions() for functions in found)
+    defined = (None if functions is None else functions() for functions in functions_of)
     return file.merging.have_one_build(None if functions is None else sorted(functions) for functions in defined)
 
 
@@ -639,11 +681,11 @@ def _by_bytes(same: Iterable[Symbol], initials: Initials) -> list[list[Symbol]]:
 _OTHER_SIZES: Final = "the bound of the array differs between source files, and so the sizes of the copies do"
 
 
-def _as_joined(found: CopiedVariable) -> CopiedVariable:
+def _as_joined(copied: CopiedVariable) -> CopiedVariable:
     """Lower the confidence in copies that differ in size."""
-    if len({one.size_bytes for one in found.copies}) == 1:
-        return found
-    return found._replace(confidence=Confidence.LOW, reasons=(*found.reasons, _OTHER_SIZES))
+    if len({copy.size_bytes for copy in copied.copies}) == 1:
+        return copied
+    return copied._replace(confidence=Confidence.LOW, reasons=(*copied.reasons, _OTHER_SIZES))
 
 
 def _one_of_each_unit(same: Sequence[Symbol]) -> Iterable[list[Symbol]]:
@@ -693,13 +735,15 @@ def _by_contents(
         reason = "the same name and contents"
     elif reason is None and scope is Scope.NAMESPACE and _is_of_header(same, file):
         confidence, reason = Confidence.HIGH, _OF_NAMESPACE
+    elif _has_one_order(same, initial, objection, file):
+        confidence, reason = Confidence.HIGH, _OF_ORDER
     reasons: tuple[str, ...] = (reason or "two source files may have the same name and contents without a header",)
     reasons = (_OF_GUARD, *reasons) if is_guard else reasons
     if at is not None:
         reasons = (*reasons, "a header declares one of them, and the others have no debug information")
-    found = _copies(name, same, file, origin, confidence, reasons, at)
+    copied = _copies(name, same, file, origin, confidence, reasons, at)
     is_same_once = is_one_build and file.merging.do_the_same_once(units)
-    yield found._replace(objection=objection, is_one_build=is_one_build, does_the_same_once=is_same_once)
+    yield copied._replace(objection=objection, is_one_build=is_one_build, does_the_same_once=is_same_once)
 
 
 def _is_of_header(same: Sequence[Symbol], file: _File) -> bool:
@@ -707,7 +751,13 @@ def _is_of_header(same: Sequence[Symbol], file: _File) -> bool:
     return len(units) > 1 and not _is_of_function(same) and file.neighbours.speak_for(same)
 
 
+def _has_one_order(same: Sequence[Symbol], initial: Initial, objection: Objection | None, file: _File) -> bool:
+    are_constants = objection is None and not initial.is_blank and not _is_of_function(same)
+    return are_constants and len({s.unit for s in same}) == len(same) and file.neighbours.have_one_order(same)
+
+
 def _is_of_function(same: Iterable[Symbol]) -> bool:
+    # `x.3` by gcc, `function.x` by clang.
     return any(static.name.startswith("_ZZ") or "." in _OF_LTO.sub("", static.name) for static in same)
 
 
@@ -761,10 +811,13 @@ def _copies(
     at: Declared | None = None,
 ) -> CopiedVariable:
     image, statics, initials = file.statics.image, file.statics, file.initials
-    units = tuple(dict.fromkeys(statics.units[one.unit] for one in same if one.unit is not None))
+    units = tuple(dict.fromkeys(statics.units[s.unit] for s in same if s.unit is not None))
     costs = [
-        (cost_of(image, image.sections[one.section_index], is_relocated=initials.is_relocated(one)), one.size_bytes)
-        for one in same
+        (
+            cost_of(image, image.sections[s.section_index], is_relocated=initials.is_relocated(s)),
+            s.size_bytes,
+        )
+        for s in same
     ]
     # The copy that stays is the most expensive one, so the saving is a lower bound.
     costs.sort(key=lambda item: (DEAREST_FIRST.index(item[0]), -item[1]))
@@ -774,8 +827,8 @@ def _copies(
     return CopiedVariable(
         image.file,
         name,
-        max(one.size_bytes for one in same),
-        "+".join(dict.fromkeys(image.sections[one.section_index].name for one in same)),
+        max(static.size_bytes for static in same),
+        "+".join(dict.fromkeys(image.sections[static.section_index].name for static in same)),
         max(waste, key=waste.__getitem__),
         waste,
         origin,
@@ -784,10 +837,11 @@ def _copies(
         confidence,
         reasons,
         None if at is None else SourceLocation(at.file, at.line),
-        is_mutable=any(not is_constant(image, image.sections[one.section_index]) for one in same),
+        is_mutable=any(not is_constant(image, image.sections[static.section_index]) for static in same),
         standard=None if at is None else at.standard,
         type_name=None if at is None else at.type_name,
         alignment_bytes=_alignment(same, image.sections),
+        is_in_library=file.is_library,
     )
 
 

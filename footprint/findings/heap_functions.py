@@ -3,12 +3,10 @@
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from footprint.elf import shown_name
+from footprint.elf.names import shown_name
 from footprint.model.heap_account import Share
-from footprint.model.owner import file_name, is_file
-from footprint.units import counted, format_bytes
-
-__all__ = ("LEAST_BYTES", "FunctionFacts", "asked", "at_most_held", "function_facts")
+from footprint.model.row import file_name, is_file
+from footprint.text.units import counted, format_bytes
 
 LEAST_BYTES: Final = 16 * 1024
 """Findings are about functions with so much memory."""
@@ -16,8 +14,8 @@ LEAST_BYTES: Final = 16 * 1024
 _LONGEST_NAME: Final = 120
 
 
-def asked(share: Share) -> str:
-    """Write how much a function asked for: `asks for 50,000 bytes in 1 block`."""
+def requested(share: Share) -> str:
+    """Return how much a function asked for: `asks for 50,000 bytes in 1 block`."""
     blocks = "" if share.block_count is None else f" in {counted(share.block_count, 'block')}"
     return f"asks for {share.size_bytes:,} bytes{blocks}"
 

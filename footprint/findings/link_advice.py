@@ -1,17 +1,19 @@
 """What to change in the link of a program so that it no longer needs a library."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.errors import FootprintError
 
-__all__ = ("link_option", "program_advice")
-
 # Compilers leave their name there: null-terminated texts.
 _COMMENT: Final = ".comment"
 _RUSTC: Final = b"rustc version "
 _GO: Final = ".go.buildinfo"
+# The drivers of C++ link them by themselves.
+_CXX_RUNTIME: Final = re.compile(r"lib(stdc\+\+|c\+\+)\.so")
+_ADDED_BY_CXX: Final = re.compile(r"lib(stdc\+\+|c\+\+|c\+\+abi|m|gcc_s)\.so")
 
 
 def link_option(graph: DependencyGraph, number: int) -> str:
@@ -25,10 +27,24 @@ def program_advice(graph: DependencyGraph, libraries: Iterable[int]) -> str:
 
     `docs/findings/unused-library.md` says it for build systems, which leave no name in a program.
     """
+    dropped, tool = sorted(libraries), _built_with(graph)
+    runtimes = [number for number in dropped if _CXX_RUNTIME.match(graph.name(number)) and not tool]
+    added = [number for number in dropped if runtimes and _ADDED_BY_CXX.match(graph.name(number))]
+    rest = [number for number in dropped if number not in added]
+    steps = [_dropped(graph, rest, tool)] if rest else []
+    if added:
+        # It is C code that was linked as C++.
+        options, name = " ".join([link_option(graph, number) for number in added]), graph.name(0)
+        instead = f"link {name} with gcc or clang instead of g++ or clang++, which add {options} by themselves"
+        steps.insert(0, f"{instead}, or write -Wl,--as-needed there")
+    return "; ".join(steps)
+
+
+def _dropped(graph: DependencyGraph, libraries: Sequence[int], tool: str) -> str:
     name = graph.name(0)
-    found = [link_option(graph, number) for number in sorted(libraries)]
-    options, them = " ".join(found), "it" if len(found) == 1 else "them"
-    match _built_with(graph):
+    options_found = [link_option(graph, number) for number in libraries]
+    options, them = " ".join(options_found), "it" if len(options_found) == 1 else "them"
+    match tool:
         case "rustc":
             return (
                 f"find what links {options} into {name} although rustc passes --as-needed: a link-arg"

@@ -25,8 +25,6 @@ from footprint.findings.merging import LEAST_TELLING_BYTES
 from footprint.members import NOT_EMPTY, Bounds, json_members
 from footprint.model.finding import Confidence
 
-__all__ = ("LinkedTwice", "linked_twice", "zeros_of_one_name")
-
 _LEAST_TOGETHER_BYTES: Final = 256
 # Libraries that are often linked in statically, with source files or symbols that no other library has together.
 _KNOWN: Final = (
@@ -91,14 +89,14 @@ def linked_twice(
         copies: The copies in each file.
         lines: The lines that declare the variables of each file, as far as they are known.
     """
-    found = [
+    twice = [
         *_across(files, lines or [{}] * len(files)),
-        *(one for s, c in zip(files, copies, strict=True) for one in _within(s, c)),
+        *(variable for s, c in zip(files, copies, strict=True) for variable in _within(s, c)),
     ]
-    return tuple(sorted(found, key=lambda one: (-one.waste_bytes, one.files, one.names)))
+    return tuple(sorted(twice, key=lambda v: (-v.waste_bytes, v.files, v.names)))
 
 
-class _One(NamedTuple):
+class _Repeated(NamedTuple):
     """A variable that exists several times, with the cost of each copy."""
 
     name: str
@@ -112,34 +110,34 @@ def _within(statics: Statics, copies: Iterable[CopiedVariable]) -> Iterable[Link
 
     Of source files that were compiled with other macros only a known library counts: both may be needed.
     """
-    of_source = [one for one in copies if one.origin is CopyOrigin.SOURCE]
-    same = [one for one in of_source if one.is_one_build]
-    sure = [one for one in same if one.confidence is not Confidence.LOW]
+    of_source = [copy for copy in copies if copy.origin is CopyOrigin.SOURCE]
+    same = [v for v in of_source if v.is_one_build]
+    sure = [copied for copied in same if copied.confidence is not Confidence.LOW]
     # Equal zeros prove nothing, but where their source files are there twice, so are they.
-    proven = {numbers for one in sure if None not in (numbers := _unit_numbers(one))}
-    doubted = [one for one in same if one.confidence is Confidence.LOW and _unit_numbers(one) in proven]
+    proven = {numbers for copied in sure if None not in (numbers := _unit_numbers(copied))}
+    doubted = [copied for copied in same if copied.confidence is Confidence.LOW and _unit_numbers(copied) in proven]
     # The symbol table names no source file of global functions, which may differ.
-    is_sure = all(one.location is not None and one.does_the_same_once for one in sure)
-    yield from [one._replace(is_one_build=is_sure) for one in _joined(statics, [*sure, *doubted])]
-    others = _joined(statics, [one for one in of_source if not one.is_one_build])
-    yield from [one._replace(is_one_build=False) for one in others if one.library is not None]
+    is_sure = all(copied.location is not None and copied.does_the_same_once for copied in sure)
+    yield from [copied._replace(is_one_build=is_sure) for copied in _joined(statics, [*sure, *doubted])]
+    others = _joined(statics, [c for c in of_source if not c.is_one_build])
+    yield from [other._replace(is_one_build=False) for other in others if other.library is not None]
 
 
 def _joined(statics: Statics, copies: Iterable[CopiedVariable]) -> Iterable[LinkedTwice]:
     by_count: dict[int, list[CopiedVariable]] = {}
-    for one in copies:
-        by_count.setdefault(len(one.copies), []).append(one)
+    for copy in copies:
+        by_count.setdefault(len(copy.copies), []).append(copy)
     for count, group in by_count.items():
-        units = tuple(dict.fromkeys(unit for one in group for unit in one.units))
-        variables = [_One(one.name, one.size_bytes, None, (one.cost,) * count) for one in group]
-        yield _found((statics.image.file,), units, variables, count)
+        units = tuple(dict.fromkeys(unit for copied in group for unit in copied.units))
+        variables = [_Repeated(c.name, c.size_bytes, None, (c.cost,) * count) for c in group]
+        yield _repeated((statics.image.file,), units, variables, count)
 
 
 def _unit_numbers(copies: CopiedVariable) -> frozenset[int | None]:
-    return frozenset([one.unit for one in copies.copies])
+    return frozenset([copy.unit for copy in copies.copies])
 
 
-_Held = list[tuple[int, Symbol]]
+_Holders = list[tuple[int, Symbol]]
 
 
 def zeros_of_one_name(files: Sequence[Statics]) -> list[list[Symbol]]:
@@ -147,41 +145,43 @@ def zeros_of_one_name(files: Sequence[Statics]) -> list[list[Symbol]]:
 
     Only the lines that declare them show whether they are copies.
     """
-    found: list[list[Symbol]] = [[] for _ in files]
-    for held in _of_one_name(files):
-        for number, static in held:
+    locals_of: list[list[Symbol]] = [[] for _ in files]
+    for holders in _of_one_name(files):
+        for number, static in holders:
             if static.is_local and not files[number].image.sections[static.section_index].has_file_bytes:
-                found[number].append(static)
-    return found
+                locals_of[number].append(static)
+    return locals_of
 
 
 def _across(files: Sequence[Statics], lines: Sequence[Lines]) -> Iterable[LinkedTwice]:
     """Find the variables that several files hold with the same contents; those of the same files are one result."""
-    together: dict[tuple[int, ...], list[_One]] = {}
-    blank: dict[tuple[int, ...], list[_One]] = {}
+    together: dict[tuple[int, ...], list[_Repeated]] = {}
+    blank: dict[tuple[int, ...], list[_Repeated]] = {}
     several = _of_one_name(files)
-    initials = {number: Initials(files[number]) for number in {number for held in several for number, _ in held}}
-    for number, one in initials.items():
-        one.prepare([static for held in several for at, static in held if at == number])
-    for held, is_blank in _same(initials, several, lines):
-        by_number = dict(reversed(held))
+    initials = {number: Initials(files[number]) for number in {number for holders in several for number, _ in holders}}
+    for number, initials_of in initials.items():
+        initials_of.prepare([static for hs in several for at, static in hs if at == number])
+    for holders, is_blank in _same(initials, several, lines):
+        by_number = dict(reversed(holders))
         numbers = tuple(sorted(by_number))
-        own_units = {None if static.unit is None else files[number].units[static.unit] for number, static in held}
+        own_units = {None if static.unit is None else files[number].units[static.unit] for number, static in holders}
         # Variables from source files of several names may come from a header. For zeros, all source files must be
         # known.
         names = own_units if is_blank else own_units - {None}
         unit = next(iter(names)) if len(names) == 1 else None
         costs = tuple(_cost(files[number], by_number[number], initials[number]) for number in numbers)
-        static = held[0][1]
-        shared = _One(normalised(static.name), static.size_bytes, unit, costs)
+        static = holders[0][1]
+        shared = _Repeated(normalised(static.name), static.size_bytes, unit, costs)
         (blank if is_blank else together).setdefault(numbers, []).append(shared)
     for numbers, group in together.items():
-        if sum(one.size_bytes for one in group) >= _LEAST_TOGETHER_BYTES:
-            units = tuple(dict.fromkeys(one.unit for one in group if one.unit))
-            zeros = [one for one in blank.get(numbers, ()) if one.unit in units]
-            found = _found(tuple(files[number].image.file for number in numbers), units, [*group, *zeros], len(numbers))
+        if sum(v.size_bytes for v in group) >= _LEAST_TOGETHER_BYTES:
+            units = tuple(dict.fromkeys(v.unit for v in group if v.unit))
+            zeros = [v for v in blank.get(numbers, ()) if v.unit in units]
+            twice = _repeated(
+                tuple(files[number].image.file for number in numbers), units, [*group, *zeros], len(numbers)
+            )
             # What its functions do in each file is not compared, and each may keep a state of its own.
-            yield found._replace(is_one_build=False)
+            yield twice._replace(is_one_build=False)
 
 
 def _cost(statics: Statics, static: Symbol, initials: Initials) -> Cost:
@@ -189,28 +189,28 @@ def _cost(statics: Statics, static: Symbol, initials: Initials) -> Cost:
     return cost_of(statics.image, section, is_relocated=initials.is_relocated(static))
 
 
-def _of_one_name(files: Sequence[Statics]) -> list[_Held]:
+def _of_one_name(files: Sequence[Statics]) -> list[_Holders]:
     """Return the variables of one name and size that several files hold."""
     if len(files) < 2:
         return []
-    holders: dict[tuple[str, int], _Held] = {}
+    holders: dict[tuple[str, int], _Holders] = {}
     for number, statics in enumerate(files):
         for static in statics.statics:
             if static.size_bytes >= LEAST_TELLING_BYTES and not ARTEFACT.match(static.name):
                 holders.setdefault((normalised(static.name), static.size_bytes), []).append((number, static))
-    return [held for held in holders.values() if _is_of_several(held)]
+    return [holder for holder in holders.values() if _is_of_several(holder)]
 
 
 def _same(
-    initials: Mapping[int, Initials], several: Sequence[_Held], lines: Sequence[Lines]
-) -> Iterable[tuple[_Held, bool]]:
+    initials: Mapping[int, Initials], several: Sequence[_Holders], lines: Sequence[Lines]
+) -> Iterable[tuple[_Holders, bool]]:
     """Return those that begin with the same contents, and whether only zeros speak for it.
 
     Zeros that one line declares are the same variable.
     """
-    for held in several:
-        by_contents: dict[Initial | None, _Held] = {}
-        for number, static in held:
+    for holders in several:
+        by_contents: dict[Initial | None, _Holders] = {}
+        for number, static in holders:
             initial = initials[number].of(static)
             if initial is not None:
                 # Zeros in .bss equal zeros in the file.
@@ -223,28 +223,28 @@ def _same(
                 yield same, initial is None
 
 
-def _of_one_line(held: _Held, lines: Sequence[Lines]) -> list[_Held]:
+def _of_one_line(holders: _Holders, lines: Sequence[Lines]) -> list[_Holders]:
     """Return the local variables of several files that one line declares, for each such line."""
-    by_line: dict[tuple[str, int | None], _Held] = {}
-    for number, static in held:
+    by_line: dict[tuple[str, int | None], _Holders] = {}
+    for number, static in holders:
         if static.is_local and (at := lines[number].get((static.is_tls, static.vaddr))) is not None:
             by_line.setdefault((at.file, at.line), []).append((number, static))
-    return [one for one in by_line.values() if _is_of_several(one)]
+    return [on_line for on_line in by_line.values() if _is_of_several(on_line)]
 
 
-def _is_of_several(held: _Held) -> bool:
-    return len({number for number, _ in held}) > 1
+def _is_of_several(holders: _Holders) -> bool:
+    return len({number for number, _ in holders}) > 1
 
 
-def _found(files: tuple[str, ...], units: tuple[str, ...], variables: list[_One], count: int) -> LinkedTwice:
-    variables.sort(key=lambda one: (-one.size_bytes, one.name))
-    names = tuple(one.name for one in variables)
+def _repeated(files: tuple[str, ...], units: tuple[str, ...], variables: list[_Repeated], count: int) -> LinkedTwice:
+    variables.sort(key=lambda variable: (-variable.size_bytes, variable.name))
+    names = tuple(variable.name for variable in variables)
     marks = {*units, *names}
-    library = next((name for name, known in _KNOWN if len(marks & known) > 1), None)
+    library = next((name for name, marks_of in _KNOWN if len(marks & marks_of) > 1), None)
     waste: Counter[Cost] = Counter()
-    for one in variables:
+    for variable in variables:
         # The copy that stays is the most expensive one, so the saving is a lower bound.
-        for cost in sorted(one.costs, key=DEAREST_FIRST.index)[1:]:
-            waste[cost] += one.size_bytes
+        for cost in sorted(variable.costs, key=DEAREST_FIRST.index)[1:]:
+            waste[cost] += variable.size_bytes
     ordered = {cost: waste[cost] for cost in DEAREST_FIRST if waste[cost]}
-    return LinkedTwice(files, library, units, names, sum(one.size_bytes for one in variables), count, ordered)
+    return LinkedTwice(files, library, units, names, sum(variable.size_bytes for variable in variables), count, ordered)

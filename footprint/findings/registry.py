@@ -15,26 +15,13 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from footprint.activity import begin
-from footprint.model.allocator_account import AllocatorAccount
 from footprint.model.finding import Finding
+from footprint.model.heap_account import AllocatorAccount
 from footprint.model.row import Row
+from footprint.system.limits import begin_activity
 
 if TYPE_CHECKING:
     from footprint.attribution.heap_usage import HeapUsage
-
-__all__ = (
-    "FILE_FACTS",
-    "Fact",
-    "HeapFacts",
-    "LedgerFacts",
-    "Rule",
-    "fact_of",
-    "find_all",
-    "rule_named",
-    "rule_names",
-    "rules_reading",
-)
 
 
 class Fact(StrEnum):
@@ -104,7 +91,7 @@ class Rule(NamedTuple):
 
 def rule_names(fact: Fact | None = None) -> tuple[str, ...]:
     """Return the names of all rules, or of those in the folder of one fact; no rule is imported."""
-    return tuple(name for one in Fact if fact in {None, one} for name in _names_in(*_folder(one).__path__))
+    return tuple(name for f in Fact if fact in {None, f} for name in _names_in(*_folder(f).__path__))
 
 
 def fact_of(name: str) -> Fact | None:
@@ -127,21 +114,21 @@ def rule_named(name: str) -> Rule:
 
 def rules_reading(facts: Collection[Fact], first: Fact | None = None) -> tuple[Rule, ...]:
     """Return the rules that need no other facts, in order of reports, or those of them whose first fact is `first`."""
-    found = [
-        sorted((rule_named(name) for name in rule_names(fact)), key=lambda one: (one.rank, one.name))
+    rules_of_facts = [
+        sorted((rule_named(name) for name in rule_names(fact)), key=lambda rule: (rule.rank, rule.name))
         for fact in Fact
         if fact in facts and first in {None, fact}
     ]
-    return tuple(rule for rules in found for rule in rules if set(rule.needs) <= set(facts))
+    return tuple(rule for rules in rules_of_facts for rule in rules if set(rule.needs) <= set(facts))
 
 
 def find_all(facts: Mapping[Fact, object], first: Fact | None = None) -> tuple[Finding, ...]:
     """Run every rule that these facts suffice for, as `rules_reading` lists them, and return what they find."""
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for rule in rules_reading(facts.keys(), first):
-        begin(f"searches for findings of {rule.name}")
-        found += rule.find(*(facts[fact] for fact in rule.needs))
-    return tuple(found)
+        begin_activity(f"searches for findings of {rule.name}")
+        findings += rule.find(*(facts[fact] for fact in rule.needs))
+    return tuple(findings)
 
 
 def _folder(fact: Fact) -> ModuleType:
@@ -152,4 +139,4 @@ def _folder(fact: Fact) -> ModuleType:
 def _names_in(*paths: str) -> tuple[str, ...]:
     from pkgutil import iter_modules  # noqa: PLC0415 # answers without findings and budgets need no list of rules
 
-    return tuple(sorted(one.name.replace("_", "-") for one in iter_modules(paths)))
+    return tuple(sorted(module.name.replace("_", "-") for module in iter_modules(paths)))

@@ -7,6 +7,7 @@ list of loaded objects. Each doubt says how sure the removal can still be.
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -14,17 +15,19 @@ from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.elf.abi import PF_X, PT_GNU_STACK
 from footprint.elf.dynsym import weak_names
 from footprint.errors import FootprintError
-from footprint.loader import FoundBy, Libc, LinkMap
 from footprint.loader.dependencies import start_order
-from footprint.loader.without import Rebinding, Without
-from footprint.model.finding import Confidence
-
-__all__ = ("Doubt", "differences", "doubts", "is_always_there", "listed", "order_differences", "weakest")
+from footprint.loader.library_removal import LibraryRemoval, Rebinding
+from footprint.loader.link_map import LinkMap
+from footprint.loader.map_entry import FoundBy
+from footprint.loader.target import Libc
+from footprint.model.finding import Confidence, Finding
 
 # Every process has the C library and the loader.
 _ALWAYS: Final = re.compile(r"(libc\.so|libc\.musl|ld-linux|ld-musl|ld64\.so|ld\.so|linux-vdso|linux-gate)")
-# What the C library opens by itself: to end a thread, and to look up users and hosts.
-_OPENED_BY_LIBC: Final = re.compile(r"lib(gcc_s\.so|nss_)")
+# What the C library opens by itself: to end a thread, to look up users and hosts, and to convert texts. The modules of
+# gconv have no names of their own, and bring some libraries.
+_OPENED_BY_LIBC: Final = re.compile(r"lib(gcc_s\.so|nss_|(JIS|JISX0213|KSC|CNS|GB|ISOIR165)\.so)")
+_GCONV_FOLDER: Final = "/gconv/"
 # A program that is linked for plugins exports at least so many symbols that these bind to.
 _LEAST_SHOWN: Final = 32
 _MOST_NAMED: Final = 3
@@ -46,7 +49,7 @@ class Doubt(NamedTuple):
 
 
 def doubts(
-    graph: DependencyGraph, without: Without, leaving: frozenset[int], order: Sequence[Doubt] | None = None
+    graph: DependencyGraph, without: LibraryRemoval, leaving: frozenset[int], order: Sequence[Doubt] | None = None
 ) -> tuple[Doubt, ...]:
     """Find what speaks against dropping needs.
 
@@ -56,21 +59,21 @@ def doubts(
         leaving: The objects that leave it.
         order: What `order_differences` found; None to find it now.
     """
-    found = differences(graph, without, leaving, order)
+    listed = differences(graph, without, leaving, order)
     if graph.start_failures:
-        found.append(Doubt(Confidence.MEDIUM, "the program does not start as it is, or ends at a call; see its notes"))
+        listed.append(Doubt(Confidence.MEDIUM, "the program does not start as it is, or ends at a call; see its notes"))
     if graph.link_map.missing:
-        found.append(Doubt(Confidence.MEDIUM, "libraries are missing, which may bind to it"))
+        listed.append(Doubt(Confidence.MEDIUM, "libraries are missing, which may bind to it"))
     if leaving:
-        is_blocked = any(one.confidence is Confidence.BLOCKED for one in found)
-        found += [*_finders(graph, leaving, is_blocked=is_blocked), *_presence(graph, leaving)]
-    if leaving and not found:
-        found += _readers_of_mappings(graph, leaving)
-    return tuple(sorted(found, key=lambda one: (not one.is_fatal, one.confidence is not Confidence.BLOCKED)))
+        is_blocked = any(d.confidence is Confidence.BLOCKED for d in listed)
+        listed += [*_finders(graph, leaving, is_blocked=is_blocked), *_presence(graph, leaving)]
+    if leaving and not listed:
+        listed += _readers_of_mappings(graph, leaving)
+    return tuple(sorted(listed, key=lambda d: (not d.is_fatal, d.confidence is not Confidence.BLOCKED)))
 
 
 def differences(
-    graph: DependencyGraph, without: Without, leaving: frozenset[int], order: Sequence[Doubt] | None = None
+    graph: DependencyGraph, without: LibraryRemoval, leaving: frozenset[int], order: Sequence[Doubt] | None = None
 ) -> list[Doubt]:
     """Find what the loader would do differently; the arguments are those of `doubts`."""
     return [
@@ -82,14 +85,24 @@ def differences(
     ]
 
 
-def order_differences(graph: DependencyGraph, without: Without) -> tuple[Doubt, ...]:
+def order_differences(graph: DependencyGraph, without: LibraryRemoval) -> tuple[Doubt, ...]:
     """Find what the loader would do at another time, whatever leaves."""
     return (*_order(graph, without), *_later(graph, without))
 
 
-def weakest(found: Iterable[Doubt]) -> Confidence:
+def weakest(found_doubts: Iterable[Doubt]) -> Confidence:
     """Return the confidence that some doubts leave."""
-    return max((one.confidence for one in found), key=_SAFE.index, default=Confidence.HIGH)
+    return max((found_doubt.confidence for found_doubt in found_doubts), key=_SAFE.index, default=Confidence.HIGH)
+
+
+def in_any_program(graph: DependencyGraph, finding: Finding) -> Finding:
+    """Return a finding on a graph; on a library alone it is at most `medium`, since no process has it alone."""
+    if graph.objects[0].library.is_program or finding.confidence is not Confidence.HIGH:
+        return finding
+    name = graph.name(0)
+    reason = f"{name} is a library: its program may bind to what would leave, or keep it, and then saves nothing"
+    reasons = (*finding.reasons, reason)
+    return replace(finding, confidence=Confidence.MEDIUM, reasons=reasons)
 
 
 def is_always_there(graph: DependencyGraph, number: int) -> bool:
@@ -107,42 +120,54 @@ def listed(names: Sequence[str]) -> str:
 # --- what differs for the loader
 
 
-def _missing(graph: DependencyGraph, without: Without) -> Iterator[Doubt]:
-    for one in without.missing:
-        user = without.link_map.objects[one.requester]
+def _missing(graph: DependencyGraph, without: LibraryRemoval) -> Iterator[Doubt]:
+    for library in without.missing:
+        user = without.link_map.objects[library.requester]
         was = next((old for old in graph.link_map.objects if old.library is user.library), None)
-        place = next((each.place for each in was.dependencies if each.name == one.name), None) if was else None
-        loader = None if place is None else graph.objects[place].loader
-        how = "" if loader is None else f", which is found now through {graph.name(loader)}"
-        yield Doubt(Confidence.BLOCKED, f"{_name(user.path)} would not find {one.name}{how}", is_fatal=True)
+        place = next((d.place for d in was.dependencies if d.name == library.name), None) if was else None
+        how = "" if place is None else _how_found(graph, place)
+        yield Doubt(Confidence.BLOCKED, f"{_name(user.path)} would not find {library.name}{how}", is_fatal=True)
 
 
-def _other_files(graph: DependencyGraph, without: Without) -> Iterator[Doubt]:
-    for one in without.replaced:
-        before = graph.objects[one.before].path
-        yield Doubt(Confidence.BLOCKED, f"{one.name} would be {one.after} instead of {before}")
+def _how_found(graph: DependencyGraph, number: int) -> str:
+    """Describe by whose search path a library is found now, or who brings it in."""
+    linked = graph.objects[number]
+    if linked.directory_owner is not None:
+        return f", which is found now by the {linked.found_by.upper()} of {graph.name(linked.directory_owner)}"
+    return "" if linked.loader is None else f", which is found now through {graph.name(linked.loader)}"
 
 
-def _other_bindings(graph: DependencyGraph, without: Without, leaving: frozenset[int]) -> Iterator[Doubt]:
+def _other_files(graph: DependencyGraph, without: LibraryRemoval) -> Iterator[Doubt]:
+    for replaced in without.replaced:
+        before = graph.objects[replaced.before].path
+        yield Doubt(Confidence.BLOCKED, f"{replaced.name} would be {replaced.after} instead of {before}")
+
+
+def _other_bindings(graph: DependencyGraph, without: LibraryRemoval, leaving: frozenset[int]) -> Iterator[Doubt]:
     lost: dict[tuple[int, int], list[Rebinding]] = {}
     moved: dict[tuple[int, int | None, int | None], list[Rebinding]] = {}
-    for one in without.rebindings:
-        if one.before in leaving:
-            lost.setdefault((one.user, one.before), []).append(one)
+    for rebinding in without.rebindings:
+        if rebinding.before in leaving:
+            lost.setdefault((rebinding.user, rebinding.before), []).append(rebinding)
         else:
-            moved.setdefault((one.user, one.before, one.after), []).append(one)
+            moved.setdefault((rebinding.user, rebinding.before, rebinding.after), []).append(rebinding)
     for (user, provider), rebindings in sorted(lost.items()):
         yield Doubt(Confidence.BLOCKED, _lost(graph, user, provider, rebindings))
     for (user, before, after), rebindings in moved.items():
-        names = listed([one.reference.name for one in rebindings])
+        names = listed([rebinding.reference.name for rebinding in rebindings])
         if after is None:
             # Beside a missing library this says nothing new.
             if not without.missing:
                 yield Doubt(Confidence.BLOCKED, f"{graph.name(user)} would find no {names}")
             continue
-        other = without.link_map.objects[after]
-        source = "although nothing defines it now" if before is None else f"instead of {graph.name(before)}"
-        text = f"{graph.name(user)} would get {names} from {_name(other.path)} {source}"
+        other = without.link_map.objects[after].path
+        source = "although nothing defines it now"
+        if before is not None:
+            name = graph.name(before)
+            source = f"instead of {graph.objects[before].path if name == _name(other) else name}"
+        # Two files of one name are told apart by their paths.
+        shown = other if source.endswith(f"/{_name(other)}") else _name(other)
+        text = f"{graph.name(user)} would get {names} from {shown} {source}"
         if before is not None and _are_inline(graph, without, rebindings, before, after):
             yield Doubt(Confidence.MEDIUM, f"{text}; both have it from a header")
         else:
@@ -150,26 +175,26 @@ def _other_bindings(graph: DependencyGraph, without: Without, leaving: frozenset
 
 
 def _lost(graph: DependencyGraph, user: int, provider: int, rebindings: Sequence[Rebinding]) -> str:
-    """Write what an object that stays binds to in one that leaves, and what follows from it."""
-    names = listed([one.reference.name for one in rebindings])
+    """Describe what an object that stays binds to in one that leaves, and what follows from it."""
+    names = listed([rebinding.reference.name for rebinding in rebindings])
     pair = f"{graph.name(user)} binds to {graph.name(provider)}"
-    if all(one.after is not None for one in rebindings):
+    if all(rebinding.after is not None for rebinding in rebindings):
         return f"{pair} although others define the same ({names}): it may be there to replace them"
-    if all(one.reference.is_weak for one in rebindings):
+    if all(rebinding.reference.is_weak for rebinding in rebindings):
         return f"{pair} only where it is there ({names}): a part of it would be switched off"
     return f"{pair} ({names})" if provider in graph.needed[user] else f"{pair} without needing it by name ({names})"
 
 
 def _are_inline(
-    graph: DependencyGraph, without: Without, rebindings: Sequence[Rebinding], before: int, after: int
+    graph: DependencyGraph, without: LibraryRemoval, rebindings: Sequence[Rebinding], before: int, after: int
 ) -> bool:
     """Return whether two objects have their definitions from one header: inline functions and templates of C++."""
-    names = {one.reference.name for one in rebindings}
+    names = {rebinding.reference.name for rebinding in rebindings}
     if not all(name.startswith("_Z") for name in names):
         return False
     images = graph.objects[before].library.image, without.link_map.objects[after].library.image
     symbols = graph.bindings.symbols[before], without.bindings.symbols[after]
-    return all(names <= weak_names(image, one, names) for image, one in zip(images, symbols, strict=True))
+    return all(names <= weak_names(image, symbol, names) for image, symbol in zip(images, symbols, strict=True))
 
 
 def _versions(graph: DependencyGraph, leaving: frozenset[int]) -> Iterator[Doubt]:
@@ -178,16 +203,16 @@ def _versions(graph: DependencyGraph, leaving: frozenset[int]) -> Iterator[Doubt
         return
     names = {graph.name(number) for number in leaving}
     for user in sorted({user for name in names for user in graph.version_checks.get(name, ())} - leaving):
-        asked: dict[str, list[str]] = {}
+        versions_by_file: dict[str, list[str]] = {}
         for version in graph.bindings.symbols[user].versions.needed:
             if version.file in names:
-                asked.setdefault(version.file, []).append(version.name)
-        for file, versions in asked.items():
+                versions_by_file.setdefault(version.file, []).append(version.name)
+        for file, versions in versions_by_file.items():
             check = f"{graph.name(user)} checks at start that {file} has {listed(versions)}"
             yield Doubt(Confidence.BLOCKED, f"{check}: relink it, no patch will do", is_fatal=True)
 
 
-def _order(graph: DependencyGraph, without: Without) -> Iterator[Doubt]:
+def _order(graph: DependencyGraph, without: LibraryRemoval) -> Iterator[Doubt]:
     swapped = _swapped_constructors(graph, without.link_map)
     if swapped:
         first, second = [graph.name(number) for number in swapped]
@@ -199,9 +224,9 @@ def _order(graph: DependencyGraph, without: Without) -> Iterator[Doubt]:
         yield Doubt(Confidence.MEDIUM, f"{_names(graph, set(finders))} may look up symbols in load order, and {order}")
 
 
-def _later(graph: DependencyGraph, without: Without) -> Iterator[Doubt]:
+def _later(graph: DependencyGraph, without: LibraryRemoval) -> Iterator[Doubt]:
     """Find what a live process would load only when it opens what needs it."""
-    opened = {one.library for one in without.link_map.objects if one.found_by is FoundBy.OPENED}
+    opened = {linked.library for linked in without.link_map.objects if linked.found_by is FoundBy.OPENED}
     for number, linked in enumerate(graph.link_map.objects):
         if linked.library in opened and linked.found_by is not FoundBy.OPENED:
             reason = f"{graph.name(number)} would be searched for when the process opens what needs it"
@@ -210,7 +235,7 @@ def _later(graph: DependencyGraph, without: Without) -> Iterator[Doubt]:
 
 def _swapped_constructors(graph: DependencyGraph, without: LinkMap) -> tuple[int, int] | None:
     """Return the first two objects with code at start or exit of their own that would run the other way around."""
-    numbers = {one.library: number for number, one in enumerate(graph.link_map.objects)}
+    numbers = {linked.library: number for number, linked in enumerate(graph.link_map.objects)}
     after = [numbers.get(without.objects[place].library) for place in start_order(without)]
     places = {number: place for place, number in enumerate(after) if number is not None}
     before = [number for number in start_order(graph.link_map) if number in places]
@@ -218,7 +243,7 @@ def _swapped_constructors(graph: DependencyGraph, without: LinkMap) -> tuple[int
     if before == list(places):
         return None
     acting = [n for n in before if n != 0 and (graph.constructor_count(n) or graph.destructor_count(n))]
-    return next(((other, one) for one, other in pairwise(acting) if places[one] > places[other]), None)
+    return next(((other, number) for number, other in pairwise(acting) if places[number] > places[other]), None)
 
 
 # --- what a library does by being there
@@ -234,19 +259,26 @@ def _finders(graph: DependencyGraph, leaving: frozenset[int], *, is_blocked: boo
     hit = None if is_blocked else _sought(graph, leaving, by_symbol, [*by_file, *listers])
     if hit:
         yield Doubt(Confidence.LOW, hit)
-    if 0 in by_file and len(graph.bindings.symbols[0].found) >= _LEAST_SHOWN:
+    if 0 in by_file and len(graph.bindings.symbols[0].defined) >= _LEAST_SHOWN:
         yield Doubt(Confidence.LOW, f"{graph.name(0)} loads plugins, which may bind to it")
     elif (by_symbol or by_file) and not hit:
         who = _names(graph, {*by_symbol, *by_file})
         yield Doubt(Confidence.MEDIUM, f"{who} may load objects or look up symbols by name")
+    if openers := [n for n in graph.module_callers if n not in leaving and not is_always_there(graph, n)]:
+        reason = f"for {_names(graph, openers)} the C library may open modules (NSS, gconv), which may bind to it"
+        yield Doubt(Confidence.MEDIUM, reason)
     if listers:
         walk = "walks" if len(listers) == 1 else "walk"
         yield Doubt(Confidence.MEDIUM, f"{_names(graph, listers)} {walk} the list of loaded objects")
-    if auditors := [_name(one.objects[0].path) for one in graph.link_map.auditors]:
+    if auditors := [_name(auditor.objects[0].path) for auditor in graph.link_map.auditors]:
         watch = "watches" if len(auditors) == 1 else "watch"
         yield Doubt(Confidence.MEDIUM, f"{listed(auditors)} {watch} what the loader does (DT_AUDIT)")
-    if opened := [number for number in sorted(leaving) if _OPENED_BY_LIBC.match(graph.name(number))]:
+    if opened := [number for number in sorted(leaving) if _is_opened_by_libc(graph, number)]:
         yield Doubt(Confidence.MEDIUM, f"the C library opens {_names(graph, opened)} by name where it needs it")
+
+
+def _is_opened_by_libc(graph: DependencyGraph, number: int) -> bool:
+    return bool(_OPENED_BY_LIBC.match(graph.name(number))) or _GCONV_FOLDER in graph.objects[number].path
 
 
 def _presence(graph: DependencyGraph, leaving: frozenset[int]) -> Iterator[Doubt]:
@@ -283,13 +315,13 @@ def _sought(
     """Find an object that looks up symbols or files by name and holds one of the names that would leave."""
     symbols = graph.bindings.symbols
     files = {graph.name(number) for number in leaving} | {_name(graph.objects[number].path) for number in leaving}
-    functions = files.union(*(symbols[number].found for number in leaving if number < len(symbols)))
-    asked = [(number, functions, "symbols") for number in by_symbol]
-    asked += [(number, files, "libraries") for number in by_file if number not in by_symbol]
-    for number, names, what in asked:
-        found = graph.constants_among(number, {name.encode("utf-8", "surrogateescape") for name in names})
-        if found:
-            shown = listed(sorted(one.decode("utf-8", "backslashreplace") for one in found))
+    functions = files.union(*(symbols[number].defined for number in leaving if number < len(symbols)))
+    naming = [(number, functions, "symbols") for number in by_symbol]
+    naming += [(number, files, "libraries") for number in by_file if number not in by_symbol]
+    for number, names, what in naming:
+        constants = graph.constants_among(number, {name.encode("utf-8", "surrogateescape") for name in names})
+        if constants:
+            shown = listed(sorted(constant.decode("utf-8", "backslashreplace") for constant in constants))
             return f"{graph.name(number)} looks up {what} by name, and holds {shown}"
     return None
 

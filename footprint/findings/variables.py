@@ -1,5 +1,6 @@
 """The variables of some ELF files, with the copies among them: what the rules about variables read."""
 
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cached_property
@@ -9,10 +10,16 @@ from footprint.elf.initialisers import SourceInitialiser, read_initialisers
 from footprint.elf.statics import Statics
 from footprint.elf.symbols import Symbol
 from footprint.errors import FootprintError
-from footprint.findings.copies import CopiedVariable, Lines, PrivateOf, SearchedFile, find_copies, with_private_bytes
+from footprint.findings.copies import (
+    CopiedVariable,
+    Lines,
+    PrivateOf,
+    SearchedFile,
+    find_copies,
+    with_heap,
+    with_private_bytes,
+)
 from footprint.findings.linked_twice import LinkedTwice, linked_twice
-
-__all__ = ("FileVariables", "Variables", "file_variables")
 
 
 class FileVariables(NamedTuple):
@@ -23,12 +30,14 @@ class FileVariables(NamedTuple):
         declared: Where the debug information says that each is declared.
         copies: What it holds several times, the largest waste first.
         private_of: Counts the private bytes of the file in a live process; None where no process was asked.
+        initialisers: The functions that run at start; None where they were not read.
     """
 
     statics: Statics
     declared: Lines
     copies: tuple[CopiedVariable, ...]
     private_of: PrivateOf | None = None
+    initialisers: tuple[SourceInitialiser, ...] | None = None
 
     @property
     def file(self) -> str:
@@ -41,11 +50,15 @@ class FileVariables(NamedTuple):
         statics = self.statics
         debug_file = None if statics.debug is None else statics.debug.image.file
         counts = len(statics.statics), len(statics.units)
-        sources: tuple[SourceInitialiser, ...] = ()
-        # If tables of the file are damaged, the rest of the answer stands.
-        with suppress(FootprintError):
-            sources = read_initialisers(statics)
+        sources = _initialisers(statics) if self.initialisers is None else self.initialisers
         return SearchedFile(self.file, *counts, self.copies, debug_file, statics.initialisers, sources)
+
+
+def _initialisers(statics: Statics) -> tuple[SourceInitialiser, ...]:
+    # If tables of the file are damaged, the rest of the answer stands.
+    with suppress(FootprintError):
+        return read_initialisers(statics)
+    return ()
 
 
 class Variables:
@@ -63,7 +76,7 @@ class Variables:
         """What several of the files hold, or one file several times; the largest waste first."""
         files = self.files
         return linked_twice(
-            [one.statics for one in files], [one.copies for one in files], [one.declared for one in files]
+            [file.statics for file in files], [file.copies for file in files], [file.declared for file in files]
         )
 
 
@@ -75,7 +88,13 @@ def file_variables(
     Raises:
         InputError: Where its relocations are damaged.
     """
-    copies = find_copies(statics, declared, groups)
+    copies, initialisers = find_copies(statics, declared, groups), None
+    if any(copy.is_mutable for copy in copies):
+        initialisers = _initialisers(statics)
+        heap_of: Counter[int] = Counter()
+        for initialiser in initialisers:
+            heap_of.update(initialiser.heap_of)
+        copies = with_heap(copies, heap_of)
     if private_of is not None:
         copies = with_private_bytes(copies, private_of)
-    return FileVariables(statics, declared, copies, private_of)
+    return FileVariables(statics, declared, copies, private_of, initialisers)

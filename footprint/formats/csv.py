@@ -4,30 +4,28 @@ import json
 from typing import Final
 
 from footprint.formats.document import About
-from footprint.formats.escape import printable
-from footprint.formats.json import Json
 from footprint.formats.tables import Cell, Rows, rows_of
-
-__all__ = ("csv", "jsonl", "tsv")
+from footprint.json.answer import Json
+from footprint.text.escape import printable
 
 # A spreadsheet takes a cell that begins with one of these for a formula; a log of GitHub takes `::` for a command.
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20", "::")
 
 
 def csv(members: Json, about: About) -> str:
-    """Write one table with its header; lines end with CR and LF, as the RFC says."""
+    """Format one table with its header; lines end with CR and LF, as the RFC says."""
     rows = rows_of(members, about.table)
     return "".join(",".join(map(_quoted, line)) + "\r\n" for line in _lines(rows))
 
 
 def tsv(members: Json, about: About) -> str:
-    """Write one table with its header; nothing needs quotes, since tabs and line breaks in names are escapes."""
+    """Format one table with its header; nothing needs quotes, since tabs and line breaks in names are escapes."""
     rows = rows_of(members, about.table)
     return "".join("\t".join(line) + "\n" for line in _lines(rows))
 
 
 def jsonl(members: Json, about: About) -> str:
-    """Write one table as JSON lines: an object for each row, whose keys are the columns."""
+    """Format one table as JSON lines: an object for each row, whose keys are the columns."""
     columns, rows = rows_of(members, about.table)
     return "".join(json.dumps(dict(zip(columns, row, strict=True))) + "\n" for row in rows)
 
@@ -48,4 +46,4 @@ def _shown(cell: Cell) -> str:
 
 
 def _quoted(cell: str) -> str:
-    return '"' + cell.replace('"', '""') + '"' if any(one in cell for one in ',"\r\n') else cell
+    return '"' + cell.replace('"', '""') + '"' if any(mark in cell for mark in ',"\r\n') else cell

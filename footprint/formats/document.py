@@ -1,24 +1,11 @@
 """The content of a report, before a format decides on its looks: headings, figures, tables, paragraphs."""
 
+from collections.abc import Sequence
 from enum import Enum
 from typing import Final, NamedTuple
 
-from footprint.model.evidence import Evidence
-
-__all__ = (
-    "About",
-    "Block",
-    "Document",
-    "Facts",
-    "Fold",
-    "Graph",
-    "GraphPoint",
-    "Heading",
-    "Paragraph",
-    "Table",
-    "Verdict",
-)
-
+from footprint.errors import Note
+from footprint.model.row import Evidence
 
 _EVIDENCE: Final = tuple(Evidence)
 
@@ -81,19 +68,20 @@ class Facts(NamedTuple):
     def columns(self) -> tuple[str, ...]:
         """The headings for the columns; the third column has none where all of it is empty."""
         details = {detail for _, _, detail in self.rows if detail}
-        known = "how it is known" if any(one.startswith(_EVIDENCE) for one in details) else "detail"
-        return ("what", self.figure, known) if details else ("what", self.figure)
+        title = "how it is known" if any(detail.startswith(_EVIDENCE) for detail in details) else "detail"
+        return ("what", self.figure, title) if details else ("what", self.figure)
 
 
 class Fold(Enum):
     """What plain text does with a last column that is wider than running text."""
 
-    NEVER = "the row stays on one line"
+    WHOLE = "all of the text is shown, on more lines"
     NAMES = (
         "each part of the text, two spaces apart, gets its own line, and so does the text after a colon; "
         "a name that is still too long loses its beginning"
     )
     TEXT = "the text is wrapped"
+    ONE_LINE = "the text loses its end, and a path its beginning"
 
 
 class Table(NamedTuple):
@@ -111,7 +99,7 @@ class Table(NamedTuple):
     rows: tuple[tuple[str, ...], ...]
     text_columns: frozenset[int] = frozenset()
     footer: tuple[tuple[str, ...], ...] = ()
-    fold: Fold = Fold.NEVER
+    fold: Fold = Fold.WHOLE
 
 
 class GraphPoint(NamedTuple):
@@ -144,3 +132,21 @@ class Graph(NamedTuple):
 
 Block = Heading | Paragraph | Verdict | Facts | Table | Graph
 Document = tuple[Block, ...]
+
+
+NOTES: Final = "Notes"
+
+
+def note_blocks(notes: Sequence[Note], target: str = "") -> list[Block]:
+    """List the notes; a note on the whole target does not repeat its name."""
+    lines = note_lines(notes, target)
+    return [Heading(NOTES), *(Paragraph(line) for line in lines)] if lines else []
+
+
+def note_lines(notes: Sequence[Note], target: str = "") -> list[str]:
+    """Format each note in one line; a note on the whole target does not repeat its name."""
+    about = {"", target, f"pid {target}"}
+    return [
+        f"{note.slug}: {note.detail}" if note.subject in about else f"{note.slug}: {note.subject}: {note.detail}"
+        for note in notes
+    ]

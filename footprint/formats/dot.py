@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from footprint.formats.document import About
-from footprint.formats.escape import printable
-
-__all__ = ("Digraph", "DigraphEdge", "DigraphNode", "dot")
+from footprint.text.escape import printable
 
 
 class DigraphNode(NamedTuple):
@@ -37,14 +35,14 @@ class Digraph(NamedTuple):
 
 
 def dot(graph: Digraph, _about: About) -> str:
-    """Write a graph, from left to right, for `dot -Tsvg`."""
+    """Format a graph, from left to right, for `dot -Tsvg`."""
     nodes = [
-        f"  n{number} [label={_quoted(*one.lines)}{', style=filled, fillcolor=gold' if one.is_marked else ''}];"
-        for number, one in enumerate(graph.nodes)
+        f"  n{number} [label={_quoted(*node.lines)}{', style=filled, fillcolor=gold' if node.is_marked else ''}];"
+        for number, node in enumerate(graph.nodes)
     ]
     edges = [
-        f"  n{one.source} -> n{one.target} [label={_quoted(one.label)}{', style=dashed' if one.is_dashed else ''}];"
-        for one in graph.edges
+        f"  n{edge.source} -> n{edge.target} [label={_quoted(edge.label)}{', style=dashed' if edge.is_dashed else ''}];"
+        for edge in graph.edges
     ]
     head = [f"digraph {_quoted(graph.title)} {{", "  rankdir=LR;", "  node [shape=box];"]
     return "\n".join([*head, *nodes, *edges, "}\n"])

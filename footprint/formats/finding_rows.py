@@ -3,12 +3,10 @@
 from collections.abc import Sequence
 from typing import Annotated, Literal, NamedTuple
 
-from footprint.formats.codec import like
+from footprint.json.codec import like
 from footprint.members import LATER, Later, Pattern
 from footprint.model.finding import Confidence, Finding, SourceLocation
 from footprint.model.row import Row
-
-__all__ = ("FailedFinding", "FindingRow", "finding_of", "finding_rows")
 
 
 class FindingRow(NamedTuple):
@@ -25,6 +23,7 @@ class FindingRow(NamedTuple):
         added_bytes: The part of `saving_bytes` that no other finding of the table frees; 0 where the remedy is blocked.
             These parts add up to the most that all remedies save together.
         thread_bytes: The private memory that each further thread of a process saves, in addition to `saving_bytes`.
+        saving_us: The processor time that each start saves, estimated, in microseconds.
         saving_per: Whether each process saves it, or each thread, of which a process has at least one.
         size_bytes: The size of a variable that may be smaller, or of its copies; null where the finding is about none.
         private_bytes: The part of the subject that is private in the live process; null where that is not known.
@@ -45,6 +44,7 @@ class FindingRow(NamedTuple):
     saving_at_count_bytes: int
     added_bytes: Annotated[int, Later(0)]
     thread_bytes: Annotated[int, Later(0)]
+    saving_us: Annotated[int, Later(0)]
     saving_per: Annotated[Literal["process", "thread"], Later("process")]
     size_bytes: Annotated[int | None, LATER]
     private_bytes: Annotated[int | None, LATER]
@@ -84,13 +84,13 @@ def finding_rows(findings: Sequence[Finding], count: int, ledger: Sequence[Row] 
         [
             like(
                 FindingRow,
-                one,
-                saving_at_count_bytes=one.saving_bytes * count,
+                finding,
+                saving_at_count_bytes=finding.saving_bytes * count,
                 added_bytes=added_bytes,
-                saving_per="thread" if one.is_per_thread else "process",
-                object=one.object_path or None,
+                saving_per="thread" if finding.is_per_thread else "process",
+                object=finding.object_path or None,
             )
-            for one, added_bytes in zip(findings, added, strict=True)
+            for finding, added_bytes in zip(findings, added, strict=True)
         ]
     )
 
@@ -100,22 +100,22 @@ def _added(findings: Sequence[Finding], ledger: Sequence[Row]) -> list[int]:
     added = [0] * len(findings)
     if not findings:
         return added
-    held: dict[str, int] = {}
+    left_by_owner: dict[str, int] = {}
     for row in ledger:
         if row.bytes is not None:
-            held[row.owner] = held.get(row.owner, 0) + row.bytes
+            left_by_owner[row.owner] = left_by_owner.get(row.owner, 0) + row.bytes
     gone: set[str] = set()
     # Libraries that take many with them come first: what is about one of these saves nothing more.
     for place in sorted(range(len(findings)), key=lambda at: (-len(findings[at].leaves), -findings[at].saving_bytes)):
-        one = findings[place]
-        owner = one.object_path or one.subject
-        if one.confidence is Confidence.BLOCKED or owner in gone or not gone.isdisjoint(one.leaves):
+        finding = findings[place]
+        owner = finding.object_path or finding.subject
+        if finding.confidence is Confidence.BLOCKED or owner in gone or not gone.isdisjoint(finding.leaves):
             continue
-        gone.update(one.leaves)
-        added[place] = one.saving_bytes
-        if not one.leaves and owner in held:
-            added[place] = min(one.saving_bytes, held[owner])
-            held[owner] -= added[place]
+        gone.update(finding.leaves)
+        added[place] = finding.saving_bytes
+        if not finding.leaves and owner in left_by_owner:
+            added[place] = min(finding.saving_bytes, left_by_owner[owner])
+            left_by_owner[owner] -= added[place]
     return added
 
 

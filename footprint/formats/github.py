@@ -3,12 +3,10 @@
 from typing import Final
 
 from footprint.formats.document import About
-from footprint.formats.escape import printable, shortened
 from footprint.formats.issues import Issue, Issues, Level, relative_path
 from footprint.formats.rules import title_of
-from footprint.units import counted
-
-__all__ = ("github",)
+from footprint.text.escape import printable, shortened
+from footprint.text.units import counted
 
 # GitHub shows so many annotations of each level for a step; the last of them counts the others.
 _MOST_OF_A_KIND: Final = 10
@@ -20,13 +18,13 @@ _PROPERTY: Final = _DATA | str.maketrans({":": "%3A", ",": "%2C"})
 
 
 def github(issues: Issues, about: About) -> str:
-    """Write issues as `::error`, `::warning` and `::notice`, and the summary as the last line."""
+    """Format issues as `::error`, `::warning` and `::notice`, and the summary as the last line."""
     lines = []
     issues = issues.of_project
     for level, word in _WORDS.items():
-        of_kind = [one for one in issues.issues if one.level is level]
+        of_kind = [issue for issue in issues.issues if issue.level is level]
         shown = of_kind if len(of_kind) <= _MOST_OF_A_KIND else of_kind[: _MOST_OF_A_KIND - 1]
-        lines += [_command(word, one, about.folder) for one in shown]
+        lines += [_command(word, issue, about.folder) for issue in shown]
         if rest := len(of_kind) - len(shown):
             text = f"{counted(rest, 'issue')} more of this kind: the summary of the step has them"
             lines.append(f"::{word} title=footprint::{text}")

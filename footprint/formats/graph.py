@@ -4,10 +4,8 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from footprint.formats.document import Graph, GraphPoint
-from footprint.formats.escape import printable
-from footprint.units import format_bytes, format_minutes
-
-__all__ = ("format_time", "graph_lines")
+from footprint.text.escape import printable
+from footprint.text.units import format_bytes, format_minutes
 
 _ROWS: Final = 14
 _BLOCKS: Final = " ▁▂▃▄▅▆▇█"
@@ -22,7 +20,7 @@ class _Column(NamedTuple):
 
 
 def format_time(time: float, unit: str) -> str:
-    """Write a time with its unit: `5.00 Mi` (instructions), `1.23 s`, `1 h 5 min`, `2.02 MiB` (allocated)."""
+    """Format a time with its unit: `5.00 Mi` (instructions), `1.23 s`, `1 h 5 min`, `2.02 MiB` (allocated)."""
     if unit == "B":
         return format_bytes(round(time))
     if unit == "ms" and time >= 1000:
@@ -71,18 +69,18 @@ def _columns(points: Sequence[GraphPoint], count: int) -> list[_Column]:
     """Find the maximum of each column; a column without a point keeps the last value before it."""
     start = points[0].time
     span = points[-1].time - start
-    found: list[_Column | None] = [None] * count
+    column_at: list[_Column | None] = [None] * count
     # A damaged profile may have times that go back: they are drawn at the edge.
     places = [max(0, min(count - 1, int((point.time - start) * count / span))) if span > 0 else 0 for point in points]
     for place, point in zip(places, points, strict=True):
-        known = found[place]
-        most = point.size_bytes if known is None else max(known.size_bytes, point.size_bytes)
-        mark = point.mark if known is None else min(known.mark, point.mark, key="#@ ".index)
-        found[place] = _Column(most, mark)
+        at_place = column_at[place]
+        most = point.size_bytes if at_place is None else max(at_place.size_bytes, point.size_bytes)
+        mark = point.mark if at_place is None else min(at_place.mark, point.mark, key="#@ ".index)
+        column_at[place] = _Column(most, mark)
     columns: list[_Column] = []
     held_bytes = 0
     last_of = {place: point.size_bytes for place, point in zip(places, points, strict=True)}
-    for place, column in enumerate(found):
+    for place, column in enumerate(column_at):
         columns.append(_Column(held_bytes, " ") if column is None else column)
         held_bytes = last_of.get(place, held_bytes)
     return columns

@@ -1,44 +1,66 @@
-"""The JSON of `audit` for several processes, and what a saved group is."""
+"""The JSON of an audit of several processes: what `audit` prints, and what a saved group is."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, get_args
 
 from footprint.errors import Note
-from footprint.formats.audit_json import (
+from footprint.formats.audit_rows import (
     DebugFile,
     ProcessTotals,
     SourceCost,
     debug_file_rows,
+    parts_of,
     process_totals,
     shown_rows,
     source_costs,
 )
-from footprint.formats.codec import encode, encode_columns, like
 from footprint.formats.finding_rows import FailedFinding, FindingRow, finding_rows
-from footprint.formats.json import Envelope, Json, Tool
+from footprint.json.answer import Envelope, Tool
+from footprint.json.codec import like
 from footprint.members import ABSENT, Absent
-from footprint.model.evidence import Evidence
+from footprint.model.audit import Audit
+from footprint.model.costs import MemoryFileCost, ObjectCost
 from footprint.model.finding import SearchedRule
-from footprint.model.group import CgroupComparison, Group, GroupProjection, ProcessClass
-from footprint.model.object_cost import ObjectCost
-from footprint.model.row import Row
+from footprint.model.group import CgroupComparison, ProcessClass
+from footprint.model.projection import FitLimit, Model, Term
+from footprint.model.row import Evidence, Row
+from footprint.model.totals import KindPart
 
 if TYPE_CHECKING:
     from footprint.attribution.source_groups import SourceOf
-    from footprint.model.audited import Audited
 
-__all__ = (
-    "GroupFigure",
-    "GroupJson",
-    "GroupProcess",
-    "GroupProjectionJson",
-    "GroupTotals",
-    "group_columns",
-    "group_members",
-    "group_projection_members",
-    "group_totals",
-)
+
+class GroupProjection(NamedTuple):
+    """The cost of `count` groups, each with `worker_count` workers.
+
+    Attributes:
+        count: The number of groups.
+        worker_count: The workers of each group.
+        per_worker_bytes: The marginal worker: what one more worker in a group costs.
+        per_group_bytes: The marginal group: what one more group of so many workers costs.
+        shared_once_bytes: The files that all groups map, paid once.
+        total_bytes: `shared_once_bytes + count * per_group_bytes`.
+        evidence: How the total is known.
+        model: How the workers start.
+        terms: The parts of the cost of a group, and what all groups pay once.
+        memory_bytes: The memory that was asked to be filled, where `count` is how many groups fit; else None.
+        limits: The limits on how many groups fit, the one that is hit first at the beginning.
+        worker_limits: The limits on how many workers fit into a single group, in the same order.
+    """
+
+    count: int  # type: ignore[assignment] # tuple.count is not missed
+    worker_count: int
+    per_worker_bytes: int
+    per_group_bytes: int
+    shared_once_bytes: int
+    total_bytes: int
+    evidence: Evidence
+    model: Model
+    terms: tuple[Term, ...]
+    memory_bytes: int | None = None
+    limits: tuple[FitLimit, ...] = ()
+    worker_limits: tuple[FitLimit, ...] = ()
 
 
 class GroupTarget(NamedTuple):
@@ -124,11 +146,15 @@ class GroupJson(Envelope):
         ledger: The rows of all processes, those of one owner, section and symbol added up.
         sources: The same but for kind `kernel`, by source file, folder or component; the member is absent without `--by
             file`, `dir` or `component`.
+        parts: What the group costs by kind of memory: the `bytes` add up to `per_group_bytes`, or where that is not
+            known to `private_bytes`. The member is absent where only virtual sizes are known.
         findings: What the processes could do without, each once.
         searched_rules: The rules that were run for all processes that were searched; empty where none was.
         objects: The files of the processes, each once with the sums over them; empty for processes that were
             neither searched for findings nor saved in a file.
         debug_files: The files that the names of stripped owners are from.
+        memory_files: What the files in memory cost that the processes map or hold open, each once. Their `own_bytes`
+            add up to `own_shared_bytes`. The member is absent where there is none.
         notes: What the reader of the figures must know.
         failed: The findings that fail the answer; the member is absent without `--fail-on`.
     """
@@ -142,89 +168,60 @@ class GroupJson(Envelope):
     cgroup: CgroupComparison | None
     ledger: tuple[Row, ...]
     sources: tuple[SourceCost, ...] | Absent = ABSENT
+    parts: tuple[KindPart, ...] | Absent = ABSENT
     findings: tuple[FindingRow, ...]
     searched_rules: tuple[SearchedRule, ...]
     objects: tuple[ObjectCost, ...]
     debug_files: tuple[DebugFile, ...]
+    memory_files: tuple[MemoryFileCost, ...] | Absent = ABSENT
     notes: tuple[Note, ...]
     failed: tuple[FailedFinding, ...] | Absent = ABSENT
 
 
-@dataclass(frozen=True, kw_only=True)
-class GroupProjectionJson(Envelope):
-    """What one more worker and one more group cost, and many of them, or how many fit.
-
-    Attributes:
-        target: The processes.
-        group: The figures of all together.
-        classes: The processes that are alike, the workers first.
-        projection: What one more worker and one more group cost, and as many as were asked about; null where unknown.
-        cgroup: The counters of the control group that was named; null where none was.
-        notes: What the reader of the figures must know.
-    """
-
-    verb: Literal["project"] = "project"
-    target: GroupTarget
-    group: GroupTotals
-    classes: tuple[ProcessClass, ...]
-    projection: GroupProjection | None
-    cgroup: CgroupComparison | None
-    notes: tuple[Note, ...]
-
-
-def group_members(group: Group, version: str, source_of: "SourceOf | None" = None) -> Json:
-    """Return the members of the audit."""
-    return encode(_answer(group, version, source_of))
-
-
-def group_columns(group: Group, version: str) -> Json:
-    """Return the members of the audit, its tables by columns."""
-    return encode_columns(_answer(group, version))
-
-
-def _answer(group: Group, version: str, source_of: "SourceOf | None" = None) -> GroupJson:
+def group_answer(audit: "Audit", version: str, source_of: "SourceOf | None" = None) -> GroupJson:
+    """Return the answer that the audit of several processes is."""
     return GroupJson(
         tool=Tool("footprint", version),
-        host=group.host,
-        target=_target(group),
-        group=group_totals(group),
-        processes=tuple([like(GroupProcess, member, totals=process_totals(member.totals)) for member in group.members]),
-        classes=group.classes,
-        projection=group.projection,
-        cgroup=group.cgroup,
-        ledger=shown_rows(group.ledger),
-        sources=source_costs(group.ledger, source_of),
-        findings=finding_rows(group.findings, group.count, group.ledger),
-        searched_rules=group.searched_rules,
-        objects=group.objects,
-        debug_files=debug_file_rows(group.debug_files),
-        notes=group.notes,
+        host=audit.host,
+        target=_target(audit),
+        group=group_totals(audit),
+        parts=parts_of(audit),
+        processes=tuple([like(GroupProcess, member, totals=process_totals(member.totals)) for member in audit.members]),
+        classes=audit.group.classes,
+        projection=_projection(audit),
+        cgroup=audit.group.cgroup,
+        ledger=shown_rows(audit.ledger),
+        sources=source_costs(audit.ledger, source_of),
+        findings=finding_rows(audit.findings, audit.count, audit.ledger),
+        searched_rules=audit.searched_rules,
+        objects=audit.objects,
+        debug_files=debug_file_rows(audit.debug_files),
+        memory_files=audit.memory_files or ABSENT,
+        notes=audit.notes,
     )
 
 
-def group_projection_members(group: Group, version: str) -> Json:
-    """Return the members of the projection."""
-    return encode(
-        GroupProjectionJson(
-            tool=Tool("footprint", version),
-            host=group.host,
-            target=_target(group),
-            group=group_totals(group),
-            classes=group.classes,
-            projection=group.projection,
-            cgroup=group.cgroup,
-            notes=group.notes,
-        )
+def _target(audit: "Audit") -> GroupTarget:
+    return GroupTarget(audit.target, tuple([member.pid for member in audit.members]), audit.group.task_count)
+
+
+def _projection(audit: "Audit") -> GroupProjection | None:
+    workers = audit.group.workers
+    if not audit.projection.terms:
+        return None
+    return like(
+        GroupProjection,
+        audit.projection,
+        worker_count=workers.count,
+        per_worker_bytes=workers.each_bytes,
+        per_group_bytes=audit.projection.per_process_bytes,
+        worker_limits=workers.limits,
     )
 
 
-def _target(group: Group) -> GroupTarget:
-    return GroupTarget(group.target, tuple([member.pid for member in group.members]), group.task_count)
-
-
-def group_totals(group: "Audited") -> GroupTotals:
+def group_totals(audit: "Audit") -> GroupTotals:
     """Return the figures of a group, apart from how each is known."""
-    totals = {name: group.figures[name] for name in _FIGURES}
+    totals = {name: audit.figures[name] for name in _FIGURES}
     return GroupTotals(
         **{name: total.bytes for name, total in totals.items()},
         evidence={name: total.evidence for name, total in totals.items() if total.bytes is not None},

@@ -2,13 +2,11 @@
 
 from typing import Annotated, NamedTuple
 
-from footprint.elf import shown_name
-from footprint.formats.codec import like
+from footprint.elf.names import shown_name
+from footprint.json.codec import like
 from footprint.members import LATER, Later, Signed
-from footprint.model.evidence import Evidence
 from footprint.model.heap_account import HeapAccount, Share
-
-__all__ = ("HeapAccountMembers", "HeapShare", "heap_account_members", "heap_account_of", "heap_share")
+from footprint.model.row import Evidence
 
 
 class HeapShare(NamedTuple):
@@ -41,7 +39,7 @@ class HeapAccountMembers(NamedTuple):
         command: The program that was profiled; null where the profile does not say.
         snapshot: The number of the snapshot that was taken.
         snapshot_count: The number of snapshots in the profile.
-        is_peak: Whether the snapshot is the one that the profile calls its peak.
+        is_peak: Whether the snapshot is the peak of the profile: the one that it marks, unless another is larger.
         has_end: Whether the last snapshot of the profile is the end of the run: massif writes none there.
         live_bytes: The bytes that the program had asked for and not freed.
         extra_bytes: The bytes that the allocator used besides: by a model of its block sizes, or else as the profile
@@ -59,6 +57,8 @@ class HeapAccountMembers(NamedTuple):
         evidence: How the split is known.
         shares: The functions that asked for the live bytes, as profiled, the largest first; they add up to
             `live_bytes`.
+        sample_period_bytes: The mean distance of the samples, where the profile is sampled: then the live bytes are an
+            estimate; 0 where it is unknown, null where it counts every block.
     """
 
     file: str
@@ -80,6 +80,7 @@ class HeapAccountMembers(NamedTuple):
     difference_bytes: Signed
     evidence: Evidence
     shares: tuple[HeapShare, ...]
+    sample_period_bytes: Annotated[int | None, LATER]
 
 
 def heap_account_members(account: HeapAccount) -> HeapAccountMembers:
@@ -93,7 +94,7 @@ def heap_account_of(members: HeapAccountMembers) -> HeapAccount:
     Raises:
         ValueError: It does not add up.
     """
-    shares = tuple([Share(one.owner, one.symbol or one.name, one.bytes, one.block_count) for one in members.shares])
+    shares = tuple([Share(row.owner, row.symbol or row.name, row.bytes, row.block_count) for row in members.shares])
     return like(HeapAccount, members, shares=shares)
 
 

@@ -1,16 +1,19 @@
 """Issues: findings and exceeded budgets as one list for reviewers, before a format writes them."""
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from footprint.formats.escape import printable
-from footprint.model.finding import Confidence, Finding, SourceLocation
-from footprint.release.matching import finding_key
-from footprint.units import counted, format_bytes
-
-__all__ = ("Issue", "Issues", "Level", "finding_issue", "fingerprint", "issues_of_findings", "ordered", "relative_path")
+from footprint.elf.names import shown_name
+from footprint.formats.rules import GROWN_VARIABLE, NEW_LIBRARY, TOUCHED_VARIABLE
+from footprint.model.finding import Confidence, Finding, SourceLocation, listed_places
+from footprint.model.row import file_name
+from footprint.release.compare import Comparison, RowChange
+from footprint.release.matching import comparable_name, finding_key
+from footprint.release.new_libraries import NewRoot, link_text, root_text
+from footprint.text.escape import printable
+from footprint.text.units import counted, format_bytes
 
 
 class Level(StrEnum):
@@ -40,6 +43,7 @@ class Issue(NamedTuple):
         fails: Whether it fails a check.
         waiver: The reason of the waiver that lets it pass; None without a waiver.
         about_bytes: The saving of a finding, or the size that it is about.
+        is_limit: Whether it is about a limit, and no finding.
     """
 
     rule: str
@@ -54,6 +58,7 @@ class Issue(NamedTuple):
     fails: bool
     waiver: str | None = None
     about_bytes: int = 0
+    is_limit: bool = False
 
 
 class Issues(NamedTuple):
@@ -78,7 +83,7 @@ class Issues(NamedTuple):
     @property
     def of_project(self) -> "Issues":
         """Return the issues without notes on system libraries, which no change of the project removes."""
-        kept = tuple([one for one in self.issues if not _is_note_on_system(one, self.binary)])
+        kept = tuple([issue for issue in self.issues if not _is_note_on_system(issue, self.binary)])
         left_out = len(self.issues) - len(kept)
         summary = (
             f"{self.summary} {counted(left_out, 'note')} on system libraries left out." if left_out else self.summary
@@ -114,16 +119,16 @@ def issues_of_findings(
         rules: The rules that were run.
         others: Issues that are no findings.
     """
-    issues = ordered([*(finding_issue(one, binary, count, fails=_is_sure(one)) for one in findings), *others])
-    sure = sum(one.fails for one in issues)
-    told = dict.fromkeys(one.rule for one in issues)
+    issues = ordered([*(finding_issue(item, binary, count, fails=_is_sure(item)) for item in findings), *others])
+    sure = sum(issue.fails for issue in issues)
+    reported = dict.fromkeys(issue.rule for issue in issues)
     summary = f"{counted(len(issues), 'finding')} in {name}" + (f", {sure} of them sure" if issues else "")
     return Issues(
         name,
         issues,
-        tuple(rule for rule in rules if rule not in told),
+        tuple(rule for rule in rules if rule not in reported),
         f"{summary}.",
-        tuple(dict.fromkeys([*rules, *told])),
+        tuple(dict.fromkeys([*rules, *reported])),
         binary,
     )
 
@@ -156,7 +161,7 @@ def finding_issue(finding: Finding, binary: str, count: int, *, fails: bool) -> 
         saving += f", {format_bytes(finding.saving_bytes * count)} in {count:,}"
     why = f"{finding.confidence.value.capitalize()}: {'; '.join(finding.reasons)}" if finding.reasons else ""
     sentences = (finding.message, saving, why, f"Remedy: {finding.remedy}")
-    message = " ".join(f"{one.rstrip('.')}." for one in sentences if one)
+    message = " ".join(f"{sentence.rstrip('.')}." for sentence in sentences if sentence)
     key = (*finding_key(finding), binary.rsplit("/", 1)[-1])
     return Issue(
         finding.rule,
@@ -179,18 +184,75 @@ def fingerprint(parts: Iterable[str]) -> str:
 
 
 def ordered(issues: Iterable[Issue]) -> tuple[Issue, ...]:
-    """Sort issues by importance, and number those with the same fingerprint."""
+    """Sort issues by importance, and number those with the same fingerprint.
+
+    Limits stay in their order, before everything else of their level.
+    """
     levels = list(Level)
-    ordered = sorted(issues, key=lambda one: (levels.index(one.level), -one.saving_bytes, one.rule, one.subject))
+
+    def importance(issue: Issue) -> tuple[object, ...]:
+        rank = (False,) if issue.is_limit else (True, -issue.saving_bytes, issue.rule, issue.subject)
+        return (levels.index(issue.level), *rank)
+
+    ordered = sorted(issues, key=importance)
     seen: dict[str, int] = {}
-    told = []
-    for one in ordered:
-        number = seen[one.fingerprint] = seen.get(one.fingerprint, 0) + 1
-        told.append(
-            one._replace(
-                fingerprint=f"{one.fingerprint}:{number}",
-                subject=printable(one.subject),
-                message=printable(one.message),
+    numbered = []
+    for issue in ordered:
+        number = seen[issue.fingerprint] = seen.get(issue.fingerprint, 0) + 1
+        numbered.append(
+            issue._replace(
+                fingerprint=f"{issue.fingerprint}:{number}",
+                subject=printable(issue.subject),
+                message=printable(issue.message),
             )
         )
-    return tuple(told)
+    return tuple(numbered)
+
+
+def growth_issues(comparison: Comparison, level: Level) -> Iterator[Issue]:
+    """Return an issue for each root of the new libraries, and for each variable that grew."""
+    for root in comparison.roots:
+        yield _of_root(root, comparison, level)
+    for grown in comparison.grown_variables:
+        yield _of_variable(grown, comparison.count, level)
+
+
+def root_sentence(root: NewRoot) -> str:
+    """Describe which library brought how many others, and where it is linked; what they cost is said beside it."""
+    link = link_text(root)
+    return f"Came with {root_text(root)}: {root.libraries_text}.{f' It {link}.' if link else ''}"
+
+
+def _of_root(root: NewRoot, comparison: Comparison, level: Level) -> Issue:
+    brought = [file_name(owner.owner) for owner in comparison.owners if owner.came_with == root.owner]
+    message = f"{root_sentence(root)} They add {format_bytes(root.delta_bytes)} of private memory to each process."
+    if root.brought_count == 1:
+        message = message.replace(" They add ", " It adds ")
+    if brought:
+        message += f" It brought {', '.join(brought[:5])}{f' and {len(brought) - 5} more' if len(brought) > 5 else ''}."
+    user = root.needed_by[0] if root.needed_by else ""
+    key = fingerprint((NEW_LIBRARY, root.name))
+    return Issue(
+        NEW_LIBRARY, level, root.name, message, key, max(0, root.delta_bytes), None, root.location, user, fails=False
+    )
+
+
+def _of_variable(row: RowChange, count: int, level: Level) -> Issue:
+    name, owner = shown_name(row.symbol or ""), file_name(row.owner)
+    message = f"{name} of {owner} has {format_bytes(row.new_mapped_bytes)} in {row.section or 'memory'}"
+    is_as_large = row.old_mapped_bytes == row.new_mapped_bytes
+    rule = TOUCHED_VARIABLE if is_as_large else GROWN_VARIABLE
+    if is_as_large:
+        message += ", as before, and more of it is written."
+    else:
+        message += (
+            f", and had {format_bytes(row.old_mapped_bytes)} before." if row.old_mapped_bytes else ", and is new."
+        )
+    if row.delta_bytes > 0:
+        kind = "writable" if row.old_bytes is None or row.new_bytes is None else "private"
+        message += f" It adds {format_bytes(row.delta_bytes)} of {kind} memory to each process"
+        message += f", {format_bytes(row.delta_bytes * count)} to {count:,}." if count > 1 else "."
+    if row.possible_locations:
+        message += f" Its copies are declared at {listed_places(row.possible_locations, 'and')}."
+    key = fingerprint((rule, comparable_name(row.symbol or ""), owner))
+    return Issue(rule, level, name, message, key, row.growth_bytes, None, row.location, row.owner, fails=False)

@@ -5,11 +5,9 @@ from collections.abc import Collection
 from typing import Final
 
 from footprint.formats.document import About
-from footprint.formats.escape import printable, shortened
 from footprint.formats.issues import Issue, Issues
 from footprint.formats.rules import BUDGET, title_of
-
-__all__ = ("junit",)
+from footprint.text.escape import printable, shortened
 
 _LONGEST_NAME: Final = 1000
 _LONGEST_MESSAGE: Final = 10_000
@@ -18,20 +16,20 @@ _ESCAPES: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&
 
 
 def junit(issues: Issues, about: About) -> str:
-    """Write issues as one test suite: an issue that fails a check is a failure, a waived one is skipped.
+    """Format issues as one test suite: an issue that fails a check is a failure, a waived one is skipped.
 
     Other findings pass, with their text as output; so do kept budgets and rules that found nothing.
     """
     shown = issues.issues[:_MOST_CASES]
     seen: Counter[tuple[str, str]] = Counter()
     cases = [_passed(name, issues.rules) for name in issues.passed]
-    for one in shown:
+    for it in shown:
         # Some readers merge test cases with the same name.
-        seen[one.rule, one.subject] += 1
-        number = seen[one.rule, one.subject]
-        cases.append(_case(one, one.subject if number == 1 else f"{shortened(one.subject, _LONGEST_NAME)} ({number})"))
-    failures = sum(one.fails for one in shown)
-    skipped = sum(one.waiver is not None for one in shown)
+        seen[it.rule, it.subject] += 1
+        number = seen[it.rule, it.subject]
+        cases.append(_case(it, it.subject if number == 1 else f"{shortened(it.subject, _LONGEST_NAME)} ({number})"))
+    failures = sum(issue.fails for issue in shown)
+    skipped = sum(issue.waiver is not None for issue in shown)
     counts = f'tests="{len(cases)}" failures="{failures}" errors="0" skipped="{skipped}"'
     lines = [
         '<?xml version="1.0" encoding="UTF-8"?>',
@@ -47,7 +45,7 @@ def junit(issues: Issues, about: About) -> str:
 
 
 def _passed(name: str, rules: Collection[str]) -> str:
-    """Write the case of a rule that found nothing, or of a budget that is kept."""
+    """Format the case of a rule that found nothing, or of a budget that is kept."""
     rule = name if name in rules else BUDGET
     return f'    <testcase classname="footprint.{rule}" name="{_shown(name)}"/>'
 

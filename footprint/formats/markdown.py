@@ -6,10 +6,8 @@ from itertools import accumulate
 from typing import Final, NamedTuple
 
 from footprint.formats.document import About, Block, Document, Facts, Graph, Heading, Paragraph, Table, Verdict
-from footprint.formats.escape import printable, shortened
-from footprint.units import counted
-
-__all__ = ("COMMENT_BYTES", "SUMMARY_BYTES", "markdown")
+from footprint.text.escape import printable, shortened
+from footprint.text.units import counted
 
 # GitHub allows 65,536 characters in a comment and 1 MiB in the summary of a step. Both limits are checked in bytes:
 # a text has at least as many bytes as characters.
@@ -27,7 +25,7 @@ _REST: Final = "_{} left out: the text has reached its limit._"
 _CUT_LINE_BYTES: Final = 80
 _APART: Final = "<!-- -->"
 # Characters that begin markup in Markdown, HTML or mathematics.
-_ENTITIES: Final = str.maketrans({one: f"&#{ord(one)};" for one in "\\`*[]<>&|~$"}) | {1: "&#95;"}
+_ENTITIES: Final = str.maketrans({mark: f"&#{ord(mark)};" for mark in "\\`*[]<>&|~$"}) | {1: "&#95;"}
 # An underscore inside a word is plain text; elsewhere it may begin or end emphasis.
 _STRESS: Final = re.compile(r"(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
 _NUMBERED: Final = re.compile(r"[0-9]{1,9}[.)]")
@@ -43,7 +41,7 @@ class _Section(NamedTuple):
 
 
 def markdown(document: Document, about: About, most_bytes: int = COMMENT_BYTES) -> str:
-    """Write a report. Its first line is an HTML comment that names what was asked, so that a bot finds its own text.
+    """Format a report. Its first line is an HTML comment that names what was asked, so that a bot finds its own text.
 
     Args:
         document: The report.
@@ -71,8 +69,8 @@ def _opening(section: _Section) -> list[str]:
 
 def _fitting(sections: Sequence[_Section], room: int) -> list[_Section]:
     """Return the sections that fit; a section that is longer than its share of the room is cut."""
-    folds = [_size([*_opening(one), *_CLOSING]) + _CUT_LINE_BYTES for one in sections]
-    shown = [one for one, needed in zip(sections, accumulate(folds), strict=True) if needed <= room]
+    folds = [_size([*_opening(section), *_CLOSING]) + _CUT_LINE_BYTES for section in sections]
+    shown = [section for section, needed in zip(sections, accumulate(folds), strict=True) if needed <= room]
     room -= sum(folds[: len(shown)])
     sizes = [_size(section.lines) for section in shown]
     shares = [0] * len(shown)
@@ -86,7 +84,7 @@ def _fitting(sections: Sequence[_Section], room: int) -> list[_Section]:
 def _cut(lines: list[str], most_bytes: int) -> list[str]:
     kept = [
         line
-        for line, needed in zip(lines, accumulate(_size([one]) for one in lines), strict=True)
+        for line, needed in zip(lines, accumulate(_size([line]) for line in lines), strict=True)
         if needed <= most_bytes
     ]
     rest = sum(map(bool, lines[len(kept) :]))
@@ -102,20 +100,20 @@ def _size(lines: Iterable[str]) -> int:
 
 
 def _sections(document: Document) -> list[_Section]:
-    found = [_Section("footprint", [])]
+    sections = [_Section("footprint", [])]
     for number, block in enumerate(document):
         if isinstance(block, Heading):
             section = _Section(_text(block.text, _LONGEST_TITLE), [])
-            found[-1:] = [section] if number == 0 else [found[-1], section]
+            sections[-1:] = [section] if number == 0 else [sections[-1], section]
         else:
-            lines = found[-1].lines
+            lines = sections[-1].lines
             for line in _lines(block):
                 if line or (lines and lines[-1]):
                     lines.append(line)
-    for section in found:
+    for section in sections:
         while section.lines and not section.lines[-1]:
             section.lines.pop()
-    return found
+    return sections
 
 
 def _lines(block: Block) -> Iterator[str]:
@@ -159,7 +157,7 @@ def _graph(graph: Graph) -> Iterator[str]:
 
 
 def _text(text: str, most: int) -> str:
-    """Write running text on one line, cut where it is very long; its first character never begins a list."""
+    """Format running text on one line, cut where it is very long; its first character never begins a list."""
     cut = shortened(text, most).strip()
     is_plain = not cut or (cut[0].isalnum() and not _NUMBERED.match(cut)) or cut[0] in "[<&"
     return _safe(cut) if is_plain else f"&#{ord(cut[0])};{_safe(cut[1:])}"
@@ -173,5 +171,5 @@ def _safe(text: str) -> str:
 
 def _marker(name: str) -> str:
     """Return a name on one line that cannot end an HTML comment."""
-    kept = "".join(one if one.isascii() and (one.isalnum() or one in " ._/+=:,-") else "?" for one in name)
+    kept = "".join(c if c.isascii() and (c.isalnum() or c in " ._/+=:,-") else "?" for c in name)
     return re.sub("--+", "-", shortened(kept, _LONGEST_NAME)).strip("- ") or "report"

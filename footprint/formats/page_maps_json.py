@@ -12,8 +12,6 @@ from footprint.members import NOT_EMPTY, Address, Bounds, Pattern
 from footprint.model.page_map import PageMap, PagePart, PageState, Place
 from footprint.model.row import MemoryKind
 
-__all__ = ("PageMapRow", "page_map_rows", "page_maps_of")
-
 _RunLength = Annotated[int, Bounds(1, 1 << 64)]
 PageWord = Literal["untouched", "not private", "shared", "private", "relocated", "swapped", "unknown"]
 
@@ -76,17 +74,17 @@ def page_map_rows(maps: Sequence[PageMap]) -> tuple[PageMapRow, ...]:
     return tuple(
         [
             PageMapRow(
-                one.owner,
-                tuple([_part_row(part) for part in one.parts]),
+                page_map.owner,
+                tuple([_part_row(part) for part in page_map.parts]),
                 PageSections(
-                    tuple([place.section for place in one.sections]),
-                    tuple([place.addr for place in one.sections]),
-                    tuple([place.size_bytes for place in one.sections]),
+                    tuple([place.section for place in page_map.sections]),
+                    tuple([place.addr for place in page_map.sections]),
+                    tuple([place.size_bytes for place in page_map.sections]),
                 ),
-                one.omitted_pages,
-                one.omitted_sections,
+                page_map.omitted_pages,
+                page_map.omitted_sections,
             )
-            for one in maps
+            for page_map in maps
         ]
     )
 

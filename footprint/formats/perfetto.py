@@ -9,9 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from footprint.formats.document import About
-from footprint.formats.escape import printable
-
-__all__ = ("Trace", "TraceCounter", "TraceInstant", "TraceProcess", "perfetto")
+from footprint.text.escape import printable
 
 
 class TraceCounter(NamedTuple):
@@ -66,7 +64,7 @@ class Trace(NamedTuple):
 
 
 def perfetto(trace: Trace, about: About) -> str:
-    """Write the events, one a line."""
+    """Format the events, one a line."""
     events = [*_of_process(0, trace.whole), *map(_instant, trace.instants)]
     for number, process in enumerate(trace.processes, 1):
         events += _of_process(number, process)
@@ -89,5 +87,5 @@ def _of_process(number: int, process: TraceProcess) -> Iterator[dict[str, Any]]:
             yield {"ph": "C", "name": shown, **place, "ts": 1000 * ms, "args": {"bytes": value}}
 
 
-def _instant(one: TraceInstant) -> dict[str, Any]:
-    return {"ph": "i", "s": "g", "name": printable(one.name), "pid": 0, "tid": 0, "ts": 1000 * one.ms}
+def _instant(instant: TraceInstant) -> dict[str, Any]:
+    return {"ph": "i", "s": "g", "name": printable(instant.name), "pid": 0, "tid": 0, "ts": 1000 * instant.ms}

@@ -5,10 +5,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from footprint.formats.document import About
-from footprint.formats.escape import printable
 from footprint.formats.stacks import Stacks
-
-__all__ = ("pprof",)
+from footprint.text.escape import printable
 
 # The numbers of the fields of profile.proto that are written.
 _SAMPLE_TYPE, _SAMPLE, _MAPPING, _LOCATION, _FUNCTION, _STRINGS = 1, 2, 3, 4, 5, 6
@@ -18,7 +16,7 @@ _LENGTH: Final = 2
 
 
 def pprof(stacks: Stacks, about: About) -> bytes:
-    """Write a profile; the most important measure is the default sample type, and stands last as is the custom."""
+    """Format a profile; the most important measure is the default sample type, and stands last as is the custom."""
     strings = _Strings()
     # Objects and frames are numbered from 1; 0 means none.
     names = dict.fromkeys(frame.object for frame in stacks.frames if frame.object)
@@ -70,7 +68,7 @@ class _Strings:
 
 
 def _number(field: int, value: int) -> bytes:
-    """Write an integer field; 0 is the default and is not written."""
+    """Format an integer field; 0 is the default and is not written."""
     return _varint(field << 3 | _VARINT) + _varint(value) if value else b""
 
 
@@ -83,11 +81,11 @@ def _message(field: int, data: bytes) -> bytes:
 
 
 def _varint(value: int) -> bytes:
-    """Write a varint: seven bits per byte, the lowest first; a negative number as 64-bit two's complement."""
+    """Format a varint: seven bits per byte, the lowest first; a negative number as 64-bit two's complement."""
     left = value & 0xFFFF_FFFF_FFFF_FFFF
-    found = bytearray()
+    encoded = bytearray()
     while left > 0x7F:
-        found.append(left & 0x7F | 0x80)
+        encoded.append(left & 0x7F | 0x80)
         left >>= 7
-    found.append(left)
-    return bytes(found)
+    encoded.append(left)
+    return bytes(encoded)

@@ -7,14 +7,14 @@ from typing import Final, NamedTuple
 from footprint.findings.registry import rule_named
 from footprint.formats.words import rule_page
 
-__all__ = ("BUDGET", "GROWN_VARIABLE", "NEW_LIBRARY", "RUN_FAILED", "RuleText", "rule_text", "title_of")
-
 BUDGET: Final = "budget-exceeded"
 """The rule of exceeded budgets, which are no findings."""
 RUN_FAILED: Final = "run-failed"
 """The rule of programs that were run and failed, which no budget has to name."""
 GROWN_VARIABLE: Final = "grown-variable"
 """The rule of variables that are new or grew, in a comparison."""
+TOUCHED_VARIABLE: Final = "touched-variable"
+"""The rule of variables as large as before, of which a process writes more."""
 NEW_LIBRARY: Final = "new-library"
 """The rule of libraries that are new, in a comparison."""
 # Title and page of the rules that are no findings.
@@ -39,6 +39,14 @@ _TEXTS: Final = {
         (
             "**What it is.** A variable of 1 KiB or more is new since the audit before, or grew by as much.\n\n"
             "**Remedy.** Make it smaller, or const, so that all processes share it."
+        ),
+    ),
+    TOUCHED_VARIABLE: (
+        "More of a variable is written",
+        (
+            "**What it is.** A variable is as large as before, and 1 KiB or more of it is private that was not in the "
+            "audit before: this process writes pages of it that the other one did not.\n\n"
+            "**Remedy.** Write less of it, or find what the process does now and did not do before."
         ),
     ),
     NEW_LIBRARY: (

@@ -5,13 +5,11 @@ from typing import Annotated, Literal, NamedTuple
 
 from footprint.formats.audit_json import AuditJson
 from footprint.members import LATER, NOT_EMPTY, Bounds, Later, Pattern, Positive
-from footprint.model.evidence import Evidence
-from footprint.model.peak import PeakHolder
-from footprint.model.row import MemoryKind
+from footprint.model.audit import Spread
+from footprint.model.costs import StartMeasurement
+from footprint.model.over_time import PeakHolder
+from footprint.model.row import Evidence, MemoryKind
 from footprint.model.run_failure import RunFailure
-from footprint.model.spread import Spread
-
-__all__ = ("KindSpread", "MomentWord", "OwnerSpread", "RunChild", "RunFigures", "RunJson", "RunMembers", "RunPeak")
 
 
 class RunFigures(NamedTuple):
@@ -87,12 +85,13 @@ class RunPeak(NamedTuple):
         evidence: How the peak is known.
         source: The counter: `memory.peak` or `memory.max_usage_in_bytes` of a cgroup; else `VmHWM` of one process,
             `VmRSS` of several, or `ru_maxrss`.
-        page_cache_bytes: The page cache that the cgroup was charged with at the peak, and that is left out.
+        page_cache_bytes: The page cache that the cgroup was charged with at the peak, and that is left out; without a
+            cgroup, the resident pages of files.
         seconds: When it was reached: the time since the start.
         process_count: The number of processes that were seen in all.
         holders: The processes that were alive then, the largest first.
-        audited_bytes: What the audit explains: the cost of the processes that were read, shared memory counted once;
-            null where it is not known.
+        audited_bytes: What the audit explains: the cost of the processes that were read, shared memory counted once,
+            without a cgroup no kernel memory; null where it is not known.
         read_at_bytes: What the program and its descendants held when it was read, counted as the peak is.
     """
 
@@ -125,6 +124,7 @@ class RunMembers(NamedTuple):
             the one that held most, of which the rest of the answer is.
         peak: The peak; null in files of earlier versions.
         failures: How its starts failed; null in files of earlier versions.
+        start_cost: What its starts cost up to the entry point; null where that was not measured.
     """
 
     command: Annotated[tuple[str, ...], NOT_EMPTY]
@@ -140,6 +140,7 @@ class RunMembers(NamedTuple):
     children: tuple[RunChild, ...]
     peak: Annotated[RunPeak | None, LATER]
     failures: Annotated[tuple[RunFailure, ...] | None, LATER]
+    start_cost: Annotated[StartMeasurement | None, LATER]
 
 
 @dataclass(frozen=True, kw_only=True)

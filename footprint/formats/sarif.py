@@ -6,13 +6,11 @@ from typing import Final
 from urllib.parse import quote
 
 from footprint.formats.document import About
-from footprint.formats.escape import printable, shortened
 from footprint.formats.issues import Issue, Issues, relative_path
-from footprint.formats.json import Json
 from footprint.formats.rules import rule_text
-from footprint.units import counted
-
-__all__ = ("sarif",)
+from footprint.json.answer import Json
+from footprint.text.escape import printable, shortened
+from footprint.text.units import counted
 
 SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 # GitHub refuses a file with more results or more compressed bytes than this. It shows the first 5,000 results.
@@ -25,7 +23,7 @@ _SOURCE_ROOT: Final = "%SRCROOT%"
 
 
 def sarif(issues: Issues, about: About) -> str:
-    """Write issues as one run; if there are too many, the least important ones are left out with a notification."""
+    """Format issues as one run; if there are too many, the least important ones are left out with a notification."""
     project = issues.of_project
     shown = project.issues[:MOST_RESULTS]
     while True:
@@ -37,9 +35,9 @@ def sarif(issues: Issues, about: About) -> str:
 
 
 def _text(issues: Issues, shown: tuple[Issue, ...], system_count: int, about: About) -> str:
-    names = list(dict.fromkeys((*(one.rule for one in shown), *issues.rules)))
+    names = list(dict.fromkeys((*(issue.rule for issue in shown), *issues.rules)))
     artifacts = _Artifacts(about.folder)
-    results = [_result(one, names, artifacts) for one in shown]
+    results = [_result(item, issues.name, names, artifacts) for item in shown]
     left_out: list[tuple[str, str, str]] = []
     if rest := len(issues.issues) - len(shown):
         text = f"{rest} of {len(issues.issues)} results are left out: those that save least."
@@ -80,19 +78,20 @@ def _rule(name: str) -> Json:
     }
 
 
-def _result(issue: Issue, names: list[str], artifacts: "_Artifacts") -> Json:
+def _result(issue: Issue, target: str, names: list[str], artifacts: "_Artifacts") -> Json:
     name = shortened(issue.subject, _LONGEST_NAME)
     extra: Json = {}
     message = _without_links(shortened(issue.message, _LONGEST_MESSAGE))
-    location: Json = {"logicalLocations": [{"name": name, "fullyQualifiedName": name}]}
-    file = issue.location.file if issue.location is not None else issue.binary
-    if file:
-        line = None if issue.location is None else issue.location.line
-        # GitHub refuses a result without a line; binaries and whole files have the first line.
-        region = {"startLine": max(1, line or 1)}
-        is_binary = issue.location is None
-        place = artifacts.location(file, is_binary=is_binary)
-        location["physicalLocation"] = {"artifactLocation": place, "region": region}
+    # GitHub refuses a file with a result that has no place or no line; binaries and whole files have the first line.
+    file = issue.location.file if issue.location is not None else issue.binary or target
+    line = None if issue.location is None else issue.location.line
+    location: Json = {
+        "logicalLocations": [{"name": name, "fullyQualifiedName": name}],
+        "physicalLocation": {
+            "artifactLocation": artifacts.location(file, is_binary=issue.location is None),
+            "region": {"startLine": max(1, line or 1)},
+        },
+    }
     if issue.location is not None and issue.confidence is not None and issue.binary not in {"", file}:
         # A source file may be compiled into several binaries.
         extra["analysisTarget"] = artifacts.location(issue.binary, is_binary=True)
@@ -140,14 +139,14 @@ class _Artifacts:
 
 
 def _uri(path: str) -> str:
-    """Write a path as a URI; bytes that are not UTF-8 are quoted as they are."""
+    """Format a path as a URI; bytes that are not UTF-8 are quoted as they are."""
     data = path.encode("utf-8", "surrogateescape" if _is_path(path) else "backslashreplace")
     quoted = quote(data, safe="/-._~+=@,")
     return f"file://{quoted}" if path.startswith("/") else quoted
 
 
 def _is_path(path: str) -> bool:
-    return not any("\ud800" <= one <= "\udc7f" or "\udd00" <= one <= "\udfff" for one in path)
+    return not any("\ud800" <= character <= "\udc7f" or "\udd00" <= character <= "\udfff" for character in path)
 
 
 def _without_links(text: str) -> str:

@@ -6,41 +6,39 @@ Names were made printable when they were written (a byte that is not UTF-8 stand
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from sys import getsizeof
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast, get_args
+from typing import TYPE_CHECKING, Any, Final, cast, get_args
 
-from footprint.attribution.projection import project
-from footprint.command_line import shown_command, shown_words
-from footprint.decompression import pieces_of
-from footprint.errors import InputError, Note, UnsupportedError, UsageError
-from footprint.formats.audit_json import AuditJson, ProcessTotals
-from footprint.formats.codec import decode, decode_rows
+from footprint.attribution.cost_models import project
+from footprint.errors import InputError, Note, UnbalancedError, UnsupportedError, UsageError
+from footprint.formats.audit_json import AuditJson
+from footprint.formats.audit_rows import ProcessTotals
 from footprint.formats.finding_rows import finding_of
 from footprint.formats.heap_account_json import heap_account_of
 from footprint.formats.page_maps_json import page_maps_of
-from footprint.json_stream import JsonStream
+from footprint.json.codec import decode, decode_rows, like
+from footprint.json.stream import JsonStream
 from footprint.members import Absent
-from footprint.model.audit import Audit
-from footprint.model.evidence import Evidence
-from footprint.model.projection import Question
-from footprint.model.row import Row
-from footprint.model.spread import ONE_START, Spread, Spreads
+from footprint.model.audit import (
+    ONE_START,
+    Audit,
+    AuditRecord,
+    GroupFacts,
+    GroupMember,
+    Spread,
+    Spreads,
+    WorkerProjection,
+)
+from footprint.model.projection import UNKNOWN, Basis, Projection, Question
+from footprint.model.row import Evidence, Row
 from footprint.model.totals import FIGURE_NAMES, Total, Totals
+from footprint.system.decompression import pieces_of
+from footprint.text.command_line import shown_command, shown_words
 
 if TYPE_CHECKING:
+    from footprint.formats.group_json import GroupJson, GroupTotals
     from footprint.formats.run_json import RunMembers
     from footprint.model.run_failure import RunFailure
 
-__all__ = (
-    "PLACES",
-    "SavedAudit",
-    "check_host",
-    "looks_like_audit",
-    "parsed_answer",
-    "read_audit",
-    "reprojected",
-    "saved_audit",
-    "totals_of",
-)
 
 # The members that hold command lines.
 _WITH_COMMANDS: Final = ("target", "processes", "classes", "run", "heap_account")
@@ -57,30 +55,14 @@ _LISTS: Final = (_LEDGER, "objects", "page_maps", "findings", "notes", "processe
 _MOST_HELD_BYTES: Final = 128 << 20
 
 
-class SavedAudit(NamedTuple):
-    """An audit as it was saved.
-
-    Attributes:
-        audit: The audit; for a `run` the audit of the median start.
-        spreads: How far the starts of a `run` differ.
-        start_count: The number of starts; 1 where it was no `run`.
-        tool_version: The version of footprint that wrote it.
-    """
-
-    audit: Audit
-    spreads: Spreads
-    start_count: int
-    tool_version: str
-
-
 def looks_like_audit(head: bytes | memoryview) -> bool:
     """Return whether a file claims, in its first kilobyte, to be JSON that footprint has written."""
     start = bytes(head[:1024]).lstrip()
     return start.startswith(b"{") and b'"schema"' in start and b'"footprint/' in start
 
 
-def read_audit(data: bytes | memoryview, file: str, *, has_page_maps: bool = False) -> SavedAudit:
-    """Read a saved audit of one process or program.
+def read_audit(data: bytes | memoryview, file: str, *, has_page_maps: bool = False) -> AuditRecord:
+    """Read a saved audit, of one process or program or of several processes.
 
     Args:
         data: The whole file.
@@ -89,7 +71,7 @@ def read_audit(data: bytes | memoryview, file: str, *, has_page_maps: bool = Fal
 
     Raises:
         InputError: It is cut or damaged, is the answer of another verb, or its rows do not add up.
-        UnsupportedError: A newer footprint wrote it, or it is about several processes.
+        UnsupportedError: A newer footprint wrote it.
     """
     return saved_audit(parsed_answer(data, file), file, has_page_maps=has_page_maps)
 
@@ -123,22 +105,22 @@ def parsed_answer(data: bytes | memoryview, file: str) -> dict[str, Any]:
 def _show_commands(value: Any) -> None:  # noqa: ANN401 # JSON
     """Replace the command lines in a part of an answer, as they are shown."""
     if isinstance(value, list):
-        for one in value:
-            _show_commands(one)
+        for element in value:
+            _show_commands(element)
     elif isinstance(value, dict):
-        for name, one in value.items():
+        for name, member in value.items():
             if name != "command":
-                _show_commands(one)
-            elif isinstance(one, str):
-                value[name] = shown_command(one)
-            elif isinstance(one, list) and one and all(isinstance(word, str) for word in one):
-                value[name] = list(shown_words(one))
+                _show_commands(member)
+            elif isinstance(member, str):
+                value[name] = shown_command(member)
+            elif isinstance(member, list) and member and all(isinstance(word, str) for word in member):
+                value[name] = list(shown_words(member))
 
 
-def saved_audit(whole: dict[str, Any], file: str, *, has_page_maps: bool = False) -> SavedAudit:
+def saved_audit(whole: dict[str, Any], file: str, *, has_page_maps: bool = False) -> AuditRecord:
     """Return the audit that an answer is; the arguments and errors are those of `read_audit`."""
     if "group" in whole:
-        raise UnsupportedError(file, "it is about several processes: name the saved audit of one")
+        return _read_group(whole, file)
     if not has_page_maps:
         for name in PLACES:
             whole.pop(name, None)
@@ -146,10 +128,10 @@ def saved_audit(whole: dict[str, Any], file: str, *, has_page_maps: bool = False
         return _read_run(whole, file)
     answer = decode(AuditJson, whole, file)
     failures = () if answer.run_failures is Absent.ABSENT else answer.run_failures
-    return SavedAudit(_with_failures(_audit(answer, file), failures), ONE_START, 1, answer.tool.version)
+    return AuditRecord(_with_failures(_audit(answer, file), failures), ONE_START, answer.tool.version)
 
 
-def _read_run(whole: dict[str, Any], file: str) -> SavedAudit:
+def _read_run(whole: dict[str, Any], file: str) -> AuditRecord:
     from footprint.formats.run_json import RunJson  # noqa: PLC0415 # types that other audits do not need
 
     answer = decode(RunJson, whole, file)
@@ -157,14 +139,40 @@ def _read_run(whole: dict[str, Any], file: str) -> SavedAudit:
     peak_bytes = None if run.peak is None else run.peak.peak_bytes
     is_missed = any(note.slug == "moment-not-reached" for note in audit.notes)
     audit = _with_failures(replace(audit, peak_bytes=peak_bytes), _failures(run, is_missed=is_missed))
-    return SavedAudit(audit, _spreads(run), run.starts, answer.tool.version)
+    return AuditRecord(audit, _spreads(run), answer.tool.version)
+
+
+def _read_group(whole: dict[str, Any], file: str) -> AuditRecord:
+    from footprint.formats.group_json import GroupJson  # noqa: PLC0415 # few audits are of groups
+    from footprint.model.audit import GroupSums, audit_of_group  # noqa: PLC0415 # the same
+
+    answer = decode(GroupJson, whole, file)
+    if not answer.processes:
+        raise InputError(file, "it is damaged: `processes` is empty")
+    sums = GroupSums(*(_total(answer.group, f"{name}_bytes", "group", file) for name in GroupSums._fields))
+    members = [like(GroupMember, process, totals=_totals_of(process.totals, file)) for process in answer.processes]
+    projection, workers = UNKNOWN, WorkerProjection()
+    if (saved := answer.projection) is not None:
+        projection = like(
+            Projection, saved, per_process_bytes=saved.per_group_bytes, basis=Basis.PER_PROCESS, points=(), reasons=()
+        )
+        workers = WorkerProjection(saved.worker_count, saved.per_worker_bytes, saved.worker_limits)
+    group = GroupFacts(
+        tuple(members), sums.own_shared, answer.classes, answer.target.thread_count, workers, answer.cgroup
+    )
+    common = _common_fields(answer, file)
+    try:
+        audit = audit_of_group(answer.target.name, sums, group, projection=projection, **common)
+    except UnbalancedError as error:
+        raise InputError(file, f"it was changed since it was written: {error.detail}") from error
+    return AuditRecord(audit, ONE_START, answer.tool.version)
 
 
 def _with_failures(audit: Audit, failures: "tuple[RunFailure, ...]") -> Audit:
     """Add to an audit how its run failed, and the note that says so wherever the audit is shown or compared."""
     if not failures:
         return audit
-    causes = "; ".join(dict.fromkeys(one.detail for one in failures))
+    causes = "; ".join(dict.fromkeys(failure.detail for failure in failures))
     note = Note("run-failed", audit.target, f"the figures are those of a run that failed: {causes}")
     return replace(audit, run_failures=failures, notes=tuple(dict.fromkeys((*audit.notes, note))))
 
@@ -175,12 +183,12 @@ def reprojected(audit: Audit, question: Question) -> Audit:
     Raises:
         UsageError: Another model is asked for: its terms were not saved.
     """
-    own = audit.projection
-    if question.model not in {None, own.model}:
-        raise UsageError(f"the saved audit has the terms of the model {own.model}, not of {question.model}")
-    question = question._replace(model=own.model)
-    moments = [(point.name, point.each_bytes, point.evidence) for point in own.points]
-    return replace(audit, projection=project(own.terms, own.basis, question, moments))
+    saved = audit.projection
+    if question.model not in {None, saved.model}:
+        raise UsageError(f"the saved audit has the terms of the model {saved.model}, not of {question.model}")
+    question = question._replace(model=saved.model)
+    moments = [(point.name, point.each_bytes, point.evidence) for point in saved.points]
+    return replace(audit, projection=project(saved.terms, saved.basis, question, moments))
 
 
 def _parsed(data: bytes | memoryview, file: str) -> dict[str, Any]:
@@ -190,7 +198,10 @@ def _parsed(data: bytes | memoryview, file: str) -> dict[str, Any]:
         for key, value in JsonStream(pieces_of(data, file), "valid JSON", file).members(_LISTS):
             is_list = isinstance(value, Iterator)
             if is_list and key == _LEDGER:
-                whole[key] = tuple([row for part in value for row in decode_rows(Row, part, key, file)])
+                rows: list[Row] = []
+                for part in value:
+                    rows += decode_rows(Row, part, key, file, len(rows))
+                whole[key] = tuple(rows)
                 continue
             whole[key] = [] if is_list else value
             for part in value if is_list else ([value],):
@@ -208,21 +219,23 @@ def _held_bytes(value: object) -> int:
     """Return the memory that JSON data takes."""
     total_bytes, rest = 0, [value]
     while rest:
-        one = rest.pop()
-        total_bytes += getsizeof(one)
-        if isinstance(one, dict):
-            rest += one
-            rest += one.values()
-        elif isinstance(one, list):
-            rest += one
+        item = rest.pop()
+        total_bytes += getsizeof(item)
+        if isinstance(item, dict):
+            rest += item
+            rest += item.values()
+        elif isinstance(item, list):
+            rest += item
     return total_bytes
 
 
 def _audit(answer: AuditJson, file: str) -> Audit:
-    check_host(answer.host, file)
+    common = _common_fields(answer, file)
     page_maps = () if answer.page_maps is Absent.ABSENT else answer.page_maps
     if page_maps and answer.target.page_bytes == 0:
         raise InputError(file, "it is damaged: `target.page_bytes` is not a page size")
+    if answer.allocator is not None and not answer.allocator.adds_up:
+        raise InputError(file, "it is damaged: the parts of `allocator` are not those of its sums")
     try:
         return Audit(
             target=answer.target.name,
@@ -232,55 +245,55 @@ def _audit(answer: AuditJson, file: str) -> Audit:
             is_live=answer.target.is_live,
             mapping_count=answer.target.mapping_count,
             page_bytes=answer.target.page_bytes,
-            host=dict(answer.host),
-            totals=totals_of(answer.totals, file),
-            ledger=answer.ledger,
+            totals=_totals_of(answer.totals, file),
             projection=answer.projection,
-            notes=answer.notes,
-            findings=tuple(map(finding_of, answer.findings)),
-            debug_files=dict(answer.debug_files),
-            objects=answer.objects,
             page_maps=tuple(page_maps_of(page_maps, file)),
             mappings=() if answer.mappings is Absent.ABSENT else answer.mappings,
-            searched_rules=answer.searched_rules,
-            saved_in=file,
             heap=None if answer.heap_account is None else heap_account_of(answer.heap_account),
             allocator=answer.allocator,
+            **common,
         )
     except ValueError as error:
         cause = error.detail if isinstance(error, InputError) else error
         raise InputError(file, f"it was changed since it was written: {cause}") from error
 
 
-def check_host(host: Mapping[str, str], file: str) -> None:
-    """Check that a host has its members.
-
-    Raises:
-        InputError: If one is missing.
-    """
+def _common_fields(answer: "AuditJson | GroupJson", file: str) -> dict[str, Any]:
+    """Return the fields that an audit has from the same members, whether it is of one process or of several."""
     for key in ("kernel", "machine"):
-        if host and key not in host:
+        if answer.host and key not in answer.host:
             raise InputError(file, f"it is damaged: `host.{key}` is missing")
+    return {
+        "host": dict(answer.host),
+        "ledger": answer.ledger,
+        "notes": answer.notes,
+        "findings": tuple(map(finding_of, answer.findings)),
+        "debug_files": dict(answer.debug_files),
+        "objects": answer.objects,
+        "memory_files": () if answer.memory_files is Absent.ABSENT else answer.memory_files,
+        "searched_rules": answer.searched_rules,
+        "saved_in": file,
+    }
 
 
-def totals_of(told: ProcessTotals, file: str) -> Totals:
-    """Return the figures of a process that a saved answer has.
+def _totals_of(saved_totals: ProcessTotals, file: str) -> Totals:
+    totals = {field: _total(saved_totals, name, "totals", file) for field, name in FIGURE_NAMES.items()}
+    return Totals(**totals, of_which=saved_totals.of_which)
+
+
+def _total(saved_totals: "ProcessTotals | GroupTotals", name: str, place: str, file: str) -> Total:
+    """Return a figure of a saved answer.
 
     Raises:
-        InputError: If it does not say how one is known.
+        InputError: If it does not say how it is known.
     """
-    known = cast("Mapping[str, Evidence]", told.evidence)
-
-    def total(field: str) -> Total:
-        name = FIGURE_NAMES[field]
-        size_bytes: int | None = getattr(told, name)
-        if size_bytes is None:
-            return Total(None, Evidence.PREDICTED)
-        if name not in known:
-            raise InputError(file, f"it is damaged: `totals.evidence.{name}` is missing")
-        return Total(size_bytes, known[name])
-
-    return Totals(**{field: total(field) for field in FIGURE_NAMES}, of_which=told.of_which)
+    size_bytes: int | None = getattr(saved_totals, name)
+    if size_bytes is None:
+        return Total(None, Evidence.PREDICTED)
+    evidence = cast("Mapping[str, Evidence]", saved_totals.evidence).get(name)
+    if evidence is None:
+        raise InputError(file, f"it is damaged: `{place}.evidence.{name}` is missing")
+    return Total(size_bytes, evidence)
 
 
 def _failures(run: "RunMembers", *, is_missed: bool) -> "tuple[RunFailure, ...]":
@@ -290,10 +303,10 @@ def _failures(run: "RunMembers", *, is_missed: bool) -> "tuple[RunFailure, ...]"
 
     if run.failures is not None:
         return run.failures
-    asked = run.when if run.when in get_args(MomentWord) else "time"
+    moment = run.when if run.when in get_args(MomentWord) else "time"
     return tuple(
         failures_of_start(
-            1, exit_code=run.exit_code, signal=run.signal, asked=asked, moment=run.moment, is_missed=is_missed
+            1, exit_code=run.exit_code, signal=run.signal, wanted_moment=moment, moment=run.moment, is_missed=is_missed
         )
     )
 
@@ -301,9 +314,9 @@ def _failures(run: "RunMembers", *, is_missed: bool) -> "tuple[RunFailure, ...]"
 def _spreads(run: "RunMembers") -> Spreads:
     figures = run.figures
     owners, retained = (
-        {one.owner: Spread(one.min, one.median, one.max) for one in rows} for rows in (run.owners, run.retained)
+        {row.owner: Spread(row.min, row.median, row.max) for row in rows} for rows in (run.owners, run.retained)
     )
-    kinds = {one.kind.value: Spread(one.min, one.median, one.max) for one in run.kinds}
+    kinds = {kind.kind.value: Spread(kind.min, kind.median, kind.max) for kind in run.kinds}
     return Spreads(
         figures.private_bytes, figures.per_process_bytes, owners, run.starts, figures.peak_bytes, kinds, retained
     )

@@ -4,17 +4,15 @@ import json
 from typing import Any, Final
 
 from footprint.formats.document import About
-from footprint.formats.escape import printable
 from footprint.formats.stacks import Stacks
-
-__all__ = ("speedscope",)
+from footprint.text.escape import printable
 
 SCHEMA: Final = "https://www.speedscope.app/file-format-schema.json"
 _UNITS: Final = {"bytes": "bytes", "count": "none"}
 
 
 def speedscope(stacks: Stacks, about: About) -> str:
-    """Write one profile for each measure, the most important first."""
+    """Format one profile for each measure, the most important first."""
     frames: list[dict[str, Any]] = []
     for frame in stacks.frames:
         entry: dict[str, Any] = {"name": printable(frame.name)}
@@ -37,14 +35,14 @@ def speedscope(stacks: Stacks, about: About) -> str:
 
 def _profile(stacks: Stacks, place: int, name: str) -> dict[str, Any]:
     measure = stacks.measures[place]
-    shown = [one for one in stacks.samples if one.amounts[place]]
-    weights = [one.amounts[place] for one in shown]
+    shown = [sample for sample in stacks.samples if sample.amounts[place]]
+    weights = [sample.amounts[place] for sample in shown]
     return {
         "type": "sampled",
         "name": f"{measure.name}: {printable(name)}",
         "unit": _UNITS[measure.unit],
         "startValue": 0,
         "endValue": sum(weights),
-        "samples": [list(one.frames) for one in shown],
+        "samples": [list(sample.frames) for sample in shown],
         "weights": weights,
     }

@@ -5,13 +5,15 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from footprint.attribution.heap_usage import HeapUsage
-from footprint.elf import Contents, Symbol, shown_name
+from footprint.elf.contents import Contents
+from footprint.elf.names import shown_name
+from footprint.elf.symbols import Symbol
 from footprint.errors import UsageError
-from footprint.heap import CallTree, Counted, Frame
+from footprint.formats.document import About
 from footprint.heap.attribution import NO_STACK, Call
+from footprint.heap.profile import CallTree, Counted, Frame
 from footprint.model.row import Row
-
-__all__ = ("Measure", "StackFrame", "StackSample", "Stacks", "heap_stacks", "ledger_stacks", "symbol_stacks")
+from footprint.text.escape import printable
 
 # Endless recursion makes endless stacks: the outer frames beyond this number become one frame.
 _DEEPEST: Final = 1024
@@ -120,10 +122,10 @@ def symbol_stacks(files: Iterable[Contents]) -> Stacks:
     samples = []
     for contents in files:
         file = StackFrame(contents.file, object=contents.file)
-        for one in contents.sections:
-            section = StackFrame(one.section.name, object=contents.file)
+        for content in contents.sections:
+            section = StackFrame(content.section.name, object=contents.file)
             sizes: dict[int, int] = {}
-            for piece in one.ranges.pieces:
+            for piece in content.ranges.pieces:
                 owner = piece.owner
                 if isinstance(owner, Symbol):
                     part = StackFrame(shown_name(owner.name), owner.name, contents.file)
@@ -198,11 +200,30 @@ def _counted(usage: HeapUsage, tree: CallTree) -> list[tuple[Measure, list[int]]
     """Return what is counted of each node of a call tree, without the nodes below it."""
     unit = "count" if usage.profile.counted is Counted.EVENTS else "bytes"
     counts = [(usage.tally or "live", tree)]
-    counts += [(one.name, one.tree) for one in usage.profile.tallies if one.name in _OF_RUN and one.tree is not tree]
-    found = []
-    for name, one in counts:
-        if (one.parents, one.frame_indexes) == (tree.parents, tree.frame_indexes):
-            found.append((Measure(name, unit), one.own_bytes()))
-            own_blocks = one.own_blocks()
-            found += [] if own_blocks is None else [(Measure(f"{name}_blocks", "count"), own_blocks)]
-    return found
+    counts += [(t.name, t.tree) for t in usage.profile.tallies if t.name in _OF_RUN and t.tree is not tree]
+    measures = []
+    for name, counted_tree in counts:
+        if (counted_tree.parents, counted_tree.frame_indexes) == (tree.parents, tree.frame_indexes):
+            measures.append((Measure(name, unit), counted_tree.own_bytes()))
+            own_blocks = counted_tree.own_blocks()
+            measures += [] if own_blocks is None else [(Measure(f"{name}_blocks", "count"), own_blocks)]
+    return measures
+
+
+_SEPARATOR: Final = ";"
+
+
+def folded(stacks: Stacks, _about: About) -> str:
+    """Format one line per stack with its amount of the first measure; stacks with amount 0 are left out."""
+    names = [printable(frame.name).replace(_SEPARATOR, ":") or "[no name]" for frame in stacks.frames]
+    sums: dict[str, int] = {}
+    for sample in stacks.samples:
+        if amount := sample.amounts[0]:
+            stack = _safe(_SEPARATOR.join([names[place] for place in sample.frames]))
+            sums[stack] = sums.get(stack, 0) + amount
+    return "".join(f"{stack} {amount}\n" for stack, amount in sums.items())
+
+
+def _safe(line: str) -> str:
+    """Return a line that is neither a comment nor a command to a CI log."""
+    return f"\\x{ord(line[0]):02x}{line[1:]}" if line.startswith(("#", "::")) else line

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from footprint.errors import UsageError
-from footprint.formats.json import SCHEMA_PATH, Json, in_memory
-
-__all__ = ("Cell", "Rows", "rows_of", "table_names")
+from footprint.formats.words import SCHEMA_PATH
+from footprint.json.answer import Json, in_memory
+from footprint.text.escape import runner_safe
 
 Cell = str | int | float | bool | None
 
@@ -43,8 +43,8 @@ def rows_of(members: Json, name: str) -> Rows:
     if name not in names:
         raise UsageError(f"there is no table {name!r} in this answer: it has {', '.join(names)}")
     outer, _, inner = name.partition(".")
-    found = members[outer][inner] if inner else members[outer]
-    flat = [dict(_flat(row)) for row in (found if isinstance(found, list) else [found])]
+    member = members[outer][inner] if inner else members[outer]
+    flat = [dict(_flat(row)) for row in (member if isinstance(member, list) else [member])]
     columns = tuple(dict.fromkeys(key for row in flat for key in row)) or tuple(_schema_columns(outer, inner))
     return Rows(columns, [[row.get(column) for column in columns] for row in flat])
 
@@ -72,23 +72,23 @@ def _flat(row: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Cell]
         if isinstance(value, dict):
             yield from _flat(value, f"{prefix}{key}.")
         else:
-            yield f"{prefix}{key}", json.dumps(value) if isinstance(value, list) else value
+            yield f"{prefix}{key}", runner_safe(json.dumps(value), is_json=True) if isinstance(value, list) else value
 
 
 def _schema_columns(outer: str, inner: str) -> Iterable[str]:
     """Return the columns that a table without rows would have, as the schema has them."""
     from importlib.resources import files  # noqa: PLC0415 # few tables have no rows
 
-    definitions: Json = json.loads((files(__package__) / SCHEMA_PATH.name).read_text(encoding="utf-8"))["$defs"]
+    definitions: Json = json.loads((files("footprint.json") / SCHEMA_PATH.name).read_text(encoding="utf-8"))["$defs"]
     for answer in definitions.values():
-        found = answer["properties"].get(outer, {}) if "verb" in answer["properties"] else {}
+        part_schema = answer["properties"].get(outer, {}) if "verb" in answer["properties"] else {}
         for part in ("properties", inner, "items") if inner else ("items",):
-            found = _resolved(found, definitions).get(part, {})
-        if found:
-            return list(_resolved(found, definitions).get("properties", ()))
+            part_schema = _resolved(part_schema, definitions).get(part, {})
+        if part_schema:
+            return list(_resolved(part_schema, definitions).get("properties", ()))
     return ()
 
 
 def _resolved(schema: Json, definitions: Json) -> Json:
-    found: Json = definitions[schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
-    return found
+    resolved: Json = definitions[schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
+    return resolved

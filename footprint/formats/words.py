@@ -4,6 +4,7 @@
 holds copies of them. The rows of the figures come from `footprint.model.figures`, and `docs/words.md` repeats them.
 """
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
@@ -17,8 +18,7 @@ from footprint.model.figures import FIGURES, AddsUp, Figure
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
-__all__ = ("Explanation", "explain", "figure_rows", "known_words", "rule_page")
-
+SCHEMA_PATH: Final = Path(__file__).parents[1] / "json" / "footprint-1.schema.json"
 _FIGURES: Final = "Figures"
 _WORD: Final = re.compile(r"`([^`]{1,200})`|\[[^\]]{1,200}\]\([^)]{1,200}\)")
 _LINK: Final = re.compile(r"\[([^\]]{1,200})\]\([^)]{1,200}\)")
@@ -48,23 +48,44 @@ def explain(word: str) -> tuple[Explanation, ...]:
     Raises:
         UsageError: For a word that no answer has; the message names the nearest ones.
     """
-    known = known_words()
+    meanings = known_words()
     wanted = _normalised(word)
-    if wanted in known:
-        return known[wanted]
-    nearest = get_close_matches(wanted, known, 3, 0.6)
+    if meaning := next((meanings[form] for form in _forms(wanted) if form in meanings), None):
+        return meaning
+    if members := _members_called(word):
+        return members
+    nearest = get_close_matches(wanted, meanings, 3, 0.6)
     hint = f"; did you mean {' or '.join(nearest)}?" if nearest else "; `footprint explain` lists all"
     raise UsageError(f"no answer has the word {word[:80]!r}{hint}")
 
 
+def _forms(word: str) -> Iterator[str]:
+    """Return a word as a page may have it: as it is, without brackets at its end, with `n` for a number."""
+    for form in (word, re.sub(r"(?<=\S) ?\([^()]{0,200}\)$", "", word)):
+        yield form
+        yield re.sub(r"(?<= )[0-9][0-9,.]{0,20}(?= |$)", "n", form)
+
+
+def _members_called(key: str) -> tuple[Explanation, ...]:
+    """Return what the members of JSON objects with a name mean, as the schema has them."""
+    types = json.loads(SCHEMA_PATH.read_bytes())["$defs"]
+    members = [(name, shape["properties"][key]) for name, shape in types.items() if key in shape.get("properties", ())]
+    return tuple(
+        [
+            Explanation(f"{name}.{key}", (), "JSON", member.get("description", ""), "docs/json.md")
+            for name, member in members
+        ]
+    )
+
+
 def known_words() -> Mapping[str, tuple[Explanation, ...]]:
     """Return the meanings of every word, in the order of the pages."""
-    found: dict[str, tuple[Explanation, ...]] = {}
-    for one in _explanations():
-        for word in (one.word, *one.also):
+    meanings: dict[str, tuple[Explanation, ...]] = {}
+    for explanation in _explanations():
+        for word in (explanation.word, *explanation.also):
             key = _normalised(word)
-            found[key] = (*found.get(key, ()), one)
-    return found
+            meanings[key] = (*meanings.get(key, ()), explanation)
+    return meanings
 
 
 def rule_page(name: str) -> str:
@@ -78,9 +99,7 @@ def rule_page(name: str) -> str:
 
 def figure_rows() -> str:
     """Return the table of all figures in Markdown, as `docs/words.md` has it."""
-    rows = [
-        f"| {', '.join(f'`{one}`' for one in _names_of(figure))} | {_meaning(figure)} |" for figure in FIGURES.values()
-    ]
+    rows = [f"| {', '.join(f'`{w}`' for w in _names_of(figure))} | {_meaning(figure)} |" for figure in FIGURES.values()]
     return "\n".join(["| word | what it means |", "|---|---|", *rows])
 
 
@@ -93,7 +112,7 @@ def _names_of(figure: Figure) -> tuple[str, ...]:
 
 def _meaning(figure: Figure) -> str:
     once = "N processes pay it once" if figure.adds_up is AddsUp.ONCE else ""
-    return ". ".join(one for one in (figure.meaning, figure.detail.rstrip("."), once) if one)
+    return ". ".join(part for part in (figure.meaning, figure.detail.rstrip("."), once) if part)
 
 
 def _normalised(word: str) -> str:
@@ -107,7 +126,7 @@ def _folder() -> "Traversable | None":
 
     # In a wheel and in a zipapp the pages lie in the package, in a checkout beside it.
     folders: tuple[Traversable, ...] = (files("footprint") / "docs", Path(__file__).resolve().parents[2] / "docs")
-    return next((one for one in folders if (one / "words.md").is_file()), None)
+    return next((folder for folder in folders if (folder / "words.md").is_file()), None)
 
 
 def _explanations() -> Iterator[Explanation]:
@@ -116,8 +135,8 @@ def _explanations() -> Iterator[Explanation]:
         raise UsageError("the pages of the documentation are not installed")
     yield from _rows(figure_rows(), _FIGURES, "docs/words.md")
     for name, subject in (("words.md", ""), ("notes.md", "Notes")):
-        found = _rows((folder / name).read_text(encoding="utf-8"), subject, f"docs/{name}")
-        yield from (one for one in found if one.subject != _FIGURES)
+        rows = _rows((folder / name).read_text(encoding="utf-8"), subject, f"docs/{name}")
+        yield from (row for row in rows if row.subject != _FIGURES)
     for name in rule_names():
         if page := rule_page(name):
             place = f"docs/findings/{name}.md"
@@ -132,9 +151,9 @@ def _rows(text: str, subject: str, page: str) -> Iterator[Explanation]:
         if line.startswith("## ") and not subject:
             heading = line.removeprefix("## ")
         cells = [cell.strip() for cell in line.strip("|").split("|")] if line.startswith("| `") else []
-        words = [one for one in _WORD.findall(cells[0]) if one] if cells else []
+        words = [word for word in _WORD.findall(cells[0]) if word] if cells else []
         if words:
-            said = [_LINK.sub(r"\1", cell) for cell in cells[1:] if cell]
-            meaning, *cures = said or [""]
+            texts = [_LINK.sub(r"\1", cell) for cell in cells[1:] if cell]
+            meaning, *cures = texts or [""]
             cure = f" What to do: {cures[0]}." if cures else ""
             yield Explanation(words[0], tuple(words[1:]), heading, f"{meaning}.{cure}", page)

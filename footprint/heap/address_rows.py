@@ -5,13 +5,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import expm1
 from typing import Final
 
-from footprint.decompression import lines_of
 from footprint.errors import InputError, Note
 from footprint.heap.call_tree_builder import MOST_AMOUNT, CallTreeBuilder
 from footprint.heap.profile import Counted, Frame, HeapSnapshot, Module, Profile, Tally, sampled_notes
-from footprint.units import counted
-
-__all__ = ("AddressRows",)
+from footprint.system.decompression import lines_of
+from footprint.text.units import counted
 
 # The limit for rows and addresses together: far more than in any known profile.
 _MOST_ADDRS: Final = 1 << 21

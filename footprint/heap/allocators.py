@@ -4,8 +4,6 @@ import re
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-__all__ = ("REPLACEMENT", "RULES", "USER", "AllocatorRule", "Allocators")
-
 USER: Final = "--alloc-fn"
 """The rule of the functions that the user names."""
 
@@ -163,14 +161,14 @@ class Allocators:
                 else:
                     self._names.setdefault(pattern, rule.name)
         self._any_beginning = tuple(beginning for beginning, _ in self._beginnings)
-        self._known: dict[str, str] = {}
+        self._owner_of: dict[str, str] = {}
 
     def rule_of(self, function: str) -> str:
         """Return the name of the rule by which a function, named as shown, is an allocation function; "" for others."""
-        known = self._known.get(function)
-        if known is None:
-            known = self._known[function] = self._find(function)
-        return known
+        owner = self._owner_of.get(function)
+        if owner is None:
+            owner = self._owner_of[function] = self._find(function)
+        return owner
 
     @staticmethod
     def has_object(path: str) -> bool:
@@ -178,18 +176,18 @@ class Allocators:
         return path.rpartition("/")[2].startswith(_OBJECTS)
 
     def _find(self, function: str) -> str:
-        found = self._match(function)
-        if found in {USER, _OPERATORS} or not any(part in function for part in (":", " ", "(")):
-            return found
+        allocator = self._match(function)
+        if allocator in {USER, _OPERATORS} or not any(part in function for part in (":", " ", "(")):
+            return allocator
         plain, has_arguments = _plain(function[:_LONGEST_NAME])
-        found = self._match(plain) or self._match(plain.removeprefix(_ANONYMOUS))
-        if found == _RUST and has_arguments:
+        allocator = self._match(plain) or self._match(plain.removeprefix(_ANONYMOUS))
+        if allocator == _RUST and has_arguments:
             # A namespace of C++: names of Rust have no arguments.
             return ""
         if function.startswith("<") and _is_of_crates(function[:_LONGEST_NAME]):
-            found = _RUST
+            allocator = _RUST
         is_call_back = plain.partition("{{")[0].endswith(_CALL_BACKS)
-        return "" if found in {_STANDARD, _RUST} and is_call_back else found
+        return "" if allocator in {_STANDARD, _RUST} and is_call_back else allocator
 
     def _match(self, name: str) -> str:
         if name in self._names:

@@ -11,25 +11,8 @@ from typing import Final, NamedTuple
 from weakref import WeakKeyDictionary
 
 from footprint.heap.call_tree_builder import CallTreeBuilder
-from footprint.heap.profile import CallTree, Frame
-from footprint.heap.runs import Runs
+from footprint.heap.profile import CallTree, Frame, Runs
 from footprint.model.heap_account import Share
-
-__all__ = (
-    "BELOW_THRESHOLD",
-    "CALLERS_BELOW",
-    "NO_STACK",
-    "NO_SYMBOL",
-    "Call",
-    "HeapShares",
-    "add_up_shares",
-    "attribute",
-    "callees",
-    "callers",
-    "charged",
-    "charged_frames",
-    "stepped_over",
-)
 
 NO_SYMBOL: Final = "[no symbol]"
 BELOW_THRESHOLD: Final = "[below the profile's threshold]"
@@ -150,9 +133,9 @@ def charged_frames(tree: CallTree, calls: Sequence[Call]) -> list[int]:
 
     Where all known functions are allocation functions, it is the outermost one.
     """
-    known = None if tree.runs is None else _CHARGED.get(tree.runs)
-    if known is not None and known[0] is calls:
-        return known[1]
+    charged = None if tree.runs is None else _CHARGED.get(tree.runs)
+    if charged is not None and charged[0] is calls:
+        return charged[1]
     can_ask, inlined, indexes = _can_ask(calls), tree.inlined_nodes(), tree.frame_indexes
     ends = tree.stack_ends
     # For each run the innermost function that can be charged, -1 for none. Stacks share their inner nodes.
@@ -163,10 +146,10 @@ def charged_frames(tree: CallTree, calls: Sequence[Call]) -> list[int]:
             nodes = (node for node in range(first or 1, last + 1) if not inlined[node] and can_ask[indexes[node]])
             asker = next((indexes[node] for node in nodes), asker)
         askers.append(asker)
-    found = [asker if asker >= 0 or not end else indexes[end] for asker, end in zip(askers, ends.nodes, strict=True)]
+    callers = [asker if asker >= 0 or not end else indexes[end] for asker, end in zip(askers, ends.nodes, strict=True)]
     if tree.runs is not None:
-        _CHARGED[tree.runs] = (calls, found)
-    return found
+        _CHARGED[tree.runs] = (calls, callers)
+    return callers
 
 
 # The trees of one profile share their runs.
@@ -193,13 +176,13 @@ def stepped_over(tree: CallTree, calls: Sequence[Call]) -> list[tuple[Call, Shar
     seen = _Functions(tree, calls)
     sums: dict[Call, list[int]] = {}
     for end in filter(seen.has_end, range(1, len(tree))):
-        found: set[Call] = set()
+        functions: set[Call] = set()
         node = end
         while node > 0:
             if seen.askers[node] < 0:
-                found.add(calls[tree.frame_indexes[node]])
+                functions.add(calls[tree.frame_indexes[node]])
             node = tree.parents[node]
-        for call in found:
+        for call in functions:
             amounts = sums.setdefault(call, [0, 0])
             amounts[0] += seen.own_bytes[end]
             amounts[1] += seen.own_blocks[end] if seen.own_blocks else 0

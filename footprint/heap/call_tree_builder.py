@@ -5,10 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from footprint.errors import InputError
-from footprint.heap.profile import CallTree, Frame
-from footprint.heap.runs import Runs
-
-__all__ = ("MOST_AMOUNT", "CallTreeBuilder")
+from footprint.heap.profile import CallTree, Frame, Runs
 
 # The largest signed 64-bit number: larger than any address space.
 MOST_AMOUNT: Final = (1 << 63) - 1
@@ -45,8 +42,8 @@ class CallTreeBuilder:
                 if behind < count and indexes[behind] == frame and behind not in other_parents:
                     node = behind
                     continue
-                known = others.get(node << 32 | frame)
-                if known is None:
+                child = others.get(node << 32 | frame)
+                if child is None:
                     if behind != count:
                         others[node << 32 | frame] = count
                         other_parents[count] = node
@@ -54,15 +51,15 @@ class CallTreeBuilder:
                     count += stop - at
                     node = count - 1
                     break
-                node = known
+                node = child
             ends.append(node)
         return ends
 
     def below(self, node: int, frame: int) -> int:
         """Return the child of a node for a frame; add it where it is missing."""
-        known = self._child(node, frame)
-        if known is not None:
-            return known
+        child = self._child(node, frame)
+        if child is not None:
+            return child
         added = len(self._frame_indexes)
         if added != node + 1:
             self._other_children[node << 32 | frame] = added

@@ -13,9 +13,7 @@ from footprint.errors import InputError, Note, UnsupportedError
 from footprint.heap.call_tree_builder import MOST_AMOUNT, CallTreeBuilder
 from footprint.heap.labels import read_label
 from footprint.heap.profile import CallTree, Counted, Frame, HeapSnapshot, Profile, Tally
-from footprint.json_stream import JsonStream
-
-__all__ = ("looks_like_dhat", "read_dhat")
+from footprint.json.stream import JsonStream
 
 _COUNTED: Final = {"copy": Counted.COPIES, "ad-hoc": Counted.EVENTS}
 # The amounts of a point, by the list of the points: version 1 has `aps`.
@@ -39,7 +37,7 @@ def read_dhat(pieces: Iterable[bytes], source: str) -> Profile:
         InputError: Where it is not the JSON of DHAT.
         UnsupportedError: Where its version is newer.
     """
-    facts, found = _read(pieces, source)
+    facts, points_by_key = _read(pieces, source)
     version = facts.amount("dhatFileVersion")
     if version not in {1, 2}:
         raise UnsupportedError(source, f"version {version} of a DHAT file: only 1 and 2 are supported")
@@ -49,7 +47,7 @@ def read_dhat(pieces: Iterable[bytes], source: str) -> Profile:
     points_key, peak_key, end_key, left_key = ("aps", "mi", "ei", "fb") if version == 1 else ("pps", "tg", "te", "eb")
     lives_key = "tli" if version == 1 else "tl"
     frames = facts.frames() or (Frame(label="[root]"),)
-    points = found.get(points_key)
+    points = points_by_key.get(points_key)
     if points is None:
         raise InputError(source, f"the file: `{points_key}` is not a list")
     points.check_frames(len(frames))
@@ -94,17 +92,17 @@ def read_dhat(pieces: Iterable[bytes], source: str) -> Profile:
 def _read(pieces: Iterable[bytes], source: str) -> tuple["_Facts", dict[str, "_Points"]]:
     """Read the members of the file, and its points: a large file has millions of these."""
     stream = JsonStream(pieces, "the JSON of DHAT", source, _mended)
-    facts, found = _Facts(source), dict[str, _Points]()
+    facts, points_by_key = _Facts(source), dict[str, _Points]()
     for key, value in stream.members({*_AMOUNTS, "ftbl"}):
         if not isinstance(value, Iterator):
             facts.members[key] = value
-            found.pop(key, None)
+            points_by_key.pop(key, None)
         elif key == "ftbl":
             labels = chain.from_iterable(value)
             facts.members[key] = [read_label(label) if isinstance(label, str) else None for label in labels]
         else:
-            found[key] = _Points(key, value, source)
-    return facts, found
+            points_by_key[key] = _Points(key, value, source)
+    return facts, points_by_key
 
 
 def _mended(text: str) -> str:

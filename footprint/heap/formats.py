@@ -1,12 +1,13 @@
 """The formats of heap profiles: each is recognised by its first bytes."""
 
+import codecs
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import replace
 from itertools import chain
 from typing import Final, NamedTuple
 
-from footprint.decompression import pieces_of
-from footprint.errors import InputError, UnsupportedError
+from footprint.errors import InputError, Note, UnsupportedError
 from footprint.heap.dhat import looks_like_dhat, read_dhat
 from footprint.heap.go import looks_like_go, read_go
 from footprint.heap.gperftools import looks_like_gperftools, read_gperftools
@@ -20,8 +21,8 @@ from footprint.heap.nmt import looks_like_nmt, read_nmt
 from footprint.heap.pprof import looks_like_pprof, read_pprof
 from footprint.heap.profile import Buffer, Profile
 from footprint.heap.v8 import looks_like_v8, read_v8
-
-__all__ = ("FORMATS", "HeapFormat", "looks_like_profile", "read_profile")
+from footprint.system.decompression import pieces_of
+from footprint.text.units import counted
 
 
 class HeapFormat(NamedTuple):
@@ -56,10 +57,17 @@ FORMATS: Final = (
 )
 """All formats. A new one is a module with these two functions, and a line here."""
 
+# Those that other text may precede. LeakSanitizer's is found anywhere, and pprof's is no text.
+_BEHIND_TEXT: Final = tuple(form for form in FORMATS if form.name not in {"pprof", "LeakSanitizer"})
+_MOST_LINES_BEFORE: Final = 1000
+_START_BYTES: Final = 1 << 12
+_LONGEST_LINE: Final = 80
+
 # Files that are not read, by their first bytes: what they are, and what to do instead.
 _REFUSED: Final = tuple(
     (re.compile(start, re.DOTALL), cause)
     for start, cause in (
+        (rb"\xff\xfe|\xfe\xff", "a text in UTF-16: `iconv -f UTF-16 -t UTF-8` makes it one that can be read"),
         (rb"# callgrind format", "an XTree in callgrind's format: Valgrind writes massif's to a file named `*.ms`"),
         (rb"-{80}\nCommand:", "the output of ms_print: read the file that it was made from"),
         (rb"--- symbol\n", "a profile that pprof or jeprof has rewritten: read the one that it was made from"),
@@ -105,8 +113,7 @@ def looks_like_profile(data: Buffer, name: str) -> bool:
         InputError: Where it is compressed, and its first bytes are damaged.
         UnsupportedError: Where this Python cannot decompress it.
     """
-    start, _ = _opened(data, name)
-    return _format_of(start) is not None
+    return _format_of(_opened(data, name).start) is not None
 
 
 def read_profile(data: Buffer, name: str, choose: Callable[[Profile], Collection[int]] | None = None) -> Profile:
@@ -123,33 +130,74 @@ def read_profile(data: Buffer, name: str, choose: Callable[[Profile], Collection
         InputError: Where no format fits, or the file is so damaged that nothing is left.
         UnsupportedError: Where the variant of its format is not supported.
     """
-    start, pieces = _opened(data, name)
-    found = _format_of(start)
-    if found is None:
+    text = _opened(data, name)
+    if not text.start:
+        raise InputError(name, "the file is empty: the profiler recorded nothing, or was killed before it wrote", 0)
+    heap_format = _format_of(text.start)
+    if heap_format is None:
         for begin, cause in _REFUSED:
-            if begin.match(start):
+            if begin.match(text.start):
                 raise UnsupportedError(name, cause, 0)
-        *others, last = [one.name for one in FORMATS]
+        *others, last = [form.name for form in FORMATS]
         raise InputError(name, f"not a profile of {', '.join(others)} or {last}", 0)
-    if choose is None or found.looks_like is not looks_like_massif:
-        return found.read(pieces, name)
-    without_trees = read_massif(pieces, name, wanted=())
+    profile = _read(heap_format, text, name, lambda: _opened(data, name), choose)
+    return replace(profile, notes=(*_lines_before(text.before, name), *profile.notes))
+
+
+def _read(
+    heap_format: HeapFormat,
+    text: "_Text",
+    name: str,
+    reopened: Callable[[], "_Text"],
+    choose: Callable[[Profile], Collection[int]] | None,
+) -> Profile:
+    if choose is None or heap_format.looks_like is not looks_like_massif:
+        return heap_format.read(text.pieces, name)
+    without_trees = read_massif(text.pieces, name, wanted=())
     # The trees of an XTree are columns of one table: all are needed.
     if without_trees.format == "xtree":
-        return read_massif(_text_of(data, name), name)
+        return read_massif(reopened().pieces, name)
     # The last tree shows whether the text was cut.
     wanted = {*choose(without_trees), *without_trees.detailed_places[-1:]}
-    return read_massif(_text_of(data, name), name, wanted)
+    return read_massif(reopened().pieces, name, wanted)
+
+
+def _lines_before(before: bytes, name: str) -> Iterator[Note]:
+    if lines := [line for line in before.split(b"\n") if line.strip()]:
+        first = lines[0][:_LONGEST_LINE].decode("utf-8", "replace")
+        detail = f"{counted(len(lines), 'line')} before the profile, left out: {first!r}"
+        yield Note("heap-lines-unread", name, detail)
 
 
 def _format_of(start: bytes) -> HeapFormat | None:
-    return next((one for one in FORMATS if one.looks_like(start)), None)
+    return next((form for form in FORMATS if form.looks_like(start)), None)
 
 
-def _opened(data: Buffer, name: str) -> tuple[bytes, Iterator[bytes]]:
+class _Text(NamedTuple):
+    """A text: the lines before the profile in it, the first piece of the profile, and all pieces."""
+
+    before: bytes
+    start: bytes
+    pieces: Iterator[bytes]
+
+
+def _opened(data: Buffer, name: str) -> _Text:
     pieces = _text_of(data, name)
-    start = next(pieces, b"")
-    return start, chain((start,), pieces)
+    start = next(pieces, b"").removeprefix(codecs.BOM_UTF8)
+    place = 0 if _format_of(start) is not None else _place_in(start)
+    return _Text(start[:place], start[place:], chain((start[place:],), pieces))
+
+
+def _place_in(text: bytes) -> int:
+    """Return where a profile begins behind empty lines, or behind the log of a program; 0 where none does."""
+    place = 0
+    for _ in range(_MOST_LINES_BEFORE):
+        place = text.find(b"\n", place) + 1
+        if not place:
+            return 0
+        if any(form.looks_like(text[place : place + _START_BYTES]) for form in _BEHIND_TEXT):
+            return place
+    return 0
 
 
 def _text_of(data: Buffer, name: str) -> Iterator[bytes]:

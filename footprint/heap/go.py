@@ -11,8 +11,6 @@ from typing import Final
 from footprint.heap.address_rows import AddressRows
 from footprint.heap.profile import GO_HEAP, Frame, Profile
 
-__all__ = ("looks_like_go", "read_go")
-
 _AMOUNTS: Final = rb"([0-9]{1,18}): ([0-9]{1,18}) \[([0-9]{1,18}): ([0-9]{1,18})\] @"
 _HEADER: Final = re.compile(rb"heap profile: " + _AMOUNTS + rb" heap/([0-9]{1,18})")
 _ROW: Final = re.compile(_AMOUNTS + rb"((?: 0x[0-9a-f]{1,16})*)\s*")

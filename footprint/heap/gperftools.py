@@ -11,8 +11,6 @@ from footprint.errors import UnsupportedError
 from footprint.heap.address_rows import AddressRows
 from footprint.heap.profile import Profile
 
-__all__ = ("looks_like_gperftools", "read_gperftools")
-
 _AMOUNT: Final = rb" *([0-9]{1,18})"
 _AMOUNTS: Final = _AMOUNT + rb":" + _AMOUNT + rb" *\[" + _AMOUNT + rb":" + _AMOUNT + rb"\] *@"
 _HEADER: Final = re.compile(rb"heap profile:" + _AMOUNTS + rb" ?([^/\s]*)(?:/([0-9]{1,18}))?")
@@ -43,5 +41,5 @@ def read_gperftools(pieces: Iterable[bytes], source: str) -> Profile:
         else:
             rows.skip(line)
     return rows.finish(
-        "gperftools", kind, [int(one) for one in totals], int(period) if period and kind == "heap_v2" else None
+        "gperftools", kind, [int(total) for total in totals], int(period) if period and kind == "heap_v2" else None
     )

@@ -8,14 +8,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from operator import mul
 from typing import Final
 
-from footprint.decompression import texts_of
 from footprint.errors import InputError, Note, UnsupportedError
 from footprint.heap.call_tree_builder import MOST_AMOUNT, CallTreeBuilder
 from footprint.heap.heaptrack_events import Events
 from footprint.heap.profile import CallTree, Counted, Frame, HeapSnapshot, Profile, Tally
-from footprint.units import counted
-
-__all__ = ("looks_like_heaptrack", "read_heaptrack")
+from footprint.system.decompression import texts_of
+from footprint.text.units import counted
 
 _NEWEST_FORMAT: Final = 3
 # heaptrack records 64 calls per stack, and inlined functions in addition.
@@ -27,6 +25,7 @@ _FRAMES_PER_BYTE: Final = 1
 _MOST_ENTRIES: Final = 1 << 22
 _TRACES_PER_ENTRY: Final = 4
 _TEXT_BYTES_PER_ENTRY: Final = 64
+_TAIL_BYTES: Final = 1 << 12
 
 
 def looks_like_heaptrack(start: bytes) -> bool:
@@ -62,6 +61,7 @@ class _Reader:
         self._format = 0
         self._command: str | None = None
         self._is_attached = False
+        self._last_record = b""
         self._text_bytes = self._string_bytes = 0
         self._frames_left = self._cut_count = 0
         self._skipped: tuple[int, bytes] = (0, b"")
@@ -102,6 +102,7 @@ class _Reader:
     def read(self, text: bytes) -> None:
         """Read lines of the recording."""
         is_start = not self._text_bytes
+        self._last_record = _last_record(text) or self._last_record
         self._text_bytes += len(text) + 1
         if is_start:
             version, _, text = text.partition(b"\n")
@@ -219,7 +220,7 @@ class _Reader:
     def finish(self) -> Profile:
         source = self._source
         if len(self._trace_addrs) == 1 and not self._class_traces and self._command is None:
-            raise InputError(source, "no record in the format of heaptrack", 0)
+            raise InputError(source, "an empty recording: it has no record of heaptrack", 0)
         frames = tuple(self._frames)
         self._frames_left = _SPARE_FRAMES + _FRAMES_PER_BYTE * self._text_bytes
         stacks, events = CallTreeBuilder(), self._events
@@ -240,16 +241,28 @@ class _Reader:
             time_unit="ms",
             frames=frames,
             snapshots=tuple(
-                HeapSnapshot(number, time, size_bytes, tree=found, is_peak=number == before)
-                for number, (time, size_bytes, found) in enumerate(moments)
+                HeapSnapshot(number, time, size_bytes, tree=tree, is_peak=number == before)
+                for number, (time, size_bytes, tree) in enumerate(moments)
             ),
             peak_index=before,
             tallies=(Tally("allocated", tree(events.ever())), Tally("temporary", tree(events.temporary()))),
             notes=tuple(self._notes()),
+            has_end=not self._is_cut,
         )
+
+    @property
+    def _is_cut(self) -> bool:
+        """Whether the last stamp is missing: at an exit heaptrack writes the time and the resident memory."""
+        return self._format > 0 and self._last_record.startswith((b"+ ", b"- "))
 
     def _notes(self) -> Iterator[Note]:
         source = self._source
+        if self._is_cut:
+            detail = (
+                "it ends without the last stamp of heaptrack: the program was killed, called _exit, or went on as "
+                "another program, and what it allocated and freed last is missing"
+            )
+            yield Note("heap-recording-cut", source, detail)
         if self._skipped[0]:
             count, first = self._skipped
             detail = f"{counted(count, 'line')} of unknown form, left out: {_text(first)!r}"
@@ -275,6 +288,12 @@ class _Reader:
         self._cut_count += bool(trace) or len(frames) > left
         self._frames_left = max(0, left - len(frames))
         return frames[:left]
+
+
+def _last_record(text: bytes) -> bytes:
+    """Return the last line that is not empty and no comment; empty where the end of a text has none."""
+    lines = text[-_TAIL_BYTES:].split(b"\n")
+    return next((line for line in reversed(lines) if line and not line.startswith(b"#")), b"")
 
 
 def _checked(number: int, most: int = MOST_AMOUNT) -> int:

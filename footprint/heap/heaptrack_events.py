@@ -22,8 +22,6 @@ from operator import add, length_hint
 from sys import maxsize
 from typing import Final, Generic, NamedTuple, TypeVar
 
-__all__ = ("Events",)
-
 # Iterators take up to 0.8 KB per class, and a byte per allocation: classes with few events have none.
 _MOST_ITERATED_CLASSES: Final = 1 << 16
 _FEW_EVENTS: Final = 4
@@ -117,17 +115,17 @@ class Events:
 
     def ever(self) -> "array[int]":
         """Return the allocations of each class."""
-        found = self._ever[:]
+        amounts = self._ever[:]
         for place, iterated in self._iterated.items():
-            found[place] += iterated.allocated()
-        return _added(found, self._taken_out)
+            amounts[place] += iterated.allocated()
+        return _added(amounts, self._taken_out)
 
     def live(self) -> "array[int]":
         """Return the blocks of each class in use."""
-        found = self._live[:]
+        amounts = self._live[:]
         for place, iterated in self._iterated.items():
-            found[place] = iterated.live()
-        return found
+            amounts[place] = iterated.live()
+        return amounts
 
     def peak(self) -> tuple[tuple[int, int], int, "array[int]"]:
         """Return the moment of the peak, the memory in use, and the blocks of each class in use."""

@@ -10,8 +10,6 @@ from typing import Final
 from footprint.heap.address_rows import AddressRows
 from footprint.heap.profile import Profile
 
-__all__ = ("looks_like_jemalloc", "read_jemalloc")
-
 _HEADER: Final = re.compile(rb"heap_v2/([0-9]{1,18})")
 _STACK: Final = re.compile(rb"@((?: 0x[0-9A-Fa-f]{1,16})*) *")
 # One line for all threads, and one line per thread, which may have a name.

@@ -5,8 +5,6 @@ from typing import Final
 
 from footprint.heap.profile import Frame
 
-__all__ = ("read_label",)
-
 _CALL: Final = re.compile(r"0x([0-9A-Fa-f]{1,16}): (.*)", re.DOTALL)
 # dhat-rs adds the column.
 _SOURCE: Final = re.compile(r"(.+?):([0-9]{1,9})(?::[0-9]{1,9})?", re.DOTALL)
@@ -30,11 +28,11 @@ def read_label(text: str) -> Frame:
             place = rest[start + 2 : -1]
             # In `f(int) (in /a (b)/c.so)` the last parenthesis belongs to the path; only the one before it fits.
             if place.startswith("in ") and place.count("(") == place.count(")"):
-                return Frame(addr, _known(rest[:start]), object=_known(place[3:]))
+                return Frame(addr, _stated(rest[:start]), object=_stated(place[3:]))
             if (source := _SOURCE.fullmatch(place)) and place.count("(") == place.count(")"):
-                return Frame(addr, _known(rest[:start]), source[1], int(source[2]))
-    return Frame(addr, _known(rest))
+                return Frame(addr, _stated(rest[:start]), source[1], int(source[2]))
+    return Frame(addr, _stated(rest))
 
 
-def _known(text: str) -> str | None:
+def _stated(text: str) -> str | None:
     return None if text == _UNKNOWN else text

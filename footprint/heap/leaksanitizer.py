@@ -7,13 +7,11 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from footprint.decompression import lines_of
 from footprint.errors import InputError, Note
 from footprint.heap.call_tree_builder import CallTreeBuilder
 from footprint.heap.profile import WHOLE_FILE, Counted, Frame, Module, Profile, Tally
-from footprint.units import counted
-
-__all__ = ("looks_like_leaksanitizer", "read_leaksanitizer")
+from footprint.system.decompression import lines_of
+from footprint.text.units import counted
 
 _TITLE: Final = b"LeakSanitizer: detected memory leaks"
 _MOST_CALLS: Final = 1 << 21
@@ -45,7 +43,7 @@ def read_leaksanitizer(pieces: Iterable[bytes], source: str) -> Profile:
     ends: list[int] = []
     amounts: list[tuple[int, int]] = []
     told_bytes, pid, left, is_open = 0, None, _MOST_CALLS, False
-    for line in (_COLOR.sub(b"", one) for _, some in lines_of(pieces, source) for one in some):
+    for line in (_COLOR.sub(b"", raw) for _, some in lines_of(pieces, source) for raw in some):
         if leak := _LEAK.match(line):
             amounts.append((int(leak[1]), int(leak[2])))
             ends.append(0)

@@ -7,13 +7,11 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from footprint.decompression import whole_of
 from footprint.errors import InputError, Note
 from footprint.heap.call_tree_builder import CallTreeBuilder
 from footprint.heap.profile import Counted, Frame, HeapSnapshot, Profile
-from footprint.units import counted, format_bytes
-
-__all__ = ("looks_like_malloc_info", "read_malloc_info")
+from footprint.system.decompression import whole_of
+from footprint.text.units import counted, format_bytes
 
 _MOST_BYTES: Final = 64 << 20
 _START: Final = re.compile(rb"\s*<malloc version=")
@@ -51,8 +49,8 @@ def read_malloc_info(pieces: Iterable[bytes], source: str) -> Profile:
             system[arena] = int(size)
         elif element == b"total":
             free[arena] = free.get(arena, 0) + int(size)
-    arenas = [one for one in system if one is not None]
-    used = {one: system[one] - free.get(one, 0) for one in arenas}
+    arenas = [number for number in system if number is not None]
+    used = {number: system[number] - free.get(number, 0) for number in arenas}
     if min(used.values(), default=0) < 0:
         raise InputError(source, "an arena has more free bytes than it has from the system")
     used["blocks from mmap"] = mapped_bytes
@@ -60,7 +58,7 @@ def read_malloc_info(pieces: Iterable[bytes], source: str) -> Profile:
     stacks = CallTreeBuilder()
     ends = [stacks.add([place]) for place in range(1, len(frames))]
     tree = stacks.tree(frames, ends, list(used.values()), None, source)
-    free_bytes, system_bytes = sum(free.get(one, 0) for one in arenas), sum(system[one] for one in arenas)
+    free_bytes, system_bytes = sum(free.get(number, 0) for number in arenas), sum(system[number] for number in arenas)
     detail = (
         f"it counts arenas, and does not tell who asked; {format_bytes(free_bytes)} are free of the "
         f"{format_bytes(system_bytes)} that the arenas have, and {counted(mapped_count, 'block')} came from mmap"

@@ -4,6 +4,12 @@ It reads all versions since Valgrind 3.3, and exports of heaptrack. A damaged tr
 keeps its figures.
 
 Source: massif/ms_main.c and coregrind/m_xtree.c of Valgrind 3.3 to 3.28; heaptrack_print.cpp of heaptrack 1.4.
+
+XTree memory files of Valgrind: their snapshots are not moments, but columns of figures for the same stacks.
+
+`footprint run --massif` appends one to the file of massif, which has no snapshot at the end of the run.
+
+Source: coregrind/m_xtmemory.c of Valgrind 3.13 to 3.28.
 """
 
 import re
@@ -16,10 +22,65 @@ from footprint.errors import InputError, Note
 from footprint.heap.call_tree_builder import MOST_AMOUNT
 from footprint.heap.labels import read_label
 from footprint.heap.profile import CallTree, Counted, HeapSnapshot, Profile, Tally
-from footprint.heap.xtree import COLUMN_ROOT, read_columns
-from footprint.units import counted
+from footprint.text.units import counted
 
-__all__ = ("looks_like_massif", "read_massif")
+# The root of a column names it: `totB : total allocated Bytes`.
+COLUMN_LABEL: Final = re.compile(rb"[A-Za-z]{1,16}+ : ")
+COLUMN_ROOT: Final = re.compile(rb"n[0-9]{1,9}+: [0-9]{1,18}+ " + COLUMN_LABEL.pattern)
+_HEADING: Final = re.compile(r"([A-Za-z]{1,16}) : ")
+# The column of bytes, the column of blocks, and our name for the pair; None for the memory in use.
+_PAIRS: Final = (("curB", "curBk", None), ("totB", "totBk", "allocated"), ("totFdB", "totFdBk", "freed"))
+
+
+def read_columns(snapshots: tuple[HeapSnapshot, ...]) -> tuple[tuple[HeapSnapshot, ...], tuple[Tally, ...]] | None:
+    """Return the moments before an XTree with its one moment, and its tallies of the run; None without an XTree."""
+    first = next((place for place, snapshot in enumerate(snapshots) if snapshot.tree and _heading(snapshot.tree)), None)
+    if first is None:
+        return None
+    columns: dict[str, tuple[HeapSnapshot, CallTree]] = {}
+    for snapshot in snapshots[first:]:
+        if snapshot.tree is None:
+            continue
+        heading = _heading(snapshot.tree)
+        if heading is None or heading in columns:
+            return None
+        columns[heading] = (snapshot, snapshot.tree)
+    moments = list(snapshots[:first])
+    tallies: list[Tally] = []
+    for bytes_name, blocks_name, tally_name in _PAIRS:
+        if bytes_name not in columns:
+            continue
+        snapshot, tree = columns.pop(bytes_name)
+        if blocks_name in columns:
+            tree = _joined(tree, columns.pop(blocks_name)[1])
+        if tally_name is None:
+            moments.append(HeapSnapshot(snapshot.number, snapshot.time, snapshot.live_bytes, tree=tree))
+        else:
+            tallies.append(Tally(tally_name, tree))
+    tallies += [Tally(name, tree) for name, (_, tree) in columns.items()]
+    return tuple(moments), tuple(tallies)
+
+
+def _heading(tree: CallTree) -> str | None:
+    match = _HEADING.match(tree.frame(0).label or "")
+    return match and match[1]
+
+
+def _joined(tree: CallTree, blocks: CallTree) -> CallTree:
+    """Join a tree of bytes with the blocks of its stacks; the blocks of stacks that it has in a lump remain above."""
+    steps: dict[tuple[int, int], int] = {}
+    for node, step in enumerate(zip(tree.parents, tree.frame_indexes, strict=True)):
+        steps.setdefault(step, node)
+    counts = array("q", bytes(8 * len(tree)))
+    counts[0] = blocks.total_bytes
+    places = [0]
+    for parent, index, count in zip(blocks.parents[1:], blocks.frame_indexes[1:], blocks.node_bytes[1:], strict=True):
+        place = steps.get((places[parent], index), -1)
+        places.append(place)
+        if place > 0:
+            counts[place] += count
+    return CallTree(tree.frames, tree.parents, tree.frame_indexes, tree.node_bytes, counts)
+
 
 _MARK: Final = b"#-----------\nsnapshot="
 _HEAD: Final = re.compile(
@@ -30,6 +91,7 @@ _HEAD: Final = re.compile(
 _NODE: Final = re.compile(rb"^( *+)n([0-9]{1,9}+): ([0-9]{1,18}+) (.*+)\n", re.MULTILINE)
 # heaptrack writes the header last. The command may contain newlines: only the line behind it ends it.
 _HEADER: Final = re.compile(rb"(?:desc:([^\n]*)\n)?cmd:(.*)\ntime_unit: ?([^\n]*)\n", re.DOTALL)
+_LAST_OF_HEADER: Final = b"time_unit: "
 _NEXT: Final = b"\n#-----------\n"
 _HEADER_STARTS: Final = (b"\ndesc:", b"\ncmd:")
 _MOST_PENDING_BYTES: Final = 16 << 20
@@ -39,6 +101,9 @@ _MOST_NODES: Final = 1 << 21
 _MOST_NODES_IN_ALL: Final = 1 << 24
 _MOST_LABELS: Final = 1 << 19
 _MOST_LABEL_BYTES: Final = 128 << 20
+# A peak is marked anew only where it is larger by this part.
+_INACCURACY: Final = re.compile(r"--peak-inaccuracy=([0-9]{1,3}(?:\.[0-9]{1,9})?)(?: |$)")
+_INACCURACY_PERCENT: Final = 1.0
 _PAGES: Final = b"(page allocation syscalls)"
 
 
@@ -176,13 +241,17 @@ class _Reader:
         self._wanted = wanted
         self._labels = _Labels()
         self._counts = _Counts()
-        self._found: list[tuple[_Head, _Tree | None]] = []
+        self._heads: list[tuple[_Head, _Tree | None]] = []
         self._tree: _Tree | None = None
         self._header: tuple[str | None, str, str] | None = None
         self._broken_trees: list[int] = []
         self._strays: list[int] = []
         self._node_count = 0
         self._unbalanced: list[tuple[int, _Unbalanced]] = []
+        # Where the snapshots of further files begin.
+        self._starts: list[int] = []
+        self._left_out_count = 0
+        self._is_behind_header = False
         self.is_cut = False
 
     def read(self, text: bytes, offset: int, *, is_last: bool) -> int:
@@ -215,9 +284,12 @@ class _Reader:
         number, time, live_bytes, extra_bytes, stack_bytes, kind = head.groups()
         moment = float(time) if b"." in time else int(time)
         facts = _Head(int(number), moment, int(live_bytes), int(extra_bytes), int(stack_bytes), kind)
-        self._found.append((facts, None))
+        if self._is_behind_header and self._heads:
+            self._starts.append(len(self._heads))
+        self._is_behind_header = False
+        self._heads.append((facts, None))
         if kind != b"empty":
-            self._tree = _Tree(is_wanted=self._wanted is None or len(self._found) - 1 in self._wanted)
+            self._tree = _Tree(is_wanted=self._wanted is None or len(self._heads) - 1 in self._wanted)
 
     def _read_nodes(self, tree: _Tree, text: bytes, position: int) -> int:
         """Add the lines of a tree; return where the first other line begins."""
@@ -241,7 +313,7 @@ class _Reader:
         return end
 
     def _check_bounds(self, tree: _Tree) -> None:
-        number = self._found[-1][0].number
+        number = self._heads[-1][0].number
         if len(tree.parents) > _MOST_NODES:
             raise InputError(self._source, f"the tree of snapshot {number} has more lines than any program has calls")
         if self._node_count > _MOST_NODES_IN_ALL:
@@ -263,7 +335,10 @@ class _Reader:
         mark = text.find(_NEXT, position)
         if mark < 0 and self._header is None:
             mark = min((at for start in _HEADER_STARTS if (at := text.find(start, position)) >= 0), default=-1)
-        return mark + 1 if mark >= 0 else max(position, text.rfind(b"\n", position) + 1)
+        end = mark + 1 if mark >= 0 else max(position, text.rfind(b"\n", position) + 1)
+        last_line = max(position, text.rfind(b"\n", position, max(position, end - 1)) + 1)
+        self._is_behind_header = text.startswith(_LAST_OF_HEADER, last_line, end)
+        return end
 
     def _close(self, tree: _Tree, offset: int, *, is_end: bool) -> None:
         faults = tree.faults()
@@ -272,38 +347,62 @@ class _Reader:
             self._broken_trees.append(offset)
             return
         unbalanced = faults.unbalanced
-        head = self._found[-1][0]
+        head = self._heads[-1][0]
         if unbalanced is None and tree.node_bytes[0] != head.live_bytes:
             unbalanced = _Unbalanced(0, tree.node_bytes[0], head.live_bytes)
         if unbalanced is not None:
             self._unbalanced.append((head.number, unbalanced))
-        self._found[-1] = (head, tree)
+        self._heads[-1] = (head, tree)
 
     def _read_other(self, text: bytes, offset: int, *, is_last: bool) -> None:
         """Read a part that is not a snapshot: the header, at either end, or damage."""
-        if self._header is None and (header := _HEADER.fullmatch(text)):
+        header = _HEADER.fullmatch(text)
+        self._is_behind_header = header is not None
+        if header is not None and self._header is None:
             description, command, unit = (
                 None if part is None else part.strip().decode("utf-8", "surrogateescape") for part in header.groups()
             )
             self._header = (description, command or "", unit or "")
+        elif header is not None:
+            return
         elif is_last and text.startswith(_MARK[: len(text)]):
             self.is_cut = True
         else:
             self._strays.append(offset)
 
+    def _leave_out_others(self) -> None:
+        """Leave out the snapshots of files that follow the first one; keep how many files these are.
+
+        An XTree that follows is of the same run; it numbers its snapshots anew, and its clock is another.
+        """
+        starts = self._starts
+        if starts and self._is_column(starts[0]):
+            last, end = self._heads[starts[0] - 1][0], starts[1] if len(starts) > 1 else len(self._heads)
+            for place in range(starts.pop(0), end):
+                head, tree = self._heads[place]
+                self._heads[place] = (head._replace(number=last.number + 1 + head.number, time=last.time), tree)
+        if starts:
+            del self._heads[starts[0] :]
+        self._left_out_count = len(starts)
+
+    def _is_column(self, place: int) -> bool:
+        tree = self._heads[place][1]
+        return tree is not None and bool(COLUMN_LABEL.match(tuple(self._labels)[tree.frame_indexes[0]]))
+
     def finish(self) -> Profile:
         source = self._source
-        if not self._found:
+        if not self._heads:
             raise InputError(source, "no snapshot in the format of massif", 0)
         description, command, unit = self._header or (None, None, None)
+        self._leave_out_others()
         frames = tuple(read_label(label.decode("utf-8", "surrogateescape")) for label in self._labels)
         trees = [
             None if tree is None else CallTree(frames, tree.parents, tree.frame_indexes, tree.node_bytes)
-            for _, tree in self._found
+            for _, tree in self._heads
         ]
         snapshots = tuple(
             HeapSnapshot(*head[:5], tree, is_peak=head.kind == b"peak")
-            for (head, _), tree in zip(self._found, trees, strict=True)
+            for (head, _), tree in zip(self._heads, trees, strict=True)
         )
         tallies: tuple[Tally, ...] = ()
         xtree = read_columns(snapshots)
@@ -312,17 +411,17 @@ class _Reader:
         is_xtree = xtree is not None and len(snapshots) <= 1
         detailed: tuple[int, ...] = ()
         if not is_xtree:
-            detailed = tuple(place for place, one in enumerate(snapshots) if one.tree is not None)
+            detailed = tuple(place for place, snapshot in enumerate(snapshots) if snapshot.tree is not None)
             unwanted = set(detailed).difference(detailed if self._wanted is None else self._wanted)
-            snapshots = tuple(one._replace(tree=None) if n in unwanted else one for n, one in enumerate(snapshots))
-        peaks = [place for place, snapshot in enumerate(snapshots) if snapshot.is_peak]
+            snapshots = tuple(kept._replace(tree=None) if n in unwanted else kept for n, kept in enumerate(snapshots))
+        snapshots, peak_index = _with_peak(snapshots, description or "")
         is_export = unit == "s"
         counts_pages = any(label.startswith(_PAGES) for label in self._labels)
         notes = list(self._notes())
         if is_export:
             detail = "heaptrack exported it: its trees omit bytes and mark no peak; read the recording itself"
             notes.append(Note("heap-export-lossy", source, detail))
-        elif not is_xtree and not peaks and any(snapshot.live_bytes for snapshot in snapshots):
+        elif not is_xtree and peak_index is None and any(snapshot.live_bytes for snapshot in snapshots):
             detail = "no snapshot is marked as the peak: the largest one may be far below it"
             notes.append(Note("heap-no-peak", source, detail))
         if counts_pages:
@@ -336,7 +435,7 @@ class _Reader:
             unit,
             frames=frames,
             snapshots=snapshots,
-            peak_index=peaks[0] if peaks else None,
+            peak_index=peak_index,
             tallies=tallies,
             notes=tuple(notes),
             detailed_places=detailed,
@@ -347,6 +446,10 @@ class _Reader:
         source = self._source
         if self.is_cut:
             yield Note("heap-text-truncated", source, "the text ends within a snapshot: the last snapshots are missing")
+        if self._left_out_count:
+            more = counted(self._left_out_count, "more profile")
+            detail = f"{more} of massif in the same file, left out: each is a run of its own"
+            yield Note("heap-profiles-left-out", source, detail)
         if self._strays:
             count, first = len(self._strays), self._strays[0]
             detail = (
@@ -367,3 +470,22 @@ class _Reader:
                 f"{line.told_bytes:,} bytes"
             )
             yield Note("heap-tree-unbalanced", source, detail)
+
+
+def _with_peak(snapshots: tuple[HeapSnapshot, ...], description: str) -> tuple[tuple[HeapSnapshot, ...], int | None]:
+    """Return the snapshots with the peak marked, and its index; None where massif marked none.
+
+    Massif marks a peak only when a block is freed, so memory that grows until the end outgrows the mark.
+    """
+    marked = next((place for place, snapshot in enumerate(snapshots) if snapshot.is_peak), None)
+    if marked is None:
+        return snapshots, None
+    # An XTree does not count the allocator's own bytes.
+    has_extra = all(snapshot.extra_bytes is not None for snapshot in snapshots)
+    sizes = [snapshot.used_bytes if has_extra else snapshot.live_bytes for snapshot in snapshots]
+    largest = max(range(len(sizes)), key=sizes.__getitem__)
+    option = _INACCURACY.search(description)
+    percent = float(option[1]) if option else _INACCURACY_PERCENT
+    if sizes[largest] <= sizes[marked] * (1 + percent / 100):
+        return snapshots, marked
+    return tuple(snapshot._replace(is_peak=place == largest) for place, snapshot in enumerate(snapshots)), largest

@@ -8,13 +8,11 @@ from array import array
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from footprint.decompression import lines_of
 from footprint.errors import InputError, Note
 from footprint.heap.call_tree_builder import CallTreeBuilder
 from footprint.heap.profile import WHOLE_FILE, CallTree, Counted, Frame, HeapSnapshot, Module, Profile, Tally
-from footprint.units import counted
-
-__all__ = ("looks_like_mtrace", "read_mtrace")
+from footprint.system.decompression import lines_of
+from footprint.text.units import counted
 
 _MOST_EVENTS: Final = 1 << 24
 _MOST_CALLERS: Final = 1 << 18
@@ -53,7 +51,7 @@ class _Trace:
         self._stacks = CallTreeBuilder()
         self._blocks: dict[int, tuple[int, int]] = {}
         # The nodes and bytes of allocations, and of releases.
-        self._asked, self._freed = _Events(), _Events()
+        self._allocated, self._freed = _Events(), _Events()
         self._live_bytes = self._peak_bytes = 0
         # How many of each there were at the peak.
         self._at_peak = (0, 0)
@@ -74,7 +72,7 @@ class _Trace:
             self._unknown_count += 1
         if kind in b"+>":
             block = self._blocks[place] = (self._node_of(caller), int(size or b"0", 16))
-            self._count(self._asked, 1, *block)
+            self._count(self._allocated, 1, *block)
 
     def _count(self, events: "_Events", sign: int, node: int, size_bytes: int) -> None:
         if len(events.nodes) >= _MOST_EVENTS:
@@ -83,7 +81,7 @@ class _Trace:
         events.sizes.append(size_bytes)
         self._live_bytes += sign * size_bytes
         if self._live_bytes > self._peak_bytes:
-            self._peak_bytes, self._at_peak = self._live_bytes, (len(self._asked.nodes), len(self._freed.nodes))
+            self._peak_bytes, self._at_peak = self._live_bytes, (len(self._allocated.nodes), len(self._freed.nodes))
 
     def _node_of(self, caller: bytes) -> int:
         node = self._callers.get(caller)
@@ -91,15 +89,15 @@ class _Trace:
             if len(self._callers) >= _MOST_CALLERS:
                 raise InputError(self._source, f"more than {_MOST_CALLERS:,} places that allocate")
             text = caller.decode("utf-8", "surrogateescape")
-            known = _CALLER.fullmatch(text) if len(text) <= _LONGEST_CALLER else None
-            path, function, addr = known.groups() if known else (None, None, "0")
+            match = _CALLER.fullmatch(text) if len(text) <= _LONGEST_CALLER else None
+            path, function, addr = match.groups() if match else (None, None, "0")
             self._frames.append(Frame(int(addr, 16) or None, function or None, object=path or None))
             node = self._callers[caller] = self._stacks.add([len(self._frames) - 1])
         return node
 
     def profile(self) -> Profile:
         """Return what the events add up to at the peak, at the end, and over the run."""
-        whole = len(self._asked.nodes), len(self._freed.nodes)
+        whole = len(self._allocated.nodes), len(self._freed.nodes)
         at_peak, at_end = self._tree(*self._at_peak), self._tree(*whole)
         paths = dict.fromkeys(frame.object for frame in self._frames if frame.object)
         return Profile(
@@ -119,7 +117,7 @@ class _Trace:
     def _tree(self, asked_count: int, freed_count: int) -> CallTree:
         """Build the tree of what is left of the first allocations after the first releases."""
         sizes, counts = [0] * len(self._frames), [0] * len(self._frames)
-        for events, sign, count in ((self._asked, 1, asked_count), (self._freed, -1, freed_count)):
+        for events, sign, count in ((self._allocated, 1, asked_count), (self._freed, -1, freed_count)):
             for node, size_bytes in zip(events.nodes[:count], events.sizes[:count], strict=True):
                 sizes[node] += sign * size_bytes
                 counts[node] += sign

@@ -7,13 +7,11 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from footprint.decompression import lines_of
 from footprint.errors import InputError, Note
 from footprint.heap.call_tree_builder import CallTreeBuilder
 from footprint.heap.profile import Counted, Frame, HeapSnapshot, Profile
-from footprint.units import format_bytes
-
-__all__ = ("looks_like_nmt", "read_nmt")
+from footprint.system.decompression import lines_of
+from footprint.text.units import format_bytes
 
 _MOST_CATEGORIES: Final = 1 << 16
 _START: Final = re.compile(rb"(?:[0-9]{1,9}:)?\s*Native Memory Tracking:")
@@ -43,13 +41,13 @@ def read_nmt(pieces: Iterable[bytes], source: str) -> Profile:
     for line in (line for _, some in lines_of(pieces, source) for line in some):
         if total := _TOTAL.match(line):
             total_bytes = _bytes(*total.groups()[2:4])
-        elif found := _CATEGORY.match(line):
-            category = found[1].decode("utf-8", "surrogateescape")
+        elif match := _CATEGORY.match(line):
+            category = match[1].decode("utf-8", "surrogateescape")
             sizes[category] = 0
             if len(sizes) > _MOST_CATEGORIES:
                 raise InputError(source, "more categories than any JVM has")
-        elif category and (asked := _MALLOC.match(line)):
-            sizes[category] += _bytes(asked[2], asked[3])
+        elif category and (amount := _MALLOC.match(line)):
+            sizes[category] += _bytes(amount[2], amount[3])
         elif category and (mapped := _MAPPED.match(line)):
             mapped_bytes += _bytes(mapped[3], mapped[4])
         elif line.startswith((b"Details:", b"Virtual memory map:")):

@@ -8,7 +8,6 @@ from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple, TypeVar
 
-from footprint.decompression import whole_of
 from footprint.errors import InputError, Note, UnsupportedError
 from footprint.heap.call_tree_builder import CallTreeBuilder
 from footprint.heap.profile import (
@@ -24,9 +23,8 @@ from footprint.heap.profile import (
     sampled_notes,
 )
 from footprint.heap.protobuf import Wire, signed
-from footprint.units import first_of
-
-__all__ = ("looks_like_pprof", "read_pprof")
+from footprint.system.decompression import whole_of
+from footprint.text.units import first_of
 
 _MOST_BYTES: Final = 128 << 20
 # More calls than in any profile; and a location takes at least a byte of its sample, and has few inlined calls.
@@ -138,24 +136,24 @@ def _columns(types: Sequence[_ValueType], default_type: str, source: str) -> tup
     if default_type == _OBJECTS and allocated is None:
         return None, in_use
     if in_use is None and allocated is None:
-        kind = next((_KINDS[one.name] for one in types if one.name in _KINDS), "a profile of something else")
-        counted = first_of([f"{one.name} ({one.unit})" for one in types], 4) if types else "nothing"
+        kind = next((_KINDS[entry.name] for entry in types if entry.name in _KINDS), "a profile of something else")
+        counted = first_of([f"{entry.name} ({entry.unit})" for entry in types], 4) if types else "nothing"
         raise UnsupportedError(source, f"{kind}, not of the memory of an allocator: its samples count {counted}")
     return in_use, allocated
 
 
 def _column(types: Sequence[_ValueType], pattern: re.Pattern[str]) -> _Column | None:
-    for place, one in enumerate(types):
-        if one.unit in {"bytes", "byte"} and pattern.fullmatch(one.name.lower()):
+    for place, kind in enumerate(types):
+        if kind.unit in {"bytes", "byte"} and pattern.fullmatch(kind.name.lower()):
             # Writers have the blocks directly before their bytes, if they have them: `heap-live-samples`.
             before = types[place - 1] if place else _ValueType("", "")
-            is_same = before.name == _OBJECTS or _first_word(before) == _first_word(one)
+            is_same = before.name == _OBJECTS or _first_word(before) == _first_word(kind)
             return _Column(place, place - 1 if before.unit == "count" and is_same else None)
     return None
 
 
-def _first_word(one: _ValueType) -> str:
-    return re.split("[-_ ]", one.name, maxsplit=1)[0]
+def _first_word(value_type: _ValueType) -> str:
+    return re.split("[-_ ]", value_type.name, maxsplit=1)[0]
 
 
 class _Tables:
@@ -193,13 +191,13 @@ class _Tables:
         self.default_type = self._string(default_type)
         self.comments = [self._string(comment) for comment in comments]
         self.types, self.period_bytes = tuple(self._types(spans[_SAMPLE_TYPE])), None
-        for one in self._types(spans[_PERIOD_TYPE]):
-            self.period_bytes = max(0, period) if one.unit == "bytes" else None
+        for kind in self._types(spans[_PERIOD_TYPE]):
+            self.period_bytes = max(0, period) if kind.unit == "bytes" else None
         self._modules = {
             number: Module(start, end, offset, self._string(path), self._string(build_id))
             for number, (start, end, offset, path, build_id) in self._by_number("mapping", spans[_MAPPING]).items()
         }
-        self.modules = tuple(one for one in self._modules.values() if one.start_addr < one.end_addr)
+        self.modules = tuple(module for module in self._modules.values() if module.start_addr < module.end_addr)
         self._functions = self._by_number("function", spans[_FUNCTION])
         frames = [Frame(label="heap profile")]
         # The frames of each location: the first and the one behind the last.
@@ -291,27 +289,27 @@ class _Tables:
 
     def _by_number(self, what: str, spans: "array[int]") -> dict[int, tuple[int, ...]]:
         """Return the numbers of messages by the first one, which identifies them."""
-        found: dict[int, tuple[int, ...]] = {}
+        rest_by_number: dict[int, tuple[int, ...]] = {}
         for start, end in _pairs(spans):
             number, *rest = self._numbers(start, end)
-            if not number or number in found:
+            if not number or number in rest_by_number:
                 raise InputError(self._source, f"{what} {number} is there twice, or has no number", start)
-            found[number] = tuple(rest)
-        return found
+            rest_by_number[number] = tuple(rest)
+        return rest_by_number
 
     def _numbers(self, start: int, end: int) -> list[int]:
         """Return the numbers 1 to 6 of a message; 0 for those that it does not have."""
-        found = [0] * len(_NUMBERS)
+        values = [0] * len(_NUMBERS)
         for tag, value, _ in self._wire.fields(start, end):
             if tag in _NUMBERS:
-                found[_NUMBERS.index(tag)] = value
-        return found
+                values[_NUMBERS.index(tag)] = value
+        return values
 
     def _entry(self, table: dict[int, _Entry], what: str, number: int, at: int) -> _Entry:
-        found = table.get(number)
-        if found is None:
+        message = table.get(number)
+        if message is None:
             raise InputError(self._source, f"no {what} {number}", at)
-        return found
+        return message
 
     def _string(self, index: int, at: int | None = None) -> str:
         if not index:

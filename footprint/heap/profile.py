@@ -1,31 +1,79 @@
 """A heap profile of any format: memory over time, and the call stacks that allocated it."""
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from itertools import compress, islice
-from operator import eq
+from itertools import chain, compress, islice, pairwise, repeat
+from operator import add, attrgetter, eq, mul, sub
+from struct import iter_unpack
 from typing import Final, NamedTuple
 
 from footprint.errors import Note
-from footprint.heap.runs import Runs
 
-__all__ = (
-    "GO_HEAP",
-    "V8_HEAP",
-    "Buffer",
-    "CallTree",
-    "Counted",
-    "Frame",
-    "HeapSnapshot",
-    "Module",
-    "Profile",
-    "StackEnds",
-    "Tally",
-    "sampled_notes",
-)
+
+class Runs:
+    """The nodes of a tree in runs: in a run each node is the only child of the one before, and has its amount.
+
+    Stacks end at the last node of a run only. There are far fewer runs than nodes. Trees of one profile share them.
+
+    Args:
+        frame_indexes: The frame of each node.
+        other_parents: The parents of the nodes that are not children of the node before them.
+        ends: The nodes where the stacks end.
+
+    Attributes:
+        frame_indexes: The frame of each node.
+        firsts: The first node of each run.
+        lasts: The last node of each run.
+        above: The run above each run, -1 for the first.
+    """
+
+    def __init__(self, frame_indexes: "array[int]", other_parents: Mapping[int, int], ends: Iterable[int]) -> None:
+        self.frame_indexes = frame_indexes
+        self._other_parents = other_parents
+        count = len(frame_indexes)
+        # A run ends where a stack ends, or where a node has several children.
+        self.lasts = sorted({*ends, *other_parents.values(), *map(sub, other_parents, repeat(1)), count - 1})
+        self.firsts = [0, *map(add, self.lasts[:-1], repeat(1))]
+        run_of = dict(zip(self.lasts, range(len(self.lasts)), strict=True))
+        # Most first nodes are behind their parents.
+        self.above = [-1, *map(run_of.__getitem__, map(other_parents.get, self.firsts[1:], self.lasts))]
+        self._end_runs = list(map(run_of.__getitem__, ends))
+
+    def added_up(self, amounts: Sequence[int]) -> list[int]:
+        """Return the amount of the stacks that end with each run."""
+        amounts_of_runs = [0] * len(self.lasts)
+        for run, amount in zip(self._end_runs, amounts, strict=True):
+            amounts_of_runs[run] += amount
+        return amounts_of_runs
+
+    def node_amounts(self, run_amounts: Sequence[int]) -> "array[int]":
+        """Return the amount of each node: of the stacks that end there, and at the nodes below it."""
+        totals = list(run_amounts)
+        for run in range(len(totals) - 1, 0, -1):
+            totals[self.above[run]] += totals[run]
+        # The eight bytes of each amount, as often as its run has nodes.
+        amounts_bytes = chain.from_iterable(iter_unpack("8s", array("q", totals)))
+        lengths = (after - before for before, after in pairwise((-1, *self.lasts)))
+        return array("q", b"".join(map(mul, amounts_bytes, lengths)))
+
+    def own_amounts(self, run_amounts: Sequence[int]) -> list[int]:
+        """Return for each node the amount of the stacks that end there."""
+        amounts = [0] * (self.lasts[-1] + 1)
+        for last, amount in zip(self.lasts, run_amounts, strict=True):
+            amounts[last] = amount
+        return amounts
+
+    @cached_property
+    def parents(self) -> "array[int]":
+        """The parent of each node, -1 for the root."""
+        parents = array("i", range(-1, self.lasts[-1]))
+        for first in islice(self.firsts, 1, None):
+            parents[first] = self._other_parents.get(first, first - 1)
+        return parents
+
 
 Buffer = bytes | memoryview
 # Formats whose last snapshot is the end of the program; others are written at any time, or round the end.
@@ -221,19 +269,19 @@ class CallTree:
 
         Bytes that a faulty profile counts twice appear as a negative amount.
         """
-        return self._own(self.node_bytes) if self.runs is None else self.runs.own_amounts(self.stack_ends.sizes)
+        return self._own_amounts(self.node_bytes) if self.runs is None else self.runs.own_amounts(self.stack_ends.sizes)
 
     def own_blocks(self) -> list[int] | None:
         """Return the blocks of each node without those of the nodes below it, where the profile counts them."""
         if self.runs is None:
-            return None if self.node_blocks is None else self._own(self.node_blocks)
+            return None if self.node_blocks is None else self._own_amounts(self.node_blocks)
         return None if self.stack_ends.counts is None else self.runs.own_amounts(self.stack_ends.counts)
 
-    def _own(self, amounts: "array[int]") -> list[int]:
-        own = amounts.tolist()
+    def _own_amounts(self, amounts: "array[int]") -> list[int]:
+        amounts_left = amounts.tolist()
         for parent, amount in zip(self.parents[1:], amounts[1:], strict=True):
-            own[parent] -= amount
-        return own
+            amounts_left[parent] -= amount
+        return amounts_left
 
     def inlined_nodes(self) -> bytearray:
         """Mark with 1 each node whose function was inlined into its caller, the node below.
@@ -241,13 +289,13 @@ class CallTree:
         The two have the same address but differ otherwise; two equal calls are a recursion.
         """
         marks = bytearray(len(self))
-        known = [frame.addr for frame in self.frames]
-        told = [addr for addr in known if addr is not None]
-        if len(set(told)) == len(told):
+        addr_of_frame = [frame.addr for frame in self.frames]
+        addrs_present = [addr for addr in addr_of_frame if addr is not None]
+        if len(set(addrs_present)) == len(addrs_present):
             # Each address has one function: there are no inlined functions.
             return marks
         indexes, parents = self.frame_indexes, self.parents
-        addrs = list(map(known.__getitem__, indexes))
+        addrs = list(map(addr_of_frame.__getitem__, indexes))
         # Few nodes have the address of the node below: find them without a Python loop.
         alike = map(eq, islice(addrs, 1, None), map(addrs.__getitem__, islice(parents, 1, None)))
         for node in compress(range(1, len(self)), alike):
@@ -266,7 +314,7 @@ class HeapSnapshot(NamedTuple):
         extra_bytes: The overhead of the allocator: its own data, and rounding.
         stack_bytes: The stacks.
         tree: The call stacks of the live bytes.
-        is_peak: Whether the profile marks it as the peak.
+        is_peak: Whether it is the peak: the one that the profile marks, unless another is larger.
     """
 
     number: int
@@ -276,6 +324,11 @@ class HeapSnapshot(NamedTuple):
     stack_bytes: int | None = None
     tree: CallTree | None = None
     is_peak: bool = False
+
+    @property
+    def used_bytes(self) -> int:
+        """The memory in use: live bytes, the allocator's own, and stacks, as far as these are counted."""
+        return self.live_bytes + (self.extra_bytes or 0) + (self.stack_bytes or 0)
 
 
 class Tally(NamedTuple):
@@ -306,7 +359,7 @@ class Profile:
         pid: The process.
         frames: The frames of all trees.
         snapshots: In the order of time.
-        peak_index: The index of the peak in `snapshots`, where the profile marks one.
+        peak_index: The index of the peak in `snapshots`, where the profile marks one; it may have no tree.
         tallies: The amounts counted over the whole run.
         modules: The mappings of the process, where the profile lists them.
         has_own_allocator: Whether the process had another allocator than that of its C library, and that wrote it.
@@ -315,7 +368,8 @@ class Profile:
             estimates, scaled to all blocks; 0 where it is unknown.
         notes: Problems of the profile.
         detailed_places: The indexes of the snapshots that have a tree in the profile, where not all trees were built.
-        has_end: Whether its last snapshot is its end: massif writes none at the end of a run.
+        has_end: Whether its last snapshot is its end: massif writes none at the end of a run, and a recording may be
+            cut.
     """
 
     format: str
@@ -344,8 +398,17 @@ class Profile:
 
     @property
     def peak(self) -> HeapSnapshot | None:
-        """The snapshot that the profile marks as the peak."""
+        """The snapshot that is the peak, where the profile marks one."""
         return None if self.peak_index is None else self.snapshots[self.peak_index]
+
+    @property
+    def untold_peak(self) -> HeapSnapshot | None:
+        """The largest snapshot, where it has no tree and all trees are smaller: who asked for it is unknown."""
+        most_bytes = max((self.snapshots[place].used_bytes for place in self.tree_places), default=None)
+        if most_bytes is None:
+            return None
+        largest = self.peak or max(self.snapshots, key=attrgetter("used_bytes"))
+        return largest if largest.used_bytes > most_bytes else None
 
     @property
     def left_tree(self) -> CallTree | None:

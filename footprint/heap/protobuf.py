@@ -8,8 +8,6 @@ from typing import Final
 
 from footprint.errors import InputError
 
-__all__ = ("Wire", "signed")
-
 _VARINT, _FIXED_64, _LENGTH, _FIXED_32 = 0, 1, 2, 5
 _FIXED_BYTES: Final = {_FIXED_64: 8, _FIXED_32: 4}
 _MOST_SHIFT: Final = 63
@@ -74,10 +72,10 @@ class Wire:
         # Below 128 each number is one byte.
         if packed.isascii():
             return list(packed)
-        found, value, shift = [], 0, 0
+        values, value, shift = [], 0, 0
         for byte in packed:
             if byte < 0x80:
-                found.append((value | byte << shift) & _64_BITS)
+                values.append((value | byte << shift) & _64_BITS)
                 value = shift = 0
             elif shift < _MOST_SHIFT:
                 value |= (byte & 0x7F) << shift
@@ -86,7 +84,7 @@ class Wire:
                 raise InputError(self._source, "a number of more than 64 bits", start)
         if shift:
             raise InputError(self._source, "a number that is cut", end)
-        return found
+        return values
 
     def text(self, start: int, end: int) -> str:
         """Return the text in a range."""

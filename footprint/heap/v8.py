@@ -8,12 +8,10 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from footprint.decompression import whole_of
 from footprint.errors import InputError
 from footprint.heap.call_tree_builder import MOST_AMOUNT, CallTreeBuilder
 from footprint.heap.profile import V8_HEAP, Counted, Frame, HeapSnapshot, Profile, sampled_notes
-
-__all__ = ("looks_like_v8", "read_v8")
+from footprint.system.decompression import whole_of
 
 _MOST_BYTES: Final = 128 << 20
 _MOST_CALLS: Final = 1 << 23

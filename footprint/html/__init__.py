@@ -4,10 +4,6 @@ Its script and style are built from `app/` (TypeScript); the built files `app.js
 """
 
 from footprint.formats.document import About
-from footprint.html.page_maps import map_members
-from footprint.html.reports import made_here, page, report
-
-__all__ = ("html", "made_here", "map_members", "page", "report")
 
 
 def html(report: str, _about: About) -> str:

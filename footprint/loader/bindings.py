@@ -18,8 +18,6 @@ from footprint.loader.link_map import LinkMap
 from footprint.loader.system import Library
 from footprint.loader.target import Libc
 
-__all__ = ("NO_BINDINGS", "Binder", "Bindings")
-
 # To a reference without version, the first version that a file defines counts as no version.
 _FIRST_VERSION: Final = 2
 # Programs have about a hundred objects; from this number on an index by name is quicker.
@@ -54,10 +52,19 @@ class Bindings:
     def has_other(self, reference: SymbolReference, without: frozenset[int]) -> bool:
         """Return whether another object would provide a reference without these objects."""
         return any(
-            reference.name in symbols.found and self.matches(reference, symbols)
+            reference.name in symbols.defined and self.matches(reference, symbols)
             for number, symbols in self._definers(reference.name)
             if number not in without and not (number == 0 and reference.is_copy)
         )
+
+    def first_match(self, reference: SymbolReference) -> int | None:
+        """Return the first object in load order that has a definition for a reference, as if it were not protected."""
+        matching = (
+            number
+            for number, symbols in self._definers(reference.name)
+            if reference.name in symbols.defined and self.matches(reference, symbols)
+        )
+        return next(matching, None)
 
     def _definers(self, name: str) -> Iterable[tuple[int, DynamicSymbols]]:
         """Return the objects that may define a name, with their numbers."""
@@ -76,12 +83,12 @@ class Bindings:
 
     @cached_property
     def _users(self) -> dict[int, list[int]]:
-        found: dict[int, list[int]] = {}
+        users_by_provider: dict[int, list[int]] = {}
         for user, providers in enumerate(self.providers):
             for provider in providers:
                 if provider != user:
-                    found.setdefault(provider, []).append(user)
-        return found
+                    users_by_provider.setdefault(provider, []).append(user)
+        return users_by_provider
 
 
 NO_BINDINGS: Final = Bindings((), (), (), (), lambda _reference, _symbols: False)
@@ -92,38 +99,38 @@ class Binder:
     """Binds the objects of several processes, and keeps the matches between their libraries."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[Library, bool], _Object] = {}
+        self._objects: dict[tuple[Library, bool], _Object] = {}
         self._program: tuple[Library, bool, _Object] | None = None
 
     def bind(self, link_map: LinkMap) -> Bindings:
         """Bind the objects of a process."""
         has_versions = link_map.libc is not Libc.MUSL
-        program, *libraries = [one.library for one in link_map.objects]
+        program, *libraries = [linked.library for linked in link_map.objects]
         objects = [self._program_object(program, has_versions=has_versions)]
         objects += [self._object(library, has_versions=has_versions) for library in libraries]
         # Objects that search themselves first (DT_SYMBOLIC); musl ignores that.
         own_first = (
-            {one for one, library in zip(objects[1:], libraries, strict=True) if library.linkage.is_symbolic}
+            {user for user, library in zip(objects[1:], libraries, strict=True) if library.linkage.is_symbolic}
             if has_versions
             else set()
         )
-        numbers = {one: number for number, one in enumerate(objects)}
-        found: list[_Bound] = []
+        numbers = {user: number for number, user in enumerate(objects)}
+        bindings: list[_Bound] = []
         undefined: list[frozenset[int]] = []
         offers = _Offers(objects) if len(objects) > _MANY_OBJECTS else None
         for user in objects:
             scope = objects if offers is None else offers.to(user)
             if user in own_first:
-                scope = [user, *(one for one in scope if one is not user)]
+                scope = [user, *(searched for searched in scope if searched is not user)]
             bound, left = user.bind(scope)
-            found.append(bound)
+            bindings.append(bound)
             undefined.append(left)
         if has_versions:
-            _unite_unique(objects, found)
-        providers = tuple([{numbers[provider]: places for provider, places in answers} for answers in found])
-        notes = tuple([one.note for one in objects if one.note])
+            _unite_unique(objects, bindings)
+        providers = tuple([{numbers[provider]: places for provider, places in answers} for answers in bindings])
+        notes = tuple([user.note for user in objects if user.note])
         matches = _matches if has_versions else _matches_name
-        return Bindings(tuple([one.symbols for one in objects]), providers, tuple(undefined), notes, matches)
+        return Bindings(tuple([user.symbols for user in objects]), providers, tuple(undefined), notes, matches)
 
     def _program_object(self, program: Library, *, has_versions: bool) -> "_Object":
         """Return the object of a program; only the last one is kept, for the same program without some needs."""
@@ -133,19 +140,19 @@ class Binder:
 
     def _object(self, library: Library, *, has_versions: bool) -> "_Object":
         key = library, has_versions
-        known = self._known.get(key)
-        if known is None:
-            known = self._known[key] = _Object(library, has_versions=has_versions, is_kept=True)
-        return known
+        bound_object = self._objects.get(key)
+        if bound_object is None:
+            bound_object = self._objects[key] = _Object(library, has_versions=has_versions, is_kept=True)
+        return bound_object
 
 
 def _numbers_by_name(symbols: Sequence[DynamicSymbols]) -> dict[str, list[int]]:
     """Return for each name the objects that define it."""
-    found: dict[str, list[int]] = {}
-    for number, one in enumerate(symbols):
-        for name in one.found:
-            found.setdefault(name, []).append(number)
-    return found
+    numbers_by_name: dict[str, list[int]] = {}
+    for number, symbol in enumerate(symbols):
+        for name in symbol.defined:
+            numbers_by_name.setdefault(name, []).append(number)
+    return numbers_by_name
 
 
 class _Offers:
@@ -153,7 +160,7 @@ class _Offers:
 
     def __init__(self, objects: Sequence["_Object"]) -> None:
         self._objects = objects
-        self._by_name = _numbers_by_name([one.symbols for one in objects])
+        self._by_name = _numbers_by_name([user.symbols for user in objects])
 
     def to(self, user: "_Object") -> "list[_Object]":
         """Return the possible providers for the references of an object, in load order.
@@ -161,7 +168,7 @@ class _Offers:
         Hundreds of objects define the functions of a template: objects behind the first match are left out.
         """
         numbers: set[int] = set()
-        for name, places in user.symbols.asked.items():
+        for name, places in user.symbols.requested.items():
             left: Sequence[int] = places
             for number in self._by_name.get(name, ()):
                 numbers.add(number)
@@ -189,77 +196,78 @@ class _Object:
 
     def bind(self, scope: Sequence["_Object"]) -> "tuple[_Bound, frozenset[int]]":
         """Return the providers with the references that each one provides, in the order of the scope; what is left."""
-        asked = [(one, answer) for one in scope if (answer := self._answer(one))]
-        key = tuple([one for one, _ in asked])
-        known = self._bound.get(key)
-        if known is not None:
-            return known
+        answering = [(provider, answer) for provider in scope if (answer := self._answer(provider))]
+        key = tuple([provider for provider, _ in answering])
+        cached = self._bound.get(key)
+        if cached is not None:
+            return cached
         left = frozenset(range(len(self.symbols.references)))
-        found = []
-        own = self._own
-        if own and asked and asked[0][0].symbols.canonical_plt_entries:
-            own -= self._canonical_in_program(asked)
-        if own:
-            found.append((self, own))
-            left -= own
-        for one, answer in asked:
+        bindings = []
+        own_references = self._bound_to_itself
+        if own_references and answering and answering[0][0].symbols.canonical_plt_entries:
+            own_references -= self._canonical_in_program(answering)
+        if own_references:
+            bindings.append((self, own_references))
+            left -= own_references
+        for provider, answer in answering:
             places = answer & left
             if places:
-                if one is self and own:
-                    found[0] = (self, own | places)
+                if provider is self and own_references:
+                    bindings[0] = (self, own_references | places)
                 else:
-                    found.append((one, places))
+                    bindings.append((provider, places))
                 left -= places
-        bound = found, left & self._strong
-        if all(one._is_kept for one in key):  # noqa: SLF001 # of its own kind
+        bound = bindings, left & self._strong
+        if all(bound_object._is_kept for bound_object in key):  # noqa: SLF001 # of its own kind
             self._bound[key] = bound
         return bound
 
     @cached_property
     def _strong(self) -> frozenset[int]:
         """The references that may not stay undefined."""
-        return frozenset([i for i, one in enumerate(self.symbols.references) if not one.is_weak])
+        return frozenset([i for i, reference in enumerate(self.symbols.references) if not reference.is_weak])
 
     @cached_property
-    def _own(self) -> frozenset[int]:
+    def _bound_to_itself(self) -> frozenset[int]:
         """The references that bind to the file itself whatever the scope (protected symbols); none with musl."""
         if not self._has_versions:
             return _NOTHING
-        return frozenset([i for i, one in enumerate(self.symbols.references) if one.is_protected and one.is_defined])
+        return frozenset([i for i, use in enumerate(self.symbols.references) if use.is_protected and use.is_defined])
 
-    def _canonical_in_program(self, asked: "Sequence[tuple[_Object, frozenset[int]]]") -> frozenset[int]:
+    def _canonical_in_program(self, answering: "Sequence[tuple[_Object, frozenset[int]]]") -> frozenset[int]:
         """Return the references to its own functions whose address is a canonical PLT entry of the program."""
-        (program, answer), *others = asked
+        (program, answer), *others = answering
         references, offered = self.symbols.references, program.symbols
         places = {
             place
-            for place in self._own & answer
-            if not references[place].is_call and offered.found[references[place].name] in offered.canonical_plt_entries
+            for place in self._bound_to_itself & answer
+            if not references[place].is_call
+            and offered.defined[references[place].name] in offered.canonical_plt_entries
         }
-        for one, answered in others:
-            if one is self:
+        for provider, answered in others:
+            if provider is self:
                 break
             places -= answered
         return frozenset(places)
 
     def _answer(self, provider: "_Object") -> frozenset[int]:
         """Return the references that another file can provide."""
-        known = self._answers.get(provider)
-        if known is None:
-            known = self._find_answer(provider)
+        answer = self._answers.get(provider)
+        if answer is None:
+            answer = self._find_answer(provider)
             if provider._is_kept and self._is_kept:  # noqa: SLF001 # of its own kind
-                self._answers[provider] = known
-        return known
+                self._answers[provider] = answer
+        return answer
 
     def is_settled(self, place: int, provider: "_Object") -> bool:
         """Return whether no object behind this provider can provide a reference."""
         # For a protected symbol, the objects before it decide whether the program has a canonical PLT entry for it.
-        return provider is self if place in self._own else self._is_answered(place, provider)
+        return provider is self if place in self._bound_to_itself else self._is_answered(place, provider)
 
     def _find_answer(self, provider: "_Object") -> frozenset[int]:
-        asked = self.symbols.asked
-        names = asked.keys() & provider.symbols.found.keys()
-        places = [place for name in names for place in asked[name] if self._is_answered(place, provider)]
+        places_by_name = self.symbols.requested
+        names = places_by_name.keys() & provider.symbols.defined.keys()
+        places = [place for name in names for place in places_by_name[name] if self._is_answered(place, provider)]
         return frozenset(places) if places else _NOTHING
 
     def _is_answered(self, place: int, provider: "_Object") -> bool:
@@ -278,7 +286,7 @@ def _matches(reference: SymbolReference, offered: DynamicSymbols) -> bool:
     name, wanted = reference.name, reference.version
     by_symbol = offered.versions.by_symbol
     newest_count = 0
-    for index in offered.several.get(name) or (offered.found[name],):
+    for index in offered.several.get(name) or (offered.defined[name],):
         if reference.is_call and index in offered.canonical_plt_entries:
             continue
         if by_symbol is None:
@@ -305,35 +313,35 @@ def _matches_name(reference: SymbolReference, offered: DynamicSymbols) -> bool:
     return any(
         not (reference.is_call and index in offered.canonical_plt_entries)
         and not (by_symbol and by_symbol[index] & VERSION_HIDDEN)
-        for index in offered.several.get(reference.name) or (offered.found[reference.name],)
+        for index in offered.several.get(reference.name) or (offered.defined[reference.name],)
     )
 
 
-def _unite_unique(objects: Sequence[_Object], found: list[_Bound]) -> None:
+def _unite_unique(objects: Sequence[_Object], bindings: list[_Bound]) -> None:
     """Bind all references to a unique symbol (STB_GNU_UNIQUE) to the definition found first, whatever its version.
 
     The loader relocates the objects from last to first.
     """
     seen: set[str] = set()
     several: set[str] = set()
-    for one in objects:
-        several |= seen & one.symbols.unique
-        seen |= one.symbols.unique
+    for linked in objects:
+        several |= seen & linked.symbols.unique
+        seen |= linked.symbols.unique
     if not several:
         return
     first: dict[str, _Object] = {}
     for number in range(len(objects) - 1, -1, -1):
         user = objects[number]
-        names = several & user.symbols.asked.keys()
-        wanted = {place: name for name in sorted(names) for place in user.symbols.asked[name]}
+        names = several & user.symbols.requested.keys()
+        wanted = {place: name for name in sorted(names) for place in user.symbols.requested[name]}
         moved = {}
-        for provider, places in found[number] if wanted else ():
+        for provider, places in bindings[number] if wanted else ():
             for place in sorted(places & wanted.keys()):
                 name = wanted[place]
                 if name in provider.symbols.unique and (owner := first.setdefault(name, provider)) is not provider:
                     moved[place] = owner
         if moved:
-            by_provider = {provider: set(places) - moved.keys() for provider, places in found[number]}
+            by_provider = {provider: set(places) - moved.keys() for provider, places in bindings[number]}
             for place, owner in moved.items():
                 by_provider.setdefault(owner, set()).add(place)
-            found[number] = [(provider, frozenset(places)) for provider, places in by_provider.items() if places]
+            bindings[number] = [(provider, frozenset(places)) for provider, places in by_provider.items() if places]

@@ -11,8 +11,6 @@ from typing import Final, NamedTuple
 from footprint.elf.image import StringTable
 from footprint.errors import InputError
 
-__all__ = ("Cache", "read_cache")
-
 _OLD_MAGIC: Final = b"ld.so-1.7.0"
 _NEW_MAGIC: Final = b"glibc-ld.so.cache1.1"
 _EXTENSION_MAGIC: Final = 0xEAA42174
@@ -44,11 +42,11 @@ class Cache:
         The levels of the processor come best first; its legacy bits are those of glibc 2.36 and older.
         """
         entries = self.entries.get(name, ())
-        named = [(levels.index(each.level), each.path) for each in entries if each.level in levels]
+        named = [(levels.index(entry.level), entry.path) for entry in entries if entry.level in levels]
         if named:
             # The level counts before the directory, so also before a plain file in an earlier directory.
-            return min(named, key=lambda each: each[0])[1]
-        return next((each.path for each in entries if each.level is None and not each.hwcap & ~legacy_bits), None)
+            return min(named, key=lambda entry: entry[0])[1]
+        return next((entry.path for entry in entries if entry.level is None and not entry.hwcap & ~legacy_bits), None)
 
 
 class _Layout(NamedTuple):

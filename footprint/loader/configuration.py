@@ -1,18 +1,81 @@
 """/etc/ld.so.conf as ldconfig reads it: for a root directory without a usable cache.
 
 Source: ldconfig(8) and elf/ldconfig.c of glibc.
+
+Lists of directories in ELF files and environment variables: tokens and separators.
+
+Source: ld.so(8), "Rpath token expansion", and elf/dl-load.c of glibc for what it leaves open.
 """
 
-from collections.abc import Iterator
+import re
+from collections import deque
+from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase
 from functools import cached_property
-from typing import Final
+from typing import Final, NamedTuple
 
-from footprint.limits import draw_entries
-from footprint.loader.paths import parent, plain
 from footprint.loader.system import Library, System
+from footprint.system.limits import draw_entries
 
-__all__ = ("Configuration",)
+# The longest name counts: $LIBX and $LIB_ are not tokens, and stay unchanged.
+_TOKEN: Final = re.compile(r"\$(?:(ORIGIN|PLATFORM|LIB)(?![A-Za-z0-9_])|\{(ORIGIN|PLATFORM|LIB)\})")
+
+
+class Tokens(NamedTuple):
+    """The values of the tokens for one object; None where unknown."""
+
+    origin: str | None
+    lib: str | None
+    platform: str | None
+
+
+def expanded(text: str, tokens: Tokens) -> str | None:
+    """Replace the tokens in a name; return None where one of them has no value."""
+    if "$" not in text:
+        return text
+    values = {"ORIGIN": tokens.origin, "LIB": tokens.lib, "PLATFORM": tokens.platform}
+    used = {match[1] or match[2] for match in _TOKEN.finditer(text)}
+    if any(values[name] is None for name in used):
+        return None
+    return _TOKEN.sub(lambda match: values[match[1] or match[2]] or "", text)
+
+
+def directories(text: str, separators: str, expand: Callable[[str], str | None]) -> tuple[str, ...]:
+    """Return the directories of a list as path prefixes: each ends with a slash, and the working directory is "".
+
+    Args:
+        text: The list; an empty text has no element, but `:` has two empty ones.
+        separators: The separator characters.
+        expand: Expands the tokens of an element; None removes the element.
+    """
+    if not text:
+        return ()
+    prefixes: dict[str, None] = {}
+    for element in re.split(f"[{separators}]", text):
+        if not element:
+            prefixes[""] = None
+            continue
+        directory = expand(element)
+        if directory:
+            prefixes[directory.rstrip("/") + "/"] = None
+    return tuple(prefixes)
+
+
+def parent(path: str) -> str:
+    """Return the directory part of a path."""
+    return path.rpartition("/")[0] or ("/" if path.startswith("/") else ".")
+
+
+def plain(path: str) -> str:
+    """Remove `.` and `..` from an absolute path, without looking at the file system."""
+    names: list[str] = []
+    for name in path.split("/"):
+        if name == "..":
+            del names[-1:]
+        elif name not in {"", "."}:
+            names.append(name)
+    return "/" + "/".join(names)
+
 
 _FILE: Final = "/etc/ld.so.conf"
 _MOST_DEPTH: Final = 16
@@ -28,6 +91,9 @@ class Configuration:
         self._system = system
         self._system_directories = system_directories
         self._names: dict[str, dict[str, str]] = {}
+        self._real_paths: dict[str, str] = {}
+        # What is left of each pattern: a file is read once, however often others include it.
+        self._pending: dict[str, deque[str]] = {}
 
     @cached_property
     def directories(self) -> tuple[str, ...]:
@@ -52,20 +118,20 @@ class Configuration:
 
     def _in(self, directory: str) -> dict[str, str]:
         """Return the libraries of a directory by file name, and by SONAME where no file has that name."""
-        known = self._names.get(directory)
-        if known is None:
-            known = self._names[directory] = {
+        file_by_name = self._names.get(directory)
+        if file_by_name is None:
+            file_by_name = self._names[directory] = {
                 name: directory + name for name in self._system.names(directory) if _is_library(name)
             }
-            for path in list(known.values()):
+            for path in list(file_by_name.values()):
                 library = self._system.file(path)
                 if isinstance(library, Library) and library.linkage.soname:
-                    known.setdefault(library.linkage.soname, path)
-        return known
+                    file_by_name.setdefault(library.linkage.soname, path)
+        return file_by_name
 
     def _read(self, path: str, seen: set[str], depth: int) -> Iterator[str]:
-        real_path = self._system.real_path(path)
-        if real_path in seen or depth > _MOST_DEPTH:
+        real_path = self._real_path(path)
+        if real_path in seen:
             return
         seen.add(real_path)
         lines = (self._system.text(path) or b"").decode("utf-8", "surrogateescape").split("\n")
@@ -74,35 +140,43 @@ class Configuration:
             line = raw.partition("#")[0].strip()
             word, _, rest = line.replace("\t", " ").partition(" ")
             if word == "include" and rest:
-                for pattern in rest.split():
-                    for included in self._matches(pattern if pattern.startswith("/") else f"{parent(path)}/{pattern}"):
-                        yield from self._read(included, seen, depth + 1)
+                for pattern in rest.split() if depth < _MOST_DEPTH else ():
+                    place = pattern if pattern.startswith("/") else f"{parent(path)}/{pattern}"
+                    if (pending := self._pending.get(place)) is None:
+                        pending = self._pending[place] = self._matches(place)
+                    while pending:
+                        yield from self._read(pending.popleft(), seen, depth + 1)
             elif line and word != "hwcap":
                 directory = line.partition("=")[0].rstrip(_BLANKS)
                 if directory.startswith("/"):
                     yield plain(directory)
 
-    def _matches(self, pattern: str) -> list[str]:
+    def _real_path(self, path: str) -> str:
+        if (real_path := self._real_paths.get(path)) is None:
+            real_path = self._real_paths[path] = self._system.real_path(path)
+        return real_path
+
+    def _matches(self, pattern: str) -> deque[str]:
         """Return the paths that match a pattern, sorted; of several that lead to one folder or file, the first."""
-        found = [""]
+        matching = [""]
         for part in pattern.strip("/").split("/"):
             if any(mark in part for mark in "*?["):
                 if len(part) > _LONGEST_PATTERN:
-                    return []
-                found = [
-                    f"{each}/{name}"
-                    for each in found
-                    for name in self._system.names(each or "/")
+                    return deque()
+                matching = [
+                    f"{path}/{name}"
+                    for path in matching
+                    for name in self._system.names(path or "/")
                     if fnmatchcase(name, part) and not (name.startswith(".") and not part.startswith("."))
                 ]
                 # Links to `.` multiply with each part of the pattern.
                 first: dict[str, str] = {}
-                for each in found:
-                    first.setdefault(self._system.real_path(each), each)
-                found = list(first.values())
+                for path in matching:
+                    first.setdefault(self._real_path(path), path)
+                matching = list(first.values())
             else:
-                found = [f"{each}/{part}" for each in found]
-        return found
+                matching = [f"{path}/{part}" for path in matching]
+        return deque(matching)
 
 
 def _is_library(name: str) -> bool:

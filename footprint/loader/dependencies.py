@@ -11,30 +11,28 @@ from typing import Final
 from footprint.loader.link_map import LinkMap, places_by_name
 from footprint.loader.target import Libc
 
-__all__ = ("Retained", "chains", "filtees", "needs", "reached", "retained", "roots", "start_order")
-
 _ROOT: Final = -1
 
 
 def needs(link_map: LinkMap) -> tuple[tuple[int, ...], ...]:
     """Return for each object the objects that it brings in, once each: its dependencies, then its filtees."""
     substituted = filtees(link_map)
-    found = []
+    dependencies = []
     for number, linked in enumerate(link_map.objects):
-        places = dict.fromkeys([*(one.place for one in linked.dependencies), *sorted(substituted[number])])
-        found.append(tuple([place for place in places if place is not None and place != number]))
-    return tuple(found)
+        places = dict.fromkeys([*(need.place for need in linked.dependencies), *sorted(substituted[number])])
+        dependencies.append(tuple([place for place in places if place is not None and place != number]))
+    return tuple(dependencies)
 
 
 def filtees(link_map: LinkMap) -> tuple[frozenset[int], ...]:
     """Return for each object its filtees (DT_FILTER, DT_AUXILIARY), without those that it also needs (DT_NEEDED)."""
-    if link_map.libc is Libc.MUSL or not any(one.library.linkage.filtees for one in link_map.objects):
+    if link_map.libc is Libc.MUSL or not any(linked.library.linkage.filtees for linked in link_map.objects):
         return (frozenset(),) * len(link_map.objects)
     places = places_by_name(link_map.objects)
     return tuple(
         [
             frozenset(places[name] for name, _ in linked.library.linkage.filtees if name in places)
-            - {one.place for one in linked.dependencies}
+            - {dependency.place for dependency in linked.dependencies}
             for linked in link_map.objects
         ]
     )
@@ -59,15 +57,15 @@ def reached(
     needed: Sequence[Sequence[int]], start: Iterable[int], is_kept: Callable[[int, int], bool] = lambda _, __: True
 ) -> frozenset[int]:
     """Return the objects reachable from `start`, which is included, over the edges that are kept."""
-    found = set(start)
-    waiting = list(found)
+    objects = set(start)
+    waiting = list(objects)
     while waiting:
         user = waiting.pop()
         for provider in needed[user]:
-            if provider not in found and is_kept(user, provider):
-                found.add(provider)
+            if provider not in objects and is_kept(user, provider):
+                objects.add(provider)
                 waiting.append(provider)
-    return frozenset(found)
+    return frozenset(objects)
 
 
 class Retained:
@@ -87,12 +85,12 @@ class Retained:
             self._below.setdefault(holder, []).append(number)
 
     def __getitem__(self, number: int) -> frozenset[int]:
-        found, waiting = set[int](), [number]
+        removed, waiting = set[int](), [number]
         while waiting:
-            one = waiting.pop()
-            found.add(one)
-            waiting += self._below.get(one, ())
-        return frozenset(found)
+            number_of_object = waiting.pop()
+            removed.add(number_of_object)
+            waiting += self._below.get(number_of_object, ())
+        return frozenset(removed)
 
     def holder(self, number: int) -> int | None:
         """Return the immediate dominator of an object; None where only the process retains it."""
@@ -101,11 +99,11 @@ class Retained:
 
     def sums(self, costs: Sequence[int]) -> list[int]:
         """Add up for each object the costs of all objects that it retains."""
-        found = list(costs)
+        totals = list(costs)
         for number, holder in reversed(self._above.items()):
             if holder != _ROOT:
-                found[holder] += found[number]
-        return found
+                totals[holder] += totals[number]
+        return totals
 
 
 def retained(needed: Sequence[Sequence[int]], start: Sequence[int]) -> Retained:
@@ -124,19 +122,19 @@ def chains(needed: Sequence[Sequence[int]], start: Iterable[int], target: int, m
             if provider not in came_from:
                 came_from[provider] = user
                 waiting.append(provider)
-    found: list[tuple[int, ...]] = []
+    chains_found: list[tuple[int, ...]] = []
     if target in came_from and came_from[target] == _ROOT:
-        found.append((target,))
+        chains_found.append((target,))
     # The objects of `came_from` are in the order of their distance.
     users = (user for user in came_from if user != target and target in needed[user])
-    for user in islice(users, max(0, most - len(found))):
+    for user in islice(users, max(0, most - len(chains_found))):
         chain = [target]
         at = user
         while at != _ROOT:
             chain.append(at)
             at = came_from[at]
-        found.append(tuple(reversed(chain)))
-    return found
+        chains_found.append(tuple(reversed(chain)))
+    return chains_found
 
 
 def _dominators(needed: Sequence[Sequence[int]], start: Sequence[int]) -> dict[int, int]:
@@ -155,9 +153,9 @@ def _dominators(needed: Sequence[Sequence[int]], start: Sequence[int]) -> dict[i
     while is_changed:
         is_changed = False
         for number in order:
-            known = [user for user in users[number] if user in dominator]
-            nearest = known[0]
-            for user in known[1:]:
+            reached_users = [user for user in users[number] if user in dominator]
+            nearest = reached_users[0]
+            for user in reached_users[1:]:
                 nearest = _meet(nearest, user, dominator, place)
             if dominator.get(number) != nearest:
                 dominator[number] = nearest
@@ -166,13 +164,13 @@ def _dominators(needed: Sequence[Sequence[int]], start: Sequence[int]) -> dict[i
     return dominator
 
 
-def _meet(one: int, other: int, dominator: dict[int, int], place: dict[int, int]) -> int:
-    while one != other:
-        while place[one] > place[other]:
-            one = dominator[one]
-        while place[other] > place[one]:
+def _meet(first: int, other: int, dominator: dict[int, int], place: dict[int, int]) -> int:
+    while first != other:
+        while place[first] > place[other]:
+            first = dominator[first]
+        while place[other] > place[first]:
             other = dominator[other]
-    return one
+    return first
 
 
 def _reverse_postorder(needed: Sequence[Sequence[int]], start: Iterable[int]) -> list[int]:
@@ -185,7 +183,7 @@ def _reverse_postorder(needed: Sequence[Sequence[int]], start: Iterable[int]) ->
         stack: list[tuple[int, Iterator[int]]] = [(root, iter(needed[root]))]
         while stack:
             number, rest = stack[-1]
-            provider = next((one for one in rest if one not in seen), None)
+            provider = next((need for need in rest if need not in seen), None)
             if provider is None:
                 order.append(number)
                 stack.pop()

@@ -3,9 +3,8 @@
 Source: elf/dl-deps.c and elf/rtld.c of glibc; ldso/dynlink.c of musl.
 """
 
-import stat
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from footprint.elf import abi
@@ -16,18 +15,6 @@ from footprint.loader.search import GlibcSearch
 from footprint.loader.system import Library, Refusal, System
 from footprint.loader.target import Environment, Libc, Target, loader_of, target_of
 from footprint.members import json_members
-
-__all__ = (
-    "Dependency",
-    "LinkMap",
-    "Linked",
-    "MissingLibrary",
-    "Needs",
-    "Searches",
-    "link",
-    "places_by_name",
-    "with_opened",
-)
 
 _UNTOUCHED: Final = Environment()
 
@@ -79,6 +66,25 @@ class MissingLibrary:
     looked_in: tuple[str, ...]
 
 
+class LibrarySearch(NamedTuple):
+    """A library that the loader searched for, because no object had its name yet.
+
+    Attributes:
+        name: The name.
+        requester: The number of the object that needs it.
+        lists: The lists of folders that are searched before the cache, each with its rule, and the number of the
+            object that has the list; None for one of the caller.
+        path: The file that was found; None where there is none.
+        found_by: The rule that found it; None where there is none.
+    """
+
+    name: str
+    requester: int
+    lists: tuple[tuple[FoundBy, tuple[str, ...], int | None], ...]
+    path: str | None
+    found_by: FoundBy | None
+
+
 @dataclass(frozen=True, slots=True)
 class LinkMap:
     """The files of a process.
@@ -93,6 +99,8 @@ class LinkMap:
         notes: Doubts about the result.
         auditors: The libraries that watch the loader (DT_AUDIT, DT_DEPAUDIT), each with its own copies of what it
             needs; only the loader is shared.
+        searches: The libraries that the loader searched for, in their order.
+        folders: For each folder of their lists, itself behind its subfolders for the processor, as far as they exist.
     """
 
     objects: tuple[Linked, ...]
@@ -103,6 +111,8 @@ class LinkMap:
     target: Target | None
     notes: tuple[Note, ...]
     auditors: "tuple[LinkMap, ...]" = ()
+    searches: tuple[LibrarySearch, ...] = ()
+    folders: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 Search = GlibcSearch | MuslSearch
@@ -147,9 +157,17 @@ def link(
         alone = Linked(path, program, FoundBy.PROGRAM, None, ())
         return LinkMap((alone,), (), None, None, Libc.OTHER, None, ())
     if environment.is_secure is None:
-        environment = replace(environment, is_secure=bool(program.mode & (stat.S_ISUID | stat.S_ISGID)))
+        environment = replace(environment, is_secure=program.has_other_identity(environment.caller))
     search = _search_of(system, program, environment, {} if searches is None else searches)
-    return _Closure(search, root, dropped).link_map()
+    link_map = _Closure(search, root, dropped).link_map()
+    if not environment.library_path or not program.has_other_identity(None):
+        return link_map
+    detail = "it is set-user-ID or set-group-ID: "
+    if environment.is_secure:
+        detail += "the loader ignores LD_LIBRARY_PATH"
+    else:
+        detail += "LD_LIBRARY_PATH counts, since its owner runs it; for others the loader ignores it"
+    return replace(link_map, notes=(*link_map.notes, Note("set-user-id", path, detail)))
 
 
 def _search_of(system: System, program: Library, environment: Environment, searches: Searches) -> Search:
@@ -209,6 +227,7 @@ class _Closure:
         self._by_library: dict[Library, MapEntry] = {}
         self._missing: list[tuple[str, MapEntry, RefusedFile | None]] = []
         self._looked_in: dict[MapEntry, tuple[str, ...]] = {}
+        self._searches: list[tuple[str, MapEntry, FoundLibrary | RefusedFile | None]] = []
         self._notes: list[Note] = []
 
     def link_map(self, *, is_auditor: bool = False) -> LinkMap:
@@ -224,17 +243,20 @@ class _Closure:
             mapped.number = number
         objects = tuple([_linked(mapped) for mapped in self._order])
         target = self._search.target
+        searches = tuple([self._searched(*search) for search in self._searches])
         auditors = () if is_auditor or interpreter is None else tuple(self._auditors(interpreter))
         rules = {mapped.found_by for mapped in self._order}
         link_map = LinkMap(
             objects=objects,
-            missing=tuple([self._explained(*each) for each in self._missing]),
+            missing=tuple([self._explained(*need) for need in self._missing]),
             interpreter=interpreter.number if interpreter is not None and interpreter.is_in_scope else None,
             interpreter_object=_linked(interpreter) if interpreter is not None else None,
             libc=target.libc,
             target=target,
             notes=(*self._notes, *self._search.notes(rules, has_missing=bool(self._missing))),
             auditors=auditors,
+            searches=searches,
+            folders=self._search.folders,
         )
         # Break the reference cycles: they would keep files open until the next garbage collection.
         for mapped in {self._program, *self._by_library.values()}:
@@ -247,10 +269,10 @@ class _Closure:
         if target.library is self._program.library:
             return self._program
         if target.library is None or target.path is None:
-            asked = self._program.library.linkage.interpreter
-            if asked is not None:
+            wanted = self._program.library.linkage.interpreter
+            if wanted is not None:
                 cause = "there is no such loader, and without it the program does not start"
-                self._missing.append((asked, self._program, RefusedFile(asked, cause)))
+                self._missing.append((wanted, self._program, RefusedFile(wanted, cause)))
             return None
         interpreter = MapEntry(target.path, target.library, FoundBy.INTERPRETER, None)
         self._by_library[target.library] = interpreter
@@ -259,26 +281,27 @@ class _Closure:
         return interpreter
 
     def _preload(self) -> None:
-        for name, found in self._search.preloads(self._program):
-            if isinstance(found, FoundLibrary):
-                mapped = self._mapped(found._replace(found_by=FoundBy.PRELOAD), name, self._program)
+        for name, library in self._search.preloads(self._program):
+            self._searches.append((name, self._program, library))
+            if isinstance(library, FoundLibrary):
+                mapped = self._mapped(library._replace(found_by=FoundBy.PRELOAD), name, self._program)
                 if not mapped.is_in_scope:
                     self._add(mapped)
             else:
-                cause = "it is not found" if found is None else found.cause
+                cause = "it is not found" if library is None else library.cause
                 self._notes.append(Note("not-preloaded", name, f"{cause}; the loader continues without it"))
 
     def _auditors(self, interpreter: MapEntry) -> Iterator[LinkMap]:
         """Find the auditors of the program; the loader searches for them as for its own, and goes on without one."""
         requester = MapEntry(interpreter.path, interpreter.library, FoundBy.INTERPRETER, self._program)
-        names = [name for each in self._program.library.linkage.auditors for name in each.split(":") if name]
+        names = [name for listed in self._program.library.linkage.auditors for name in listed.split(":") if name]
         for name in names if self._search.has_filters else ():
-            found = self._search.find(self._search.name_of(name, requester) or name, requester)
-            if isinstance(found, FoundLibrary):
-                auditor = MapEntry(found.path, found.library, FoundBy.AUDIT, self._program)
+            library = self._search.find(self._search.name_of(name, requester) or name, requester)
+            if isinstance(library, FoundLibrary):
+                auditor = MapEntry(library.path, library.library, FoundBy.AUDIT, self._program)
                 yield _Closure(self._search, auditor, frozenset()).link_map(is_auditor=True)
             else:
-                cause = "it is not found" if found is None else found.cause
+                cause = "it is not found" if library is None else library.cause
                 self._notes.append(Note("not-preloaded", name, f"{cause}; the loader continues without it"))
         requester.unlink()
 
@@ -324,23 +347,25 @@ class _Closure:
         name = self._search.name_of(needed, requester)
         if name is not None and name in self._names:
             return self._names[name]
-        found = None if name is None else self._search.find(name, requester)
-        if name is not None and isinstance(found, FoundLibrary):
-            return self._mapped(found, name, requester)
+        library = None if name is None else self._search.find(name, requester)
+        if name is not None:
+            self._searches.append((name, requester, library))
+        if name is not None and isinstance(library, FoundLibrary):
+            return self._mapped(library, name, requester)
         if must_exist:
-            self._missing.append((needed, requester, found if isinstance(found, RefusedFile) else None))
+            self._missing.append((needed, requester, library if isinstance(library, RefusedFile) else None))
         return None
 
-    def _mapped(self, found: FoundLibrary, name: str, requester: MapEntry) -> MapEntry:
+    def _mapped(self, library: FoundLibrary, name: str, requester: MapEntry) -> MapEntry:
         """Return the entry of a file, which may already exist under another name."""
-        mapped = self._by_library.get(found.library)
+        mapped = self._by_library.get(library.library)
         is_new = mapped is None
         if mapped is None:
-            mapped = self._by_library[found.library] = MapEntry(
-                found.path, found.library, found.found_by, requester, found.directory_owner
+            mapped = self._by_library[library.library] = MapEntry(
+                library.path, library.library, library.found_by, requester, library.directory_owner
             )
-        for each in self._search.names_of(mapped, name, is_new=is_new):
-            self._names.setdefault(each, mapped)
+        for other_name in self._search.names_of(mapped, name, is_new=is_new):
+            self._names.setdefault(other_name, mapped)
         return mapped
 
     def _add(self, mapped: MapEntry, loader: MapEntry | None = None, at: int | None = None) -> None:
@@ -350,11 +375,19 @@ class _Closure:
             mapped.loader = loader
         self._order.insert(len(self._order) if at is None else at, mapped)
 
+    def _searched(self, name: str, requester: MapEntry, library: FoundLibrary | RefusedFile | None) -> LibrarySearch:
+        places = () if "/" in name else self._search.places(requester)
+        lists = tuple([(rule, folders, None if owner is None else owner.number) for rule, folders, owner in places])
+        found_by = library.found_by if isinstance(library, FoundLibrary) else None
+        return LibrarySearch(name, requester.number, lists, library and library.path, found_by)
+
     def _explained(self, name: str, requester: MapEntry, refused: RefusedFile | None) -> MissingLibrary:
         if refused is not None:
             return MissingLibrary(name, requester.number, f"{refused.path}: {refused.cause}", looked_in=())
         is_elsewhere = self._search.is_there_for_others(name, requester)
         cause = "it exists, but for another class or machine" if is_elsewhere else "it is not found"
+        if not is_elsewhere and (place := self._search.not_searched(name, requester)):
+            cause = f"{cause}: {place}"
         looked_in = self._looked_in.get(requester)
         if looked_in is None:
             looked_in = self._looked_in[requester] = self._search.looked_in(requester)
@@ -368,6 +401,6 @@ def _linked(mapped: MapEntry) -> Linked:
         mapped.library,
         mapped.found_by,
         None if loader is None or mapped.found_by is FoundBy.PRELOAD else loader.number,
-        tuple([Dependency(name, None if found is None else found.number) for name, found in mapped.dependencies]),
+        tuple([Dependency(name, None if entry is None else entry.number) for name, entry in mapped.dependencies]),
         None if mapped.directory_owner is None else mapped.directory_owner.number,
     )

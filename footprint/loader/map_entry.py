@@ -4,10 +4,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-from footprint.limits import draw_entries
 from footprint.loader.system import Library
-
-__all__ = ("FoundBy", "FoundLibrary", "MapEntry", "RefusedFile")
+from footprint.system.limits import draw_entries
 
 
 class FoundBy(StrEnum):

@@ -10,12 +10,10 @@ from typing import Final
 
 from footprint.elf import abi
 from footprint.errors import Note
+from footprint.loader.configuration import parent
 from footprint.loader.map_entry import FoundBy, FoundLibrary, MapEntry, RefusedFile
-from footprint.loader.paths import parent
 from footprint.loader.system import Library, System
 from footprint.loader.target import Environment, Target
-
-__all__ = ("MuslSearch",)
 
 # Names of libraries that are part of the loader itself, and never searched.
 _OWN: Final = tuple(f"lib{name}." for name in ("c", "pthread", "rt", "m", "dl", "util", "xnet"))
@@ -38,28 +36,34 @@ class MuslSearch:
         self._is_secure = bool(environment.is_secure)
         self._library_path = () if self._is_secure else _elements(environment.library_path)
         self._preload = "" if self._is_secure else environment.preload
+        self.folders: dict[str, tuple[str, ...]] = {}
 
     def find(self, name: str, requester: MapEntry) -> FoundLibrary | RefusedFile | None:
         """Find a library that an object needs; return None where there is none."""
         if name.startswith(_OWN) or name == self.target.path:
             return self._loader()
         if "/" in name:
-            found = self._file(name, FoundBy.PATH)
-            is_glibc = isinstance(found, FoundLibrary) and found.library.linkage.soname == _GLIBC
-            return self._loader() if is_glibc else found
+            library = self._file(name, FoundBy.PATH)
+            is_glibc = isinstance(library, FoundLibrary) and library.library.linkage.soname == _GLIBC
+            return self._loader() if is_glibc else library
         if len(name.encode("utf-8", "surrogateescape")) > _LONGEST_NAME_BYTES:
             return None
-        for found_by, places, owner in self._places(requester):
+        for found_by, places, owner in self.places(requester):
             requester.count_searched(len(places))
             for place in places:
-                found = self._file(f"{place}/{name}", found_by)
-                if found is not None:
-                    return found._replace(directory_owner=owner) if isinstance(found, FoundLibrary) else found
+                library = self._file(f"{place}/{name}", found_by)
+                if library is not None:
+                    return library._replace(directory_owner=owner) if isinstance(library, FoundLibrary) else library
         return None
 
     def looked_in(self, requester: MapEntry) -> tuple[str, ...]:
         """Return the directories that are searched for the libraries of an object."""
-        return tuple(dict.fromkeys([f"{place}/" for _, places, _ in self._places(requester) for place in places]))
+        return tuple(dict.fromkeys([f"{place}/" for _, places, _ in self.places(requester) for place in places]))
+
+    def not_searched(self, name: str, requester: MapEntry) -> str | None:
+        """Return None: musl searches both paths of an object for all that it brings in."""
+        del name, requester
+        return None
 
     def is_there_for_others(self, name: str, requester: MapEntry) -> bool:
         """Return False: musl skips no file; one for another machine ends the search."""
@@ -97,14 +101,15 @@ class MuslSearch:
         path, library = self.target.path, self.target.library
         return FoundLibrary(path, library, FoundBy.INTERPRETER) if path is not None and library is not None else None
 
-    def _places(self, requester: MapEntry) -> Iterator[tuple[FoundBy, tuple[str, ...], MapEntry | None]]:
+    def places(self, requester: MapEntry) -> Iterator[tuple[FoundBy, tuple[str, ...], MapEntry | None]]:
+        """Yield the directories that are searched for an object, with their rules and owners."""
         if self._library_path:
             yield FoundBy.ENVIRONMENT, self._library_path, None
-        for each in requester.path_owners:
-            runpath, rpath = each.library.linkage.runpath, each.library.linkage.rpath
-            if each.runpath is None:
-                each.runpath = self._expanded((rpath if runpath is None else runpath) or "", each)
-            yield (FoundBy.RPATH if runpath is None else FoundBy.RUNPATH), each.runpath, each
+        for owner in requester.path_owners:
+            runpath, rpath = owner.library.linkage.runpath, owner.library.linkage.rpath
+            if owner.runpath is None:
+                owner.runpath = self._expanded((rpath if runpath is None else runpath) or "", owner)
+            yield (FoundBy.RPATH if runpath is None else FoundBy.RUNPATH), owner.runpath, owner
         yield FoundBy.DEFAULT, self._system_directories, None
 
     def _expanded(self, text: str, owner: MapEntry) -> tuple[str, ...]:
@@ -146,4 +151,4 @@ class MuslSearch:
 
 def _elements(text: str) -> tuple[str, ...]:
     """Split a list of directories, without empty elements."""
-    return tuple([each for each in re.split("[:\n]", text) if each])
+    return tuple([path for path in re.split("[:\n]", text) if path])

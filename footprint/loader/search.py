@@ -11,13 +11,10 @@ from typing import Final
 from footprint.elf import abi
 from footprint.errors import InputError, Note
 from footprint.loader.cache import Cache, read_cache
-from footprint.loader.configuration import Configuration
+from footprint.loader.configuration import Configuration, Tokens, directories, expanded, parent, plain
 from footprint.loader.map_entry import FoundBy, FoundLibrary, MapEntry, RefusedFile
-from footprint.loader.paths import Tokens, directories, expanded, parent, plain
 from footprint.loader.system import Library, Refusal, System
 from footprint.loader.target import Environment, Target
-
-__all__ = ("GlibcSearch",)
 
 _CACHE: Final = "/etc/ld.so.cache"
 _PRELOAD: Final = "/etc/ld.so.preload"
@@ -40,10 +37,11 @@ class GlibcSearch:
         self._cwd = environment.cwd.rstrip("/")
         self._is_secure = bool(environment.is_secure)
         self._library_path = "" if self._is_secure else environment.library_path
+        self._ignored_path = environment.library_path if self._is_secure else ""
         self._preload = environment.preload
         self._uses_cache = environment.uses_cache
         self._at: dict[str, Library | RefusedFile | None] = {}
-        self._prefixes: dict[str, tuple[str, ...]] = {}
+        self.folders: dict[str, tuple[str, ...]] = {}
         self._shared: dict[tuple[str, bool], FoundLibrary | RefusedFile | None] = {}
         self._environment_directories: dict[str | None, tuple[str, ...]] = {}
 
@@ -52,11 +50,11 @@ class GlibcSearch:
         if "/" in name:
             there = self._file(name)
             return FoundLibrary(name, there, FoundBy.PATH) if isinstance(there, Library) else there
-        for found_by, places, owner in self._places(requester):
+        for found_by, places, owner in self.places(requester):
             requester.count_searched(len(places))
-            found = self._in(places, name, found_by, owner)
-            if found is not None:
-                return found
+            library = self._in(places, name, found_by, owner)
+            if library is not None:
+                return library
         key = name, bool(requester.library.linkage.flags_1 & abi.DF_1_NODEFLIB)
         if key not in self._shared:
             self._shared[key] = self._search_shared(*key)
@@ -64,10 +62,35 @@ class GlibcSearch:
 
     def looked_in(self, requester: MapEntry) -> tuple[str, ...]:
         """Return the directories that are searched for the libraries of an object, without those of the cache."""
-        found = [directory for _, places, _ in self._places(requester) for directory in places]
+        searched = [directory for _, places, _ in self.places(requester) for directory in places]
         if not requester.library.linkage.flags_1 & abi.DF_1_NODEFLIB:
-            found += self.target.system_directories
-        return tuple(dict.fromkeys(found))
+            searched += self.target.system_directories
+        return tuple(dict.fromkeys(searched))
+
+    def not_searched(self, name: str, requester: MapEntry) -> str | None:
+        """Return where a missing library is in a search path that does not count for its requester, and why."""
+        if "/" in name:
+            return None
+        has_runpath = requester.library.linkage.runpath is not None
+        for owner in requester.path_owners:
+            linkage, whose = owner.library.linkage, _file_name(owner.path)
+            runpath = None if owner is requester else linkage.runpath
+            if runpath is not None and (path := self._path_in(runpath, ":", name, owner)):
+                what = f"the RUNPATH of {whose} leads to {path}, but is searched only for what {whose} itself needs"
+                return f"{what}; an RPATH is searched for what its libraries need, too"
+            rpath = linkage.rpath if has_runpath or linkage.runpath is not None else None
+            if rpath is not None and (path := self._path_in(rpath, ":", name, owner)):
+                beside = _file_name((requester if has_runpath else owner).path)
+                return f"the RPATH of {whose} leads to {path}, but does not count beside the RUNPATH of {beside}"
+        if path := self._path_in(self._ignored_path, ":;", name, requester.program):
+            return f"LD_LIBRARY_PATH leads to {path}, but is ignored: the program is set-user-ID or set-group-ID"
+        return None
+
+    def _path_in(self, text: str, separators: str, name: str, owner: MapEntry) -> str | None:
+        places = self._directories(text, separators, owner)
+        owner.count_searched(len(places))
+        library = self._in(places, name, FoundBy.PATH)
+        return library.path if isinstance(library, FoundLibrary) else None
 
     def is_there_for_others(self, name: str, requester: MapEntry) -> bool:
         """Return whether a missing library exists for another class or machine."""
@@ -121,16 +144,16 @@ class GlibcSearch:
                 return FoundLibrary(directory + name, there, FoundBy.DEFAULT)
         return None
 
-    def _places(self, requester: MapEntry) -> Iterator[tuple[FoundBy, tuple[str, ...], MapEntry | None]]:
+    def places(self, requester: MapEntry) -> Iterator[tuple[FoundBy, tuple[str, ...], MapEntry | None]]:
         """Yield the directories from the requester, its loaders and the caller, with their rules and owners."""
         runpath = requester.library.linkage.runpath
         if runpath is None:
-            for each in requester.path_owners:
-                linkage = each.library.linkage
+            for owner in requester.path_owners:
+                linkage = owner.library.linkage
                 if linkage.rpath is not None and linkage.runpath is None:
-                    if each.rpath is None:
-                        each.rpath = self._directories(linkage.rpath, ":", each)
-                    yield FoundBy.RPATH, each.rpath, each
+                    if owner.rpath is None:
+                        owner.rpath = self._directories(linkage.rpath, ":", owner)
+                    yield FoundBy.RPATH, owner.rpath, owner
         if self._library_path:
             yield FoundBy.ENVIRONMENT, self._from_environment(requester.program), None
         if runpath is not None:
@@ -173,22 +196,22 @@ class GlibcSearch:
         self, places: tuple[str, ...], name: str, found_by: FoundBy, owner: MapEntry | None = None
     ) -> FoundLibrary | RefusedFile | None:
         for place in places:
-            prefixes = self._prefixes.get(place)
+            prefixes = self.folders.get(place)
             if prefixes is None:
-                prefixes = self._prefixes[place] = self._prefixes_in(place)
+                prefixes = self.folders[place] = self._prefixes_in(place)
             for prefix in prefixes:
-                found = self._file(prefix + name)
-                if isinstance(found, Library):
-                    return FoundLibrary(prefix + name, found, found_by, owner)
-                if found is not None:
-                    return found
+                library = self._file(prefix + name)
+                if isinstance(library, Library):
+                    return FoundLibrary(prefix + name, library, found_by, owner)
+                if library is not None:
+                    return library
         return None
 
     def _prefixes_in(self, place: str) -> tuple[str, ...]:
         """Return a directory with its subdirectories for this processor before it; empty where it does not exist."""
         if not self._is_directory(place):
             return ()
-        return (*filter(self._is_directory, [place + each for each in self.target.subdirectories]), place)
+        return (*filter(self._is_directory, [place + tail for tail in self.target.subdirectories]), place)
 
     def _is_directory(self, place: str) -> bool:
         return self._system.is_directory(self._absolute(place))
@@ -276,3 +299,7 @@ class GlibcSearch:
         if library.type not in {abi.ET_DYN, abi.ET_EXEC}:
             return RefusedFile(path, "it is neither a program nor a library")
         return library
+
+
+def _file_name(path: str) -> str:
+    return path.rpartition("/")[2]

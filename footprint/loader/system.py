@@ -16,11 +16,9 @@ from footprint.elf import abi
 from footprint.elf.image import Image, read_image
 from footprint.elf.linkage import Linkage, read_linkage
 from footprint.errors import AccessError, InputError
-from footprint.limits import draw_entries
 from footprint.process.mapped_files import FileOpener, FileState, open_regular
-from footprint.roots import enter_root, folder_names, link_target, resolved, stat_path
-
-__all__ = ("FileKind", "KnownImages", "Library", "Refusal", "System")
+from footprint.system.limits import draw_entries
+from footprint.system.roots import enter_root, folder_names, link_target, resolved, stat_path
 
 # Each mapped file holds a descriptor, and a process has about a thousand: the least recently used ones are closed.
 _MOST_MAPPED_FILES: Final = 256
@@ -59,6 +57,7 @@ class Library:
         kind: Its machine: a program needs libraries of the same one.
         mode: Its permission bits, with set-user-ID.
         state: How the file was when it was opened.
+        owner_ids: The user and the group that own it.
     """
 
     real_path: str
@@ -67,6 +66,7 @@ class Library:
     mode: int
     state: FileState
     _open: Callable[[str, FileState], Image]
+    owner_ids: tuple[int, int] = (0, 0)
     identity: bytes = field(init=False)
     type: int = field(init=False)
     kind: FileKind = field(init=False)
@@ -90,6 +90,18 @@ class Library:
         """Whether it is a program, not a library."""
         linkage = self.linkage
         return self.type == abi.ET_EXEC or linkage.interpreter is not None or bool(linkage.flags_1 & abi.DF_1_PIE)
+
+    def has_other_identity(self, caller: tuple[int, int] | None) -> bool:
+        """Return whether a process of it has another identity than its caller: another user or group (execve(2)).
+
+        Args:
+            caller: The user and the group of the caller; None for any that do not own the file.
+        """
+        user, group = (None, None) if caller is None else caller
+        is_other_user = bool(self.mode & stat.S_ISUID) and user != self.owner_ids[0]
+        # Without the right to execute it, the set-group-ID bit means another thing: mandatory locking.
+        has_group = self.mode & stat.S_ISGID and self.mode & stat.S_IXGRP
+        return is_other_user or (bool(has_group) and group != self.owner_ids[1])
 
     def __repr__(self) -> str:
         return f"Library({self.real_path!r})"
@@ -132,16 +144,16 @@ class System:
         try:
             return self._files[path]
         except KeyError:
-            found = self._files[path] = self._file(path)
-            return found
+            library = self._files[path] = self._file(path)
+            return library
 
     def is_directory(self, path: str) -> bool:
         """Return whether there is a directory at an absolute path."""
-        known = self._is_directory.get(path)
-        if known is None:
+        is_one = self._is_directory.get(path)
+        if is_one is None:
             facts = _facts(self._host_path(path))
-            known = self._is_directory[path] = facts is not None and stat.S_ISDIR(facts.st_mode)
-        return known
+            is_one = self._is_directory[path] = facts is not None and stat.S_ISDIR(facts.st_mode)
+        return is_one
 
     def names(self, path: str) -> list[str]:
         """Return the sorted names in a directory; empty where there is no such directory."""
@@ -203,15 +215,15 @@ class System:
         if facts is None:
             return None
         key = facts.st_dev, facts.st_ino
-        known = self._by_inode.get(key)
-        if known is None:
+        library = self._by_inode.get(key)
+        if library is None:
             if not self.is_host and place == self._host_path(path):
                 place = self._host_path(self.real_path(path))
-            known = self._read(place, facts)
-            if known is None:
+            library = self._read(place, facts)
+            if library is None:
                 return None
-            self._by_inode[key] = known
-        return known
+            self._by_inode[key] = library
+        return library
 
     def _read(self, path: str, facts: os.stat_result) -> Library | Refusal | None:
         if not stat.S_ISREG(facts.st_mode):
@@ -222,7 +234,15 @@ class System:
             return None
         try:
             image = image or read_image(data, path, with_sections=False)
-            return Library(path, image, read_linkage(image), facts.st_mode, FileState.of(facts), self._open_image)
+            return Library(
+                path,
+                image,
+                read_linkage(image),
+                facts.st_mode,
+                FileState.of(facts),
+                self._open_image,
+                (facts.st_uid, facts.st_gid),
+            )
         except InputError as error:
             return Refusal(error.detail)
 

@@ -11,10 +11,8 @@ from itertools import compress, product
 from typing import Final, NamedTuple
 
 from footprint.errors import FootprintError
-from footprint.loader.paths import parent
+from footprint.loader.configuration import parent
 from footprint.loader.system import FileKind, Library, System
-
-__all__ = ("Abi", "Environment", "Libc", "Loader", "Processor", "Target", "loader_of", "processor_of", "target_of")
 
 
 class Libc(StrEnum):
@@ -37,6 +35,7 @@ class Environment:
             the processor of this machine where the program is for it.
         platform: The value of `$PLATFORM`; None as for `hwcaps`.
         is_secure: Whether secure-execution mode applies; None takes it from the set-user-ID and set-group-ID bits.
+        caller: The user and the group of the caller, for these bits; None for any that do not own the program.
         uses_cache: Whether ld.so.cache is used; False as with `--inhibit-cache`.
     """
 
@@ -46,6 +45,7 @@ class Environment:
     hwcaps: str | None = None
     platform: str | None = None
     is_secure: bool | None = None
+    caller: tuple[int, int] | None = None
     uses_cache: bool = True
 
 
@@ -191,16 +191,18 @@ def target_of(system: System, kind: FileKind, loader: Loader, environment: Envir
 def loader_of(system: System, program: Library) -> Loader:
     """Find the loader of a program; for a library alone, the loader of the C library that it needs."""
     candidates = _ABIS.get(program.kind, (_UNKNOWN_ABI,))
-    asked = program.linkage.interpreter
-    if asked is not None:
-        name = asked.rpartition("/")[2]
+    interpreter = program.linkage.interpreter
+    if interpreter is not None:
+        name = interpreter.rpartition("/")[2]
         libc = Libc.MUSL if name.startswith("ld-musl-") else Libc.GLIBC if name.startswith("ld") else Libc.OTHER
-        return Loader(asked, libc, next((each for each in candidates if each.interpreter == asked), candidates[0]))
+        return Loader(
+            interpreter, libc, next((file for file in candidates if file.interpreter == interpreter), candidates[0])
+        )
     needs_musl = any(name == "libc.so" or name.startswith("libc.musl-") for name in program.linkage.needed)
     if not needs_musl:
-        for each in candidates:
-            if isinstance(system.file(each.interpreter), Library):
-                return Loader(each.interpreter, Libc.GLIBC, each)
+        for candidate in candidates:
+            if isinstance(system.file(candidate.interpreter), Library):
+                return Loader(candidate.interpreter, Libc.GLIBC, candidate)
     musl = [f"/lib/{name}" for name in system.names("/lib") if name.startswith("ld-musl-")]
     for path in musl:
         loader = system.file(path)
@@ -212,14 +214,14 @@ def loader_of(system: System, program: Library) -> Loader:
 
 def _carved_directories(loader: Library | None) -> tuple[str, ...]:
     data = _bytes_of(loader)
-    found = []
+    lists = []
     for further in _FURTHER_DIRECTORIES.finditer(data):
         end = further.start()
         first = _FIRST_DIRECTORY.search(data, max(end - _LONGEST_DIRECTORY_BYTES, 0), end)
         if first:
-            found.append(first[0] + b"/\0" + further[1])
+            lists.append(first[0] + b"/\0" + further[1])
     # glibc contains the list twice. Bytes of code before one copy can look like a part of its first path.
-    return tuple(min(found, key=len, default=b"").decode("ascii").split("\0")[:-1])
+    return tuple(min(lists, key=len, default=b"").decode("ascii").split("\0")[:-1])
 
 
 def _usual_directories(system: System, abi: Abi, loader_path: str | None) -> tuple[str, ...]:
@@ -246,12 +248,12 @@ def _bytes_of(loader: Library | None) -> bytes:
 def _processor(system: System, abi: Abi, kind: FileKind, environment: Environment) -> Processor:
     """Return the processor for the program: that of this machine, unless the caller names one or it does not fit."""
     if environment.hwcaps is None and kind.machine == _X86_64 and system.machine == "x86_64":
-        found = processor_of(system.cpuinfo)
+        processor = processor_of(system.cpuinfo)
     else:
-        known = abi.levels
-        levels = known[known.index(environment.hwcaps) :] if environment.hwcaps in known else ()
-        found = Processor(levels, abi.platform, ("x86_64",) if kind.machine == _X86_64 else ())
-    return found._replace(platform=environment.platform or found.platform)
+        all_levels = abi.levels
+        levels = all_levels[all_levels.index(environment.hwcaps) :] if environment.hwcaps in all_levels else ()
+        processor = Processor(levels, abi.platform, ("x86_64",) if kind.machine == _X86_64 else ())
+    return processor._replace(platform=environment.platform or processor.platform)
 
 
 def processor_of(cpuinfo: bytes) -> Processor:

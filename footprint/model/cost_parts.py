@@ -9,9 +9,8 @@ from footprint.model.projection import FILES_TERM, Term, cost_at
 from footprint.model.row import MemoryKind
 
 if TYPE_CHECKING:
-    from footprint.model.audited import Audited
+    from footprint.model.audit import Audit
 
-__all__ = ("OF_GROUP", "CostPart", "cost_parts", "term_parts")
 
 OF_GROUP: Final = ("shared_between_bytes", "own_shared_bytes")
 """The figures of what a group costs beside what the rows of its ledger hold."""
@@ -37,48 +36,46 @@ class CostPart(NamedTuple):
         return self.once_bytes + count * self.each_bytes
 
 
-def cost_parts(audit: "Audited") -> tuple[CostPart, ...]:
+def cost_parts(audit: "Audit") -> tuple[CostPart, ...]:
     """Return the parts of what N cost, which add up to the terms of the projection; none where the cost is unknown.
 
     Where the owners do not hold what each of the N pays, the terms are the parts: a forked worker that rewrites the
     memory of its parent pays more, one more thread pays less.
     """
-    if audit.projection is None:
-        return ()
     terms = audit.projection.terms
-    each_bytes = cost_at([one for one in terms if not one.is_once], 1)
-    held, shared, kernel = _sums_by_owner(audit)
+    each_bytes = cost_at([term for term in terms if not term.is_once], 1)
+    costs, shared, kernel = _sums_by_owner(audit)
     if audit.members:
         unlisted = [(FIGURES[name].title, audit.figures[name].bytes or 0) for name in OF_GROUP]
     else:
         # The first term is what the rows add up to without those of the kernel.
-        unlisted = [(one.name, one.size_bytes) for one in terms[1:] if not one.is_once and one.name not in kernel]
-    if not held or sum(held.values()) + sum(size for _, size in unlisted) != each_bytes:
+        unlisted = [(term.name, term.size_bytes) for term in terms[1:] if not term.is_once and term.name not in kernel]
+    if not costs or sum(costs.values()) + sum(size for _, size in unlisted) != each_bytes:
         return term_parts(terms)
-    is_split = sum(shared.values()) == sum(one.size_bytes for one in terms if one.name == FILES_TERM)
+    is_split = sum(shared.values()) == sum(term.size_bytes for term in terms if term.name == FILES_TERM)
     owners = [
-        CostPart(name, size, shared.get(name, 0) if is_split else 0, is_owner=True) for name, size in held.items()
+        CostPart(name, size, shared.get(name, 0) if is_split else 0, is_owner=True) for name, size in costs.items()
     ]
     others = [CostPart(name, size, 0, is_owner=False) for name, size in unlisted if size]
-    once = [one for one in terms if one.is_once and not (is_split and one.name == FILES_TERM)]
+    once = [term for term in terms if term.is_once and not (is_split and term.name == FILES_TERM)]
     return (*owners, *others, *term_parts(once))
 
 
 def term_parts(terms: Iterable[Term]) -> tuple[CostPart, ...]:
     """Return terms as the parts of a cost."""
     return tuple(
-        CostPart(one.name, 0 if one.is_once else one.size_bytes, one.size_bytes if one.is_once else 0, is_owner=False)
-        for one in terms
+        CostPart(t.name, 0 if t.is_once else t.size_bytes, t.size_bytes if t.is_once else 0, is_owner=False)
+        for t in terms
     )
 
 
-def _sums_by_owner(audit: "Audited") -> tuple[dict[str, int], dict[str, int], set[str]]:
+def _sums_by_owner(audit: "Audit") -> tuple[dict[str, int], dict[str, int], set[str]]:
     """Return what each owner holds and shares, and the names of what the kernel spends.
 
     Where private bytes are not known, each holds what it may write.
     """
     ledger = audit.ledger
-    held: dict[str, int] = {}
+    costs: dict[str, int] = {}
     once: dict[str, int] = {}
     size_name = "bytes"
     if audit.figures["private_bytes"].bytes is None:
@@ -86,8 +83,8 @@ def _sums_by_owner(audit: "Audited") -> tuple[dict[str, int], dict[str, int], se
     # One after the other: a list of them takes twice as long.
     sizes = map(attrgetter("owner", size_name, "shared_bytes"), ledger)
     for owner, own_bytes, shared_bytes in sizes:
-        held[owner] = held.get(owner, 0) + (own_bytes or 0)
+        costs[owner] = costs.get(owner, 0) + (own_bytes or 0)
         if shared_bytes:
             once[owner] = once.get(owner, 0) + shared_bytes
     kernel = {(row.name or "").strip("[]") for row in ledger if row.kind is MemoryKind.KERNEL}
-    return held, once, kernel
+    return costs, once, kernel

@@ -7,9 +7,7 @@ described nowhere else is described here once.
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from footprint.model.evidence import Evidence
-
-__all__ = ("BUDGETED", "FIGURES", "AddsUp", "Figure", "FigureUnit")
+from footprint.model.row import Evidence
 
 
 class FigureUnit(StrEnum):
@@ -264,6 +262,47 @@ _ALL: Final = (
         "It is known for a program, and for a process that is audited with `--findings` or saved in a file.",
         has_budget=True,
     ),
+    Figure(
+        "start_relocation_count",
+        "relocations at start",
+        "relocations that the loader applies to all objects before the program's own code runs",
+        _EACH,
+        "It is predicted from the ELF files, of a program, and of a process that is audited with `--findings`.",
+        unit=FigureUnit.THINGS,
+        evidence=_PREDICTED,
+        has_budget=True,
+    ),
+    Figure(
+        "start_lookup_count",
+        "symbol lookups at start",
+        "searches for a symbol by name that the loader of glibc makes before the program's own code runs",
+        _EACH,
+        "It is predicted from the ELF files, as `start_relocation_count`.",
+        unit=FigureUnit.THINGS,
+        evidence=_PREDICTED,
+        has_budget=True,
+    ),
+    Figure(
+        "start_failed_opens",
+        "failed opens at start",
+        "files that the loader of glibc tries in folders that do not have them: of RPATH, RUNPATH, LD_LIBRARY_PATH, and"
+        " subfolders for the processor",
+        _EACH,
+        "It is predicted from the ELF files, as `start_relocation_count`.",
+        unit=FigureUnit.THINGS,
+        evidence=_PREDICTED,
+        has_budget=True,
+    ),
+    Figure(
+        "start_page_faults",
+        "page faults at start",
+        "page faults up to the entry point of the program: of pages that are written, of tables and of code",
+        _EACH,
+        "It is estimated from the ELF files, as `start_relocation_count` is predicted.",
+        unit=FigureUnit.THINGS,
+        evidence=Evidence.ESTIMATED,
+        has_budget=True,
+    ),
     # Of libraries, findings and copies.
     Figure(
         "retained_bytes",
@@ -323,8 +362,8 @@ _ALL: Final = (
     Figure(
         "own_shared_bytes",
         "shared memory of its own",
-        "part of `shared_once_bytes` and of `per_process_bytes`: shared memory that nobody else maps (memfd, shared"
-        " anonymous memory, SysV, deleted files, `/dev/shm`)",
+        "part of `shared_once_bytes` and of `per_process_bytes`: files in memory that nobody else keeps (memfd, shared"
+        " anonymous memory, SysV, files of tmpfs), with all that they hold",
         _EACH,
         "Each started copy makes its own, and each group. A budget can limit it for a group.",
         has_budget=True,

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-__all__ = ("CONFIDENCES", "Confidence", "Finding", "SearchedRule", "SourceLocation", "listed_places")
-
 
 class Confidence(StrEnum):
     """How sure a finding is, from the surest; `blocked` means that something prevents the remedy."""
@@ -62,8 +60,8 @@ _SURE_ONLY: Final = frozenset({"duplicate-static", "linked-twice", "mutable-cons
 
 
 def listed_places(places: Sequence[SourceLocation], word: str) -> str:
-    """Write the first of some places, as `a.c:1, b.c:2 and c.c:3`, with `word` before the last one."""
-    shown = [one.file if one.line is None else f"{one.file}:{one.line}" for one in places[:_MOST_PLACES]]
+    """Return the first of some places, as `a.c:1, b.c:2 and c.c:3`, with `word` before the last one."""
+    shown = [place.file if place.line is None else f"{place.file}:{place.line}" for place in places[:_MOST_PLACES]]
     if rest := len(places) - len(shown):
         shown.append(f"{rest} more lines")
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} {word} {shown[-1]}"
@@ -91,6 +89,7 @@ class Finding:
         size_bytes: The size of a variable that may be smaller, or of its copies; None where the finding is about none.
         member_count: The number of processes of a group that have it; None for a finding of one process.
         thread_bytes: The private memory that each further thread of a process saves, in addition to `saving_bytes`.
+        saving_us: The processor time that each start saves, estimated, in microseconds.
     """
 
     rule: str
@@ -109,6 +108,7 @@ class Finding:
     size_bytes: int | None = None
     member_count: int | None = None
     thread_bytes: int = 0
+    saving_us: int = 0
 
     @property
     def is_counted(self) -> bool:

@@ -1,11 +1,61 @@
 """The heap of a process by the functions that asked for it."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from math import isqrt
+from typing import Annotated, NamedTuple
 
-from footprint.model.evidence import Evidence
+from footprint.members import LATER
+from footprint.model.row import Evidence
 
-__all__ = ("HeapAccount", "Share")
+
+class AllocatorAccount(NamedTuple):
+    """The heap of a process, read from the structures of its allocator in its memory.
+
+    Sizes are of addresses, touched or not, except where they say `private`. `held_bytes` are `live_bytes`,
+    `overhead_bytes` and `free_bytes` together.
+
+    Attributes:
+        allocator: Whose structures were read: `glibc` or `musl`.
+        arena_count: How many arenas it has; musl has one.
+        live_block_count: The number of blocks that the program has.
+        live_bytes: The room in these blocks: what malloc_usable_size(3) returns of them. With musl it is what the
+            program asked for, with glibc this is rounded up to sizes that the allocator has.
+        overhead_bytes: What the allocator has for itself: a header before each block, and its structures.
+        free_bytes: What it has from the kernel and the program does not use.
+        held_bytes: What it has from the kernel.
+        cached_bytes: The part of `free_bytes` in blocks that threads or fastbins keep for requests of the same size.
+            mallinfo2(3) counts those of threads as in use. musl keeps none.
+        mapped_block_count: The number of large blocks that it maps alone; they are live.
+        mapped_block_bytes: The size of their mappings, as part of `held_bytes`.
+        free_private_bytes: The part of `free_bytes` that is in private memory: the rows `[free]` of the ledger.
+        trimmable_bytes: The private memory in whole free pages that malloc_trim(3) returns to the kernel; musl has no
+            such function.
+        unread: What could not be read and why, in sentences: that memory is in no figure of the account.
+        captured_at: When a capture read it, as `2026-11-27T19:40:00Z`: the ledger then has no rows of it. Null where
+            the process was audited while it ran.
+    """
+
+    allocator: str
+    arena_count: int
+    live_block_count: int
+    live_bytes: int
+    overhead_bytes: int
+    free_bytes: int
+    held_bytes: int
+    cached_bytes: int
+    mapped_block_count: int
+    mapped_block_bytes: int
+    free_private_bytes: int
+    trimmable_bytes: int
+    unread: tuple[str, ...] = ()
+    captured_at: Annotated[str | None, LATER] = None
+
+    @property
+    def adds_up(self) -> bool:
+        """Return whether no part is more than what it is a part of."""
+        of_free = (self.cached_bytes, self.free_private_bytes, self.trimmable_bytes)
+        parts_bytes = self.live_bytes + self.overhead_bytes + self.free_bytes
+        return parts_bytes == self.held_bytes >= self.mapped_block_bytes and max(of_free) <= self.free_bytes
 
 
 class Share(NamedTuple):
@@ -36,7 +86,7 @@ class HeapAccount:
         command: What was profiled.
         snapshot: The number of the snapshot that was used.
         snapshot_count: The number of snapshots in the profile.
-        is_peak: Whether the profile calls this snapshot its peak.
+        is_peak: Whether this snapshot is the peak of the profile: the one that it marks, unless another is larger.
         has_end: Whether the last snapshot of the profile is the end of the run: massif writes none there.
         shares: The live bytes by function, as profiled, the largest first; they add up to `live_bytes`.
         live_bytes: The bytes that the program had asked for and not freed.
@@ -55,6 +105,7 @@ class HeapAccount:
         difference_bytes: A difference of two runs, not a measured range: what the process holds beyond all others
             together; negative where the profile has more than the process.
         evidence: How the split is known.
+        sample_period_bytes: The mean distance of the samples, where the profile is sampled; 0 where it is unknown.
 
     Raises:
         ValueError: Where it does not add up: a defect of footprint, never of the input.
@@ -79,6 +130,7 @@ class HeapAccount:
     is_free_measured: bool
     difference_bytes: int
     evidence: Evidence
+    sample_period_bytes: int | None = None
 
     def __post_init__(self) -> None:
         if sum(share.size_bytes for share in self.shares) != self.live_bytes:
@@ -87,6 +139,21 @@ class HeapAccount:
             sum_bytes = self.profiled_bytes + self.free_bytes + self.difference_bytes
             if self.total_bytes != sum_bytes:
                 raise ValueError(f"the parts of the heap are {sum_bytes} bytes, it has {self.total_bytes}")
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether the live bytes are an estimate from samples."""
+        return self.sample_period_bytes not in {None, 1}
+
+    @property
+    def sampling_error_bytes(self) -> int | None:
+        """The most that chance adds to the live bytes, or takes from them, in 19 of 20 runs; None where it is unknown.
+
+        A block of x bytes is sampled with the probability 1 - exp(-x / period) and then counted as x divided by it, so
+        its variance is x**2 / (exp(x / period) - 1), which is less than x * period. Two standard deviations of the sum.
+        """
+        period_bytes = self.sample_period_bytes
+        return 2 * isqrt(period_bytes * self.live_bytes) if self.is_sampled and period_bytes else None
 
     @property
     def profiled_bytes(self) -> int:

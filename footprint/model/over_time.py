@@ -1,8 +1,95 @@
 """What a watch says of its processes over time, beside the audit of one moment."""
 
+from collections.abc import Sequence
+from enum import StrEnum
 from typing import NamedTuple
 
-__all__ = ("OverTime",)
+from footprint.errors import UsageError
+from footprint.model.row import Evidence
+
+
+class PeakHolder(NamedTuple):
+    """A process that was alive at the peak.
+
+    Attributes:
+        pid: The process.
+        command: Its command line, or its name.
+        resident_bytes: Its resident memory at the last look at it until then, pages of files included. A child that
+            is not traced and lives for milliseconds may have held more.
+    """
+
+    pid: int
+    command: str
+    resident_bytes: int
+
+
+class Peak(NamedTuple):
+    """The most memory that a program and its descendants held at one time, until it was read.
+
+    Attributes:
+        peak_bytes: The memory charged to its cgroup at the peak, without page cache; without a cgroup, resident memory
+            without pages of files.
+        evidence: How it is known.
+        source: The counter: `memory.peak`, `memory.max_usage_in_bytes`, `VmHWM`, `VmRSS` or `ru_maxrss`.
+        page_cache_bytes: The page cache that was charged at the peak and is not part of it; without a cgroup, the pages
+            of files that were resident.
+        seconds: When it was reached: the time since the start of the program.
+        holders: The processes that were alive then, the largest first.
+        process_count: The number of processes that were seen in all.
+    """
+
+    peak_bytes: int
+    evidence: Evidence
+    source: str
+    page_cache_bytes: int
+    seconds: float
+    holders: tuple[PeakHolder, ...]
+    process_count: int
+
+    @property
+    def has_kernel_memory(self) -> bool:
+        """Whether page tables, kernel stacks and kernel objects are part of it: those of a cgroup are."""
+        return self.source.startswith("memory.")
+
+
+class WatchGapKind(StrEnum):
+    """What a watch cannot tell; the name by which `--accept` accepts it."""
+
+    TOO_SHORT = "too-short"
+    """Whether it grows: there are too few values, or too few teeth of what may be a saw."""
+    LOWER_BOUND = "lower-bound"
+    """The peak: no counter has seen it, so more may have been held between two ticks."""
+    NO_AUDIT = "no-audit"
+    """Who owns the memory at a moment that matters: the processes could not be read, or had ended."""
+    CUT = "cut"
+    """What came after the end of the series, or while its file could not be written."""
+    NOT_WATCHED = "not-watched"
+    """What some processes cost: they were left out, or the kernel reported more than could be read."""
+
+
+class WatchGap(NamedTuple):
+    """Something that a watch cannot tell.
+
+    Attributes:
+        kind: What.
+        detail: Why.
+    """
+
+    kind: WatchGapKind
+    detail: str
+
+
+def parse_accepted(names: Sequence[str]) -> frozenset[WatchGapKind]:
+    """Read the names of what is accepted.
+
+    Raises:
+        UsageError: For an unknown name.
+    """
+    every = [kind.value for kind in WatchGapKind]
+    for name in names:
+        if name not in every:
+            raise UsageError(f"{name!r} is nothing that can be accepted: {', '.join(every)}")
+    return frozenset(map(WatchGapKind, names))
 
 
 class OverTime(NamedTuple):
@@ -14,9 +101,18 @@ class OverTime(NamedTuple):
         hourly_growth_bytes: The growth of the cost in an hour: the lower end of its interval; 0 where it does not grow,
             None where there are too few values.
         most_process_count: The largest number of processes at a time.
+        gaps: What the watch cannot tell.
+        hourly_trend: The growth in an hour as the trend has it, and both ends of its interval; None where it does not
+            grow.
+        growth_shares: The owners that make the growth, each with its part of it.
+        peak_parts: What each owner held at the peak.
     """
 
     peak_bytes: int
     usual_most_bytes: int
     hourly_growth_bytes: int | None
     most_process_count: int
+    gaps: tuple[WatchGap, ...] = ()
+    hourly_trend: tuple[float, float, float] | None = None
+    growth_shares: tuple[tuple[str, float], ...] = ()
+    peak_parts: tuple[tuple[str, int], ...] = ()

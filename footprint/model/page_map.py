@@ -5,8 +5,6 @@ from typing import NamedTuple
 
 from footprint.model.row import MemoryKind
 
-__all__ = ("PageMap", "PagePart", "PageState", "Place")
-
 
 class PageState(IntEnum):
     """What is known of a page."""

@@ -5,21 +5,7 @@ from enum import StrEnum
 from typing import Annotated, Final, NamedTuple
 
 from footprint.members import Later, json_members
-from footprint.model.evidence import Evidence
-
-__all__ = (
-    "FILES_TERM",
-    "ONE",
-    "Basis",
-    "FitLimit",
-    "LimitUnit",
-    "Model",
-    "Point",
-    "Projection",
-    "Question",
-    "Term",
-    "cost_at",
-)
+from footprint.model.row import Evidence
 
 
 class Basis(StrEnum):
@@ -90,6 +76,8 @@ class FitLimit(NamedTuple):
         taken: What is not available: the reserve, or the tasks of others.
         each: What one process, or one group, takes of it.
         count: How many fit.
+        beside_cache_count: How many fit beside the page cache of their files. More must read from the disk again what
+            the kernel drops, and start slowly.
     """
 
     name: str
@@ -98,6 +86,7 @@ class FitLimit(NamedTuple):
     taken: int
     each: int = 0
     count: int = 0  # type: ignore[assignment] # tuple.count is not missed
+    beside_cache_count: Annotated[int, Later(0)] = 0
 
 
 class Question(NamedTuple):
@@ -120,7 +109,7 @@ class Question(NamedTuple):
 
 ONE: Final = Question()
 FILES_TERM: Final = "files and shared memory"
-"""The name of the term for the files that all map: page cache that the machine needs."""
+"""The name of the term for the files that all map, which are page cache."""
 
 
 class Term(NamedTuple):
@@ -131,17 +120,25 @@ class Term(NamedTuple):
         size_bytes: How much.
         is_once: Whether all of the N pay it once together, and not each of them.
         evidence: How it is known.
+        is_page_cache: Whether it is page cache: the kernel drops it where memory is short, so it takes nothing from a
+            limit.
     """
 
     name: str
     size_bytes: int
     is_once: bool
     evidence: Evidence
+    is_page_cache: Annotated[bool, Later(False)] = False  # noqa: FBT003 # what older files have
 
 
 def cost_at(terms: Iterable[Term], count: int) -> int:
     """Compute what `count` cost together: what each pays so many times, and what all pay once."""
-    return sum(one.size_bytes * (1 if one.is_once else count) for one in terms)
+    return sum(term.size_bytes * (1 if term.is_once else count) for term in terms)
+
+
+def once_bytes(terms: Iterable[Term], *, is_page_cache: bool) -> int:
+    """Compute what all of the N pay once: page cache, or all that is kept in memory."""
+    return sum(term.size_bytes for term in terms if term.is_once and term.is_page_cache is is_page_cache)
 
 
 class Point(NamedTuple):
@@ -194,3 +191,7 @@ class Projection(NamedTuple):
     memory_bytes: int | None = None
     reasons: Annotated[tuple[str, ...], Later(())] = ()
     limits: Annotated[tuple[FitLimit, ...], Later(())] = ()
+
+
+UNKNOWN: Final = Projection(1, 0, None, 0, Basis.PER_PROCESS, Evidence.VIRTUAL)
+"""The projection of a group whose cost is unknown: it has no terms."""

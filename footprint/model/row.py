@@ -5,9 +5,41 @@ from enum import StrEnum
 from itertools import compress
 from typing import Final, NamedTuple
 
-from footprint.model.evidence import Evidence
 
-__all__ = ("OF_OBJECTS", "Attribution", "MemoryKind", "Row", "RowSums", "sum_rows")
+class Evidence(StrEnum):
+    """How a figure is known, from the strongest to the weakest."""
+
+    MEASURED = "measured"
+    """A kernel counter or page bit, as it stands."""
+    DERIVED = "derived"
+    """Exact arithmetic on measured figures."""
+    PREDICTED = "predicted"
+    """From ELF files, before running."""
+    ESTIMATED = "estimated"
+    """A model with constants, or an assumption that is usually right."""
+    VIRTUAL = "virtual"
+    """Address space only: an upper bound."""
+
+
+_STRENGTH = {evidence: place for place, evidence in enumerate(Evidence)}
+
+
+def weakest(evidence: Iterable[Evidence]) -> Evidence:
+    """Return the weakest evidence of several figures, which is that of their sum; measured for none, as 0 is exact."""
+    return max(evidence, key=_STRENGTH.__getitem__, default=Evidence.MEASURED)
+
+
+DELETED = " (deleted)"
+
+
+def is_file(owner: str) -> bool:
+    """Return whether an owner is a file; memory without a file has an owner in brackets."""
+    return not owner.startswith("[")
+
+
+def file_name(owner: str) -> str:
+    """Return the last part of an owner's path, without the kernel's remark that the file was deleted."""
+    return owner.removesuffix(DELETED).rsplit("/", 1)[-1]
 
 
 class MemoryKind(StrEnum):
@@ -31,6 +63,10 @@ class MemoryKind(StrEnum):
 
 OF_OBJECTS: Final = frozenset({MemoryKind.DATA, MemoryKind.BSS, MemoryKind.RELRO, MemoryKind.TEXT, MemoryKind.TLS})
 """The kinds of memory that the program and its libraries hold."""
+
+
+# What allocators call their memory where the kernel lets them: glibc 2.39, bionic, scudo, jemalloc.
+_NAMED_HEAPS: Final = ("[anon: glibc: malloc", "[anon:libc_malloc", "[anon:scudo:", "[anon:jemalloc")
 
 
 class Attribution(StrEnum):
@@ -95,6 +131,12 @@ class Row(NamedTuple):
     is_writable: bool
     evidence: Evidence
     attribution: Attribution
+
+    @property
+    def is_heap(self) -> bool:
+        """Whether it is memory of malloc: by its kind, or by the name that the allocator gave it."""
+        is_named = self.kind is MemoryKind.ANONYMOUS and self.owner.startswith(_NAMED_HEAPS)
+        return self.kind is MemoryKind.HEAP or is_named
 
 
 class RowSums(NamedTuple):

@@ -1,10 +1,10 @@
 """The figures of a whole process, each with its evidence."""
 
+from collections.abc import Iterable
+from enum import StrEnum
 from typing import Final, NamedTuple
 
-from footprint.model.evidence import Evidence
-
-__all__ = ("FIGURE_NAMES", "OfWhich", "Total", "Totals")
+from footprint.model.row import OF_OBJECTS, Evidence, MemoryKind, Row, weakest
 
 
 class Total(NamedTuple):
@@ -27,8 +27,8 @@ class OfWhich(NamedTuple):
         hugetlb_private_bytes: Huge pages of the reserved pool that only this process holds; in no total, because they
             were paid for when the pool was reserved.
         hugetlb_shared_bytes: Huge pages of the reserved pool that several processes hold; in no total.
-        own_shared_bytes: Part of `shared_once` and of `per_process`: shared memory that only this process has mapped
-            (memfd, shared anonymous memory, SysV, deleted files, `/dev/shm`). Each started copy makes its own.
+        own_shared_bytes: Part of `shared_once` and of `per_process`: files in memory that only this process and its
+            descendants keep (memfd, shared anonymous memory, SysV, files of tmpfs). Each started copy makes its own.
     """
 
     swapped_bytes: int
@@ -82,3 +82,69 @@ FIGURE_NAMES: Final = {
     field: _OTHER_NAMES.get(field, field) + "_bytes" for field in Totals._fields if field != "of_which"
 }
 """By the field of `Totals`, its name in JSON, budgets and metrics; the schema footprint/1 fixes it."""
+
+
+_NOTHING: Final = Total(0, Evidence.MEASURED)
+
+
+class Part(StrEnum):
+    """A kind of memory in the cost of a process or of a group."""
+
+    HEAP = "heap"
+    RUNTIME_HEAP = "runtime_heap"
+    OBJECTS = "objects"
+    STACKS = "stacks"
+    OTHER = "other"
+    SHARED_BETWEEN = "shared_between"
+    OWN_SHARED = "own_shared"
+    KERNEL = "kernel"
+
+    @classmethod
+    def of(cls, row: Row) -> "Part":
+        """Return the part that a row belongs to, by its owner and kind."""
+        if row.kind is MemoryKind.KERNEL:
+            return cls.KERNEL
+        if row.is_heap:
+            return cls.HEAP
+        if row.kind in OF_OBJECTS:
+            return cls.OBJECTS
+        if row.kind is MemoryKind.ANONYMOUS and row.owner.endswith(" heap]"):
+            return cls.RUNTIME_HEAP
+        return cls.STACKS if row.kind is MemoryKind.STACK else cls.OTHER
+
+
+class KindPart(NamedTuple):
+    """A part of the cost.
+
+    Attributes:
+        part: `heap` (of malloc), the heap of Java, of Go or of a sanitizer (`runtime_heap`), the program and its
+            libraries (`objects`), `stacks`, all `other` private memory, memory that processes of a group have shared
+            since a fork (`shared_between`), files in memory that nobody else keeps (`own_shared`), or what the
+            `kernel` spends.
+        bytes: The bytes.
+        evidence: How they are known.
+    """
+
+    part: Part
+    bytes: int
+    evidence: Evidence
+
+
+def kind_parts(
+    ledger: Iterable[Row], own_shared: Total = _NOTHING, shared_between: Total = _NOTHING
+) -> tuple[KindPart, ...]:
+    """Add up what one more process or group costs by kinds of memory, without those that it has none of."""
+    # An owner has thousands of rows of a kind, which are of one part.
+    alike: dict[tuple[object, ...], list[Row]] = {}
+    for row in ledger:
+        alike.setdefault(row[:2], []).append(row)
+    rows: dict[Part, list[Row]] = {part: [] for part in Part}
+    for some in alike.values():
+        rows[Part.of(some[0])] += some
+    sums = {part: Total(sum([row.bytes or 0 for row in some]), _evidence(some)) for part, some in rows.items()}
+    sums |= {Part.OWN_SHARED: own_shared, Part.SHARED_BETWEEN: shared_between}
+    return tuple([KindPart(part, total.bytes, total.evidence) for part, total in sums.items() if total.bytes])
+
+
+def _evidence(rows: Iterable[Row]) -> Evidence:
+    return weakest({row.evidence for row in rows if row.bytes} or {Evidence.MEASURED})

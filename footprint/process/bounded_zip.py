@@ -14,8 +14,6 @@ from typing import Final
 
 from footprint.errors import InputError
 
-__all__ = ("MOST_TOTAL_BYTES", "BoundedZip")
-
 MOST_TOTAL_BYTES: Final = 2 << 30
 _MOST_MEMBER_BYTES: Final = 1 << 30
 _MOST_FILE_BYTES: Final = 1 << 30

@@ -5,12 +5,21 @@ A capture is a zip file without comment. `footprint-capture.json` names the form
     tool       name, version
     host       kernel, machine, page_bytes, pointer_bits, clock_ticks_per_second,
                thp (the text of /sys/kernel/mm/transparent_hugepage/enabled, or null)
-    processes  for each one: pid, command, start_ticks (since boot), thread_stack_addrs, is_frozen,
+    capture_host  where and when it was made, as `CaptureHost` describes it
+    memory_files  who keeps the files in memory of the processes, where they have any: keepers (device, inode, pids),
+               parents (of each of these pids, and of theirs), unread_count
+    processes  for each one: pid, command, start_ticks (since boot), thread_stack_addrs, thread_stack_blocks, is_frozen,
                members  the names of its members in the zip file: PID/NAME
+               address_space_pid  the first process that has the same address space, or null where nobody compared them
                notes    problems while reading: slug, subject, detail; the first process also has those that were
                         not readable
                open_files  the open file descriptions that it pays for, as `OpenFile` describes them
-               allocated  what each memory that is mapped shared holds in all: device, inode, size_bytes
+               kernel_holdings  what it has in the kernel besides, as `KernelHoldings` describes it
+               captured_at  when its memory was read, in UTC: 2026-11-27T19:40:00Z
+               allocator_accounts  none, or one: its heap as its allocator has it, as `AllocatorAccount` describes it
+               placement  who runs it, as `Placement` describes it
+               allocator_notes  why that was not read, or not whole
+               allocated  what each file in memory holds that it maps: device, inode, size_bytes
                files    each mapped file once: path, inode, device, size_bytes and build_id or null
 
 Members of a process:
@@ -19,6 +28,8 @@ Members of a process:
     smaps, or maps  the text of the kernel
     smaps_rollup    the text of the kernel, since Linux 4.14
     pages           the pages that only this process holds, where readable, in the format of `page_lines`
+    shared_swap     the swap entries of mappings whose swapped pages others have, too, where readable: in each line a
+                    first one and how many follow each other, in hexadecimal
 
 Names that are not UTF-8 are lone surrogates in the JSON. Unknown members and keys are ignored: an addition keeps the
 number of the format, a change of meaning raises it.
@@ -29,46 +40,62 @@ import os
 import platform
 import re
 import struct
+import time
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Mapping as Dict
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import IO, Any, Final, NamedTuple
+from functools import partial
+from typing import IO, Annotated, Any, Final, NamedTuple, Protocol
 
-from footprint.command_line import shown_command
 from footprint.errors import AccessError, FootprintError, InputError, Note, UnsupportedError, UsageError
+from footprint.json.codec import decode
+from footprint.json.stream import parsed_object
+from footprint.members import LATER, Address, Bounds, ContentBytes, KernelCount, Later
+from footprint.model.heap_account import AllocatorAccount
 from footprint.process.bounded_zip import MOST_TOTAL_BYTES, BoundedZip
-from footprint.process.descriptions import OpenFile, OpenFileKind, read_own_open_files
-from footprint.process.freezer import held
+from footprint.process.descriptions import OpenFile, read_own_open_files
+from footprint.process.freezer import frozen
+from footprint.process.kcmp import first_of_address_spaces
 from footprint.process.mapped_files import open_mapped_file
-from footprint.process.mappings import MemoryMap
+from footprint.process.mappings import MemoryMap, ThreadStacks
 from footprint.process.maps_text import parse_maps, saved_rollup
+from footprint.process.memory_files import FileKeepers, MemoryFile, read_keepers
+from footprint.process.origin import CaptureHost, Placement, read_capture_host, read_placement
 from footprint.process.page_lines import page_lines, read_page_lines
 from footprint.process.snapshot import (
+    MOST_SWAP_ENTRIES,
+    CapturedHeap,
     FileFacts,
-    FileIdentity,
+    MappedIdentity,
     Snapshot,
     process_folder,
     read_process,
     read_whole,
 )
-from footprint.process.stat import parse_stat
-from footprint.process.status import parse_status
-from footprint.typed_json import Fields, parse_fields
-
-__all__ = ("Captured", "Freeze", "capture_processes", "read_capture")
+from footprint.process.status import NO_HOLDINGS, KernelHoldings, parse_stat, parse_status
+from footprint.text.command_line import shown_command
+from footprint.text.units import decimal
 
 _MANIFEST: Final = "footprint-capture.json"
 _FORMAT: Final = "footprint-capture/1"
 _MOST_MANIFEST_BYTES: Final = 16 << 20
 _MOST_SHORT_TEXT_BYTES: Final = 1 << 20
-_MOST_ADDR: Final = (1 << 64) - 1
 _MOST_PAGE_BYTES: Final = 1 << 24
-_MOST_PID: Final = (1 << 31) - 1
-_MOST_CONTENT_BYTES: Final = 1 << 48
+_RUN: Final = re.compile(rb"([0-9a-f]{1,16}) ([0-9a-f]{1,6})")
 _THP: Final = "/sys/kernel/mm/transparent_hugepage/enabled"
 
+_MOMENT: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
+
 BuildIdOf = Callable[[bytes | memoryview, str], str | None]
+
+
+class HeapOf(Protocol):
+    """Reads the heap of a live process as its allocator has it."""
+
+    def __call__(self, snapshot: Snapshot, /, process_count: int) -> CapturedHeap:
+        """Return what its allocator says; `process_count` processes share the time for it."""
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
@@ -104,7 +131,14 @@ class Freeze(NamedTuple):
 
 
 def capture_processes(
-    pids: Sequence[int], file: IO[bytes], *, freeze: Freeze | None, version: str, build_id_of: BuildIdOf
+    pids: Sequence[int],
+    file: IO[bytes],
+    *,
+    freeze: Freeze | None,
+    version: str,
+    build_id_of: BuildIdOf,
+    heap_of: HeapOf,
+    is_anonymous: bool = False,
 ) -> Captured:
     """Write a capture of live processes. Where one of several is not readable, a note says so.
 
@@ -114,6 +148,8 @@ def capture_processes(
         freeze: How processes are stopped while they are read; None to let them run. Stopped processes stay stopped.
         version: The version of footprint.
         build_id_of: Returns the build-id of a file from its bytes and name.
+        heap_of: Reads the heap of a live process as its allocator has it.
+        is_anonymous: Whether the name of the host is left out.
 
     Raises:
         AccessError: Where no process exists, or we may read none.
@@ -126,10 +162,10 @@ def capture_processes(
         writer = _Writer(archive)
         open_files = read_own_open_files(pids)
         for together in [pids] if freeze is None or freeze.is_together else [(pid,) for pid in pids]:
-            with held(together, freeze.longest_seconds) if freeze else nullcontext() as cause:
+            with frozen(together, freeze.longest_seconds) if freeze else nullcontext() as cause:
                 for pid in together:
                     try:
-                        recording = _record(pid, cause)
+                        recording = _record(pid, cause, partial(heap_of, process_count=len(together)))
                     except (AccessError, UnsupportedError) as error:
                         _note_or_raise(error, pid, pids, notes)
                         continue
@@ -137,8 +173,13 @@ def capture_processes(
                     notes += recording.notes
         if not writer.entries:
             raise AccessError(notes[0].subject, f"no process could be read: {notes[0].detail}")
-        writer.entries[0]["notes"] += _told([one for one in notes if one.slug == "process-not-read"])
-        writer.finish(version)
+        writer.entries[0]["notes"] += _note_entries([note for note in notes if note.slug == "process-not-read"])
+        firsts = first_of_address_spaces(writer.places)
+        for entry in writer.entries:
+            entry["address_space_pid"] = firsts[entry["pid"]]
+            entry["placement"] = read_placement(entry["pid"])._asdict()
+        host = read_capture_host(is_anonymous=is_anonymous)
+        writer.finish(version, read_keepers(writer.memory_files), host)
     written = tuple(entry["pid"] for entry in writer.entries)
     return Captured(written, writer.mapping_count, file.tell(), tuple(notes))
 
@@ -158,9 +199,12 @@ class _Recording:
     start_ticks: int
     is_frozen: bool
     notes: tuple[Note, ...]
+    captured_at: str
 
 
-def _record(pid: int, cause: Callable[[int], str | None] | None) -> _Recording:
+def _record(
+    pid: int, cause: Callable[[int], str | None] | None, heap_of: Callable[[Snapshot], CapturedHeap]
+) -> _Recording:
     """Read a process; `cause` says why it does not stand still, and is None where we did not stop it."""
     source = f"pid {pid}"
     pieces: dict[str, list[bytes]] = {}
@@ -171,13 +215,19 @@ def _record(pid: int, cause: Callable[[int], str | None] | None) -> _Recording:
         after = read_whole(folder, "maps", source) if is_moving else b""
         # The directory is still readable, so the PID was that of this process all the time.
         stat = parse_stat(read_whole(folder, "stat", source))
+    snapshot = snapshot._replace(captured_heap=heap_of(snapshot))
     texts = {name: b"".join(parts) for name, parts in pieces.items()}
     notes = [*snapshot.notes, *_differences(before, after, source)]
-    told = cause(pid) if cause else None
-    if told is not None:
-        notes.append(Note("not-frozen", source, f"{told}: it was read while it ran"))
+    why_moving = cause(pid) if cause else None
+    if why_moving is not None:
+        notes.append(Note("not-frozen", source, f"{why_moving}: it was read while it ran"))
     return _Recording(
-        snapshot, texts, stat.start_ticks if stat else 0, cause is not None and told is None, tuple(notes)
+        snapshot,
+        texts,
+        stat.start_ticks if stat else 0,
+        cause is not None and why_moving is None,
+        tuple(notes),
+        time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
     )
 
 
@@ -200,38 +250,63 @@ class _Writer:
         self._archive = archive
         self._total_bytes = 0
         self.entries: list[dict[str, Any]] = []
+        self.memory_files: dict[int, tuple[MemoryFile, ...]] = {}
+        self.places: dict[int, object] = {}
         self.mapping_count = 0
 
     def store(self, recording: _Recording, files: list[dict[str, Any]], open_files: Sequence[OpenFile]) -> None:
         """Write the members of a process, and keep its entry for the JSON."""
-        snapshot = recording.snapshot
+        snapshot, heap = recording.snapshot, recording.snapshot.captured_heap
         members = dict(recording.texts)
         if snapshot.pages is not None:
             members["pages"] = b"".join(page_lines(snapshot.pages))
+        if snapshot.shared_swap:
+            members["shared_swap"] = b"".join([b"%x %x\n" % run for run in _runs(sorted(snapshot.shared_swap))])
         for name, text in members.items():
             self._write(f"{snapshot.process_id}/{name}", text)
         self.mapping_count += len(snapshot.memory.mappings)
+        self.places[snapshot.process_id or 0] = snapshot.place
+        self.memory_files[snapshot.process_id or 0] = snapshot._replace(open_files=tuple(open_files)).memory_files
         self.entries.append(
             {
                 "pid": snapshot.process_id,
                 "command": snapshot.command,
                 "start_ticks": recording.start_ticks,
-                "thread_stack_addrs": list(snapshot.thread_stack_addrs),
+                "thread_stack_addrs": list(snapshot.thread_stacks.pointers),
+                "thread_stack_blocks": [
+                    {"start_addr": start, "end_addr": end} for start, end in snapshot.thread_stacks.blocks
+                ],
                 "is_frozen": recording.is_frozen,
                 "members": list(members),
-                "notes": _told(recording.notes),
+                "notes": _note_entries(recording.notes),
                 "files": files,
                 "allocated": [
                     {"device": device, "inode": inode, "size_bytes": size_bytes}
                     for (device, inode), size_bytes in snapshot.allocated_bytes.items()
                 ],
-                "open_files": [one._asdict() for one in open_files],
+                "open_files": [open_file._asdict() for open_file in open_files],
+                "kernel_holdings": [snapshot.kernel_holdings._asdict()],
+                "captured_at": recording.captured_at,
+                "allocator_accounts": [heap.account._asdict()] if heap.account else [],
+                "allocator_notes": _note_entries(heap.notes),
             }
         )
 
-    def finish(self, version: str) -> None:
+    def finish(self, version: str, keepers: FileKeepers | None, capture_host: CaptureHost | None = None) -> None:
         tool = {"name": "footprint", "version": version}
         manifest = {"format": _FORMAT, "tool": tool, "host": _host(), "processes": self.entries}
+        if capture_host is not None:
+            manifest["capture_host"] = capture_host._asdict()
+        if keepers is not None:
+            kept = [
+                {"device": device, "inode": inode, "pids": sorted(pids)}
+                for (device, inode), pids in keepers.pids.items()
+            ]
+            manifest["memory_files"] = {
+                "keepers": kept,
+                "parents": {str(pid): parent for pid, parent in keepers.parents.items()},
+                "unread_count": keepers.unread_count,
+            }
         text = json.dumps(manifest, indent=1).encode("ascii")
         if len(text) > _MOST_MANIFEST_BYTES:
             raise UsageError("the processes map more files than one capture can list: capture fewer at once")
@@ -247,24 +322,24 @@ class _Writer:
         self._archive.writestr(member, text)
 
 
-def _told(notes: Sequence[Note]) -> list[dict[str, str]]:
-    return [{"slug": one.slug, "subject": one.subject, "detail": one.detail} for one in notes]
+def _note_entries(notes: Sequence[Note]) -> list[dict[str, str]]:
+    return [{"slug": note.slug, "subject": note.subject, "detail": note.detail} for note in notes]
 
 
 def _file_entries(snapshot: Snapshot, build_id_of: BuildIdOf) -> list[dict[str, Any]]:
     """Collect the facts that identify each mapped file on another machine."""
-    found: dict[FileIdentity, FileFacts] = {}
+    facts_by_file: dict[MappedIdentity, FileFacts] = {}
     for mapping in snapshot.memory.mappings:
         identity = (mapping.device, mapping.inode, mapping.name)
-        if not mapping.inode or identity in found:
+        if not mapping.inode or identity in facts_by_file:
             continue
-        found[identity] = FileFacts(None, None)
+        facts_by_file[identity] = FileFacts(None, None)
         file = open_mapped_file(mapping, snapshot.pid)
         if not isinstance(file, Note):
-            found[identity] = FileFacts(len(file.data), build_id_of(file.data, mapping.name))
+            facts_by_file[identity] = FileFacts(len(file.data), build_id_of(file.data, mapping.name))
     return [
         {"path": path, "inode": inode, "device": device, "size_bytes": facts.size_bytes, "build_id": facts.build_id}
-        for (device, inode, path), facts in found.items()
+        for (device, inode, path), facts in facts_by_file.items()
     ]
 
 
@@ -287,12 +362,82 @@ def _host() -> dict[str, Any]:
 # --- reading ----------------------------------------------------------------------------------------------------------
 
 
+class _Host(NamedTuple):
+    kernel: str
+    machine: str
+    page_bytes: Annotated[int, Bounds(0, _MOST_PAGE_BYTES + 1)]
+
+
+class _Block(NamedTuple):
+    start_addr: Address
+    end_addr: Address
+
+
+class _NoteEntry(NamedTuple):
+    slug: str
+    subject: str
+    detail: str
+
+
+class _FileEntry(NamedTuple):
+    path: str
+    inode: Address
+    device: str
+    size_bytes: Annotated[Address | None, LATER]
+    build_id: Annotated[str | None, LATER]
+
+
+class _AllocatedEntry(NamedTuple):
+    device: str
+    inode: Address
+    size_bytes: ContentBytes
+
+
+class _ProcessEntry(NamedTuple):
+    pid: KernelCount
+    command: str
+    members: tuple[str, ...]
+    thread_stack_addrs: tuple[Address, ...]
+    thread_stack_blocks: Annotated[tuple[_Block, ...], Later(())]
+    notes: tuple[_NoteEntry, ...]
+    files: tuple[_FileEntry, ...]
+    allocated: Annotated[tuple[_AllocatedEntry, ...], Later(())]
+    address_space_pid: Annotated[KernelCount | None, LATER]
+    open_files: Annotated[tuple[OpenFile, ...], Later(())]
+    kernel_holdings: Annotated[tuple[KernelHoldings, ...], Later(())]
+    captured_at: Annotated[str, Later("")]
+    allocator_accounts: Annotated[tuple[AllocatorAccount, ...], Later(())]
+    allocator_notes: Annotated[tuple[_NoteEntry, ...], Later(())]
+    placement: Annotated[Placement, Later(Placement())]
+
+
+class _KeeperEntry(NamedTuple):
+    device: Annotated[str | None, LATER]
+    inode: Annotated[Address | None, LATER]
+    pids: tuple[KernelCount, ...]
+
+
+class _KeptFiles(NamedTuple):
+    keepers: tuple[_KeeperEntry, ...]
+    parents: Dict[str, KernelCount]
+    unread_count: KernelCount
+
+
+class _Manifest(NamedTuple):
+    host: _Host
+    processes: tuple[_ProcessEntry, ...]
+    memory_files: Annotated[_KeptFiles | None, LATER]
+    capture_host: Annotated[CaptureHost, Later(CaptureHost())]
+
+
 def read_capture(data: bytes | memoryview, source: str) -> tuple[Snapshot, ...]:
     """Read the processes of a capture, with the same facts as `read_process`.
 
     Args:
         data: The whole file.
         source: The name of the file, for messages.
+
+    Of several processes, one that is damaged is left out, and a note of the first one says so.
 
     Raises:
         InputError: Where it is not a capture, or is cut, damaged or contradictory.
@@ -301,87 +446,132 @@ def read_capture(data: bytes | memoryview, source: str) -> tuple[Snapshot, ...]:
     archive = BoundedZip(data, source)
     if _MANIFEST not in archive:
         raise InputError(source, f"a zip file, but not a capture: it has no {_MANIFEST}")
-    manifest = parse_fields(archive.read(_MANIFEST, _MOST_MANIFEST_BYTES), source, _MANIFEST)
-    _check_format(manifest.text("format"), source)
-    host = manifest.fields("host")
-    page_bytes = host.number("page_bytes", _MOST_PAGE_BYTES)
-    if page_bytes < 512 or page_bytes & (page_bytes - 1):
-        raise InputError(source, f"{_MANIFEST}: pages of {page_bytes} bytes")
-    names = {"kernel": host.text("kernel"), "machine": host.text("machine")}
+    text = parsed_object(archive.read(_MANIFEST, _MOST_MANIFEST_BYTES), source, _MANIFEST)
+    _check_format(text.get("format"), source)
+    host, processes, kept, capture_host = decode(_Manifest, text, source, f"{_MANIFEST}: ")
+    if host.page_bytes < 512 or host.page_bytes & (host.page_bytes - 1):
+        raise InputError(source, f"{_MANIFEST}: pages of {host.page_bytes} bytes")
+    keepers = None if kept is None else _keepers(kept, source)
     snapshots: dict[int, Snapshot] = {}
-    for process in manifest.each("processes"):
-        pid = process.number("pid", _MOST_PID)
+    lost: list[tuple[Note, InputError]] = []
+    for process in processes:
         # Check before reading: a thousand entries of one process would be read a thousand times.
-        if pid in snapshots:
-            raise InputError(source, f"{_MANIFEST}: process {pid} is listed twice")
-        snapshots[pid] = _snapshot(process, pid, archive, source, names, page_bytes)
-    return tuple(snapshots.values())
+        if process.pid in snapshots:
+            raise InputError(source, f"{_MANIFEST}: process {process.pid} is listed twice")
+        try:
+            snapshots[process.pid] = _snapshot(process, archive, source, host)._replace(
+                keepers=keepers, capture_host=capture_host
+            )
+        except InputError as error:
+            if len(processes) == 1:
+                raise
+            lost.append((Note("process-not-read", f"pid {process.pid}", f"{error.detail}; it is left out"), error))
+    if lost and not snapshots:
+        raise lost[0][1]
+    first, *others = snapshots.values() or [None]
+    return () if first is None else (first._replace(notes=(*first.notes, *(note for note, _ in lost))), *others)
 
 
-def _check_format(name: str, source: str) -> None:
+def read_host_of_capture(data: bytes | memoryview, source: str) -> CaptureHost:
+    """Read where and when a capture was made, without its processes; nothing is known of earlier captures.
+
+    Raises:
+        InputError: Where it is not a capture, or is damaged.
+    """
+    archive = BoundedZip(data, source)
+    if _MANIFEST not in archive:
+        return CaptureHost()
+    text = parsed_object(archive.read(_MANIFEST, _MOST_MANIFEST_BYTES), source, _MANIFEST)
+    return decode(CaptureHost, text.get("capture_host", {}), source, f"{_MANIFEST}: ")
+
+
+def _check_format(name: object, source: str) -> None:
     if name == _FORMAT:
         return
+    if not isinstance(name, str):
+        raise InputError(source, f"{_MANIFEST}: `format` is {'missing' if name is None else 'not a text'}")
     if re.fullmatch(r"footprint-capture/[0-9]{1,9}", name):
         raise UnsupportedError(source, f"a capture of format {name}: this version reads {_FORMAT}")
     raise InputError(source, f"{_MANIFEST}: not a format of captures: {name[:80]!r}")
 
 
-def _snapshot(
-    process: Fields, pid: int, archive: BoundedZip, source: str, host: dict[str, str], page_bytes: int
-) -> Snapshot:
+def _snapshot(process: _ProcessEntry, archive: BoundedZip, source: str, host: _Host) -> Snapshot:
     """Read one process, with the functions that read a live one."""
-    stored = process.texts("members")
+    pid, stored = process.pid, process.members
     name = "smaps" if "smaps" in stored else "maps"
     memory = _memory(archive, f"{pid}/{name}", pid, source)
     pages = None
     if "pages" in stored:
-        pages = read_page_lines(archive.pieces(f"{pid}/pages"), memory, page_bytes, source, f"{pid}/pages")
+        pages = read_page_lines(archive.pieces(f"{pid}/pages"), memory, host.page_bytes, source, f"{pid}/pages")
+    entries = archive.pieces(f"{pid}/shared_swap") if "shared_swap" in stored else ()
     rollup = archive.read(f"{pid}/smaps_rollup", _MOST_SHORT_TEXT_BYTES) if "smaps_rollup" in stored else None
-    notes = [Note(one.text("slug"), one.text("subject"), one.text("detail")) for one in process.each("notes")]
+    notes = [Note(*note) for note in process.notes]
     return Snapshot(
         source=source,
         pid=pid,
         is_live=False,
-        command=shown_command(process.text("command")),
+        command=shown_command(process.command),
         memory=memory,
         rollup=saved_rollup(rollup, source),
         status=parse_status(archive.read(f"{pid}/status", _MOST_SHORT_TEXT_BYTES)),
-        thread_stack_addrs=process.numbers("thread_stack_addrs", _MOST_ADDR),
+        thread_stacks=ThreadStacks(process.thread_stack_addrs, process.thread_stack_blocks),
         pages=pages,
-        page_bytes=page_bytes,
-        host=dict(host),
+        page_bytes=host.page_bytes,
+        host={"kernel": host.kernel, "machine": host.machine},
         # A newer version of footprint may find more in the texts than the version that wrote the capture.
         notes=(*notes, *(note for note in memory.notes if note not in notes)),
-        files={
-            (one.text("device"), one.number("inode", _MOST_ADDR), one.text("path")): FileFacts(
-                one.optional_number("size_bytes", _MOST_ADDR), one.optional_text("build_id")
-            )
-            for one in process.each("files")
-        },
-        allocated_bytes={
-            (one.text("device"), one.number("inode", _MOST_ADDR)): one.number("size_bytes", _MOST_CONTENT_BYTES)
-            for one in process.each("allocated", is_optional=True)
-        },
-        open_files=tuple(_open_file(one, source) for one in process.each("open_files", is_optional=True)),
+        files={(f.device, f.inode, f.path): FileFacts(f.size_bytes, f.build_id) for f in process.files},
+        allocated_bytes={(file.device, file.inode): file.size_bytes for file in process.allocated},
+        shared_swap=_swap_entries(b"".join(entries), source),
+        address_space_pid=process.address_space_pid,
+        open_files=tuple([file._replace(holder_count=max(1, file.holder_count)) for file in process.open_files]),
+        kernel_holdings=next(iter(process.kernel_holdings), NO_HOLDINGS),
+        captured_heap=_captured_heap(process, source),
+        placement=process.placement,
     )
 
 
-def _open_file(told: Fields, source: str) -> OpenFile:
-    try:
-        kind = OpenFileKind(told.text("kind"))
-    except ValueError as error:
-        raise InputError(source, f"{_MANIFEST}: not a kind of open files: {error}") from error
-    return OpenFile(
-        told.number("descriptor", _MOST_PID),
-        kind,
-        told.number("device", _MOST_ADDR),
-        told.number("inode", _MOST_ADDR),
-        is_write_only=told.truth("is_write_only"),
-        content_bytes=told.number("content_bytes", _MOST_CONTENT_BYTES),
-        watch_count=told.number("watch_count", _MOST_PID),
-        is_unread=told.truth("is_unread"),
-        holder_count=max(1, told.number("holder_count", _MOST_PID)),
-    )
+def _captured_heap(process: _ProcessEntry, source: str) -> CapturedHeap:
+    """Read the account of the allocator of a process, and check that it adds up."""
+    notes = tuple([Note(*note) for note in process.allocator_notes])
+    for account in process.allocator_accounts:
+        moment = process.captured_at
+        if not account.adds_up or not _MOMENT.fullmatch(moment):
+            raise InputError(source, f"{_MANIFEST}: the account of an allocator contradicts itself")
+        if len(process.allocator_accounts) > 1:
+            raise InputError(source, f"{_MANIFEST}: process {process.pid} has several accounts of its allocator")
+        return CapturedHeap(account._replace(captured_at=moment), notes)
+    return CapturedHeap(None, notes)
+
+
+def _runs(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield the first of numbers that follow each other, and how many these are."""
+    start = 0
+    for at in range(1, len(numbers) + 1):
+        if at == len(numbers) or numbers[at] != numbers[at - 1] + 1:
+            yield numbers[start], at - start
+            start = at
+
+
+def _swap_entries(text: bytes, source: str) -> frozenset[int]:
+    """Read swap entries."""
+    entries: set[int] = set()
+    for line in text.split(b"\n")[:-1]:
+        run = _RUN.fullmatch(line)
+        count = int(run[2], 16) if run else 0
+        if run is None or len(entries) + count > MOST_SWAP_ENTRIES:
+            raise InputError(source, f"not a run of swap entries, or too many of them: {line[:80]!r}")
+        entries.update(range(int(run[1], 16), int(run[1], 16) + count))
+    return frozenset(entries)
+
+
+def _keepers(kept: _KeptFiles, source: str) -> FileKeepers:
+    """Read who kept which file in memory."""
+    parents = {decimal(pid) or 0: parent for pid, parent in kept.parents.items()}
+    if None in map(decimal, kept.parents):
+        raise InputError(source, f"{_MANIFEST}: the parents of what is no process")
+    pids = {(keeper.device, keeper.inode): frozenset(keeper.pids) for keeper in kept.keepers}
+    return FileKeepers(pids, parents, kept.unread_count)
 
 
 def _memory(archive: BoundedZip, member: str, pid: int, source: str) -> MemoryMap:

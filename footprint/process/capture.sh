@@ -87,40 +87,81 @@ add_descendants() {
     done
 }
 
+# mapped PID RANGE: sets `mapped`, the path of the file itself that is mapped there.
+mapped() {
+    # The names of these files have no leading zeros.
+    start=${2%-*} end=${2#*-}
+    start=${start#"${start%%[!0]*}"} end=${end#"${end%%[!0]*}"}
+    mapped=/proc/$1/map_files/${start:-0}-$end
+}
+
+# same DEVICE INODE: whether descriptor 3 is this regular file.
+same() {
+    [ -f /proc/self/fd/3 ] && facts=$(stat -L -c '%D %i' /proc/self/fd/3 2>/dev/null) || return 1
+    [ "${facts#* }" = "$2" ] || return 1
+    number=$((0x${facts% *}))
+    [ "$(printf %02x:%02x $((number >> 8 & 0xfff)) $((number & 0xff | number >> 12 & 0xfff00)))" = "$1" ] && return
+    # These file systems tell another device there.
+    case $(stat -f -c %T /proc/self/fd/3 2>/dev/null) in overlayfs | btrfs) ;; *) return 1 ;; esac
+}
+
+# beginning: prints the size and the first bytes of descriptor 3.
+beginning() {
+    size=$(stat -L -c %s /proc/self/fd/3 2>/dev/null) || size=
+    begin "$1 file $2 $3 ${size:-?} $4"
+    # Where there is no od, the file is named all the same, once.
+    od -A n -v -t x1 -N 4096 <&3 2>/dev/null || :
+}
+
 # files PID: says of each mapped file its size, and its first bytes, which hold the build-id.
 files() {
     seen=
-    while read -r _ _ _ device inode path; do
+    while read -r range _ _ device inode path; do
         [ "$inode" != 0 ] || continue
         case $seen in *"<$device $inode>"*) continue ;; esac
         seen="$seen<$device $inode>"
-        size=$(stat -L -c %s "/proc/$1/root$path" 2>/dev/null) || size=
-        begin "$1 file $device $inode ${size:-?} $path"
-        od -A n -v -t x1 -N 4096 "/proc/$1/root$path" 2>/dev/null
+        mapped "$1" "$range"
+        # By its path it may be another file by now: a link out of the root of the process, or a pipe that nobody writes to.
+        if [ -f "$mapped" ] && { beginning "$1" "$device" "$inode" "$path"; } 3<"$mapped" 2>/dev/null; then
+            continue
+        fi
+        place=/proc/$1/root$path
+        if [ -f "$place" ] && { same "$device" "$inode" && beginning "$1" "$device" "$inode" "$path"; } 3<"$place" 2>/dev/null
+        then
+            continue
+        fi
+        begin "$1 file $device $inode ? $path"
     done <"/proc/$1/maps"
 }
 
-# allocated PID: says how many blocks of 512 bytes each shared memory holds, also those that nobody has mapped.
+# allocated PID: says how many blocks of 512 bytes each mapped file in memory holds, also those that nobody has mapped.
 allocated() {
     seen=
-    while read -r range permissions _ device inode path; do
-        case $permissions in *s) ;; *) continue ;; esac
+    while read -r range _ _ device inode path; do
         case $path in /dev/zero* | /dev/shm/* | /memfd:* | /SYSV*) ;; *) continue ;; esac
         case $seen in *"<$device $inode>"*) continue ;; esac
         seen="$seen<$device $inode>"
-        blocks=$(stat -L -c %b "/proc/$1/map_files/$range" 2>/dev/null) || continue
+        mapped "$1" "$range"
+        blocks=$(stat -L -c %b "$mapped" 2>/dev/null) || continue
         begin "$1 allocated $device $inode $blocks"
     done <"/proc/$1/maps"
 }
 
-# descriptors PID: says what each descriptor refers to.
+# descriptors PID: says what each descriptor refers to, and how many blocks of 512 bytes a file in memory holds.
 descriptors() {
     for link in /proc/"$1"/fd/*; do
         number=${link##*/}
         [ "$number" != '*' ] || return
         begin "$1 fd $number"
-        readlink "$link" 2>/dev/null
+        target=$(readlink "$link" 2>/dev/null)
+        printf '%s\n' "$target"
         cat "/proc/$1/fdinfo/$number" 2>/dev/null
+        case $target in
+            /memfd:* | /*' (deleted)')
+                [ "$(stat -f -L -c %T "$link" 2>/dev/null)" = tmpfs ] || continue
+                blocks=$(stat -L -c %b "$link" 2>/dev/null) && begin "$1 held $number $blocks"
+                ;;
+        esac
     done
 }
 
@@ -128,6 +169,11 @@ descriptors() {
 echo "footprint-text-capture/1 $token"
 echo "kernel $kernel"
 echo "machine $machine"
+echo "name $(uname -n 2>/dev/null)"
+captured_at=$(date -u +%Y-%m-%dT%H:%M:%SZ 2>/dev/null) && echo "captured_at $captured_at"
+while read -r key value _; do
+    case $key in MemTotal: | MemAvailable:) echo "${key%:} $value" ;; esac
+done </proc/meminfo
 failed=
 has_sockets=
 for pid in $pids; do
@@ -141,6 +187,7 @@ for pid in $pids; do
     text "$pid" status
     text "$pid" smaps || text "$pid" maps
     text "$pid" smaps_rollup
+    text "$pid" cgroup
     begin "$pid cmdline"
     cat "/proc/$pid/cmdline" 2>/dev/null
     for thread in /proc/"$pid"/task/[0-9]*; do

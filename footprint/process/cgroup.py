@@ -18,19 +18,16 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, Self
 
 from footprint.errors import AccessError
-from footprint.process.control_groups import UNIFIED, kernel_text, parse_hierarchies, parse_membership, read_charges
-
-__all__ = (
-    "CURE",
-    "GroupUsage",
-    "Launcher",
-    "MemoryController",
-    "MemoryGroup",
-    "PeakUsage",
-    "find_memory_controller",
-    "make_group",
-    "read_memory_controller",
+from footprint.process.control_groups import (
+    UNIFIED,
+    control_group_of,
+    kernel_text,
+    parse_hierarchies,
+    parse_membership,
+    read_charges,
+    read_memory_left,
 )
+from footprint.text.units import format_bytes
 
 CURE: Final = "be root, or run it by `systemd-run --user --scope`"
 """The advice where no group can be made."""
@@ -39,10 +36,12 @@ _PATIENCE_SECONDS: Final = 10.0
 # The kernel adds up memory.stat every two seconds, or sooner where much has changed.
 _STILL_SECONDS: Final = 2.2
 _POLL_SECONDS: Final = 0.1
+_READY_SECONDS: Final = 600.0
 _SERIAL: Final = itertools.count()
 _FILES: Final = {1: "memory.usage_in_bytes", 2: "memory.current"}
 _PEAK_FILES: Final = {1: "memory.max_usage_in_bytes", 2: "memory.peak"}
-_LIMIT_FILES: Final = ("memory.max", "memory.high", "pids.max", "cpu.max")
+# systemd sets pids.max on each unit.
+_LIMIT_FILES: Final = ("memory.max", "memory.high", "memory.swap.max", "pids.max", "cpu.max")
 _OWN_NAME: Final = re.compile(r"footprint-([0-9]+)-[0-9]+")
 _STALE_SECONDS: Final = 60.0
 
@@ -54,27 +53,27 @@ class MemoryController:
     Attributes:
         version: 1 or 2.
         mount: Its mount point.
-        own: The directory of the group of this process.
+        folder: The directory of the group of this process.
     """
 
     version: int
     mount: str
-    own: str
+    folder: str
 
     @property
     def parents(self) -> tuple[str, ...]:
         """Return the groups in which to make a group, the best first: a parent without limits changes no figure."""
-        beside = self.mount if self.own == self.mount else os.path.dirname(self.own)
-        return tuple(dict.fromkeys((self.mount, beside, self.own)))
+        beside = self.mount if self.folder == self.mount else os.path.dirname(self.folder)
+        return tuple(dict.fromkeys((self.mount, beside, self.folder)))
 
     @property
     def limiting_parents(self) -> tuple[str, ...]:
-        """Return the groups in which a group has all limits of our own one: version 2 allows none inside our own."""
-        if self.version == 1 or self.own == self.mount:
-            return (self.own,)
-        limits = (kernel_text(os.path.join(self.own, name)) for name in _LIMIT_FILES)
-        has_limit = any(limit and not limit.startswith("max") for limit in limits)
-        return (self.own,) if has_limit else (self.own, os.path.dirname(self.own))
+        """Return the groups in which a group can have all limits of our own one, the best first.
+
+        Version 2 allows none inside our own one, unless that is the root. A group beside it gets a copy of its limits.
+        """
+        is_alone = self.version == 1 or self.folder == self.mount
+        return (self.folder,) if is_alone else (self.folder, os.path.dirname(self.folder))
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,22 +122,23 @@ class PeakUsage(NamedTuple):
 
 def find_memory_controller(mounts: str, membership: str) -> MemoryController | None:
     """Find the memory controller in the texts of `/proc/self/mountinfo` and `/proc/self/cgroup`, or return None."""
-    own = parse_membership(membership)
-    found = None
-    for one in parse_hierarchies(mounts):
-        if one.version == 1 and "memory" in one.controllers:
-            return MemoryController(1, one.mount, one.folder_of(own.get("memory")))
-        if one.version == 2:
-            found = MemoryController(2, one.mount, one.folder_of(own.get(UNIFIED)))
-    return found
+    groups = parse_membership(membership)
+    controller = None
+    for hierarchy in parse_hierarchies(mounts):
+        if hierarchy.version == 1 and "memory" in hierarchy.controllers:
+            return MemoryController(1, hierarchy.mount, hierarchy.folder_of(groups.get("memory")))
+        if hierarchy.version == 2:
+            controller = MemoryController(2, hierarchy.mount, hierarchy.folder_of(groups.get(UNIFIED)))
+    return controller
 
 
 class MemoryGroup:
-    """A group without limits; a context manager that ends the remaining processes in it and removes it."""
+    """A group for processes of ours; a context manager that ends the remaining processes in it and removes it."""
 
     def __init__(self, path: str, version: int) -> None:
         self.path = path
         self.version = version
+        self._high = "max"
 
     def __enter__(self) -> Self:
         return self
@@ -203,10 +203,13 @@ class MemoryGroup:
             OSError: Where the kernel refuses.
         """
         if self.version == 1:
-            self._write("memory.oom_control", "1")
+            self._write("memory.oom_control", "0" if size_bytes is None else "1")
             self._write("memory.limit_in_bytes", "-1" if size_bytes is None else str(size_bytes))
+        elif size_bytes is None:
+            self._write("memory.high", self._high)
         else:
-            self._write("memory.high", "max" if size_bytes is None else str(size_bytes))
+            self._high = self._read("memory.high").strip()
+            self._write("memory.high", str(size_bytes))
 
     def holds(self) -> bool:
         """Return whether the kernel holds a process now."""
@@ -274,6 +277,43 @@ for pid in started:
 """
 
 
+class Room(NamedTuple):
+    """What our own group lets a program hold.
+
+    Attributes:
+        limit: The limit that is met first: its file and its group.
+        size_bytes: What the program may hold until then.
+        limit_bytes: The limit.
+    """
+
+    limit: str
+    size_bytes: int
+    limit_bytes: int
+
+
+def read_room(group: MemoryGroup | None) -> Room | None:
+    """Read how much memory a program may hold that we start, in a group of its own or in ours; None without a limit."""
+    try:
+        ours = control_group_of([os.getpid()])
+        limits = read_memory_left(ours)
+    except AccessError:
+        return None
+    rooms = [Room(f"{name}, {format_bytes(most)}", left, most) for name, most, left in limits]
+    if group is not None and group.version == 2 and limits and limits[0][0].endswith(f" of {ours.path}"):
+        # A group beside ours has a copy of our limit, and does not share it with us.
+        rooms[0] = rooms[0]._replace(size_bytes=limits[0][1])
+    return min(rooms, key=lambda room: room.size_bytes, default=None)
+
+
+def read_oom_kill_count(group: MemoryGroup | None) -> int:
+    """Read how many processes the kernel has killed for want of memory in a group, or in ours; 0 if unknown."""
+    controller = read_memory_controller()
+    folder = group.path if group is not None else controller.folder if controller is not None else ""
+    texts = (kernel_text(os.path.join(folder, name)) for name in ("memory.events", "memory.oom_control"))
+    match = re.search(r"^oom_kill ([0-9]{1,18})$", "\n".join(texts), re.MULTILINE)
+    return int(match.group(1)) if match else 0
+
+
 class Launcher:
     """A small process inside a group that starts programs there; a context manager that ends all of them."""
 
@@ -314,6 +354,32 @@ class Launcher:
             raise AccessError(command[0], "it cannot be started in a memory cgroup") from error
 
 
+_READY_BIT: Final = 1 << (signal.SIGUSR2 - 1)
+
+
+def await_ready(pids: Sequence[int]) -> None:
+    """Wait until each child blocks SIGUSR2, however slow the machine is.
+
+    A child blocks it when it has made all that is measured: that takes no memory of the kernel.
+
+    Raises:
+        AccessError: Where one has ended, or does not come so far.
+    """
+    end = time.monotonic() + _READY_SECONDS
+    for pid in pids:
+        while not _blocked_signals(pid) & _READY_BIT:
+            if time.monotonic() > end:
+                raise AccessError(f"pid {pid}", f"it did not start in {_READY_SECONDS:g} s")
+            time.sleep(_POLL_SECONDS)
+
+
+def _blocked_signals(pid: int) -> int:
+    match = re.search(r"^SigBlk:\t([0-9a-f]+)$", kernel_text(f"/proc/{pid}/status"), re.MULTILINE)
+    if match is None:
+        raise AccessError(f"pid {pid}", "it has ended")
+    return int(match.group(1), 16)
+
+
 def make_group(*, keeps_limits: bool = False) -> MemoryGroup:
     """Make a memory group beside or below our own.
 
@@ -337,18 +403,32 @@ def make_group(*, keeps_limits: bool = False) -> MemoryGroup:
             if error.errno not in {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.EAGAIN}:
                 raise AccessError("memory cgroup", cause) from error
             continue
-        if os.path.exists(os.path.join(path, _FILES[controller.version])):
+        is_counted = os.path.exists(os.path.join(path, _FILES[controller.version]))
+        if is_counted and (not keeps_limits or parent == controller.folder or _copy_limits(controller.folder, path)):
             return MemoryGroup(path, controller.version)
         os.rmdir(path)
     raise AccessError("memory cgroup", f"{cause}; {CURE}")
+
+
+def _copy_limits(source: str, target: str) -> bool:
+    """Set the limits of a group of version 2 on another one; return whether that has all of them."""
+    for name in _LIMIT_FILES:
+        limit = kernel_text(os.path.join(source, name)).strip()
+        if limit and not limit.startswith("max"):
+            try:
+                with open(os.path.join(target, name), "w", encoding="ascii") as file:
+                    file.write(limit)
+            except OSError:
+                return False
+    return True
 
 
 def _remove_stale(parent: str) -> None:
     """Remove empty groups of footprint processes that were killed before they could do it."""
     with contextlib.suppress(OSError):
         for entry in os.scandir(parent):
-            found = _OWN_NAME.fullmatch(entry.name)
-            if found is None or os.path.exists(f"/proc/{found.group(1)}"):
+            match = _OWN_NAME.fullmatch(entry.name)
+            if match is None or os.path.exists(f"/proc/{match.group(1)}"):
                 continue
             # In another PID namespace the process may be alive, and about to use its new group.
             if time.time() - entry.stat().st_ctime > _STALE_SECONDS:

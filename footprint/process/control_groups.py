@@ -5,31 +5,13 @@ Source: Documentation/admin-guide/cgroup-v1/memory.rst, cgroup-v1/pids.rst and c
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from footprint.digits import decimal
 from footprint.errors import AccessError, UsageError
 from footprint.process.status import parse_status
-
-__all__ = (
-    "UNIFIED",
-    "CgroupCharges",
-    "CgroupLimit",
-    "ControlGroup",
-    "Hierarchy",
-    "control_group_of",
-    "find_container",
-    "find_control_group",
-    "find_unit",
-    "held_by_others",
-    "kernel_text",
-    "parse_hierarchies",
-    "parse_membership",
-    "pids_of",
-    "read_charges",
-    "read_limits",
-)
+from footprint.text.units import decimal
 
 UNIFIED: Final = ""
 """The controller of version 2, as /proc/PID/cgroup has it."""
@@ -77,6 +59,7 @@ class CgroupCharges(NamedTuple):
         kernel_bytes: Page tables, kernel stacks, kernel objects.
         slab_bytes: The part of it for kernel objects; None where it is not told.
         socket_bytes: Data in sockets.
+        stat: All numbers of memory.stat of version 2.
     """
 
     total_bytes: int
@@ -86,6 +69,7 @@ class CgroupCharges(NamedTuple):
     kernel_bytes: int
     slab_bytes: int | None
     socket_bytes: int
+    stat: Mapping[str, int] = MappingProxyType({})
 
     @property
     def held_bytes(self) -> int:
@@ -128,20 +112,20 @@ class CgroupLimit(NamedTuple):
         name: The file and the group: `memory.max of /system.slice`.
         unit: `bytes` or `tasks`.
         most: The limit.
-        held: What the group that has the limit holds of it: memory that cannot be dropped, or tasks.
-        held_below: What the group that was asked about holds of it.
+        charged: What the group that has the limit holds of it: memory that cannot be dropped, or tasks.
+        charged_below: What the group that was asked about holds of it.
     """
 
     name: str
     unit: str
     most: int
-    held: int
-    held_below: int
+    charged: int
+    charged_below: int
 
 
 def parse_hierarchies(mounts: str) -> tuple[Hierarchy, ...]:
     """Find the mounted hierarchies in a text of `/proc/PID/mountinfo`."""
-    found = []
+    hierarchies = []
     for line in mounts.splitlines():
         before, _, after = line.partition(" - ")
         fields, (kind, _, options) = before.split(), [*after.split(), "", "", ""][:3]
@@ -149,8 +133,8 @@ def parse_hierarchies(mounts: str) -> tuple[Hierarchy, ...]:
             continue
         root, mount = (_OCTAL.sub(lambda code: chr(int(code.group(1), 8)), field) for field in fields[3:5])
         controllers = frozenset(options.split(",")) if kind == "cgroup" else frozenset({UNIFIED})
-        found.append(Hierarchy(1 if kind == "cgroup" else 2, controllers, root, mount))
-    return tuple(found)
+        hierarchies.append(Hierarchy(1 if kind == "cgroup" else 2, controllers, root, mount))
+    return tuple(hierarchies)
 
 
 def parse_membership(text: str) -> dict[str, str]:
@@ -178,9 +162,9 @@ def find_control_group(path: str, root: str = "/") -> ControlGroup:
     """
     hierarchies = _hierarchies(root)
     wanted = os.path.normpath("/" + path.lstrip("/"))
-    for one in sorted(hierarchies, key=lambda one: -len(one.mount)):
-        if os.path.commonpath([one.mount, wanted]) == one.mount:
-            wanted = os.path.join(one.root, os.path.relpath(wanted, one.mount))
+    for hierarchy in sorted(hierarchies, key=lambda hierarchy: -len(hierarchy.mount)):
+        if os.path.commonpath([hierarchy.mount, wanted]) == hierarchy.mount:
+            wanted = os.path.join(hierarchy.root, os.path.relpath(wanted, hierarchy.mount))
             break
     return _located(os.path.normpath(wanted), dict.fromkeys(_controllers(hierarchies), wanted), hierarchies, root)
 
@@ -190,6 +174,7 @@ def find_unit(unit: str, root: str = "/") -> ControlGroup:
 
     Raises:
         AccessError: If no process is in such a group.
+        UsageError: If the system and a user, or several users, have a unit of this name.
     """
     # As systemctl: a name may have dots (php8.2-fpm), only the types of units that hold processes end it.
     name = unit if unit.endswith(_UNIT_TYPES) else f"{unit}.service"
@@ -206,7 +191,8 @@ def find_container(identifier: str, root: str = "/") -> ControlGroup:
     wanted = identifier.lower()
     if not _CONTAINER.fullmatch(wanted):
         raise UsageError(f"{identifier[:80]!r} is not the ID of a container: write at least 12 hexadecimal digits")
-    holds = re.compile(rf"(?<![0-9a-f]){wanted}").search
+    # conmon, which podman and CRI-O keep beside each container, has a group of the same name.
+    holds = re.compile(rf"(?<!conmon-)(?<![0-9a-f]){wanted}").search
     cause = "no process is in a control group of this container"
     return _found_by(lambda part: holds(part) is not None, identifier, cause, root)
 
@@ -218,19 +204,25 @@ def control_group_of(pids: Sequence[int], root: str = "/") -> ControlGroup:
         AccessError: If there is no such process, or no hierarchy is mounted.
     """
     # One of several may have ended by now.
-    found = [own for pid in pids if (own := parse_membership(_text(root, f"/proc/{pid}/cgroup")))]
-    if not found:
+    memberships = [membership for pid in pids if (membership := parse_membership(_text(root, f"/proc/{pid}/cgroup")))]
+    if not memberships:
         raise AccessError(f"pid {pids[0]}", "its control group cannot be read")
-    first, *others = found
+    first, *others = memberships
     paths = {
-        controller: os.path.commonpath([path, *(own.get(controller, "/") for own in others)])
+        controller: os.path.commonpath([path, *(other.get(controller, "/") for other in others)])
         for controller, path in first.items()
     }
     return _located(paths.get("memory") or paths.get(UNIFIED) or "/", paths, _hierarchies(root), root)
 
 
 def _found_by(matches: Callable[[str], bool], name: str, cause: str, root: str) -> ControlGroup:
-    """Find the group in whose path a part matches, by the processes in it."""
+    """Find the group in whose path a part matches, by the processes in it.
+
+    Raises:
+        AccessError: If there is none.
+        UsageError: If there are several.
+    """
+    places: dict[str, dict[str, str]] = {}
     for pid in sorted(int(entry) for entry in os.listdir(_under(root, "/proc")) if entry.isdigit()):
         paths = {
             controller: cut
@@ -239,20 +231,25 @@ def _found_by(matches: Callable[[str], bool], name: str, cause: str, root: str) 
         }
         if paths:
             path = paths.get("memory") or paths.get(UNIFIED) or next(iter(paths.values()))
-            return _located(path, paths, _hierarchies(root), root)
-    raise AccessError(name, cause)
+            places.setdefault(path, paths)
+    if not places:
+        raise AccessError(name, cause)
+    if len(places) > 1:
+        raise UsageError(f"{len(places)} control groups have this name: choose one by --cgroup {' or '.join(places)}")
+    ((path, paths),) = places.items()
+    return _located(path, paths, _hierarchies(root), root)
 
 
 def _cut(path: str, matches: Callable[[str], bool]) -> str | None:
     """Return a path up to the part that matches; None where none does."""
     parts = path.split("/")
-    found = next((place for place, part in enumerate(parts) if matches(part)), None)
-    return None if found is None else "/".join(parts[: found + 1])
+    place_found = next((place for place, part in enumerate(parts) if matches(part)), None)
+    return None if place_found is None else "/".join(parts[: place_found + 1])
 
 
 def _controllers(hierarchies: tuple[Hierarchy, ...]) -> Iterator[str]:
-    for one in hierarchies:
-        yield from one.controllers
+    for hierarchy in hierarchies:
+        yield from hierarchy.controllers
 
 
 def _located(path: str, paths: dict[str, str], hierarchies: tuple[Hierarchy, ...], root: str) -> ControlGroup:
@@ -263,18 +260,18 @@ def _located(path: str, paths: dict[str, str], hierarchies: tuple[Hierarchy, ...
     """
 
     def place(controller: str) -> tuple[str, str] | None:
-        for one in sorted(hierarchies, key=lambda one: one.version):
-            wanted = paths.get(controller if one.version == 1 else UNIFIED)
-            if wanted is not None and (one.version == 2 or controller in one.controllers):
-                folder = _under(root, one.folder_of(wanted))
+        for hierarchy in sorted(hierarchies, key=lambda hierarchy: hierarchy.version):
+            wanted = paths.get(controller if hierarchy.version == 1 else UNIFIED)
+            if wanted is not None and (hierarchy.version == 2 or controller in hierarchy.controllers):
+                folder = _under(root, hierarchy.folder_of(wanted))
                 if os.path.isdir(folder):
-                    return folder, _under(root, one.mount)
+                    return folder, _under(root, hierarchy.mount)
         return None
 
     listed = next(filter(None, map(place, ("memory", "name=systemd", *sorted(paths)))), None)
     if listed is None:
         raise AccessError(path, "there is no such control group")
-    is_first = any("memory" in one.controllers for one in hierarchies)
+    is_first = any("memory" in hierarchy.controllers for hierarchy in hierarchies)
     return ControlGroup(path, listed[0], 1 if is_first else 2, place("memory"), place("pids"))
 
 
@@ -291,17 +288,17 @@ def pids_of(group: ControlGroup) -> tuple[int, ...]:
     Raises:
         AccessError: If there is none.
     """
-    found: set[int] = set()
+    pids: set[int] = set()
     for folder, _, files in os.walk(group.folder):
         if "cgroup.procs" in files:
             # Processes of another PID namespace are listed as 0.
-            found.update(pid for word in _text(folder, "cgroup.procs").split() if (pid := decimal(word)))
-    if not found:
+            pids.update(pid for word in _text(folder, "cgroup.procs").split() if (pid := decimal(word)))
+    if not pids:
         raise AccessError(group.path, "no process is in this control group")
-    return tuple(sorted(found))
+    return tuple(sorted(pids))
 
 
-def held_by_others(group: ControlGroup, pids: Collection[int], root: str = "/") -> tuple[int, int]:
+def held_by_others(group: ControlGroup, pids: Collection[int | None], root: str = "/") -> tuple[int, int]:
     """Add up what the processes of a group and of those below it hold that are not among `pids`, nor footprint itself.
 
     Returns:
@@ -357,6 +354,7 @@ def read_charges(folder: str, version: int) -> CgroupCharges:
         _kernel_bytes(stat),
         stat.get("slab"),
         stat.get("sock", 0),
+        MappingProxyType(stat),
     )
 
 
@@ -366,24 +364,47 @@ def _kernel_bytes(stat: dict[str, int]) -> int:
 
 def read_limits(group: ControlGroup) -> tuple[CgroupLimit, ...]:
     """Read the limits of a group and of those above it; a group without a limit is left out."""
-    found = []
+    limits = []
     charges = group.charges()
     if group.memory is not None:
-        file = "memory.limit_in_bytes" if group.version == 1 else "memory.max"
+        # Above memory.high the kernel takes memory back, and slows down who asks for more.
+        files = ("memory.limit_in_bytes",) if group.version == 1 else ("memory.max", "memory.high")
         below = charges.held_bytes if charges else 0
         for folder, name in _upwards(*group.memory):
-            most = _number(folder, file)
-            if most is not None and most < _UNLIMITED_BYTES:
-                held = read_charges(folder, group.version).held_bytes
-                found.append(CgroupLimit(f"{file} of {name}", "bytes", most, held, below))
+            for file in files:
+                most = _number(folder, file)
+                if most is not None and most < _UNLIMITED_BYTES:
+                    held_bytes = read_charges(folder, group.version).held_bytes
+                    limits.append(CgroupLimit(f"{file} of {name}", "bytes", most, held_bytes, below))
     if group.tasks is not None:
         below = _number(group.tasks[0], "pids.current") or 0
         for folder, name in _upwards(*group.tasks):
             most = _number(folder, "pids.max")
             if most is not None:
-                held = _number(folder, "pids.current") or 0
-                found.append(CgroupLimit(f"pids.max of {name}", "tasks", most, held, below))
-    return tuple(found)
+                held_bytes = _number(folder, "pids.current") or 0
+                limits.append(CgroupLimit(f"pids.max of {name}", "tasks", most, held_bytes, below))
+    return tuple(limits)
+
+
+def read_memory_left(group: ControlGroup) -> list[tuple[str, int, int]]:
+    """Read what more memory a group and those above it may take until the kernel kills processes.
+
+    Page cache does not count. These are counters that are exact at each moment; those of `read_limits` may be two
+    seconds old.
+
+    Returns:
+        The name of each limit, the limit, and what is left of it.
+    """
+    file, used = ("memory.limit_in_bytes", "memory.usage_in_bytes")
+    if group.version == 2:
+        file, used = "memory.max", "memory.current"
+    limits = []
+    for folder, name in _upwards(*group.memory) if group.memory is not None else ():
+        most = _number(folder, file)
+        if most is not None and most < _UNLIMITED_BYTES:
+            cache_bytes = read_charges(folder, group.version).page_cache_bytes
+            limits.append((f"{file} of {name}", most, most - (_number(folder, used) or 0) + cache_bytes))
+    return limits
 
 
 def _upwards(folder: str, mount: str) -> Iterator[tuple[str, str]]:

@@ -1,9 +1,9 @@
 """The cheap counters of a process that is read again and again: each costs a few microseconds.
 
-`statm` says whether anything has changed, `status` has the figures, and `smaps_rollup` divides what is COW-shared. It
-walks all page tables, so it is read as seldom as its cost demands; between two reads what others pay of it is taken to
-be the same. The open files belong to one process: they fail once it has ended, also where a later
-process has its PID.
+`statm` and the size of `fd` say whether anything has changed, `status` has the figures, and `smaps_rollup` divides what
+is COW-shared. It walks all page tables, so it is read as seldom as its cost demands; between two reads what others pay
+of it is taken to be the same. The lines of `maps` are counted where the address space has another size. The open files
+belong to one process: they fail once it has ended, also where a later process has its PID.
 
 Source: fs/proc/array.c and task_mmu.c of Linux 6.18.
 """
@@ -13,16 +13,15 @@ import os
 import re
 import resource
 import time
+from contextlib import suppress
 from typing import Final
 
 from footprint.model.process_counters import ProcessCounters
 
-__all__ = ("CounterReader", "parse_counters", "parse_shared_bytes")
-
 _TEXT_BYTES: Final = 4096
 _MOST_TEXT_BYTES: Final = 1 << 20
 _LINE: Final = re.compile(rb"^(\w+):\s+([0-9]{1,15})(?: kB)?$", re.MULTILINE)
-# Reading what is COW-shared takes at most this part of the time that passes, for all processes together.
+# Reading what is COW-shared, and the mappings, takes at most this part of the time each, for all processes together.
 _SHARE_WORK: Final = 0.002
 _KIB: Final = 1024
 # An audit opens files, too.
@@ -31,27 +30,28 @@ _SPARE_DESCRIPTORS: Final = 100
 
 def parse_counters(status: bytes) -> ProcessCounters | None:
     """Read the text of `status`; None for a zombie and a kernel thread, which have no memory."""
-    found = {key: int(number) for key, number in _LINE.findall(status)}
-    if b"VmRSS" not in found:
+    amounts = {key: int(number) for key, number in _LINE.findall(status)}
+    if b"VmRSS" not in amounts:
         return None
-    resident = found[b"VmRSS"]
+    resident = amounts[b"VmRSS"]
     return ProcessCounters(
-        private_bytes=(found.get(b"RssAnon", resident) + found.get(b"VmSwap", 0)) * _KIB,
-        page_table_bytes=(found.get(b"VmPTE", 0) + found.get(b"VmPMD", 0)) * _KIB,
-        shared_bytes=found.get(b"RssShmem", 0) * _KIB,
+        private_bytes=(amounts.get(b"RssAnon", resident) + amounts.get(b"VmSwap", 0)) * _KIB,
+        page_table_bytes=(amounts.get(b"VmPTE", 0) + amounts.get(b"VmPMD", 0)) * _KIB,
+        shared_bytes=amounts.get(b"RssShmem", 0) * _KIB,
         resident_bytes=resident * _KIB,
-        peak_resident_bytes=max(resident, found.get(b"VmHWM", 0)) * _KIB,
-        thread_count=found.get(b"Threads", 1),
+        peak_resident_bytes=max(resident, amounts.get(b"VmHWM", 0)) * _KIB,
+        thread_count=amounts.get(b"Threads", 1),
+        file_bytes=amounts.get(b"RssFile", 0) * _KIB,
     )
 
 
 def parse_shared_bytes(rollup: bytes) -> int | None:
     """Read what others pay of anonymous and swapped memory, in `smaps_rollup`; None before Linux 5.3."""
-    found = {key: int(number) for key, number in _LINE.findall(rollup)}
-    if b"Pss_Anon" not in found:
+    amounts = {key: int(number) for key, number in _LINE.findall(rollup)}
+    if b"Pss_Anon" not in amounts:
         return None
-    whole = found.get(b"Anonymous", 0) + found.get(b"Swap", 0)
-    return max(0, whole - found[b"Pss_Anon"] - found.get(b"SwapPss", 0)) * _KIB
+    whole = amounts.get(b"Anonymous", 0) + amounts.get(b"Swap", 0)
+    return max(0, whole - amounts[b"Pss_Anon"] - amounts.get(b"SwapPss", 0)) * _KIB
 
 
 def _check_spare(descriptor: int) -> None:
@@ -88,9 +88,33 @@ class CounterReader:
             raise
         self._pages = b""
         self._last: ProcessCounters | None = None
-        # What others pay of it.
-        self._shared_bytes = 0
+        # What others pay of it by proportional shares, and how much more they hold than these shares.
+        self._divided_bytes = 0
+        self._scale = 1.0
         self.is_divided = True
+        self._next_share = 0.0
+        self._size = b""
+        self._has_count = False
+        self._mapping_count = 0
+        self._next_count = 0.0
+        self._descriptor_count = 0
+
+    def learn_private(self, private_bytes: int) -> None:
+        """Take over what the page bits say is private of the process at the last look: then shares are scaled to that.
+
+        A process that is watched without its relatives pays nothing of what it shares with them.
+        """
+        if self._last is not None and self._divided_bytes:
+            whole_bytes = self._last.private_bytes + self._shared_bytes
+            self._scale = max(1.0, (whole_bytes - private_bytes) / self._divided_bytes)
+            self._last = self._last._replace(private_bytes=max(0, whole_bytes - self._shared_bytes))
+
+    @property
+    def _shared_bytes(self) -> int:
+        return round(self._divided_bytes * self._scale)
+
+    def renew(self) -> None:
+        """Read again at the next look what is COW-shared: a relative has come or ended."""
         self._next_share = 0.0
 
     def read(self, now: float, reader_count: int = 1) -> ProcessCounters | None:
@@ -103,9 +127,12 @@ class CounterReader:
         Raises:
             OSError: If it has ended.
         """
-        pages = self._text("statm")
+        pages, descriptor_count = self._text("statm"), self._count_descriptors()
         is_due = now >= self._next_share
-        if pages == self._pages and self._last is not None and not is_due:
+        size = pages.partition(b" ")[0]
+        is_count_due = size != self._size and now >= self._next_count
+        is_same = pages == self._pages and descriptor_count == self._descriptor_count
+        if is_same and self._last is not None and not is_due and not is_count_due:
             return self._last
         counters = parse_counters(self._text("status"))
         if counters is None:
@@ -113,10 +140,39 @@ class CounterReader:
             return None
         if is_due:
             self._read_shared(now, reader_count)
-        self._pages = pages
-        private_bytes = max(0, counters.private_bytes - self._shared_bytes)
-        self._last = counters._replace(private_bytes=private_bytes)
+        if is_count_due:
+            self._size = size
+            self._count_mappings(now, reader_count)
+        self._pages, self._descriptor_count = pages, descriptor_count
+        self._last = counters._replace(
+            private_bytes=max(0, counters.private_bytes - self._shared_bytes),
+            mapping_count=self._mapping_count,
+            descriptor_count=descriptor_count,
+        )
         return self._last
+
+    def _count_descriptors(self) -> int:
+        """Count the open descriptors; where they may not be seen there are as many as before."""
+        try:
+            size = os.stat("fd", dir_fd=self._folder).st_size
+            if size or self._has_count:
+                self._has_count = True
+                return size
+            # Before Linux 6.2 the folder has no size.
+            descriptor = os.open("fd", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self._folder)
+        except PermissionError:
+            return self._descriptor_count
+        try:
+            return len(os.listdir(descriptor))
+        finally:
+            os.close(descriptor)
+
+    def _count_mappings(self, now: float, reader_count: int) -> None:
+        """Count the mappings, and decide when to do it again."""
+        began = time.thread_time()
+        with suppress(OSError), open(self._opened("maps"), "rb", buffering=0) as file:
+            self._mapping_count = sum(piece.count(b"\n") for piece in iter(lambda: file.read(_MOST_TEXT_BYTES), b""))
+        self._next_count = now + reader_count * (time.thread_time() - began) / _SHARE_WORK
 
     def _read_shared(self, now: float, reader_count: int) -> None:
         """Read what is COW-shared, and decide when to do it again."""
@@ -126,7 +182,7 @@ class CounterReader:
             with open(self._opened("smaps_rollup"), "rb", buffering=0) as file:
                 # From one text: the memory may change between two.
                 shared_bytes = parse_shared_bytes(file.read(_TEXT_BYTES))
-            self._shared_bytes, self.is_divided = shared_bytes or 0, shared_bytes is not None
+            self._divided_bytes, self.is_divided = shared_bytes or 0, shared_bytes is not None
         except (PermissionError, FileNotFoundError):
             self.is_divided = False
         except OSError:

@@ -19,9 +19,7 @@ from typing import Final
 
 from footprint.errors import UsageError
 from footprint.process.launch.stops import interrupt
-from footprint.process.stat import read_stat, stands_still
-
-__all__ = ("held",)
+from footprint.process.status import read_stat, stands_still
 
 _POLL_SECONDS: Final = 0.001
 _REAP_SECONDS: Final = 0.02
@@ -34,7 +32,7 @@ _BLOCKED: Final = frozenset(
 
 
 @contextmanager
-def held(pids: Sequence[int], longest_seconds: float) -> Iterator[Callable[[int], str | None]]:
+def frozen(pids: Sequence[int], longest_seconds: float) -> Iterator[Callable[[int], str | None]]:
     """Hold processes, all at one moment, and let them run on at the end, or after the longest time.
 
     Signals that would end footprint in between are blocked until the processes run again.
@@ -77,7 +75,7 @@ def held(pids: Sequence[int], longest_seconds: float) -> Iterator[Callable[[int]
 
 def _start_holder(pids: Sequence[int], longest_seconds: float) -> tuple[int, int, dict[int, str]]:
     """Start the child. Return its PID, the descriptor that ends it when closed, and why processes did not stop."""
-    told, telling = os.pipe()
+    reading, telling = os.pipe()
     ending, control = os.pipe()
     holder = os.fork()
     if holder == 0:
@@ -88,7 +86,7 @@ def _start_holder(pids: Sequence[int], longest_seconds: float) -> tuple[int, int
         os._exit(0)
     os.close(telling)
     os.close(ending)
-    with open(told, "rb") as file:
+    with open(reading, "rb") as file:
         text = file.read()
     causes = {} if text else dict.fromkeys(map(str, pids), "the process that held it was killed")
     return holder, control, {int(pid): cause for pid, cause in (json.loads(text) if text else causes).items()}

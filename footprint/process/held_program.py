@@ -12,16 +12,17 @@ from contextlib import contextmanager, suppress
 from typing import Final, NoReturn
 
 from footprint.errors import AccessError
-from footprint.process.system_calls import ptrace
-
-__all__ = ("AT_ENTRY", "HeldProgram", "held_at_start")
+from footprint.system.c_library import ptrace
 
 AT_ENTRY: Final = 9
 
 _TRACEME: Final = 0
 _CONT: Final = 7
 _SETOPTIONS: Final = 0x4200
+_SYSCALL: Final = 24
 _EXITKILL: Final = 1 << 20
+_MARKS_CALLS: Final = 1  # PTRACE_O_TRACESYSGOOD
+_CALL_STOP: Final = signal.SIGTRAP | 0x80
 # Eight bytes of ones are an instruction on no machine: the program stops there with a signal.
 _NO_INSTRUCTION: Final = b"\xff" * 8
 _FAULTS: Final = frozenset({signal.SIGILL, signal.SIGSEGV, signal.SIGBUS, signal.SIGTRAP})
@@ -42,8 +43,10 @@ class HeldProgram:
         """Return an entry of its auxiliary vector, such as `AT_ENTRY`; 0 where there is none."""
         return self._auxiliary.get(key, 0)
 
-    def run_to(self, addr: int) -> None:
+    def run_to(self, addr: int, *, counts_calls: bool = False) -> int:
         """Run it until it reaches an address in its code. Writing the breakpoint makes that page private.
+
+        Return the number of its system calls until then, where they are counted; that is slow.
 
         Raises:
             AccessError: Where the program ends before that, or takes too long.
@@ -53,11 +56,17 @@ class HeldProgram:
             code = memory.read(len(_NO_INSTRUCTION))
             memory.seek(addr)
             memory.write(_NO_INSTRUCTION)
-            ptrace(_CONT, self.pid)
-            if _next_stop(self.pid, self._name) not in _FAULTS:
+            stop_count, go_on = 0, _SYSCALL if counts_calls else _CONT
+            ptrace(go_on, self.pid)
+            while (stop := _next_stop(self.pid, self._name)) == _CALL_STOP:
+                stop_count += 1
+                ptrace(go_on, self.pid)
+            if stop not in _FAULTS:
                 raise AccessError(self._name, "a signal stopped it before it reached its own code")
             memory.seek(addr)
             memory.write(code)
+        # A call stops the program when it begins and when it returns.
+        return stop_count // 2
 
 
 @contextmanager
@@ -76,11 +85,11 @@ def held_at_start(program: str, environment: Mapping[str, str] | None = None) ->
         try:
             if _next_stop(pid, program) != signal.SIGTRAP:
                 raise AccessError(program, "it cannot be stopped at its start")
-            ptrace(_SETOPTIONS, pid, _EXITKILL)
-            held = HeldProgram(pid, program)
+            ptrace(_SETOPTIONS, pid, _EXITKILL | _MARKS_CALLS)
+            program_held = HeldProgram(pid, program)
         except OSError as error:
             raise AccessError(program, f"it cannot be stopped at its start: {error.strerror}") from error
-        yield held
+        yield program_held
     finally:
         with suppress(ProcessLookupError, ChildProcessError):
             os.kill(pid, signal.SIGKILL)
@@ -103,10 +112,10 @@ def _next_stop(pid: int, name: str) -> int:
     """Wait until the program stops, and return the signal that stopped it."""
     patience_end = time.monotonic() + _PATIENCE_SECONDS
     while time.monotonic() < patience_end:
-        found, status = os.waitpid(pid, os.WNOHANG)
-        if found and os.WIFSTOPPED(status):
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended and os.WIFSTOPPED(status):
             return os.WSTOPSIG(status)
-        if found:
+        if ended:
             raise AccessError(name, "it ended before it reached its own code")
         time.sleep(0.0005)
     raise AccessError(name, f"it did not reach its own code within {_PATIENCE_SECONDS:g} seconds")

@@ -14,8 +14,6 @@ import struct
 from collections.abc import Iterator
 from typing import Final, NamedTuple, Self
 
-__all__ = ("Executed", "Exited", "Forked", "KernelEvents", "TaskEnd", "parse_process_event", "parse_task_ends")
-
 _NETLINK_GENERIC: Final = 16
 _NETLINK_CONNECTOR: Final = 11
 _RECEIVE_BUFFER_FORCE: Final = 33
@@ -204,17 +202,17 @@ class KernelEvents:
 
     def _listen_to_tasks(self) -> None:
         family = b"TASKSTATS\0"
-        answer = self._asked(_FAMILY_CONTROLLER, _GET_FAMILY, _FAMILY_NAME, family, _REQUEST)
-        found = dict(_attributes(answer, _HEADER.size + _GENERIC.size))
-        if _FAMILY_ID not in found:
+        answer = self._request(_FAMILY_CONTROLLER, _GET_FAMILY, _FAMILY_NAME, family, _REQUEST)
+        attributes = dict(_attributes(answer, _HEADER.size + _GENERIC.size))
+        if _FAMILY_ID not in attributes:
             raise OSError(errno.ENOENT, "this kernel has no taskstats")
-        number = struct.unpack("=H", found[_FAMILY_ID][:2])[0]
+        number = struct.unpack("=H", attributes[_FAMILY_ID][:2])[0]
 
         with open("/sys/devices/system/cpu/possible", "rb") as file:
             processors = file.read(256).strip() + b"\0"
-        self._asked(number, _TASKSTATS_GET, _REGISTER_CPUS, processors, _REQUEST | _ACKNOWLEDGE)
+        self._request(number, _TASKSTATS_GET, _REGISTER_CPUS, processors, _REQUEST | _ACKNOWLEDGE)
 
-    def _asked(self, kind: int, command: int, attribute: int, value: bytes, flags: int) -> bytes:
+    def _request(self, kind: int, command: int, attribute: int, value: bytes, flags: int) -> bytes:
         """Send a request of generic netlink, and return the answer."""
         body = _GENERIC.pack(command, 1, 0) + _ATTRIBUTE.pack(_ATTRIBUTE.size + len(value), attribute) + value
         body += bytes(-len(body) % 4)
@@ -235,11 +233,11 @@ class KernelEvents:
 
 
 def _socket(protocol: int, groups: int) -> socket.socket:
-    found = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, protocol)
+    opened = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, protocol)
     try:
-        found.bind((0, groups))
-        found.setsockopt(socket.SOL_SOCKET, _RECEIVE_BUFFER_FORCE, _BUFFER_BYTES)
+        opened.bind((0, groups))
+        opened.setsockopt(socket.SOL_SOCKET, _RECEIVE_BUFFER_FORCE, _BUFFER_BYTES)
     except OSError:
-        found.close()
+        opened.close()
         raise
-    return found
+    return opened

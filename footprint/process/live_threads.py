@@ -12,8 +12,6 @@ from footprint.process.mappings import Mapping
 from footprint.process.process_memory import ProcessMemory, word_bytes_of
 from footprint.process.snapshot import Snapshot, process_folder, read_whole
 
-__all__ = ("LiveThreads", "read_live_threads")
-
 _Place = tuple[int, int]
 _TOP_BYTES: Final = 1 << 14
 _MOST_ENDED_THREADS: Final = 1 << 10
@@ -42,15 +40,15 @@ def read_live_threads(snapshot: Snapshot) -> LiveThreads | None:
         auxiliary = read_whole(folder, "auxv", snapshot.source)
         with ProcessMemory(folder, snapshot.page_bytes) as memory:
             entries = loader_entries(memory, word_bytes, auxiliary)
-            found: dict[int, ThreadVector] = {}
+            by_addr: dict[int, ThreadVector] = {}
             for places in _possible_places(snapshot):
                 vectors = thread_vectors(memory, word_bytes, _within(places))
                 # The control blocks of threads that have ended stay in the stacks that are kept for others.
-                found |= {one.tcb_addr: one for one in islice(vectors, 2 * snapshot.thread_count + _MOST_ENDED_THREADS)}
-                if len(found) >= snapshot.thread_count:
+                by_addr |= {v.tcb_addr: v for v in islice(vectors, 2 * snapshot.thread_count + _MOST_ENDED_THREADS)}
+                if len(by_addr) >= snapshot.thread_count:
                     break
-            if entries and found:
-                return LiveThreads(entries, tuple(found.values()))
+            if entries and by_addr:
+                return LiveThreads(entries, tuple(by_addr.values()))
     return None
 
 
@@ -70,21 +68,23 @@ def _possible_places(snapshot: Snapshot) -> tuple[list[_Place], list[_Place]]:
     kernel may merge neighbouring stacks: then the lowest stack pointer of the mapping counts. That of the first thread
     lies at the start of the heap (glibc 2.35 and later), or in a mapping that the loader made below a library.
     """
-    addrs = sorted(snapshot.thread_stack_addrs)
+    addrs = sorted(snapshot.thread_stacks.pointers)
     likely: list[_Place] = []
     others: list[_Place] = []
     mappings = snapshot.memory.mappings
-    for one, behind in zip_longest(mappings, mappings[1:]):
-        if one.name == "[heap]":
-            likely.append((one.start_addr, min(one.end_addr, one.start_addr + _MOST_FIRST_BYTES)))
-        elif _may_be_stack(one):
-            place = bisect_left(addrs, one.start_addr)
-            if place < len(addrs) and addrs[place] < one.end_addr:
-                likely.append((addrs[place], one.end_addr))
-            elif behind and behind.inode and behind.start_addr == one.end_addr and one.size_bytes <= _MOST_FIRST_BYTES:
-                likely.append((one.start_addr, one.end_addr))
+    for area, behind in zip_longest(mappings, mappings[1:]):
+        if area.name == "[heap]":
+            likely.append((area.start_addr, min(area.end_addr, area.start_addr + _MOST_FIRST_BYTES)))
+        elif _may_be_stack(area):
+            place = bisect_left(addrs, area.start_addr)
+            if place < len(addrs) and addrs[place] < area.end_addr:
+                likely.append((addrs[place], area.end_addr))
+            elif (
+                behind and behind.inode and behind.start_addr == area.end_addr and area.size_bytes <= _MOST_FIRST_BYTES
+            ):
+                likely.append((area.start_addr, area.end_addr))
             else:
-                others.append((max(one.start_addr, one.end_addr - _TOP_BYTES), one.end_addr))
+                others.append((max(area.start_addr, area.end_addr - _TOP_BYTES), area.end_addr))
     return likely, others
 
 

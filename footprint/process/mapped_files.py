@@ -6,13 +6,10 @@ from collections.abc import Callable, MutableMapping
 from typing import Final, NamedTuple
 
 from footprint.errors import FootprintError, Note
-from footprint.files import map_descriptor
-from footprint.model.owner import DELETED
+from footprint.model.row import DELETED
 from footprint.process.mappings import Mapping
-from footprint.roots import open_path, stat_path, tree_of
-
-__all__ = ("FileKey", "FileOpener", "FileState", "MappedFile", "file_key", "open_mapped_file", "open_regular")
-
+from footprint.system.files import map_descriptor
+from footprint.system.roots import open_path, stat_path, tree_of
 
 FileOpener = Callable[[str, int | None], bytes | memoryview | str]
 """Opens a regular file, as `open_regular` does."""
@@ -73,14 +70,14 @@ def open_mapped_file(mapping: Mapping, pid: int | None, open_file: FileOpener | 
 
 
 def open_regular(
-    path: str, inode: int | None, known: MutableMapping[FileState, bytes | memoryview] | None = None
+    path: str, inode: int | None, kept: MutableMapping[FileState, bytes | memoryview] | None = None
 ) -> bytes | memoryview | str:
     """Open a regular file, and check its inode where one is given; return the cause where that fails.
 
     Args:
         path: The file.
         inode: The inode that it must have; None for any.
-        known: The files that are open already, which are returned again; the file is added.
+        kept: The files that are open already, which are returned again; the file is added.
     """
     if inode is not None and not path.startswith("/"):
         # A saved text can hold bare file names; a file of that name in the working directory is another one.
@@ -90,7 +87,7 @@ def open_regular(
         facts = stat_path(path)
         if not stat.S_ISREG(facts.st_mode):
             return "it is not a regular file"
-        if known and inode in {None, facts.st_ino} and (data := known.get(FileState.of(facts))) is not None:
+        if kept and inode in {None, facts.st_ino} and (data := kept.get(FileState.of(facts))) is not None:
             return data
         if tree := tree_of(path):
             return tree[0].data(tree[1])
@@ -109,8 +106,8 @@ def open_regular(
         return error.strerror or str(error)
     finally:
         os.close(descriptor)
-    if known is not None:
-        known[FileState.of(facts)] = data
+    if kept is not None:
+        kept[FileState.of(facts)] = data
     return data
 
 

@@ -9,8 +9,6 @@ from typing import Final, NamedTuple
 
 from footprint.errors import Note
 
-__all__ = ("NO_COUNTERS", "Counters", "Mapping", "MemoryMap")
-
 
 class Counters(NamedTuple):
     """The counters of one mapping, in bytes, under the kernel's own names (`Rss`, `Private_Dirty`, ...).
@@ -39,6 +37,11 @@ class Counters(NamedTuple):
         many_times_bytes = (self.get("Shared_Clean") or 0) + (self.get("Shared_Dirty") or 0)
         once_bytes = (self.get("Private_Clean") or 0) + (self.get("Private_Dirty") or 0)
         return max(0, anonymous_bytes - many_times_bytes), min(anonymous_bytes, once_bytes)
+
+    def swap_share_bytes(self) -> int | None:
+        """Return the share of swapped pages (`SwapPss`), where others have some of these as well; else None."""
+        share_bytes = self.get("SwapPss")
+        return share_bytes if share_bytes is not None and share_bytes < (self.get("Swap") or 0) else None
 
 
 NO_COUNTERS: Final = Counters({}, ())
@@ -114,3 +117,23 @@ class MemoryMap(NamedTuple):
             if place is not None:
                 total += counters.values[place]
         return total
+
+
+StackBlock = tuple[int, int]
+"""The first address of the block of a stack, and the first behind it."""
+
+
+class ThreadStacks(NamedTuple):
+    """What the threads other than the first say.
+
+    Attributes:
+        pointers: The stack pointers of those that wait in the kernel; a running thread has none to read.
+        blocks: The blocks that are known, ascending.
+    """
+
+    pointers: tuple[int, ...] = ()
+    blocks: tuple[StackBlock, ...] = ()
+
+
+NO_STACKS: Final = ThreadStacks()
+"""Of a process with one thread, and of one that is not known."""

@@ -14,8 +14,6 @@ from typing import Final
 from footprint.errors import InputError, Note
 from footprint.process.mappings import Counters, Mapping, MemoryMap
 
-__all__ = ("looks_like_maps", "parse_maps", "parse_rollup", "saved_rollup")
-
 _HEADER: Final = (
     rb"([0-9a-f]{8,16})-([0-9a-f]{8,16}) ([r-][w-][x-][ps]) ([0-9a-f]{1,16}) "
     rb"([0-9a-f]{1,8}:[0-9a-f]{1,8}) ([0-9]{1,20})((?: [^\n]*)?)\n"
@@ -24,6 +22,10 @@ _HEADER: Final = (
 _NAME: Final = rb"(?:Name:[ \t]+([^\n]*)\n)?"
 _HEADER_LINES: Final = re.compile(_HEADER + _NAME)
 _KEY_LINE: Final = re.compile(rb"([A-Za-z_][A-Za-z0-9_()]{0,63}):[ \t]+([0-9]{1,20}(?: kB)?)[ \t]*\n")
+_ROLLUP_HEADER: Final = re.compile(rb"[0-9a-f]{8,16}-[0-9a-f]{8,16} ---p 0+ 00:00 0 +\[rollup\][ \t\r]*")
+_ROLLUP_LINE: Final = re.compile(rb"[A-Z][A-Za-z_]{0,63}:[ \t]+[0-9]{1,20} kB[ \t\r]*")
+# What shell loops print between texts: a path of /proc, `PID 4711`, `== 4711 ==`, a number alone.
+_PID_BETWEEN: Final = re.compile(rb"/proc/([0-9]{1,10})\b|(?i:\bpid)\W{0,3}([0-9]{1,10})\b|^\W*([0-9]{1,10})\b")
 _FLAGS_LINE: Final = re.compile(rb"VmFlags:([^\n]*)\n")
 # A block ends where the next header begins.
 _BLOCK_END: Final = rb"(?=[0-9a-f]{8,16}-|\Z)"
@@ -77,6 +79,30 @@ def parse_rollup(text: bytes, source: str) -> Counters | None:
     return mappings[0].counters
 
 
+def split_rollups(text: bytes) -> list[tuple[int | None, bytes]]:
+    """Cut the texts of `smaps_rollup` of several processes that stand one after the other, as a shell loop prints them.
+
+    Returns:
+        The PID that a line before each text names, or None, and the text without such lines; nothing where the text
+        is not at least two of them.
+    """
+    if text.count(b"[rollup]") < 2:
+        return []
+    texts: list[tuple[int | None, list[bytes]]] = []
+    pid: int | None = None
+    for line in text.split(b"\n"):
+        if _ROLLUP_HEADER.fullmatch(line):
+            texts.append((pid, [line]))
+            pid = None
+        elif texts and _ROLLUP_LINE.fullmatch(line):
+            texts[-1][1].append(line)
+        elif _HEADER_LINES.match(line + b"\n"):
+            return []  # whole mappings, too
+        elif match := _PID_BETWEEN.search(line):
+            pid = int(next(filter(None, match.groups())))
+    return [(number, b"\n".join(lines) + b"\n") for number, lines in texts]
+
+
 def saved_rollup(text: bytes | None, source: str) -> Counters | None:
     """Read a saved `smaps_rollup`, which is a cross-check; return None where there is none, or it is damaged."""
     try:
@@ -124,7 +150,7 @@ def _last_header(chunk: bytes) -> int:
             return at + 1
         at = chunk.rfind(b"\n", start, at)
     # Compiled only here: compiling takes as long as reading a dozen blocks.
-    return max((found.end() for found in re.finditer(rb"\n(?=" + _HEADER + rb")", chunk)), default=0)
+    return max((match.end() for match in re.finditer(rb"\n(?=" + _HEADER + rb")", chunk)), default=0)
 
 
 class _QuickPath:
@@ -244,7 +270,7 @@ class _Reader:
                 break
             block = shape.match(text, position) if shape else None
             if shape is None or block is None:
-                shape = next((one for one in self._shapes if one.match(text, position)), None)
+                shape = next((form for form in self._shapes if form.match(text, position)), None)
                 if shape is None:
                     position = self._read_by_line(text, position)
                     shape = self._shapes[-1] if self._shapes else None

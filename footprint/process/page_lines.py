@@ -15,8 +15,6 @@ from footprint.errors import InputError
 from footprint.process.mappings import MemoryMap
 from footprint.process.pages import PageRange
 
-__all__ = ("Pages", "page_lines", "read_page_lines")
-
 Pages = dict[int, tuple[PageRange, ...]]
 
 _LINE: Final = re.compile(rb"([0-9a-f]{1,16})(?:-([0-9a-f]{1,16})( swapped)?)?")
@@ -24,11 +22,11 @@ _LONGEST_LINE_BYTES: Final = 41
 
 
 def page_lines(pages: Pages) -> Iterator[bytes]:
-    """Write page ranges."""
+    """Format page ranges."""
     for start_addr, ranges in pages.items():
         yield b"%x\n" % start_addr
-        for one in ranges:
-            yield b"%x-%x%s\n" % (one.start_addr, one.end_addr, b" swapped" if one.is_swapped else b"")
+        for span in ranges:
+            yield b"%x-%x%s\n" % (span.start_addr, span.end_addr, b" swapped" if span.is_swapped else b"")
 
 
 def read_page_lines(pieces: Iterable[bytes], memory: MemoryMap, page_bytes: int, source: str, name: str) -> Pages:
@@ -45,29 +43,33 @@ def read_page_lines(pieces: Iterable[bytes], memory: MemoryMap, page_bytes: int,
         InputError: Where the text has another form, or contradicts the mappings.
     """
     ends = {mapping.start_addr: mapping.end_addr for mapping in memory.mappings}
+    # Earlier versions listed swapped pages that others have, too.
+    shared = {mapping.start_addr for mapping in memory.mappings if mapping.counters.swap_share_bytes() is not None}
     pages: dict[int, list[PageRange]] = {}
     ranges: list[PageRange] = []
     least = end = 0
+    has_shared = False
     for number, line in enumerate(_lines(pieces), 1):
-        found = _LINE.fullmatch(line)
-        if found is None:
+        line_match = _LINE.fullmatch(line)
+        if line_match is None:
             raise InputError(source, f"{name}, line {number} is neither a mapping nor a page range")
-        start = int(found[1], 16)
-        if found[2] is None:
+        start = int(line_match[1], 16)
+        if line_match[2] is None:
             if start not in ends or start in pages:
                 raise InputError(
                     source, f"{name}, line {number}: no mapping starts at {start:#x}, or it is listed twice"
                 )
-            least, end, ranges = start, ends[start], pages.setdefault(start, [])
+            least, end, ranges, has_shared = start, ends[start], pages.setdefault(start, []), start in shared
             continue
-        past = int(found[2], 16)
+        past = int(line_match[2], 16)
         if not least <= start < past <= end or start % page_bytes or past % page_bytes:
             raise InputError(
                 source, f"{name}, line {number}: not whole pages of its mapping, or not in ascending order"
             )
-        ranges.append(PageRange(start, past, found[3] is not None))
+        if not (has_shared and line_match[3]):
+            ranges.append(PageRange(start, past, line_match[3] is not None))
         least = past
-    return {start: tuple(found) for start, found in pages.items()}
+    return {start: tuple(page_ranges) for start, page_ranges in pages.items()}
 
 
 def _lines(pieces: Iterable[bytes]) -> Iterator[bytes]:

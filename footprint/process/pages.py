@@ -18,8 +18,6 @@ from typing import Final, NamedTuple, Self
 
 from footprint.process.mappings import Counters, Mapping
 
-__all__ = ("PageRange", "PageReader", "has_exclusive_bit", "ranges_bytes")
-
 
 class PageRange(NamedTuple):
     """Contiguous pages that only this process holds, resident or swapped; half-open."""
@@ -42,6 +40,11 @@ _HOLE_PAGES: Final = 1024
 # Bits in the high byte of a pagemap entry: 63 present, 62 swapped, 61 file or shared, 58 guard, 56 mapped once. The
 # zero page is present and never "mapped once"; a guard page is "swapped" with bit 58.
 _HIGH_BYTE: Final = 7 if array("H", [1]).tobytes()[0] else 0
+
+
+_SWAP_ENTRY: Final = (1 << 55) - 1
+_SWAPPED_ENTRY: Final = 1 << 63 | 1 << 62 | 1 << 58
+_IS_SWAPPED: Final = 1 << 62
 
 
 def _bytes_where(has: int, has_not: int) -> bytes:
@@ -99,22 +102,38 @@ class PageReader:
         Raises:
             OSError: Where reading fails: the process has ended (ESRCH), or we may not read it.
         """
-        # Search swapped pages only where the counters show some: Linux 6.13 and 6.14 show guard pages as swapped.
-        has_swap = bool(mapping.counters.get("Swap"))
+        # Search swapped pages only where the counters show some: Linux 6.13 and 6.14 show guard pages as swapped. Of
+        # those that others have, too, the bits do not tell which these are.
+        has_swap = bool(mapping.counters.get("Swap")) and mapping.counters.swap_share_bytes() is None
         ranges: list[PageRange] = []
         for start, end in self._spans(mapping.start_addr, mapping.end_addr):
             for first_addr, bits in self._high_bytes(start, end):
-                found = self._runs(_PRIVATE, bits, first_addr, is_swapped=False)
+                runs = self._runs(_PRIVATE, bits, first_addr, is_swapped=False)
                 if has_swap:
-                    found = sorted(found + self._runs(_SWAPPED_OUT, bits, first_addr, is_swapped=True))
-                if found and ranges and ranges[-1].end_addr == found[0].start_addr:
+                    runs = sorted(runs + self._runs(_SWAPPED_OUT, bits, first_addr, is_swapped=True))
+                if runs and ranges and ranges[-1].end_addr == runs[0].start_addr:
                     # Join a range that was read in two pieces.
-                    before, here = ranges[-1], found[0]
+                    before, here = ranges[-1], runs[0]
                     if before.is_swapped is here.is_swapped:
                         ranges.pop()
-                        found[0] = PageRange(before.start_addr, here.end_addr, here.is_swapped)
-                ranges += found
+                        runs[0] = PageRange(before.start_addr, here.end_addr, here.is_swapped)
+                ranges += runs
         return tuple(ranges)
+
+    def read_swap_entries(self, mapping: Mapping) -> Iterator[int]:
+        """Yield type and offset of each swapped page; only root sees them, others see 0.
+
+        Raises:
+            OSError: As `read` does.
+        """
+        first, past = mapping.start_addr // self._page_bytes, mapping.end_addr // self._page_bytes
+        while first < past:
+            count = min(past - first, _PAGES_A_READ)
+            entries = array("Q", os.pread(self._descriptor, count * _ENTRY_BYTES, first * _ENTRY_BYTES))
+            if not entries:
+                return
+            yield from [entry & _SWAP_ENTRY for entry in entries if entry & _SWAPPED_ENTRY == _IS_SWAPPED]
+            first += len(entries)
 
     def read_present(self, mapping: Mapping) -> tuple[PageRange, ...]:
         """Find the present pages of a mapping, shared or not; the cost is linear in its size.
@@ -124,10 +143,10 @@ class PageReader:
         """
         ranges: list[PageRange] = []
         for first_addr, bits in self._high_bytes(mapping.start_addr, mapping.end_addr):
-            found = self._runs(_IN_MEMORY, bits, first_addr, is_swapped=False)
-            if found and ranges and ranges[-1].end_addr == found[0].start_addr:
-                found[0] = PageRange(ranges.pop().start_addr, found[0].end_addr)
-            ranges += found
+            runs = self._runs(_IN_MEMORY, bits, first_addr, is_swapped=False)
+            if runs and ranges and ranges[-1].end_addr == runs[0].start_addr:
+                runs[0] = PageRange(ranges.pop().start_addr, runs[0].end_addr)
+            ranges += runs
         return tuple(ranges)
 
     def read_all(self, mappings: Iterable[Mapping]) -> Iterator[tuple[Mapping, tuple[PageRange, ...]]]:
@@ -240,4 +259,4 @@ def _private_where_whole(counters: Counters) -> int:
 
 def ranges_bytes(ranges: Iterable[PageRange]) -> int:
     """Add up the sizes of ranges."""
-    return sum(one.end_addr - one.start_addr for one in ranges)
+    return sum(span.end_addr - span.start_addr for span in ranges)

@@ -11,15 +11,12 @@ from collections.abc import Mapping as AbstractMapping
 from itertools import pairwise
 from typing import Final
 
-from footprint.digits import decimal
 from footprint.errors import InputError, Note
 from footprint.process.mappings import Mapping, MemoryMap
-from footprint.process.pmap_columns import parse_columns
-from footprint.process.pmap_lines import PmapBlock, looks_like_pmap, read_blocks
-from footprint.process.pmap_rows import KIB, PmapTable, ProcessRows, by_process, parse_compact
+from footprint.process.pmap_lines import PmapBlock, read_blocks
+from footprint.process.pmap_rows import KIB, PmapTable, ProcessRows, by_process, parse_columns, parse_compact
 from footprint.process.smaps_keys import BARE_KEYS
-
-__all__ = ("looks_like_pmap", "parse_pmap")
+from footprint.text.units import decimal
 
 _SHOWN_CHARS: Final = 80
 _PATH_BYTES: Final = 900  # pmap reads lines of 1023 bytes: at least this much is left for the path
@@ -51,7 +48,7 @@ def parse_pmap(text: bytes, source: str) -> tuple[MemoryMap, ...]:
     for block in blocks:
         maps += _maps_of(block, source, totals_before)
         totals_before = maps[-1].footer or totals_before
-    if not any(found.mappings for found in maps) and not any(block.is_whole_without_rows for block in blocks):
+    if not any(memory_map.mappings for memory_map in maps) and not any(block.is_whole_without_rows for block in blocks):
         cut = next((block.cut_line for block in blocks if block.cut_line is not None), None)
         if cut is None:
             raise InputError(source, "no row of pmap in it")
@@ -224,8 +221,8 @@ def _totals_notes(
     mappings: Sequence[Mapping], printed: dict[str, int], kind: str, before: AbstractMapping[str, int], subject: str
 ) -> Iterator[Note]:
     """Yield a note where the totals differ from the sums of the rows, with the cause. The rows are always right."""
-    found = _sums(mappings, printed)
-    off = {key: printed[key] - found[key] for key in printed if printed[key] != found[key]}
+    sums = _sums(mappings, printed)
+    off = {key: printed[key] - sums[key] for key in printed if printed[key] != sums[key]}
     if not off:
         return
     size = next(iter(printed))
@@ -246,7 +243,7 @@ def _totals_notes(
         (kind == "columns" and size not in off, "the process changed between the two times that pmap read it"),
         (True, "the rows are of another time or process than the totals"),
     )
-    figures = "; ".join(f"{key}: rows {_amount(key, found[key])}, text {_amount(key, printed[key])}" for key in off)
+    figures = "; ".join(f"{key}: rows {_amount(key, sums[key])}, text {_amount(key, printed[key])}" for key in off)
     cause = next(cause for is_it, cause in causes if is_it)
     yield Note("pmap-footer-differs", subject, f"{figures}: {cause}")
 

@@ -15,8 +15,6 @@ from typing import Final, NamedTuple
 from footprint.errors import InputError
 from footprint.process.pmap_rows import COMPACT_ROW, compact_kind
 
-__all__ = ("PmapBlock", "PmapLine", "looks_like_pmap", "read_blocks")
-
 _START_BYTES: Final = 1 << 16
 _START_LINES: Final = 40
 _MOST_UNKNOWN_LINES: Final = 1 << 16

@@ -13,8 +13,6 @@ from typing import Final, Self
 
 from footprint.process.mappings import Mapping
 
-__all__ = ("ProcessMemory", "word_bytes_of")
-
 _ENTRY_BYTES: Final = 8
 _HIGH_BYTE: Final = 7 if array("H", [1]).tobytes()[0] else 0
 _PRESENT: Final = bytes(0xFF if byte & 0x80 else 0 for byte in range(256))
@@ -25,7 +23,7 @@ _FIRST_64_BIT_ADDR: Final = 1 << 32
 
 def word_bytes_of(mappings: Iterable[Mapping]) -> int:
     """Return the size of a pointer of a process, by where its memory is."""
-    is_64 = any(one.start_addr >= _FIRST_64_BIT_ADDR and one.name != "[vsyscall]" for one in mappings)
+    is_64 = any(mapping.start_addr >= _FIRST_64_BIT_ADDR and mapping.name != "[vsyscall]" for mapping in mappings)
     return 8 if is_64 else 4
 
 

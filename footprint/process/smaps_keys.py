@@ -7,8 +7,6 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Final
 
-__all__ = ("BARE_KEYS", "NOT_IN_X", "assume_keys", "known_keys")
-
 BARE_KEYS: Final = frozenset({"ProtectionKey", "THPeligible"})
 """Keys with a plain number. All others are in kB."""
 NOT_IN_X: Final = frozenset(

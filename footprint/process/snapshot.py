@@ -1,55 +1,43 @@
 """One process at one moment: read live, or from a saved text."""
 
 import os
-import platform
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Mapping as AbstractMapping
 from contextlib import contextmanager, suppress
+from itertools import chain, islice
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from footprint.activity import begin
-from footprint.command_line import command_line, shown_command
 from footprint.errors import AccessError, InputError, Note, UnsupportedError
-from footprint.process.mappings import Counters, Mapping, MemoryMap
-from footprint.process.maps_text import looks_like_maps, parse_maps, parse_rollup
-from footprint.process.pages import PageRange, PageReader, has_exclusive_bit
-from footprint.process.status import Status, parse_status
-from footprint.units import format_bytes
-
-if TYPE_CHECKING:
-    from footprint.process.descriptions import OpenFile
-
-__all__ = (
-    "BLOCK_BYTES",
-    "SHARED_ANONYMOUS",
-    "TEXT_CAPTURE_START",
-    "FileFacts",
-    "FileIdentity",
-    "ObjectIdentity",
-    "Snapshot",
-    "looks_like_capture",
-    "looks_like_memory_text",
-    "page_bytes_of",
-    "process_folder",
-    "read_process",
-    "read_texts",
-    "read_whole",
+from footprint.model.heap_account import AllocatorAccount
+from footprint.process.descriptions import OpenFile, read_own_open_files
+from footprint.process.mappings import NO_STACKS, Counters, Mapping, MemoryMap, ThreadStacks
+from footprint.process.maps_text import looks_like_maps, parse_maps, parse_rollup, split_rollups
+from footprint.process.memory_files import (
+    FileIdentity,
+    FileKeepers,
+    MemoryFile,
+    memory_files,
+    read_allocated_bytes,
+    read_keepers,
 )
+from footprint.process.origin import CaptureHost, Placement
+from footprint.process.pages import PageRange, PageReader, has_exclusive_bit
+from footprint.process.status import NO_HOLDINGS, KernelHoldings, Status, parse_status, read_kernel_holdings
+from footprint.system.limits import begin_activity
+from footprint.text.command_line import command_line, shown_command
+from footprint.text.units import format_bytes
 
 Pages = dict[int, tuple[PageRange, ...]]
-FileIdentity = tuple[str | None, int | None, str]
+MappedIdentity = tuple[str | None, int | None, str]
 """Device, inode and name of a mapped file, as the kernel prints them."""
-ObjectIdentity = tuple[str | None, int | None]
-"""Device and inode of memory that is mapped shared."""
 Keep = Callable[[str, bytes], None]
 
 TEXT_CAPTURE_START = b"footprint-text-capture/"
 
-SHARED_ANONYMOUS = "/dev/zero (deleted)"
-"""The kernel's name for shared anonymous memory: the file that it made for it."""
-_MEMORY = ("/dev/zero", "/dev/shm/", "/memfd:", "/SYSV")  # noqa: S108 # only compared
+MOST_SWAP_ENTRIES = 1 << 20  # 4 GiB
 BLOCK_BYTES = 512  # st_blocks, whatever the file system
+_ROLLUP = "smaps_rollup"
 _CHUNK_BYTES = 1 << 20
 _DEFAULT_PAGE_BYTES = 4096
 
@@ -66,6 +54,18 @@ class FileFacts(NamedTuple):
     build_id: str | None
 
 
+class CapturedHeap(NamedTuple):
+    """What a capture says of the allocator of a process.
+
+    Attributes:
+        account: Its account; None where it was not read.
+        notes: Why it was not read, or not whole.
+    """
+
+    account: AllocatorAccount | None = None
+    notes: tuple[Note, ...] = ()
+
+
 class Snapshot(NamedTuple):
     """The state of a process at one moment.
 
@@ -78,7 +78,7 @@ class Snapshot(NamedTuple):
         memory: Its mappings.
         rollup: The sums of the kernel over all mappings (Linux 4.14), where available.
         status: Threads and page tables, where known.
-        thread_stack_addrs: The stack pointers of the threads other than the main one, where known.
+        thread_stacks: What the threads other than the main one say of their stacks.
         pages: The pages that only this process holds, by the start address of their mapping, without the mappings
             whose counters show no such page. None where the page bits were not readable: then only the counters of
             each mapping are known.
@@ -86,10 +86,20 @@ class Snapshot(NamedTuple):
         host: The kernel and machine of the process; empty for a saved text.
         notes: Problems while reading.
         files: The facts of mapped files in a capture; empty for all other sources.
-        allocated_bytes: By device and inode, what memory that is mapped shared holds in all, touched by a process or
-            not; empty where that may not be read.
-        open_files: The open file descriptions in a capture that the process pays for; empty for all other sources.
+        allocated_bytes: What each mapped file in memory holds in all, touched by a process or not; empty where that
+            may not be read.
+        open_files: The open file descriptions that the process pays for; None where these were not read.
+        found_memory_files: Its files in memory, once they were looked for: `memory_files` has them in any case.
+        keepers: Who keeps its files in memory; None where nobody looked.
+        address_space_pid: Of the processes that were read together, the first one that has the same address space;
+            None where nobody compared them.
+        shared_swap: The swap entries (type and offset) of mappings whose swapped pages others have, too; empty where
+            these may not be read.
         main_pid: The process ID, where `pid` is the number of another thread.
+        kernel_holdings: What it has in the kernel beside memory and open files.
+        captured_heap: What its capture says of its allocator; nothing for other sources.
+        capture_host: What its capture says of its host; nothing for other sources, and earlier captures.
+        placement: What its capture says of who runs it.
     """
 
     source: str
@@ -99,20 +109,49 @@ class Snapshot(NamedTuple):
     memory: MemoryMap
     rollup: Counters | None
     status: Status | None
-    thread_stack_addrs: tuple[int, ...]
+    thread_stacks: ThreadStacks
     pages: Pages | None
     page_bytes: int
     host: dict[str, str]
     notes: tuple[Note, ...]
-    files: AbstractMapping[FileIdentity, FileFacts] = MappingProxyType({})
-    allocated_bytes: AbstractMapping[ObjectIdentity, int] = MappingProxyType({})
-    open_files: "tuple[OpenFile, ...]" = ()
+    files: AbstractMapping[MappedIdentity, FileFacts] = MappingProxyType({})
+    allocated_bytes: AbstractMapping[FileIdentity, int] = MappingProxyType({})
+    open_files: tuple[OpenFile, ...] | None = None
+    found_memory_files: tuple[MemoryFile, ...] | None = None
+    keepers: FileKeepers | None = None
+    address_space_pid: int | None = None
+    shared_swap: frozenset[int] = frozenset()
     main_pid: int | None = None
+    kernel_holdings: KernelHoldings = NO_HOLDINGS
+    captured_heap: CapturedHeap = CapturedHeap()
+    capture_host: CaptureHost = CaptureHost()
+    placement: Placement = Placement()
 
     @property
     def process_id(self) -> int | None:
         """The process ID, where the source has it."""
         return self.pid if self.main_pid is None else self.main_pid
+
+    @property
+    def place(self) -> tuple[object, ...] | None:
+        """The program of the process and the addresses of it and of the vDSO, which each exec chooses anew."""
+        program = next((mapping for mapping in self.memory.mappings if mapping.inode), None)
+        if program is None:
+            return None
+        vdso = next((m.start_addr for m in reversed(self.memory.mappings) if m.name == "[vdso]"), None)
+        return program.name, program.inode, program.start_addr, vdso
+
+    @property
+    def pids(self) -> frozenset[int]:
+        """The numbers under which the kernel shows it; none where the source has none."""
+        return frozenset([pid for pid in (self.pid, self.main_pid) if pid is not None])
+
+    @property
+    def memory_files(self) -> tuple[MemoryFile, ...]:
+        """The files in memory that it maps or holds open."""
+        if self.found_memory_files is not None:
+            return self.found_memory_files
+        return memory_files(self.memory.mappings, self.allocated_bytes, self.open_files or ())
 
     @property
     def thread_count(self) -> int:
@@ -129,7 +168,7 @@ def looks_like_memory_text(text: bytes) -> bool:
     """Return whether `read_texts` can read a text: maps, smaps, or any pmap output."""
     if looks_like_maps(text):
         return True
-    from footprint.process.pmap import looks_like_pmap  # noqa: PLC0415 # not for a live process
+    from footprint.process.pmap_lines import looks_like_pmap  # noqa: PLC0415 # not for a live process
 
     return looks_like_pmap(text)
 
@@ -140,8 +179,10 @@ def read_texts(text: bytes, source: str) -> tuple[Snapshot, ...]:
     Raises:
         InputError: Where the text has another form.
     """
-    if looks_like_maps(text):
-        maps: tuple[MemoryMap, ...] = (_marked_rollup(parse_maps(text, source), source),)
+    if several := split_rollups(text):
+        maps: tuple[MemoryMap, ...] = tuple(_rollups(several, source))
+    elif looks_like_maps(text):
+        maps = (_marked_rollup(parse_maps(text, source), source),)
     else:
         from footprint.process.pmap import parse_pmap  # noqa: PLC0415 # not for a live process
 
@@ -153,9 +194,9 @@ def read_texts(text: bytes, source: str) -> tuple[Snapshot, ...]:
             is_live=False,
             command=shown_command(memory.command or ""),
             memory=memory,
-            rollup=None,
+            rollup=memory.mappings[0].counters if memory.dialect == _ROLLUP else None,
             status=None,
-            thread_stack_addrs=(),
+            thread_stacks=NO_STACKS,
             pages=None,
             page_bytes=page_bytes_of(memory),
             host={},
@@ -163,6 +204,18 @@ def read_texts(text: bytes, source: str) -> tuple[Snapshot, ...]:
         )
         for memory in maps
     )
+
+
+def _rollups(several: Sequence[tuple[int | None, bytes]], source: str) -> Iterator[MemoryMap]:
+    """Read the sums of several processes; those whose PIDs are not all told, or not all different, are numbered."""
+    pids = {pid for pid, _ in several if pid is not None}
+    for number, (pid, text) in enumerate(several, 1):
+        memory = _marked_rollup(parse_maps(text, source), source)
+        if len(pids) == len(several):
+            yield memory._replace(pid=pid)
+        else:
+            detail = f"the text does not tell all PIDs: {number} is its place among {len(several)}"
+            yield memory._replace(pid=number, notes=(*memory.notes, Note("rollup-numbered", source, detail)))
 
 
 def _marked_rollup(memory: MemoryMap, source: str) -> MemoryMap:
@@ -174,7 +227,7 @@ def _marked_rollup(memory: MemoryMap, source: str) -> MemoryMap:
         "rollup-only", source, "these are the sums of a process: they do not show its mappings and their owners"
     )
     return memory._replace(
-        dialect="smaps_rollup",
+        dialect=_ROLLUP,
         mappings=(sums._replace(end_addr=sums.start_addr),),
         notes=(*memory.notes, note),
     )
@@ -199,7 +252,7 @@ def read_process(pid: int, keep: Keep | None = None) -> Snapshot:
         AccessError: Where the process does not exist, ends meanwhile, or we may not read it.
         UnsupportedError: Where it is a kernel thread or a zombie: they have no memory.
     """
-    begin(f"reads process {pid}")
+    begin_activity(f"reads process {pid}")
     source = f"pid {pid}"
     with process_folder(pid) as folder:
         status = parse_status(b"".join(_kept(folder, "status", source, keep)))
@@ -215,11 +268,19 @@ def read_process(pid: int, keep: Keep | None = None) -> Snapshot:
             memory = parse_maps(_kept(folder, "maps", source, keep), source)
         rollup = _rollup(folder, source, keep)
         pages, page_notes = _pages(folder, memory, source)
-        stacks = tuple(_stack_addrs(folder, pid))
-        allocated_bytes = _allocated_bytes(folder, memory)
+        has_swap = rollup is None or rollup.get("Swap")
+        shared_swap = _shared_swap(folder, memory) if has_swap else frozenset()
+        stacks = NO_STACKS
+        if status.thread_count != 1:
+            from footprint.process.thread_stacks import read_thread_stacks  # noqa: PLC0415 # most have one thread
+
+            stacks = read_thread_stacks(folder, pid, memory.mappings, os.sysconf("SC_PAGE_SIZE"))
+        allocated_bytes = read_allocated_bytes(folder, memory.mappings)
+        kernel_holdings = read_kernel_holdings(folder, pid, status)
         command = command_line(read_whole(folder, "cmdline", source))
         if parse_status(read_whole(folder, "status", source)).state in {"Z", "X"} or not memory.mappings:
             raise AccessError(source, "the process ended while it was read")
+    system = os.uname()
     return Snapshot(
         source=source,
         pid=pid,
@@ -228,13 +289,38 @@ def read_process(pid: int, keep: Keep | None = None) -> Snapshot:
         memory=memory,
         rollup=rollup,
         status=status,
-        thread_stack_addrs=stacks,
+        thread_stacks=stacks,
         pages=pages,
         page_bytes=os.sysconf("SC_PAGE_SIZE"),
-        host={"kernel": platform.release(), "machine": platform.machine()},
+        host={"kernel": system.release, "machine": system.machine},
         notes=(*memory.notes, *page_notes, *_changes(memory, rollup, source)),
         allocated_bytes=allocated_bytes,
+        kernel_holdings=kernel_holdings,
+        shared_swap=shared_swap,
     )
+
+
+def with_held_files(snapshots: Sequence[Snapshot]) -> list[Snapshot]:
+    """Read what live processes have open, and who else keeps their files in memory; leave all others as they are.
+
+    An open file description that several of them have belongs to the first one.
+
+    Args:
+        snapshots: The processes, parents first.
+    """
+    open_files = read_own_open_files([s.pid for s in snapshots if s.is_live and s.pid is not None])
+    filled = [s._replace(open_files=open_files[s.pid]) if s.pid in open_files else s for s in snapshots]
+    filled = [s._replace(found_memory_files=s.memory_files) if s.is_live else s for s in filled]
+    keepers = read_keepers({s.process_id or 0: s.memory_files for s in filled if s.is_live})
+    return [s._replace(keepers=keepers) if s.is_live else s for s in filled] if keepers else filled
+
+
+def with_address_spaces(snapshots: Sequence[Snapshot]) -> list[Snapshot]:
+    """Find out which live processes have one address space."""
+    from footprint.process.kcmp import first_of_address_spaces  # noqa: PLC0415 # ctypes
+
+    firsts = first_of_address_spaces({s.pid: s.place for s in snapshots if s.is_live and s.pid is not None})
+    return [s._replace(address_space_pid=firsts[s.pid]) if s.pid in firsts else s for s in snapshots]
 
 
 def _live_thread(folder: int, pid: int) -> int | None:
@@ -357,6 +443,20 @@ def _pages(folder: int, memory: MemoryMap, source: str) -> tuple[Pages | None, t
     return _without_wrong_bits(folder, memory, pages, source)
 
 
+def _shared_swap(folder: int, memory: MemoryMap) -> frozenset[int]:
+    """Read the swap entries of mappings whose swapped pages others have, too; none where only root may read them."""
+    shared = [m for m in memory.mappings if m.counters.swap_share_bytes() is not None and not m.is_shared]
+    if not shared:
+        return frozenset()
+    try:
+        with PageReader(folder, os.sysconf("SC_PAGE_SIZE")) as reader:
+            entries = chain.from_iterable(map(reader.read_swap_entries, shared))
+            numbers = frozenset(islice(entries, MOST_SWAP_ENTRIES + 1))
+    except OSError:
+        return frozenset()
+    return frozenset() if 0 in numbers or len(numbers) > MOST_SWAP_ENTRIES else numbers
+
+
 def _without_wrong_bits(
     folder: int, memory: MemoryMap, pages: Pages, source: str
 ) -> tuple[Pages | None, tuple[Note, ...]]:
@@ -365,7 +465,7 @@ def _without_wrong_bits(
     For a huge page that is mapped whole, the state of its first page decides all of its page bits. After a fork the
     other process may have split it and copied only this page: the bits then call all 2 MiB private.
     """
-    doubtful = {one.start_addr: pages[one.start_addr] for one in contradicted(pages, memory)}
+    doubtful = {m.start_addr: pages[m.start_addr] for m in contradicted(pages, memory)}
     if not doubtful:
         return pages, ()
     wrong = contradicted(doubtful, memory, parse_maps(_stream(folder, "smaps", source), source))
@@ -393,7 +493,7 @@ def contradicted(pages: Pages, before: MemoryMap, after: MemoryMap | None = None
     """
     bounds_before = _bounds(before, pages)
     bounds_after = bounds_before if after is None else _bounds(after, pages)
-    found = []
+    odd = []
     for mapping in (after or before).mappings:
         start_addr = mapping.start_addr
         if start_addr not in bounds_after:
@@ -401,23 +501,23 @@ def contradicted(pages: Pages, before: MemoryMap, after: MemoryMap | None = None
         least, most = bounds_after[start_addr]
         least_before, most_before = bounds_before.get(start_addr, (least, most))
         if not min(least, least_before) <= _resident_bytes(pages[start_addr]) <= max(most, most_before):
-            found.append(mapping)
-    return found
+            odd.append(mapping)
+    return odd
 
 
 def _bounds(memory: MemoryMap, pages: Pages) -> dict[int, tuple[int, int]]:
     """Compute for each mapping with page bits how many bytes its counters allow to be private."""
     # Thousands of mappings have the same counters, which the memory map keeps once.
     by_counters: dict[int, tuple[int, int]] = {}
-    found = {}
+    bounds_of = {}
     for mapping in memory.mappings:
         if mapping.start_addr in pages:
             counters = mapping.counters
-            known = by_counters.get(id(counters))
-            if known is None:
-                known = by_counters[id(counters)] = counters.private_bounds()
-            found[mapping.start_addr] = known
-    return found
+            bounds = by_counters.get(id(counters))
+            if bounds is None:
+                bounds = by_counters[id(counters)] = counters.private_bounds()
+            bounds_of[mapping.start_addr] = bounds
+    return bounds_of
 
 
 def _resident_bytes(ranges: Sequence[PageRange]) -> int:
@@ -432,45 +532,6 @@ def _has_own_pages(mapping: Mapping) -> bool:
     count = mapping.counters.get
     # Pages of the hugetlb pool look anonymous in the page bits. They have counters of their own.
     return (count("Anonymous") != 0 or bool(count("Swap"))) and " ht" not in f" {mapping.vm_flags}"
-
-
-def _stack_addrs(folder: int, pid: int) -> Iterator[int]:
-    """Read the stack pointer of each thread that waits in the kernel; it is not available for a running thread."""
-    try:
-        task = os.open("task", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
-    except OSError:
-        return
-    try:
-        for thread in os.listdir(task):
-            if thread == str(pid):
-                continue
-            try:
-                descriptor = os.open(f"{thread}/syscall", os.O_RDONLY | os.O_CLOEXEC, dir_fd=task)
-            except OSError:
-                continue
-            try:
-                # In a call: number, six arguments, stack pointer, program counter. Outside: -1 and the last two.
-                words = os.read(descriptor, 512).split()
-            except OSError:
-                continue
-            finally:
-                os.close(descriptor)
-            if len(words) in {3, 9}:
-                yield int(words[-2], 16)
-    finally:
-        os.close(task)
-
-
-def _allocated_bytes(folder: int, memory: MemoryMap) -> dict[ObjectIdentity, int]:
-    """Read what shared memory holds in all: some may be allocated only, or touched by a process that has ended."""
-    found: dict[ObjectIdentity, int] = {}
-    for mapping in memory.mappings:
-        identity = mapping.device, mapping.inode
-        if mapping.is_shared and mapping.name.startswith(_MEMORY) and identity not in found:
-            with suppress(OSError):
-                path = f"map_files/{mapping.start_addr:x}-{mapping.end_addr:x}"
-                found[identity] = os.stat(path, dir_fd=folder).st_blocks * BLOCK_BYTES
-    return found
 
 
 def _changes(memory: MemoryMap, rollup: Counters | None, source: str) -> list[Note]:

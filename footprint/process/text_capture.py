@@ -12,7 +12,8 @@ process holds it. Each text is named by the process and a file of /proc/PID. Bes
 
     fd N                            the target of a descriptor, and its fdinfo
     file DEVICE INODE SIZE PATH     the first bytes of a mapped file in hexadecimal digits
-    allocated DEVICE INODE BLOCKS   no text: what a shared memory holds, in blocks of 512 bytes
+    allocated DEVICE INODE BLOCKS   no text: what a mapped file in memory holds, in blocks of 512 bytes
+    held N BLOCKS                   no text: the same for the file in memory that a descriptor refers to
 
 A process without maps ended before it was read. The last text is named `end`.
 """
@@ -21,8 +22,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
-from footprint.command_line import command_line
-from footprint.digits import decimal
 from footprint.errors import InputError, Note, UnsupportedError
 from footprint.process.descriptions import (
     GIVEN_COUNT,
@@ -33,16 +32,19 @@ from footprint.process.descriptions import (
     own_open_files,
     watches_of_fdinfo,
 )
+from footprint.process.mappings import ThreadStacks
 from footprint.process.maps_text import parse_maps, saved_rollup
-from footprint.process.snapshot import BLOCK_BYTES, FileFacts, FileIdentity, Snapshot, page_bytes_of
+from footprint.process.origin import CaptureHost, memory_in, placement_in
+from footprint.process.snapshot import BLOCK_BYTES, CapturedHeap, FileFacts, MappedIdentity, Snapshot, page_bytes_of
 from footprint.process.status import parse_status
-
-__all__ = ("read_text_capture",)
+from footprint.text.command_line import command_line
+from footprint.text.units import decimal
 
 _FIRST_LINE: Final = re.compile(rb"footprint-text-capture/(\d{1,9}) ([0-9A-Za-z-]{3,64})")
 _NAME: Final = re.compile(rb"(\d{1,10}) (\S.*)")
 _FILE: Final = re.compile(rb"file (\S+) (\d{1,20}) (\d{1,20}|\?) (.*)")
 _ALLOCATED: Final = re.compile(rb"allocated (\S+) (\d{1,20}) (\d{1,12})")
+_HELD: Final = re.compile(rb"held (\d{1,9}) (\d{1,12})")
 _DESCRIPTOR: Final = re.compile(rb"fd (\d{1,9})")
 _LINK_INODE: Final = re.compile(rb"^[a-z]+:\[(\d{1,19})\]")
 _INFO_INODE: Final = re.compile(rb"\nino:\s*(\d{1,19})")
@@ -84,10 +86,11 @@ def read_text_capture(text: bytes, source: str, build_id_of_start: BuildIdOfStar
     head, *parts = text.split(b"\n" + first[2] + b" ")
     if not parts or parts[-1].rstrip() != b"end":
         raise InputError(source, "the capture is cut: its last line is missing", len(text))
-    told = dict(line.decode("utf-8", "replace").split(" ", 1) for line in head.split(b"\n")[1:] if b" " in line)
-    if missing := {"kernel", "machine"} - told.keys():
+    facts = dict(line.decode("utf-8", "replace").split(" ", 1) for line in head.split(b"\n")[1:] if b" " in line)
+    if missing := {"kernel", "machine"} - facts.keys():
         raise InputError(source, f"the capture is damaged: its first lines have no {min(missing)}", 0)
-    host = {key: told[key] for key in ("kernel", "machine")}
+    host = {key: facts[key] for key in ("kernel", "machine")}
+    capture_host = host_of_text(head)
     by_pid: dict[int, Texts] = {}
     for part in parts[:-1]:
         title, _, body = part.partition(b"\n")
@@ -103,14 +106,23 @@ def read_text_capture(text: bytes, source: str, build_id_of_start: BuildIdOfStar
     ended = [pid for pid, texts in by_pid.items() if not _has_memory(texts)]
     # Where none has maps, the first one is an error with its cause.
     left_out = {pid for pid in ended if len(ended) < len(by_pid) or b"absent" in by_pid[pid]}
-    found = [
-        _snapshot(pid, texts, source, host, build_id_of_start)._replace(open_files=open_files[pid])
+    snapshots = [
+        _snapshot(pid, texts, source, host, build_id_of_start)._replace(
+            open_files=open_files[pid], capture_host=capture_host
+        )
         for pid, texts in by_pid.items()
         if pid not in left_out
     ]
     detail = "it ended while it was captured, or could not be read; it is left out"
     notes = [Note("process-not-read", f"pid {pid}", detail) for pid in ended if pid in left_out]
-    return (found[0]._replace(notes=(*found[0].notes, *notes)), *found[1:]) if found else ()
+    return (snapshots[0]._replace(notes=(*snapshots[0].notes, *notes)), *snapshots[1:]) if snapshots else ()
+
+
+def host_of_text(head: bytes) -> CaptureHost:
+    """Return what the first lines of a capture as text say of its host."""
+    text = head.decode("utf-8", "replace")
+    facts = dict(line.split(" ", 1) for line in text.split("\n") if " " in line)
+    return CaptureHost(facts.get("captured_at"), facts.get("name") or None, None, *memory_in(text))
 
 
 def _has_memory(texts: Texts) -> bool:
@@ -130,6 +142,7 @@ def _snapshot(pid: int, texts: Texts, source: str, host: dict[str, str], build_i
     status = parse_status(texts.get(b"status", b""))
     command = command_line(texts.get(b"cmdline", b""))
     note = Note("page-bits-denied", process, "a capture as text has no page bits: private memory is known per mapping")
+    detail = "a capture as text has no account of the allocator: how much of its heap is free is unknown"
     return Snapshot(
         source=source,
         pid=pid,
@@ -138,16 +151,18 @@ def _snapshot(pid: int, texts: Texts, source: str, host: dict[str, str], build_i
         memory=memory,
         rollup=saved_rollup(texts.get(b"smaps_rollup"), source),
         status=status,
-        thread_stack_addrs=_stack_addrs(texts),
+        thread_stacks=ThreadStacks(_stack_addrs(texts)),
         pages=None,
         page_bytes=page_bytes_of(memory),
         host=host,
         notes=(*memory.notes, note),
         files=_files(texts, build_id_of_start),
+        placement=placement_in(texts.get(b"cgroup", b"").decode("utf-8", "replace")),
+        captured_heap=CapturedHeap(None, (Note("allocator-unread", process, detail),)),
         allocated_bytes={
-            (told[1].decode("ascii", "replace"), int(told[2])): int(told[3]) * BLOCK_BYTES
+            (match[1].decode("ascii", "replace"), int(match[2])): int(match[3]) * BLOCK_BYTES
             for name in texts
-            if (told := _ALLOCATED.fullmatch(name))
+            if (match := _ALLOCATED.fullmatch(name))
         },
     )
 
@@ -174,15 +189,16 @@ def _open_files(texts: Texts, sockets: Mapping[int, tuple[OpenFileKind, int]]) -
     The inode of a file that is no socket or pipe is in its fdinfo since Linux 5.14. What pipes and UNIX sockets hold is
     not known.
     """
+    held_bytes = {match[1]: int(match[2]) * BLOCK_BYTES for name in texts if (match := _HELD.fullmatch(name))}
     for name, body in texts.items():
         number = _DESCRIPTOR.fullmatch(name)
         link, _, info = body.partition(b"\n")
         if number is None or not link or int(number[1]) < GIVEN_COUNT:
             continue
-        kind = classify(link.decode("utf-8", "replace"))
+        kind = OpenFileKind.MEMORY if number[1] in held_bytes else classify(link.decode("utf-8", "replace"))
         told_inode = _LINK_INODE.search(link) or _INFO_INODE.search(b"\n" + info)
         inode = int(told_inode[1]) if told_inode else 0
-        content_bytes = content_of_fdinfo(info) if kind is OpenFileKind.RING else 0
+        content_bytes = content_of_fdinfo(info) if kind is OpenFileKind.RING else held_bytes.get(number[1], 0)
         if kind is OpenFileKind.SOCKET:
             kind, content_bytes = sockets.get(inode, (kind, 0))
         flags = _INFO_FLAGS.search(b"\n" + info)
@@ -195,6 +211,7 @@ def _open_files(texts: Texts, sockets: Mapping[int, tuple[OpenFileKind, int]]) -
             content_bytes=content_bytes,
             watch_count=watches_of_fdinfo(kind, b"\n" + info),
             is_unread=kind in {OpenFileKind.SOCKET, OpenFileKind.UNIX, OpenFileKind.PIPE},
+            name=link.decode("utf-8", "surrogateescape") if kind is OpenFileKind.MEMORY else "",
         )
 
 
@@ -208,9 +225,9 @@ def _is_address(words: Sequence[bytes]) -> bool:
     return re.fullmatch(rb"0x[0-9a-f]{1,16}", words[-2]) is not None
 
 
-def _files(texts: Texts, build_id_of_start: BuildIdOfStart) -> dict[FileIdentity, FileFacts]:
+def _files(texts: Texts, build_id_of_start: BuildIdOfStart) -> dict[MappedIdentity, FileFacts]:
     """Collect what identifies each mapped file: its size, and the build-id that its first bytes hold."""
-    found: dict[FileIdentity, FileFacts] = {}
+    facts_by_file: dict[MappedIdentity, FileFacts] = {}
     for name, body in texts.items():
         if (file := _FILE.fullmatch(name)) is None:
             continue
@@ -220,5 +237,5 @@ def _files(texts: Texts, build_id_of_start: BuildIdOfStart) -> dict[FileIdentity
             start = bytes.fromhex(body.decode("ascii"))
         except ValueError:
             start = b""
-        found[identity] = FileFacts(int(size) if size != b"?" else None, build_id_of_start(start))
-    return found
+        facts_by_file[identity] = FileFacts(int(size) if size != b"?" else None, build_id_of_start(start))
+    return facts_by_file

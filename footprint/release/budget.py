@@ -1,24 +1,26 @@
 """Check the budgets of a process, by itself and against a baseline, and find what makes it exceed them."""
 
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import date
+from fractions import Fraction
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from footprint.errors import Note, UsageError
 from footprint.findings.registry import Fact, fact_of
 from footprint.members import Positive, Signed, json_members
+from footprint.model.audit import NO_MEMORY, ONE_START, Spread, Spreads, overlap, separation_confidence
 from footprint.model.cost_parts import OF_GROUP, CostPart, cost_parts, term_parts
+from footprint.model.costs import ObjectCost, holders_of
 from footprint.model.figures import FIGURES, FigureUnit
 from footprint.model.finding import Finding, SourceLocation
-from footprint.model.object_cost import ObjectCost, holders_of
-from footprint.model.owner import file_name, is_file
+from footprint.model.over_time import WatchGap, WatchGapKind
 from footprint.model.projection import Model, cost_at
-from footprint.model.row import OF_OBJECTS, MemoryKind, Row
+from footprint.model.row import OF_OBJECTS, MemoryKind, Row, file_name, is_file
 from footprint.model.run_failure import which_starts
-from footprint.model.spread import NO_MEMORY, ONE_START, Spread, Spreads, overlap, separation_confidence
 from footprint.release.budget_file import (
     Budget,
     Budgets,
@@ -26,40 +28,30 @@ from footprint.release.budget_file import (
     Waiver,
     matches,
     nearest_of,
-    parse_budgets,
 )
 from footprint.release.compare import Comparison, RowChange, compare, covers, covers_files
 from footprint.release.matching import named_owners, owner_names, paired_findings, soname_of
 from footprint.release.new_libraries import NewRoot
-from footprint.units import format_bytes
+from footprint.text.units import format_bytes, parse_bytes
 
 if TYPE_CHECKING:
-    from footprint.model.audited import Audited
+    from footprint.model.audit import Audit
 
-__all__ = (
-    "RUN",
-    "Budget",
-    "BudgetResult",
-    "Budgets",
-    "Checked",
-    "Limit",
-    "Waiver",
-    "check_audit",
-    "check_counted",
-    "figure_of",
-    "lines_of",
-    "nearest_of",
-    "parse_budgets",
-    "parts_of",
-    "propose",
-    "roots_of",
-)
 
 _MOST_CONTRIBUTORS: Final = 3
+A_TWENTIETH: Final = Fraction(1, 20)
+"""The room that a proposed budget leaves, if nothing else is asked for."""
 _NUMBER: Final = re.compile(r" ?\d[\d,]* ?")
 # The figures that are computed from others, or from objects.
 _OF_SERIES: Final = frozenset({"usual_most_bytes", "hourly_growth_bytes", "most_process_count"})
-_OF_ANY: Final = frozenset({"total_at_count_bytes", "library_count", "tls_bytes", "peak_bytes", *_OF_SERIES})
+_OF_OBJECT: Final[dict[str, Callable[[ObjectCost], int | None]]] = {
+    "tls_bytes": attrgetter("tls_bytes"),
+    "start_relocation_count": lambda c: c.start and c.start.relocation_count,
+    "start_lookup_count": lambda c: c.start and c.start.lookup_count,
+    "start_failed_opens": lambda c: c.start and c.start.failed_open_count,
+    "start_page_faults": lambda c: c.start and c.start.page_faults,
+}
+_OF_ANY: Final = frozenset({"total_at_count_bytes", "library_count", "peak_bytes", *_OF_OBJECT, *_OF_SERIES})
 # Owners do not make up these figures.
 _WITHOUT_PARTS: Final = frozenset(
     {"mapping_count", "process_count", "per_worker_bytes", "peak_bytes", *_OF_SERIES, *OF_GROUP}
@@ -67,6 +59,15 @@ _WITHOUT_PARTS: Final = frozenset(
 _SMALLER: Final = "smaller than the baseline by more than it may grow: --update-baseline lowers it"
 RUN: Final = "run"
 """The key of the result that says how a run failed."""
+WATCH: Final = "watch"
+"""The key of the result that says what a watch cannot tell."""
+# What a figure of a series needs beside a whole series; all other figures are those of an audit.
+_NEEDS: Final = {
+    "peak_bytes": WatchGapKind.LOWER_BOUND,
+    "hourly_growth_bytes": WatchGapKind.TOO_SHORT,
+    "usual_most_bytes": None,
+    "most_process_count": None,
+}
 
 
 class Contributor(NamedTuple):
@@ -81,7 +82,7 @@ class Contributor(NamedTuple):
     size_bytes: Signed
 
 
-@json_members("key value limit unit is_exceeded fails grew_from contributors waiver is_noise remark line")
+@json_members("key value limit unit is_exceeded fails grew_from contributors is_growth waiver is_noise remark line")
 class BudgetResult(NamedTuple):
     """One limit of the budget file.
 
@@ -119,6 +120,11 @@ class BudgetResult(NamedTuple):
         return FigureUnit.THINGS if self.is_count else FigureUnit.BYTES
 
     @property
+    def excess_share(self) -> float:
+        """Return by which part of the limit the value exceeds it; of a limit of 0, each thing counts as a whole."""
+        return max(0, self.value - self.limit) / max(1, self.limit)
+
+    @property
     def is_expired(self) -> bool:
         """Return whether the waiver has expired."""
         return self.waiver is not None and self.waiver.is_expired
@@ -135,11 +141,12 @@ class Checked(NamedTuple):
     Attributes:
         audit: What was checked.
         budgets: The budgets.
-        results: One for each limit, those that fail first.
+        results: One for each limit, and for a run that failed or a watch that cannot tell; first what fails, and of
+            that the failed run, then the limit that is exceeded by its largest part.
         comparison: The changes since the baseline, where there is one.
     """
 
-    audit: "Audited"
+    audit: "Audit"
     budgets: Budgets
     results: tuple[BudgetResult, ...]
     comparison: Comparison | None
@@ -150,15 +157,20 @@ class Checked(NamedTuple):
         return (*self.audit.notes, *(() if self.comparison is None else self.comparison.loader_notes))
 
     @property
+    def limits(self) -> tuple[BudgetResult, ...]:
+        """The results that are those of limits."""
+        return tuple(result for result in self.results if result.key not in {RUN, WATCH})
+
+    @property
     def failures(self) -> tuple[BudgetResult, ...]:
         """The limits that are exceeded without a valid waiver."""
-        return tuple(one for one in self.results if one.fails)
+        return tuple(result for result in self.results if result.fails)
 
 
 def check_audit(
-    audit: "Audited",
+    audit: "Audit",
     budgets: Budgets,
-    baseline: "Audited | None",
+    baseline: "Audit | None",
     today: date,
     spreads: Spreads = ONE_START,
     baseline_spreads: Spreads = ONE_START,
@@ -172,75 +184,112 @@ def check_audit(
         raise UsageError(
             f"{budgets.file}: a limit of growth needs a baseline: name one there, and write it with --update-baseline"
         )
+    budgets = budgets._replace(budgets=(*budgets.budgets, *_cost_budgets(budgets, audit)))
     comparison = None if baseline is None else compare(baseline, audit, budgets.at_processes, baseline_spreads, spreads)
-    limits = [one._replace(owners=_owners_of(one, audit, baseline)) for one in budgets.budgets]
-    waivers = {one.budget: one._replace(is_expired=one.expires < today) for one in budgets.waivers}
+    limits = [budget._replace(owners=_owners_of(budget, audit, baseline)) for budget in budgets.budgets]
+    waivers = {waiver.budget: waiver._replace(is_expired=waiver.expires < today) for waiver in budgets.waivers}
     results = [
         *_run_results(audit, spreads.start_count),
+        *_watch_results(audit, budgets),
         *(
             result
-            for one in limits
-            for result in _results(one, audit, baseline, budgets, comparison, (baseline_spreads, spreads))
+            for limit in limits
+            for result in _results(limit, audit, baseline, budgets, comparison, (baseline_spreads, spreads))
         ),
         *_libraries(audit, budgets, comparison),
     ]
-    waived = [one._replace(waiver=waiver) if (waiver := waivers.get(one.key)) else one for one in results]
-    waived.sort(key=lambda one: (not one.fails, not one.is_exceeded))
+    waived = [result._replace(waiver=waiver) if (waiver := waivers.get(result.key)) else result for result in results]
+    waived.sort(key=_severity)
     return Checked(audit, budgets, tuple(waived), comparison)
 
 
-def _owners_of(budget: Budget, audit: "Audited", baseline: "Audited | None") -> frozenset[str]:
+def _cost_budgets(budgets: Budgets, audit: "Audit") -> Iterable[Budget]:
+    """Return the budgets of the figures that a limit on the growth of the cost is about, as far as the audit has them.
+
+    A prediction is of the start: its maximum has what the program may write later.
+    """
+    if budgets.cost_limit is None:
+        return
+    costs = (_cost_name(audit), "private_bytes", "mapped_writable_bytes")
+    names = [name for name in costs if figure_of(name, audit) is not None][:1]
+    for name in (*names, "ceiling_bytes") if audit.source == "prediction" else names:
+        yield Budget(name, "figures", name, budgets.cost_limit)
+
+
+def _severity(result: BudgetResult) -> tuple[object, ...]:
+    """Return what sorts results: first what fails, of that a failed run, then the limit that is exceeded most."""
+    return not result.fails, not result.is_exceeded, result.key not in {RUN, WATCH}, -result.excess_share
+
+
+def _owners_of(budget: Budget, audit: "Audit", baseline: "Audit | None") -> frozenset[str]:
     """Return the owners that a budget names, in both audits: each with the name that it has on the other side."""
     if budget.table not in {"owners", "retained"}:
         return frozenset()
-    found = named_owners(budget.name, audit)
+    owners = named_owners(budget.name, audit)
     if baseline is None:
-        return found
+        return owners
     before, names = named_owners(budget.name, baseline), owner_names(baseline, audit)
-    found |= before | {names[owner] for owner in before if owner in names}
-    return found | {owner for owner, name in names.items() if name in found}
+    owners |= before | {names[owner] for owner in before if owner in names}
+    return owners | {owner for owner, name in names.items() if name in owners}
 
 
 def roots_of(result: BudgetResult, checked: Checked) -> tuple[NewRoot, ...]:
-    """Return the new libraries that brought what makes a budget exceeded: the roots of its contributors."""
+    """Return the new libraries that brought what makes a budget exceeded: the roots of its contributors, by size."""
     comparison = checked.comparison
     if comparison is None or not comparison.roots:
         return ()
     root_by_name = {file_name(owner): root for owner, root in comparison.root_of.items()}
-    names = {one.name.rpartition(" (")[2].removesuffix(")") for one in result.contributors}
+    names = {contributor.name.rpartition(" (")[2].removesuffix(")") for contributor in result.contributors}
     roots = {root_by_name[name] for name in names if name in root_by_name}
-    return tuple(one for one in comparison.roots if one.owner in roots)
+    selected = [root for root in comparison.roots if root.owner in roots]
+    return tuple(sorted(selected, key=lambda root: (-root.delta_bytes, root.name)))
 
 
 def lines_of(checked: Checked) -> dict[str, SourceLocation]:
     """Return the lines that declare the variables that grew, by the names that these have as contributors."""
     places: dict[str, set[SourceLocation | None]] = {}
-    for one in () if checked.comparison is None else checked.comparison.grown_variables:
-        places.setdefault(_variable_name(one), set()).add(one.location)
+    for grown_variable in () if checked.comparison is None else checked.comparison.grown_variables:
+        places.setdefault(_variable_name(grown_variable), set()).add(grown_variable.location)
     return {name: line for name, (line, *others) in places.items() if line is not None and not others}
 
 
-def _variable_name(one: RowChange) -> str:
-    return f"{one.symbol} ({file_name(one.owner)})"
+def _variable_name(change: RowChange) -> str:
+    return f"{change.symbol} ({file_name(change.owner)})"
 
 
-def _run_results(audit: "Audited", start_count: int) -> Iterable[BudgetResult]:
+def _run_results(audit: "Audit", start_count: int) -> Iterable[BudgetResult]:
     """Return the failures of the run whose audit it is; no budget has to name them."""
     if audit.run_failures:
         count = len(audit.run_failures)
         starts: dict[str, list[int]] = {}
-        for one in audit.run_failures:
-            starts.setdefault(one.detail, []).append(one.start)
+        for run_failure in audit.run_failures:
+            starts.setdefault(run_failure.detail, []).append(run_failure.start)
         shown = tuple(
             Contributor(f"{detail}{which_starts(failed, start_count)}", 0) for detail, failed in starts.items()
         )
         yield BudgetResult(RUN, count, 0, is_count=True, is_exceeded=True, contributors=shown)
 
 
+def _open_gaps(audit: "Audit", budgets: Budgets) -> tuple[WatchGap, ...]:
+    """Return what the watch cannot tell whose series it is from, of what the budgets need and nobody accepts."""
+    if audit.over_time is None:
+        return ()
+    needed = {WatchGapKind.CUT, WatchGapKind.NOT_WATCHED}
+    needed |= {_NEEDS.get(budget.name, WatchGapKind.NO_AUDIT) or WatchGapKind.CUT for budget in budgets.budgets}
+    return tuple([gap for gap in audit.over_time.gaps if gap.kind in needed - budgets.accepted])
+
+
+def _watch_results(audit: "Audit", budgets: Budgets) -> Iterable[BudgetResult]:
+    """Return what the watch cannot tell; no budget has to name it."""
+    if gaps := _open_gaps(audit, budgets):
+        shown = tuple(Contributor(f"{gap.detail} (--accept {gap.kind.value})", 0) for gap in gaps)
+        yield BudgetResult(WATCH, len(gaps), 0, is_count=True, is_exceeded=True, contributors=shown)
+
+
 def _results(
     budget: Budget,
-    audit: "Audited",
-    baseline: "Audited | None",
+    audit: "Audit",
+    baseline: "Audit | None",
     budgets: Budgets,
     comparison: Comparison | None,
     spreads: tuple[Spreads, Spreads],
@@ -248,10 +297,12 @@ def _results(
     """Check each limit of a budget; the spreads are those of the starts of the baseline, and of those now."""
     measured = 0 if _is_gone(budget, comparison, budgets) else _measure(budget, audit, budgets)
     if measured is None:
-        if audit.run_failures:  # what is limited may not have come into being; the failure itself is a result
+        # What is limited may not have come into being, or was watched too short: that itself is a result, or accepted.
+        if audit.run_failures or (audit.over_time is not None and budget.name in _NEEDS):
             return
         raise UsageError(f"{budgets.file}: {budget.key}: {_absent(budget, audit)}")
     contributors, is_growth = _contributors(budget, audit, comparison, budgets.at_processes)
+    contributors, parts = _without_counts(budget, contributors)
 
     def result(most: int, grew_from: int | None = None, remark: str = "") -> BudgetResult:
         return BudgetResult(
@@ -263,14 +314,15 @@ def _results(
             contributors=tuple(map(Contributor._make, contributors)),
             is_growth=is_growth,
             grew_from=grew_from,
-            remark=remark,
+            remark=remark or parts,
             line=budget.line,
         )
 
     limit = budget.limit
     if limit.most is not None:
         spread = _spread_of(budget, audit, spreads[1], budgets.at_processes)
-        yield result(limit.most, remark=_starts_beside(spread, spreads[1].start_count, measured, limit.most))
+        beside = _starts_beside(spread, spreads[1].start_count, measured, limit.most)
+        yield result(limit.most, remark=beside or _trend_beside(budget, audit))
     if not limit.needs_baseline or baseline is None:
         return
     before = _before(budget, baseline, audit, budgets)
@@ -280,7 +332,7 @@ def _results(
         return
     is_noise = comparison and _is_noise(budget, comparison, measured - before, spreads)
     remark = ""
-    counts = [one.start_count for one in spreads]
+    counts = [spread.start_count for spread in spreads]
     if is_noise:
         remark = "within the spread of the starts"
     elif measured < before - increase:
@@ -290,6 +342,13 @@ def _results(
     yield result(before + increase, before, remark)._replace(is_noise=is_noise is True)
 
 
+def _without_counts(budget: Budget, parts: "_Contributors") -> "tuple[_Contributors, str]":
+    """Return contributors whose sizes are sizes: numbers of things become a remark."""
+    if budget.name not in _OF_OBJECT or not _is_count(budget):
+        return parts, ""
+    return tuple([(name, 0) for name, _ in parts]), ", ".join([f"{count:,} in {name}" for name, count in parts])
+
+
 def _is_count(budget: Budget) -> bool:
     """Return whether a budget limits a number of things, not bytes."""
     if budget.table == "findings":
@@ -297,7 +356,7 @@ def _is_count(budget: Budget) -> bool:
     return budget.table == "figures" and FIGURES[budget.name].is_count
 
 
-def _before(budget: Budget, baseline: "Audited", audit: "Audited", budgets: Budgets) -> int:
+def _before(budget: Budget, baseline: "Audit", audit: "Audit", budgets: Budgets) -> int:
     """Return the figure of the baseline; 0 for what it does not contain.
 
     Raises:
@@ -306,7 +365,7 @@ def _before(budget: Budget, baseline: "Audited", audit: "Audited", budgets: Budg
     """
     before = _measure(budget, baseline, budgets)
     if before is not None:
-        models = [_model_of(one) for one in (baseline, audit)]
+        models = [_model_of(audit_of_side) for audit_of_side in (baseline, audit)]
         if budget.name == "total_at_count_bytes" and models[0] is not models[1]:
             how = f"the baseline has the cost in the model {models[0]}, this in the model {models[1]}"
             raise UsageError(f"{budgets.file}: {budget.key}: {how}: --update-baseline writes a new one")
@@ -319,20 +378,20 @@ def _before(budget: Budget, baseline: "Audited", audit: "Audited", budgets: Budg
     return 0
 
 
-def _model_of(audit: "Audited") -> Model | None:
+def _model_of(audit: "Audit") -> Model | None:
     """Return how the N processes start; groups are started as they are."""
-    return None if audit.members or audit.projection is None else audit.projection.model
+    return None if audit.is_group else audit.projection.model
 
 
-def _measure(budget: Budget, audit: "Audited", budgets: Budgets) -> int | None:
+def _measure(budget: Budget, audit: "Audit", budgets: Budgets) -> int | None:
     """Return the figure that a budget limits; None if the audit does not contain it, or does not know it."""
     if budget.table == "figures":
         return figure_of(budget.name, audit, budgets.at_processes)
     if budget.table == "findings":
         if not _has_all_counted(budget, audit):
             return None
-        found = _counted_findings(budget, audit.findings)
-        return sum(one.about_bytes for one in found) if budget.is_of_bytes else len(found)
+        counted = _counted_findings(budget, audit.findings)
+        return sum(f.about_bytes for f in counted) if budget.is_of_bytes else len(counted)
     if budget.table == "retained":
         return _retained_bytes(budget, audit)
     rows = _rows_of(budget, audit)
@@ -340,31 +399,31 @@ def _measure(budget: Budget, audit: "Audited", budgets: Budgets) -> int | None:
         return 0 if budget.table == "kinds" and _tells_kind(budget.name, audit) else None
     if budget.table == "symbols":
         return sum(row.mapped_bytes for row in rows)
-    known = [row.bytes for row in rows if row.bytes is not None]
-    return sum(known) if len(known) == len(rows) else None
+    values = [row.bytes for row in rows if row.bytes is not None]
+    return sum(values) if len(values) == len(rows) else None
 
 
-def _retained_bytes(budget: Budget, audit: "Audited") -> int | None:
+def _retained_bytes(budget: Budget, audit: "Audit") -> int | None:
     """Return what leaves with the objects that a budget names, each byte once; None if none of them is there."""
     named = _objects_of(budget, audit)
     if len(named) > 1:
-        return sum(one.own_bytes for one in _leaving(budget, audit))
+        return sum(linked.own_bytes for linked in _leaving(budget, audit))
     return named[0].retained_bytes if named else None
 
 
-def _leaving(budget: Budget, audit: "Audited") -> list[ObjectCost]:
+def _leaving(budget: Budget, audit: "Audit") -> list[ObjectCost]:
     """Return the objects that leave with one of those that a budget names."""
-    holders = {one.path: one.held_by for one in audit.objects}
-    paths = {one.path for one in _objects_of(budget, audit)}
-    return [one for one in audit.objects if not paths.isdisjoint((one.path, *holders_of(one.path, holders)))]
+    holders = {linked.path: linked.held_by for linked in audit.objects}
+    paths = {linked.path for linked in _objects_of(budget, audit)}
+    return [o for o in audit.objects if not paths.isdisjoint((o.path, *holders_of(o.path, holders)))]
 
 
-def _tells_kind(kind: str, audit: "Audited") -> bool:
+def _tells_kind(kind: str, audit: "Audit") -> bool:
     """Return whether an audit without memory of a kind proves that there is none: files say nothing about heaps."""
     return audit.source != "prediction" or MemoryKind(kind) in OF_OBJECTS
 
 
-def figure_of(name: str, audit: "Audited", count: int = 1) -> int | None:
+def figure_of(name: str, audit: "Audit", count: int = 1) -> int | None:
     """Return a figure of `BUDGETED`; None if the audit does not know it."""
     if name == "library_count":
         return len(_files(audit))
@@ -372,61 +431,61 @@ def figure_of(name: str, audit: "Audited", count: int = 1) -> int | None:
         return audit.peak_bytes
     if name in _OF_SERIES:
         return None if audit.over_time is None else audit.over_time._asdict()[name]
-    if name == "tls_bytes":
-        return sum(one.tls_bytes for one in audit.objects) if audit.objects else None
+    if name in _OF_OBJECT:
+        values = [value for o in audit.objects if (value := _OF_OBJECT[name](o)) is not None]
+        return sum(values) if values else None
     if name == "total_at_count_bytes":
         # What the audit itself says of so many: in another model one more costs something else.
-        projection = None if audit.cost.bytes is None else audit.projection
-        return None if projection is None else cost_at(projection.terms, count)
+        return None if audit.cost_projection is None else cost_at(audit.cost_projection.terms, count)
     figure = audit.figures.get(name)
     return audit.counts.get(name) if figure is None else figure.bytes
 
 
-def _cost_name(audit: "Audited") -> str:
+def _cost_name(audit: "Audit") -> str:
     """Return the name of the figure that is what one more costs."""
     return f"per_{audit.noun}_bytes"
 
 
-def _files(audit: "Audited") -> dict[str, None]:
+def _files(audit: "Audit") -> dict[str, None]:
     """Return the objects of a process: the files whose code or data is mapped."""
     return dict.fromkeys(row.owner for row in audit.ledger if row.kind in OF_OBJECTS and is_file(row.owner))
 
 
-def _rows_of(budget: Budget, audit: "Audited") -> list[Row]:
+def _rows_of(budget: Budget, audit: "Audit") -> list[Row]:
     return [row for row in audit.ledger if _is_limited(row, budget)]
 
 
-def _is_limited(one: Row | RowChange, budget: Budget) -> bool:
+def _is_limited(row: Row | RowChange, budget: Budget) -> bool:
     """Return whether a row counts towards the figure that a budget limits."""
     if budget.table == "figures":
         return True
     if budget.table == "owners":
-        return one.owner in budget.owners
+        return row.owner in budget.owners
     if budget.table == "kinds":
-        return one.kind.value == budget.name
+        return row.kind.value == budget.name
     # By its linker name, or by the name that is shown.
-    return one.symbol is not None and budget.name in {one.symbol, one.name}
+    return row.symbol is not None and budget.name in {row.symbol, row.name}
 
 
 def _counted_findings(budget: Budget, findings: Iterable[Finding]) -> list[Finding]:
-    return [one for one in findings if budget.counts(one)]
+    return [finding for finding in findings if budget.counts(finding)]
 
 
-def _grown_findings(budget: Budget, audit: "Audited", baseline: "Audited") -> Iterable[tuple[Finding, int, bool]]:
+def _grown_findings(budget: Budget, audit: "Audit", baseline: "Audit") -> Iterable[tuple[Finding, int, bool]]:
     """Return the counted findings that are new or larger than in the baseline: by how much, and whether they are new.
 
     What is gone makes no room for them.
     """
     names = {now: before for before, now in owner_names(baseline, audit).items()}
-    counted, before = (_counted_findings(budget, one.findings) for one in (audit, baseline))
-    for one, partner in paired_findings(counted, before, names):
-        grown_bytes = one.about_bytes - (0 if partner is None else partner.about_bytes)
+    counted, before = (_counted_findings(budget, side.findings) for side in (audit, baseline))
+    for finding, partner in paired_findings(counted, before, names):
+        grown_bytes = finding.about_bytes - (0 if partner is None else partner.about_bytes)
         if partner is None or grown_bytes > 0:
-            yield one, grown_bytes, partner is None
+            yield finding, grown_bytes, partner is None
 
 
 def _growth_of_findings(
-    result: BudgetResult, budget: Budget, audit: "Audited", baseline: "Audited", before: int
+    result: BudgetResult, budget: Budget, audit: "Audit", baseline: "Audit", before: int
 ) -> BudgetResult:
     """Return the result for what the baseline does not have, given one for what is there now."""
     grown = list(_grown_findings(budget, audit, baseline))
@@ -439,30 +498,30 @@ def _growth_of_findings(
     return result._replace(value=value, is_exceeded=value > result.limit, remark=remark)
 
 
-def _has_all_counted(budget: Budget, audit: "Audited") -> bool:
+def _has_all_counted(budget: Budget, audit: "Audit") -> bool:
     """Return whether an audit has all findings that a budget counts: the rule was run, and none of them is left out."""
     return covers(audit, budget.name) and not (budget.counts_doubtful and _leaves_out(budget.name, audit))
 
 
-def check_counted(conditions: Iterable[Budget], audit: "Audited") -> None:
+def check_counted(conditions: Iterable[Budget], audit: "Audit") -> None:
     """Check that an audit has all findings that budgets count.
 
     Raises:
         UsageError: If it was not searched for some of them, or leaves them out.
     """
-    for one in conditions:
-        if not _has_all_counted(one, audit):
-            raise UsageError(f"{one.key}: {_not_searched(one, audit)}")
+    for condition in conditions:
+        if not _has_all_counted(condition, audit):
+            raise UsageError(f"{condition.key}: {_not_searched(condition, audit)}")
 
 
-def _leaves_out(rule: str, audit: "Audited") -> bool:
+def _leaves_out(rule: str, audit: "Audit") -> bool:
     """Return whether doubtful findings of a rule may be missing in an audit; those of earlier versions do not tell."""
     if not audit.searched_rules:
         return fact_of(rule) is Fact.VARIABLES
-    return any(one.left_out_count for one in audit.searched_rules if one.rule == rule)
+    return any(searched_rule.left_out_count for searched_rule in audit.searched_rules if searched_rule.rule == rule)
 
 
-def _is_untold(budget: Budget, audit: "Audited") -> bool:
+def _is_untold(budget: Budget, audit: "Audit") -> bool:
     """Return whether the subject of a budget may be there although its size is not known."""
     return not audit.objects if budget.table == "retained" else bool(_rows_of(budget, audit))
 
@@ -479,7 +538,7 @@ def _is_gone(budget: Budget, comparison: Comparison | None, budgets: Budgets) ->
     return _measure(budget, comparison.old, budgets) is not None
 
 
-def _absent(budget: Budget, audit: "Audited") -> str:
+def _absent(budget: Budget, audit: "Audit") -> str:
     """Explain why a figure is missing, and suggest what could be meant."""
     if budget.table == "findings":
         return _not_searched(budget, audit)
@@ -493,20 +552,20 @@ def _absent(budget: Budget, audit: "Audited") -> str:
         return "this target does not tell it"
     if _is_untold(budget, audit):
         return "this target tells virtual sizes only"
-    known: set[str | None]
+    alternatives: set[str | None]
     if budget.table == "owners":
-        known = {file_name(row.owner) for row in audit.ledger}
+        alternatives = {file_name(row.owner) for row in audit.ledger}
     elif budget.table == "kinds":
-        known = {row.kind.value for row in audit.ledger}
+        alternatives = {row.kind.value for row in audit.ledger}
     elif budget.table == "retained":
-        known = {one.name for one in audit.objects}
+        alternatives = {linked.name for linked in audit.objects}
     else:
-        known = {row.symbol for row in audit.ledger}
+        alternatives = {row.symbol for row in audit.ledger}
     among = {"retained": "libraries"}.get(budget.table, budget.table)
-    return f"there is no {budget.name!r} among its {among}{nearest_of(budget.name, sorted(filter(None, known)))}"
+    return f"there is no {budget.name!r} among its {among}{nearest_of(budget.name, sorted(filter(None, alternatives)))}"
 
 
-def _not_searched(budget: Budget, audit: "Audited") -> str:
+def _not_searched(budget: Budget, audit: "Audit") -> str:
     """Explain why the findings of a rule are missing, and what to do."""
     name = audit.saved_in or audit.target
     if fact_of(budget.name) is Fact.HEAP:
@@ -526,21 +585,27 @@ _Contributors = tuple[tuple[str, int], ...]
 
 
 def _contributors(
-    budget: Budget, audit: "Audited", comparison: Comparison | None, count: int
+    budget: Budget, audit: "Audit", comparison: Comparison | None, count: int
 ) -> tuple[_Contributors, bool]:
     """Return what of a figure grew since the baseline, or else what it is made of; and which of the two it is."""
+    if budget.name == "hourly_growth_bytes" and audit.over_time is not None:
+        hourly_bytes = audit.over_time.hourly_growth_bytes or 0
+        shares = audit.over_time.growth_shares
+        return _largest((file_name(owner), round(share * hourly_bytes)) for owner, share in shares), True
     grown = () if comparison is None else _grown(budget, comparison)
     if grown:
         return grown, True
     return _parts(budget, audit, count), False
 
 
-def _parts(budget: Budget, audit: "Audited", count: int) -> _Contributors:
+def _parts(budget: Budget, audit: "Audit", count: int) -> _Contributors:
     """Return the largest parts of a figure."""
     if budget.table == "findings":
         return _of_findings(_counted_findings(budget, audit.findings))
     if budget.table == "retained":
-        return _largest((one.name, one.own_bytes) for one in _leaving(budget, audit))
+        return _largest((linked.name, linked.own_bytes) for linked in _leaving(budget, audit))
+    if budget.name in {"peak_bytes", "usual_most_bytes"} and audit.over_time is not None:
+        return _largest((file_name(owner), size_bytes) for owner, size_bytes in audit.over_time.peak_parts)
     if budget.name == "library_count":
         # As parts they count one each; the sizes show which of them could go.
         files = _files(audit)
@@ -548,7 +613,7 @@ def _parts(budget: Budget, audit: "Audited", count: int) -> _Contributors:
         figure = "private_bytes" if audit.figures["private_bytes"].bytes is not None else "mapped_bytes"
         sums = _sums_by_file(figure, rows)
     elif budget.name == "total_at_count_bytes":
-        sums = _added_up((_part_name(one), one.at_count(count)) for one in cost_parts(audit))
+        sums = _added_up((_part_name(cost_part), cost_part.at_count(count)) for cost_part in cost_parts(audit))
     elif budget.table == "figures":
         sums = parts_of(budget.name, audit)
     elif budget.table == "kinds":
@@ -564,31 +629,31 @@ def _parts(budget: Budget, audit: "Audited", count: int) -> _Contributors:
 
 def _largest(parts: Iterable[tuple[str, int]]) -> _Contributors:
     largest = sorted(parts, key=lambda item: (-item[1], item[0]))
-    return tuple(one for one in largest[:_MOST_CONTRIBUTORS] if one[1] > 0)
+    return tuple(part for part in largest[:_MOST_CONTRIBUTORS] if part[1] > 0)
 
 
 def _of_findings(findings: Iterable[Finding]) -> _Contributors:
-    found = sorted(findings, key=lambda one: (-one.about_bytes, one.subject))
-    return tuple((one.subject, one.about_bytes) for one in found[:_MOST_CONTRIBUTORS])
+    largest = sorted(findings, key=lambda finding: (-finding.about_bytes, finding.subject))
+    return tuple((finding.subject, finding.about_bytes) for finding in largest[:_MOST_CONTRIBUTORS])
 
 
-def parts_of(figure: str, audit: "Audited") -> dict[str, int]:
+def parts_of(figure: str, audit: "Audit") -> dict[str, int]:
     """Return the parts of a figure of `BUDGETED` by file name of the owner; empty if owners do not make it up."""
     if figure in _WITHOUT_PARTS:
         return {}
     if figure == "library_count":
         return dict(Counter(map(file_name, _files(audit))))
-    if figure == "tls_bytes":
-        return _added_up((file_name(one.path), one.tls_bytes) for one in audit.objects)
+    if figure in _OF_OBJECT:
+        return _added_up((file_name(o.path), _OF_OBJECT[figure](o) or 0) for o in audit.objects)
     if figure == "floor_bytes":
         # A process is measured: its pages are not those of the startup minimum.
         of_objects = audit.objects if audit.source == "prediction" else ()
-        return _added_up((file_name(one.path), one.own_bytes) for one in of_objects)
+        return _added_up((file_name(linked.path), linked.own_bytes) for linked in of_objects)
     sums = _sums_by_file(figure, audit.ledger)
     return sums | (_shared_parts(audit) if figure == _cost_name(audit) else {})
 
 
-def _shared_parts(audit: "Audited") -> dict[str, int]:
+def _shared_parts(audit: "Audit") -> dict[str, int]:
     """Return the shared memory that is part of what one more costs, and that no row of the ledger has as its own."""
     figures = audit.figures
     if audit.members:
@@ -645,23 +710,26 @@ def _part(figure: str, kind: MemoryKind, private_bytes: int, mapped_bytes: int, 
     return private_bytes
 
 
-def _objects_of(budget: Budget, audit: "Audited") -> list[ObjectCost]:
-    return [one for one in audit.objects if one.path in budget.owners]
+def _objects_of(budget: Budget, audit: "Audit") -> list[ObjectCost]:
+    return [linked for linked in audit.objects if linked.path in budget.owners]
 
 
 def _grown(budget: Budget, comparison: Comparison) -> _Contributors:
     """Return what grew of the subject of a budget, the most first: by symbol, or else by owner."""
     if budget.table == "findings":
         grown = _grown_findings(budget, comparison.new, comparison.old)
-        sizes = [(one.subject, size_bytes) for one, size_bytes, is_new in grown if is_new or budget.is_of_bytes]
+        sizes = [(finding.subject, size_bytes) for finding, size_bytes, is_new in grown if is_new or budget.is_of_bytes]
         return tuple(sorted(sizes, key=lambda item: (-item[1], item[0]))[:_MOST_CONTRIBUTORS])
     if budget.name == "library_count":
         return tuple(_new_files(comparison)[:_MOST_CONTRIBUTORS])
-    if budget.name in {"tls_bytes", "floor_bytes"}:
+    if budget.name == "floor_bytes" or budget.name in _OF_OBJECT:
         before = parts_of(budget.name, comparison.old)
         now = parts_of(budget.name, comparison.new)
         return _largest((name, size_bytes - before.get(name, 0)) for name, size_bytes in now.items())
-    if budget.table == "retained" or budget.name in _WITHOUT_PARTS:
+    if budget.table == "retained":
+        left = {o.name: o.own_bytes for o in _leaving(budget, comparison.old)}
+        return _largest((o.name, o.own_bytes - left.get(o.name, 0)) for o in _leaving(budget, comparison.new))
+    if budget.name in _WITHOUT_PARTS:
         return ()
     if budget.name == "total_at_count_bytes":
         return _largest(_grown_cost(budget, comparison).items())
@@ -679,32 +747,32 @@ def _grown_rows(budget: Budget, comparison: Comparison) -> list[tuple[str, int]]
     root_of = comparison.root_of if budget.table in {"figures", "kinds"} else {}
     return [
         (
-            file_name(root_of.get(one.owner, one.owner))
-            if one.symbol is None or one.owner in root_of
-            else _variable_name(one),
-            _part(figure, one.kind, one.delta_bytes, one.mapped_delta_bytes, is_writable=one.is_writable),
+            file_name(root_of.get(change.owner, change.owner))
+            if change.symbol is None or change.owner in root_of
+            else _variable_name(change),
+            _part(figure, change.kind, change.delta_bytes, change.mapped_delta_bytes, is_writable=change.is_writable),
         )
-        for one in comparison.changes
-        if _is_limited(one, budget)
+        for change in comparison.changes
+        if _is_limited(change, budget)
     ]
 
 
 def _grown_cost(budget: Budget, comparison: Comparison) -> dict[str, int]:
     """Return what grew of what N cost, by variable, owner or term: the sum is the growth of the whole."""
     count, names = comparison.count, owner_names(comparison.old, comparison.new)
-    sides = [cost_parts(one) for one in (comparison.old, comparison.new)]
+    sides = [cost_parts(audit) for audit in (comparison.old, comparison.new)]
     grown: list[tuple[str, int]] = []
-    if all(any(one.is_owner for one in side) for side in sides):
+    if all(any(part.is_owner for part in side) for side in sides):
         grown = [(name, count * size_bytes) for name, size_bytes in _grown_rows(budget, comparison)]
-        sides = [tuple(one._replace(each_bytes=0) if one.is_owner else one for one in side) for side in sides]
+        sides = [tuple(p._replace(each_bytes=0) if p.is_owner else p for p in side) for side in sides]
     else:
-        sides = [term_parts(one.projection.terms) for one in (comparison.old, comparison.new) if one.projection]
+        sides = [term_parts(audit.projection.terms) for audit in (comparison.old, comparison.new)]
     for sign, side in zip((-1, 1), sides, strict=True):
-        for one in side:
-            owner = names.get(one.name, one.name) if sign < 0 else one.name
-            name = _part_name(one._replace(name=comparison.root_of.get(owner, owner)))
+        for part in side:
+            owner = names.get(part.name, part.name) if sign < 0 else part.name
+            name = _part_name(part._replace(name=comparison.root_of.get(owner, owner)))
             # The number of a process, or of workers, is another one in each audit.
-            grown.append((name if one.is_owner else _NUMBER.sub("", name), sign * one.at_count(count)))
+            grown.append((name if part.is_owner else _NUMBER.sub("", name), sign * part.at_count(count)))
     return _added_up(grown)
 
 
@@ -715,10 +783,10 @@ def _is_noise(
     if not delta_bytes:
         return None
     if budget.table == "owners":
-        own = [one for one in comparison.owners if one.owner in budget.owners]
-        if sum(one.delta_bytes for one in own) != delta_bytes or any(one.is_noise is None for one in own):
+        owners = [owner for owner in comparison.owners if owner.owner in budget.owners]
+        if sum(owner.delta_bytes for owner in owners) != delta_bytes or any(owner.is_noise is None for owner in owners):
             return None
-        return all(one.is_noise for one in own)
+        return all(owner.is_noise for owner in owners)
     before, now = (
         _spread_of(budget, audit, spread, comparison.count)
         for audit, spread in zip((comparison.old, comparison.new), spreads, strict=True)
@@ -726,7 +794,7 @@ def _is_noise(
     return None if before is None or now is None else overlap(before, now)
 
 
-def _spread_of(budget: Budget, audit: "Audited", spreads: Spreads, count: int) -> Spread | None:
+def _spread_of(budget: Budget, audit: "Audit", spreads: Spreads, count: int) -> Spread | None:
     """Return how far the starts differ in what a budget limits; None where that is unknown, or one value for all."""
     if budget.table == "figures":
         figures = {"private_bytes": spreads.private, _cost_name(audit): spreads.per_process, "peak_bytes": spreads.peak}
@@ -738,88 +806,105 @@ def _spread_of(budget: Budget, audit: "Audited", spreads: Spreads, count: int) -
     table = tables.get(budget.table)
     if not table:
         return None
-    found = [spread for name, spread in table.items() if name == budget.name or name in budget.owners]
+    fitting = [spread for name, spread in table.items() if name == budget.name or name in budget.owners]
     # Without it, a run holds 0. Several have no common spread: in one start the one is large, in the next the other.
-    return None if len(found) > 1 else found[0] if found else NO_MEMORY
+    return None if len(fitting) > 1 else fitting[0] if fitting else NO_MEMORY
 
 
 def _starts_beside(spread: Spread | None, start_count: int, measured: int, most: int) -> str:
-    """Write that some starts lie on the other side of a limit than the median, which decides."""
+    """Remark that some starts lie on the other side of a limit than the median, which decides."""
     if spread is None or start_count < 2 or (spread.min_bytes > most) is (spread.max_bytes > most):
         return ""
     word, size_bytes = ("smallest", spread.min_bytes) if measured > most else ("largest", spread.max_bytes)
     return f"the {word} of {start_count:,} starts is {format_bytes(size_bytes)}"
 
 
+def _trend_beside(budget: Budget, audit: "Audit") -> str:
+    """Return the growth as `watch` shows it: a limit holds for the lower end of its interval."""
+    if budget.name != "hourly_growth_bytes" or audit.over_time is None or audit.over_time.hourly_trend is None:
+        return ""
+    rate, *ends = (f"{format_bytes(round(size))}/h" for size in audit.over_time.hourly_trend)
+    return f"at least: it grows {rate} ({' to '.join(ends)})"
+
+
 def _new_files(comparison: Comparison) -> list[tuple[str, int]]:
-    """Return the files that the baseline does not have, each with its size: first those that brought others."""
-    found = [one for one in comparison.owners if one.is_new and one.is_object]
-    found.sort(key=lambda one: one.came_with is not None)
-    return [(file_name(one.owner), one.delta_bytes) for one in found]
+    """Return the files that the baseline does not have, the largest first: each root with all that it brought."""
+    root_of = comparison.root_of
+    sizes: dict[str, int] = {}
+    for change in comparison.owners:
+        if change.is_new and change.is_object:
+            name = file_name(root_of.get(change.owner, change.owner))
+            sizes[name] = sizes.get(name, 0) + change.delta_bytes
+    return sorted(sizes.items(), key=lambda item: (-item[1], item[0]))
 
 
-def _libraries(audit: "Audited", budgets: Budgets, comparison: Comparison | None) -> Iterable[BudgetResult]:
+def _libraries(audit: "Audit", budgets: Budgets, comparison: Comparison | None) -> Iterable[BudgetResult]:
     """Check each list of libraries: count the mapped ones that must not be mapped."""
     program, *libraries = _files(audit) or [""]
     names = [file_name(path) for path in (program, *libraries) if ".so" in file_name(path)]
-    lists: list[tuple[str, list[str], str]] = []
+    sizes = parts_of(_cost_name(audit), audit)
+    lists: list[tuple[str, int, Iterable[tuple[str, int]], str]] = []
     if budgets.allowed is not None:
-        strange = [name for name in names if not matches(name, budgets.allowed)]
-        lists.append(("libraries.allow", strange, "not in the list"))
+        strange = [(name, sizes.get(name, 0)) for name in names if not matches(name, budgets.allowed)]
+        lists.append(("libraries.allow", len(strange), strange, "not in the list"))
     if budgets.denied:
-        lists.append(("libraries.deny", [name for name in names if matches(name, budgets.denied)], "denied"))
+        denied = [(name, sizes.get(name, 0)) for name in names if matches(name, budgets.denied)]
+        lists.append(("libraries.deny", len(denied), denied, "denied"))
     if not budgets.allows_new and comparison is not None:
-        new = [name for name, _ in _new_files(comparison)]
-        lists.append(("libraries.allow_new", new, "not in the baseline"))
-    sizes = parts_of(_cost_name(audit), audit) if lists else {}
-    for key, found, remark in lists:
+        new_count = sum(owner.is_new and owner.is_object for owner in comparison.owners)
+        lists.append(("libraries.allow_new", new_count, _new_files(comparison), "not in the baseline"))
+    for key, count, parts, remark in lists:
         yield BudgetResult(
             key,
-            len(found),
+            count,
             0,
             is_count=True,
-            is_exceeded=bool(found),
-            contributors=tuple(Contributor(name, sizes.get(name, 0)) for name in found),
-            remark=remark if found else "",
+            is_exceeded=bool(count),
+            contributors=tuple(map(Contributor._make, parts)),
+            is_growth=key == "libraries.allow_new",
+            remark=remark if count else "",
             line=budgets.library_lines.get(key.removeprefix("libraries.")),
         )
 
 
-def propose(audit: "Audited") -> str:
-    """Write a first budget file: each measured value plus a twentieth, rounded up."""
+def propose(audit: "Audit", room: Fraction = A_TWENTIETH) -> str:
+    """Format a first budget file: each measured value, and a part of it as room."""
     heading = f"# What one {audit.noun} may cost. `footprint check` fails where one of these is exceeded."
     lines = [heading, "", "[budgets]"]
     for name in (_cost_name(audit), "private_bytes", "per_worker_bytes", "mapped_writable_bytes"):
         size_bytes = figure_of(name, audit)
         if size_bytes is not None:
             lines.append(
-                f'{name} = "{_rounded(size_bytes)}"  # {format_bytes(size_bytes)} now: {FIGURES[name].meaning}'
+                f'{name} = "{_with_room(size_bytes, room)}"  # {format_bytes(size_bytes)} now: {FIGURES[name].meaning}'
             )
     lines.append(f"library_count = {len(_files(audit))}")
-    sonames = {file_name(one): soname_of(one, audit) for one in dict.fromkeys(row.owner for row in audit.ledger)}
+    sonames = {file_name(owner): soname_of(owner, audit) for owner in dict.fromkeys(row.owner for row in audit.ledger)}
     parts = parts_of("private_bytes", audit).items()
     if largest := _largest(_added_up((sonames[name], size) for name, size in parts).items()):
         lines += ["", "[budgets.owners]"]
-        lines += [f'{_quoted(name)} = "{_rounded(size)}"  # {format_bytes(size)} now' for name, size in largest]
-    rules = [Budget("", "findings", rule, Limit(0)) for rule in dict.fromkeys(one.rule for one in audit.findings)]
-    counts = {one.name: len(_counted_findings(one, audit.findings)) for one in rules if _has_all_counted(one, audit)}
+        # TOML has no name that is not UTF-8.
+        utf8 = [(name, size) for name, size in largest if name == name.encode(errors="ignore").decode()]
+        lines += [f'{_quoted(name)} = "{_with_room(size, room)}"  # {format_bytes(size)} now' for name, size in utf8]
+    rules = [Budget("", "findings", rule, Limit(0)) for rule in dict.fromkeys(f.rule for f in audit.findings)]
+    counts = {b.name: len(_counted_findings(b, audit.findings)) for b in rules if _has_all_counted(b, audit)}
     if any(counts.values()):
         lines += ["", "[budgets.findings]", *(f"{rule} = {count}" for rule, count in counts.items() if count)]
     return "\n".join(lines) + "\n"
 
 
-def _rounded(size_bytes: int) -> str:
-    """Write a size plus a twentieth, rounded to a short number."""
-    room_bytes = size_bytes + size_bytes // 20
-    step = 64
-    while step * 16 < room_bytes:
-        step *= 2
-    return format_bytes(-(-room_bytes // step) * step)
+def _with_room(size_bytes: int, room: Fraction) -> str:
+    """Format a size and a part of it, in the digits that sizes are written with; never less than the size."""
+    most_bytes = math.ceil(size_bytes * (1 + room))
+    text = format_bytes(most_bytes)
+    if parse_bytes(text) < size_bytes:
+        # One more in the last digit: sizes have two decimals below 10, one below 1000.
+        unit_bytes = 1 << (most_bytes.bit_length() - 1) // 10 * 10
+        digits = 100 if most_bytes < 9.995 * unit_bytes else 10 if most_bytes < 999.95 * unit_bytes else 1
+        text = format_bytes(most_bytes + unit_bytes // digits)
+    return text
 
 
 def _quoted(text: str) -> str:
-    """Write a text as a TOML string: quotes, backslashes and control characters as escapes."""
-    escaped = "".join(
-        f"\\u{ord(one):04x}" if ord(one) < 0x20 or ord(one) == 0x7F or one in '"\\' else one for one in text
-    )
+    """Format a text as a TOML string: quotes, backslashes and control characters as escapes."""
+    escaped = "".join(f"\\u{ord(c):04x}" if ord(c) < 0x20 or ord(c) == 0x7F or c in '"\\' else c for c in text)
     return f'"{escaped}"'

@@ -15,23 +15,12 @@ from footprint.findings.registry import rule_names
 from footprint.members import Pattern, json_members
 from footprint.model.figures import BUDGETED, FIGURES
 from footprint.model.finding import CONFIDENCES, Confidence, Finding
+from footprint.model.over_time import WatchGapKind, parse_accepted
 from footprint.model.row import MemoryKind
-from footprint.units import parse_bytes
-
-__all__ = (
-    "Budget",
-    "Budgets",
-    "CountedFindings",
-    "Limit",
-    "Waiver",
-    "matches",
-    "nearest_of",
-    "parse_budgets",
-    "usually_counted",
-)
+from footprint.text.units import parse_bytes
 
 _TABLES: Final = ("owners", "kinds", "symbols", "retained", "findings")
-_KEYS: Final = ("at_processes", "baseline", "reproducible", "budgets", "libraries", "waivers")
+_KEYS: Final = ("accept", "at_processes", "baseline", "reproducible", "budgets", "libraries", "waivers")
 LIBRARY_KEYS: Final = ("allow", "deny", "allow_new")
 LIMIT_KEYS: Final = ("max", "max_increase")
 _FINDING_KEYS: Final = (*LIMIT_KEYS, "least_confidence", "confidence", "least_bytes")
@@ -175,6 +164,8 @@ class Budgets(NamedTuple):
         waivers: The budgets that may be exceeded until a day.
         library_lines: The lines of the keys of `[libraries]`.
         is_reproducible: Whether programs are predicted without what this machine adds, as with `audit --reproducible`.
+        accepted: What a watch need not tell, for its series to pass.
+        cost_limit: How much the cost of whatever is checked may grow; None where only the other limits hold.
     """
 
     file: str
@@ -187,6 +178,8 @@ class Budgets(NamedTuple):
     waivers: tuple[Waiver, ...]
     library_lines: Mapping[str, int] = MappingProxyType({})
     is_reproducible: bool = False
+    accepted: frozenset[WatchGapKind] = frozenset()
+    cost_limit: Limit | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -196,17 +189,47 @@ class Budgets(NamedTuple):
     @property
     def needs_baseline(self) -> bool:
         """Return whether a part of it can be checked only against a baseline."""
-        return not self.allows_new or any(one.limit.needs_baseline for one in self.budgets)
+        is_growth = self.cost_limit is not None or not self.allows_new
+        return is_growth or any(budget.limit.needs_baseline for budget in self.budgets)
 
 
 Lines = Mapping[tuple[str, ...], int]
 
 
-def parse_budgets(told: Mapping[str, Any], file: str = "budgets", lines: Lines = MappingProxyType({})) -> Budgets:
+def limit_growth(increase: str, baseline: str, *, is_reproducible: bool) -> Budgets:
+    """Make budgets that limit the growth of the cost, and nothing else.
+
+    Args:
+        increase: How much it may grow, as `max_increase` of a budget file says it: `5 %`, `64 KiB`, `5 % or 64 KiB`.
+        baseline: The saved audit to compare with.
+        is_reproducible: Whether a program is predicted without what this machine adds.
+
+    Raises:
+        UsageError: If it is neither a share nor a size.
+    """
+    limit = _File("--max-increase").limit({"max_increase": increase}, "it", is_count=False)
+    return parse_budgets(
+        {"baseline": baseline, "reproducible": is_reproducible}, f"--max-increase {increase}"
+    )._replace(cost_limit=limit)
+
+
+def parse_share(text: str) -> Fraction:
+    """Read a share such as `5 %`.
+
+    Raises:
+        UsageError: For anything else.
+    """
+    share = _File("--max-increase").limit({"max_increase": text}, "it", is_count=False).most_increase_share
+    if share is None:
+        raise UsageError(f"--max-increase: {_quoted(text)} is no share: write it like 5 %")
+    return share
+
+
+def parse_budgets(document: Mapping[str, Any], file: str = "budgets", lines: Lines = MappingProxyType({})) -> Budgets:
     """Make budgets from the tables of a budget file.
 
     Args:
-        told: The tables, as `tomllib` reads them.
+        document: The tables, as `tomllib` reads them.
         file: Where they are from: the messages name it, and the path of the baseline is relative to its folder.
         lines: The lines of the tables and keys, where known.
 
@@ -214,10 +237,10 @@ def parse_budgets(told: Mapping[str, Any], file: str = "budgets", lines: Lines =
         UsageError: For an unknown key (the message names the nearest known one), or a value that is no limit.
     """
     at = _File(file)
-    at.only(told, _KEYS, "")
-    tables = at.table(told, "budgets")
+    at.only(document, _KEYS, "")
+    tables = at.table(document, "budgets")
     at.only(tables, (*BUDGETED, *_TABLES), "budgets")
-    libraries = at.table(told, "libraries")
+    libraries = at.table(document, "libraries")
     at.only(libraries, LIBRARY_KEYS, "libraries")
     allowed = at.patterns(libraries, "allow", "libraries") if "allow" in libraries else None
     denied = at.patterns(libraries, "deny", "libraries")
@@ -226,45 +249,46 @@ def parse_budgets(told: Mapping[str, Any], file: str = "budgets", lines: Lines =
     if both:
         raise at.wrong(f"libraries: {both[0]!r} is both allowed and denied")
     budgets = tuple(_budgets(tables, at, lines))
-    found = Budgets(
+    parsed = Budgets(
         file,
-        at.count(told, "at_processes", 1),
-        at.text(told, "baseline") if "baseline" in told else None,
+        at.count(document, "at_processes", 1),
+        at.text(document, "baseline") if "baseline" in document else None,
         budgets,
         allowed,
         denied,
         at.truth(libraries, "allow_new", "libraries", default=True),
-        tuple(_waiver(one, at) for one in at.tables(told, "waivers")),
+        tuple(_waiver(table, at) for table in at.tables(document, "waivers")),
         {key: line for key in LIBRARY_KEYS if (line := _nearest_line(("libraries", key), lines)) is not None},
-        at.truth(told, "reproducible", "", default=False),
+        at.truth(document, "reproducible", "", default=False),
+        at.accepted(document),
     )
-    known = [*(one.key for one in budgets), *(f"libraries.{key}" for key in LIBRARY_KEYS)]
+    keys = [*(budget.key for budget in budgets), *(f"libraries.{key}" for key in LIBRARY_KEYS)]
     waived: set[str] = set()
-    for waiver in found.waivers:
-        if waiver.budget not in known:
-            raise at.wrong(f"waivers: there is no budget {_quoted(waiver.budget)}{nearest_of(waiver.budget, known)}")
+    for waiver in parsed.waivers:
+        if waiver.budget not in keys:
+            raise at.wrong(f"waivers: there is no budget {_quoted(waiver.budget)}{nearest_of(waiver.budget, keys)}")
         if waiver.budget in waived:
             raise at.wrong(f"waivers: {waiver.budget!r} has several: keep one")
         waived.add(waiver.budget)
-    return found
+    return parsed
 
 
 def _budgets(tables: Mapping[str, Any], at: "_File", lines: Lines) -> Iterable[Budget]:
-    for name, told in tables.items():
+    for name, values in tables.items():
         if name in BUDGETED:
-            limit = at.limit(told, name, is_count=FIGURES[name].is_count)
+            limit = at.limit(values, name, is_count=FIGURES[name].is_count)
             yield Budget(name, "figures", name, limit, line=_nearest_line(("budgets", name), lines))
             continue
-        for each, told_limit in at.table(tables, name).items():
-            line = _nearest_line(("budgets", name, each), lines)
-            key = f"{name}.{each}" if each.replace("-", "").replace("_", "").isalnum() else f'{name}."{each}"'
+        for entry, told_limit in at.table(tables, name).items():
+            line = _nearest_line(("budgets", name, entry), lines)
+            key = f"{name}.{entry}" if entry.replace("-", "").replace("_", "").isalnum() else f'{name}."{entry}"'
             if name == "findings":
-                at.one_of(each, rule_names(), key)
-                yield from (one._replace(line=line) for one in at.finding_budgets(told_limit, key, each))
+                at.one_of(entry, rule_names(), key)
+                yield from (b._replace(line=line) for b in at.finding_budgets(told_limit, key, entry))
                 continue
             if name == "kinds":
-                at.one_of(each, [kind.value for kind in MemoryKind], key)
-            yield Budget(key, name, each, at.limit(told_limit, key, is_count=False), line=line)
+                at.one_of(entry, [kind.value for kind in MemoryKind], key)
+            yield Budget(key, name, entry, at.limit(told_limit, key, is_count=False), line=line)
 
 
 def matches(name: str, patterns: Iterable[str]) -> bool:
@@ -277,30 +301,30 @@ def _nearest_line(path: tuple[str, ...], lines: Lines) -> int | None:
     return next((lines[path[:end]] for end in range(len(path), 0, -1) if path[:end] in lines), None)
 
 
-def _waiver(told: Mapping[str, Any], at: "_File") -> Waiver:
-    at.only(told, _WAIVER_KEYS, "waivers")
-    missing = [key for key in _WAIVER_KEYS if key not in told]
+def _waiver(waiver: Mapping[str, Any], at: "_File") -> Waiver:
+    at.only(waiver, _WAIVER_KEYS, "waivers")
+    missing = [key for key in _WAIVER_KEYS if key not in waiver]
     if missing:
         raise at.wrong(f"waivers: each has a budget, a reason and a day on which it expires; `{missing[0]}` is missing")
-    expires = told["expires"]
+    expires = waiver["expires"]
     # In Python a datetime is a date, too.
     if type(expires) is not date:
         raise at.wrong(f"waivers: `expires` is {_quoted(expires)}, not a date such as 2027-01-31")
-    return Waiver(at.text(told, "budget"), at.text(told, "reason"), expires)
+    return Waiver(at.text(waiver, "budget"), at.text(waiver, "reason"), expires)
 
 
-def _quoted(told: object) -> str:
+def _quoted(value: object) -> str:
     """Return a value for a message; only the beginning of a long one."""
-    shown = repr(told)
+    shown = repr(value)
     return shown if len(shown) <= _SHOWN_CHARS else f"{shown[:_SHOWN_CHARS]}..."
 
 
-def nearest_of(word: str, known: Iterable[str]) -> str:
+def nearest_of(word: str, words: Iterable[str]) -> str:
     """Return a suggestion for the end of a message: the nearest known word; "" if none is near."""
     from difflib import get_close_matches  # noqa: PLC0415 # only for a message
 
-    found = get_close_matches(word, list(known), 1, 0.5)
-    return f"; did you mean {found[0]!r}?" if found else ""
+    nearest = get_close_matches(word, list(words), 1, 0.5)
+    return f"; did you mean {nearest[0]!r}?" if nearest else ""
 
 
 class _File:
@@ -312,69 +336,75 @@ class _File:
     def wrong(self, cause: str) -> UsageError:
         return UsageError(f"{self._file}: {cause}")
 
-    def only(self, told: Mapping[str, Any], known: Sequence[str], where: str) -> None:
+    def only(self, table: Mapping[str, Any], keys: Sequence[str], where: str) -> None:
         """Refuse unknown keys."""
-        for key in told:
-            if key not in known:
+        for key in table:
+            if key not in keys:
                 place = f"{where}: " if where else ""
-                raise self.wrong(f"{place}there is no key {_quoted(key)}{nearest_of(key, known)}")
+                raise self.wrong(f"{place}there is no key {_quoted(key)}{nearest_of(key, keys)}")
 
-    def one_of(self, word: str, known: Sequence[str], key: str) -> None:
-        if word not in known:
-            raise self.wrong(f"{key}: {_quoted(word)} is none of {', '.join(known)}{nearest_of(word, known)}")
+    def one_of(self, word: str, words: Sequence[str], key: str) -> None:
+        if word not in words:
+            raise self.wrong(f"{key}: {_quoted(word)} is none of {', '.join(words)}{nearest_of(word, words)}")
 
-    def table(self, told: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-        found = told.get(key, {})
-        if not isinstance(found, dict):
+    def table(self, parent: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+        table = parent.get(key, {})
+        if not isinstance(table, dict):
             raise self.wrong(f"`{key}` is not a table")
-        if not all(isinstance(name, str) for name in found):
+        if not all(isinstance(name, str) for name in table):
             raise self.wrong(f"`{key}` has a name that is not a text")
-        return found
+        return table
 
-    def tables(self, told: Mapping[str, Any], key: str) -> Sequence[Mapping[str, Any]]:
-        found = told.get(key, [])
-        if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+    def tables(self, parent: Mapping[str, Any], key: str) -> Sequence[Mapping[str, Any]]:
+        tables = parent.get(key, [])
+        if not isinstance(tables, list) or not all(isinstance(entry, dict) for entry in tables):
             raise self.wrong(f"`{key}` is not a list of tables: write [[{key}]]")
-        return found
+        return tables
 
-    def text(self, told: Mapping[str, Any], key: str) -> str:
-        found = told[key]
-        if not isinstance(found, str) or not found:
-            raise self.wrong(f"`{key}` is {_quoted(found)}, not a text")
-        return found
+    def text(self, table: Mapping[str, Any], key: str) -> str:
+        text = table[key]
+        if not isinstance(text, str) or not text:
+            raise self.wrong(f"`{key}` is {_quoted(text)}, not a text")
+        return text
 
-    def patterns(self, told: Mapping[str, Any], key: str, where: str) -> tuple[str, ...]:
-        found = told.get(key, [])
-        if not isinstance(found, list) or not all(isinstance(one, str) and one for one in found):
+    def patterns(self, table: Mapping[str, Any], key: str, where: str) -> tuple[str, ...]:
+        patterns = table.get(key, [])
+        if not isinstance(patterns, list) or not all(isinstance(pattern, str) and pattern for pattern in patterns):
             raise self.wrong(f"{where}: `{key}` is not a list of texts")
-        if len(found) > _MOST_PATTERNS:
+        if len(patterns) > _MOST_PATTERNS:
             raise self.wrong(f"{where}: `{key}` has more than {_MOST_PATTERNS:,} patterns")
-        if too_long := [one for one in found if len(one) > _MOST_PATTERN_CHARS]:
+        if too_long := [pattern for pattern in patterns if len(pattern) > _MOST_PATTERN_CHARS]:
             raise self.wrong(f"{where}: `{key}`: {_quoted(too_long[0])} is longer than any name of a library")
-        return tuple(found)
+        return tuple(patterns)
 
-    def truth(self, told: Mapping[str, Any], key: str, where: str, *, default: bool) -> bool:
-        found = told.get(key, default)
-        if not isinstance(found, bool):
+    def accepted(self, table: Mapping[str, Any]) -> frozenset[WatchGapKind]:
+        try:
+            return parse_accepted(self.patterns(table, "accept", "the file"))
+        except UsageError as error:
+            raise self.wrong(f"accept: {error}") from error
+
+    def truth(self, table: Mapping[str, Any], key: str, where: str, *, default: bool) -> bool:
+        value = table.get(key, default)
+        if not isinstance(value, bool):
             place = f"{where}: " if where else ""
             raise self.wrong(f"{place}`{key}` is neither true nor false")
-        return found
+        return value
 
-    def count(self, told: Mapping[str, Any], key: str, default: int) -> int:
-        found = told.get(key, default)
-        if type(found) is not int or not 1 <= found <= _MOST_COUNT:
-            raise self.wrong(f"`{key}` is {_quoted(found)}, not a number of at least 1")
-        return found
+    def count(self, table: Mapping[str, Any], key: str, default: int) -> int:
+        count = table.get(key, default)
+        if type(count) is not int or not 1 <= count <= _MOST_COUNT:
+            raise self.wrong(f"`{key}` is {_quoted(count)}, not a number of at least 1")
+        return count
 
-    def amount(self, told: object, key: str, *, is_count: bool) -> int:
+    def amount(self, value: object, key: str, *, is_count: bool) -> int:
         """Parse a size such as `"24 MiB"`, or a number of bytes or of things."""
-        if type(told) is int and told >= 0:
-            return self.possible(told, key)
-        if is_count or not isinstance(told, str):
+        if type(value) is int and value >= 0:
+            return self.possible(value, key)
+        if is_count or not isinstance(value, str):
             what = "a number of at least 0" if is_count else 'a size such as "24 MiB", or a number of bytes'
-            raise self.wrong(f"{key}: {_quoted(told)} is not {what}")
+            raise self.wrong(f"{key}: {_quoted(value)} is not {what}")
         try:
-            amount = parse_bytes(told)
+            amount = parse_bytes(value)
         except UsageError as error:
             raise self.wrong(f"{key}: {error}") from error
         return self.possible(amount, key)
@@ -384,16 +414,16 @@ class _File:
             raise self.wrong(f"{key}: it is larger than any memory")
         return amount
 
-    def limit(self, told: object, key: str, *, is_count: bool) -> Limit:
-        if not isinstance(told, dict):
-            return Limit(self.amount(told, key, is_count=is_count))
-        self.only(told, LIMIT_KEYS, key)
-        if not told:
+    def limit(self, value: object, key: str, *, is_count: bool) -> Limit:
+        if not isinstance(value, dict):
+            return Limit(self.amount(value, key, is_count=is_count))
+        self.only(value, LIMIT_KEYS, key)
+        if not value:
             raise self.wrong(f"{key}: it has neither `max` nor `max_increase`")
-        most = self.amount(told["max"], f"{key}.max", is_count=is_count) if "max" in told else None
-        if "max_increase" not in told:
+        most = self.amount(value["max"], f"{key}.max", is_count=is_count) if "max" in value else None
+        if "max_increase" not in value:
             return Limit(most)
-        increase, place = told["max_increase"], f"{key}.max_increase"
+        increase, place = value["max_increase"], f"{key}.max_increase"
         amount, share = None, None
         parts = increase.split(" or ") if isinstance(increase, str) else [increase]
         for part in parts:
@@ -412,24 +442,24 @@ class _File:
             raise self.wrong(f'{place}: {_quoted(text)} is not a share such as "2 %"')
         return Fraction(number) / 100
 
-    def finding_budgets(self, told: object, key: str, rule: str) -> Iterable[Budget]:
+    def finding_budgets(self, value: object, key: str, rule: str) -> Iterable[Budget]:
         """Read the limits on findings of a rule: a number limits their number, a size with a unit their bytes."""
-        if not isinstance(told, dict):
-            is_size = _is_size(told)
-            limit = Limit(self.amount(told, key, is_count=not is_size))
+        if not isinstance(value, dict):
+            is_size = _is_size(value)
+            limit = Limit(self.amount(value, key, is_count=not is_size))
             yield Budget(key, "findings", rule, limit, usually_counted(rule), is_size)
             return
-        self.only(told, _FINDING_KEYS, key)
-        if "confidence" in told and "least_confidence" in told:
+        self.only(value, _FINDING_KEYS, key)
+        if "confidence" in value and "least_confidence" in value:
             raise self.wrong(f"{key}: `confidence` is the old name of `least_confidence`: keep one")
         usual = usually_counted(rule)
-        confidence = str(told.get("least_confidence", told.get("confidence", usual.least_confidence.value)))
-        self.one_of(confidence, [one.value for one in CONFIDENCES], key)
+        confidence = str(value.get("least_confidence", value.get("confidence", usual.least_confidence.value)))
+        self.one_of(confidence, [confidence.value for confidence in CONFIDENCES], key)
         least_bytes = usual.least_bytes
-        if "least_bytes" in told:
-            least_bytes = self.amount(told["least_bytes"], f"{key}.least_bytes", is_count=False)
+        if "least_bytes" in value:
+            least_bytes = self.amount(value["least_bytes"], f"{key}.least_bytes", is_count=False)
         # A budget that only says which findings count allows none of them.
-        amounts = {name: told[name] for name in LIMIT_KEYS if name in told} or {"max": 0}
+        amounts = {name: value[name] for name in LIMIT_KEYS if name in value} or {"max": 0}
         counted = CountedFindings(Confidence(confidence), least_bytes)
         for is_size in (False, True):
             alike = {name: amount for name, amount in amounts.items() if _is_size(amount) is is_size}
@@ -437,6 +467,6 @@ class _File:
                 yield Budget(key, "findings", rule, self.limit(alike, key, is_count=not is_size), counted, is_size)
 
 
-def _is_size(told: object) -> bool:
+def _is_size(value: object) -> bool:
     """Return whether a limit is a size with a unit, or has one beside a share."""
-    return isinstance(told, str) and any(not part.rstrip().endswith("%") for part in told.split(" or "))
+    return isinstance(value, str) and any(not part.rstrip().endswith("%") for part in value.split(" or "))

@@ -13,35 +13,19 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from footprint.errors import Note
 from footprint.findings.registry import Fact, fact_of, rule_names
 from footprint.members import Signed, json_members
+from footprint.model.audit import NO_MEMORY, ONE_START, Spread, Spreads, overlap
+from footprint.model.costs import holders_of
 from footprint.model.figures import FIGURES, Figure
 from footprint.model.finding import Finding, SourceLocation
-from footprint.model.object_cost import holders_of
-from footprint.model.owner import file_name, is_file
 from footprint.model.projection import cost_at
-from footprint.model.row import OF_OBJECTS, MemoryKind, Row, sum_rows
-from footprint.model.spread import NO_MEMORY, ONE_START, Spread, Spreads, overlap
+from footprint.model.row import OF_OBJECTS, MemoryKind, Row, file_name, is_file, sum_rows
 from footprint.model.totals import Total
 from footprint.release.matching import comparable_name, differing_rows, owner_names, paired_findings, paired_rows
 from footprint.release.member_changes import MemberChange, member_changes
 from footprint.release.new_libraries import NewRoot, came_with, new_roots
-from footprint.release.one_sided_names import evenly_named
 
 if TYPE_CHECKING:
-    from footprint.model.audited import Audited
-
-__all__ = (
-    "Comparison",
-    "CostChange",
-    "FormerPlace",
-    "OwnerChange",
-    "RowChange",
-    "RowStatus",
-    "TotalChange",
-    "compare",
-    "covers",
-    "covers_files",
-    "covers_heap",
-)
+    from footprint.model.audit import Audit
 
 
 _LOADER: Final = re.compile(r"/ld(?:-linux|-musl|64|-[0-9]|\.so)[^/]*$")
@@ -57,6 +41,8 @@ class RowStatus(StrEnum):
     REMOVED = "removed"
     MOVED = "moved"
     RENAMED = "renamed"
+    TOUCHED = "touched"
+    """It was there without a private page, and has one now."""
     SHIFTED = "shifted"
     """The same size in other pages: only used between predictions, where nothing else can make a difference."""
 
@@ -265,8 +251,8 @@ class Comparison(NamedTuple):
             of the group.
     """
 
-    old: "Audited"
-    new: "Audited"
+    old: "Audit"
+    new: "Audit"
     count: int  # type: ignore[assignment] # tuple.count is not missed
     totals: tuple[TotalChange, ...]
     owners: tuple[OwnerChange, ...]
@@ -291,18 +277,18 @@ class Comparison(NamedTuple):
         before, now = (_loaders(side) for side in (self.old, self.new))
         if not before or not now or before & now:
             return ()
-        told = f"{', '.join(sorted(before))} started it before, {', '.join(sorted(now))} does now"
-        detail = f"{told}: the machine or the C library is another one, and most figures differ by that alone"
+        machines = f"{', '.join(sorted(before))} started it before, {', '.join(sorted(now))} does now"
+        detail = f"{machines}: the machine or the C library is another one, and most figures differ by that alone"
         return (Note("loaders-differ", self.new.target, detail),)
 
     def _notes_of_sides(self) -> tuple[Note, ...]:
         sides = [dict.fromkeys(side.notes) for side in (self.old, self.new)]
-        told = {(one.slug, one.subject) for one in sides[0].keys() - sides[1]}
-        told &= {(one.slug, one.subject) for one in sides[1].keys() - sides[0]}
+        slugs = {(note.slug, note.subject) for note in sides[0].keys() - sides[1]}
+        slugs &= {(note.slug, note.subject) for note in sides[1].keys() - sides[0]}
         return tuple(
-            one._replace(subject=f"{one.subject}, {when}") if (one.slug, one.subject) in told else one
-            for notes, when in ((sides[0], "before"), ([one for one in sides[1] if one not in sides[0]], "now"))
-            for one in notes
+            note._replace(subject=f"{note.subject}, {when}") if (note.slug, note.subject) in slugs else note
+            for notes, when in ((sides[0], "before"), ([note for note in sides[1] if note not in sides[0]], "now"))
+            for note in notes
         )
 
     @property
@@ -315,27 +301,27 @@ class Comparison(NamedTuple):
         """Return for each new library the root that it came with, itself for a root."""
         if not self.roots:
             return {}
-        return {one.owner: one.came_with or one.owner for one in self.owners if one.is_new and one.is_object}
+        return {o.owner: o.came_with or o.owner for o in self.owners if o.is_new and o.is_object}
 
     @property
     def grown_variables(self) -> tuple[RowChange, ...]:
         """Return the variables that are new or grew by 1 KiB or more, but those of new libraries, the most first."""
-        new = {one.owner for one in self.owners if one.is_new}
-        found = [
-            one
-            for one in self.changes
-            if one.symbol is not None
-            and one.kind in OF_OBJECTS
-            and one.owner not in new
-            and one.growth_bytes >= LEAST_GROWTH_BYTES
+        new = {owner.owner for owner in self.owners if owner.is_new}
+        grown = [
+            change
+            for change in self.changes
+            if change.symbol is not None
+            and change.kind in OF_OBJECTS
+            and change.owner not in new
+            and change.growth_bytes >= LEAST_GROWTH_BYTES
         ]
-        return tuple(sorted(found, key=lambda one: -one.growth_bytes))
+        return tuple(sorted(grown, key=lambda c: -c.growth_bytes))
 
     @property
     def cost(self) -> CostChange | None:
         """Return the change of what N cost; None where a side does not know it, or where they start in other ways."""
         sides = (self.old, self.new)
-        before, now = (None if one.cost.bytes is None else one.projection for one in sides)
+        before, now = (side.cost_projection for side in sides)
         if before is None or now is None or (not self.new.members and before.model is not now.model):
             return None
         if (before.shared_once_bytes is None) is not (now.shared_once_bytes is None):
@@ -345,12 +331,12 @@ class Comparison(NamedTuple):
 
     def total(self, name: str) -> TotalChange | None:
         """Return one figure of the whole; None if neither side knows it."""
-        return next((one for one in self.totals if one.name == name), None)
+        return next((total for total in self.totals if total.name == name), None)
 
 
 def compare(
-    old: "Audited",
-    new: "Audited",
+    old: "Audit",
+    new: "Audit",
     count: int = 1,
     old_spreads: Spreads = ONE_START,
     new_spreads: Spreads = ONE_START,
@@ -369,10 +355,14 @@ def compare(
     """
     owners = owner_names(old, new)
     differing = differing_rows(old.ledger, new.ledger)
+    from footprint.release.renames import evenly_named  # noqa: PLC0415 # a check without a baseline compares nothing
+    from footprint.release.touched_variables import evenly_touched  # noqa: PLC0415 # the same
+
     before, now, uneven = evenly_named(old, new, *differing, owners)
+    before, now = evenly_touched(old, new, before, now, owners)
     pairs = paired_rows(before, now, owners, is_same)
     is_predicted = old.source == new.source == "prediction"
-    changes = [one for pair in pairs if (one := _change(*pair, owners, is_predicted=is_predicted))]
+    changes = [change for pair in pairs if (change := _change(*pair, owners, is_predicted=is_predicted))]
     changes.sort(key=_order)
     changed = _owner_changes(old, new, owners, changes, old_spreads.owners, new_spreads.owners)
     return Comparison(
@@ -385,13 +375,13 @@ def compare(
         len(old.ledger) - len(differing[0]) + len(pairs) - len(changes),
         tuple(_only_in(new, old, uneven.values(), {now: before for before, now in owners.items()})),
         tuple(_only_in(old, new, uneven, owners)),
-        tuple([one._replace(delta_bytes=_brought_bytes(one, changed)) for one in new_roots(new, set(owners.values()))]),
+        tuple([_with_brought(root, changed) for root in new_roots(new, set(owners.values()))]),
         tuple(uneven.values()),
         member_changes(old.members, new.members),
     )
 
 
-def _loaders(side: "Audited") -> set[str]:
+def _loaders(side: "Audit") -> set[str]:
     return {file_name(owner) for owner in {row.owner for row in side.ledger} if _LOADER.search(owner)}
 
 
@@ -403,29 +393,32 @@ def _order(change: RowChange) -> tuple[object, ...]:
 # --- Owners -----------------------------------------------------------------------------------------------------------
 
 
-def _brought_bytes(root: NewRoot, changed: Iterable[OwnerChange]) -> int:
-    """Return what came with a new library, itself included."""
-    return sum(one.delta_bytes for one in changed if root.owner in {one.owner, one.came_with})
+def _with_brought(root: NewRoot, changed: Iterable[OwnerChange]) -> NewRoot:
+    """Add to a new library what came with it, itself included."""
+    brought = [owner.delta_bytes for owner in changed if root.owner in {owner.owner, owner.came_with}]
+    return root._replace(delta_bytes=sum(brought), brought_count=max(1, len(brought)))
 
 
 def _owner_changes(
-    old: "Audited",
-    new: "Audited",
+    old: "Audit",
+    new: "Audit",
     names: dict[str, str],
     changes: Iterable[RowChange],
     old_spreads: Mapping[str, Spread],
     new_spreads: Mapping[str, Spread],
 ) -> list[OwnerChange]:
     # Only owners with a changed row: adding up all rows would take longer than everything else here.
-    touched = {one for change in changes for one in (change.owner, change.before[0] if change.before else change.owner)}
+    touched = {
+        name for change in changes for name in (change.owner, change.before[0] if change.before else change.owner)
+    }
     touched |= {owner for owner, name in names.items() if name in touched or owner in touched}
     touched |= {names[owner] for owner in touched if owner in names}
     before, now = _rows_by_owner(old.ledger, touched), _rows_by_owner(new.ledger, touched)
-    held_by = {one.path: one.held_by for one in old.objects}
+    held_by = {linked.path: linked.held_by for linked in old.objects}
     brought = came_with(new, set(names.values()))
     owners: list[tuple[str | None, str | None]] = [(owner, names.get(owner)) for owner in before]
     owners += [(None, owner) for owner in now.keys() - set(names.values())]
-    found = []
+    changed = []
     for owner, new_owner in owners:
         old_rows = [] if owner is None else before[owner]
         new_rows = [] if new_owner is None else now[new_owner]
@@ -439,7 +432,7 @@ def _owner_changes(
             is_noise = overlap(old_spreads.get(owner or "", NO_MEMORY), new_spreads.get(new_owner or "", NO_MEMORY))
         shown = new_owner or owner or ""
         kinds = map(attrgetter("kind"), old_rows or new_rows)
-        found.append(
+        changed.append(
             OwnerChange(
                 shown,
                 owner,
@@ -456,8 +449,8 @@ def _owner_changes(
                 is_noise=is_noise,
             )
         )
-    found.sort(key=lambda one: (-abs(one.delta_bytes), -abs(one.new_mapped_bytes - one.old_mapped_bytes), one.owner))
-    return found
+    changed.sort(key=lambda c: (-abs(c.delta_bytes), -abs(c.new_mapped_bytes - c.old_mapped_bytes), c.owner))
+    return changed
 
 
 def _left_with(owner: str, held_by: dict[str, str | None], names: dict[str, str]) -> str | None:
@@ -498,7 +491,9 @@ def _change(before: Row | None, now: Row | None, owners: dict[str, str], *, is_p
             was = FormerPlace(before.owner, before.section, before.symbol or before.name)
         elif is_predicted and row.symbol is not None and before.mapped_bytes == now.mapped_bytes:
             status = RowStatus.SHIFTED
-    is_known = all(one.bytes is not None for one in (before, now) if one)
+        elif row.symbol is not None and before.bytes == 0 and now.bytes and before.mapped_bytes == now.mapped_bytes:
+            status = RowStatus.TOUCHED
+    is_known = all(total.bytes is not None for total in (before, now) if total)
     return RowChange(
         status,
         row.owner,
@@ -532,7 +527,7 @@ def _status(before: Row | None, now: Row | None, owners: dict[str, str]) -> RowS
 # --- Totals and findings ----------------------------------------------------------------------------------------------
 
 
-def _total_changes(old: "Audited", new: "Audited", old_spreads: Spreads, new_spreads: Spreads) -> Iterable[TotalChange]:
+def _total_changes(old: "Audit", new: "Audit", old_spreads: Spreads, new_spreads: Spreads) -> Iterable[TotalChange]:
     noise = {
         name: None if before is None or now is None else overlap(before, now)
         for name, before, now in (
@@ -551,30 +546,30 @@ def _total_changes(old: "Audited", new: "Audited", old_spreads: Spreads, new_spr
 _OF_VARIABLES: Final = frozenset({Fact.LEDGER, Fact.VARIABLES})
 
 
-def covers(audit: "Audited", rule: str) -> bool:
+def covers(audit: "Audit", rule: str) -> bool:
     """Return whether a rule was run for an audit: only then does a missing finding mean that there is none."""
     if audit.searched_rules and fact_of(rule) is not Fact.HEAP:
-        return any(one.rule == rule for one in audit.searched_rules)
+        return any(searched_rule.rule == rule for searched_rule in audit.searched_rules)
     return covers_heap(audit) if fact_of(rule) is Fact.HEAP else covers_files(audit)
 
 
-def covers_heap(audit: "Audited") -> bool:
+def covers_heap(audit: "Audit") -> bool:
     """Return whether the rules that read an allocator profile were run for an audit."""
     return audit.heap is not None
 
 
-def covers_files(audit: "Audited") -> bool:
+def covers_files(audit: "Audit") -> bool:
     """Return whether the rules that read the files of a process were run for an audit."""
-    return audit.is_searched or any(fact_of(one.rule) is not Fact.HEAP for one in audit.findings)
+    return audit.is_searched or any(fact_of(finding.rule) is not Fact.HEAP for finding in audit.findings)
 
 
-def _only_in(audit: "Audited", other: "Audited", uneven: Container[str], names: Mapping[str, str]) -> Iterable[Finding]:
+def _only_in(audit: "Audit", other: "Audit", uneven: Container[str], names: Mapping[str, str]) -> Iterable[Finding]:
     """Return the findings that the other audit lacks although it covers their rules; folders make no difference.
 
     Those on variables of objects whose symbols only one audit knows are left out. `names` has the names that owners
     have in the other audit.
     """
-    for one, partner in paired_findings(audit.findings, other.findings, names):
-        is_uneven = one.object_path in uneven and fact_of(one.rule) in _OF_VARIABLES
-        if partner is None and covers(other, one.rule) and not is_uneven:
-            yield one
+    for finding, partner in paired_findings(audit.findings, other.findings, names):
+        is_uneven = finding.object_path in uneven and fact_of(finding.rule) in _OF_VARIABLES
+        if partner is None and covers(other, finding.rule) and not is_uneven:
+            yield finding

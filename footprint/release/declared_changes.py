@@ -3,49 +3,49 @@
 import os
 from collections.abc import Iterable, Mapping
 
-from footprint.dwarf import Declaration, VariablePlace
 from footprint.dwarf.declared_variables import declaration_of
-from footprint.elf import read_image
+from footprint.dwarf.description import Declaration
+from footprint.dwarf.places import VariablePlace
+from footprint.elf.image import read_image
 from footprint.elf.statics import read_statics
 from footprint.elf.symbols import Symbol
 from footprint.errors import FootprintError
-from footprint.files import open_input
 from footprint.model.finding import SourceLocation
 from footprint.release.compare import Comparison, RowChange
 from footprint.release.renames import opener_of
-from footprint.sources.debug_files import DebugFiles, DebugSearch, absolute_paths
+from footprint.sources.debug_files import DebugFiles, absolute_paths
 from footprint.sources.debug_information import DebugInformation
+from footprint.sources.debuginfod import DebugSearch
+from footprint.system.files import open_input
 
-__all__ = ("with_locations",)
 
-
-def with_locations(found: Comparison, root: str | None, debug: DebugSearch | None) -> Comparison:
+def with_locations(comparison: Comparison, root: str | None, debug: DebugSearch | None) -> Comparison:
     """Add to the variables that grew where they are declared.
 
     A file of a saved audit may be another one by now: a variable counts only if it still has the name and size. Copies
     of one name have one line if it declares them all; else each line is listed, because nothing tells which copy grew.
 
     Args:
-        found: The comparison.
+        comparison: The comparison.
         root: The folder that the files of the audit take for `/`.
         debug: Where to look for debug files.
     """
     by_owner: dict[str, list[RowChange]] = {}
-    for one in found.grown_variables:
-        by_owner.setdefault(one.owner, []).append(one)
+    for grown_variable in comparison.grown_variables:
+        by_owner.setdefault(grown_variable.owner, []).append(grown_variable)
     if not by_owner:
-        return found
-    files, path_of = DebugFiles(debug), opener_of(found.new, root) or _own_path
+        return comparison
+    files, path_of = DebugFiles(debug), opener_of(comparison.new, root) or _own_path
     locations = {
         (owner, *variable): at
         for owner, grown in by_owner.items()
         for variable, at in _locations(path_of(owner), grown, files)
     }
-    return found._replace(
+    return comparison._replace(
         changes=tuple(
             [
-                _placed(one, locations.get((one.owner, one.symbol or "", one.new_mapped_bytes), ()))
-                for one in found.changes
+                _placed(change, locations.get((change.owner, change.symbol or "", change.new_mapped_bytes), ()))
+                for change in comparison.changes
             ]
         )
     )
@@ -71,26 +71,26 @@ def _locations(
         information = DebugInformation(files, statics.image, statics.debug, *paths)
     except FootprintError:
         return
-    names = {one.symbol for one in grown}
+    names = {row.symbol for row in grown}
     copies: dict[tuple[str, int], list[Symbol]] = {}
-    for one in statics.statics:
-        if one.name in names and one.section_index in information.within:
-            copies.setdefault((one.name, one.section_index), []).append(one)
-    variables = {(name, sum(one.size_bytes for one in same)): same for (name, _), same in copies.items()}
+    for static in statics.statics:
+        if static.name in names and static.section_index in information.within:
+            copies.setdefault((static.name, static.section_index), []).append(static)
+    variables = {(name, sum(static.size_bytes for static in same)): same for (name, _), same in copies.items()}
     wanted = {
-        VariablePlace(one.vaddr, one.is_tls)
-        for variable in variables.keys() & {(one.symbol, one.new_mapped_bytes) for one in grown}
-        for one in variables[variable]
+        VariablePlace(static.vaddr, static.is_tls)
+        for variable in variables.keys() & {(row.symbol, row.new_mapped_bytes) for row in grown}
+        for static in variables[variable]
     }
     declared = information.declarations(wanted)
     for variable, same in variables.items():
-        told = {_line_of(one, declared) for one in same}
-        if None not in told:
-            yield variable, tuple(sorted(filter(None, told)))
+        lines = {_line_of(static, declared) for static in same}
+        if None not in lines:
+            yield variable, tuple(sorted(filter(None, lines)))
 
 
 def _line_of(variable: Symbol, declared: Mapping[VariablePlace, tuple[Declaration, ...]]) -> SourceLocation | None:
-    found = declaration_of(variable.name, declared.get(VariablePlace(variable.vaddr, variable.is_tls), ()))
+    place = declaration_of(variable.name, declared.get(VariablePlace(variable.vaddr, variable.is_tls), ()))
     return (
-        None if found is None or found.defined_in is None else SourceLocation(found.defined_in, found.defined_at_line)
+        None if place is None or place.defined_in is None else SourceLocation(place.defined_in, place.defined_at_line)
     )

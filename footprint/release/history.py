@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
 from footprint.errors import Note, UsageError
 from footprint.members import NOT_EMPTY, Pattern, Signed, json_members
-from footprint.model.audited_names import program_name
+from footprint.model.audit import program_name
 from footprint.model.figures import BUDGETED, FIGURES, FigureUnit
 from footprint.release.budget import figure_of, parts_of
 from footprint.release.budget_file import nearest_of
 
 if TYPE_CHECKING:
-    from footprint.model.audited import Audited
+    from footprint.model.audit import Audit
 
-__all__ = ("RECORDED", "History", "Recording", "Release", "Trend", "TrendStep", "history_of", "recording_of")
 
 # The cost of N processes can be computed later, for any N.
 RECORDED: Final = tuple(name for name in BUDGETED if name != "total_at_count_bytes")
@@ -140,7 +139,7 @@ class History(NamedTuple):
 
 
 def recording_of(
-    audit: "Audited", version: str, *, is_commit: bool, time: int, tool_version: str, program: str | None = None
+    audit: "Audit", version: str, *, is_commit: bool, time: int, tool_version: str, program: str | None = None
 ) -> Recording:
     """Make the recording of an audit; without a `program`, under the name of the program in the audit.
 
@@ -150,11 +149,11 @@ def recording_of(
     name = program_name(audit) if program is None else program
     if not name:
         raise UsageError(f"{audit.target} does not say what program it is about: name it with --program")
-    figures = {one: amount for one in RECORDED if (amount := figure_of(one, audit)) is not None}
+    figures = {figure: amount for figure in RECORDED if (amount := figure_of(figure, audit)) is not None}
     return Recording(
         Release(_checked(name, "program"), _checked(version, "version"), is_commit, time, audit.source, tool_version),
         figures,
-        {one: parts_of(one, audit) for one in figures},
+        {figure: parts_of(figure, audit) for figure in figures},
     )
 
 
@@ -188,13 +187,13 @@ def history_of(
         if figure not in RECORDED:
             raise UsageError(f"{figure!r} is not a recorded figure{nearest_of(figure, RECORDED)}")
     programs: dict[str, list[Recording]] = {}
-    for one in sorted(recordings, key=lambda one: one.release.time):
-        programs.setdefault(one.release.program, []).append(one)
+    for recording in sorted(recordings, key=lambda recording: recording.release.time):
+        programs.setdefault(recording.release.program, []).append(recording)
     chosen = {name: of_one[-last:] if last else of_one for name, of_one in sorted(programs.items())}
     if owner is not None:
-        known = {name for of_one in chosen.values() for one in of_one for parts in one.parts.values() for name in parts}
-        if owner not in known:
-            raise UsageError(f"{file} has no owner {owner!r}{nearest_of(owner, sorted(known))}")
+        owners = {name for of_one in chosen.values() for r in of_one for parts in r.parts.values() for name in parts}
+        if owner not in owners:
+            raise UsageError(f"{file} has no owner {owner!r}{nearest_of(owner, sorted(owners))}")
     trends = tuple(
         trend
         for of_one in chosen.values()
@@ -205,28 +204,28 @@ def history_of(
     if figures and not trends:
         whose = "" if owner is None else f" of {owner}"
         raise UsageError(f"{file} has no {', '.join(figures)}{whose}: no release has it")
-    releases = {name: tuple(one.release for one in of_one) for name, of_one in chosen.items()}
+    releases = {name: tuple(recording.release for recording in of_one) for name, of_one in chosen.items()}
     return History(file, releases, trends, tuple(_notes(releases)))
 
 
 def _trends(recordings: Sequence[Recording], figure: str, owner: str | None) -> Iterator[Trend]:
     """Return the trend of one figure; nothing if no release knows it, or if the owner has no part in it."""
-    told = [one for one in recordings if figure in one.figures]
-    if not told or (owner is not None and not any(owner in one.parts.get(figure, {}) for one in told)):
+    recorded = [recording for recording in recordings if figure in recording.figures]
+    if not recorded or (owner is not None and not any(owner in r.parts.get(figure, {}) for r in recorded)):
         return
 
-    def value(one: Recording) -> int | None:
-        if figure not in one.figures:
+    def value(recording: Recording) -> int | None:
+        if figure not in recording.figures:
             return None
-        return one.figures[figure] if owner is None else one.parts.get(figure, {}).get(owner, 0)
+        return recording.figures[figure] if owner is None else recording.parts.get(figure, {}).get(owner, 0)
 
     steps = [
         _step(before, after, figure, owner, (value(after) or 0) - (value(before) or 0))
-        for before, after in pairwise(told)
+        for before, after in pairwise(recorded)
     ]
     # Of equal steps take the last one: that one can still be mended.
     largest = max(reversed(steps), key=lambda step: abs(step.delta), default=None)
-    values = tuple(value(one) for one in recordings)
+    values = tuple(value(recording) for recording in recordings)
     program = recordings[0].release.program
     yield Trend(program, figure, owner, values, largest if largest and largest.delta else None)
 
@@ -247,7 +246,7 @@ def _step(before: Recording, after: Recording, figure: str, owner: str | None, d
 
 def _notes(releases: Mapping[str, Sequence[Release]]) -> Iterator[Note]:
     for program, of_one in releases.items():
-        sources = dict.fromkeys("prediction" if one.source == "prediction" else "measurement" for one in of_one)
+        sources = dict.fromkeys("prediction" if r.source == "prediction" else "measurement" for r in of_one)
         if len(sources) > 1:
             detail = "some releases are predicted from their files, others measured: such a step is no change"
             yield Note("history-mixed", program, detail)

@@ -12,10 +12,9 @@ from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
 from footprint.errors import AccessError, FootprintError, InputError, UnsupportedError
-from footprint.files import keep_input
 from footprint.release.history import Recording, Release
-
-__all__ = ("read_recordings", "write_recording")
+from footprint.system.files import keep_input
+from footprint.system.whole_file import refuse_shared_place
 
 # "FPrt" marks the databases of footprint.
 _APPLICATION_ID: Final = 0x46507274
@@ -71,23 +70,23 @@ def write_recording(path: str, recording: Recording) -> tuple[Release | None, in
         _check(database, path)
         release = recording.release
         key = (release.program, release.version)
-        known = database.execute(
+        row = database.execute(
             "SELECT program, version, is_commit, time, source, tool_version, id FROM recording "
             "WHERE program = ? AND version = ?",
             key,
         ).fetchone()
-        replaced = None if known is None else _release(known[:-1], path)
-        if known is not None:
+        replaced = None if row is None else _release(row[:-1], path)
+        if row is not None:
             # Keep the number of the row, and with it the order among recordings of the same time.
             for table in ("figure", "part"):
-                database.execute(f"DELETE FROM {table} WHERE recording = ?", known[-1:])  # noqa: S608 # two fixed names
-            database.execute("DELETE FROM recording WHERE id = ?", known[-1:])
+                database.execute(f"DELETE FROM {table} WHERE recording = ?", row[-1:])  # noqa: S608 # two fixed names
+            database.execute("DELETE FROM recording WHERE id = ?", row[-1:])
         number = database.execute(
             "INSERT INTO recording VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (None if known is None else known[-1], *release),
+            (None if row is None else row[-1], *release),
         ).lastrowid
         database.executemany(
-            "INSERT INTO figure VALUES (?, ?, ?)", [(number, *one) for one in recording.figures.items()]
+            "INSERT INTO figure VALUES (?, ?, ?)", [(number, *figure) for figure in recording.figures.items()]
         )
         parts = [(number, figure, *part) for figure, owners in recording.parts.items() for part in owners.items()]
         database.executemany("INSERT INTO part VALUES (?, ?, ?, ?)", parts)
@@ -138,6 +137,8 @@ def _opened(path: str, mode: str) -> Iterator[sqlite3.Connection]:
             raise InputError(path, "it is not a file")
         # A file may be called `:memory:`, or have a `?` in its name.
         address = f"file:{quote(os.fsencode(os.path.abspath(path)))}?mode={mode}"
+        if mode == "rwc":
+            refuse_shared_place(path)
         if mode == "ro":
             with open(path, "rb", buffering=0) as file:
                 keep_input(file.fileno())
@@ -176,10 +177,10 @@ def _check(database: sqlite3.Connection, path: str) -> None:
     version = _setting(database, "user_version")
     if version > _VERSION:
         raise UnsupportedError(path, f"it is a history of version {version}; this footprint reads {_VERSION}")
-    found = database.execute(
+    schema = database.execute(
         "SELECT name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
     ).fetchall()
-    if version != _VERSION or dict(found) != _TABLES or len(found) != len(_TABLES):
+    if version != _VERSION or dict(schema) != _TABLES or len(schema) != len(_TABLES):
         raise InputError(path, "its tables are not those of a history")
 
 
@@ -190,9 +191,9 @@ def _rows(database: sqlite3.Connection, query: str, most: int, path: str) -> Ite
         yield row
 
 
-def _of(found: dict[int, _T], number: object, path: str) -> _T:
+def _of(rows: dict[int, _T], number: object, path: str) -> _T:
     try:
-        return found[number]  # type: ignore[index] # anything may stand there
+        return rows[number]  # type: ignore[index] # anything may stand there
     except (KeyError, TypeError):
         raise InputError(path, "it is damaged: a figure belongs to no release") from None
 

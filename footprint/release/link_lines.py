@@ -8,19 +8,34 @@ import os
 import re
 from collections.abc import Collection, Iterator
 from fnmatch import fnmatchcase
+from itertools import takewhile
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from footprint.elf.linker_map import LinkedLibrary, linked_libraries
+from footprint.elf.linker_map.reader import LinkedLibrary, linked_libraries
 from footprint.errors import FootprintError
-from footprint.files import open_input
 from footprint.model.finding import SourceLocation
-from footprint.model.owner import file_name
+from footprint.model.row import file_name
 from footprint.release.compare import Comparison
 from footprint.release.new_libraries import NewRoot
-from footprint.sources.project_files import project_files
+from footprint.system.files import open_input
 
-__all__ = ("link_lines", "with_link_lines")
+# Folders that hold nothing of the project itself.
+_FOREIGN: Final = frozenset({"node_modules", "vendor", "third_party", "CMakeFiles", "__pycache__"})
+_MOST_FILES: Final = 100_000
+
+
+def project_files(folder: Path) -> Iterator[Path]:
+    """Return the files below a folder, without hidden folders and those of other projects."""
+    count = 0
+    for top, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _FOREIGN)
+        for name in sorted(files):
+            count += 1
+            if count > _MOST_FILES:
+                return
+            yield Path(top, name)
+
 
 _MOST_BYTES: Final = 1 << 20  # of one build file
 _MOST_LINE_CHARS: Final = 8192
@@ -66,14 +81,20 @@ _NO_LINK: Final = re.compile(
 )
 _OUTPUT: Final = re.compile(r"(?:-o|-soname|-install_name)[ ,=]+[^\s,]+")
 _NAME_OF_FILE: Final = re.compile(r"lib(.+?)\.(?:so|a)(?:\.[0-9]+)*")
+# What links a program or library in a build file; else what names it as a target. A recipe comes after its rule.
+_LINKED: Final = r"^\s*target_link_libraries\s*\(\s*{name}[\s)]|\s-o\s*\S*(?<![\w.-]){name}(?![\w.-])"
+_TARGET: Final = (
+    r"^\s*(?:add_executable|add_library|executable|(?:shared_|both_)?library)\s*\(\s*['\"]?{name}['\",\s)]"
+    r"|^\s*name\s*=\s*['\"]{name}['\"]|^(?P<rule>(?:[^:=#\s]*/)?{name}\s*:(?!=))|^\s*TARGET\s*=\s*{name}\s*$"
+)
 _VARIABLE: Final = re.compile(r"\$[({](\w+?)_(?:LIBRARY|LIBRARIES|LIBS|LDLIBS|LINK_LIBRARIES)[)}]")
 
 
-def with_link_lines(found: Comparison, folder: str, linker_map: str | None = None) -> Comparison:
+def with_link_lines(comparison: Comparison, folder: str, linker_map: str | None = None) -> Comparison:
     """Add to the roots of the new libraries where they are linked.
 
     Args:
-        found: The comparison.
+        comparison: The comparison.
         folder: The folder of the project. Its build files count for the objects below it.
         linker_map: The map that GNU ld wrote of the program.
 
@@ -82,7 +103,7 @@ def with_link_lines(found: Comparison, folder: str, linker_map: str | None = Non
         UnsupportedError: If another linker wrote it.
     """
     mapped = {} if linker_map is None else linked_libraries(open_input(linker_map), linker_map)
-    return found._replace(roots=tuple([_placed(one, Path(folder), mapped, linker_map) for one in found.roots]))
+    return comparison._replace(roots=tuple([_placed(r, Path(folder), mapped, linker_map) for r in comparison.roots]))
 
 
 def _placed(root: NewRoot, folder: Path, mapped: dict[str, LinkedLibrary], linker_map: str | None) -> NewRoot:
@@ -90,15 +111,15 @@ def _placed(root: NewRoot, folder: Path, mapped: dict[str, LinkedLibrary], linke
     users = [file_name(user) for user in root.needed_by if within in (within / user).parents]
     lines = link_lines(root.name, folder, users) if users and _is_project(folder) else ()
     names = (root.name, file_name(root.owner), root.name.partition(".so")[0] + ".so")
-    told = [mapped[name] for name in dict.fromkeys(names) if name in mapped]
-    map_line = next((one.line for one in told if one.line), None)
+    linked_names = [mapped[name] for name in dict.fromkeys(names) if name in mapped]
+    map_line = next((linked_name.line for linked_name in linked_names if linked_name.line), None)
     location = lines[0] if len(lines) == 1 else None
     if not lines and linker_map is not None and map_line is not None:
         location = SourceLocation(linker_map, map_line)
     return root._replace(
         location=location,
         possible_locations=() if location else lines,
-        needed_for=next((one.needed_for for one in told if one.needed_for), None),
+        needed_for=next((linked_name.needed_for for linked_name in linked_names if linked_name.needed_for), None),
     )
 
 
@@ -122,17 +143,57 @@ def link_lines(soname: str, folder: Path, users: Collection[str] = ()) -> tuple[
     library = _NAME_OF_FILE.fullmatch(soname)
     if library is None:
         return ()
-    name, found, of_users = library[1].casefold(), set(), set()
+    name, lines, of_users = library[1].casefold(), set(), set()
     for path in project_files(folder):
         kinds = _kinds_of(path.name)
         text = _text_of(path) if kinds else ""
         for kind in kinds:
             for line, statement in _statements(_without_comments(text, kind.comment), kind, name):
                 at = SourceLocation(str(path.relative_to(folder)), line)
-                found.add(at)
+                lines.add(at)
                 if not set(users).isdisjoint(_WORD.findall(statement)):
                     of_users.add(at)
-    return tuple(sorted(of_users or found))
+    return tuple(sorted(of_users or lines))
+
+
+def program_line(program: str, folder: Path) -> SourceLocation | None:
+    """Find the line that links a program or library of a project, else that of its target.
+
+    The nearest build file counts. Where none names it, the first line of the nearest one above it stands for that file.
+
+    Args:
+        program: Its path below the folder; the file need not be there, as `src/*` where only its folder is known.
+        folder: The folder of the project.
+    """
+    place = Path(program)
+    library = _NAME_OF_FILE.fullmatch(place.name)
+    name = "(?:" + "|".join(map(re.escape, filter(None, (place.name, library and library[1])))) + ")"
+    linked, target = (re.compile(pattern.replace("{name}", name)) for pattern in (_LINKED, _TARGET))
+    files = [path.relative_to(folder) for path in project_files(folder) if _kinds_of(path.name)]
+    files.sort(key=lambda path: (path.parent not in place.parents, *_nearness(path, place)))
+    for pattern in (linked, target):
+        for path in files:
+            lines = _text_of(folder / path).split("\n")
+            for number, line in enumerate(lines, 1):
+                if len(line) > _MOST_LINE_CHARS:
+                    continue
+                if pattern is linked and (rule := target.match(line)) and rule["rule"]:
+                    recipe = takewhile(lambda text: text.startswith("\t"), lines[number:])
+                    commands = [(at, text) for at, text in enumerate(recipe, number + 1) if "-o" in text.split()]
+                    if commands:
+                        return SourceLocation(
+                            str(path), next((at for at, text in commands if "$@" in text), commands[0][0])
+                        )
+                if pattern.search(line):
+                    return SourceLocation(str(path), number)
+    nearest = next((path for path in files if path.parent in place.parents), None)
+    return None if nearest is None else SourceLocation(str(nearest), 1)
+
+
+def _nearness(path: Path, place: Path) -> tuple[int, str]:
+    """Return what sorts build files: above a program the nearest first, elsewhere the outermost."""
+    depth = len(path.parts)
+    return (-depth if path.parent in place.parents else depth, str(path))
 
 
 def _kinds_of(name: str) -> list[_BuildFile]:
@@ -163,12 +224,15 @@ def _statements(text: str, kind: _BuildFile, name: str) -> Iterator[tuple[int, s
                 if _is_library(token[0], name):
                     yield text.count("\n", 0, statement.start(1) + token.start()) + 1, statement[0]
         return
+    rule = ""
     for number, line in enumerate(text.split("\n"), 1):
+        rule = rule if line.startswith("\t") else line
         if len(line) > _MOST_LINE_CHARS or _NO_LINK.match(line):
             continue
         tokens = [token.rstrip(")}") for token in _TOKEN.findall(_OUTPUT.sub(" ", line))]
         if any(_FLAG_OR_FILE.fullmatch(token) and _is_library(token, name) for token in tokens):
-            yield number, line
+            # A recipe links for the target of its rule.
+            yield number, line if rule is line else f"{rule[:_MOST_LINE_CHARS]} {line}"
 
 
 def _is_library(token: str, name: str) -> bool:
@@ -178,4 +242,4 @@ def _is_library(token: str, name: str) -> bool:
     file = _NAME_OF_FILE.fullmatch(word)
     word = (file[1] if file else word).casefold().removesuffix("-sys")
     package, _, part = word.rpartition("::")
-    return any(name in {one, one.removeprefix("lib"), one.removesuffix("lib")} for one in (part, f"{package}_{part}"))
+    return any(name in {p, p.removeprefix("lib"), p.removesuffix("lib")} for p in (part, f"{package}_{part}"))

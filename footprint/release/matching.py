@@ -16,27 +16,11 @@ from typing import TYPE_CHECKING, Final
 
 from footprint.elf.names import normalised
 from footprint.model.finding import Finding
-from footprint.model.owner import file_name, is_file
-from footprint.model.row import OF_OBJECTS, MemoryKind, Row
+from footprint.model.row import OF_OBJECTS, MemoryKind, Row, file_name, is_file
 
 if TYPE_CHECKING:
-    from footprint.model.audited import Audited
+    from footprint.model.audit import Audit
 
-__all__ = (
-    "LEAST_RENAMED_BYTES",
-    "Pair",
-    "comparable_name",
-    "differing_rows",
-    "finding_key",
-    "is_same_program",
-    "matched_owners",
-    "matched_programs",
-    "named_owners",
-    "owner_names",
-    "paired_findings",
-    "paired_rows",
-    "soname_of",
-)
 
 # A number is looked at from its first digit only, and a version from its end: names may be very long.
 _VERSION_IN_NAME: Final = re.compile(
@@ -52,35 +36,35 @@ def is_same_program(name: str, other: str) -> bool:
 
 
 def _without_version(name: str) -> str:
-    found = _REVERSED_VERSION.match(name[::-1])
-    return name[: len(name) - found.end()] if found else name
+    match = _REVERSED_VERSION.match(name[::-1])
+    return name[: len(name) - match.end()] if match else name
 
 
-def soname_of(owner: str, audit: "Audited") -> str:
+def soname_of(owner: str, audit: "Audit") -> str:
     """Return the soname of an owner; its file name up to the first number of its version, if no object tells."""
-    told = next((one.name for one in audit.objects if one.path == owner), None)
-    return told or _VERSION_PAST_SONAME.sub(r"\1", file_name(owner))
+    soname = next((linked.name for linked in audit.objects if linked.path == owner), None)
+    return soname or _VERSION_PAST_SONAME.sub(r"\1", file_name(owner))
 
 
-def named_owners(name: str, audit: "Audited") -> frozenset[str]:
+def named_owners(name: str, audit: "Audit") -> frozenset[str]:
     """Return the owners that a name stands for: a path, a file name, a soname, or a pattern of one of these.
 
     The soname `libz.so.1` stands for the file `libz.so.1.2.13`, too. `[heap]` is a name, not a pattern.
     """
-    sonames = {one.path: one.name for one in audit.objects}
+    sonames = {linked.path: linked.name for linked in audit.objects}
     is_pattern = not name.startswith("[") and not set(name).isdisjoint("*?[")
     version = re.compile(re.escape(name) + r"(?:\.[0-9]+)+") if ".so" in name else None
-    found = set()
+    owners = set()
     for owner in dict.fromkeys((*map(itemgetter(0), audit.ledger), *sonames)):
         file = file_name(owner)
         names = {owner, file, sonames.get(owner, file)}
-        is_named = name in names or (is_pattern and any(fnmatchcase(one, name) for one in names))
+        is_named = name in names or (is_pattern and any(fnmatchcase(part, name) for part in names))
         if is_named or (version is not None and version.fullmatch(file)):
-            found.add(owner)
-    return frozenset(found)
+            owners.add(owner)
+    return frozenset(owners)
 
 
-def owner_names(old: "Audited", new: "Audited") -> dict[str, str]:
+def owner_names(old: "Audit", new: "Audit") -> dict[str, str]:
     """Return for the owners of the old audit their names in the new one, if they are there.
 
     Owners are matched by path; by file name; by file name without version; and if exactly one program is left on each
@@ -115,10 +99,10 @@ def _matched(
     return names
 
 
-def _programs(audit: "Audited", owners: Container[str]) -> list[str]:
+def _programs(audit: "Audit", owners: Container[str]) -> list[str]:
     """Return the owners that have code or data but are no library; files that are only mapped are no programs."""
-    found = {row.owner: None for row in audit.ledger if row.owner in owners and row.kind in OF_OBJECTS}
-    return [owner for owner in found if is_file(owner) and ".so" not in file_name(owner)]
+    files = {row.owner: None for row in audit.ledger if row.owner in owners and row.kind in OF_OBJECTS}
+    return [owner for owner in files if is_file(owner) and ".so" not in file_name(owner)]
 
 
 def _one_to_one(before: Iterable[str], now: Iterable[str], key: Callable[[str], str | None]) -> dict[str, str]:
@@ -126,13 +110,13 @@ def _one_to_one(before: Iterable[str], now: Iterable[str], key: Callable[[str], 
     sides: list[dict[str, list[str]]] = [{}, {}]
     for side, owners in zip(sides, (before, now), strict=True):
         for owner in owners:
-            found = key(owner)
-            if found is not None:
-                side.setdefault(found, []).append(owner)
+            match = key(owner)
+            if match is not None:
+                side.setdefault(match, []).append(owner)
     return {
-        owners[0]: sides[1][found][0]
-        for found, owners in sides[0].items()
-        if len(owners) == 1 and len(sides[1].get(found, ())) == 1
+        owners[0]: sides[1][match][0]
+        for match, owners in sides[0].items()
+        if len(owners) == 1 and len(sides[1].get(match, ())) == 1
     }
 
 
@@ -305,14 +289,14 @@ def paired_findings(
     `names` has the names that owners have on the other side.
     """
     left: dict[Hashable, list[Finding]] = {}
-    for one in sorted(others, key=_about_bytes):
-        left.setdefault((finding_key(one), file_name(one.object_path)), []).append(one)
+    for other in sorted(others, key=_about_bytes):
+        left.setdefault((finding_key(other), file_name(other.object_path)), []).append(other)
     partners: dict[int, Finding] = {}
-    for number, one in sorted(enumerate(findings), key=lambda item: -_about_bytes(item[1])):
-        path = names.get(one.object_path, one.object_path)
-        if alike := left.get((finding_key(one), file_name(path))):
+    for number, finding in sorted(enumerate(findings), key=lambda item: -_about_bytes(item[1])):
+        path = names.get(finding.object_path, finding.object_path)
+        if alike := left.get((finding_key(finding), file_name(path))):
             partners[number] = alike.pop()
-    return ((one, partners.get(number)) for number, one in enumerate(findings))
+    return ((finding, partners.get(number)) for number, finding in enumerate(findings))
 
 
 def _about_bytes(finding: Finding) -> int:

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from footprint.members import Signed, json_members
 
 if TYPE_CHECKING:
-    from footprint.model.group_member import GroupMember
-
-__all__ = ("MemberChange", "MemberStatus", "member_changes")
+    from footprint.model.audit import GroupMember
 
 
 _NUMBERS: Final = re.compile("[0-9]+")
@@ -62,12 +60,12 @@ def member_changes(old: Sequence["GroupMember"], new: Sequence["GroupMember"]) -
     A process is the same where its PID and its command are. Of the others, those of one command are paired in their
     order, whatever numbers are in it: a group that was started again has other PIDs, and workers name their number.
     """
-    pairs, before, now = _paired(old, new, lambda one: (one.pid, one.command))
-    more, before, now = _paired(before, now, lambda one: _NUMBERS.sub("", one.command))
+    pairs, before, now = _paired(old, new, lambda member: (member.pid, member.command))
+    more, before, now = _paired(before, now, lambda member: _NUMBERS.sub("", member.command))
     changes = [
-        *(_change(None, one) for one in now),
-        *(_change(one, None) for one in before),
-        *sorted((_change(*pair) for pair in (*pairs, *more)), key=lambda one: -abs(one.delta_bytes or 0)),
+        *(_change(None, member) for member in now),
+        *(_change(member, None) for member in before),
+        *sorted((_change(*pair) for pair in (*pairs, *more)), key=lambda change: -abs(change.delta_bytes or 0)),
     ]
     return tuple(changes)
 
@@ -77,18 +75,18 @@ def _paired(
 ) -> tuple[list[_Pair], list["GroupMember"], list["GroupMember"]]:
     """Pair processes with the same key, in their order; return the pairs, and those that are left of each side."""
     waiting: dict[object, list[GroupMember]] = {}
-    for one in old:
-        waiting.setdefault(key(one), []).append(one)
+    for member in old:
+        waiting.setdefault(key(member), []).append(member)
     pairs: list[_Pair] = []
     rest = []
-    for one in new:
-        same = waiting.get(key(one))
+    for member in new:
+        same = waiting.get(key(member))
         if same:
-            pairs.append((same.pop(0), one))
+            pairs.append((same.pop(0), member))
         else:
-            rest.append(one)
-    left = {id(one) for same in waiting.values() for one in same}
-    return pairs, [one for one in old if id(one) in left], rest
+            rest.append(member)
+    left = {id(member) for same in waiting.values() for member in same}
+    return pairs, [member for member in old if id(member) in left], rest
 
 
 def _change(old: "GroupMember | None", new: "GroupMember | None") -> MemberChange:

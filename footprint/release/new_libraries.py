@@ -3,16 +3,13 @@
 from collections.abc import Container, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from footprint.loader.dependencies import reached
 from footprint.members import Signed
+from footprint.model.costs import ObjectCost, holders_of
 from footprint.model.finding import SourceLocation, listed_places
-from footprint.model.object_cost import ObjectCost, holders_of
-from footprint.model.owner import file_name
+from footprint.model.row import file_name
 
 if TYPE_CHECKING:
-    from footprint.model.audited import Audited
-
-__all__ = ("NewRoot", "came_with", "link_text", "new_roots", "root_text")
+    from footprint.model.audit import Audit
 
 
 class NewRoot(NamedTuple):
@@ -30,6 +27,7 @@ class NewRoot(NamedTuple):
         possible_locations: The lines of build files that link it, where there are several.
         needed_for: The first object file that needs it, with the symbol, by the linker map; None without a map.
         delta_bytes: What it costs with all libraries that came with it: the sum of their `delta_bytes`.
+        brought_count: How many libraries came with it, itself included.
     """
 
     owner: str
@@ -41,94 +39,102 @@ class NewRoot(NamedTuple):
     possible_locations: tuple[SourceLocation, ...] = ()
     needed_for: str | None = None
     delta_bytes: Signed = 0
+    brought_count: int = 1
+
+    @property
+    def libraries_text(self) -> str:
+        """Return how many libraries came, in words."""
+        return "1 library" if self.brought_count == 1 else f"{self.brought_count:,} libraries"
 
 
-def came_with(new: "Audited", known: Container[str]) -> dict[str, str | None]:
+def came_with(new: "Audit", owners_before: Container[str]) -> dict[str, str | None]:
     """Return for each new object the root that it came with; None for the roots.
 
     That is the outermost new object that holds it, or, if several new objects bring it in, the first of them.
 
     Args:
         new: The audit now.
-        known: The owners now that were there before.
+        owners_before: The owners now that were there before.
     """
-    objects = {one.path: one for one in new.objects}
+    objects = {linked.path: linked for linked in new.objects}
     program = next(iter(objects), None)
-    if program not in known:
+    if program not in owners_before:
         # Another program, or no objects: nothing in it is new by itself.
         return {}
-    added = [path for path in objects if path not in known]
+    added = [path for path in objects if path not in owners_before]
     needed_by = _needed_by(new.objects)
-    held_by = {one.path: one.held_by for one in new.objects}
-    found: dict[str, str | None] = {}
+    held_by = {linked.path: linked.held_by for linked in new.objects}
+    root_of: dict[str, str | None] = {}
     for path in added:
-        holders = [one for one in holders_of(path, held_by) if one not in known]
-        found[path] = holders[-1] if holders else None
-    roots = [path for path in added if found[path] is None and _is_root(needed_by.get(path, ()), known)]
+        holders = [holder for holder in holders_of(path, held_by) if holder not in owners_before]
+        root_of[path] = holders[-1] if holders else None
+    roots = [path for path in added if root_of[path] is None and _is_root(needed_by.get(path, ()), owners_before)]
     below = _reached_from(roots, new.objects)
     for path in added:
-        if found[path] is None and path not in roots:
-            found[path] = below.get(path)
+        if root_of[path] is None and path not in roots:
+            root_of[path] = below.get(path)
     # An object that several roots bring in may hold others: these came with its root.
-    return {path: (brought_by and found[brought_by]) or brought_by for path, brought_by in found.items()}
+    return {path: (brought_by and root_of[brought_by]) or brought_by for path, brought_by in root_of.items()}
 
 
-def _is_root(users: Iterable[str], known: Container[str]) -> bool:
+def _is_root(users: Iterable[str], owners_before: Container[str]) -> bool:
     """Return whether an object is there because of one that was there before, or because of nobody."""
     users = tuple(users)
-    return not users or any(one in known for one in users)
+    return not users or any(user in owners_before for user in users)
 
 
 def _needed_by(objects: Iterable[ObjectCost]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for one in objects:
-        for need in one.needs or ():
-            found.setdefault(need.path, []).append(one.path)
-    return found
+    users: dict[str, list[str]] = {}
+    for linked in objects:
+        for need in linked.needs or ():
+            users.setdefault(need.path, []).append(linked.path)
+    return users
 
 
 def _reached_from(roots: Iterable[str], objects: Iterable[ObjectCost]) -> dict[str, str]:
     """Return for each object the first of some roots that brings it in."""
+    from footprint.loader.dependencies import reached  # noqa: PLC0415 # few comparisons have new libraries
+
     given = tuple(objects)
-    numbers = {one.path: number for number, one in enumerate(given)}
-    needed = [[numbers[need.path] for need in one.needs or () if need.path in numbers] for one in given]
-    found: dict[str, str] = {}
+    numbers = {linked.path: number for number, linked in enumerate(given)}
+    needed = [[numbers[need.path] for need in linked.needs or () if need.path in numbers] for linked in given]
+    root_by_path: dict[str, str] = {}
     for root in roots:
         for number in reached(needed, (numbers[root],)):
-            found.setdefault(given[number].path, root)
-    return found
+            root_by_path.setdefault(given[number].path, root)
+    return root_by_path
 
 
-def new_roots(new: "Audited", known: Container[str]) -> tuple[NewRoot, ...]:
+def new_roots(new: "Audit", owners_before: Container[str]) -> tuple[NewRoot, ...]:
     """Return the roots of the new libraries, the one that retains most first.
 
     Args:
         new: The audit now.
-        known: The owners now that were there before.
+        owners_before: The owners now that were there before.
     """
-    brought = came_with(new, known)
-    needed_by, held_by = _needed_by(new.objects), {one.path: one.held_by for one in new.objects}
+    brought = came_with(new, owners_before)
+    needed_by, held_by = _needed_by(new.objects), {linked.path: linked.held_by for linked in new.objects}
     counts: dict[str, int] = {}
     for path in held_by:
         for holder in (path, *holders_of(path, held_by)):
             counts[holder] = counts.get(holder, 0) + 1
-    found = [
+    roots = [
         NewRoot(
-            one.path,
-            one.name,
-            tuple(user for user in needed_by.get(one.path, ()) if user in known),
-            counts[one.path],
-            one.retained_bytes,
+            linked.path,
+            linked.name,
+            tuple(user for user in needed_by.get(linked.path, ()) if user in owners_before),
+            counts[linked.path],
+            linked.retained_bytes,
         )
-        for one in new.objects
-        if brought.get(one.path, "") is None
+        for linked in new.objects
+        if brought.get(linked.path, "") is None
     ]
-    return tuple(sorted(found, key=lambda one: (-one.retained_bytes, one.owner)))
+    return tuple(sorted(roots, key=lambda root: (-root.retained_bytes, root.owner)))
 
 
 def root_text(root: NewRoot) -> str:
-    """Write the name of a root, and who needs it."""
-    users = [file_name(one) for one in root.needed_by]
+    """Return the name of a root, and who needs it."""
+    users = [file_name(user) for user in root.needed_by]
     if not users:
         return f"{root.name}, which is opened at run time"
     if len(users) > 2:

@@ -1,18 +1,16 @@
 """Where a reviewer looks for what grew: the lines that declare variables, and those that link new libraries."""
 
 from footprint.release.compare import Comparison
-from footprint.sources.debug_files import DebugSearch
-
-__all__ = ("with_places",)
+from footprint.sources.debuginfod import DebugSearch
 
 
 def with_places(
-    found: Comparison, root: str | None, debug: DebugSearch | None, folder: str, linker_map: str | None
+    comparison: Comparison, root: str | None, debug: DebugSearch | None, folder: str, linker_map: str | None
 ) -> Comparison:
     """Add to what grew its lines in the sources.
 
     Args:
-        found: The comparison.
+        comparison: The comparison.
         root: The folder that the files of the audit take for `/`.
         debug: Where to look for debug files.
         folder: The folder of the project.
@@ -22,12 +20,12 @@ def with_places(
         AccessError: If the map cannot be opened.
         UnsupportedError: If another linker wrote it.
     """
-    if found.grown_variables:
+    if comparison.grown_variables:
         from footprint.release.declared_changes import with_locations  # noqa: PLC0415 # debug information
 
-        found = with_locations(found, root, debug)
-    if found.roots or linker_map is not None:
+        comparison = with_locations(comparison, root, debug)
+    if comparison.roots or linker_map is not None:
         from footprint.release.link_lines import with_link_lines  # noqa: PLC0415 # few changes bring libraries
 
-        found = with_link_lines(found, folder, linker_map)
-    return found
+        comparison = with_link_lines(comparison, folder, linker_map)
+    return comparison

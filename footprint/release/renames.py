@@ -1,29 +1,101 @@
-"""Decide from their files whether two variables of one size may be one variable with a new name."""
+"""Decide from their files whether two variables of one size may be one variable with a new name.
+
+Names that only one of two audits has, because only then a debug file was there: these are no change.
+
+The variables of such an object are compared by section: those that both sides name, each by itself, all others as one
+row.
+"""
 
 import os
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from footprint.dwarf import VariablePlace
+from footprint.attribution.accounts import add_up
 from footprint.dwarf.declared_variables import declaration_of
-from footprint.elf import read_image
+from footprint.dwarf.places import VariablePlace
+from footprint.elf.contents import ResidueCause
+from footprint.elf.image import read_image
 from footprint.elf.initial import Initial, Initials
 from footprint.elf.statics import read_statics
 from footprint.elf.symbols import Symbol
 from footprint.errors import FootprintError
-from footprint.files import open_input
-from footprint.model.row import Row
+from footprint.model.row import OF_OBJECTS, MemoryKind, Row
 from footprint.release.matching import LEAST_RENAMED_BYTES, comparable_name
-from footprint.roots import path_inside, reach_of
-from footprint.sources.debug_files import DebugFiles, DebugSearch, absolute_paths
+from footprint.sources.debug_files import DebugFiles, absolute_paths
 from footprint.sources.debug_information import DebugInformation
+from footprint.sources.debuginfod import DebugSearch
+from footprint.system.files import open_input
+from footprint.system.roots import path_inside, reach_of
 
 if TYPE_CHECKING:
-    from footprint.model.audited import Audited
+    from footprint.model.audit import Audit
 
-__all__ = ("likeness_of", "opener_of")
+_NAMELESS: Final = f"[{ResidueCause.STRIPPED.value}]"
+
+
+class EvenRows(NamedTuple):
+    """The rows that differ, with the names that both sides know.
+
+    Attributes:
+        before: The rows before.
+        now: The rows now.
+        owners: The objects whose symbols only one side knows: their names before and now.
+    """
+
+    before: list[Row]
+    now: list[Row]
+    owners: dict[str, str]
+
+
+def evenly_named(
+    old: "Audit", new: "Audit", before: list[Row], now: list[Row], owner_names: dict[str, str]
+) -> EvenRows:
+    """Take the names that only one side can have from the rows that differ.
+
+    Args:
+        old: The audit before.
+        new: The audit now.
+        before: The rows of it that differ.
+        now: The same of the audit now.
+        owner_names: The names now of the owners before.
+    """
+    old_nameless, new_nameless = _nameless(before), _nameless(now)
+    uneven = {
+        owner: name for owner, name in owner_names.items() if (owner in old_nameless) is not (name in new_nameless)
+    }
+    if uneven:
+        # Equal rows are in neither list.
+        old_nameless, new_nameless = _nameless(old.ledger), _nameless(new.ledger)
+        uneven = {
+            owner: name for owner, name in uneven.items() if (owner in old_nameless) is not (name in new_nameless)
+        }
+    for owner, name in uneven.items():
+        common = _symbols(before, owner) & _symbols(now, name)
+        before, now = _by_section(before, owner, common), _by_section(now, name, common)
+    return EvenRows(before, now, uneven)
+
+
+def _nameless(rows: Iterable[Row]) -> set[str]:
+    """Return the owners of which no file names all variables."""
+    return {row.owner for row in rows if row.name == _NAMELESS}
+
+
+def _symbols(rows: Iterable[Row], owner: str) -> set[str]:
+    return {comparable_name(row.symbol) for row in rows if row.owner == owner and row.symbol is not None}
+
+
+def _by_section(rows: Sequence[Row], owner: str, common: set[str]) -> list[Row]:
+    """Add up the rows of each section of an object, but those of common symbols."""
+    kept, nameless = [], []
+    for row in rows:
+        is_data = row.owner == owner and row.kind in OF_OBJECTS and row.kind is not MemoryKind.TEXT
+        if is_data and (row.symbol is None or comparable_name(row.symbol) not in common):
+            nameless.append(row._replace(symbol=None, name=_NAMELESS))
+        else:
+            kept.append(row)
+    return [*kept, *add_up(nameless)]
 
 
 class _Declared(NamedTuple):
@@ -34,19 +106,19 @@ class _Declared(NamedTuple):
     function: str | None
 
 
-_Said = tuple[_Declared | None, Initial | None]
+_Identity = tuple[_Declared | None, Initial | None]
 """The declaration and the contents of a variable; None for what its file does not contain."""
 
 
 def likeness_of(
-    old: "Audited", new: "Audited", root: str | None, debug: DebugSearch | None
+    old: "Audit", new: "Audit", root: str | None, debug: DebugSearch | None
 ) -> Callable[[Row, Row], bool] | None:
     """Return a function that decides whether two rows may be the same variable; None if no file can be read.
 
     They are the same if they begin with the same contents, or have the same type, source file and function. They are
     not the same if these differ. If neither is known, they may be the same.
     """
-    before, now = (opener_of(one, root) for one in (old, new))
+    before, now = (opener_of(audit, root) for audit in (old, new))
     if before is None or now is None:
         return None
     files = DebugFiles(debug)
@@ -58,13 +130,13 @@ def likeness_of(
         except FootprintError:
             return None
 
-    def said(path: str, row: Row) -> _Said:
-        found = variables(path)
-        return (None, None) if found is None else found.said(row.symbol or "")
+    def facts_of(path: str, row: Row) -> _Identity:
+        file_variables = variables(path)
+        return (None, None) if file_variables is None else file_variables.identity(row.symbol or "")
 
     def is_same(row: Row, other: Row) -> bool:
-        declared, initial = said(before(row.owner), row)
-        other_declared, other_initial = said(now(other.owner), other)
+        declared, initial = facts_of(before(row.owner), row)
+        other_declared, other_initial = facts_of(now(other.owner), other)
         has_contents = initial is not None and other_initial is not None
         if has_contents and initial == other_initial:
             return True
@@ -75,7 +147,7 @@ def likeness_of(
     return is_same
 
 
-def opener_of(audit: "Audited", root: str | None) -> Callable[[str], str] | None:
+def opener_of(audit: "Audit", root: str | None) -> Callable[[str], str] | None:
     """Return a function that finds the files of an audit; None for a saved audit, whose files may have changed."""
     if audit.saved_in is not None:
         return None
@@ -96,27 +168,27 @@ class _Variables:
         image = read_image(open_input(path), path)
         paths = absolute_paths(path)
         statics, _, _ = files.read(image, read_statics, *paths)
-        counts = Counter(one.name for one in statics.statics)
+        counts = Counter(static.name for static in statics.statics)
         self._by_name = {
-            one.name: one for one in statics.statics if counts[one.name] == 1 and one.size_bytes >= LEAST_RENAMED_BYTES
+            s.name: s for s in statics.statics if counts[s.name] == 1 and s.size_bytes >= LEAST_RENAMED_BYTES
         }
         self._initials = Initials(statics)
         self._initials.prepare(self._by_name.values())
         information = DebugInformation(files, statics.image, statics.debug, *paths)
         self._declarations = information.declarations(
-            _place(one) for one in self._by_name.values() if one.section_index in information.within
+            _place(s) for s in self._by_name.values() if s.section_index in information.within
         )
 
-    def said(self, symbol: str) -> _Said:
+    def identity(self, symbol: str) -> _Identity:
         """Return what the file contains about a variable; nothing for a name that several variables have."""
         static = self._by_name.get(symbol)
         if static is None:
             return None, None
         declared, initial = None, self._initials.of(static)
-        found = declaration_of(static.name, self._declarations.get(_place(static), ()))
-        if found is not None and found.defined_in is not None:
-            function = None if found.function is None else comparable_name(found.function)
-            declared = _Declared(found.type_name, os.path.basename(found.defined_in), function)
+        declaration = declaration_of(static.name, self._declarations.get(_place(static), ()))
+        if declaration is not None and declaration.defined_in is not None:
+            function = None if declaration.function is None else comparable_name(declaration.function)
+            declared = _Declared(declaration.type_name, os.path.basename(declaration.defined_in), function)
         return declared, None if initial is None or initial.is_blank else initial
 
 

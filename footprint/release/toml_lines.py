@@ -7,8 +7,6 @@ from typing import Any, Final
 
 from footprint.errors import InputError
 
-__all__ = ("has_deep_key", "key_lines", "read_toml")
-
 Path = tuple[str, ...]
 
 # Strings of several lines and of one, comments, line ends, separators, and everything else. In valid TOML each string
@@ -51,25 +49,25 @@ def _is_deep(line: str) -> bool:
     """Return whether a line has a key of too many parts; a string in quotes is one part."""
     quote, is_escaped = "", False
     dot_count, has_part, has_ended = 0, False, False
-    for one in line:
+    for character in line:
         if is_escaped:
             is_escaped = False
         elif quote:
-            is_escaped = one == "\\" and quote == '"'
-            quote = "" if one == quote else quote
-        elif one == ".":
+            is_escaped = character == "\\" and quote == '"'
+            quote = "" if character == quote else quote
+        elif character == ".":
             dot_count = dot_count + 1 if has_part else 0
             has_part = has_ended = False
             # Another part follows the last dot.
             if dot_count == _MOST_PARTS:
                 return True
-        elif one in " \t":
+        elif character in " \t":
             has_ended = has_part
         else:
-            quote = one if one in "\"'" else ""
-            is_apart = has_ended or one in _BETWEEN_KEYS
+            quote = character if character in "\"'" else ""
+            is_apart = has_ended or character in _BETWEEN_KEYS
             dot_count = 0 if is_apart else dot_count
-            has_part, has_ended = one not in _BETWEEN_KEYS, False
+            has_part, has_ended = character not in _BETWEEN_KEYS, False
     return False
 
 
@@ -78,15 +76,15 @@ def key_lines(text: str) -> Mapping[Path, int]:
 
     The contents of `{ }` are on the line of their key.
     """
-    found: dict[Path, int] = {}
+    lines: dict[Path, int] = {}
     table: Path = ()
     for line, tokens in _statements(text):
         if tokens[0] == "[":
             table = _names(tokens)
-            found.setdefault(table, line)
+            lines.setdefault(table, line)
         elif "=" in tokens:
-            found.setdefault((*table, *_names(tokens[: tokens.index("=")])), line)
-    return found
+            lines.setdefault((*table, *_names(tokens[: tokens.index("=")])), line)
+    return lines
 
 
 def _statements(text: str) -> Iterator[tuple[int, list[str]]]:
@@ -110,7 +108,7 @@ def _statements(text: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _names(tokens: Iterable[str]) -> Path:
-    return tuple(_name(one) for one in tokens if one not in {"[", "]", "."})
+    return tuple(_name(token) for token in tokens if token not in {"[", "]", "."})
 
 
 def _name(token: str) -> str:

@@ -2,8 +2,6 @@
 
 from typing import Final
 
-__all__ = ("USUAL_MOST", "looks_like_series")
-
 USUAL_MOST: Final = "95%"
 """The moment of a series whose audit is nearest to the cost that was not exceeded in 95 % of the time."""
 

@@ -26,9 +26,7 @@ from footprint.series.records import (
     line_of,
     record_of,
 )
-from footprint.whole_file import whole_file
-
-__all__ = ("SeriesFile", "read_series", "thinned")
+from footprint.system.whole_file import open_kept, whole_file
 
 _MOST_LINE_BYTES: Final = 512 << 20
 _MOST_ENDED: Final = 2000
@@ -66,9 +64,9 @@ def _line_end(data: bytes | memoryview, start: int) -> int | None:
     """Find the end of a line; a memoryview has no `find`."""
     step = 1 << 16
     for place in range(start, len(data), step):
-        found = bytes(data[place : place + step]).find(b"\n")
-        if found >= 0:
-            return place + found
+        newline = bytes(data[place : place + step]).find(b"\n")
+        if newline >= 0:
+            return place + newline
     return None
 
 
@@ -93,7 +91,7 @@ class SeriesFile:
         self._figures: dict[int, ProcessCounters] = {}
         self.notes: list[Note] = []
         try:
-            self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._descriptor = open_kept(path)
             try:
                 _lock(self._descriptor)
                 os.ftruncate(self._descriptor, 0)
@@ -133,7 +131,7 @@ class SeriesFile:
                 self._figures |= figures
             case Ended(number=number):
                 self._figures.pop(number, None)
-                others = [one for one in self._missed if not (isinstance(one, Came) and one.number == number)]
+                others = [r for r in self._missed if not (isinstance(r, Came) and r.number == number)]
                 # Of one that came and ended meanwhile nothing is in the file.
                 self._missed = others if len(others) < len(self._missed) else [*others, record]
             case Began() | Came():
@@ -171,7 +169,7 @@ class SeriesFile:
                 size_bytes = self._write_thinned()
                 if size_bytes <= (1 - _FREE_SHARE) * self._most_bytes:
                     break
-            descriptor = os.open(self._path, os.O_WRONLY | os.O_CLOEXEC)
+            descriptor = open_kept(self._path)
         except (OSError, InputError) as error:
             # Somebody may have changed or removed it.
             self._limit_bytes = 2 * self._size_bytes
@@ -189,8 +187,7 @@ class SeriesFile:
         """Replace the file by one with fewer ticks, and return its size; it is never in memory as a whole."""
         size_bytes = 0
         with (
-            open(self._path, "rb") as old,
-            mmap.mmap(old.fileno(), 0, prot=mmap.PROT_READ) as mapped,
+            mmap.mmap(self._descriptor, 0, prot=mmap.PROT_READ) as mapped,
             memoryview(mapped) as data,
             whole_file(self._path) as new,
         ):
@@ -261,7 +258,7 @@ def thinned(read: Callable[[], Iterable[Record]]) -> Iterator[Record]:
     for record in read():
         if isinstance(record, Sampled):
             # A tick has only what has changed: those that are left out go into the next one.
-            waiting |= {number: one for number, one in record.figures.items() if number in kept.numbers}
+            waiting |= {number: figure for number, figure in record.figures.items() if number in kept.numbers}
             if record.ms in kept.ticks:
                 yield record._replace(figures=waiting)
                 waiting = {}
@@ -298,8 +295,8 @@ def _kept(read: Callable[[], Iterable[Record]]) -> _Kept:
         omitted_count += len(dropped)
     times = [ms for ms, _ in taken]
     last_peak = [ms for ms, moment in taken if moment == "peak"][-1:]
-    asked = [ms for ms, moment in taken if moment == "signal"]
-    always = {*times[:1], *last_peak, *asked, *times[-1:]}
+    signal_ms = [ms for ms, moment in taken if moment == "signal"]
+    always = {*times[:1], *last_peak, *signal_ms, *times[-1:]}
     return _Kept(_kept_ticks(read(), numbers), numbers, always, set(owners[1::2]), omitted_count)
 
 

@@ -6,42 +6,25 @@ Times are milliseconds since the watch began, by a clock that never jumps.
 import binascii
 import json
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
-from footprint.command_line import shown_command
-from footprint.digits import decimal
 from footprint.errors import InputError, Note
-from footprint.limits import unpacked
+from footprint.json.codec import decode
+from footprint.json.stream import parsed_object
+from footprint.members import LATER, Later, json_members
 from footprint.model.process_counters import ProcessCounters
-from footprint.series.grown_mappings import MOST_MAPPINGS, kept_mapping
-from footprint.typed_json import Fields
-
-__all__ = (
-    "SERIES_NUMBER",
-    "AuditKept",
-    "Began",
-    "Came",
-    "Closed",
-    "Ended",
-    "GroupPeak",
-    "Omitted",
-    "OwnersSeen",
-    "Record",
-    "Sampled",
-    "Sums",
-    "Told",
-    "line_of",
-    "packed",
-    "record_of",
-)
+from footprint.series.growth import MOST_MAPPINGS, kept_mapping
+from footprint.system.limits import unpacked
+from footprint.text.command_line import shown_command
+from footprint.text.units import decimal
 
 SERIES_NUMBER: Final = 1
 """The number of the format; a change of meaning raises it."""
 
-_MOST: Final = 1 << 62
 _PIECE_BYTES: Final = 1 << 20
+_LEAST_FIGURES: Final = len(ProcessCounters._fields) - len(ProcessCounters._field_defaults)
 
 
 class Began(NamedTuple):
@@ -65,13 +48,23 @@ class Began(NamedTuple):
 
 
 class Came(NamedTuple):
-    """A process that is seen for the first time. Its number is used once: a later process can have the same PID."""
+    """A process that is seen for the first time. Its number is used once: a later process can have the same PID.
+
+    Attributes:
+        ms: When it was seen.
+        number: Its number in the series.
+        pid: Its PID.
+        parent_pid: The PID of its parent, where known.
+        command: Its command line, or its name.
+        is_older: Whether it ran before the watch began: what it held before is none of the peak.
+    """
 
     ms: int
     number: int
     pid: int
     parent_pid: int | None
     command: str
+    is_older: Annotated[bool, Later(default=False)] = False
 
 
 class Sampled(NamedTuple):
@@ -92,6 +85,7 @@ class Ended(NamedTuple):
         source: How the peak is known: `taskstats`, `exit stop`, or `status` for the last tick before its end.
         exit_code: The exit code; None where it is not known, or a signal ended it.
         lived_ms: How long it lived, by taskstats; None where only the times at which it was seen are known.
+        file_bytes: The resident pages of files in it at its end; None where that is not known.
     """
 
     ms: int
@@ -99,7 +93,8 @@ class Ended(NamedTuple):
     peak_resident_bytes: int | None
     source: str
     exit_code: int | None
-    lived_ms: int | None = None
+    lived_ms: Annotated[int | None, LATER] = None
+    file_bytes: Annotated[int | None, LATER] = None
 
 
 class GroupPeak(NamedTuple):
@@ -111,19 +106,20 @@ class GroupPeak(NamedTuple):
 
 
 class OwnersSeen(NamedTuple):
-    """The private memory of each owner in an audit that is not kept."""
+    """What each owner costs, by an audit: all together cost what the audit explains."""
 
     ms: int
     owners: Mapping[str, int]
 
 
+@json_members("taken=moment ms held_bytes audit=packed mappings")
 class AuditKept(NamedTuple):
     """A whole audit.
 
     Attributes:
         ms: When the processes were read.
-        moment: Why: `start`, `peak`, `growth`, `end`, or `signal`.
-        held_bytes: What it explains: private memory and kernel memory.
+        moment: Why: `start`, `peak`, `growth`, `last`, `end`, or `signal`.
+        held_bytes: What it explains: the cost of all processes then.
         packed: The audit, as `audit --json` writes it, compressed by zlib and in base 64: it is mostly names.
         mappings: The private memory of its largest mappings, by their keys.
     """
@@ -132,7 +128,7 @@ class AuditKept(NamedTuple):
     moment: str
     held_bytes: int
     packed: str
-    mappings: Mapping[str, int] = MappingProxyType({})
+    mappings: Annotated[Mapping[str, int], LATER] = MappingProxyType({})
 
     def answer(self, source: str) -> bytes:
         """Return the JSON of the audit.
@@ -165,7 +161,7 @@ def packed(answer: str) -> str:
     return binascii.b2a_base64(data, newline=False).decode("ascii")
 
 
-class Told(NamedTuple):
+class NoteRecord(NamedTuple):
     """A note of the watch."""
 
     ms: int
@@ -195,7 +191,7 @@ class Omitted(NamedTuple):
     count: int  # type: ignore[assignment] # tuple.count is not missed
 
 
-Record = Began | Came | Sampled | Ended | GroupPeak | OwnersSeen | AuditKept | Told | Omitted | Closed
+Record = Began | Came | Sampled | Ended | GroupPeak | OwnersSeen | AuditKept | NoteRecord | Omitted | Closed
 
 
 class Sums:
@@ -210,8 +206,8 @@ class Sums:
     def add(self, record: Record) -> None:
         """Add a record."""
         if isinstance(record, Sampled):
-            for number, one in record.figures.items():
-                cost_bytes = one.private_bytes + one.page_table_bytes + self._stack_bytes * one.thread_count
+            for number, figure in record.figures.items():
+                cost_bytes = figure.cost_bytes(self._stack_bytes)
                 self.cost_bytes += cost_bytes - self.of.get(number, 0)
                 self.of[number] = cost_bytes
         elif isinstance(record, Ended):
@@ -219,7 +215,7 @@ class Sums:
 
 
 def line_of(record: Record) -> bytes:
-    """Write a record as a line."""
+    """Format a record as a line."""
     return (json.dumps(_members(record), separators=(",", ":")) + "\n").encode()
 
 
@@ -236,7 +232,7 @@ def _members(record: Record) -> dict[str, object]:
         case AuditKept():
             taken = {"taken": record.moment, "ms": record.ms, "held_bytes": record.held_bytes, "audit": record.packed}
             return {**taken, "mappings": dict(record.mappings)} if record.mappings else taken
-        case Told(ms, note):
+        case NoteRecord(ms, note):
             return {"note": note.slug, "ms": ms, "subject": note.subject, "detail": note.detail}
         case _:
             return {_KINDS[type(record)]: True, **record._asdict()}
@@ -251,89 +247,76 @@ def record_of(line: bytes, source: str, place: str) -> Record:
     Raises:
         InputError: Where it is damaged, or of a later format.
     """
-    try:
-        value: object = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise InputError(source, f"{place} is not JSON: {error}") from error
-    fields = Fields(value, source, f"{place}: ")
-    known = set(value) if isinstance(value, dict) else set()
-    for key, read in _READERS.items():
-        if key in known:
-            return read(fields)
+    value = parsed_object(line, source, place)
+    if value.get("series", SERIES_NUMBER) != SERIES_NUMBER:
+        raise InputError(source, f"{place}: `series` is not {SERIES_NUMBER}: another footprint wrote the file")
+    for key, cls in _LINES.items():
+        if key in value:
+            return _record(decode(cls, value, source, f"{place}: "), source, place)
     raise InputError(source, f"{place} is no record of a series")
 
 
-def _began(fields: Fields) -> Began:
-    number = fields.number("series", 1 << 31)
-    if number != SERIES_NUMBER:
-        raise fields.error("series", f"{SERIES_NUMBER}: another footprint wrote the file")
-    host = fields.fields("host")
-    return Began(
-        fields.text("target"),
-        fields.number("time", _MOST),
-        fields.number("every_ms", _MOST),
-        fields.number("stack_bytes", _MOST),
-        {"kernel": host.text("kernel"), "machine": host.text("machine")},
-        fields.text("tool_version"),
-    )
+class _Tick(NamedTuple):
+    """The line of `Sampled`: the counters of a process are a list."""
+
+    ms: int
+    figures: Mapping[str, tuple[int, ...]]
+    own_cpu_ms: int
 
 
-def _sampled(fields: Fields) -> Sampled:
-    found = {}
-    for key, numbers in fields.lists_of_numbers("figures", _MOST).items():
-        process = decimal(key)
-        if process is None or len(numbers) != len(ProcessCounters._fields):
-            raise fields.error("figures", f"six numbers for each process ({key[:20]})")
-        found[process] = ProcessCounters(*numbers)
-    return Sampled(fields.number("ms", _MOST), found, fields.number("own_cpu_ms", _MOST))
+class _NoteLine(NamedTuple):
+    """The line of `NoteRecord`."""
+
+    ms: int
+    note: str
+    subject: str
+    detail: str
 
 
-def _came(fields: Fields) -> Came:
-    pids = fields.number("pid", _MOST), fields.optional_number("parent_pid", _MOST)
-    return Came(
-        fields.number("ms", _MOST), fields.number("number", _MOST), *pids, shown_command(fields.text("command"))
-    )
-
-
-def _ended(fields: Fields) -> Ended:
-    return Ended(
-        fields.number("ms", _MOST),
-        fields.number("number", _MOST),
-        fields.optional_number("peak_resident_bytes", _MOST),
-        fields.text("source"),
-        fields.optional_number("exit_code", _MOST),
-        fields.optional_number("lived_ms", _MOST),
-    )
-
-
-def _taken(fields: Fields) -> AuditKept:
-    held_bytes = fields.number("held_bytes", _MOST)
-    mappings = fields.numbers_by_key("mappings", _MOST) if fields.has("mappings") else {}
-    if len(mappings) > MOST_MAPPINGS or None in map(kept_mapping, mappings):
-        raise fields.error("mappings", f"at most {MOST_MAPPINGS} mappings, each with its PID, range and name")
-    return AuditKept(fields.number("ms", _MOST), fields.text("taken"), held_bytes, fields.text("audit"), mappings)
-
-
-def _closed(fields: Fields) -> Closed:
-    counts = fields.number("fork_count", _MOST), fields.number("seen_count", _MOST)
-    return Closed(fields.number("ms", _MOST), *counts, fields.text("how"))
-
-
-def _told(fields: Fields) -> Told:
-    return Told(fields.number("ms", _MOST), Note(fields.text("note"), fields.text("subject"), fields.text("detail")))
-
-
-_READERS: Final[dict[str, Callable[[Fields], Record]]] = {
-    "figures": _sampled,
-    "came": _came,
-    "ended": _ended,
-    "owners": lambda fields: OwnersSeen(fields.number("ms", _MOST), fields.numbers_by_key("owners", _MOST)),
-    "taken": _taken,
-    "group_peak": lambda fields: GroupPeak(
-        fields.number("ms", _MOST), fields.number("peak_bytes", _MOST), fields.text("source")
-    ),
-    "omitted": lambda fields: Omitted(fields.number("ms", _MOST), fields.number("count", _MOST)),
-    "note": _told,
-    "closed": _closed,
-    "series": _began,
+# A member that only lines of the type have.
+_LINES: Final[dict[str, type[Record | _Tick | _NoteLine]]] = {
+    "figures": _Tick,
+    "came": Came,
+    "ended": Ended,
+    "owners": OwnersSeen,
+    "taken": AuditKept,
+    "group_peak": GroupPeak,
+    "omitted": Omitted,
+    "note": _NoteLine,
+    "closed": Closed,
+    "series": Began,
 }
+
+
+def _record(line: Record | _Tick | _NoteLine, source: str, place: str) -> Record:
+    match line:
+        case Began():
+            if missing := {"kernel", "machine"} - line.host.keys():
+                raise InputError(source, f"{place}: `host.{min(missing)}` is missing")
+        case Came():
+            return line._replace(command=shown_command(line.command))
+        case _Tick(ms, figures, own_cpu_ms):
+            return Sampled(ms, dict(_counters(*counts, source, place) for counts in figures.items()), own_cpu_ms)
+        case AuditKept():
+            mappings = line.mappings or {}
+            if len(mappings) > MOST_MAPPINGS or None in map(kept_mapping, mappings):
+                cause = f"not at most {MOST_MAPPINGS} mappings, each with its PID, range and name"
+                raise InputError(source, f"{place}: `mappings` is {cause}")
+            return line._replace(mappings=mappings)
+        case _NoteLine(ms, slug, subject, detail):
+            return NoteRecord(ms, Note(slug, subject, detail))
+    return line
+
+
+def _counters(key: str, numbers: tuple[int, ...], source: str, place: str) -> tuple[int, ProcessCounters]:
+    process = decimal(key)
+    # An earlier footprint kept fewer.
+    if process is None or not _LEAST_FIGURES <= len(numbers) <= len(ProcessCounters._fields):
+        cause = f"not six numbers for each process, or more ({key[:20]})"
+        raise InputError(source, f"{place}: `figures` is {cause}")
+    counters = ProcessCounters(*numbers)
+    if len(numbers) == _LEAST_FIGURES:
+        # It kept no pages of files: they are what is resident besides private and shared memory.
+        kept_bytes = counters.private_bytes + counters.shared_bytes
+        counters = counters._replace(file_bytes=max(0, counters.resident_bytes - kept_bytes))
+    return process, counters

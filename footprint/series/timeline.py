@@ -3,14 +3,14 @@
 from array import array
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from heapq import nlargest
 from itertools import pairwise
 from typing import Final, NamedTuple
 
 from footprint.errors import InputError, Note
 from footprint.model.process_counters import ProcessCounters
-from footprint.series.growth import GrowthTrend, Point, growth_of
+from footprint.series.growth import TRENDS, GrowthTrend, Point, growth_beside, growth_of, trends_of_parts
 from footprint.series.records import (
     AuditKept,
     Began,
@@ -18,15 +18,13 @@ from footprint.series.records import (
     Closed,
     Ended,
     GroupPeak,
+    NoteRecord,
     Omitted,
     OwnersSeen,
     Record,
     Sampled,
     Sums,
-    Told,
 )
-
-__all__ = ("Course", "OwnerGrowth", "Timeline", "WatchedProcess")
 
 _MOST_POINTS: Final = 4096
 _MOST_POINTS_OF_ALL_MEMBERS: Final = 1 << 18
@@ -109,6 +107,8 @@ class WatchedProcess:
         self.came = came
         self.course = Course(most_points)
         self.figures: ProcessCounters | None = None
+        self.first_peak_bytes: int | None = None
+        self.most_resident_bytes = 0
         self.cost_bytes = 0
         self.peak_cost_bytes = 0
         self.ended: Ended | None = None
@@ -142,6 +142,22 @@ class OwnerGrowth(NamedTuple):
     last_bytes: int
     growth: GrowthTrend
 
+    def share_of(self, whole: GrowthTrend) -> float | None:
+        """Return which part of the growth of the whole is its own; None where one of them has no slope."""
+        if whole.slope is None or self.growth.slope is None or not whole.slope.per_second:
+            return None
+        return self.growth.slope.per_second / whole.slope.per_second
+
+
+def growth_shares(growth: GrowthTrend, owners: Sequence[OwnerGrowth]) -> list[tuple[str, float]]:
+    """Return which part of the growth is that of each owner: by the slopes, else by the first and last audit."""
+    shares = [(owner.owner, share) for owner in owners if (share := owner.share_of(growth)) is not None]
+    if shares:
+        return shares
+    whole = sum(owner.last_bytes - owner.first_bytes for owner in owners)
+    is_alike = growth.slope is not None and whole * growth.slope.per_second > 0
+    return [(owner.owner, (owner.last_bytes - owner.first_bytes) / whole) for owner in owners] if is_alike else []
+
 
 class Timeline:
     """What is known after some records: `add` takes each in its order."""
@@ -161,6 +177,7 @@ class Timeline:
         self.alive: dict[int, WatchedProcess] = {}
         self.ended: dict[int, WatchedProcess] = {}
         self.process_count = 0
+        self.omitted_count = 0
         self.most_process_count = 0
         self.owners: dict[str, Course] = {}
         self.owners_ms: list[int] = []
@@ -175,15 +192,18 @@ class Timeline:
         Raises:
             InputError: If they do not begin with one about the whole.
         """
-        found: Timeline | None = None
+        timeline: Timeline | None = None
         for record in records:
             if isinstance(record, Began):
-                found = cls(record)
-            elif found is not None:
-                found.add(record)
-        if found is None:
+                timeline = cls(record)
+            elif timeline is not None:
+                timeline.add(record)
+        if timeline is None:
             raise InputError(name, "it is no series: its first record is missing")
-        return found
+        if timeline.closed is None:
+            detail = f"it has no end: its watch was killed, or still goes on; it reaches to {timeline.ms / 1000:g} s"
+            timeline.notes.append(Note("series-cut", name, detail))
+        return timeline
 
     def add(self, record: Record) -> None:
         """Add a record."""
@@ -209,18 +229,19 @@ class Timeline:
         match record:
             case GroupPeak():
                 self.group_peak = record
-            case Told(_, note):
+            case NoteRecord(_, note):
                 self.notes.append(note)
             case Omitted():
                 self.process_count += record.count
+                self.omitted_count += record.count
             case Closed():
                 self.closed = record
 
     def _add_member(self, came: Came) -> None:
-        known = self.alive.get(came.number)
-        if known is not None:
+        member = self.alive.get(came.number)
+        if member is not None:
             # It has executed another program.
-            known.came = came._replace(ms=known.came.ms)
+            member.came = came._replace(ms=member.came.ms, is_older=member.came.is_older)
             return
         self.process_count += 1
         most = max(_LEAST_POINTS, _MOST_POINTS_OF_ALL_MEMBERS // (len(self.alive) + 1))
@@ -230,11 +251,14 @@ class Timeline:
     def _add_tick(self, tick: Sampled) -> None:
         self.tick_count += 1
         self.own_cpu_ms = tick.own_cpu_ms
-        for number, one in tick.figures.items():
+        for number, figure in tick.figures.items():
             member = self.alive.get(number)
             if member is None:
                 continue
-            member.figures = one
+            if member.figures is None:
+                member.first_peak_bytes = figure.peak_resident_bytes
+            member.figures = figure
+            member.most_resident_bytes = max(member.most_resident_bytes, figure.resident_bytes)
             member.cost_bytes = self.sums.of[number]
             member.peak_cost_bytes = max(member.peak_cost_bytes, member.cost_bytes)
         for member in self.alive.values():
@@ -257,19 +281,20 @@ class Timeline:
         self.ended[ended.number] = member
         member.course.limit_to(_LEAST_POINTS)
         if len(self.ended) > _MOST_ENDED:
-            kept = nlargest(_KEPT_ENDED, self.ended.values(), key=lambda one: one.peak_resident_bytes or 0)
-            self.ended = {one.came.number: one for one in kept}
+            kept = nlargest(_KEPT_ENDED, self.ended.values(), key=lambda process: process.peak_resident_bytes or 0)
+            self.omitted_count += len(self.ended) - len(kept)
+            self.ended = {process.came.number: process for process in kept}
 
     def _add_owners(self, seen: OwnersSeen) -> None:
-        held: Counter[str] = Counter()
+        bytes_by_owner: Counter[str] = Counter()
         left = _MOST_OWNERS - len(self.owners)
         for owner, size_bytes in sorted(seen.owners.items(), key=lambda item: -item[1]):
             is_new = owner not in self.owners
-            held[owner if not is_new or left > 0 else _OTHER_OWNERS] += size_bytes
+            bytes_by_owner[owner if not is_new or left > 0 else _OTHER_OWNERS] += size_bytes
             left -= is_new
-        for owner in self.owners.keys() - held.keys():
+        for owner in self.owners.keys() - bytes_by_owner.keys():
             self.owners[owner].add(seen.ms, 0)
-        for owner, size_bytes in held.items():
+        for owner, size_bytes in bytes_by_owner.items():
             course = self.owners.get(owner)
             if course is None:
                 course = self.owners[owner] = Course(512)
@@ -277,11 +302,6 @@ class Timeline:
                     course.add(ms, 0)
             course.add(seen.ms, size_bytes)
         self.owners_ms = [*self.owners_ms[-511:], seen.ms]
-
-    @property
-    def most_bytes(self) -> int:
-        """Return the peak: that of the cgroup, which misses nothing, or that of the ticks."""
-        return self.peak_bytes if self.group_peak is None else max(self.group_peak.peak_bytes, self.peak_bytes)
 
     @property
     def usual_most_bytes(self) -> int:
@@ -308,10 +328,27 @@ class Timeline:
         return [point for point in points if point[0] < exit_seconds]
 
     def owner_growth(self) -> list[OwnerGrowth]:
-        """Compute how the memory of each owner went, those that grew most first."""
-        found = []
-        for owner, course in self.owners.items():
-            values = course.values
-            if values and max(values) > min(values):
-                found.append(OwnerGrowth(owner, values[0], values[-1], growth_of(self._before_exit(course))))
-        return sorted(found, key=lambda one: (one.first_bytes - one.last_bytes, one.owner))
+        """Compute how the cost of each owner went, those that grew most first.
+
+        Where the whole has a trend, the slopes of all owners add up to it: the audits are few, the ticks many, so what
+        the audits say is scaled to the ticks. Where both differ too much, a row of its own has the difference.
+        """
+        whole = self.growth()
+        courses = {owner: course for owner, course in self.owners.items() if len(set(course.values)) > 1}
+        points = {
+            owner: [point for point in self._before_exit(course) if point[0] >= whole.since_seconds]
+            for owner, course in courses.items()
+        }
+        if whole.slope is not None and whole.kind in TRENDS:
+            trends = trends_of_parts(whole, self.ms / 1000, points)
+        else:
+            trends = {
+                owner: growth_beside(whole, self._before_exit(courses[owner]), points[owner]) for owner in courses
+            }
+        growths = []
+        for owner, trend in trends.items():
+            values = courses[owner].values if owner in courses else [0]
+            growths.append(OwnerGrowth(owner, values[0], values[-1], trend))
+        if whole.kind in TRENDS:
+            return sorted(growths, key=lambda g: (-(g.growth.slope.per_second if g.growth.slope else 0), g.owner))
+        return sorted(growths, key=lambda g: (g.first_bytes - g.last_bytes, g.owner))

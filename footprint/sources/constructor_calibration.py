@@ -8,19 +8,17 @@ from typing import Any, Final, NamedTuple
 
 from footprint.attribution.constructor_writes import ConstructorWrites
 from footprint.attribution.object_prediction import ObjectPrediction, predict
-from footprint.elf import Image, read_image, starts_like_elf
 from footprint.elf.constructors import own_constructors
 from footprint.elf.dynsym import read_dynamic_symbols
+from footprint.elf.image import Image, read_image, starts_like_elf
 from footprint.elf.notes import build_id
 from footprint.errors import FootprintError, Note
-from footprint.files import open_input
-from footprint.process import Mapping as Area
-from footprint.process import parse_maps
+from footprint.process.mappings import Mapping as Area
+from footprint.process.maps_text import parse_maps
 from footprint.process.pages import PageReader
+from footprint.sources.calibration import keep, kept_path, read_kept
 from footprint.sources.libc_calibration import idle_program, load_libc_start, own_libc, pages_beyond
-from footprint.sources.measurement_cache import keep, kept_path, read_kept
-
-__all__ = ("calibrate_constructors", "load_constructors")
+from footprint.system.files import open_input
 
 _FILE: Final = "constructors.json"
 _TABLE: Final = "libraries"
@@ -40,16 +38,16 @@ def load_constructors() -> tuple[Mapping[str, ConstructorWrites], tuple[Note, ..
 
 def _from_fields(stored: Any) -> ConstructorWrites:  # noqa: ANN401 # JSON
     pages = {str(identity): tuple(numbers) for identity, numbers in stored["pages"].items()}
-    found = ConstructorWrites(
+    writes = ConstructorWrites(
         stored["page_bytes"], pages, stored["heap_bytes"], stored["untouched_pages"], stored["heap_head_bytes"]
     )
-    if found.page_bytes not in {1 << shift for shift in range(12, 17)}:
+    if writes.page_bytes not in {1 << shift for shift in range(12, 17)}:
         raise ValueError("a page_bytes is not a page size")
     if not all(type(page) is int and page >= 0 for numbers in pages.values() for page in numbers):
         raise ValueError("its pages are not numbers")
-    if not all(type(size) is int and 0 <= size <= _MOST_HEAP_BYTES for size in found[2:]):
+    if not all(type(size) is int and 0 <= size <= _MOST_HEAP_BYTES for size in writes[2:]):
         raise ValueError("its sizes of the heap are not sizes")
-    return found
+    return writes
 
 
 class _Started(NamedTuple):
@@ -86,29 +84,29 @@ def calibrate_constructors() -> int:
         with suppress(FootprintError, OSError):
             image = read_image(open_input(path), path)
             identity = build_id(image)
-            if not identity or not own_constructors(image) or "malloc" in read_dynamic_symbols(image).found:
+            if not identity or not own_constructors(image) or "malloc" in read_dynamic_symbols(image).defined:
                 continue
-            if identity in (found := _surely(path)).identities:
-                started[identity] = found
+            if identity in (start := _surely(path)).identities:
+                started[identity] = start
     page_bytes = os.sysconf("SC_PAGE_SIZE")
     kept: dict[str, ConstructorWrites] = {}
     # What a library needs comes before it: fewer objects.
-    for identity, one in sorted(started.items(), key=lambda item: len(item[1].identities)):
-        needed = [kept[other] for other in one.identities if other in kept]
+    for identity, alone in sorted(started.items(), key=lambda item: len(item[1].identities)):
+        needed = [kept[other] for other in alone.identities if other in kept]
         kept[identity] = ConstructorWrites(
             page_bytes,
-            {other: tuple(pages) for other, pages in one.pages.items()},
-            max(0, one.heap_bytes - one.heap_head_bytes - sum(other.heap_bytes for other in needed)),
-            max(0, one.untouched_pages - sum(other.untouched_pages for other in needed)),
-            one.heap_head_bytes,
+            {other: tuple(pages) for other, pages in alone.pages.items()},
+            max(0, alone.heap_bytes - alone.heap_head_bytes - sum(other.heap_bytes for other in needed)),
+            max(0, alone.untouched_pages - sum(other.untouched_pages for other in needed)),
+            alone.heap_head_bytes,
         )
-    keep(kept_path(_FILE), _TABLE, {identity: one._asdict() for identity, one in kept.items() if any(one[1:3])})
+    keep(kept_path(_FILE), _TABLE, {identity: w._asdict() for identity, w in kept.items() if any(w[1:3])})
     return len(kept)
 
 
 def _libraries(folder: str) -> Iterator[str]:
     """Return the ELF files of a folder that are called libraries, once each."""
-    for entry in sorted(os.scandir(folder), key=lambda one: one.name):
+    for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
         # The loader separates names by spaces and colons.
         if ".so" in entry.name and entry.is_file(follow_symlinks=False) and not set(entry.path) & {" ", ":"}:
             with suppress(OSError), open(entry.path, "rb") as file:
@@ -121,9 +119,9 @@ def _surely(library: str) -> _Started:
     starts = [_start(library) for _ in range(2)]
     if starts[0] != starts[1]:
         starts += [_start(library) for _ in range(_MORE_STARTS)]
-    least, *others = sorted(starts, key=lambda one: one.heap_bytes - one.untouched_pages * os.sysconf("SC_PAGE_SIZE"))
+    least, *others = sorted(starts, key=lambda s: s.heap_bytes - s.untouched_pages * os.sysconf("SC_PAGE_SIZE"))
     pages = {
-        identity: sorted(set(pages).intersection(*(one.pages.get(identity, ()) for one in others)))
+        identity: sorted(set(pages).intersection(*(other.pages.get(identity, ()) for other in others)))
         for identity, pages in least.pages.items()
     }
     return least._replace(pages=pages)
@@ -134,9 +132,9 @@ def _start(library: str) -> _Started:
     from footprint.process.held_program import AT_ENTRY, held_at_start  # noqa: PLC0415 # an audit only loads
 
     program = idle_program()
-    with held_at_start(program, {"LD_PRELOAD": library}) as held:
-        held.run_to(held.auxiliary(AT_ENTRY))
-        folder = os.open(f"/proc/{held.pid}", os.O_RDONLY | os.O_DIRECTORY)
+    with held_at_start(program, {"LD_PRELOAD": library}) as program_held:
+        program_held.run_to(program_held.auxiliary(AT_ENTRY))
+        folder = os.open(f"/proc/{program_held.pid}", os.O_RDONLY | os.O_DIRECTORY)
         try:
             return _read(folder, os.path.realpath(program))
         finally:
@@ -146,7 +144,7 @@ def _start(library: str) -> _Started:
 def _read(folder: int, program: str) -> _Started:
     with open(os.open("maps", os.O_RDONLY, dir_fd=folder), "rb") as file:
         mappings = parse_maps(file.read(), program).mappings
-    names = {one.name for one in mappings if one.permissions[2] == "x" and one.name.startswith("/")} - {program}
+    names = {m.name for m in mappings if m.permissions[2] == "x" and m.name.startswith("/")} - {program}
     identities: set[str] = set()
     pages: dict[str, list[int]] = {}
     for name in sorted(names):
@@ -154,9 +152,9 @@ def _read(folder: int, program: str) -> _Started:
         identity = build_id(image)
         if identity:
             identities.add(identity)
-            if found := pages_beyond(folder, mappings, image, prediction):
-                pages[identity] = found
-    heap = next((one for one in mappings if one.name == "[heap]"), None)
+            if written := pages_beyond(folder, mappings, image, prediction):
+                pages[identity] = written
+    heap = next((mapping for mapping in mappings if mapping.name == "[heap]"), None)
     return _Started(frozenset(identities), pages, *(_heap(folder, heap) if heap else (0, 0, 0)))
 
 
@@ -172,7 +170,7 @@ def _heap(folder: int, heap: Area) -> tuple[int, int, int]:
     """Return the length of a heap, the pages in it that nothing has written, and the length of its first block."""
     page_bytes = os.sysconf("SC_PAGE_SIZE")
     with PageReader(folder, page_bytes) as reader:
-        touched = [range(one.start_addr, one.end_addr) for one in reader.read(heap)]
+        touched = [range(part.start_addr, part.end_addr) for part in reader.read(heap)]
     with open(os.open("mem", os.O_RDONLY, dir_fd=folder), "rb") as file:
         file.seek(heap.start_addr)
         data = file.read(min(heap.end_addr - heap.start_addr, _MOST_HEAP_BYTES))

@@ -1,12 +1,12 @@
 """The debug files of stripped objects: looked for where distributions put them, and believed only where they fit."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple, TypeVar
 
-from footprint.elf import Buffer, Contents, Image, Section, read_contents, read_image, starts_like_elf
 from footprint.elf.abi import SHT_SYMTAB
+from footprint.elf.contents import Contents, read_contents
 from footprint.elf.debugfiles import (
     DebugImage,
     DebugLink,
@@ -18,55 +18,18 @@ from footprint.elf.debugfiles import (
     matched_sections,
     mini_debug_image,
 )
+from footprint.elf.image import Buffer, Image, Section, read_image, starts_like_elf
 from footprint.elf.notes import build_id, debug_build_id
-from footprint.errors import InputError, Note, UsageError
-from footprint.files import StrPath
+from footprint.errors import InputError, Note
 from footprint.process.mapped_files import FileOpener, open_regular
-from footprint.roots import path_inside
-from footprint.sources.debuginfod import Servers, cache_folder, cached_path
-
-__all__ = ("STANDARD_FOLDER", "STANDARD_PLACES", "DebugFiles", "DebugSearch", "absolute_paths", "debug_search")
+from footprint.sources.debuginfod import STANDARD_PLACES, DebugSearch, Servers, cache_folder, cached_path, check_search
+from footprint.system.roots import path_inside
 
 T = TypeVar("T")
 
 STANDARD_FOLDER: Final = "/usr/lib/debug"
 _CHUNK_BYTES: Final = 1 << 20
 _MOST_CHECKED_BYTES: Final = 4 << 30
-
-
-class DebugSearch(NamedTuple):
-    """Where to look for the symbols of stripped files.
-
-    Attributes:
-        folders: Folders with debug files, besides `/usr/lib/debug`, those beside the file, and debuginfod's cache.
-        uses_servers: Whether to ask the servers of DEBUGINFOD_URLS for what is not there.
-    """
-
-    folders: tuple[StrPath, ...] = ()
-    uses_servers: bool = False
-
-
-STANDARD_PLACES: Final = DebugSearch()
-
-
-def debug_search(folders: Sequence[str], *, uses_servers: bool, is_off: bool) -> DebugSearch | None:
-    """Return the search that the options of the command ask for; None if it is switched off.
-
-    Raises:
-        UsageError: Where they contradict each other, or a folder is none.
-    """
-    if not is_off:
-        return _check(DebugSearch(tuple(folders), uses_servers))
-    if folders or uses_servers:
-        raise UsageError("--no-debug-files goes with neither --debug-dir nor --debuginfod")
-    return None
-
-
-def _check(search: DebugSearch) -> DebugSearch:
-    for folder in search.folders:
-        if not os.path.isdir(folder):
-            raise UsageError(f"{folder} is not a folder")
-    return search
 
 
 class DebugFiles:
@@ -90,7 +53,7 @@ class DebugFiles:
         self._open_file = open_file or open_regular
         self._is_on = search is not None
         search = search or STANDARD_PLACES
-        _check(search)
+        check_search(search)
         self._folders = [os.path.abspath(folder) for folder in search.folders]
         # Asked once: where there is none, each object is spared as many questions as it has candidates there.
         if os.path.isdir(STANDARD_FOLDER):
@@ -134,12 +97,12 @@ class DebugFiles:
         try:
             for debug in self._debug_images(image, paths, notes):
                 try:
-                    found = reader(image, debug)
+                    contents = reader(image, debug)
                 except InputError as error:
                     notes.append(_unreadable(image, error))
                     continue
                 # What else stands where it was looked for first is of no interest any more.
-                return found, debug, _moved_note(image, debug) if debug.is_whole else notes
+                return contents, debug, _moved_note(image, debug) if debug.is_whole else notes
         except InputError as error:
             notes.append(_unreadable(image, error))
         return reader(image, None), None, notes
@@ -183,23 +146,27 @@ class DebugFiles:
             return None, notes
         folders = [os.path.dirname(path) for path in (self._real_path(debug.file), *paths)]
         places = [self._place(os.path.join(folder, link.path)) for folder in folders]
-        places += [f"{each}/{place}" for each in self._folders if (place := build_id_place(link.build_id))]
+        places = [place for place in places if self._is_below(place, folders)]
+        if not places:
+            detail = f"{link.path} is looked for below its own folder and those of debug files only (--debug-dir)"
+            notes.append(Note("debug-file-elsewhere", debug.file, detail))
+        places += [f"{folder}/{place}" for folder in self._folders if (place := build_id_place(link.build_id))]
         places.append(cached_path(self._cache, link.build_id))
         for path in dict.fromkeys(places):
-            found = _regular_image(self._open_file, path, debug, notes)
-            if found is None:
+            alternate = _regular_image(self._open_file, path, debug, notes)
+            if alternate is None:
                 continue
-            if (identity := debug_build_id(found)) == link.build_id:
-                return found, []
-            told = "no build-id" if identity is None else f"the build-id {identity}"
-            detail = f"{path} has {told}, {link.build_id} is asked for: it is not used"
+            if (identity := debug_build_id(alternate)) == link.build_id:
+                return alternate, []
+            actual = "no build-id" if identity is None else f"the build-id {identity}"
+            detail = f"{path} has {actual}, {link.build_id} is asked for: it is not used"
             notes.append(Note("debug-file-differs", debug.file, detail))
         if self._servers is not None:
             path = cached_path(self._cache, link.build_id)
             notes += self._servers.fetch(link.build_id, path)
-            found = _regular_image(self._open_file, path, debug, notes)
-            if found is not None and debug_build_id(found) == link.build_id:
-                return found, notes
+            alternate = _regular_image(self._open_file, path, debug, notes)
+            if alternate is not None and debug_build_id(alternate) == link.build_id:
+                return alternate, notes
             # Else it would be taken for an answer the next time.
             with suppress(OSError):
                 os.unlink(path)
@@ -209,9 +176,9 @@ class DebugFiles:
         """Return the package of split units (`.dwp`) beside a file or its debug file."""
         notes: list[Note] = []
         for path in dict.fromkeys((*paths, debug.file)) if self._is_on else ():
-            found = _regular_image(self._open_file, f"{path}.dwp", debug, notes)
-            if found is not None:
-                return found, notes
+            package = _regular_image(self._open_file, f"{path}.dwp", debug, notes)
+            if package is not None:
+                return package, notes
         return None, notes
 
     def split_of(self, debug: Image, path: str, *paths: str) -> tuple[Image | None, list[Note]]:
@@ -223,13 +190,16 @@ class DebugFiles:
             paths: The absolute paths of the file that the debug information is of.
         """
         notes: list[Note] = []
-        folders = dict.fromkeys(os.path.dirname(each) for each in (*paths, self._real_path(debug.file)))
+        folders = dict.fromkeys(os.path.dirname(path) for path in (*paths, self._real_path(debug.file)))
+        if not path.endswith(".dwo"):
+            # A compiler gives it this ending; another path may be any file of this machine.
+            return None, notes
         places = [self._place(path)] if os.path.isabs(path) else [os.path.join(folder, path) for folder in folders]
         places += [os.path.join(folder, os.path.basename(path)) for folder in (*folders, *self._folders)]
         for place in dict.fromkeys(places) if self._is_on else ():
-            found = _regular_image(self._open_file, place, debug, notes)
-            if found is not None:
-                return found, notes
+            split = _regular_image(self._open_file, place, debug, notes)
+            if split is not None:
+                return split, notes
         return None, notes
 
     def symbols_of(self, image: Image, *paths: str) -> Image:
@@ -242,7 +212,7 @@ class DebugFiles:
         if self._is_on and is_stripped(image):
             with suppress(InputError):
                 for debug in self._debug_images(image, paths, []):
-                    if any(one.type == SHT_SYMTAB and one.has_file_bytes for one in debug.image.sections):
+                    if any(section.type == SHT_SYMTAB and section.has_file_bytes for section in debug.image.sections):
                         return debug.image
         return image
 
@@ -273,11 +243,19 @@ class DebugFiles:
             return path
         return path_inside(self._root, path)
 
+    def _is_below(self, path: str, folders: Iterable[str]) -> bool:
+        """Return whether a path that a file names stays, links followed, in its folders or in those of debug files.
+
+        A stranger who wrote the file must not choose what is opened.
+        """
+        roots = [STANDARD_FOLDER if self._root is None else self._place(STANDARD_FOLDER), *self._folders, *folders]
+        return os.path.realpath(path).startswith(tuple(f"{os.path.realpath(folder).rstrip('/')}/" for folder in roots))
+
     def _real_path(self, path: str) -> str:
         return os.path.realpath(path) if self._root is None else path
 
     def _places(self, image: Image, identity: str | None, paths: Sequence[str]) -> Iterator[str]:
-        yield from dict.fromkeys(one for path in paths for one in candidates(image, path, self._folders))
+        yield from dict.fromkeys(candidate for path in paths for candidate in candidates(image, path, self._folders))
         if identity is not None:
             yield cached_path(self._cache, identity)
         if self._root is not None:
@@ -351,7 +329,7 @@ def _regular_image(open_file: FileOpener, path: str, asking: Image, notes: list[
 
 
 def _has_debug_info(image: Image) -> bool:
-    return any(one.name in {".debug_info", ".zdebug_info"} and one.has_file_bytes for one in image.sections)
+    return any(section.name in {".debug_info", ".zdebug_info"} and section.has_file_bytes for section in image.sections)
 
 
 def _crc(data: Buffer) -> int:
@@ -370,7 +348,7 @@ def _is_wanted(section: Section) -> bool:
 def _moved_sections(image: Image, debug: Image) -> list[str]:
     """Name the sections of a file that its debug file does not have, or has elsewhere."""
     matched = {section.index for section in matched_sections(image, debug).values()}
-    return [one.name for one in image.sections if _is_wanted(one) and one.index not in matched]
+    return [section.name for section in image.sections if _is_wanted(section) and section.index not in matched]
 
 
 def _moved_note(image: Image, debug: DebugImage) -> list[Note]:

@@ -4,15 +4,7 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import NamedTuple
 
-from footprint.dwarf import (
-    DebugInfo,
-    Declaration,
-    DefinedFunctions,
-    VariablePlace,
-    compiled_sources,
-    declarations_by_name,
-    read_declarations,
-)
+from footprint.dwarf.declarations import DefinedFunctions, compiled_sources, declarations_by_name, read_declarations
 from footprint.dwarf.declared_variables import (
     NOTHING_DECLARED,
     DeclaredVariables,
@@ -20,15 +12,16 @@ from footprint.dwarf.declared_variables import (
     unnamed_places,
     variable_places,
 )
-from footprint.dwarf.places import VariablePlaces
-from footprint.elf import Contents, Image, read_contents
+from footprint.dwarf.description import Declaration
+from footprint.dwarf.places import VariablePlace, VariablePlaces
+from footprint.dwarf.units import DebugInfo
+from footprint.elf.contents import Contents, read_contents
 from footprint.elf.debugfiles import DebugImage, matched_sections
+from footprint.elf.image import Image
 from footprint.elf.names import function_of_static, may_be_in_function
 from footprint.errors import FootprintError, Note
 from footprint.sources.debug_files import DebugFiles
-from footprint.units import format_bytes
-
-__all__ = ("DebugInformation", "Sourced")
+from footprint.text.units import format_bytes
 
 
 class Sourced(NamedTuple):
@@ -66,11 +59,11 @@ class DebugInformation:
         self._of = image
         self._symbols_of = debug
         self._paths = paths
-        own = {one.index for one in image.sections}
+        indexes = {section.index for section in image.sections}
         if self.image is None or self.image is image:
-            self.within = frozenset(own)
+            self.within = frozenset(indexes)
         else:
-            self.within = frozenset(one.index for one in matched_sections(image, self.image).values())
+            self.within = frozenset(section.index for section in matched_sections(image, self.image).values())
         if self.image is None:
             detail = "it has no .debug_info, and no debug file with one: it was compiled without -g, or stripped"
             self.notes.append(Note("debug-info-absent", self._of.file, detail))
@@ -89,35 +82,37 @@ class DebugInformation:
         package, more = self._files.package_of(image, *self._paths)
         self.notes += odd + more
         try:
-            found = read_declarations(
+            read = read_declarations(
                 image,
                 wanted,
                 alternate=alternate,
                 split=self._split,
                 package=package,
                 debug=self._debug,
-                with_functions=True if names is None else {one for one in wanted if _is_walked(names.get(one))},
+                with_functions=True if names is None else {place for place in wanted if _is_walked(names.get(place))},
             )
         except FootprintError as error:
             self.notes.append(Note("debug-info-damaged", self._of.file, f"{error}: no lines are shown"))
             return {}
-        self.notes += found.notes
+        self.notes += read.notes
         for place, name in (names or {}).items():
             function = function_of_static(name) if name.startswith("_ZZ") else None
-            if function is not None and place in found.by_place:
-                found.by_place[place] = tuple(
-                    [one if one.function else one._replace(function=function) for one in found.by_place[place]]
+            if function is not None and place in read.by_place:
+                read.by_place[place] = tuple(
+                    [entry if entry.function else entry._replace(function=function) for entry in read.by_place[place]]
                 )
-        return found.by_place
+        return read.by_place
 
-    def declarations_by_name(self, names: Iterable[str]) -> tuple[dict[str, tuple[Declaration, ...]], tuple[str, ...]]:
+    def declarations_by_name(
+        self, names: Iterable[str], *, with_types: bool
+    ) -> tuple[dict[str, tuple[Declaration, ...]], tuple[str, ...]]:
         """Return the declarations without an address that have some names, and the source of each unit."""
         wanted = set(names)
         if self._debug is None or not wanted:
             return {}, ()
         try:
-            found = declarations_by_name(self._debug, wanted)
-            return found, compiled_sources(self._debug) if found else ()
+            declarations = declarations_by_name(self._debug, wanted, with_types=with_types)
+            return declarations, compiled_sources(self._debug) if declarations else ()
         except FootprintError:
             # What is damaged there, the search for addresses has said.
             return {}, ()
@@ -150,25 +145,25 @@ class DebugInformation:
         places = VariablePlaces(self._of)
         nameless, too_many = unnamed_places(places, contents, self.within)
         names = {places.of(variable): variable.name for section in contents.sections for variable in section.variables}
-        found = self.declarations(variable_places(places, contents, self.within) | nameless, names)
+        declarations = self.declarations(variable_places(places, contents, self.within) | nameless, names)
         if too_many:
             detail = f"it was not searched for the {format_bytes(too_many)} without a symbol: they are too many"
             self.notes.append(Note("debug-info-unsearched", self._of.file, detail))
-        more = symbols_of_declarations(places, contents, self.within, found)
+        more = symbols_of_declarations(places, contents, self.within, declarations)
         if more:
             contents = read_contents(self._of, self._symbols_of, more)
         named = frozenset(
-            (one.section.index, variable.offset)
-            for one in contents.sections
-            for variable in one.variables
+            (section.section.index, variable.offset)
+            for section in contents.sections
+            for variable in section.variables
             if places.of(variable) in nameless
         )
-        return Sourced(contents, DeclaredVariables(places, found, named), self.notes)
+        return Sourced(contents, DeclaredVariables(places, declarations, named), self.notes)
 
     def _split(self, path: str) -> Image | None:
-        found, odd = self._files.split_of(self.image or self._of, path, *self._paths)
+        split, odd = self._files.split_of(self.image or self._of, path, *self._paths)
         self.notes += odd
-        return found
+        return split
 
 
 def _is_walked(name: str | None) -> bool:

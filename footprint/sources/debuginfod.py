@@ -1,27 +1,63 @@
-"""Debug files from debuginfod: what its client has in its cache, and what servers send that the user has named.
+"""Where debug files are looked for, and debuginfod: the cache of its client, and servers that the user has named.
 
 Source: debuginfod(8) and debuginfod-client-config(7) of elfutils 0.192.
 """
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import IO, TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Final, NamedTuple
 
-from footprint.activity import begin
 from footprint.errors import Note, UsageError
-from footprint.whole_file import whole_file
+from footprint.system.files import StrPath
+from footprint.system.limits import begin_activity
+from footprint.system.whole_file import whole_file
 
 if TYPE_CHECKING:
     from http.client import HTTPResponse
 
-__all__ = ("Servers", "cache_folder", "cached_path")
 
 _MOST_DOWNLOAD_BYTES: Final = 2 << 30
 _CHUNK_BYTES: Final = 1 << 20
 _IDLE_SECONDS: Final = 15
 _MOST_SECONDS: Final = 120
+
+
+class DebugSearch(NamedTuple):
+    """Where to look for the symbols of stripped files.
+
+    Attributes:
+        folders: Folders with debug files, besides `/usr/lib/debug`, those beside the file, and debuginfod's cache.
+        uses_servers: Whether to ask the servers of DEBUGINFOD_URLS for what is not there.
+    """
+
+    folders: tuple[StrPath, ...] = ()
+    uses_servers: bool = False
+
+
+STANDARD_PLACES: Final = DebugSearch()
+
+
+def debug_search(folders: Sequence[str], *, uses_servers: bool, is_off: bool) -> DebugSearch | None:
+    """Return the search that the options of the command ask for; None if it is switched off.
+
+    Raises:
+        UsageError: Where they contradict each other, or a folder is none.
+    """
+    if not is_off:
+        return check_search(DebugSearch(tuple(folders), uses_servers))
+    if folders or uses_servers:
+        raise UsageError("--no-debug-files goes with neither --debug-dir nor --debuginfod")
+    return None
+
+
+def check_search(search: DebugSearch) -> DebugSearch:
+    """Raise a UsageError if one of the folders is none; else return the search."""
+    for folder in search.folders:
+        if not os.path.isdir(folder):
+            raise UsageError(f"{folder} is not a folder")
+    return search
 
 
 def cache_folder() -> str:
@@ -55,7 +91,7 @@ class Servers:
     def fetch(self, build_id: str, path: str) -> Iterator[Note]:
         """Put a debug file to a path, where one of the servers has it; give what was in the way."""
         for url in list(self._urls):
-            begin(f"asks {url} for a debug file")
+            begin_activity(f"asks {url} for a debug file")
             cause = _download(f"{url}/buildid/{build_id}/debuginfo", path)
             if cause is None:
                 return

@@ -2,14 +2,44 @@
 
 import os
 import signal
+import stat
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import IO, Final
 
 from footprint.elf.names import Language, foreign_names, learn_names
-from footprint.sources.tools import find_tool
 
-__all__ = ("TOOLS", "learn_foreign_names", "learn_told_names")
+
+def find_tool(name: str) -> str | None:
+    """Return the path of a program in PATH, or None.
+
+    Folders of PATH that depend on where we are (`.`, an empty entry) are left out, and so is what anybody may replace:
+    a program, or a folder above it, that all users may write. A folder such as /tmp, in which nobody may replace what
+    belongs to others, may lie above what belongs to us or to root.
+    """
+    for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
+        path = os.path.join(folder, name)
+        is_program = os.path.isabs(folder) and os.path.isfile(path) and os.access(path, os.X_OK)
+        # The links on the way count, and what they lead to.
+        if is_program and all(map(_is_ours, (os.path.normpath(path), os.path.realpath(path)))):
+            return path
+    return None
+
+
+def _is_ours(path: str) -> bool:
+    """Return whether nobody but its owners may replace a file, or a folder above it."""
+    owner = None
+    while True:
+        facts = os.lstat(path)
+        is_replaceable = facts.st_mode & stat.S_IWOTH and not stat.S_ISLNK(facts.st_mode)
+        is_kept = facts.st_mode & stat.S_ISVTX and owner in {0, os.geteuid()}
+        if is_replaceable and not is_kept:
+            return False
+        owner, above = facts.st_uid, os.path.dirname(path)
+        if above == path:
+            return True
+        path = above
+
 
 TOOLS: Final = {Language.D: ("c++filt", "-s", "dlang"), Language.SWIFT: ("swift-demangle", "--compact")}
 
@@ -26,16 +56,16 @@ def learn_foreign_names(names: Iterable[str]) -> None:
     found_names = foreign_names(names)
     if not found_names:
         return
-    for language, found in found_names.items():
+    for language, found_name in found_names.items():
         program = find_tool(TOOLS[language][0])
         if program is not None:
-            learn_names(_read_by([program, *TOOLS[language][1:]], _first_of(found)))
+            learn_names(_read_by([program, *TOOLS[language][1:]], _first_of(found_name)))
 
 
-def learn_told_names(told: Mapping[str, str]) -> None:
+def learn_saved_names(saved: Mapping[str, str]) -> None:
     """Show the names that only a tool can read as a saved audit has them: the tool need not be installed."""
-    for names in foreign_names(told).values():
-        learn_names({name: told[name] for name in names})
+    for names in foreign_names(saved).values():
+        learn_names({name: saved[name] for name in names})
 
 
 def _first_of(names: Sequence[str]) -> list[str]:

@@ -8,16 +8,15 @@ from footprint.attribution.layout import has_too_many_segments
 from footprint.attribution.ledger import KnownRows
 from footprint.attribution.owned_range import LoadedObject
 from footprint.attribution.symbol_ranges import PageNumbers
-from footprint.elf import Buffer, Contents, Image, abi
-from footprint.elf.image import Section
+from footprint.elf import abi
+from footprint.elf.contents import Contents
+from footprint.elf.image import Buffer, Image, Section
 from footprint.elf.notes import build_id
 from footprint.elf.relocations import relocated_pages
 from footprint.errors import InputError, Note
-from footprint.sources.debug_files import STANDARD_PLACES, DebugFiles, DebugSearch
+from footprint.sources.debug_files import DebugFiles
+from footprint.sources.debuginfod import STANDARD_PLACES, DebugSearch
 from footprint.sources.open_files import OpenFiles
-
-__all__ = ("ElfFiles",)
-
 
 _MOST_IMAGES: Final = 256
 _SYMBOL_TABLES: Final = frozenset({abi.SHT_SYMTAB, abi.SHT_DYNSYM})
@@ -46,7 +45,7 @@ class ElfFiles:
         self.debug_files = DebugFiles(search, root, self.opened)
         self.images: dict[tuple[int, str], tuple[Buffer, Image]] = {}
         self.known_rows = KnownRows()
-        self._known: dict[int, tuple[Image, Image, str | None]] = {}
+        self._firsts: dict[int, tuple[Image, Image, str | None]] = {}
         self._alike: dict[tuple[str | None, int, int], list[Image]] = {}
         self._contents: dict[Image, Contents | None] = {}
         self._relocated: dict[tuple[Image, int], tuple[int, ...]] = {}
@@ -65,21 +64,21 @@ class ElfFiles:
         first, _ = self._first_of(loaded.image)
         if first not in self._contents:
             self._contents[first] = self._read_contents(loaded, loaded.image)
-        found = self._contents[first]
-        if found is not None and found.debug_file:
-            self._debug_paths[loaded.key.name] = found.debug_file
-        return found
+        contents = self._contents[first]
+        if contents is not None and contents.debug_file:
+            self._debug_paths[loaded.key.name] = contents.debug_file
+        return contents
 
     def _read_contents(self, loaded: LoadedObject, image: Image) -> Contents | None:
         cause = f"{len(image.loads)} segments to load are more than any program has"
         if not has_too_many_segments(image):
             try:
-                found, notes = self.debug_files.contents_of(image, loaded.key.name)
+                contents, notes = self.debug_files.contents_of(image, loaded.key.name)
             except InputError as error:
                 cause = error.detail
             else:
                 self.notes += notes
-                return found
+                return contents
         self._note(loaded, f"{cause}, its symbols are not told apart")
         return None
 
@@ -112,27 +111,29 @@ class ElfFiles:
         Without one, only the same bytes in memory are the same file: what is opened once is one object.
         """
         # An image that is kept here keeps its number, which no other object gets.
-        known = self._known.get(id(image))
-        if known is None:
-            found = build_id(image)
-            alike = self._alike.setdefault((found, len(image.data), 0 if found is not None else id(image.data)), [])
-            first = next((one for one in alike if one.data is image.data or _has_same_symbols(one, image)), image)
+        identified = self._firsts.get(id(image))
+        if identified is None:
+            number = build_id(image)
+            alike = self._alike.setdefault((number, len(image.data), 0 if number is not None else id(image.data)), [])
+            first = next(
+                (other for other in alike if other.data is image.data or _has_same_symbols(other, image)), image
+            )
             if first is image:
                 alike.append(image)
-            known = self._known[id(image)] = image, first, found
-        return known[1:]
+            identified = self._firsts[id(image)] = image, first, number
+        return identified[1:]
 
     def _note(self, loaded: LoadedObject, detail: str) -> None:
         self.notes.append(Note("file-unreadable", loaded.key.name, detail))
 
 
-def _has_same_symbols(one: Image, other: Image) -> bool:
+def _has_same_symbols(image: Image, other: Image) -> bool:
     """Return whether two files have the same headers, symbols and names of symbols."""
-    if one.segments != other.segments or one.sections != other.sections:
+    if image.segments != other.segments or image.sections != other.sections:
         return False
-    tables = [section for section in one.sections if section.type in _SYMBOL_TABLES]
-    names = [one.sections[table.link] for table in tables if table.link < len(one.sections)]
-    return all(_bytes(one, section) == _bytes(other, section) for section in chain(tables, names))
+    tables = [section for section in image.sections if section.type in _SYMBOL_TABLES]
+    names = [image.sections[table.link] for table in tables if table.link < len(image.sections)]
+    return all(_bytes(image, section) == _bytes(other, section) for section in chain(tables, names))
 
 
 def _bytes(image: Image, section: Section) -> bytes:

@@ -14,15 +14,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import IO, Final, NamedTuple
 
-from footprint.decompression import PIECE_BYTES, is_compressed, unpacked_pieces
-from footprint.elf import starts_like_elf
+from footprint.elf.image import starts_like_elf
 from footprint.errors import AccessError, InputError, Note
-from footprint.files import map_descriptor
-from footprint.limits import draw_entries
 from footprint.sources.tar_members import ArchiveBytes, MemberKind, PiecedBytes, TarMember, ViewedBytes, members_of
-from footprint.units import format_bytes
-
-__all__ = ("ImageTree", "Layer", "read_layer", "tree_of_layers")
+from footprint.system.decompression import PIECE_BYTES, is_compressed, unpacked_pieces
+from footprint.system.files import map_descriptor
+from footprint.system.limits import draw_entries
+from footprint.text.units import format_bytes
 
 _WHITEOUT: Final = ".wh."
 _OPAQUE: Final = ".wh..wh..opq"
@@ -158,40 +156,40 @@ class ImageTree:
         # The names of the layer that is being applied: whiteouts do not concern them.
         self._added: set[tuple[_Folder, str]] = set()
 
-    # --- what `footprint.roots` asks ----------------------------------------------------------------------------------
+    # --- what `footprint.system.roots` asks ---------------------------------------------------------------------------
 
     def stat(self, path: str) -> os.stat_result:
         """Return the facts of what a path leads to."""
-        found = self._found(path)
-        if isinstance(found, _Link):
+        node = self._node_at(path)
+        if isinstance(node, _Link):
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
-        return found.facts
+        return node.facts
 
     def target(self, path: str) -> str | None:
         """Return the target of a symbolic link; None for what is no link, or is not there."""
         folder, _, name = path.rstrip("/").rpartition("/")
         try:
-            above = self._found(folder)
+            above = self._node_at(folder)
         except OSError:
             return None
-        found = above.nodes.get(name) if isinstance(above, _Folder) else None
-        return found.target if isinstance(found, _Link) else None
+        node = above.nodes.get(name) if isinstance(above, _Folder) else None
+        return node.target if isinstance(node, _Link) else None
 
     def names(self, path: str) -> list[str]:
         """Return the names in a directory."""
-        found = self._found(path)
-        if not isinstance(found, _Folder):
+        node = self._node_at(path)
+        if not isinstance(node, _Folder):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
-        return list(found.nodes)
+        return list(node.nodes)
 
     def data(self, path: str) -> memoryview:
         """Return what a regular file holds."""
-        found = self._found(path)
-        if not isinstance(found, _File) or not stat.S_ISREG(found.facts.st_mode):
+        node = self._node_at(path)
+        if not isinstance(node, _File) or not stat.S_ISREG(node.facts.st_mode):
             raise OSError(errno.EINVAL, "it is not a regular file")
-        if found.data is None:
+        if node.data is None:
             raise OSError(errno.ENODATA, "it was not kept: it is no ELF file")
-        return found.data
+        return node.data
 
     # --- the files ----------------------------------------------------------------------------------------------------
 
@@ -236,7 +234,7 @@ class ImageTree:
             if (folder, name) not in self._added:
                 folder.nodes.pop(name, None)
             elif isinstance(node := folder.nodes.get(name), _Folder):
-                waiting += [(node, each) for each in node.nodes]
+                waiting += [(node, name) for name in node.nodes]
 
     def _add(self, layer: Layer, names: list[str], member: TarMember, data: memoryview | None) -> None:
         number = (layer.number, member.offset)
@@ -277,8 +275,8 @@ class ImageTree:
         if folder is None:
             self._leave_out(layer, member, "a file or a circle of links is where its folder would be")
             return
-        if isinstance(known := folder.nodes.get(names[-1]), _Folder):
-            known.facts = facts
+        if isinstance(existing := folder.nodes.get(names[-1]), _Folder):
+            existing.facts = facts
         else:
             folder.nodes[names[-1]] = _Folder(facts)
         self._added.add((folder, names[-1]))
@@ -293,21 +291,21 @@ class ImageTree:
 
     # --- paths --------------------------------------------------------------------------------------------------------
 
-    def _found(self, path: str) -> _Node:
+    def _node_at(self, path: str) -> _Node:
         """Follow a path to its end.
 
         Raises:
             OSError: Where it leads nowhere, or follows more links than the kernel does.
         """
-        found = self._walk(path.split("/"), is_made=False)
-        if isinstance(found, int):
-            raise OSError(found, os.strerror(found))
-        return found
+        node = self._walk(path.split("/"), is_made=False)
+        if isinstance(node, int):
+            raise OSError(node, os.strerror(node))
+        return node
 
     def _made_parent(self, names: list[str]) -> _Folder | None:
         """Return the folder of a new entry; folders that no layer names are made, as tar makes them."""
-        found = self._walk(names[:-1], is_made=True)
-        return found if isinstance(found, _Folder) else None
+        node = self._walk(names[:-1], is_made=True)
+        return node if isinstance(node, _Folder) else None
 
     def _walk(self, names: list[str], *, is_made: bool) -> _Node | int:
         """Follow names from the top and links in between; return the errno where that fails."""

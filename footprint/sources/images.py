@@ -7,7 +7,6 @@ Sources: OCI Image Format Specification 1.1, "Image Layout", "Image Index", "Ima
 Specification v1.2, "Combined Image JSON + Filesystem Changeset Format".
 """
 
-import json
 import os
 import posixpath
 import re
@@ -15,15 +14,14 @@ import tempfile
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
-from footprint.decompression import is_compressed, unpacked_pieces
 from footprint.errors import AccessError, FootprintError, InputError, Note, UnsupportedError
-from footprint.files import StrPath, map_descriptor, open_input
-from footprint.roots import enter_root
+from footprint.json.stream import parsed
 from footprint.sources.image_tree import ImageTree, Layer, read_layer, tree_of_layers
 from footprint.sources.tar_members import MemberKind, ViewedBytes, members_of
-from footprint.units import format_bytes
-
-__all__ = ("ContainerImage", "container_images", "is_image")
+from footprint.system.decompression import is_compressed, unpacked_pieces
+from footprint.system.files import StrPath, map_descriptor, open_input
+from footprint.system.roots import enter_root
+from footprint.text.units import format_bytes
 
 _MOST_JSON_BYTES: Final = 4 << 20
 _MOST_IMAGES: Final = 1000
@@ -90,31 +88,31 @@ def container_images(path: StrPath, notes: list[Note]) -> Iterator[ContainerImag
     named = list(_named_images(open_member, path, notes))
     if not named:
         raise InputError(path, "it holds no image")
-    known: dict[str, Layer] = {}
+    layers_by_member: dict[str, Layer] = {}
     whole = os.path.realpath(path)
-    for one in named:
+    for named_image in named:
         try:
-            layers = [_layer(open_member, member, size, known, path) for member, size in one.layers]
+            layers = [_layer(open_member, member, size, layers_by_member, path) for member, size in named_image.layers]
             tree = tree_of_layers(layers)
         except (InputError, AccessError) as error:
-            notes.append(Note("image-unreadable", one.name, str(error)))
+            notes.append(Note("image-unreadable", named_image.name, str(error)))
             continue
         notes += tree.notes
-        root = f"{whole}:{one.name}".replace("/..", "/ ..") if len(named) > 1 else whole
+        root = f"{whole}:{named_image.name}".replace("/..", "/ ..") if len(named) > 1 else whole
         enter_root(root, tree)
-        yield ContainerImage(one.name, one.identity, one.platform, root, tree)
+        yield ContainerImage(named_image.name, named_image.identity, named_image.platform, root, tree)
 
 
-def _layer(open_member: _Opener, member: str, size_bytes: int | None, known: dict[str, Layer], path: str) -> Layer:
-    if member not in known:
+def _layer(open_member: _Opener, member: str, size_bytes: int | None, layers: dict[str, Layer], path: str) -> Layer:
+    if member not in layers:
         data = open_member(member)
         if data is None:
             raise InputError(path, f"its layer {member} is missing")
         if size_bytes is not None and len(data) != size_bytes:
             raise InputError(path, f"its layer {member} has {len(data)} bytes, and should have {size_bytes}")
         # Negative: no device has such a number.
-        known[member] = read_layer(data, -1 - len(known), f"{path}: {member}")
-    return known[member]
+        layers[member] = read_layer(data, -1 - len(layers), f"{path}: {member}")
+    return layers[member]
 
 
 # --- the files of a layout --------------------------------------------------------------------------------------------
@@ -181,13 +179,13 @@ def _named_images(open_member: _Opener, path: str, notes: list[Note]) -> Iterato
     saved = open_member("manifest.json")
     if saved is not None:
         for entry in _list(_json(saved, f"{path}: manifest.json"), path)[:_MOST_IMAGES]:
-            layers = [str(each) for each in _list(_member(entry, "Layers"), path)[:_MOST_LAYERS]]
+            layers = [str(layer) for layer in _list(_member(entry, "Layers"), path)[:_MOST_LAYERS]]
             configuration = str(_member(entry, "Config") or "")
             tags = _member(entry, "RepoTags")
             name = str(tags[0]) if isinstance(tags, list) and tags else configuration.rpartition("/")[2]
             identity = configuration.rpartition("/")[2].removesuffix(".json")
             platform = _platform(open_member(configuration), path)
-            yield _Named(name, identity, platform, tuple((each, None) for each in layers))
+            yield _Named(name, identity, platform, tuple((layer, None) for layer in layers))
         return
     index = open_member("index.json")
     if index is None:
@@ -205,7 +203,7 @@ def _of_index(
     for descriptor in _list(_member(index, "manifests"), path)[:_MOST_IMAGES]:
         annotations = _member(descriptor, "annotations")
         digest = str(_member(descriptor, "digest"))
-        name = next((str(found) for key in _REFERENCES if (found := _member(annotations, key))), above or digest)
+        name = next((str(value) for key in _REFERENCES if (value := _member(annotations, key))), above or digest)
         try:
             if _member(annotations, _ATTESTATION) is not None:
                 continue
@@ -215,7 +213,7 @@ def _of_index(
                     raise InputError(path, f"its indexes are nested deeper than {_MOST_DEPTH} times")
                 yield from _of_index(content, open_member, path, notes, depth + 1, name)
                 continue
-            layers = [_descriptor(each, path) for each in _list(_member(content, "layers"), path)[:_MOST_LAYERS]]
+            layers = [_descriptor(layer, path) for layer in _list(_member(content, "layers"), path)[:_MOST_LAYERS]]
             configuration = _descriptor(_member(content, "config"), path)[0]
             platform = _platform(open_member(configuration), path)
             if depth and platform:
@@ -254,19 +252,15 @@ def _descriptor(descriptor: object, path: str) -> tuple[str, int | None]:
 def _platform(configuration: memoryview | None, path: str) -> str:
     if configuration is None:
         return ""
-    found = _json(configuration, path)
-    parts = [_member(found, key) for key in ("os", "architecture", "variant")]
+    values = _json(configuration, path)
+    parts = [_member(values, key) for key in ("os", "architecture", "variant")]
     return "/".join(part for part in parts if isinstance(part, str) and part)
 
 
 def _json(data: memoryview, source: str) -> object:
     if len(data) > _MOST_JSON_BYTES:
         raise InputError(source, f"JSON of {len(data)} bytes: manifests have at most {_MOST_JSON_BYTES}")
-    try:
-        found: object = json.loads(bytes(data))
-    except (ValueError, RecursionError) as error:
-        raise InputError(source, f"damaged JSON: {error}") from error
-    return found
+    return parsed(bytes(data), source, "a manifest of it")
 
 
 def _member(value: object, key: str) -> Any:  # noqa: ANN401 # what JSON holds

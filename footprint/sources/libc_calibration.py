@@ -8,15 +8,14 @@ from dataclasses import replace
 from typing import Final
 
 from footprint.attribution.object_prediction import UNKNOWN_LIBC, LibcStart, ObjectPrediction, predict
-from footprint.elf import Image, read_image
+from footprint.elf.image import Image, read_image
 from footprint.elf.notes import build_id
 from footprint.errors import AccessError, Note
-from footprint.files import open_input
-from footprint.process import Mapping, parse_maps
+from footprint.process.mappings import Mapping
+from footprint.process.maps_text import parse_maps
 from footprint.process.pages import PageReader
-from footprint.sources.measurement_cache import keep, kept_path, read_kept
-
-__all__ = ("calibrate_libc", "idle_program", "load_libc_start", "own_libc", "pages_beyond")
+from footprint.sources.calibration import keep, kept_path, read_kept
+from footprint.system.files import open_input
 
 _FILE: Final = "libc.json"
 _TABLE: Final = "libcs"
@@ -57,7 +56,7 @@ def own_libc() -> str | None:
     """Return the path of the glibc that this process uses; None if it uses another C library."""
     with suppress(OSError), open("/proc/self/maps", "rb") as file:
         # One that is only read, to be audited, is not ours.
-        code = [one.name for one in parse_maps(file.read(), "maps").mappings if one.permissions[2] == "x"]
+        code = [mapping.name for mapping in parse_maps(file.read(), "maps").mappings if mapping.permissions[2] == "x"]
         return next((name for name in code if _NAME.fullmatch(name)), None)
     return None
 
@@ -74,18 +73,18 @@ def calibrate_libc() -> LibcStart | None:
     from footprint.process.held_program import AT_ENTRY, held_at_start  # noqa: PLC0415 # an audit only loads
 
     program = idle_program()
-    with held_at_start(program) as held:
-        held.run_to(held.auxiliary(AT_ENTRY))
-        folder = os.open(f"/proc/{held.pid}", os.O_RDONLY | os.O_DIRECTORY)
+    with held_at_start(program) as program_held:
+        program_held.run_to(program_held.auxiliary(AT_ENTRY))
+        folder = os.open(f"/proc/{program_held.pid}", os.O_RDONLY | os.O_DIRECTORY)
         try:
-            found = _written(folder, program)
+            written = _written(folder, program)
         except OSError as error:
             raise AccessError(program, f"its pages cannot be read: {error.strerror}") from error
         finally:
             os.close(folder)
-    if found is None:
+    if written is None:
         return None
-    image, pages, page_bytes = found
+    image, pages, page_bytes = written
     identity = build_id(image)
     if identity is None:
         raise AccessError(image.file, "it has no build-id, so a calibration cannot name it")
@@ -98,7 +97,7 @@ def _written(folder: int, program: str) -> tuple[Image, list[int], int] | None:
     page_bytes = os.sysconf("SC_PAGE_SIZE")
     with open(os.open("maps", os.O_RDONLY, dir_fd=folder), "rb") as file:
         mappings = parse_maps(file.read(), program).mappings
-    path = next((one.name for one in mappings if _NAME.fullmatch(one.name)), None)
+    path = next((mapping.name for mapping in mappings if _NAME.fullmatch(mapping.name)), None)
     if path is None:
         return None
     image = read_image(open_input(path), path)
@@ -111,16 +110,16 @@ def pages_beyond(folder: int, mappings: Sequence[Mapping], image: Image, predict
 
     Its .bss may be the beginning of a longer mapping. `image.file` is the name of its mappings.
     """
-    found: set[int] = set()
+    beyond: set[int] = set()
     page_bytes, pages = prediction.page_bytes, prediction.startup_max
-    first_addr = min(one.start_addr for one in mappings if one.name == image.file)
-    bias = first_addr // page_bytes - min(one.vaddr for one in image.loads) // page_bytes
+    first_addr = min(m.start_addr for m in mappings if m.name == image.file)
+    bias = first_addr // page_bytes - min(load.vaddr for load in image.loads) // page_bytes
     with PageReader(folder, page_bytes) as reader:
         for mapping in mappings:
             for run in pages if mapping.permissions.endswith("p") else ():
-                own = range((run.start + bias) * page_bytes, (run.stop + bias) * page_bytes)
-                if mapping.start_addr < own.stop and own.start < mapping.end_addr:
-                    for one in reader.read(mapping):
-                        first, past = max(one.start_addr, own.start), min(one.end_addr, own.stop)
-                        found |= {addr // page_bytes - bias for addr in range(first, past, page_bytes)}
-    return sorted(found.difference(*prediction.startup_min))
+                addrs = range((run.start + bias) * page_bytes, (run.stop + bias) * page_bytes)
+                if mapping.start_addr < addrs.stop and addrs.start < mapping.end_addr:
+                    for part in reader.read(mapping):
+                        first, past = max(part.start_addr, addrs.start), min(part.end_addr, addrs.stop)
+                        beyond |= {addr // page_bytes - bias for addr in range(first, past, page_bytes)}
+    return sorted(beyond.difference(*prediction.startup_min))

@@ -2,22 +2,19 @@
 
 import os
 import sys
-import time
-from collections.abc import Sequence
 from statistics import fmean
 from typing import Final, NamedTuple
 
-from footprint.attribution.kernel import KernelConstants, kernel_costs, watch_of
+from footprint.attribution.kernel import KernelConstants, kernel_costs, usual_price_bytes, watch_of
 from footprint.errors import AccessError, FootprintError
-from footprint.process import read_process
-from footprint.process.cgroup import Launcher, MemoryGroup
+from footprint.process.cgroup import Launcher, MemoryGroup, await_ready
 from footprint.process.descriptions import DescriptionOwners, OpenFileKind, read_open_files
-from footprint.sources.measurement_cache import MOST_BYTES
+from footprint.process.snapshot import read_process
 
-__all__ = ("measure_open_files",)
-
-_PATIENCE_SECONDS: Final = 10.0
-_MOST_SECONDS: Final = 120
+_PATIENCE_SECONDS: Final = 60.0
+_MOST_SECONDS: Final = 1200
+# A price is of the order of the one that is known, or is not kept.
+_MOST_FACTOR: Final = 2.0
 _COUNT: Final = 300
 _CHILDREN: Final = 4
 # Each line makes `count` descriptors, `size` of them at once; it fails where the kernel or a limit refuses.
@@ -61,6 +58,8 @@ def rings():
     libc = ctypes.CDLL(None)
     each(lambda: checked(libc.syscall, 425, 8, ctypes.create_string_buffer(120)))
 {kind}
+import _signal
+_signal.pthread_sigmask(_signal.SIG_BLOCK, {_signal.SIGUSR2})
 time.sleep({seconds})
 """
 
@@ -126,7 +125,13 @@ def measure_open_files(group: MemoryGroup, launcher: Launcher, constants: Kernel
         if found_bytes is not None and {OpenFileKind.EVENT, name} <= prices.keys():
             event_bytes = prices[OpenFileKind.EVENT] if name is OpenFileKind.EPOLL else 0
             prices[watch_of(name)] = round((found_bytes - base_bytes - prices[name]) / kind.made) - event_bytes
-    return {name: size for name, size in prices.items() if 0 < size < MOST_BYTES}
+    return {name: size for name, size in prices.items() if _holds(name, size)}
+
+
+def _holds(name: str, size_bytes: int) -> bool:
+    """Return whether a price is near the one that is known of other kernels."""
+    known_bytes = usual_price_bytes(name)
+    return known_bytes / _MOST_FACTOR <= size_bytes <= known_bytes * _MOST_FACTOR
 
 
 def _beyond(group: MemoryGroup, launcher: Launcher, constants: KernelConstants, kind: _Kind) -> float | None:
@@ -135,25 +140,12 @@ def _beyond(group: MemoryGroup, launcher: Launcher, constants: KernelConstants, 
     before = group.usage()
     try:
         pids = launcher.start([sys.executable, "-ISc", code, str(kind.made)], kind.children)
-        _await_descriptors(pids, kind)
+        await_ready(pids)
         after = group.settled(_PATIENCE_SECONDS, still_seconds=0.5 if group.version == 1 else 2.2)
         growth_bytes = (after.kernel_bytes - before.kernel_bytes) / kind.children
         return growth_bytes - fmean(_priced_bytes(pid, constants) for pid in pids)
     except FootprintError:
         return None
-
-
-def _await_descriptors(pids: Sequence[int], kind: _Kind) -> None:
-    """Wait until children have opened what they are to open, or have ended."""
-    least = 1 if kind in _WATCHES.values() else kind.made * kind.size
-    end = time.monotonic() + _PATIENCE_SECONDS
-    while kind.code != "pass" and time.monotonic() < end:
-        try:
-            if all(len(os.listdir(f"/proc/{pid}/fd")) >= least for pid in pids):
-                return
-        except OSError:
-            return
-        time.sleep(0.05)
 
 
 def _priced_bytes(pid: int, constants: KernelConstants) -> int:
@@ -167,5 +159,5 @@ def _priced_bytes(pid: int, constants: KernelConstants) -> int:
     costs = kernel_costs(snapshot.status, len(mappings), constants, mappings)
     if not os.path.exists(f"/proc/{pid}"):
         raise AccessError(f"pid {pid}", "it has ended")
-    contents_bytes = sum(one.content_bytes for one in DescriptionOwners().own(pid, read_open_files(pid)))
+    contents_bytes = sum(item.content_bytes for item in DescriptionOwners().charged_to(pid, read_open_files(pid)))
     return sum(cost.size_bytes for cost in costs) + contents_bytes

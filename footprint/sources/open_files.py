@@ -6,9 +6,7 @@ from typing import Final
 
 from footprint.errors import Note
 from footprint.process.mapped_files import FileState, open_regular
-from footprint.roots import stat_path
-
-__all__ = ("OpenFiles", "each_once")
+from footprint.system.roots import stat_path
 
 # A map holds a descriptor, and a process may have a thousand of them.
 _MOST_FILES: Final = 256
@@ -22,13 +20,13 @@ class OpenFiles:
     """
 
     def __init__(self) -> None:
-        self._known: OrderedDict[FileState, bytes | memoryview] = OrderedDict()
+        self._contents: OrderedDict[FileState, bytes | memoryview] = OrderedDict()
 
     def __call__(self, path: str, inode: int | None = None) -> bytes | memoryview | str:
         """Open a file, and check its inode if one is given; return the cause if that fails."""
-        data = open_regular(path, inode, self._known)
-        while len(self._known) > _MOST_FILES:
-            self._known.popitem(last=False)
+        data = open_regular(path, inode, self._contents)
+        while len(self._contents) > _MOST_FILES:
+            self._contents.popitem(last=False)
         return data
 
 

@@ -1,22 +1,78 @@
 """The ELF files of a process: of a live one those that it has mapped, of a saved one those proven the same."""
 
 import os
-from collections.abc import Iterator, MutableMapping, Sequence
-from typing import TYPE_CHECKING, Final
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, MutableMapping, Sequence
+from collections.abc import Mapping as Dict
+from operator import attrgetter
+from typing import Final, NamedTuple
 
-from footprint.elf import Buffer, Image, read_image, starts_like_elf
+from footprint.attribution.counters import count_each
+from footprint.attribution.layout import lay_out
+from footprint.attribution.owned_range import by_mapping, clip, private_pages
+from footprint.elf.image import Buffer, Image, read_image, starts_like_elf
 from footprint.elf.notes import build_id
 from footprint.errors import InputError, Note, UsageError
-from footprint.model.owner import DELETED
-from footprint.process import MappedFile, Mapping, Snapshot, open_mapped_file
-from footprint.process.mapped_files import FileKey, FileOpener, file_key, open_regular
-from footprint.process.snapshot import FileFacts
-from footprint.roots import path_inside, reach_of, stat_path
+from footprint.model.row import DELETED
+from footprint.process.mapped_files import FileKey, FileOpener, MappedFile, file_key, open_mapped_file, open_regular
+from footprint.process.mappings import Mapping
+from footprint.process.pages import PageRange, ranges_bytes
+from footprint.process.snapshot import FileFacts, Snapshot
+from footprint.system.roots import path_inside, reach_of, stat_path
 
-if TYPE_CHECKING:
-    from footprint.attribution.private_bytes import PrivateBytes
 
-__all__ = ("ProcessFiles", "build_id_of", "check_root", "images_of", "open_saved_file")
+class _Placed(NamedTuple):
+    """A range of vaddrs of a file that is loaded at one place; its private pages, or None where these are not known."""
+
+    start_vaddr: int
+    end_vaddr: int
+    bias_addr: int
+    private: Sequence[PageRange] | None
+
+
+class PrivateBytes:
+    """Counts private bytes by the vaddrs of files of a process; `images` are the files that will be asked for."""
+
+    def __init__(self, snapshot: Snapshot, images: Dict[FileKey, Image]) -> None:
+        self._placed: Final[dict[int, list[_Placed]]] = {}
+        # As long as these are kept, no other image has the id of one of them.
+        self._images = tuple(images.values())
+        counts = count_each(snapshot.memory.mappings, snapshot.pages)
+        parts = lay_out(snapshot.memory, images, snapshot.page_bytes, snapshot.thread_stacks)
+        for within, counted in by_mapping(parts, counts):
+            of_objects = [(one, one.loaded, one.loaded.image) for one in within if one.loaded and one.loaded.image]
+            private = private_pages(within[0].mapping, counted, snapshot.pages) if of_objects else ()
+            for part, loaded, image in of_objects:
+                start, end = part.start_addr - loaded.bias_addr, part.end_addr - loaded.bias_addr
+                self._placed.setdefault(id(image), []).append(_Placed(start, end, loaded.bias_addr, private))
+
+    def of(self, image: Image, spans: Iterable[tuple[int, int]]) -> int | None:
+        """Count the private bytes in some half-open ranges of vaddrs, at all places where the file is loaded.
+
+        Returns:
+            The bytes; None where the file is not loaded, or where nothing says which of its pages are private.
+        """
+        placed = self._placed.get(id(image), ())
+        total_bytes = 0
+        for start, end in spans:
+            is_met = False
+            for p in placed:
+                first, past = max(start, p.start_vaddr), min(end, p.end_vaddr)
+                if first < past:
+                    if p.private is None:
+                        return None
+                    is_met = True
+                    total_bytes += _bytes_between(p.private, first + p.bias_addr, past + p.bias_addr)
+            if not is_met:
+                return None
+        return total_bytes
+
+
+def _bytes_between(private: Sequence[PageRange], start_addr: int, end_addr: int) -> int:
+    first = bisect_right(private, start_addr, key=attrgetter("end_addr"))
+    past = bisect_left(private, end_addr, first, key=attrgetter("start_addr"))
+    return ranges_bytes(clip(private[first:past], start_addr, end_addr))
+
 
 # A report of a hundred missing files helps nobody: the first ones are named, the rest is counted.
 _MOST_FILE_NOTES: Final = 3
@@ -39,21 +95,20 @@ class ProcessFiles:
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         mappings = snapshot.memory.mappings
-        names = [one.name for one in mappings if one.inode and one.permissions[2] == "x" and one.name.startswith("/")]
+        names = [m.name for m in mappings if m.inode and m.permissions[2] == "x" and m.name.startswith("/")]
         self.paths = list(dict.fromkeys(names))
         self.reached = reach_of(snapshot.pid or 0)
 
     def private_bytes(self, images: Sequence[Image]) -> "PrivateBytes":
         """Return what counts the private bytes of some files; it counts none of a file that was replaced."""
         by_path = {image.file: image for image in images}
-        found = {}
+        kept = {}
         for mapping in self._snapshot.memory.mappings:
             key, image = file_key(mapping), by_path.get(mapping.name)
-            if key is not None and key not in found and image and _inode(self.reached(image.file)) == mapping.inode:
-                found[key] = image
-        from footprint.attribution.private_bytes import PrivateBytes  # noqa: PLC0415 # for findings only
+            if key is not None and key not in kept and image and _inode(self.reached(image.file)) == mapping.inode:
+                kept[key] = image
 
-        return PrivateBytes(self._snapshot, found)
+        return PrivateBytes(self._snapshot, kept)
 
 
 def _inode(path: str) -> int | None:
@@ -67,7 +122,7 @@ def images_of(
     snapshot: Snapshot,
     root: str | None = None,
     open_file: FileOpener | None = None,
-    known: MutableMapping[tuple[int, str], tuple[Buffer, Image]] | None = None,
+    headers: MutableMapping[tuple[int, str], tuple[Buffer, Image]] | None = None,
 ) -> tuple[dict[FileKey, Image], tuple[Note, ...]]:
     """Read the headers of the ELF files of a process, and write notes on those that are not available.
 
@@ -75,12 +130,12 @@ def images_of(
         snapshot: The process.
         root: The folder that has the files of the other machine under their paths; None for this machine's.
         open_file: Opens a file; None for `open_regular`.
-        known: The headers that other processes needed, by their contents and name; those of this process are added.
+        headers: The headers that other processes needed, by their contents and name; those of this process are added.
 
     Raises:
         UsageError: If `root` is not a folder, or the process is live.
     """
-    known = {} if known is None else known
+    headers = {} if headers is None else headers
     check_root(root, snapshot)
     images: dict[FileKey, Image] = {}
     missing: list[Note] = []
@@ -92,37 +147,37 @@ def images_of(
             # pmap shows no inode: another file may have this name here.
             continue
         if snapshot.is_live:
-            found = open_mapped_file(mappings[index], snapshot.pid, open_file)
+            opened = open_mapped_file(mappings[index], snapshot.pid, open_file)
         else:
-            found = open_saved_file(mappings[index], snapshot.files.get(key), root, open_file)
-        if isinstance(found, Note):
+            opened = open_saved_file(mappings[index], snapshot.files.get(key), root, open_file)
+        if isinstance(opened, Note):
             if key in executable or ".so" in key.name:
-                missing.append(found)
+                missing.append(opened)
             continue
-        if not starts_like_elf(found.data):
+        if not starts_like_elf(opened.data):
             continue
-        place = id(found.data), key.name
+        place = id(opened.data), key.name
         try:
             # Contents that are kept here keep their number, which no others get.
-            if place not in known:
-                known[place] = found.data, read_image(found.data, key.name)
-            images[key] = known[place][1]
+            if place not in headers:
+                headers[place] = opened.data, read_image(opened.data, key.name)
+            images[key] = headers[place][1]
         except InputError as error:
             missing.append(Note("file-unreadable", key.name, f"{error.detail}, its sections and symbols are unknown"))
             continue
-        if found.found_by == _BY_PATH:
+        if opened.found_by == _BY_PATH:
             unverified.append(key.name)
     return images, (*_file_notes(missing), *_unverified_note(unverified), *_adjacency_note(snapshot, images))
 
 
 def _mapped_files(snapshot: Snapshot) -> dict[FileKey, int]:
     """Return the mapped files of a process, each with the place of its first mapping."""
-    found: dict[FileKey, int] = {}
+    first_of_file: dict[FileKey, int] = {}
     for index, mapping in enumerate(snapshot.memory.mappings):
         key = file_key(mapping)
         if key is not None and not mapping.is_shared:
-            found.setdefault(key, index)
-    return found
+            first_of_file.setdefault(key, index)
+    return first_of_file
 
 
 def _file_notes(missing: Sequence[Note]) -> list[Note]:
@@ -219,7 +274,7 @@ def build_id_of(data: Buffer, name: str) -> str | None:
 
 
 def _unverified_note(names: Sequence[str]) -> list[Note]:
-    """Write a note on the files of which only the path says that they are the right ones."""
+    """Return a note on the files of which only the path says that they are the right ones."""
     if not names:
         return []
     others = f" and {len(names) - 1} more" if len(names) > 1 else ""

@@ -1,8 +1,10 @@
 """Programs and their libraries: which files make one, who uses whom, and what each object costs at start."""
 
 import os
+import sys
 from collections.abc import Iterable
 from collections.abc import Mapping as Dict
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache, partial
 from types import MappingProxyType
@@ -11,26 +13,26 @@ from typing import Final, NamedTuple
 from footprint.attribution.constructor_writes import with_constructors
 from footprint.attribution.dependency_graph import DependencyGraph, build_graph
 from footprint.attribution.object_prediction import ObjectPrediction, predict
-from footprint.elf import Image
+from footprint.attribution.runtimes import has_go
+from footprint.elf.image import Image
 from footprint.elf.notes import build_id
 from footprint.errors import AccessError, FootprintError, Note, UsageError
-from footprint.files import StrPath
-from footprint.loader import Environment, Library, Linked, LinkMap, Searches, System, link
 from footprint.loader.bindings import NO_BINDINGS, Binder, Bindings
 from footprint.loader.development_links import DevelopmentLinks
-from footprint.loader.link_map import with_opened
-from footprint.loader.system import KnownImages
-from footprint.model.owner import DELETED
-from footprint.model.row import Attribution, Row
-from footprint.process import Snapshot
+from footprint.loader.link_map import Linked, LinkMap, Searches, link, with_opened
+from footprint.loader.system import KnownImages, Library, System
+from footprint.loader.target import Environment
+from footprint.model.row import DELETED, Attribution, Row
 from footprint.process.mapped_files import FileOpener, open_regular
-from footprint.roots import path_below, stat_path
+from footprint.process.snapshot import Snapshot
 from footprint.sources.constructor_calibration import load_constructors
 from footprint.sources.libc_calibration import load_libc_start
-
-__all__ = ("ProcessView", "Programs", "missing_notes")
+from footprint.sources.target import script_error
+from footprint.system.files import StrPath
+from footprint.system.roots import path_below, stat_path
 
 _MOST_ENVIRONMENT_BYTES: Final = 1 << 22
+_AT_SECURE: Final = 23
 # The JSON of `libraries` has them all, as `missing`.
 _MOST_MISSING_NOTES: Final = 10
 _PAGE_SIZES: Final = frozenset({1 << shift for shift in range(12, 17)})
@@ -66,11 +68,24 @@ class ProcessView(NamedTuple):
             cwd = os.readlink(f"{place}/cwd")
             root = None if os.path.samefile(f"{place}/root", "/") else f"{place}/root"
             folder = os.readlink(f"{place}/root")
+            is_secure = _is_secure(place)
         except OSError as error:
             raise AccessError(f"process {pid}", error.strerror or str(error)) from error
         pairs = [text.decode("utf-8", "surrogateescape").partition("=") for text in texts]
         environment = _environment({name: value for name, _, value in pairs}, cwd)
+        environment = replace(environment, is_secure=is_secure)
         return cls(program, environment, root, folder)
+
+
+def _is_secure(place: str) -> bool:
+    """Return whether a process distrusts its caller: AT_SECURE in its auxiliary vector (getauxval(3))."""
+    with open(f"{place}/auxv", "rb") as file:
+        data = file.read(_MOST_ENVIRONMENT_BYTES)
+    # In 32 bits a value stands where the upper half of the first key would be.
+    is_64 = int.from_bytes(data[:8], sys.byteorder) < 1 << 32
+    word_bytes = 8 if is_64 else 4
+    words = memoryview(data[: len(data) // word_bytes * word_bytes]).cast("Q" if is_64 else "I").tolist()
+    return bool(dict(zip(words[::2], words[1::2], strict=False)).get(_AT_SECURE))
 
 
 class Programs:
@@ -133,11 +148,11 @@ class Programs:
         """
         moved_files = _moved_files(snapshot, view.root or "", view.folder)
         # Files of two inodes can have one name, where one was replaced: these are opened by where they are now.
-        named = {one.name: one.inode for one in snapshot.memory.mappings if one.inode} if view.root is None else {}
-        several = {one.name for one in snapshot.memory.mappings if named.get(one.name, one.inode) != one.inode}
-        known = {(one.file, named[one.file]): one for one in images if one.file in named and one.file not in several}
+        named = {m.name: m.inode for m in snapshot.memory.mappings if m.inode} if view.root is None else {}
+        several = {m.name for m in snapshot.memory.mappings if named.get(m.name, m.inode) != m.inode}
+        read = {(i.file, named[i.file]): i for i in images if i.file in named and i.file not in several}
         return cls(
-            view.root, environment or view.environment, moved_files=moved_files, open_file=open_file, images=known
+            view.root, environment or view.environment, moved_files=moved_files, open_file=open_file, images=read
         )
 
     def graph(self, path: str) -> DependencyGraph:
@@ -148,10 +163,23 @@ class Programs:
             InputError: If it is no linked ELF file.
         """
         relink = partial(link, self._system, path, self._environment, self._searches)
-        link_map = relink()
+        try:
+            link_map = relink()
+        except FootprintError as error:
+            raise self._explained(path, error) from error
         predict = self._predictor(link_map)
         graph = build_graph(link_map, relink, self._binder.bind, self._page_bytes, predict, self._links.name_of)
         return self._with_constructors(graph)
+
+    def _explained(self, path: str, error: FootprintError) -> FootprintError:
+        """Return the error on a program; with what to name instead, where that is known."""
+        root, real_path = self._system.root, ""
+        with suppress(OSError, ValueError):
+            real_path = os.path.realpath(path)
+        if isinstance(error, AccessError) and not self._system.is_host and real_path.startswith(f"{root}/"):
+            return AccessError(path, f"{error.detail}; below the root it is {real_path.removeprefix(root)}")
+        head = self._system.text(path) or b""
+        return script_error(path, head) if head.startswith(b"#!") else error
 
     def graph_of(
         self, snapshot: Snapshot, view: ProcessView, ledger: Iterable[Row], *, is_bound: bool = True
@@ -176,14 +204,14 @@ class Programs:
         for row in (row for row in ledger if row.attribution is not Attribution.THREAD_VECTOR):
             held_bytes[row.owner] = held_bytes.get(row.owner, 0) + (row.bytes or 0)
         owners = self._owners(snapshot, folder)
-        known = {linked.library for linked in link_map.objects}
+        loaded = {linked.library for linked in link_map.objects}
         if link_map.interpreter_object is not None:
-            known.add(link_map.interpreter_object.library)
-        executable = {one.name for one in snapshot.memory.mappings if one.permissions[2] == "x"}
+            loaded.add(link_map.interpreter_object.library)
+        executable = {mapping.name for mapping in snapshot.memory.mappings if mapping.permissions[2] == "x"}
         opened = [
             (path_below(name.removesuffix(DELETED), folder), file)
             for file, name in owners.items()
-            if file not in known and name in executable
+            if file not in loaded and name in executable
         ]
         link_map = with_opened(link_map, opened)
 
@@ -204,13 +232,13 @@ class Programs:
     def _owners(self, snapshot: Snapshot, folder: str) -> dict[Library, str]:
         """Return the files that a process has mapped, by the name that its mappings have."""
         owners: dict[Library, str] = {}
-        known: set[str] = set()
+        seen: set[str] = set()
         for mapping in reversed(snapshot.memory.mappings):
-            if mapping.inode and mapping.name.startswith("/") and mapping.name not in known:
+            if mapping.inode and mapping.name.startswith("/") and mapping.name not in seen:
                 file = self._system.file(path_below(mapping.name.removesuffix(DELETED), folder))
                 if isinstance(file, Library):
-                    known.discard(owners.get(file, ""))
-                    known.add(mapping.name)
+                    seen.discard(owners.get(file, ""))
+                    seen.add(mapping.name)
                     owners[file] = mapping.name
         return owners
 
@@ -236,33 +264,35 @@ class _Predictor:
         self,
         link_map: LinkMap,
         page_bytes: int,
-        known: dict[Library, ObjectPrediction],
+        predictions: dict[Library, ObjectPrediction],
         *,
         is_calibrated: bool,
     ) -> None:
         self._is_calibrated = is_calibrated
         self._libc = link_map.libc
         self._page_bytes = page_bytes
-        self._known = known
+        self._predictions = predictions
 
     def __call__(self, linked: Linked, is_program: bool) -> ObjectPrediction:  # noqa: FBT001 # told by who calls
         library = linked.library
         if is_program:
             return predict(library.image, self._page_bytes, is_program=True, libc=self._libc)
-        if library not in self._known:
+        if library not in self._predictions:
             image = library.image
             is_libc = (library.linkage.soname or "").startswith("libc.so.")
             start = load_libc_start(image) if is_libc and self._is_calibrated else None
-            self._known[library] = predict(image, self._page_bytes, is_program=False, libc=self._libc, libc_start=start)
-        return self._known[library]
+            self._predictions[library] = predict(
+                image, self._page_bytes, is_program=False, libc=self._libc, libc_start=start
+            )
+        return self._predictions[library]
 
 
 def _moved_files(snapshot: Snapshot, root: str, folder: str) -> dict[str, str]:
     """Find where the files are that a process has mapped, and that are no longer at their paths."""
-    found: dict[str, str] = {}
+    moved: dict[str, str] = {}
     for mapping in snapshot.memory.mappings:
         path = path_below(mapping.name.removesuffix(DELETED), folder)
-        if not (mapping.inode and mapping.permissions[2] == "x" and path.startswith("/")) or path in found:
+        if not (mapping.inode and mapping.permissions[2] == "x" and path.startswith("/")) or path in moved:
             continue
         try:
             is_there = not mapping.name.endswith(DELETED) and stat_path(root + path).st_ino == mapping.inode
@@ -270,21 +300,43 @@ def _moved_files(snapshot: Snapshot, root: str, folder: str) -> dict[str, str]:
             is_there = False
         mapped = f"/proc/{snapshot.pid}/map_files/{mapping.start_addr:x}-{mapping.end_addr:x}"
         if not is_there and os.path.exists(mapped):
-            found[path] = mapped
-    return found
+            moved[path] = mapped
+    return moved
 
 
 def _environment(variables: Dict[str, str], cwd: str) -> Environment:
     return Environment(
-        library_path=variables.get("LD_LIBRARY_PATH", ""), preload=variables.get("LD_PRELOAD", ""), cwd=cwd
+        library_path=variables.get("LD_LIBRARY_PATH", ""),
+        preload=variables.get("LD_PRELOAD", ""),
+        cwd=cwd,
+        caller=(os.getuid(), os.getgid()),
     )
 
 
+def notes_of_files(graph: DependencyGraph, target: str) -> list[Note]:
+    """Return notes on what the figures of files leave out: the program of a library alone, and the heap of Go."""
+    notes = []
+    if not graph.objects[0].library.is_program:
+        detail = "it is a library: the figures are for a process with this library and its needs, without a program"
+        notes.append(Note("no-program", target, detail))
+    if any(_is_of_go(linked.library) for linked in graph.objects):
+        detail = "the runtime of Go maps its own heap before main runs: no figure of a program that does not run has it"
+        notes.append(Note("go-heap-unknown", target, detail))
+    return notes
+
+
+def _is_of_go(library: Library) -> bool:
+    try:
+        return has_go(library.image)
+    except FootprintError:
+        return False
+
+
 def missing_notes(graph: DependencyGraph) -> list[Note]:
-    """Write notes on the libraries that are missing: one for each of the first, and one that counts the rest."""
+    """Return notes on the libraries that are missing: one for each of the first, and one that counts the rest."""
     missing = graph.link_map.missing
     shown = missing if len(missing) <= _MOST_MISSING_NOTES else missing[: _MOST_MISSING_NOTES - 1]
-    notes = [Note("library-missing", one.name, f"{graph.name(one.requester)} needs it: {one.cause}") for one in shown]
+    notes = [Note("library-missing", m.name, f"{graph.name(m.requester)} needs it: {m.cause}") for m in shown]
     if rest := len(missing) - len(shown):
         notes.append(Note("library-missing", f"{rest} more libraries", "they are needed, and were not found either"))
     return notes

@@ -10,11 +10,9 @@ Format".
 from collections.abc import Iterator
 from typing import Final, NamedTuple, Protocol
 
-from footprint.digits import decimal
 from footprint.errors import InputError
-from footprint.limits import draw_entries
-
-__all__ = ("ArchiveBytes", "MemberKind", "PiecedBytes", "TarMember", "ViewedBytes", "members_of")
+from footprint.system.limits import draw_entries
+from footprint.text.units import decimal
 
 _BLOCK_BYTES: Final = 512
 _MOST_NAME_BYTES: Final = 1 << 20
@@ -106,9 +104,9 @@ class PiecedBytes:
             parts.append(part)
             self._piece = self._piece[len(part) :]
             size_bytes -= len(part)
-        found = b"".join(parts)
-        self._at += len(found)
-        return found
+        data = b"".join(parts)
+        self._at += len(data)
+        return data
 
     def skip_to(self, offset: int) -> bool:
         """Skip to an offset."""
@@ -150,8 +148,8 @@ def members_of(archive: ArchiveBytes, source: str) -> Iterator[TarMember]:
             data = archive.read(size_bytes)
             if len(data) < size_bytes:
                 raise InputError(source, "the archive is cut", at)
-            known = for_all if flag == b"g" else extended
-            known |= _pax_records(data, source, at) if flag in b"xg" else {_LONG[flag]: data.rstrip(b"\0")}
+            records = for_all if flag == b"g" else extended
+            records |= _pax_records(data, source, at) if flag in b"xg" else {_LONG[flag]: data.rstrip(b"\0")}
         else:
             fields = {**for_all, **extended}
             extended = {}
@@ -226,7 +224,7 @@ def _pax_records(data: bytes, source: str, at: int) -> dict[bytes, bytes]:
     Only those that matter are kept: records for all members could fill the memory. One `GNU.sparse.` stands for the
     others of sparse files.
     """
-    found = {}
+    records = {}
     place = 0
     while place < len(data):
         space = data.find(b" ", place, place + 8)
@@ -236,11 +234,11 @@ def _pax_records(data: bytes, source: str, at: int) -> dict[bytes, bytes]:
         if not place < end <= len(data) or not is_pair or data[end - 1 : end] != b"\n":
             raise InputError(source, "a damaged record of pax", at)
         if key in _KEYS:
-            found[key] = value
+            records[key] = value
         elif key.startswith(_SPARSE):
-            found[_SPARSE] = b""
+            records[_SPARSE] = b""
         place = end
-    return found
+    return records
 
 
 def _skip_sparse_map(archive: ArchiveBytes, header: bytes, source: str, at: int) -> int:

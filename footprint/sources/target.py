@@ -8,43 +8,28 @@ import errno
 import os
 import stat
 from collections.abc import Iterable, Sequence
+from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from footprint.decompression import is_compressed, pieces_of
-from footprint.elf import Buffer, starts_like_archive, starts_like_elf
+from footprint.elf.archive import starts_like_archive
+from footprint.elf.image import Buffer, starts_like_elf
 from footprint.errors import AccessError, InputError, UsageError
-from footprint.files import StrPath, open_input, text_of
-from footprint.process import Snapshot, looks_like_memory_text, read_process, read_texts
-from footprint.process.snapshot import TEXT_CAPTURE_START, looks_like_capture
+from footprint.process.snapshot import (
+    TEXT_CAPTURE_START,
+    Snapshot,
+    looks_like_capture,
+    looks_like_memory_text,
+    read_process,
+    read_texts,
+)
 from footprint.series import looks_like_series
+from footprint.system.decompression import is_compressed, pieces_of
+from footprint.system.files import StrPath, open_input, text_of
 
 if TYPE_CHECKING:
     from footprint.model.over_time import OverTime
     from footprint.process.control_groups import ControlGroup
 
-__all__ = (
-    "NO_CHOICE",
-    "AnyTarget",
-    "AuditFile",
-    "Capture",
-    "Folders",
-    "Named",
-    "Process",
-    "ProcessChoice",
-    "Processes",
-    "Program",
-    "SingleTarget",
-    "Target",
-    "Text",
-    "check_options",
-    "filled_snapshots",
-    "process_of",
-    "resolve",
-    "resolve_any",
-    "resolve_processes",
-    "snapshot_of",
-    "split_moment",
-)
 
 Named = int | StrPath
 """How a user names a target: a PID, as a number or as digits; or a path, where `-` is standard input."""
@@ -187,44 +172,65 @@ AnyTarget = SingleTarget | Processes
 
 Target = SingleTarget | Processes | Folders
 
-_CALLED: Final[dict[type[Target], str]] = {
-    Process: "a live process",
-    Processes: "a group of processes",
-    Program: "a program",
-    Folders: "a folder of programs",
-    Capture: "a capture",
-    Text: "a saved text",
-    AuditFile: "a saved audit",
+
+class _Kind(StrEnum):
+    """What a target is, as errors call it."""
+
+    PROCESS = "a live process"
+    PROCESSES = "a group of processes"
+    PROGRAM = "a program"
+    FOLDERS = "a folder of programs"
+    CAPTURE = "a capture"
+    CAPTURED_GROUP = "a capture of several processes"
+    TEXT = "a saved text"
+    AUDIT = "a saved audit"
+    SAVED_GROUP = "a saved group"
+
+
+_KINDS: Final[dict[type[Target], _Kind]] = {
+    Process: _Kind.PROCESS,
+    Processes: _Kind.PROCESSES,
+    Program: _Kind.PROGRAM,
+    Folders: _Kind.FOLDERS,
+    Capture: _Kind.CAPTURE,
+    Text: _Kind.TEXT,
+    AuditFile: _Kind.AUDIT,
 }
-"""By type: what errors call a target."""
-
-_FITS: Final[dict[str, tuple[type[Target], ...]]] = {
-    "-n": (Process, Processes, Program, Folders, Capture, Text, AuditFile),
-    "--pid": (Capture, Text),
-    "--root": (Program, Folders, Capture, Text),
-    "--page-size": (Program, Folders),
-    "--findings": (Process, Processes, Program),
-    "--heap": (Process, Capture, Text, AuditFile),
-    "--reproducible": (Program, Capture, Text, AuditFile),
+_OF_SEVERAL: Final = {_Kind.CAPTURE: _Kind.CAPTURED_GROUP, _Kind.AUDIT: _Kind.SAVED_GROUP}
+_FITS: Final[dict[str, tuple[_Kind, ...]]] = {
+    "-n": tuple(_Kind),
+    "--pid": (_Kind.CAPTURE, _Kind.TEXT),
+    "--root": (_Kind.PROGRAM, _Kind.FOLDERS, _Kind.CAPTURE, _Kind.CAPTURED_GROUP, _Kind.TEXT),
+    "--page-size": (_Kind.PROGRAM, _Kind.FOLDERS),
+    "--findings": (_Kind.PROCESS, _Kind.PROCESSES, _Kind.PROGRAM),
+    "--heap": (_Kind.PROCESS, _Kind.CAPTURE, _Kind.TEXT, _Kind.AUDIT),
+    "--reproducible": (_Kind.PROGRAM, _Kind.CAPTURE, _Kind.CAPTURED_GROUP, _Kind.TEXT, _Kind.AUDIT, _Kind.SAVED_GROUP),
+    "--model": (_Kind.PROCESS, _Kind.PROGRAM, _Kind.CAPTURE, _Kind.TEXT, _Kind.AUDIT),
+    "--workers": (_Kind.PROCESSES, _Kind.CAPTURED_GROUP, _Kind.SAVED_GROUP),
 }
-"""By option: the types of target that it goes with. An option that is not here goes with all of them."""
+"""By option: the kinds of target that it goes with. An option that is not here goes with all of them."""
 
 
-def check_options(target: Target, options: Iterable[str]) -> None:
+def check_options(target: Target, options: Iterable[str], *, is_group: bool = False) -> None:
     """Check that the options that are given go with a target.
 
     Args:
         target: The target.
         options: The options as the command names them.
+        is_group: Whether the file that it is holds several processes, of which none is chosen.
 
     Raises:
         UsageError: If one of them does not.
     """
+    kind = _KINDS[type(target)]
+    kind = _OF_SEVERAL.get(kind, kind) if is_group else kind
     for option in options:
-        if type(target) not in _FITS[option]:
-            *others, last = [_CALLED[each] for each in _FITS[option]]
+        if kind not in _FITS[option]:
+            *others, last = _FITS[option]
             fitting = " or ".join(filter(None, (", ".join(others), last)))
-            raise UsageError(f"{option} goes with {fitting}; {target.name} is {_CALLED[type(target)]}")
+            is_choice = kind is _Kind.CAPTURED_GROUP and _Kind.CAPTURE in _FITS[option]
+            advice = ": choose one with --pid" if is_choice else ""
+            raise UsageError(f"{option} goes with {fitting}; {target.name} is {kind}{advice}")
 
 
 def resolve(
@@ -274,7 +280,7 @@ def _check_head(head: bytes, name: str) -> None:
     start = head[:_HEAD_BYTES]
     is_known = is_compressed(start) or looks_like_capture(start) or start.lstrip().startswith(b"{")
     if not is_known and not starts_like_elf(start) and not starts_like_archive(start):
-        from footprint.heap import looks_like_profile  # noqa: PLC0415 # few pipes are that long
+        from footprint.heap.formats import looks_like_profile  # noqa: PLC0415 # few pipes are that long
 
         if not looks_like_memory_text(head) and not looks_like_profile(head, name):
             raise _not_memory(name, start)
@@ -282,10 +288,25 @@ def _check_head(head: bytes, name: str) -> None:
 
 def _not_memory(name: str, head: bytes) -> InputError:
     if head.startswith(b"#!"):
-        program = _interpreter(head)
-        advice = f"audit the program that runs it (footprint {program}), or the PID of a process that does"
-        return InputError(name, f"it is a script of {program}: {advice}")
+        return script_error(name, head)
     return InputError(name, "neither maps, smaps nor pmap output: no line of its beginning is a mapping", 0)
+
+
+def script_error(name: str, head: bytes) -> InputError:
+    """Return the error on a script where a program is expected, given its beginning."""
+    program = _interpreter(head)
+    advice = f"audit the program that runs it (footprint {program}), or the PID of a process that does"
+    return InputError(name, f"it is a script of {program}: {advice}")
+
+
+def check_no_process(path: str, instead: str) -> None:
+    """Check that a path is not the PID of a process, of which a verb that reads files knows nothing.
+
+    Raises:
+        UsageError: If it is all digits, and no file has this name; with what to do instead.
+    """
+    if path.isascii() and path.isdigit() and not os.path.lexists(path):
+        raise UsageError(f"{path} is a PID, and no file has this name: {instead}")
 
 
 def _interpreter(head: bytes) -> str:
@@ -293,7 +314,7 @@ def _interpreter(head: bytes) -> str:
     from shutil import which  # noqa: PLC0415 # few targets are scripts
 
     first, *rest = head[2:_LONGEST_INTERPRETER].partition(b"\n")[0].decode("utf-8", "replace").split() or ["/bin/sh"]
-    named = (one for one in rest if not one.startswith("-") and "=" not in one)
+    named = (word for word in rest if not word.startswith("-") and "=" not in word)
     program = next(named, None) if os.path.basename(first) == "env" else None
     return first if program is None else which(program) or program
 
@@ -313,7 +334,7 @@ def _at_moment(name: str, file: str, moment: str) -> Text | AuditFile:
         AccessError: If it is neither: then no file has the name.
         InputError: If it is a damaged series, or one without that moment.
     """
-    from footprint.heap import looks_like_profile  # noqa: PLC0415 # few targets are moments
+    from footprint.heap.formats import looks_like_profile  # noqa: PLC0415 # few targets are moments
 
     data = open_input(file)
     if looks_like_series(bytes(data[:_HEAD_BYTES])):
@@ -389,7 +410,7 @@ def resolve_processes(targets: Sequence[Named] = (), choice: ProcessChoice = NO_
             raise UsageError(f"{text} is not a PID: several targets must be live processes")
         pids[int(text)] = None
     if choice.tree is not None or choice.name is not None:
-        from footprint.process.family import descendants, named  # noqa: PLC0415 # most targets are one process
+        from footprint.process.status import descendants, named  # noqa: PLC0415 # most targets are one process
     if choice.tree is not None:
         pids |= dict.fromkeys(descendants(choice.tree))
     if choice.name is not None:
@@ -405,7 +426,11 @@ def resolve_processes(targets: Sequence[Named] = (), choice: ProcessChoice = NO_
 
 
 def resolve_any(
-    targets: Sequence[Named], choice: ProcessChoice = NO_CHOICE, *, root: StrPath | None = None
+    targets: Sequence[Named],
+    choice: ProcessChoice = NO_CHOICE,
+    *,
+    root: StrPath | None = None,
+    series_moment: str | None = None,
 ) -> AnyTarget:
     """Find out what a user means by PIDs, a path, or options that choose processes: several processes, or one target.
 
@@ -415,7 +440,7 @@ def resolve_any(
         UsageError: If nothing is named, or several targets are not all processes.
     """
     if len(targets) == 1 and choice == NO_CHOICE:
-        return resolve(targets[0], root=root)
+        return resolve(targets[0], root=root, series_moment=series_moment)
     return resolve_processes(targets, choice)
 
 
@@ -438,17 +463,17 @@ def snapshot_of(target: SingleTarget, pid: int | None = None) -> Snapshot:
     if isinstance(target, AuditFile):
         raise InputError(target.name, "it is a saved audit, which has a ledger and no mappings")
     snapshots = target.snapshots if isinstance(target, Capture) else _snapshots_of(target)
-    filled = [one for one in snapshots if one.memory.mappings and pid in {None, one.pid}]
+    filled = [snapshot for snapshot in snapshots if snapshot.memory.mappings and pid in {None, snapshot.pid}]
     if len(filled) == 1:
         return filled[0]
     if not filled:
         wanted = "no mapping" if pid is None else f"no mapping of process {pid}"
         raise InputError(target.name, f"{wanted} in it: kernel threads, zombies and processes that ended have none")
-    if any(one.pid is None for one in filled):
+    if any(item.pid is None for item in filled):
         raise UsageError(
             f"{target.name} holds {len(filled)} processes, not all with a number: save one text for each process"
         )
-    numbers = list(dict.fromkeys(str(one.pid) for one in filled))
+    numbers = list(dict.fromkeys(str(item.pid) for item in filled))
     if len(numbers) == 1:
         raise UsageError(f"{target.name} holds process {numbers[0]} more than once: save one text for each moment")
     pids = ", ".join(numbers)
@@ -457,7 +482,7 @@ def snapshot_of(target: SingleTarget, pid: int | None = None) -> Snapshot:
 
 def filled_snapshots(capture: Capture) -> tuple[Snapshot, ...]:
     """Return the processes of a capture that have mappings."""
-    return tuple([one for one in capture.snapshots if one.memory.mappings])
+    return tuple([snapshot for snapshot in capture.snapshots if snapshot.memory.mappings])
 
 
 def _snapshots_of(text: Text) -> tuple[Snapshot, ...]:

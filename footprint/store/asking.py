@@ -8,13 +8,11 @@ from decimal import Decimal
 from typing import Final, NamedTuple
 
 from footprint.errors import FootprintError, InputError, LimitError, UsageError
-from footprint.limits import draw_bytes, draw_entries, limits_in_force
-from footprint.process.processors import usable_processor_count
+from footprint.process.two_processors import usable_processor_count
 from footprint.store.parquet import engine, own_place, reading, table_views, unreadable, whole_files
 from footprint.store.tables import PARTITION_COLUMN, TABLES
-from footprint.units import format_bytes
-
-__all__ = ("Cell", "Dataset", "Found")
+from footprint.system.limits import draw_bytes, draw_entries, limits_in_force
+from footprint.text.units import format_bytes
 
 Cell = str | int | float | bool | None
 """A value of a row."""
@@ -32,7 +30,7 @@ _LOCKS: Final = (
 )
 
 
-class Found(NamedTuple):
+class QueryResult(NamedTuple):
     """The rows that SQL found.
 
     Attributes:
@@ -51,7 +49,8 @@ class Dataset:
         folder: The dataset.
 
     Attributes:
-        views: By table of the dataset the SQL that defines it.
+        files: By table of the dataset its files.
+        views: By table the SQL that defines it.
 
     Raises:
         AccessError: If there is no dataset.
@@ -62,12 +61,12 @@ class Dataset:
     def __init__(self, folder: str) -> None:
         self._folder = folder
         self._place = place = own_place(folder)
-        self._files = whole_files(place)
-        self.views = table_views(place, self._files)
+        self.files = whole_files(place)
+        self.views = table_views(place, self.files)
         self._connection = engine(thread_count=usable_processor_count())
         doubled = place.replace("'", "''")
-        own = f"SET memory_limit = '{limits_in_force().size_bytes}B'", f"SET allowed_directories = ['{doubled}/']"
-        for lock in (*own, *_LOCKS):
+        settings = f"SET memory_limit = '{limits_in_force().size_bytes}B'", f"SET allowed_directories = ['{doubled}/']"
+        for lock in (*settings, *_LOCKS):
             self._connection.execute(lock)
 
     def set_variables(self, values: Mapping[str, Cell]) -> None:
@@ -82,7 +81,7 @@ class Dataset:
             InputError: If a file of the dataset is damaged, or of another version.
             LimitError: If it takes more memory than the limits allow.
         """
-        with reading(self._folder, table), _memory_told(self._folder):
+        with reading(self._folder, table), _memory_errors(self._folder):
             self._connection.execute(statements)
 
     def check_rows(self, tables: Iterable[str], parts: Iterable[tuple[str, str]]) -> None:
@@ -93,16 +92,16 @@ class Dataset:
         """
         wanted = list(parts)
         for table in tables:
-            if not self._files[table]:
+            if not self.files[table]:
                 raise InputError(
                     os.path.join(self._folder, table), "there are no Parquet files, but `inputs` tells of some"
                 )
-            found, is_by_day = set(self._files[table]), TABLES[table].is_partitioned
+            present, is_by_day = set(self.files[table]), TABLES[table].is_partitioned
             place = os.path.join(self._place, table)
             names = [
                 f"{PARTITION_COLUMN}={day}/{part}.parquet" if is_by_day else f"{part}.parquet" for day, part in wanted
             ]
-            for missing in [name for name in names if os.path.join(place, name) not in found][:1]:
+            for missing in [name for name in names if os.path.join(place, name) not in present][:1]:
                 cause = f"{missing} is missing, but `inputs` tells of processes in it: scan into a new folder"
                 raise InputError(os.path.join(self._folder, table), cause)
 
@@ -111,7 +110,7 @@ class Dataset:
         typed = ", ".join("unnest(?::VARCHAR[])" for _ in columns)
         self._connection.execute(f"INSERT INTO {table} ({', '.join(columns)}) SELECT {typed}", list(columns.values()))
 
-    def run(self, sql: str) -> Found:
+    def run(self, sql: str) -> QueryResult:
         """Run SQL of footprint itself.
 
         Raises:
@@ -120,7 +119,7 @@ class Dataset:
         """
         return self._run(sql, self._folder, lambda cause: unreadable(self._folder, cause))
 
-    def ask(self, sql: str) -> Found:
+    def ask(self, sql: str) -> QueryResult:
         """Run one SELECT of somebody else.
 
         Raises:
@@ -130,21 +129,21 @@ class Dataset:
         import duckdb  # noqa: PLC0415 # of an extra
 
         try:
-            kinds = [one.type for one in self._connection.extract_statements(sql)]
+            kinds = [statement.type for statement in self._connection.extract_statements(sql)]
         except (duckdb.Error, RuntimeError, UnicodeDecodeError) as error:
             raise UsageError(f"--query: {_cause(error)}") from None
         if kinds != [duckdb.StatementType.SELECT]:
             raise UsageError("--query: write one SELECT: a dataset is only read")
         return self._run(sql, "--query", lambda cause: UsageError(f"--query: {cause}"))
 
-    def _run(self, sql: str, subject: str, failed: Callable[[str], FootprintError]) -> Found:
+    def _run(self, sql: str, subject: str, failed: Callable[[str], FootprintError]) -> QueryResult:
         import duckdb  # noqa: PLC0415 # of an extra
 
         rows: list[tuple[Cell, ...]] = []
         try:
-            with _memory_told(subject):
+            with _memory_errors(subject):
                 result = self._connection.execute(sql)
-                columns = tuple(one[0] for one in result.description or ())
+                columns = tuple(described[0] for described in result.description or ())
                 while some := result.fetchmany(_ROWS_AT_ONCE):
                     draw_entries(len(some), "the rows of the answer")
                     cells = [tuple(map(_cell, row)) for row in some]
@@ -154,12 +153,14 @@ class Dataset:
             raise
         except (duckdb.Error, RuntimeError, UnicodeDecodeError) as error:
             cause = _cause(error)
-            raise unreadable(self._folder, cause) if self._place in cause else failed(cause) from None
-        return Found(_named_once(columns), tuple(rows))
+            raise (
+                unreadable(self._folder, cause) if self._place in cause and self._place not in sql else failed(cause)
+            ) from None
+        return QueryResult(_named_once(columns), tuple(rows))
 
 
 @contextmanager
-def _memory_told(subject: str) -> Iterator[None]:
+def _memory_errors(subject: str) -> Iterator[None]:
     import duckdb  # noqa: PLC0415 # of an extra
 
     try:
@@ -171,7 +172,7 @@ def _memory_told(subject: str) -> Iterator[None]:
 
 
 def _text_count(rows: Iterable[Iterable[Cell]]) -> int:
-    return sum(len(one) for row in rows for one in row if isinstance(one, str))
+    return sum(len(cell) for row in rows for cell in row if isinstance(cell, str))
 
 
 def _cause(error: Exception) -> str:
@@ -182,11 +183,11 @@ def _cause(error: Exception) -> str:
 def _named_once(columns: tuple[str, ...]) -> tuple[str, ...]:
     """Number the columns whose names come again."""
     seen: dict[str, int] = {}
-    found = []
+    unique = []
     for name in columns:
         seen[name] = seen.get(name, 0) + 1
-        found.append(name if seen[name] == 1 else f"{name}_{seen[name]}")
-    return tuple(found)
+        unique.append(name if seen[name] == 1 else f"{name}_{seen[name]}")
+    return tuple(unique)
 
 
 def _cell(value: object) -> Cell:
@@ -200,7 +201,7 @@ def _cell(value: object) -> Cell:
     if isinstance(value, bytes):
         return value.hex()
     if isinstance(value, list | tuple):
-        return ", ".join(str(_cell(one)) for one in value)
+        return ", ".join(str(_cell(item)) for item in value)
     if isinstance(value, dict):
-        return ", ".join(f"{key}: {_cell(one)}" for key, one in value.items())
+        return ", ".join(f"{key}: {_cell(item)}" for key, item in value.items())
     return str(value)

@@ -2,12 +2,14 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import date, datetime
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from footprint.model.finding import Finding
-from footprint.model.row import OF_OBJECTS, MemoryKind, Row
+from footprint.model.row import DELETED, OF_OBJECTS, MemoryKind, Row
+from footprint.process.origin import Placement
 from footprint.store.tables import (
     FleetFinding,
     FleetLibrary,
@@ -20,15 +22,16 @@ from footprint.store.tables import (
 
 if TYPE_CHECKING:
     from footprint.attribution.dependency_graph import DependencyGraph
-    from footprint.elf import Contents, SectionContents
-    from footprint.model.audited import Audited
+    from footprint.elf.contents import Contents, SectionContents
+    from footprint.model.audit import Audit
 
-__all__ = ("AuditSums", "Provenance", "Tables", "add_audited", "add_program", "add_variables", "digest", "sums_of")
 
 Tables = defaultdict[str, list[tuple[Any, ...]]]
 """By table, its rows."""
 
 _LEAST_SYMBOL_BYTES: Final = 64
+_MOST_SYMBOLS: Final = 512
+"""How many symbols of a process are rows of their own: of an unstripped program there are thousands."""
 _LEAST_VARIABLE_BYTES: Final = 256
 
 
@@ -81,16 +84,16 @@ def digest(*parts: object) -> str:
     return blake2b(text.encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
 
 
-def sums_of(audits: Iterable["Audited"], row_count: int) -> AuditSums:
+def sums_of(audits: Iterable["Audit"], row_count: int) -> AuditSums:
     """Add up the totals of audits."""
-    found = list(audits)
-    figures = [one.figures for one in found]
+    read_audits = list(audits)
+    figures = [audit.figures for audit in read_audits]
 
     def total(*names: str) -> int:
-        return sum(next((each[name].bytes for name in names if name in each), 0) or 0 for each in figures)
+        return sum(next((figure[name].bytes for name in names if name in figure), 0) or 0 for figure in figures)
 
     return AuditSums(
-        sum(len(one.members) or 1 for one in found),
+        sum(len(audit.members) or 1 for audit in read_audits),
         row_count,
         total("private_bytes"),
         total("kernel_bytes"),
@@ -98,31 +101,40 @@ def sums_of(audits: Iterable["Audited"], row_count: int) -> AuditSums:
     )
 
 
-def add_audited(  # all but the first three are named
+def add_audited(
     tables: Tables,
     taken: Provenance,
-    found: "Audited",
+    audited: "Audit",
     *,
     number: int,
     program: str,
     build_ids: Mapping[str, str | None],
     has_command: bool,
+    placement: Placement,
 ) -> None:
     """Add the rows of the audit of a process, or of a saved group of processes.
 
     Args:
         tables: Where they are added.
         taken: Where and when the process was read.
-        found: The audit.
+        audited: The audit.
         number: Which audit of the input it is.
         program: The path of the program, or the name of the process.
         build_ids: The build-ids of its files, by path, as far as the audit does not have them.
         has_command: Whether the command line is kept.
+        placement: Who runs it.
     """
-    key = taken.key(found.pid, number)
-    build_ids = {one.path: one.build_id for one in found.objects} | {**build_ids}
-    figures = {name: total.bytes for name, total in found.figures.items()}
-    of_which = found.totals.of_which if hasattr(found, "totals") else None
+    key = taken.key(audited.pid, number)
+    # A file that an update replaced is the same file to those who compare hosts; its build-id tells which one it is.
+    program = program.removesuffix(DELETED)
+    build_ids = {path.removesuffix(DELETED): build_id for path, build_id in build_ids.items()}
+    ledger = [
+        row._replace(owner=row.owner.removesuffix(DELETED)) if row.kind in OF_OBJECTS else row for row in audited.ledger
+    ]
+    audited = replace(audited, ledger=tuple(ledger))
+    build_ids = {cost.path: cost.build_id for cost in audited.objects} | {**build_ids}
+    figures = {name: total.bytes for name, total in audited.figures.items()}
+    of_which = audited.totals.of_which if hasattr(audited, "totals") else None
     tables["processes"].append(
         FleetProcess(
             host=taken.host,
@@ -130,10 +142,10 @@ def add_audited(  # all but the first three are named
             moment=taken.moment,
             audit=key,
             input=taken.input,
-            pid=found.pid,
+            pid=audited.pid,
             program=program,
             build_id=build_ids.get(program),
-            command=found.command if has_command else None,
+            command=audited.command if has_command else None,
             private_bytes=figures["private_bytes"],
             kernel_bytes=figures["kernel_bytes"],
             per_process_bytes=figures.get("per_process_bytes", figures.get("per_group_bytes")),
@@ -142,16 +154,18 @@ def add_audited(  # all but the first three are named
             mapped_bytes=figures.get("mapped_bytes"),
             swapped_bytes=of_which.swapped_bytes if of_which else 0,
             own_shared_bytes=of_which.own_shared_bytes if of_which else figures.get("own_shared_bytes") or 0,
-            mapping_count=found.mapping_count,
-            process_count=len(found.members) or 1,
-            evidence=found.figures["private_bytes"].evidence.value,
-            source=found.source,
+            mapping_count=audited.mapping_count,
+            process_count=len(audited.members) or 1,
+            evidence=audited.figures["private_bytes"].evidence.value,
+            source=audited.source,
+            **placement._asdict(),
+            is_searched=audited.is_searched or bool(audited.findings),
         )
     )
-    tables["rows"] += _ledger(taken, key, program, found.ledger)
-    tables["owners"] += _owners(taken, key, program, found.ledger)
-    tables["libraries"] += _mapped_libraries(taken, key, program, found, build_ids)
-    tables["findings"] += _findings(taken, key, program, found.findings, is_process=True)
+    tables["rows"] += _ledger(taken, key, program, audited.ledger)
+    tables["owners"] += _owners(taken, key, program, audited.ledger)
+    tables["libraries"] += _mapped_libraries(taken, key, program, audited, build_ids)
+    tables["findings"] += _findings(taken, key, program, audited.findings, is_process=True)
 
 
 def _ledger(taken: Provenance, key: int, program: str, ledger: Iterable[Row]) -> Iterable[FleetRow]:
@@ -178,17 +192,22 @@ def _ledger(taken: Provenance, key: int, program: str, ledger: Iterable[Row]) ->
 
 
 def _without_small_symbols(ledger: Iterable[Row]) -> Iterable[Row]:
-    """Return the rows of a ledger, those of small symbols of one section added up."""
+    """Return the rows of a ledger, those of small symbols of one section added up, so that few symbols are rows."""
+    ledger, least_bytes = tuple(ledger), _LEAST_SYMBOL_BYTES
+    sizes = [row.bytes for row in ledger if row.symbol is not None and row.bytes is not None]
+    # Doubled, not cut at a rank: the same symbols of two processes are then rows in both, and can be compared.
+    while sum(size_bytes >= least_bytes for size_bytes in sizes) > _MOST_SYMBOLS:
+        least_bytes *= 2
     small = defaultdict[tuple[object, ...], list[Row]](list)
     for row in ledger:
-        if row.symbol is not None and row.bytes is not None and row.bytes < _LEAST_SYMBOL_BYTES:
+        if row.symbol is not None and row.bytes is not None and row.bytes < least_bytes:
             small[row.owner, row.kind, row.section, row.is_writable, row.evidence].append(row)
         else:
             yield row
     for rows in small.values():
         yield rows[0]._replace(
             symbol=None,
-            name=f"[{len(rows)} of less than {_LEAST_SYMBOL_BYTES} bytes]",
+            name=f"[{len(rows)} of less than {least_bytes} bytes]",
             bytes=sum(row.bytes or 0 for row in rows),
             mapped_bytes=sum(row.mapped_bytes for row in rows),
             shared_bytes=sum(row.shared_bytes or 0 for row in rows),
@@ -201,30 +220,30 @@ def _owners(taken: Provenance, key: int, program: str, ledger: Iterable[Row]) ->
     private: dict[str, int | None] = {}
     kernel = dict[str, int]()
     for row in ledger:
-        held = private.setdefault(row.owner, None)
+        bytes_before = private.setdefault(row.owner, None)
         if row.kind is MemoryKind.KERNEL:
             kernel[row.owner] = kernel.get(row.owner, 0) + (row.bytes or 0)
         elif row.bytes is not None:
-            private[row.owner] = (held or 0) + row.bytes
+            private[row.owner] = (bytes_before or 0) + row.bytes
     for owner, private_bytes in private.items():
         yield FleetOwner(taken.host, taken.day, key, program, owner, private_bytes, kernel.get(owner, 0))
 
 
 def _mapped_libraries(
-    taken: Provenance, key: int, program: str, found: "Audited", build_ids: Mapping[str, str | None]
+    taken: Provenance, key: int, program: str, audited: "Audit", build_ids: Mapping[str, str | None]
 ) -> Iterable[FleetLibrary]:
     """Return the objects of a process, with what their rows add up to."""
     private: dict[str, int] = {}
     mapped: dict[str, int] = {}
-    for row in found.ledger:
+    for row in audited.ledger:
         if row.kind in OF_OBJECTS and row.owner.startswith("/"):
             private[row.owner] = private.get(row.owner, 0) + (row.bytes or 0)
             mapped[row.owner] = mapped.get(row.owner, 0) + (0 if row.kind is MemoryKind.KERNEL else row.mapped_bytes)
-    costs = {one.path: one for one in found.objects}
+    costs = {cost.path: cost for cost in audited.objects}
     needed_by = defaultdict[str, list[str]](list)
-    for one in found.objects:
-        for need in one.needs or ():
-            needed_by[need.path].append(one.path)
+    for linked in audited.objects:
+        for need in linked.needs or ():
+            needed_by[need.path].append(linked.path)
     for path in dict.fromkeys((*costs, *private)):
         cost = costs.get(path)
         yield FleetLibrary(
@@ -246,31 +265,38 @@ def _mapped_libraries(
 
 
 def _findings(
-    taken: Provenance, key: int, program: str, findings: Iterable[Finding], *, is_process: bool
+    taken: Provenance,
+    key: int,
+    program: str,
+    findings: Iterable[Finding],
+    *,
+    is_process: bool,
+    file: str | None = None,
 ) -> Iterable[FleetFinding]:
-    for one in findings:
+    for finding in findings:
         yield FleetFinding(
             host=taken.host,
             day=taken.day,
             audit=key,
             is_process=is_process,
             program=program,
-            rule=one.rule,
-            kind=one.kind,
-            subject=one.subject,
-            object_path=one.object_path,
-            saving_bytes=one.saving_bytes,
-            private_bytes=one.private_bytes,
-            size_bytes=one.size_bytes,
-            confidence=one.confidence.value,
-            is_counted=one.is_counted,
-            message=one.message,
-            remedy=one.remedy,
-            leaves=one.leaves,
+            rule=finding.rule,
+            kind=finding.kind,
+            subject=finding.subject,
+            object_path=finding.object_path,
+            saving_bytes=finding.saving_bytes,
+            private_bytes=finding.private_bytes,
+            size_bytes=finding.size_bytes,
+            confidence=finding.confidence.value,
+            is_counted=finding.is_counted,
+            message=finding.message,
+            remedy=finding.remedy,
+            leaves=finding.leaves,
+            file=file,
         )
 
 
-def add_program(  # all but the first three are named
+def add_program(
     tables: Tables,
     taken: Provenance,
     graph: "DependencyGraph",
@@ -294,8 +320,8 @@ def add_program(  # all but the first three are named
         build_id_of: Returns the build-id of an object, by its number.
     """
     key = taken.key(path)
-    known = [one for one in graph.predictions if one]
-    unused = [one for one in findings if one.rule in {"unused-library", "stub-library"}]
+    predictions = [predicted for predicted in graph.predictions if predicted]
+    unused = [finding for finding in findings if finding.rule in {"unused-library", "stub-library"}]
     tables["programs"].append(
         FleetProgram(
             host=taken.host,
@@ -305,11 +331,11 @@ def add_program(  # all but the first three are named
             path=path,
             file=file,
             object_count=len(graph.objects),
-            startup_min_bytes=sum(one.startup_min_bytes for one in known),
-            startup_max_bytes=sum(one.startup_max_bytes for one in known),
+            startup_min_bytes=sum(predicted.startup_min_bytes for predicted in predictions),
+            startup_max_bytes=sum(predicted.startup_max_bytes for predicted in predictions),
             start_bytes=start_bytes,
-            unused_bytes=sum(one.saving_bytes for one in unused if one.confidence.is_counted),
-            doubtful_bytes=sum(one.saving_bytes for one in unused if one.confidence == "low"),
+            unused_bytes=sum(finding.saving_bytes for finding in unused if finding.confidence.is_counted),
+            doubtful_bytes=sum(finding.saving_bytes for finding in unused if finding.confidence == "low"),
             is_complete=not graph.link_map.missing,
         )
     )
@@ -333,6 +359,11 @@ def add_program(  # all but the first three are named
             )
         )
     tables["findings"] += _findings(taken, key, path, findings, is_process=False)
+
+
+def add_file_findings(tables: Tables, taken: Provenance, path: str, file: str, findings: Iterable[Finding]) -> None:
+    """Add what was found in the variables of a file alone; `file` is its key in the table of files."""
+    tables["findings"] += _findings(taken, taken.key(path, file), path, findings, is_process=False, file=file)
 
 
 def add_variables(tables: Tables, file: str, contents: "Contents") -> None:

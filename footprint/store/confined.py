@@ -8,11 +8,9 @@ from traceback import format_exc
 from typing import Final, TypeVar
 
 from footprint.errors import FootprintError, LimitError
-from footprint.forked import forked
-from footprint.limits import Limits, limits_in_force
-from footprint.units import format_bytes
-
-__all__ = ("confined",)
+from footprint.system.forked import forked
+from footprint.system.limits import Limits, limits_in_force
+from footprint.text.units import format_bytes
 
 # One share for the engine, one for the texts of the answer, and one for what Python needs for them.
 _MEMORY_SHARES: Final = 3
@@ -38,17 +36,17 @@ def confined(work: Callable[[], _Done], subject: str) -> _Done:
         resource.RLIMIT_CPU: limits.seconds,
         resource.RLIMIT_DATA: _data_bytes() + _ENGINE_BYTES + _MEMORY_SHARES * limits.size_bytes,
     }
-    with forked(lambda: _told(work), caps) as answer:
-        told, number = answer()
-    if not told:
+    with forked(lambda: _packed_result(work), caps) as answer:
+        payload, number = answer()
+    if not payload:
         raise _end(number, limits, subject)
-    done, error, trace = pickle.loads(told)  # noqa: S301 # of our own process
+    done, error, trace = pickle.loads(payload)  # noqa: S301 # of our own process
     if error is None:
         return done  # type: ignore[no-any-return]
     raise error from (None if isinstance(error, FootprintError) else RuntimeError(trace))
 
 
-def _told(work: Callable[[], object]) -> bytes:
+def _packed_result(work: Callable[[], object]) -> bytes:
     try:
         return pickle.dumps((work(), None, ""))
     except Exception as error:  # noqa: BLE001 # it is raised in the other process

@@ -9,24 +9,6 @@ from datetime import date, datetime
 from types import NoneType, UnionType
 from typing import Any, Final, NamedTuple, get_args, get_origin, get_type_hints
 
-__all__ = (
-    "PARTITION_COLUMN",
-    "TABLES",
-    "FleetColumn",
-    "FleetFile",
-    "FleetFinding",
-    "FleetHost",
-    "FleetInput",
-    "FleetLibrary",
-    "FleetNote",
-    "FleetOwner",
-    "FleetProcess",
-    "FleetProgram",
-    "FleetRow",
-    "FleetTable",
-    "FleetVariable",
-)
-
 
 class FleetHost(NamedTuple):
     """A host at a moment, as far as a part of a scan tells. The last row of a host counts.
@@ -76,6 +58,11 @@ class FleetProcess(NamedTuple):
         swapped_bytes: The part of `private_bytes` that is swapped out.
         own_shared_bytes: The part of `per_process_bytes` that is shared memory of its own.
         mapping_count: The number of its mappings.
+        unit: Its unit of systemd; null where unknown.
+        container: The ID of its container; null where unknown.
+        pod: The UID of its pod of Kubernetes; null where unknown.
+        image: The name of the image of its container; null where unknown.
+        is_searched: Whether it was searched for findings itself; else those of its program and files hold.
         process_count: 1; of a saved group of processes, which is one row, the number of its members.
         evidence: How `private_bytes` is known.
         source: What the input was: `smaps`, `pmap -d` and so on.
@@ -99,6 +86,11 @@ class FleetProcess(NamedTuple):
     swapped_bytes: int
     own_shared_bytes: int
     mapping_count: int
+    unit: str | None
+    container: str | None
+    pod: str | None
+    image: str | None
+    is_searched: bool
     process_count: int
     evidence: str
     source: str
@@ -107,7 +99,8 @@ class FleetProcess(NamedTuple):
 class FleetRow(NamedTuple):
     """A row of the ledger of a process: an owner, a section and a symbol.
 
-    The symbols of a section with less than 64 private bytes each are one row, which has no symbol.
+    The symbols of a section with less than 64 private bytes each are one row, which has no symbol. Where more than 512
+    symbols of a process have so many bytes, the bound is 128, 256 and so on: the name of the row tells it.
 
     Attributes:
         host: The host.
@@ -240,14 +233,14 @@ class FleetLibrary(NamedTuple):
 
 
 class FleetFinding(NamedTuple):
-    """A finding about a process or a program. That of a program holds for each process of it.
+    """A finding about a process, a program or an ELF file. It holds for each process that runs or maps that.
 
     Attributes:
         host: The host, image or root file system.
         day: The day of the process or program.
-        audit: The key of the process or program.
-        is_process: Whether it is about a process; else about a program.
-        program: The path of the program.
+        audit: The key of the process, program or file.
+        is_process: Whether it is about a process; else about a program or file.
+        program: The path of the program or file.
         rule: The name of its rule, such as `unused-library`.
         kind: One of the kinds of the rule.
         subject: The name of the library, variable or object.
@@ -260,6 +253,7 @@ class FleetFinding(NamedTuple):
         message: The finding in one sentence.
         remedy: What to do.
         leaves: The objects that leave the process with it.
+        file: The key in `files` of the file that it is about alone; null for a process or program.
     """
 
     host: str
@@ -279,6 +273,7 @@ class FleetFinding(NamedTuple):
     message: str
     remedy: str
     leaves: tuple[str, ...]
+    file: str | None = None
 
 
 class FleetFile(NamedTuple):
@@ -448,7 +443,7 @@ _SQL_TYPES: Final[dict[object, str]] = {
 
 def _column(name: str, hint: Any) -> FleetColumn:  # noqa: ANN401 # a type, or a union of types
     is_nullable = get_origin(hint) is UnionType and NoneType in get_args(hint)
-    inner = next(one for one in get_args(hint) if one is not NoneType) if is_nullable else hint
+    inner = next(part for part in get_args(hint) if part is not NoneType) if is_nullable else hint
     return FleetColumn(name, _SQL_TYPES[inner], is_nullable)
 
 
@@ -456,8 +451,8 @@ PARTITION_COLUMN: Final = "day"
 """The column that is in the path of a partitioned table."""
 
 TABLES: Final = {
-    one.name: one
-    for one in (
+    table.name: table
+    for table in (
         FleetTable("hosts", FleetHost, is_partitioned=False),
         FleetTable("processes", FleetProcess, is_partitioned=True),
         FleetTable("rows", FleetRow, is_partitioned=True),

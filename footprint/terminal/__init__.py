@@ -1,5 +1,1 @@
 """Drawing a report on a terminal, with rich."""
-
-from footprint.terminal.drawing import draw
-
-__all__ = ("draw",)

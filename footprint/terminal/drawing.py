@@ -12,9 +12,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from footprint.formats.document import Document, Facts, Graph, Heading, Paragraph, Table, Verdict
-from footprint.formats.escape import printable
-
-__all__ = ("draw",)
+from footprint.text.escape import printable
 
 _EVIDENCE_STYLES = {
     "measured": "green",
@@ -30,7 +28,7 @@ _LEAST_REMARK: Final = 22
 
 
 def draw(document: Document, width: int, *, has_colour: bool, has_blocks: bool = True) -> str:
-    """Write a report for a terminal: names that are too long are folded within their column.
+    """Format a report for a terminal: names that are too long are folded within their column.
 
     Args:
         document: The report.
@@ -114,7 +112,7 @@ def _is_too_wide(table: Table, width: int) -> bool:
 
 
 def _stacked(table: Table, width: int) -> Iterator[tuple[str, str]]:
-    """Write a table with the text of each row on lines of its own, and the style of each line."""
+    """Return a table with the text of each row on lines of its own, and the style of each line."""
     cells = _cells(table)
     *widths, _ = _column_widths(cells)
     for number, (*figures, text) in enumerate(cells):

@@ -1,68 +1,23 @@
 """The options that mean the same with every verb."""
 
-import inspect
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from copy import copy
 from enum import StrEnum
 from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
-import typer
-from typer.models import OptionInfo
-
-from footprint.command_line import command_lines
 from footprint.errors import UsageError
-from footprint.files import inputs_kept
-from footprint.limits import STANDARD, limited, parse_limits, time_limit
-from footprint.map_guard import guard_maps
 from footprint.model.projection import Model
+from footprint.system.files import guard_maps, inputs_kept
+from footprint.system.limits import STANDARD, limited, parse_limits, time_limit
+from footprint.text.command_line import command_lines
+from footprint.verbs.declared import Argument, Option, Parameter, parameters_of
 from footprint.verbs.progress import activity_line
 
 if TYPE_CHECKING:
-    from footprint.sources.debug_files import DebugSearch
+    from footprint.sources.debuginfod import DebugSearch
     from footprint.sources.target import ProcessChoice
-
-__all__ = (
-    "PARTS",
-    "AllocFns",
-    "Allow",
-    "Binaries",
-    "By",
-    "Color",
-    "Count",
-    "CountOrSaved",
-    "ExpectExit",
-    "Format",
-    "Heap",
-    "HeapAt",
-    "HeapBy",
-    "HeapSort",
-    "Memory",
-    "ModelOption",
-    "OptionalCount",
-    "OutputOptions",
-    "PageSize",
-    "Pid",
-    "Root",
-    "Sort",
-    "Starts",
-    "Strict",
-    "SymbolsBy",
-    "Target",
-    "Targets",
-    "Timeout",
-    "Top",
-    "VariableKind",
-    "When",
-    "WhenOutput",
-    "Words",
-    "confined_command",
-    "limited_command",
-    "one_moment",
-    "shared_options",
-)
 
 
 class Format(StrEnum):
@@ -123,6 +78,7 @@ class By(StrEnum):
     FILE = "file"
     DIR = "dir"
     COMPONENT = "component"
+    MAPPING = "mapping"
 
     @property
     def is_of_sources(self) -> bool:
@@ -168,7 +124,7 @@ class HeapSort(StrEnum):
 
 
 class VariableKind(StrEnum):
-    """The kinds of memory that variables lie in; `footprint.elf.SectionKind` explains them."""
+    """The kinds of memory that variables lie in; `footprint.elf.contents.SectionKind` explains them."""
 
     DATA = "data"
     BSS = "bss"
@@ -190,6 +146,7 @@ class LibrarySort(StrEnum):
     LOAD = "load"
     RETAINED = "retained"
     FLOOR = "floor"
+    START = "start"
     USERS = "users"
     NAME = "name"
 
@@ -233,71 +190,75 @@ class OutputOptions(NamedTuple):
         return self.format is Format.JSON and self.file != "-"
 
 
-Target = Annotated[str, typer.Argument(help="A PID, a capture, or a text of maps, smaps or pmap; - is standard input.")]
 Targets = Annotated[
     list[str] | None,
-    typer.Argument(
+    Argument(
         help="A PID, a program, a capture, or a text of maps, smaps or pmap; - is standard input. Or several PIDs."
     ),
 ]
 Count = Annotated[
-    int, typer.Option("-n", "--count", min=1, max=10**12, help="How many processes to project to.", metavar="N")
+    int, Option("-n", "--count", min=1, max=10**12, help="How many processes to project to.", metavar="N")
 ]
 CountOrSaved = Annotated[
     int | None,
-    typer.Option(
+    Option(
         "-n",
         "--count",
         min=1,
         max=10**12,
-        help="How many processes to project to: one, or as many as a saved audit was saved with, unless given.",
+        help="Project to N processes or groups; else to one, or to as many as a saved audit was saved with.",
         metavar="N",
     ),
 ]
 OptionalCount = Annotated[
-    int | None, typer.Option("-n", "--count", min=1, max=10**12, help="How many processes.", metavar="N")
+    int | None, Option("-n", "--count", min=1, max=10**12, help="How many processes.", metavar="N")
 ]
 Memory = Annotated[
-    str | None, typer.Option("--memory", help="Show how many processes fit into this, such as 32GiB.", metavar="SIZE")
+    str | None, Option("--memory", help="Show how many processes fit into this, such as 32GiB.", metavar="SIZE")
 ]
 ModelOption = Annotated[
     Model | None,
-    typer.Option(
-        "--model", help="N started copies, N forked workers of one parent, or N more threads; else what is seen."
-    ),
+    Option("--model", help="N started copies, N forked workers of one parent, or N more threads; else what is seen."),
 ]
 Root = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--root", help="Where the files of the other machine are: of captures, saved texts, programs.", metavar="DIR"
     ),
 ]
 LinkMap = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--map", help="The map that GNU ld wrote of the program now (-Wl,-Map=FILE): where it links.", metavar="FILE"
     ),
 ]
 PageSize = Annotated[
-    str | None, typer.Option("--page-size", help="Predict for pages of this size, such as 16KiB.", metavar="SIZE")
+    str | None, Option("--page-size", help="Predict for pages of this size, such as 16KiB.", metavar="SIZE")
 ]
-Words = Annotated[list[str], typer.Argument(help="The program and its arguments, after --.", metavar="CMD...")]
-When = Annotated[str, typer.Option("--when", help="exit, settled, or a time such as 2.5s.")]
-WhenOutput = Annotated[
-    str | None, typer.Option("--when-output", help="When a line of its output matches.", metavar="REGEX")
+Words = Annotated[list[str], Argument(help="The program and its arguments, after --.", metavar="CMD...")]
+When = Annotated[str, Option("--when", help="exit, settled, or a time such as 2.5s.")]
+WhenOutput = Annotated[str | None, Option("--when-output", help="When a line of its output matches.", metavar="REGEX")]
+Timeout = Annotated[float, Option("--timeout", help="The longest time to wait for that moment.", metavar="SECONDS")]
+Starts = Annotated[int, Option("--starts", min=1, max=1000, help="Start it K times.", metavar="K")]
+StartCost = Annotated[bool, Option("--start-cost", help="Measure what each start costs up to the entry point, too.")]
+ExpectExit = Annotated[int, Option("--expect-exit", help="The exit code of success.", metavar="CODE")]
+Accept = Annotated[
+    list[str] | None,
+    Option(
+        "--accept",
+        help="Pass what a watch cannot tell: too-short, lower-bound, no-audit, cut, not-watched; repeatable.",
+        metavar="GAP",
+    ),
 ]
-Timeout = Annotated[
-    float, typer.Option("--timeout", help="The longest time to wait for that moment.", metavar="SECONDS")
-]
-Starts = Annotated[int, typer.Option("--starts", min=1, max=1000, help="Start it K times.", metavar="K")]
-ExpectExit = Annotated[int, typer.Option("--expect-exit", help="The exit code of success.", metavar="CODE")]
 Allow = Annotated[
     list[str] | None,
-    typer.Option("--allow", help="Accept this failure: signal, exit, moment or child; repeatable.", metavar="FAILURE"),
+    Option(
+        "--allow", help="Accept this failure: signal, exit, moment, child or memory; repeatable.", metavar="FAILURE"
+    ),
 ]
 AllocFns = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--alloc-fn",
         help="A function that only passes memory on, or the beginning of names (pool_*); repeatable.",
         metavar="NAME",
@@ -305,17 +266,17 @@ AllocFns = Annotated[
 ]
 Heap = Annotated[
     str | None,
-    typer.Option("--heap", help="An allocator profile of the same program, to split its heap by.", metavar="FILE"),
+    Option("--heap", help="An allocator profile of the same program, to split its heap by.", metavar="FILE"),
 ]
 HeapAt = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--heap-at", help="The moment of the profile: a snapshot, a time, peak, or end (default).", metavar="MOMENT"
     ),
 ]
 Binaries = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--binary",
         help="A program or library of the process, to find the objects of functions; repeatable.",
         metavar="FILE",
@@ -323,7 +284,7 @@ Binaries = Annotated[
 ]
 FailOn = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--fail-on",
         help="Exit with 1 if a finding of this rule is found, such as unused-library:high; repeatable.",
         metavar="RULE[:CONFIDENCE]",
@@ -331,15 +292,18 @@ FailOn = Annotated[
 ]
 PrefixMap = Annotated[
     list[str] | None,
-    typer.Option("--prefix-map", help="Replace the beginning of source paths; repeatable.", metavar="OLD=NEW"),
+    Option("--prefix-map", help="Replace the beginning of source paths; repeatable.", metavar="OLD=NEW"),
 ]
 Components = Annotated[
     str | None,
-    typer.Option("--components", help="A TOML file that maps folders to components.", metavar="FILE"),
+    Option("--components", help="A TOML file that maps folders to components.", metavar="FILE"),
 ]
-Top = Annotated[int, typer.Option("--top", min=0, help="Rows a table; 0 is all.", metavar="N")]
-Strict = Annotated[bool, typer.Option("--strict", help="Exit with 4 if notes say that the answer is partial.")]
-Pid = Annotated[int | None, typer.Option("--pid", help="Which process of a text or capture that holds several.")]
+Top = Annotated[int, Option("--top", min=0, help="Rows a table; 0 is all.", metavar="N")]
+TopOfAll = Annotated[
+    int | None, Option("--top", min=0, help="Rows a table, and every section; 0 is all rows.", metavar="N")
+]
+Strict = Annotated[bool, Option("--strict", help="Exit with 4 if notes say that the answer is partial.")]
+Pid = Annotated[int | None, Option("--pid", help="Which process of a text or capture that holds several.")]
 
 
 def one_moment(given: list[str] | None) -> str | None:
@@ -356,18 +320,18 @@ def one_moment(given: list[str] | None) -> str | None:
 def _debug_search(
     debug_dir: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--debug-dir", help="Another folder with debug files, besides /usr/lib/debug; repeatable.", metavar="DIR"
         ),
     ] = None,
     debuginfod: Annotated[
-        bool, typer.Option("--debuginfod", help="Ask the servers of DEBUGINFOD_URLS for missing debug files.")
+        bool, Option("--debuginfod", help="Ask the servers of DEBUGINFOD_URLS for missing debug files.")
     ] = False,
     no_debug_files: Annotated[
-        bool, typer.Option("--no-debug-files", help="Show only the names that are in the files themselves.")
+        bool, Option("--no-debug-files", help="Show only the names that are in the files themselves.")
     ] = False,
 ) -> "DebugSearch | None":
-    from footprint.sources.debug_files import debug_search
+    from footprint.sources.debuginfod import debug_search
 
     return debug_search(debug_dir or (), uses_servers=debuginfod, is_off=no_debug_files)
 
@@ -395,25 +359,23 @@ _ENDINGS: Final = {
 def _output_options(
     html: Annotated[
         str | None,
-        typer.Option("--html", help="Write the HTML report as well, one file for any browser.", metavar="FILE"),
+        Option("--html", help="Write the HTML report as well, one file for any browser.", metavar="FILE"),
     ] = None,
     output: Annotated[
-        str, typer.Option("-o", "--output", help="Where to write; - is standard output.", metavar="FILE")
+        str, Option("-o", "--output", help="Where to write; - is standard output.", metavar="FILE")
     ] = "-",
     format_: Annotated[
         Format | None,
-        typer.Option("--format", help="The format: {}; else the ending of the output file decides.", metavar="NAME"),
+        Option("--format", help="The format: {}; else the ending of the output file decides.", metavar="NAME"),
     ] = None,
     table: Annotated[
         str | None,
-        typer.Option("--table", help="The table of the answer that csv, tsv and jsonl write.", metavar="NAME"),
+        Option("--table", help="The table of the answer that csv, tsv and jsonl write.", metavar="NAME"),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False,
-    color: Annotated[Color, typer.Option("--color", help="Colours and tables drawn for a terminal.")] = Color.AUTO,
-    quiet: Annotated[
-        bool, typer.Option("-q", "--quiet", help="Only the last line, which has the main result.")
-    ] = False,
-    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Whole paths and linker names.")] = False,
+    json: Annotated[bool, Option("--json", help="Short for --format json.")] = False,
+    color: Annotated[Color, Option("--color", help="Colours and tables drawn for a terminal.")] = Color.AUTO,
+    quiet: Annotated[bool, Option("-q", "--quiet", help="Only the last line, which has the main result.")] = False,
+    verbose: Annotated[bool, Option("-v", "--verbose", help="Whole paths and linker names.")] = False,
     strict: Strict = False,
 ) -> OutputOptions:
     """Decide how an answer is written: as the options say, else as the ending of the file says.
@@ -426,7 +388,7 @@ def _output_options(
     if json:
         format_ = Format.JSON
     if format_ is None:
-        format_ = next((found for ending, found in _ENDINGS.items() if output.endswith(ending)), Format.TEXT)
+        format_ = next((form for ending, form in _ENDINGS.items() if output.endswith(ending)), Format.TEXT)
     if table is not None and format_ not in {Format.CSV, Format.TSV, Format.JSONL}:
         raise UsageError(f"--table chooses among the tables of csv, tsv and jsonl; {format_} has no tables")
     if format_ is Format.PPROF and output == "-" and sys.stdout is not None and sys.stdout.isatty():
@@ -437,15 +399,15 @@ def _output_options(
 
 
 def _process_choice(
-    tree: Annotated[int | None, typer.Option("--tree", help="A PID: with all that descend from it.")] = None,
-    name: Annotated[str | None, typer.Option("--name", help="All processes of this name.")] = None,
+    tree: Annotated[int | None, Option("--tree", help="A PID: with all that descend from it.")] = None,
+    name: Annotated[str | None, Option("--name", help="All processes of this name.")] = None,
     cgroup: Annotated[
-        str | None, typer.Option("--cgroup", help="All processes of a control group, by its path.", metavar="PATH")
+        str | None, Option("--cgroup", help="All processes of a control group, by its path.", metavar="PATH")
     ] = None,
-    unit: Annotated[str | None, typer.Option("--unit", help="All processes of a systemd unit.", metavar="NAME")] = None,
+    unit: Annotated[str | None, Option("--unit", help="All processes of a systemd unit.", metavar="NAME")] = None,
     container: Annotated[
         str | None,
-        typer.Option("--container", help="All processes of a container: its ID, 12 digits at least.", metavar="ID"),
+        Option("--container", help="All processes of a container: its ID, 12 digits at least.", metavar="ID"),
     ] = None,
 ) -> "ProcessChoice":
     """Return which processes the options choose."""
@@ -456,9 +418,9 @@ def _process_choice(
 
 _Command = Callable[..., Any]
 _SHARED: Final = {
-    name: parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+    parameter.name: parameter
     for make in (_process_choice, _debug_search, _output_options)
-    for name, parameter in inspect.signature(make).parameters.items()
+    for parameter in parameters_of(make)
 }
 
 
@@ -475,7 +437,7 @@ def shared_options(
         output: The output options of the verb, in the order of its help; parameters of `_output_options`.
         parts: The parts of its answers, besides those that every answer has: they decide on its formats.
     """
-    formats = [one for one in Format if one not in PARTS or PARTS[one] in parts.split()]
+    formats = [form for form in Format if form not in PARTS or PARTS[form] in parts.split()]
     makers: dict[str, tuple[Callable[..., Any], list[str]]] = {
         "choice": (_process_choice, ["tree", "name", "cgroup", "unit", "container"]),
         "debug": (_debug_search, ["debug_dir", "debuginfod", "no_debug_files"]),
@@ -485,14 +447,15 @@ def shared_options(
     def changed(command: _Command) -> _Command:
         parameters = []
         used = {}
-        for own in inspect.signature(command).parameters.values():
-            if own.name in makers:
-                used[own.name] = makers[own.name]
+        for parameter in parameters_of(command):
+            if parameter.name in makers:
+                used[parameter.name] = makers[parameter.name]
                 parameters += [
-                    _SHARED[name] if name != "format_" else _format_option(formats) for name in makers[own.name][1]
+                    _SHARED[name] if name != "format_" else _format_option(formats)
+                    for name in makers[parameter.name][1]
                 ]
             else:
-                parameters.append(own.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+                parameters.append(parameter)
 
         @wraps(command)
         def called(**given: Any) -> Any:  # noqa: ANN401 # as the command
@@ -500,38 +463,29 @@ def shared_options(
                 given[parameter] = make(**{name: given.pop(name) for name in names if name in given})
             return command(**given)
 
-        # Typer reads both, and passes every argument by name.
-        called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        called.__annotations__ = {one.name: one.annotation for one in parameters}
+        called.parameters = parameters  # type: ignore[attr-defined]
         called.formats = formats  # type: ignore[attr-defined] # for the completions
         return called
 
     return changed
 
 
-def _format_option(formats: Sequence[Format]) -> inspect.Parameter:
+def _format_option(formats: Sequence[Format]) -> Parameter:
     """Return the option of the format, with the formats of one verb in its help."""
-    option = copy(_SHARED["format_"].annotation.__metadata__[0])
-    option.help = option.help.format(", ".join(formats))
-    return _SHARED["format_"].replace(annotation=Annotated[Format | None, option])
+    shared = _SHARED["format_"]
+    option = Option(*shared.declared.names, help=shared.declared.help.format(", ".join(formats)), metavar="NAME")
+    return Parameter(shared.name, shared.type, option, shared.default)
 
 
-_Limits = Annotated[
-    str | None,
-    typer.Option(
-        "--limits",
-        help="Allow more work, such as bytes=4GiB,entries=5000000,seconds=3600; each may be absent.",
-        metavar="LIMITS",
-    ),
-]
-
-
-_NoCommand = Annotated[
-    bool, typer.Option("--no-command", help="Keep the names of programs only, not their command lines.")
-]
-_OF_EVERY_VERB: Final = tuple(
-    inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-    for name, default, annotation in (("no_command", False, _NoCommand), ("limits", None, _Limits))
+_LIMITS: Final = Option(
+    "--limits",
+    help="Allow more work, such as bytes=4GiB,entries=5000000,seconds=3600; each may be absent.",
+    metavar="LIMITS",
+)
+_NO_COMMAND: Final = Option("--no-command", help="Keep the names of programs only, not their command lines.")
+_OF_EVERY_VERB: Final = (
+    Parameter("no_command", bool, _NO_COMMAND, default=False),
+    Parameter("limits", str | None, _LIMITS, default=None),
 )
 
 
@@ -541,8 +495,8 @@ def limited_command(command: _Command, *, shares_terminal: bool = False) -> _Com
     It runs with a budget of work (`--limits`), a guard of the files it reads, a decision on command lines
     (`--no-command`), and a line that shows what it does, unless it shares the terminal with a program that it starts.
     """
-    signature = inspect.signature(command)
-    of_files = tuple(_options_of_files(signature))
+    parameters = parameters_of(command)
+    of_files = tuple(_options_of_files(parameters))
 
     @wraps(command)
     def called(*, limits: str | None = None, no_command: bool = False, **given: Any) -> Any:  # noqa: ANN401 # as the command
@@ -562,39 +516,29 @@ def limited_command(command: _Command, *, shares_terminal: bool = False) -> _Com
         ):
             return command(**given)
 
-    called.__signature__ = signature.replace(parameters=[*signature.parameters.values(), *_OF_EVERY_VERB])  # type: ignore[attr-defined]
-    called.__annotations__ = {**command.__annotations__, **{one.name: one.annotation for one in _OF_EVERY_VERB}}
+    called.parameters = [*parameters, *_OF_EVERY_VERB]  # type: ignore[attr-defined]
     return called
 
 
 _NAMED: Final = {"FILE": "file", "FOLDER": "folder", "DIR": "folder"}
 
 
-def _options_of_files(signature: inspect.Signature) -> Iterator[tuple[str, str, str]]:
+def _options_of_files(parameters: Sequence[Parameter]) -> Iterator[tuple[str, str, str]]:
     """Return the parameters that name a file or folder, each with its option and with what it names."""
-    for parameter in signature.parameters.values():
-        for info in getattr(parameter.annotation, "__metadata__", ()):
-            what = _NAMED.get(getattr(info, "metavar", None) or "")
-            if what and isinstance(info, OptionInfo):
-                # Before Typer reads it, the first name stands in the place of the default.
-                yield parameter.name, str((info.default, *(info.param_decls or ()))[-1]), what
+    for parameter in parameters:
+        what = _NAMED.get(parameter.declared.metavar or "")
+        if what and isinstance(parameter.declared, Option):
+            yield parameter.name, parameter.declared.names[-1], what
 
 
-_DropPrivileges = Annotated[
-    bool,
-    typer.Option(
-        "--drop-privileges",
-        help="Give up first what reading needs not: to start programs, to use the network, to write other files.",
-    ),
-]
+_DROP_PRIVILEGES: Final = Option(
+    "--drop-privileges",
+    help="Give up first what reading needs not: to start programs, to use the network, to write other files.",
+)
 
 
 def confined_command(command: _Command) -> _Command:
     """Add the option `--drop-privileges` to the command of a verb that only reads, and writes its answer."""
-    signature = inspect.signature(command)
-    own = inspect.Parameter(
-        "drop_privileges", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=_DropPrivileges
-    )
 
     @wraps(command)
     def called(*, drop_privileges: bool = False, **given: Any) -> Any:  # noqa: ANN401 # as the command
@@ -602,8 +546,10 @@ def confined_command(command: _Command) -> _Command:
             _confine(given)
         return command(**given)
 
-    called.__signature__ = signature.replace(parameters=[*signature.parameters.values(), own])  # type: ignore[attr-defined]
-    called.__annotations__ = {**command.__annotations__, "drop_privileges": _DropPrivileges}
+    called.parameters = [  # type: ignore[attr-defined]
+        *parameters_of(command),
+        Parameter("drop_privileges", bool, _DROP_PRIVILEGES, default=False),
+    ]
     return called
 
 
@@ -613,10 +559,10 @@ def _confine(given: dict[str, Any]) -> None:
     Raises:
         UsageError: If the command needs more.
     """
-    from footprint.privileges import drop_privileges
     from footprint.sources.target import process_of
+    from footprint.system.privileges import drop_privileges
 
-    for name in ("debuginfod", "update_baseline", "freeze"):
+    for name in ("debuginfod", "update_baseline", "init", "freeze"):
         if given.get(name):
             raise UsageError(f"--drop-privileges gives up what --{name.replace('_', '-')} needs")
     targets = [word for value in given.values() for word in (value if isinstance(value, (list, tuple)) else [value])]

@@ -7,38 +7,51 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
 from footprint import __version__
-from footprint.command_line import has_command_lines
 from footprint.errors import AccessError, Note, UsageError
 from footprint.formats.document import About, Document, Verdict
-from footprint.formats.text import plain
+from footprint.formats.text import WIDTH, plain
+from footprint.system.whole_file import open_kept, write_file
+from footprint.text.command_line import has_command_lines
+from footprint.text.escape import runner_safe
 from footprint.verbs.options import PARTS, Color, Format, OutputOptions
 from footprint.verbs.progress import end_line
-from footprint.whole_file import write_file
 
 if TYPE_CHECKING:
     from footprint.formats.dot import Digraph
     from footprint.formats.issues import Issues
-    from footprint.formats.json import Json
     from footprint.formats.metrics import MetricFamily
     from footprint.formats.perfetto import Trace
     from footprint.formats.stacks import Stacks
+    from footprint.json.answer import Json
 
-__all__ = (
-    "EXIT_RUN_FAILED",
-    "Answer",
-    "check_formats",
-    "draws_blocks",
-    "emit",
-    "exit_code",
-    "has_colour",
-    "has_screen",
-    "part_name",
-    "write",
-)
 
+class LazyModule:
+    """A module that is imported when one of its functions is called.
+
+    A type checker reads an ordinary import beside it, under `if TYPE_CHECKING`.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, function: str) -> Callable[..., Any]:
+        def called(*arguments: Any, **named: Any) -> Any:  # noqa: ANN401 # as the function
+            return getattr(import_module(self._name), function)(*arguments, **named)
+
+        return called
+
+
+def lazy_modules(package: str, names: str) -> list[LazyModule]:
+    """Return some modules of a package; `names` has spaces between them."""
+    return [LazyModule(f"{package}.{name}") for name in names.split()]
+
+
+EXIT_UNREADABLE = 3
 EXIT_PARTIAL = 4
 EXIT_RUN_FAILED = 5
 _NARROWEST = 60
+_LEAST_PLAIN = 40
+_MOST_DIGITS = 5
 
 
 _Found = TypeVar("_Found")
@@ -89,7 +102,7 @@ class Answer(NamedTuple, Generic[_Found]):
 # The function that writes each format, in a module below `footprint`; it takes one part of an answer.
 _WRITERS: Final = {
     Format.TEXT: ("formats.text", "plain"),
-    Format.JSON: ("formats.json", "pieces"),
+    Format.JSON: ("json.answer", "pieces"),
     Format.MARKDOWN: ("formats.markdown", "markdown"),
     Format.CSV: ("formats.csv", "csv"),
     Format.TSV: ("formats.csv", "tsv"),
@@ -98,14 +111,22 @@ _WRITERS: Final = {
     Format.JUNIT: ("formats.junit", "junit"),
     Format.GITHUB: ("formats.github", "github"),
     Format.GITLAB: ("formats.gitlab", "gitlab"),
-    Format.OPENMETRICS: ("formats.openmetrics", "openmetrics"),
-    Format.GITLAB_METRICS: ("formats.openmetrics", "gitlab_metrics"),
-    Format.FOLDED: ("formats.folded", "folded"),
+    Format.OPENMETRICS: ("formats.metrics", "openmetrics"),
+    Format.GITLAB_METRICS: ("formats.metrics", "gitlab_metrics"),
+    Format.FOLDED: ("formats.stacks", "folded"),
     Format.SPEEDSCOPE: ("formats.speedscope", "speedscope"),
     Format.PPROF: ("formats.pprof", "pprof"),
     Format.DOT: ("formats.dot", "dot"),
     Format.PERFETTO: ("formats.perfetto", "perfetto"),
     Format.HTML: ("html", "html"),
+}
+_JSON_FORMATS: Final = {
+    Format.JSON,
+    Format.JSONL,
+    Format.SARIF,
+    Format.GITLAB,
+    Format.SPEEDSCOPE,
+    Format.PERFETTO,
 }
 # Other programs of the host read them: collectors of metrics, reviewers.
 _WITHOUT_COMMANDS: Final = {"issues", "figures", "stacks", "graph"}
@@ -131,16 +152,16 @@ def check_formats(answer: Answer[Any], options: OutputOptions) -> None:
     """
     for format_ in (options.format, *((Format.HTML,) if options.html is not None else ())):
         if not answer.has(part_name(format_)):
-            known = [one.value for one in Format if answer.has(part_name(one))]
-            raise UsageError(f"`{answer.verb}` does not write {format_}: it writes {', '.join(known)}")
+            names = [form.value for form in Format if answer.has(part_name(form))]
+            raise UsageError(f"`{answer.verb}` does not write {format_}: it writes {', '.join(names)}")
 
 
-def write(answer: Answer[_Found], found: _Found, name: str, options: OutputOptions, notes: Sequence[Note] = ()) -> int:
+def write(answer: Answer[_Found], result: _Found, name: str, options: OutputOptions, notes: Sequence[Note] = ()) -> int:
     """Write an answer, and return the exit code of the command.
 
     Args:
         answer: The parts of the answer.
-        found: What the verb found.
+        result: What the verb found.
         name: What was asked, such as `audit ./server`.
         options: How it is written.
         notes: The notes of the answer.
@@ -151,38 +172,46 @@ def write(answer: Answer[_Found], found: _Found, name: str, options: OutputOptio
     """
     check_formats(answer, options)
     if options.html is not None:
-        emit(_part(answer, "report", found, name), options.html, _mode("report"))
+        emit(_part(answer, "report", result, name), options.html, _mode("report"))
     if options.html != "-":
-        _write_answer(answer, found, name, options)
+        _write_answer(answer, result, name, options)
     return exit_code(notes, is_strict=options.is_strict)
 
 
-def _write_answer(answer: Answer[_Found], found: _Found, name: str, options: OutputOptions) -> None:
+def _write_answer(answer: Answer[_Found], result: _Found, name: str, options: OutputOptions) -> None:
     if options.format is Format.TEXT:
-        emit_document(answer.document(found), options.file, options.color, is_quiet=options.is_quiet)
+        emit_document(answer.document(result), options.file, options.color, is_quiet=options.is_quiet)
         return
     part = part_name(options.format)
     module, name_of_function = _WRITERS[options.format]
     about = About(name, __version__, os.getcwd(), options.table or answer.table)
     function = getattr(import_module(f"footprint.{module}"), name_of_function)
-    written = function(_part(answer, part, found, name), about)
+    content = _part(answer, part, result, name)
+    if part == "issues":
+        from footprint.verbs.issue_places import placed_issues, repository_root  # build files of the project
+
+        content, about = placed_issues(content, about.folder), about._replace(folder=repository_root(about.folder))
+    written = function(content, about)
+    if not isinstance(written, bytes) and options.format not in {Format.GITHUB, Format.HTML}:
+        pieces = [written] if isinstance(written, str) else written
+        written = (runner_safe(piece, is_json=options.format in _JSON_FORMATS) for piece in pieces)
     if options.format is Format.GITHUB:
-        _summarise(lambda: answer.document(found), about, options.file)
+        _summarise(lambda: answer.document(result), about, options.file)
         emit(written, "-")
     else:
         emit(written, options.file, _mode(part))
 
 
-def _part(answer: Answer[_Found], name: str, found: _Found, asked: str) -> Any:  # noqa: ANN401 # what formats of it take
+def _part(answer: Answer[_Found], name: str, result: _Found, name_of_page: str) -> Any:  # noqa: ANN401 # what formats of it take
     part = getattr(answer, name)
     if part is None:
-        from footprint.html import page  # few answers are reports
+        from footprint.html.reports import page  # few answers are reports
 
-        more = None if answer.page_data is None else answer.page_data(found)
-        return page(asked, answer.members(found, __version__), answer.document(found), more)
+        more = None if answer.page_data is None else answer.page_data(result)
+        return page(name_of_page, answer.members(result, __version__), answer.document(result), more)
     if name == "report":
-        return part(found, __version__, answer.failure)
-    return part(found, __version__) if name == "members" else part(found)
+        return part(result, __version__, answer.failure)
+    return part(result, __version__) if name == "members" else part(result)
 
 
 def _summarise(document: Callable[[], Document], about: About, output: str) -> None:
@@ -205,12 +234,19 @@ def _summarise(document: Callable[[], Document], about: About, output: str) -> N
         text = markdown(document(), about, left).encode()
         if len(text) > left:
             # GitHub would throw all of it away.
-            sys.stderr.write("footprint: the summary of the step is full: this report is not in it\n")
+            complain("footprint: the summary of the step is full: this report is not in it")
             return
-        with open(place, "ab") as file:
+        with open(open_kept(place, mode=0o666), "ab") as file:
             file.write(text)
     except OSError as error:
         raise AccessError(place, error.strerror or str(error)) from error
+
+
+def complain(line: str) -> None:
+    """Write a line on standard error, where there is one."""
+    if sys.stderr is not None:
+        sys.stderr.write(f"{line}\n")
+        sys.stderr.flush()
 
 
 def emit_document(document: Document, output: str, color: Color, *, is_quiet: bool) -> None:
@@ -221,11 +257,11 @@ def emit_document(document: Document, output: str, color: Color, *, is_quiet: bo
     has_colour = _has_colour(color, os.environ, is_terminal=is_terminal)
     # A table drawn into a very narrow terminal loses its last column: plain text is wrapped by the terminal instead.
     if not is_quiet and (is_terminal or has_colour) and (width := _columns()) >= _NARROWEST:
-        from footprint.terminal import draw  # a pipe needs no rich
+        from footprint.terminal.drawing import draw  # a pipe needs no rich
 
         _emit_text(draw(document, width, has_colour=has_colour, has_blocks=_has_blocks(output)), output)
     else:
-        _emit_text(plain(document).lstrip("\n"), output)
+        _emit_text(plain(document, _plain_width(is_terminal=is_terminal)).lstrip("\n"), output)
 
 
 def has_colour(color: Color) -> bool:
@@ -235,7 +271,10 @@ def has_colour(color: Color) -> bool:
 
 def has_screen() -> bool:
     """Return whether somebody sits at a terminal that can be drawn anew."""
-    are_terminals = all(one is not None and one.isatty() for one in (sys.stdin, sys.stdout))
+    # A screen is drawn anew by escape sequences, which NO_COLOR asks not to write.
+    if os.environ.get("NO_COLOR"):
+        return False
+    are_terminals = all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
     return are_terminals and os.environ.get("TERM", "dumb") != "dumb" and _columns() >= _NARROWEST
 
 
@@ -250,6 +289,14 @@ def _has_blocks(output: str) -> bool:
         return True
     encoding = (sys.stdout.encoding or "").lower().replace("-", "")
     return encoding == "utf8" and os.environ.get("TERM") not in {"linux", "dumb"}
+
+
+def _plain_width(*, is_terminal: bool) -> int:
+    """Return the width of plain text: the terminal's, else COLUMNS, else 80 columns."""
+    if is_terminal:
+        return max(_columns(), _LEAST_PLAIN)
+    given = os.environ.get("COLUMNS", "")
+    return max(int(given), _LEAST_PLAIN) if given.isascii() and given.isdigit() and len(given) < _MOST_DIGITS else WIDTH
 
 
 def _columns() -> int:
@@ -278,7 +325,7 @@ def emit(answer: str | bytes | Iterable[str], output: str, mode: int = 0o666) ->
         AccessError: Where it cannot be written.
     """
     parts = [answer] if isinstance(answer, str | bytes) else answer
-    data = (one if isinstance(one, bytes) else one.encode("utf-8", "backslashreplace") for one in parts)
+    data = (part if isinstance(part, bytes) else part.encode("utf-8", "backslashreplace") for part in parts)
     end_line()
     if output == "-":
         _write_out(data)
@@ -294,7 +341,7 @@ def _mode(part: str) -> int:
 def _emit_text(text: str, output: str) -> None:
     """Write text for people: on standard output in the encoding that it has."""
     encoding = "utf-8" if output != "-" or sys.stdout is None else sys.stdout.encoding or "utf-8"
-    emit(text.encode(encoding, "backslashreplace"), output, _mode("document"))
+    emit(runner_safe(text, is_json=False).encode(encoding, "backslashreplace"), output, _mode("document"))
 
 
 def _write_out(data: Iterable[bytes]) -> None:

@@ -13,15 +13,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from footprint import activity
-from footprint.formats.escape import printable
-
-__all__ = ("activity_line", "end_line", "progress_line")
+from footprint.system.limits import current_activity
+from footprint.text.escape import printable
 
 # Shorter answers need no line.
 _FIRST_SECONDS: Final = 1
 _PAUSE_SECONDS: Final = 0.1
 _ERASE: Final = "\r\x1b[K"
+_drawn_chars = 0
 
 
 def _has_line(*, is_quiet: bool) -> bool:
@@ -31,7 +30,11 @@ def _has_line(*, is_quiet: bool) -> bool:
 
 def _draw(text: str) -> None:
     # The handler of the timer may interrupt a write to `sys.stderr`, which cannot be entered twice.
-    os.write(2, f"{_ERASE}{text}".encode("utf-8", "backslashreplace"))
+    # NO_COLOR asks for no escape sequence: spaces erase, too.
+    global _drawn_chars  # noqa: PLW0603 # the terminal has one line
+    erase = f"\r{' ' * _drawn_chars}\r" if os.environ.get("NO_COLOR") else _ERASE
+    _drawn_chars = len(text)
+    os.write(2, f"{erase}{text}".encode("utf-8", "backslashreplace"))
 
 
 @contextmanager
@@ -46,7 +49,7 @@ def activity_line(*, is_quiet: bool) -> Iterator[None]:
 
     def draw(*_: object) -> None:
         end = f"  {time.monotonic() - began_seconds:.0f} s"
-        text = printable(activity.current())
+        text = printable(current_activity())
         room = max(get_terminal_size().columns - len(end) - len("footprint ") - 1, 0)
         _draw(f"footprint {text if len(text) <= room else text[: room - 3] + '...'}{end}")
 

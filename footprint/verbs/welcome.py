@@ -2,17 +2,19 @@
 
 import os
 import sys
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from shutil import which
 from typing import Final, NamedTuple
 
-from footprint.formats.escape import printable
-
-__all__ = ("Running", "machine", "welcome")
+from footprint.text.escape import printable
 
 _MOST_PROCESSES: Final = 4000
+# The place of the start among the fields of /proc/PID/stat behind the name (proc_pid_stat(5), field 22).
+_START_TICKS: Final = 19
 _WIDTH: Final = 80
+_LASTING_SECONDS: Final = 60
 
 
 class Running(NamedTuple):
@@ -23,23 +25,30 @@ class Running(NamedTuple):
         name: The name that the kernel has for it.
         program: The path of its program; None where that is not known here.
         resident_pages: Its resident memory without shared pages.
+        age_seconds: How long it runs.
     """
 
     pid: int
     name: str
     program: str | None
     resident_pages: int
+    age_seconds: float = 0
 
 
 def machine() -> str:
     """Return the first screen with a live process, a program and the memory of this machine."""
-    running = max(_processes(), key=lambda one: one.resident_pages, default=None)
+    running = proposed(_processes())
     memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return welcome(running or Running(os.getppid(), "this shell", None, 0), max(memory_bytes >> 30, 1))
 
 
+def proposed(processes: Iterable[Running]) -> Running | None:
+    """Return the largest process that has run for a minute, else the oldest: it is there when it is audited."""
+    return max(processes, key=lambda live: (min(live.age_seconds, _LASTING_SECONDS), live.resident_pages), default=None)
+
+
 def welcome(running: Running, memory_gib: int) -> str:
-    """Write four examples for a process and a machine.
+    """Return four examples for a process and a machine.
 
     Args:
         running: The process.
@@ -48,7 +57,7 @@ def welcome(running: Running, memory_gib: int) -> str:
     program = running.program or os.path.realpath(sys.executable)
     examples = (
         (f"footprint {running.pid}", f"where the memory of {running.name} is"),
-        (f"footprint project {running.pid} --memory {memory_gib}GiB", "how many of them fit into this machine"),
+        (f"footprint audit {running.pid} --memory {memory_gib}GiB", "how many of them fit into this machine"),
         (f"footprint {program}", "what a program costs before it runs, and what it does not need"),
         (f"footprint run -- {'ls -l' if which('ls') else f'{sys.executable} -V'}", "what a program holds when it ends"),
     )
@@ -67,7 +76,7 @@ def welcome(running: Running, memory_gib: int) -> str:
 
 
 def _lines(examples: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """Write commands with their texts in one column, or below them where the line would be too long."""
+    """Format commands with their texts in one column, or below them where the line would be too long."""
     those = tuple(examples)
     column = max(len(command) for command, _ in those) + 4
     if column + max(len(text) for _, text in those) <= _WIDTH:
@@ -80,20 +89,23 @@ def _lines(examples: Iterable[tuple[str, str]]) -> Iterator[str]:
 
 def _processes() -> Iterator[Running]:
     """Find the processes of this user that may be read, but for this one."""
-    own = os.geteuid()
+    user, ticks_per_second = os.geteuid(), os.sysconf("SC_CLK_TCK")
     for entry in [entry for entry in os.listdir("/proc") if entry.isdigit()][:_MOST_PROCESSES]:
         folder = f"/proc/{entry}"
         # Processes end, and some may not be read.
         with suppress(OSError, ValueError, IndexError):
-            if int(entry) == os.getpid() or os.stat(folder).st_uid != own:
+            if int(entry) == os.getpid() or os.stat(folder).st_uid != user:
                 continue
             with open(f"{folder}/statm", encoding="ascii") as statm:
                 _, resident, shared, *_ = map(int, statm.read().split())
+            with open(f"{folder}/stat", "rb") as stat:
+                start_ticks = int(stat.read().rpartition(b")")[2].split()[_START_TICKS])
             with open(f"{folder}/comm", encoding="utf-8", errors="surrogateescape") as comm:
                 name = comm.read().rstrip("\n")
             with open(f"{folder}/smaps", "rb") as smaps:
                 if smaps.read(1):
-                    yield Running(int(entry), name, _program(folder), resident - shared)
+                    age_seconds = time.clock_gettime(time.CLOCK_BOOTTIME) - start_ticks / ticks_per_second
+                    yield Running(int(entry), name, _program(folder), resident - shared, age_seconds)
 
 
 def _program(folder: str) -> str | None:

@@ -93,11 +93,13 @@ def test_the_text_says_that_nothing_was_run_and_what_the_objects_hold(capfdbinar
 
 
 def test_the_pages_of_files_are_explained_without_a_process(capfdbinary: Captured, root: Path) -> None:
-    text = of_root(capfdbinary, root)
+    text = of_root(capfdbinary, root, "--top", "20")
     # The two of the table, and of seven that are written five others.
     assert part(text, "Why pages of files will be private") == [
-        "  pages with relocations   8 KiB  each holds addresses that depend on where it is loaded",
-        "  other pages             20 KiB  the loader's notes, the start of .bss, first steps of the C library",
+        "  pages with relocations   8 KiB  each holds addresses that depend on where it",
+        "                                  is loaded",
+        "  other pages             20 KiB  the loader's notes, the start of .bss, first",
+        "                                  steps of the C library",
     ]
     for word in ("written by the program", "pmap", "smaps", "shared"):
         assert word not in text
@@ -116,21 +118,21 @@ def test_the_last_line_says_when(capfdbinary: Captured, root: Path) -> None:
 
 
 def test_a_table_of_pointers_is_a_finding_with_its_remedy(capfdbinary: Captured, root: Path) -> None:
-    found = " ".join(" ".join(part(of_root(capfdbinary, root, "-n", "1000"), "Findings")).split())
+    found = " ".join(" ".join(part(of_root(capfdbinary, root, "-n", "1000", "-v"), "Findings")).split())
     assert "relocated-tables (medium): table (.data of libone.so, 8 KiB) is written at start." in found
     assert "It saves 8 KiB a process, 7.81 MiB in 1,000." in found
     assert "Remedy: hold offsets or indexes instead of pointers" in found
 
 
 def test_a_program_can_be_projected(capfdbinary: Captured, root: Path) -> None:
-    text = answer(capfdbinary, "/bin/program", "--root", str(root), "--memory", "1GiB", verb="project")
+    text = answer(capfdbinary, "/bin/program", "--root", str(root), "--memory", "1GiB")
     assert text.rstrip().endswith("at their start (estimated).")
     assert "processes fit into 1 GiB" in text
 
 
 @pytest.mark.parametrize("model", ["fork", "threads"])
 def test_other_models_are_refused_in_one_line(capfdbinary: Captured, root: Path, model: str) -> None:
-    assert main(["project", "/bin/program", "--root", str(root), "-n", "2", "--model", model]) == 2
+    assert main(["audit", "/bin/program", "--root", str(root), "-n", "2", "--model", model]) == 2
     out, error = capfdbinary.readouterr()
     assert (out, error) == (b"", f"footprint: the {model} model needs a live process, not a file\n".encode())
 
@@ -144,19 +146,19 @@ PROGRAMS = sorted(
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_audit_of_each_sample_is_valid_and_adds_up(capfdbinary: Captured, name: str) -> None:
-    found: Json = json.loads(answer(capfdbinary, str(SAMPLES / name), "-n", "7", "--json"))
-    assert [error.message for error in WRITTEN.iter_errors(found)] == []
-    totals = found["totals"]
-    own = [row for row in found["ledger"] if row["kind"] != "kernel"]
+    result: Json = json.loads(answer(capfdbinary, str(SAMPLES / name), "-n", "7", "--json"))
+    assert [error.message for error in WRITTEN.iter_errors(result)] == []
+    totals = result["totals"]
+    own = [row for row in result["ledger"] if row["kind"] != "kernel"]
     assert sum(row["bytes"] for row in own) == totals["private_bytes"]
     assert sum(row["mapped_bytes"] for row in own) == totals["mapped_bytes"]
     assert sum(row["mapped_bytes"] for row in own if row["is_writable"]) == totals["mapped_writable_bytes"]
     assert 0 < totals["floor_bytes"] <= totals["ceiling_bytes"]
     assert totals["private_bytes"] > totals["floor_bytes"]
     assert totals["shared_once_bytes"] is None
-    assert found["target"] | {"source": "prediction", "pid": None, "is_live": False} == found["target"]
-    assert found["projection"]["total_bytes"] == 7 * totals["per_process_bytes"]
-    assert [point["name"] for point in found["projection"]["points"]] == ["just started", "every variable written"]
-    savings = [one["saving_bytes"] for one in found["findings"]]
+    assert result["target"] | {"source": "prediction", "pid": None, "is_live": False} == result["target"]
+    assert result["projection"]["total_bytes"] == 7 * totals["per_process_bytes"]
+    assert [point["name"] for point in result["projection"]["points"]] == ["just started", "every variable written"]
+    savings = [one["saving_bytes"] for one in result["findings"]]
     assert savings == sorted(savings, reverse=True)
-    assert all(one["saving_at_count_bytes"] == 7 * one["saving_bytes"] for one in found["findings"])
+    assert all(one["saving_at_count_bytes"] == 7 * one["saving_bytes"] for one in result["findings"])

@@ -54,15 +54,15 @@ def test_an_audit_by_source_has_the_same_total_as_by_owner(capsys: Captured, by:
         return next(line.split() for line in text.splitlines() if line.endswith("[total]"))
 
     assert total("--by", by, *more) == total("--by", "owner")
-    found = json.loads(ask(capsys, "audit", BASE, "--by", by, *more, "--json"))
-    rows = [row for row in found["ledger"] if row["kind"] != "kernel"]
+    result = json.loads(ask(capsys, "audit", BASE, "--by", by, *more, "--json"))
+    rows = [row for row in result["ledger"] if row["kind"] != "kernel"]
     for figure in ("bytes", "mapped_bytes"):
-        assert sum(one[figure] for one in found["sources"]) == sum(row[figure] for row in rows)
-    assert all((one["source"] is None) == (one["owner"] is not None) for one in found["sources"])
-    assert any(one["source"] is not None for one in found["sources"])
+        assert sum(one[figure] for one in result["sources"]) == sum(row[figure] for row in rows)
+    assert all((one["source"] is None) == (one["owner"] is not None) for one in result["sources"])
+    assert any(one["source"] is not None for one in result["sources"])
     lines = ask(capsys, "audit", BASE, "--by", by, *more, "--format", "csv").splitlines()
     assert lines[0] == "source,owner,name,bytes,mapped_bytes,shared_bytes"
-    assert len(lines) == 1 + len(found["sources"])
+    assert len(lines) == 1 + len(result["sources"])
     assert "sources" not in json.loads(ask(capsys, "audit", BASE, "--json"))
 
 

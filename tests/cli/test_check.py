@@ -3,12 +3,14 @@
 import json
 import os
 import shutil
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from footprint.cli import main
+from footprint.text.units import parse_bytes
 
 SHADOW = Path(__file__).resolve().parents[2] / "sample_binaries" / "condor_shadow"
 Captured = pytest.CaptureFixture[str]
@@ -47,6 +49,91 @@ def test_what_is_proposed_passes_until_something_grows(capsys: Captured, folder:
     code, out, _ = check(capsys)
     assert code == 1
     assert "Exceeded: library_count" in out
+
+
+@pytest.mark.parametrize(("room", "share"), [((), 5), (("--max-increase", "1 %"), 1), (("--max-increase", "20%"), 20)])
+def test_a_proposal_leaves_the_room_that_was_asked_for(
+    capsys: Captured, folder: Path, room: tuple[str, ...], share: int
+) -> None:
+    build(folder, "base")
+    code, out, _ = check(capsys, "--propose", *room)
+    assert code == 0
+    proposed = tomllib.loads(out)["budgets"]
+    limits = {name: parse_bytes(limit) for name, limit in proposed.items() if isinstance(limit, str)}
+    # base maps 408 KiB that are writable, 96 KiB of them are private at its start.
+    for name, now in (("mapped_writable_bytes", 408 << 10), ("private_bytes", 96 << 10)):
+        assert limits[name] / now == pytest.approx(1 + share / 100, abs=0.001)
+
+
+def test_what_a_reproducible_check_leaves_out_is_said(capsys: Captured) -> None:
+    write("reproducible = true\n[budgets]\nper_process_bytes = '1 GiB'\n")
+    code, out, _ = check(capsys)
+    said = " ".join(out.split())
+    assert (code, "as `audit --reproducible` has them: without what this machine was calibrated for" in said) == (
+        0,
+        True,
+    )
+    write("[budgets]\nper_process_bytes = '1 GiB'\n")
+    assert "the figures are predicted from its files." in " ".join(check(capsys)[1].split())
+
+
+def test_a_check_that_fails_says_what_to_do(capsys: Captured) -> None:
+    write("[budgets]\nlibrary_count = 1\n")
+    code, out, _ = check(capsys)
+    assert code == 1
+    advice = out[out.index("What to do") : out.index("1 of 1 limit exceeded")]
+    assert "libunused.so" in advice
+    write("[budgets]\nlibrary_count = 100\n")
+    assert "What to do" not in check(capsys)[1]
+
+
+def test_a_gate_in_one_line_fails_where_the_program_grew_by_more(capsys: Captured, folder: Path) -> None:
+    """Without a budget file: what the program costs is saved once, and compared from then on."""
+    build(folder, "sans_crypt")
+    gate = ("--max-increase", "5 %")
+    code, _, error = check(capsys, *gate)
+    assert (code, "the same command with --update-baseline writes it" in error) == (2, True)
+    assert check(capsys, *gate, "--update-baseline", "-q") == (
+        0,
+        "footprint-baseline.json is the new baseline; the limits that need none hold.\n",
+        "",
+    )
+    assert check(capsys, *gate, "-q") == (0, "All 2 limits hold.\n", "")
+    build(folder, "base")
+    code, out, _ = check(capsys, *gate)
+    assert code == 1
+    assert "The limit is that of --max-increase 5 %." in out
+    assert "Exceeded: per_process_bytes" in out
+    assert out.splitlines()[-1].endswith("libunused.so.")
+    assert check(capsys, "--max-increase", "5 % or 1 MiB", "-q")[0] == 0
+
+
+def test_the_baseline_of_a_gate_in_one_line_may_be_any_saved_audit(capsys: Captured, folder: Path) -> None:
+    build(folder, "base")
+    assert main(["audit", str(folder / "server"), "-o", "before.json", "-q"]) == 0
+    capsys.readouterr()
+    # It was saved with what this machine adds, and is compared with that.
+    assert check(capsys, "--max-increase", "0 %", "--baseline", "before.json", "-q")[:2] == (0, "All 2 limits hold.\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--max-increase", "much"], "much"),
+        (
+            ["--max-increase", "5 %", "--config", "footprint.toml"],
+            "--max-increase is for a check without a budget file",
+        ),
+        (["--baseline", "a.json"], "--baseline goes with --max-increase"),
+        (["--propose", "--max-increase", "1 MiB"], "'1 MiB' is no share: write it like 5 %"),
+    ],
+)
+def test_a_gate_in_one_line_that_makes_no_sense_is_refused(
+    capsys: Captured, folder: Path, words: list[str], message: str
+) -> None:
+    build(folder, "base")
+    code, _, error = check(capsys, *words)
+    assert (code, message in error) == (2, True), error
 
 
 def test_what_is_too_much_by_little_is_told_to_the_byte(capsys: Captured) -> None:
@@ -96,9 +183,9 @@ def test_a_reviewer_is_led_to_the_line_of_the_limit(capsys: Captured, name: str,
     out = check(capsys, "--format", "github")[1]
     assert f"::error file={name},line={count},title=A figure is larger than its budget allows%3A library_count" in out
     entries = json.loads(check(capsys, "--format", "gitlab")[1])
-    assert {one["location"]["lines"]["begin"] for one in entries if one["severity"] == "major"} == {deny, count}
+    assert {entry["location"]["lines"]["begin"] for entry in entries if entry["severity"] == "major"} == {deny, count}
     results = json.loads(check(capsys, "--format", "sarif")[1])["runs"][0]["results"]
-    places = [one["locations"][0]["physicalLocation"] for one in results if one["level"] == "error"]
+    places = [result["locations"][0]["physicalLocation"] for result in results if result["level"] == "error"]
     assert {place["artifactLocation"]["uri"] for place in places} == {name}
     assert {place["region"]["startLine"] for place in places} == {deny, count}
     assert f'file="{name}" line="{count}"' in check(capsys, "--format", "junit")[1]

@@ -53,20 +53,23 @@ def test_a_text_that_is_cut_after_any_line_is_audited_or_refused(text: str, tmp_
     path = tmp_path / "smaps"
     for cut in cuts:
         path.write_bytes(cut)
-        codes = {main([*words, str(path)]) for words in (["audit"], ["audit", "--color", "always"], ["maps"])}
+        codes = {
+            main([*words, str(path)])
+            for words in (["audit"], ["audit", "--color", "always"], ["audit", "--by", "mapping"])
+        }
         assert codes in ({0}, {0, 3}, {3})
 
 
 @pytest.mark.parametrize("counters", ["", "Rss: 1068 kB\n", "Rss: 1068 kB\nPss:"])
-@pytest.mark.parametrize("verb", ["audit", "check", "diff", "project"])
+@pytest.mark.parametrize("verb", ["audit", "audit -n 2", "check", "diff"])
 def test_sums_without_private_memory_are_refused_where_a_cost_is_asked_for(
     verb: str, counters: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("footprint.toml").write_text('[budgets]\nprivate_bytes = { max = "1 MiB" }\n', "utf-8")
     Path("sums").write_text(f"00400000-7ffebd131000 ---p 00000000 00:00 0        [rollup]\n{counters}", "ascii")
-    more = {"diff": ["sums"], "project": ["-n", "2"]}.get(verb, [])
-    assert main([verb, "sums", *more]) == 3
+    more = {"diff": ["sums"]}.get(verb, [])
+    assert main([*verb.split(), "sums", *more]) == 3
     assert capsys.readouterr().err == "footprint: sums: it has no counter that says what the process costs\n"
 
 
@@ -87,7 +90,7 @@ def test_a_program_whose_segments_do_not_ascend_is_refused(tmp_path: Path, capsy
     assert capsys.readouterr().err.startswith(f"footprint: {path}: its loadable segments overlap, or their addresses")
 
 
-@pytest.mark.parametrize("file", sorted(one.name for one in DAMAGED.iterdir() if one.is_file()))
+@pytest.mark.parametrize("file", sorted(path.name for path in DAMAGED.iterdir() if path.is_file()))
 @pytest.mark.parametrize(
     "words",
     [
@@ -103,9 +106,9 @@ def test_a_program_whose_segments_do_not_ascend_is_refused(tmp_path: Path, capsy
         "heap --binary {0}",
         "libraries",
         "libraries --tree",
-        "maps",
-        "project -n 2",
-        "record --release 1 --history history",
+        "audit --by mapping",
+        "audit -n 2",
+        "trend --add --version 1 --history history",
         "symbols",
         "symbols --source",
         "symbols --map {0}",

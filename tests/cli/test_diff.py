@@ -41,7 +41,7 @@ def test_what_heap_is_told_of_profiles_diff_is_told_too(capsys: Captured, tmp_pa
     assert "[no object" not in first
     # All but the time at which it was made.
     assert abs(pages[0].stat().st_size - pages[1].stat().st_size) < 64
-    told = (2, "footprint: --binary goes with allocator profiles: neither is one\n")
+    told = (2, "footprint: --binary is for allocator profiles, and neither side is one\n")
     assert diff(capsys, str(SHADOW / "base"), str(SHADOW / "base"), "--binary", str(SHADOW / "base"))[::2] == told
 
 

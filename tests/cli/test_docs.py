@@ -27,10 +27,7 @@ def test_the_documentation_shows_every_verb() -> None:
         "whatif",
         "symbols",
         "libraries",
-        "maps",
         "heap",
-        "project",
-        "record",
         "trend",
         "capture",
         "scan",
@@ -112,13 +109,13 @@ def test_the_readme_claims_no_more_than_what_was_measured() -> None:
     claims = re.compile(
         r"within (\d+) % of what a memory cgroup is charged for\s+a started copy, (\d+) % for a forked worker"
     )
-    said = {
+    figures_of = {
         claim.groups()
         for page in ("README.md", "docs/commands.md")
         for claim in claims.finditer((ROOT / page).read_text())
     }
-    assert len(said) == 1
-    started_percent, forked_percent = map(float, said.pop())
+    assert len(figures_of) == 1
+    started_percent, forked_percent = map(float, figures_of.pop())
     measured = (ROOT / "docs" / "how-it-works.md").read_text().split("## How near it comes")[1].split("\n## ")[0]
     rows = [line.strip("| ").split(" | ") for line in measured.splitlines() if re.search(r"[\d.] % \|", line)]
     copies = [(row[0], row[8]) for row in rows if len(row) == 9]
@@ -132,13 +129,15 @@ def test_the_readme_claims_no_more_than_what_was_measured() -> None:
 
 def test_every_option_of_a_command_in_a_guide_exists() -> None:
     """Commands that need docker or a cluster are no test of this machine: their verbs and options are."""
-    known = {verb.name: {name for one in verb.options for name in one.names} for verb in generate.read_program().verbs}
+    options_of = {
+        verb.name: {name for one in verb.options for name in one.names} for verb in generate.read_program().verbs
+    }
     for page, text in blocks("sh", GUIDES):
         for line in text.splitlines():
             for words in re.findall(r"(?:^|\| )footprint ([^|;>]+)", line):
                 verb, *rest = shlex.split(words.replace("$(", "'").replace(")", "'"))
                 given = rest[: rest.index("--")] if "--" in rest else rest
-                assert {word for word in given if re.match("--?[a-z]", word)} <= known[verb], (page, line)
+                assert {word for word in given if re.match("--?[a-z]", word)} <= options_of[verb], (page, line)
 
 
 @pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.stem)

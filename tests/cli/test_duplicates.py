@@ -72,20 +72,24 @@ def test_the_text_is_the_one_that_was_agreed_on(capsys: Captured, name: str, wor
 
 
 @pytest.mark.parametrize("columns", ["80", "120"])
-def test_a_pipe_gets_the_same_text_at_every_width(columns: str, capsys: Captured) -> None:
+def test_a_pipe_gets_lines_as_long_as_columns_says(columns: str) -> None:
     words = [sys.executable, "-m", "footprint", "duplicates", f"{CONDOR}/base"]
     environment = os.environ | {"PYTHONPATH": str(ROOT), "COLUMNS": columns}
     done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout == ask(capsys, f"{CONDOR}/base")
+    assert int(columns) - 20 < max(map(len, done.stdout.splitlines())) <= int(columns)
 
 
-def test_a_long_name_is_cut_at_its_beginning_and_whole_with_v(capsys: Captured, tmp_path: Path) -> None:
+def test_a_long_name_is_cut_at_its_beginning_and_whole_with_v(
+    capsys: Captured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     name = f"_ZN{90}{'a' * 90}L5tableE"
     path = several(tmp_path, "program", name, "a.cc", "b.cc", "c.cc")
     rows = ask(capsys, path).splitlines()
     assert re.fullmatch(r"   64 B .*  \.\.\.a{10,}::table", rows[2])
     assert rows[3].strip() == "a.cc and 2 more"
     assert max(map(len, rows[1:4])) == 80
+    assert f"    {name}\n" in ask(capsys, path, "-v")
+    monkeypatch.setenv("COLUMNS", "200")
     assert ask(capsys, path, "-v").splitlines()[2].endswith(f"  {name}  a.cc, b.cc, c.cc")
 
 
@@ -134,7 +138,9 @@ def test_what_is_a_copy_only_by_name_is_not_summed_up(capsys: Captured, tmp_path
     data = Section(".data", flags=RW, data=bytes(range(1, 33)) * 2)
     path.write_bytes(write(ElfFile(sections=[data], symbols=symbols)))
     text = " ".join(ask(capsys, str(path)).split())
-    assert text.endswith("There is nothing to save by having one of each; 32 B more would be copies only by name.")
+    assert text.endswith(
+        "There is nothing to save for sure by having one of each; 32 B more would be copies only by name."
+    )
 
 
 def test_what_needs_a_check_first_is_in_no_sum(capsys: Captured) -> None:
@@ -251,7 +257,7 @@ def test_of_a_stripped_file_the_notes_say_what_cannot_be_told(capsys: Captured) 
 
 def test_of_a_file_without_variables_it_is_said_that_nothing_can_be_told(capsys: Captured) -> None:
     text = " ".join(ask(capsys, "sample_binaries/no_section_headers/no_section_headers.so").split())
-    assert "no symbol names a variable: it cannot be told what is there twice" in text
+    assert "no symbol names a variable: copies of variables are not known" in text
     assert text.endswith("No variable has a name: there is nothing to compare.")
 
 

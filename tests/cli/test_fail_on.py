@@ -94,7 +94,10 @@ def test_a_rule_that_a_profile_cannot_show_and_several_profiles_are_wrong_use(
         (("audit", BASE, "--fail-on", "unused-library:"), "'' is none of proof, high"),
         (("libraries", BASE, "--fail-on", "large-static"), "`libraries` searches for "),
         (("audit", BASE, "--fail-on", "heap-at-start"), "`--heap` joins a profile"),
-        (("audit", "--all", str(SAMPLES), "--fail-on", "unused-library"), "--all searches for no findings"),
+        (
+            ("audit", "--all", str(SAMPLES), "--fail-on", "unused-library"),
+            "--all ranks the programs of folders: --fail-on does not go with it",
+        ),
         (
             ("audit", str(SAMPLES.parent / "tests/corpus/smaps-sleep.txt"), "--fail-on", "unused-library"),
             "was not looked into for that",

@@ -7,10 +7,10 @@ import pytest
 
 from footprint.cli import main
 from footprint.formats.document import Facts, Table
-from footprint.terminal import draw
-from footprint.verbs.app import verb_names
+from footprint.terminal.drawing import draw
+from footprint.verbs.commands import verb_names
 from footprint.verbs.options import PARTS
-from footprint.verbs.welcome import Running, welcome
+from footprint.verbs.welcome import Running, proposed, welcome
 
 ROOT = Path(__file__).resolve().parents[2]
 SLEEP = str(ROOT / "tests" / "corpus" / "smaps-sleep.txt")
@@ -31,7 +31,7 @@ def test_the_first_screen_shows_four_commands_for_this_machine() -> None:
         "\n"
         "  footprint 4711\n"
         "      where the memory of agentd is\n"
-        "  footprint project 4711 --memory 32GiB\n"
+        "  footprint audit 4711 --memory 32GiB\n"
         "      how many of them fit into this machine\n"
         "  footprint /usr/sbin/agentd\n"
         "      what a program costs before it runs, and what it does not need\n"
@@ -66,17 +66,45 @@ def test_a_target_without_a_verb_is_audited(capfd: pytest.CaptureFixture[str], m
     ("line", "program"),
     [("#!/bin/sh", "/bin/sh"), ("#! /usr/bin/env -S A=b nothing-here -u", "nothing-here"), ("#!", "/bin/sh")],
 )
+@pytest.mark.parametrize("verb", ["audit", "libraries", "symbols", "duplicates"])
 def test_of_a_script_the_program_is_named_that_runs_it(
-    line: str, program: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    line: str, program: str, verb: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     script = tmp_path / "start.sh"
     script.write_text(f"{line}\nexec agentd\n")
     told = f"footprint: {script}: it is a script of {program}: audit the program that runs it (footprint {program}), "
-    assert call(capfd, str(script)) == (3, "", f"{told}or the PID of a process that does\n")
+    assert call(capfd, verb, str(script)) == (3, "", f"{told}or the PID of a process that does\n")
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("verb", "instead"),
+    [
+        ("heap", "`footprint 4711` shows the heap of a process, and `footprint 4711 --heap PROFILE` who asked for it"),
+        ("symbols", "name its program, /proc/4711/exe, or list its files with `footprint libraries 4711`"),
+    ],
+)
+def test_a_verb_that_reads_files_tells_what_to_do_with_a_process(
+    verb: str, instead: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert call(capfd, verb, "4711") == (2, "", f"footprint: 4711 is a PID, and no file has this name: {instead}\n")
+    (tmp_path / "4711").write_bytes(b"a file")
+    code, _, error = call(capfd, verb, "4711")
+    assert (code, "PID" in error) == (3, False)
+
+
+@pytest.mark.parametrize("verb", ["audit", "libraries"])
+def test_of_a_program_that_is_named_with_its_root_the_name_below_it_is_shown(
+    verb: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    root = ROOT / "sample_binaries"
+    path = f"{root}/condor_shadow/base"
+    told = "there is no such file, or it cannot be read; below the root it is /condor_shadow/base"
+    assert call(capfd, verb, "--root", str(root), path) == (3, "", f"footprint: {path}: {told}\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
     [
         (["audt", SLEEP], "No such command 'audt'. Did you mean 'audit'?\n"),
         (["audit", "--coutn", "3"], "No such option: --coutn. Did you mean '--count'?\n"),
@@ -85,10 +113,10 @@ def test_of_a_script_the_program_is_named_that_runs_it(
         (["s"], "footprint: no command is called s; did you mean scan or symbols?\n"),
     ],
 )
-def test_a_mistyped_word_is_corrected(words: list[str], told: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_mistyped_word_is_corrected(words: list[str], hint: str, capfd: pytest.CaptureFixture[str]) -> None:
     code, _, error = call(capfd, *words)
     assert code == 2
-    assert error.endswith(told)
+    assert error.endswith(hint)
 
 
 def test_the_name_of_a_program_is_no_command_and_both_questions_are_named(
@@ -103,9 +131,18 @@ def test_the_name_of_a_program_is_no_command_and_both_questions_are_named(
     assert error == f"footprint: no command is called agentd: {asked}\n"
 
 
+@pytest.mark.parametrize(
+    ("word", "answer"),
+    [("init", "check --init"), ("maps", "audit --by mapping"), ("project", "audit -n N"), ("record", "trend --add")],
+)
+def test_a_former_verb_names_what_answers_now(word: str, answer: str, capfd: pytest.CaptureFixture[str]) -> None:
+    told = f"footprint: no command is called {word}: `footprint {answer}` does it\n"
+    assert call(capfd, word, "4711") == call(capfd, "help", word) == (2, "", told)
+
+
 def test_help_is_a_word_too(capfd: pytest.CaptureFixture[str]) -> None:
     assert call(capfd, "help") == call(capfd, "-h")
-    assert call(capfd, "help", "maps") == call(capfd, "maps", "-h")
+    assert call(capfd, "help", "diff") == call(capfd, "diff", "-h")
     assert call(capfd, "version") == call(capfd, "--version")
 
 
@@ -122,7 +159,7 @@ def test_each_help_fits_80_columns(
     assert verb or "..." not in shown.split("Commands:")[1]
 
 
-@pytest.mark.parametrize("verb", [verb for verb in verb_names() if verb not in {"capture", "init"}])
+@pytest.mark.parametrize("verb", [verb for verb in verb_names() if verb != "capture"])
 def test_the_help_shows_the_formats_that_the_answers_of_a_verb_have(
     verb: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -177,3 +214,14 @@ def test_in_a_narrow_terminal_a_long_remark_leaves_a_label_its_indent() -> None:
         "                                    program runs",
         "",
     ]
+
+
+def test_the_process_that_is_proposed_runs_for_a_minute_or_is_the_oldest() -> None:
+    short, large, small = (
+        Running(1, "cc1", None, 900, 3),
+        Running(2, "agentd", None, 500, 61),
+        Running(3, "sh", None, 9, 9000),
+    )
+    assert proposed([short, large, small]) == large
+    assert proposed([short, Running(4, "make", None, 1, 20)]) == Running(4, "make", None, 1, 20)
+    assert proposed([]) is None

@@ -19,12 +19,12 @@ from footprint import fleet
 from footprint.cli import main
 from footprint.errors import AccessError, FootprintError, InputError, UsageError
 from footprint.formats.text import plain
-from footprint.limits import Limits, limited
 from footprint.store.asking import Dataset
 from footprint.store.tables import FleetFile
+from footprint.system.limits import Limits, limited
+from footprint.verbs.fleet.answer import fleet_document
 from footprint.verbs.fleet.questions import definitions_of, question_names, question_of
-from footprint.verbs.fleet.text import fleet_document
-from tests.fleets import DAY, Held, Member, write_fleet
+from tests.fleets import DAY, Holding, Member, write_fleet
 from tests.hostile import HOSTILE
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
@@ -34,13 +34,13 @@ LIBZ, HEAP = "/lib/libz.so.1", "[heap]"
 
 def small(folder: Path) -> Path:
     """Write a fleet of two hosts: two shadows on each, and a schedd on the first one."""
-    shadow = (Held(HEAP, 100 * KIB), Held(LIBZ, 20 * KIB), Held(LIBZ, 8 * KIB, "table"))
+    shadow = (Holding(HEAP, 100 * KIB), Holding(LIBZ, 20 * KIB), Holding(LIBZ, 8 * KIB, "table"))
     members = [
         Member(host, SHADOW, shadow, pid, kernel_bytes=10 * KIB, savings=(("unused-library", "libz.so.1", 28 * KIB),))
         for host in ("a", "b")
         for pid in (1, 2)
     ]
-    schedd = Member("a", SCHEDD, (Held(HEAP, 900 * KIB),), 3, savings=(("duplicate-static", "names", 4 * KIB),))
+    schedd = Member("a", SCHEDD, (Holding(HEAP, 900 * KIB),), 3, savings=(("duplicate-static", "names", 4 * KIB),))
     return write_fleet(folder, [*members, schedd], [zlib()])
 
 
@@ -55,7 +55,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def rows(dataset: Path, question: str, **options: Any) -> list[dict[str, Any]]:  # noqa: ANN401 # as `fleet`
-    found = fleet(dataset, question, **options).found
+    found = fleet(dataset, question, **options).result
     return [dict(zip(found.columns, row, strict=True)) for row in found.rows]
 
 
@@ -100,7 +100,7 @@ def test_savings_are_those_of_each_process(dataset: Path) -> None:
 
 
 def test_a_finding_of_a_program_holds_for_its_processes_without_one_of_their_own(tmp_path: Path) -> None:
-    held = (Held(HEAP, 8 * KIB),)
+    held = (Holding(HEAP, 8 * KIB),)
     saving = (("unused-library", "libz.so.1", 4 * KIB),)
     # Of three processes one says itself that it saves more; the finding of the program counts for the two others.
     members = [Member("a", SHADOW, held, pid, savings=saving, is_judged=False) for pid in (1, 2)]
@@ -110,17 +110,17 @@ def test_a_finding_of_a_program_holds_for_its_processes_without_one_of_their_own
 
 
 def test_a_process_counts_once_at_its_last_moment_and_a_host_with_its_last_day(tmp_path: Path) -> None:
-    def held(size: int) -> tuple[Held, ...]:
-        return (Held(HEAP, size * KIB),)
+    def holders_of(size: int) -> tuple[Holding, ...]:
+        return (Holding(HEAP, size * KIB),)
 
     before, long_ago = DAY - timedelta(days=1), DAY - timedelta(days=20)
     members = [
-        Member("a", SHADOW, held(1), 1, day=before),
-        Member("a", SHADOW, held(2), 1, hour=8),
-        Member("a", SHADOW, held(4), 1, hour=9),
-        Member("a", SHADOW, held(8), 2, hour=8),
-        Member("b", SHADOW, held(16), 1, day=before),
-        Member("c", SHADOW, held(32), 1, day=long_ago),
+        Member("a", SHADOW, holders_of(1), 1, day=before),
+        Member("a", SHADOW, holders_of(2), 1, hour=8),
+        Member("a", SHADOW, holders_of(4), 1, hour=9),
+        Member("a", SHADOW, holders_of(8), 2, hour=8),
+        Member("b", SHADOW, holders_of(16), 1, day=before),
+        Member("c", SHADOW, holders_of(32), 1, day=long_ago),
     ]
     dataset = write_fleet(tmp_path, members)
     now = fleet(dataset, "programs")
@@ -136,14 +136,14 @@ def test_a_process_counts_once_at_its_last_moment_and_a_host_with_its_last_day(t
 
 def test_a_pattern_of_programs_does_not_bring_back_what_a_host_ran_before(tmp_path: Path) -> None:
     before = DAY - timedelta(days=1)
-    members = [Member("a", SCHEDD, (Held(HEAP, KIB),), 1, day=before), Member("a", SHADOW, (Held(HEAP, KIB),), 2)]
+    members = [Member("a", SCHEDD, (Holding(HEAP, KIB),), 1, day=before), Member("a", SHADOW, (Holding(HEAP, KIB),), 2)]
     assert rows(write_fleet(tmp_path, members), "programs", program=SCHEDD) == []
 
 
 def test_a_group_is_one_row_that_counts_for_its_processes_once_a_day(tmp_path: Path) -> None:
-    held, saving = (Held(HEAP, 30 * KIB), Held(LIBZ, 6 * KIB)), (("unused-library", "libz.so.1", 6 * KIB),)
-    group = [Member("a", SHADOW, held, None, hour, savings=saving, process_count=3) for hour in (8, 9)]
-    single = Member("b", SHADOW, (Held(HEAP, 14 * KIB), Held(LIBZ, 4 * KIB)), 1)
+    holders, saving = (Holding(HEAP, 30 * KIB), Holding(LIBZ, 6 * KIB)), (("unused-library", "libz.so.1", 6 * KIB),)
+    group = [Member("a", SHADOW, holders, None, hour, savings=saving, process_count=3) for hour in (8, 9)]
+    single = Member("b", SHADOW, (Holding(HEAP, 14 * KIB), Holding(LIBZ, 4 * KIB)), 1)
     dataset = write_fleet(tmp_path, [*group, single])
     (program,) = rows(dataset, "programs")
     # A process of the group costs 36 / 3 KiB.
@@ -157,7 +157,7 @@ def test_a_group_is_one_row_that_counts_for_its_processes_once_a_day(tmp_path: P
     assert (unused["saving_bytes"], unused["each_bytes"], unused["process_count"]) == (6 * KIB, 2 * KIB, 3)
     # What a program finding saves, each process of a group saves; a process of another build does not have it.
     told = [one._replace(is_judged=False, hour=9) for one in group[:1]]
-    other = Member("a", SHADOW, held, 7, build_id="older")
+    other = Member("a", SHADOW, holders, 7, build_id="older")
     (unused,) = rows(write_fleet(tmp_path / "program", [*told, other]), "unused")
     assert (unused["saving_bytes"], unused["process_count"]) == (3 * 6 * KIB, 3)
 
@@ -172,11 +172,11 @@ def test_files_that_joined_datasets_have_twice_count_once(tmp_path: Path) -> Non
 def test_growth_shows_programs_of_one_side_and_compares_a_host_on_its_last_day(tmp_path: Path) -> None:
     before = DAY - timedelta(days=1)
     members = [
-        Member("a", SCHEDD, (Held(HEAP, 5 * KIB),), 1, day=before),
-        *(Member("a", SHADOW, (Held(HEAP, 7 * KIB),), pid, build_id="cc") for pid in (2, 3)),
-        Member("a", "/bin/kept", (Held(HEAP, 2 * KIB),), 4, day=before, build_id="aa"),
-        *(Member("a", "/bin/kept", (Held(HEAP, size * KIB),), 4 + size, build_id="bb") for size in (3, 5)),
-        Member("a", "/bin/kept", (Held(HEAP, 9 * KIB),), 5, day=before, build_id="bb"),
+        Member("a", SCHEDD, (Holding(HEAP, 5 * KIB),), 1, day=before),
+        *(Member("a", SHADOW, (Holding(HEAP, 7 * KIB),), pid, build_id="cc") for pid in (2, 3)),
+        Member("a", "/bin/kept", (Holding(HEAP, 2 * KIB),), 4, day=before, build_id="aa"),
+        *(Member("a", "/bin/kept", (Holding(HEAP, size * KIB),), 4 + size, build_id="bb") for size in (3, 5)),
+        Member("a", "/bin/kept", (Holding(HEAP, 9 * KIB),), 5, day=before, build_id="bb"),
     ]
     dataset = write_fleet(tmp_path, members)
     grown = fleet(dataset, "growth")
@@ -191,18 +191,18 @@ def test_growth_shows_programs_of_one_side_and_compares_a_host_on_its_last_day(t
     (kept,) = rows(dataset, "growth", before="aa", after="bb")
     assert (kept["each_bytes"], kept["growth_bytes"], kept["process_count"]) == (2 * KIB, 4 * KIB, 2)
     same = fleet(dataset, "growth", before=str(DAY), after=str(DAY))
-    assert ([note.slug for note in same.notes], same.found.rows) == (["fleet-one-day"], ())
+    assert ([note.slug for note in same.notes], same.result.rows) == (["fleet-one-day"], ())
 
 
 def test_growth_matches_names_across_versions_as_diff_does(tmp_path: Path) -> None:
     def server(day: date, version: str, heap: int, buffer: int, build_id: str) -> list[Member]:
-        held = (
-            Held(HEAP, heap * KIB),
-            Held(f"/usr/lib/libssl.so.{version}", 10 * KIB, "ssl_table"),
-            Held(f"/opt/server-{version}/bin/server", buffer * KIB, f"_ZN6server6bufferE17h{build_id * 8}E"),
+        holders = (
+            Holding(HEAP, heap * KIB),
+            Holding(f"/usr/lib/libssl.so.{version}", 10 * KIB, "ssl_table"),
+            Holding(f"/opt/server-{version}/bin/server", buffer * KIB, f"_ZN6server6bufferE17h{build_id * 8}E"),
         )
         return [
-            Member(host, f"/opt/server-{version}/bin/server", held, pid, day=day, build_id=build_id)
+            Member(host, f"/opt/server-{version}/bin/server", holders, pid, day=day, build_id=build_id)
             for host in ("a", "b")
             for pid in (1, 2)
         ]
@@ -225,8 +225,10 @@ def test_growth_matches_names_across_versions_as_diff_does(tmp_path: Path) -> No
 
 
 def test_outliers_are_far_above_their_siblings_and_name_the_owner(tmp_path: Path) -> None:
-    members = [Member("a", SHADOW, (Held(HEAP, 400 * KIB), Held(LIBZ, (10 + pid) * KIB)), pid) for pid in range(20)]
-    members.append(Member("b", SHADOW, (Held(HEAP, 9 * MIB), Held(LIBZ, 10 * KIB)), 77))
+    members = [
+        Member("a", SHADOW, (Holding(HEAP, 400 * KIB), Holding(LIBZ, (10 + pid) * KIB)), pid) for pid in range(20)
+    ]
+    members.append(Member("b", SHADOW, (Holding(HEAP, 9 * MIB), Holding(LIBZ, 10 * KIB)), 77))
     (found,) = rows(write_fleet(tmp_path, members), "outliers")
     # The one in the middle of 21 has 400 + 20 KiB.
     assert (found["host"], found["pid"], found["owner"], found["sibling_count"]) == ("b", 77, HEAP, 21)
@@ -259,7 +261,7 @@ def test_an_unused_library_of_10000_processes_is_found_first(
         for pid in range(500):
             saving = (150 + (number * 7 + pid) % 21) * KIB if number < 12 else 0
             savings = [("duplicate-static", f"table_{pid % 7}", 12 * KIB), ("unused-library", "libz3.so.4", saving)]
-            held = (Held(HEAP, 300 * KIB), Held("/usr/lib/libz3.so.4", saving or 160 * KIB))
+            held = (Holding(HEAP, 300 * KIB), Holding("/usr/lib/libz3.so.4", saving or 160 * KIB))
             members.append(Member(f"h{number}", SHADOW, held, pid, savings=tuple(one for one in savings if one[2])))
             expected += saving
     dataset = write_fleet(tmp_path, members)
@@ -294,17 +296,17 @@ def test_each_question_has_sql_that_can_be_asked_and_is_written_in_each_format_o
     dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name in question_names():
-        found = fleet(dataset, name)
-        assert "{" not in plain(fleet_document(found))
+        result = fleet(dataset, name)
+        assert "{" not in plain(fleet_document(result))
         # What is printed runs in any DuckDB as it is; its last SELECT can be changed and asked.
         sql = said(capsys, dataset, name, "--sql")
-        assert sql.endswith(f"\n{found.sql}")
+        assert sql.endswith(f"\n{result.sql}")
         with duckdb.connect() as connection:
             answer = connection.execute(sql)
-            assert tuple(one[0] for one in answer.description or ()) == found.found.columns
-            assert len(answer.fetchall()) == len(found.found.rows)
+            assert tuple(one[0] for one in answer.description or ()) == result.result.columns
+            assert len(answer.fetchall()) == len(result.result.rows)
         if not question_of(name).compares:
-            assert fleet(dataset, query=found.sql).found == found.found
+            assert fleet(dataset, query=result.sql).result == result.result
     document = json.loads(said(capsys, dataset, "programs", "--json"))
     assert document["question"] == "programs"
     assert list(document["rows"][0]) == document["columns"]
@@ -316,10 +318,18 @@ def test_each_question_has_sql_that_can_be_asked_and_is_written_in_each_format_o
     assert SHADOW in page.read_text()
 
 
+def test_metrics_have_the_texts_as_labels_and_no_process_ids(dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = said(capsys, dataset, "programs", "--format", "openmetrics").splitlines()
+    assert f'footprint_fleet_programs_total_bytes{{program="{SHADOW}"}} {4 * 138 * KIB}' in lines
+    assert f'footprint_fleet_programs_process_count{{program="{SHADOW}"}} 4' in lines
+    assert lines[-1] == "# EOF"
+    assert "pid" not in said(capsys, dataset, "outliers", "--format", "openmetrics")
+
+
 def test_names_of_the_fleet_do_nothing_to_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     names = [name for name in HOSTILE.values() if "\0" not in name]
     members = [
-        Member("h", f"/x/{name}", (Held(f"/y/{name}", 4 * KIB, name),), pid, savings=(("unused-library", name, 1),))
+        Member("h", f"/x/{name}", (Holding(f"/y/{name}", 4 * KIB, name),), pid, savings=(("unused-library", name, 1),))
         for pid, name in enumerate(names)
     ]
     dataset = write_fleet(tmp_path, members)
@@ -332,10 +342,10 @@ def test_names_of_the_fleet_do_nothing_to_the_terminal(tmp_path: Path, capsys: p
 
 
 def test_a_query_sees_the_tables_and_the_state(dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = fleet(dataset, query='SELECT host, count(*) AS n, count(*) FROM "rows" GROUP BY host ORDER BY host').found
+    found = fleet(dataset, query='SELECT host, count(*) AS n, count(*) FROM "rows" GROUP BY host ORDER BY host').result
     assert found.columns == ("host", "n", "count_star()")
     assert found.rows == (("a", 7, 7), ("b", 6, 6))
-    found = fleet(dataset, query="SELECT 1 AS x, 2 AS x, DATE '2026-11-23', [1, 2], NULL, 0.5").found
+    found = fleet(dataset, query="SELECT 1 AS x, 2 AS x, DATE '2026-11-23', [1, 2], NULL, 0.5").result
     assert (found.columns[:2], found.rows) == (("x", "x_2"), ((1, 2, "2026-11-23", "1, 2", None, 0.5),))
     out = said(capsys, dataset, "--query", "SELECT max(private_bytes) AS most_bytes FROM current_processes")
     assert out.split("\n\n")[0].splitlines()[-2:] == ["  most", "  900 KiB"]
@@ -403,11 +413,11 @@ def guarded(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Guarded:
 def test_a_query_reads_nothing_but_the_dataset_and_writes_nothing(guarded: Guarded, dataset: Path, attack: str) -> None:
     secret_of_python = [("secret",)]
     place = guarded.folder
-    before = sorted(str(one) for folder in (dataset, place) for one in folder.rglob("*"))
+    before = sorted(str(path) for folder in (dataset, place) for path in folder.rglob("*"))
     query = attack.format(secret=place / "secret", dataset=place / "fleet", parent=place)
     with pytest.raises(UsageError):
         guarded.opened.ask(query)
-    assert sorted(str(one) for folder in (dataset, place) for one in folder.rglob("*")) == before
+    assert sorted(str(path) for folder in (dataset, place) for path in folder.rglob("*")) == before
     assert secret_of_python
 
 
@@ -482,7 +492,7 @@ def test_what_is_no_dataset_or_a_damaged_one_is_an_error(tmp_path: Path, capsys:
 
 def test_growth_begins_with_the_first_day_that_was_not_deleted(tmp_path: Path) -> None:
     members = [
-        Member("a", SCHEDD, (Held(HEAP, (100 - age) * KIB),), day=DAY - timedelta(days=age)) for age in (0, 1, 2)
+        Member("a", SCHEDD, (Holding(HEAP, (100 - age) * KIB),), day=DAY - timedelta(days=age)) for age in (0, 1, 2)
     ]
     dataset = write_fleet(tmp_path, members)
     for folder in [*dataset.glob(f"*/day={DAY - timedelta(days=2)}")]:
@@ -510,7 +520,7 @@ def test_a_dataset_in_a_folder_that_reads_as_a_pattern_is_an_error_that_names_th
 
 @pytest.mark.parametrize("table", ["owners", "rows", "processes", "hosts"])
 def test_a_file_that_is_missing_between_others_is_an_error(table: str, tmp_path: Path) -> None:
-    held = (Held(HEAP, KIB),)
+    held = (Holding(HEAP, KIB),)
     before = Member("d", SCHEDD, held, day=DAY - timedelta(days=1))
     dataset = write_fleet(small(tmp_path), [Member("c", SCHEDD, held), before], part="q")
     assert len(rows(dataset, "hosts")) == 4
@@ -544,7 +554,7 @@ def test_a_file_that_is_damaged_within_is_named(tmp_path: Path) -> None:
 
 def test_a_dataset_of_another_version_is_told_and_columns_that_are_new_are_left_out(tmp_path: Path) -> None:
     whole = small(tmp_path)
-    write_fleet(whole, [Member("c", SCHEDD, (Held(HEAP, KIB),))], part="q")
+    write_fleet(whole, [Member("c", SCHEDD, (Holding(HEAP, KIB),))], part="q")
 
     def with_columns(columns: str, part: str = "*") -> None:
         for path in whole.glob(f"processes/*/{part}.parquet"):
@@ -566,25 +576,25 @@ def test_a_dataset_of_another_version_is_told_and_columns_that_are_new_are_left_
 
 def test_a_fleet_of_nothing_or_of_one_process_has_an_answer_to_each_question(tmp_path: Path) -> None:
     (tmp_path / "nothing" / "inputs").mkdir(parents=True)
-    one = write_fleet(tmp_path / "one", [Member("a", SHADOW, (Held(HEAP, KIB),), 1)])
+    one = write_fleet(tmp_path / "one", [Member("a", SHADOW, (Holding(HEAP, KIB),), 1)])
     answered = set()
     for name in ("growth", "savings", "fit"):
-        assert fleet(tmp_path / "nothing", name).found.rows == ()
+        assert fleet(tmp_path / "nothing", name).result.rows == ()
     for name in question_names():
         found = fleet(one, name)
         assert plain(fleet_document(found))
-        answered |= {name} if found.found.rows else set()
+        answered |= {name} if found.result.rows else set()
     assert answered == {"fit", "hosts", "more", "owners", "programs"}
 
 
 def test_what_a_question_does_not_look_at_or_show_is_told(tmp_path: Path) -> None:
-    siblings = [Member("a", SHADOW, (Held(HEAP, KIB),), pid) for pid in range(5)]
-    many = tuple(Held(LIBZ, 64, f"v{number}") for number in range(10_001))
+    siblings = [Member("a", SHADOW, (Holding(HEAP, KIB),), pid) for pid in range(5)]
+    many = tuple(Holding(LIBZ, 64, f"v{number}") for number in range(10_001))
     dataset = write_fleet(tmp_path, [*siblings, Member("a", SCHEDD, many, 9), Member("a", "/bin/x", many[:1], 10)])
     (few,) = fleet(dataset, "outliers").notes
     assert (few.slug, few.subject) == ("fleet-few-siblings", "2 programs")
     cut = fleet(dataset, "variables")
-    assert len(cut.found.rows) == 10_000
+    assert len(cut.result.rows) == 10_000
     assert [(note.slug, note.subject) for note in cut.notes] == [("fleet-rows-left-out", "10,000 rows")]
     assert fleet(dataset, "variables", program="/bin/x").notes == ()
 

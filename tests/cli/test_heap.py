@@ -37,7 +37,7 @@ def answer(captured: Captured, *words: str) -> str:
     return out.decode()
 
 
-def found(captured: Captured, *words: str) -> dict[str, Any]:
+def result(captured: Captured, *words: str) -> dict[str, Any]:
     answered: dict[str, Any] = json.loads(answer(captured, *words, "--json"))
     return answered
 
@@ -108,11 +108,11 @@ def test_the_functions_that_hand_memory_on_can_be_listed_with_their_rules(capfdb
     assert "These rules apply to no function here: C library; " in text
     assert "g_malloc*" not in text
     assert ["glib", "g_malloc*"] in rows(answer(capfdbinary, *words, "-v"), "The rules by which")
-    assert [(row["rule"], row["symbol"], row["bytes"]) for row in found(capfdbinary, *words)["allocators"]] == [
+    assert [(row["rule"], row["symbol"], row["bytes"]) for row in result(capfdbinary, *words)["allocators"]] == [
         ("--alloc-fn", "load_parameters", 100_000),
         ("common names", "xmalloc", 50_000),
     ]
-    assert found(capfdbinary, *words[:-1])["allocators"] == []
+    assert result(capfdbinary, *words[:-1])["allocators"] == []
 
 
 def test_the_moment_is_the_peak_unless_another_is_asked_for(capfdbinary: Captured) -> None:
@@ -136,7 +136,9 @@ def test_address_space_is_called_so(capfdbinary: Captured) -> None:
     text = answer(capfdbinary, "tests/corpus/heap/massif-3.19-pages-as-heap.out")
     assert "virtual: address space only" in text
     assert "148.6 MiB of address space" in text.replace("\n", " ")
-    assert found(capfdbinary, "tests/corpus/heap/massif-3.19-pages-as-heap.out")["profiles"][0]["evidence"] == "virtual"
+    assert (
+        result(capfdbinary, "tests/corpus/heap/massif-3.19-pages-as-heap.out")["profiles"][0]["evidence"] == "virtual"
+    )
 
 
 def test_units_that_a_program_declared_are_not_called_bytes(capfdbinary: Captured) -> None:
@@ -175,7 +177,8 @@ def test_of_several_profiles_each_note_names_its_own(capfdbinary: Captured) -> N
     ]
 
 
-def test_several_profiles_stand_beside_the_first(capfdbinary: Captured) -> None:
+def test_several_profiles_stand_beside_the_first(capfdbinary: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
     text = answer(capfdbinary, MASSIF, DHAT, f"{SAMPLE}/heaptrack.txt", *BINARY)
     table = rows(text, "By function")
     assert ["0", "0", "72,704", "+0", "+72,704", "libstdc++.so.6", "[no symbol]"] in table
@@ -188,7 +191,7 @@ def test_a_profile_has_as_much_as_itself(capfdbinary: Captured) -> None:
 
 def test_a_profile_that_is_compared_with_itself_is_counted_once(capfdbinary: Captured) -> None:
     tables = ("profiles", "snapshots", "owners", "heap")
-    alone, twice = found(capfdbinary, MASSIF), found(capfdbinary, MASSIF, MASSIF)
+    alone, twice = result(capfdbinary, MASSIF), result(capfdbinary, MASSIF, MASSIF)
     assert [twice[table] for table in tables] == [alone[table] for table in tables]
     assert f'footprint_heap_live_bytes{{file="{MASSIF}",evidence="measured"}} 180000\n' in answer(
         capfdbinary, MASSIF, MASSIF, "--format", "openmetrics"
@@ -197,14 +200,15 @@ def test_a_profile_that_is_compared_with_itself_is_counted_once(capfdbinary: Cap
 
 def test_quiet_is_one_sentence(capfdbinary: Captured) -> None:
     assert answer(capfdbinary, MASSIF, *BINARY, "-q").replace("\n", " ").strip() == (
-        "175.8 KiB of heap at the peak (snapshot 13): heap asked for 72.2% of it; the object is known of 100.0%."
+        "175.8 KiB of heap at the peak (snapshot 13): heap asked for 72.2% of it, its load_parameters for 55.6%; "
+        "the object is known of 100.0%."
     )
 
 
 def drawn(width: int, *words: str, **environment: str) -> str:
     """Return what a terminal of a width gets."""
     code = "import sys; from footprint.cli import main; sys.exit(main())"
-    known = {
+    environment_set = {
         "PYTHONPATH": str(ROOT),
         "COLUMNS": str(width),
         "TERM": "xterm",
@@ -213,7 +217,7 @@ def drawn(width: int, *words: str, **environment: str) -> str:
     }
     done = subprocess.run(
         [sys.executable, "-c", code, "heap", *words],
-        env=os.environ | known | environment,
+        env=os.environ | environment_set | environment,
         cwd=ROOT,
         capture_output=True,
         check=True,
@@ -250,21 +254,21 @@ def test_moments_of_one_profile_are_compared(capfdbinary: Captured) -> None:
     text = answer(capfdbinary, f"{SERIES}@15", f"{SERIES}@peak")
     assert text.startswith("2 moments of one profile\n")
     assert rows(text, "By object")[0] == ["351,000", "2,028,956", "+1,677,956", "[no object: lines only]"]
-    answered = found(capfdbinary, f"{SERIES}@15", f"{SERIES}@peak")
+    answered = result(capfdbinary, f"{SERIES}@15", f"{SERIES}@peak")
     assert [(row["file"], row["snapshot"]) for row in answered["profiles"]] == [
         (f"{SERIES}@15", 15),
         (f"{SERIES}@peak", 63),
     ]
     for name, at in ((f"{SERIES}@15", "15"), (f"{SERIES}@peak", "63")):
-        alone = [row | {"file": name} for row in found(capfdbinary, SERIES, "--at", at)["heap"]]
+        alone = [row | {"file": name} for row in result(capfdbinary, SERIES, "--at", at)["heap"]]
         assert [row for row in answered["heap"] if row["file"] == name] == alone
 
 
 def test_a_moment_of_one_profile_is_that_of_at(capfdbinary: Captured) -> None:
-    named, chosen = found(capfdbinary, f"{SERIES}@23"), found(capfdbinary, SERIES, "--at", "23")
+    named, chosen = result(capfdbinary, f"{SERIES}@23"), result(capfdbinary, SERIES, "--at", "23")
     assert [row | {"file": SERIES} for row in named["heap"]] == chosen["heap"]
     # --at is the moment of those that are named without one.
-    (first, second) = found(capfdbinary, f"{SERIES}@23", SERIES, "--at", "15")["profiles"]
+    (first, second) = result(capfdbinary, f"{SERIES}@23", SERIES, "--at", "15")["profiles"]
     assert (first["snapshot"], second["snapshot"]) == (23, 15)
 
 
@@ -272,9 +276,9 @@ def test_a_profile_with_an_at_sign_in_its_name_is_read(capfdbinary: Captured, tm
     text = (ROOT / MASSIF).read_bytes()
     for name in ("massif.out@3", "user@host.out", "massif.out"):
         (tmp_path / name).write_bytes(text)
-    assert found(capfdbinary, f"{tmp_path}/massif.out@3")["profiles"][0]["snapshot"] == 13
-    assert found(capfdbinary, f"{tmp_path}/user@host.out")["profiles"][0]["snapshot"] == 13
-    assert found(capfdbinary, f"{tmp_path}/user@host.out@13")["profiles"][0]["file"] == f"{tmp_path}/user@host.out@13"
+    assert result(capfdbinary, f"{tmp_path}/massif.out@3")["profiles"][0]["snapshot"] == 13
+    assert result(capfdbinary, f"{tmp_path}/user@host.out")["profiles"][0]["snapshot"] == 13
+    assert result(capfdbinary, f"{tmp_path}/user@host.out@13")["profiles"][0]["file"] == f"{tmp_path}/user@host.out@13"
 
 
 @pytest.mark.parametrize(
@@ -309,23 +313,23 @@ def test_growth_is_that_of_each_function_and_says_when_most_of_it_came(capfdbina
         return Line(load + cache, HEADING, below)
 
     sizes = [(100, 50), (100, 60), (400, 60), (450, 40)]
-    moments = [Moment(n, sum(one), tree=tree(*one), is_peak=n == 3) for n, one in enumerate(sizes)]
+    moments = [Moment(n, sum(size), tree=tree(*size), is_peak=n == 3) for n, size in enumerate(sizes)]
     path = profile(tmp_path, massif(moments))
     assert rows(answer(capfdbinary, path, "--by", "growth"), "By growth, from snapshot 0 to snapshot 3") == [
         ["+350", "450", "1-2", "app", "load"],
         ["-10", "40", "0-1", "app", "cache"],
     ]
-    (row, _) = found(capfdbinary, path, "--by", "growth")["growth"]
+    (row, _) = result(capfdbinary, path, "--by", "growth")["growth"]
     assert (row["symbol"], row["growth_bytes"]) == ("load", 350)
     assert (row["step_first_snapshot"], row["step_last_snapshot"], row["step_bytes"]) == (1, 2, 300)
-    assert found(capfdbinary, f"{path}@2", "--by", "growth")["growth"][0]["growth_bytes"] == 300
+    assert result(capfdbinary, f"{path}@2", "--by", "growth")["growth"][0]["growth_bytes"] == 300
 
 
 # --- JSON -------------------------------------------------------------------------------------------------------------
 
 
 def test_the_json_has_the_bytes_by_object_and_function(capfdbinary: Captured) -> None:
-    answered = found(capfdbinary, DHAT, *BINARY)
+    answered = result(capfdbinary, DHAT, *BINARY)
     program = os.path.realpath(f"{SAMPLE}/heap")
     assert [(row["owner"], row["symbol"], row["bytes"], row["block_count"]) for row in answered["heap"]] == [
         (program, "load_parameters", 100_000, 101),
@@ -339,7 +343,7 @@ def test_what_was_counted_over_the_run_stands_beside_the_moment(capfdbinary: Cap
     # As the README of the sample derives it: 103 blocks, and all that ever was is there at the peak.
     text = answer(capfdbinary, DHAT, *BINARY)
     assert re.search(r"\n  allocated over the run +175\.8 KiB  in 103 blocks\n", text)
-    tallies = {row["name"]: row for row in found(capfdbinary, DHAT)["tallies"]}
+    tallies = {row["name"]: row for row in result(capfdbinary, DHAT)["tallies"]}
     assert set(tallies) == {"allocated", "read", "written", "lived"}
     assert tallies["allocated"] == {
         "file": DHAT,
@@ -349,12 +353,12 @@ def test_what_was_counted_over_the_run_stands_beside_the_moment(capfdbinary: Cap
         "block_count": 103,
     }
     assert tallies["lived"]["unit"] == "instrs"
-    columns = found(capfdbinary, f"{CORPUS}/massif-3.19-xtmemory-full.ms.gz")["tallies"]
+    columns = result(capfdbinary, f"{CORPUS}/massif-3.19-xtmemory-full.ms.gz")["tallies"]
     assert [(row["name"], row["amount"], row["block_count"]) for row in columns] == [
         ("allocated", 2_315_468, 876),
         ("freed", 2_192_012, 875),
     ]
-    assert found(capfdbinary, MASSIF)["tallies"] == []
+    assert result(capfdbinary, MASSIF)["tallies"] == []
 
 
 def test_the_totals_over_the_run_are_sorted_as_asked(capfdbinary: Captured) -> None:
@@ -365,7 +369,7 @@ def test_the_totals_over_the_run_are_sorted_as_asked(capfdbinary: Captured) -> N
         ["50,000", "1", "11.19 k", "1", "1", "50,000", "table_new", "(libtable.so)"],
         ["30,000", "1", "6.49 k", "1", "30,000", "0", "parse_file", "(heap)"],
     ]
-    totals = found(capfdbinary, *words)["totals"]
+    totals = result(capfdbinary, *words)["totals"]
     assert [(row["symbol"], row["read_bytes"], row["leaked_blocks"]) for row in totals] == [
         ("load_parameters", 9, 101),
         ("table_new", 1, 1),
@@ -379,7 +383,10 @@ def test_the_totals_over_the_run_are_sorted_as_asked(capfdbinary: Captured) -> N
     )
 
 
-def test_totals_over_the_run_are_compared_where_an_order_is_asked_for(capfdbinary: Captured) -> None:
+def test_totals_over_the_run_are_compared_where_an_order_is_asked_for(
+    capfdbinary: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
     text = answer(capfdbinary, DHAT, f"{SAMPLE}/heaptrack.txt", *BINARY, "--sort", "blocks")
     table = rows(text, "By function over the whole run: blocks")
     assert ["1", "1", "+0", "libtable.so", "table_new"] in table
@@ -387,7 +394,7 @@ def test_totals_over_the_run_are_compared_where_an_order_is_asked_for(capfdbinar
 
 
 def test_the_json_has_trees_where_they_are_asked_for(capfdbinary: Captured) -> None:
-    calls = found(capfdbinary, MASSIF, *BINARY, "--by", "tree")["calls"]
+    calls = result(capfdbinary, MASSIF, *BINARY, "--by", "tree")["calls"]
     assert [(row["node"], row["parent"], row["symbol"], row["bytes"]) for row in calls] == [
         (1, 0, "main", 180_000),
         (2, 1, "load_parameters", 100_000),
@@ -456,7 +463,7 @@ def test_more_children_than_there_are_is_a_note(capfdbinary: Captured, tmp_path:
     text = (ROOT / MASSIF).read_bytes().replace(b"n4: 180000", b"n999999999: 180000")
     shown = answer(capfdbinary, profile(tmp_path, text))
     assert "heap-tree-unread" in shown
-    assert "who asked for it is not known" in shown
+    assert "who asked for it is not known" in " ".join(shown.split())
 
 
 def test_shares_of_a_profile_that_counts_bytes_twice_are_of_what_it_counts(
@@ -488,7 +495,7 @@ def test_a_label_of_a_megabyte_is_cut_where_it_is_shown(capfdbinary: Captured, t
     path = profile(tmp_path, text)
     for by in ("function", "tree", "callers"):
         assert len(answer(capfdbinary, path, "--by", by, "-v")) < 20_000
-    assert len(found(capfdbinary, path)["heap"][0]["symbol"]) == 1 << 20
+    assert len(result(capfdbinary, path)["heap"][0]["symbol"]) == 1 << 20
 
 
 def test_names_cannot_do_anything_to_a_terminal(capfdbinary: Captured, tmp_path: Path) -> None:
@@ -600,7 +607,7 @@ def test_a_command_without_a_program_names_no_objects(capfdbinary: Captured, tmp
     (tmp_path / "text").write_text("#!/bin/sh\n", encoding="utf-8")
     (tmp_path / "text").chmod(0o755)
     text = (ROOT / MASSIF).read_bytes().replace(b"cmd: ./heap", b"cmd: " + command)
-    answered = found(capfdbinary, profile(tmp_path, text))
+    answered = result(capfdbinary, profile(tmp_path, text))
     assert [row["slug"] for row in answered["notes"]] == ["heap-objects-untold"]
 
 
@@ -628,7 +635,7 @@ def test_profiles_that_count_different_things_are_not_compared(capfdbinary: Capt
     [
         (
             "pprof-go1.26-kept.pb.gz",
-            "3.13 MiB of heap when it was saved: kept asked for 100.0% of it; the object is known",
+            "3.13 MiB of heap when it was saved: kept asked for 100.0% of it, its main.blocks for 93.7%; the object is",
         ),
         ("heapprofile-go1.26-kept-sampled.txt.gz", "3.30 MiB of heap when it was saved"),
         ("leaksanitizer-gcc12-leaks.txt", "330,000 bytes leaked over the whole run, nothing refers to them any more."),
@@ -642,5 +649,5 @@ def test_the_profiles_of_other_tools_are_shown(name: str, last: str, capfdbinary
     path = f"tests/corpus/heap/{name}"
     text = answer(capfdbinary, path)
     assert last in " ".join(text.split())
-    (profile,) = found(capfdbinary, path)["profiles"]
+    (profile,) = result(capfdbinary, path)["profiles"]
     assert profile["file"] == path

@@ -11,7 +11,7 @@ from footprint.cli import main
 from footprint.findings.registry import rule_names
 from tests.cli.test_schema import validate
 from tests.heapjoins import moment
-from tests.massifwriter import massif
+from tests.massifwriter import Moment, massif
 
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = Path(__file__).resolve().parent / "golden"
@@ -177,3 +177,46 @@ def test_without_valgrind_nothing_is_run(
         b"footprint: valgrind: it is not installed, or anybody may replace it; massif is a part of it\n",
     )
     assert not mark.exists()
+
+
+def test_the_parts_of_private_memory_add_up_to_it(capfdbinary: Captured) -> None:
+    document = json.loads(answer(capfdbinary, "audit", SMAPS, "--json"))
+    lines = answer(capfdbinary, "audit", SMAPS, "--top", "20").splitlines()
+    start = next(place for place, line in enumerate(lines) if line.startswith("  private memory"))
+    parts = [re.split(r"  +", line.strip()) for line in lines[start : start + 5]]
+    assert [part[0] for part in parts] == [
+        "private memory",
+        "heap",
+        "program and libraries",
+        "stacks",
+        "anonymous and other",
+    ]
+    # Each is a whole number of KiB.
+    whole, *sizes = (int(part[1].removesuffix(" KiB")) for part in parts)
+    assert sum(sizes) == whole == document["totals"]["private_bytes"] // 1024
+
+
+def test_the_last_line_says_how_much_is_heap_and_who_asked_for_the_most(capfdbinary: Captured, profile: str) -> None:
+    text = " ".join(answer(capfdbinary, "audit", SMAPS, "--heap", profile).split())
+    heap = re.search(r"heap of the process ([0-9.]+ [KM]iB)", text)
+    assert heap is not None
+    assert f"{heap[1]} of each is heap; param_table of condor_shadow-base asked for the most, 293.0 KiB." in text
+    assert "In the ledger its functions have the heap's bytes" in text
+
+
+def test_a_join_with_a_peak_that_has_no_call_tree_says_so(capfdbinary: Captured, tmp_path: Path) -> None:
+    # As massif does for memory that grows until the end: its mark is at 60,000 bytes.
+    path = tmp_path / "massif.out"
+    marked = moment(("/usr/bin/sleep", "early", 60_000), time=1, is_peak=True)
+    path.write_bytes(massif([marked, Moment(9, 4_890_000)]))
+    text = " ".join(answer(capfdbinary, "audit", SMAPS, "--heap", str(path), "--heap-at", "peak").split())
+    assert "snapshot 0 (58.6 KiB live) is used for the peak: it has the largest call tree" in text
+    assert "snapshot 1 (4.66 MiB live) has none" in text
+
+
+def test_what_is_asked_for_and_not_held_may_have_been_freed_after_the_last_snapshot(
+    capfdbinary: Captured, profile: str
+) -> None:
+    text = " ".join(answer(capfdbinary, "audit", SMAPS, "--heap", profile).split())
+    assert "[asked for, and not held]" in text
+    assert "some of it was freed after this snapshot, or the runs differ" in text

@@ -1,4 +1,4 @@
-"""`footprint record` and `footprint trend`: exit codes, texts, and JSON that fits the schema."""
+"""`footprint trend`, with and without `--add`: exit codes, texts, and JSON that fits the schema."""
 
 import json
 import re
@@ -11,7 +11,7 @@ from footprint.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
 SHADOW = ROOT / "sample_binaries" / "condor_shadow"
-SCHEMA = json.loads((ROOT / "footprint" / "formats" / "footprint-1.schema.json").read_text(encoding="utf-8"))
+SCHEMA = json.loads((ROOT / "footprint" / "json" / "footprint-1.schema.json").read_text(encoding="utf-8"))
 STAGES = ("base", "sans_answers", "sans_null_xaction", "sans_crypt")
 Captured = pytest.CaptureFixture[str]
 
@@ -30,7 +30,7 @@ def footprint(capsys: Captured, *words: str) -> tuple[int, str, str]:
 
 def record(capsys: Captured, stage: str, version: str, day: str) -> tuple[int, str, str]:
     words = ("--history", "h.sqlite", "--program", "shadow", "--version", version, "--time", day)
-    return footprint(capsys, "record", str(SHADOW / stage), *words)
+    return footprint(capsys, "trend", "--add", str(SHADOW / stage), *words)
 
 
 @pytest.fixture
@@ -52,21 +52,22 @@ def test_the_stages_of_the_sample_show_the_step_that_the_library_made(capsys: Ca
 @pytest.mark.usefixtures("four_stages")
 def test_the_json_of_a_trend_fits_the_schema(capsys: Captured) -> None:
     assert main(["trend", "--history", "h.sqlite", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert [error.message for error in Draft202012Validator(SCHEMA).iter_errors(found)] == []
-    assert [one["version"] for one in found["releases"]] == ["1.1", "1.2", "1.3", "1.4"]
-    (row,) = [one for one in found["trends"] if one["figure"] == "library_count"]
+    result = json.loads(capsys.readouterr().out)
+    assert [error.message for error in Draft202012Validator(SCHEMA).iter_errors(result)] == []
+    assert [one["version"] for one in result["releases"]] == ["1.1", "1.2", "1.3", "1.4"]
+    (row,) = [one for one in result["trends"] if one["figure"] == "library_count"]
     assert (row["values"], row["unit"], row["largest_step"]["delta"]) == ([5, 5, 5, 3], "things", -2)
     for table in ("releases", "trends"):
-        for key in found[table][0]:
-            less = found | {table: [{name: value for name, value in found[table][0].items() if name != key}]}
+        for key in result[table][0]:
+            less = result | {table: [{name: value for name, value in result[table][0].items() if name != key}]}
             assert not Draft202012Validator(SCHEMA).is_valid(less)
 
 
 @pytest.mark.usefixtures("four_stages")
 def test_the_json_of_a_recording_fits_the_schema(capsys: Captured) -> None:
     words = (
-        "record",
+        "trend",
+        "--add",
         str(SHADOW / "base"),
         "--history",
         "h.sqlite",
@@ -88,7 +89,7 @@ def test_the_json_of_a_recording_fits_the_schema(capsys: Captured) -> None:
 
 def test_what_is_odd_about_an_audit_is_said_when_it_is_recorded(capsys: Captured) -> None:
     pmap = ROOT / "tests" / "cases" / "condor_shadow" / "pmap-d.base.txt"
-    words = ("record", str(pmap), "--history", "h.sqlite", "--program", "shadow", "--version", "1", "--strict")
+    words = ("trend", "--add", str(pmap), "--history", "h.sqlite", "--program", "shadow", "--version", "1", "--strict")
     code, out, _ = footprint(capsys, *words)
     assert code == 4
     assert "virtual-only" in out
@@ -128,3 +129,19 @@ def test_a_file_that_is_no_history_is_one_error(capsys: Captured, folder: Path) 
     assert error == "footprint: h.sqlite: it is not a history, or it is damaged: file is not a database\n"
     assert record(capsys, "base", "1.0", "2026-01-01")[0] == 3
     assert (folder / "h.sqlite").read_text() == "{}"
+
+
+@pytest.mark.parametrize(
+    ("words", "refused"),
+    [
+        (["a.json"], "a target goes with --add"),
+        (["--version", "1"], "--version goes with --add"),
+        (["--add", "a.json", "--version", "1", "--last", "3"], "--last does not go with --add"),
+        (["--add", "--version", "1"], "name what is added"),
+        (["--add", "a.json", "--version", "1", "--program", "a", "--program", "b"], "give --program once"),
+    ],
+)
+def test_an_option_of_the_other_half_of_trend_is_refused(words: list[str], refused: str, capsys: Captured) -> None:
+    code, _, error = footprint(capsys, "trend", "--history", "h.sqlite", *words)
+    assert code == 2
+    assert refused in error

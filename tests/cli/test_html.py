@@ -104,9 +104,8 @@ def test_one_file_for_two_answers_is_refused(
         ["symbols", BASE],
         ["libraries", BASE],
         ["duplicates", BASE],
-        ["maps", SMAPS],
-        ["project", SMAPS, "-n", "10"],
-        ["project", SMAPS, BASE, "-n", "10"],
+        ["audit", "--by", "mapping", SMAPS],
+        ["audit", SMAPS, BASE, "-n", "10"],
         ["trend", "--history", str(ROOT / "docs" / "examples" / "history.sqlite")],
     ],
 )

@@ -1,7 +1,9 @@
-"""`footprint init`: a project without a gate has one after it, and the gate passes as long as nothing grows."""
+"""`footprint check --init`: a project without a gate has one after it, and the gate passes as long as nothing grows."""
 
 import os
+import shlex
 import shutil
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -32,7 +34,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_gate_that_is_written_passes(capfdbinary: Captured, project: Path) -> None:
-    code, out, error = call(capfdbinary, "init")
+    code, out, error = call(capfdbinary, "check", "--init")
     assert (code, error) == (0, "")
     assert out.startswith("The gate checks build/shadow.\n  written  footprint.toml ")
     for name in ("footprint.toml", "footprint-baseline.json", ".github/workflows/footprint.yml"):
@@ -48,7 +50,7 @@ def test_a_library_that_comes_later_fails(capfdbinary: Captured, project: Path) 
     shutil.copy(SHADOW / "sans_crypt", program)
     for library in SHADOW.glob("*.so"):
         shutil.copy(library, project / "build")
-    assert call(capfdbinary, "init")[0] == 0
+    assert call(capfdbinary, "check", "--init")[0] == 0
     shutil.copy(BASE, program)
     code, out, _ = call(capfdbinary, "check", "build/shadow")
     assert code == 1
@@ -60,7 +62,7 @@ def test_a_library_that_comes_later_fails(capfdbinary: Captured, project: Path) 
 
 
 def test_the_workflow_builds_and_checks_the_program(capfdbinary: Captured, project: Path) -> None:
-    call(capfdbinary, "init")
+    call(capfdbinary, "check", "--init")
     text = (project / ".github/workflows/footprint.yml").read_text()
     assert "        run: make\n" in text
     assert "        run: footprint check build/shadow --format github\n" in text
@@ -78,13 +80,13 @@ def test_the_workflow_builds_and_checks_the_program(capfdbinary: Captured, proje
 def test_the_build_is_that_of_the_project(capfdbinary: Captured, project: Path, there: str, command: str) -> None:
     (project / "Makefile").unlink()
     (project / there).touch()
-    call(capfdbinary, "init", "--ci", "gitlab")
+    call(capfdbinary, "check", "--init", "--ci", "gitlab")
     assert f"    - {command}\n" in (project / ".gitlab/footprint.yml").read_text()
 
 
 def test_without_a_known_build_file_the_workflow_says_what_to_write(capfdbinary: Captured, project: Path) -> None:
     (project / "Makefile").unlink()
-    _, out, _ = call(capfdbinary, "init")
+    _, out, _ = call(capfdbinary, "check", "--init")
     assert "write in .github/workflows/footprint.yml how the program is built" in out
     assert "exit 1 # write here how the program is built" in (project / ".github/workflows/footprint.yml").read_text()
 
@@ -93,7 +95,7 @@ def test_the_forge_is_told_by_the_remote_of_git(capfdbinary: Captured, project: 
     (project / ".github").rmdir()
     (project / ".git").mkdir()
     (project / ".git" / "config").write_text('[remote "origin"]\n\turl = git@gitlab.com:me/shadow.git\n')
-    _, out, _ = call(capfdbinary, "init")
+    _, out, _ = call(capfdbinary, "check", "--init")
     assert ".gitlab/footprint.yml" in out
     assert "include: {local: .gitlab/footprint.yml}" in out
 
@@ -131,7 +133,7 @@ def test_the_workflow_of_a_folder_of_a_repository_is_in_its_root_where_the_forge
     (project / "build").rename(web / "build")
     (project / ".git").mkdir()
     monkeypatch.chdir(web)
-    code, out, error = call(capfdbinary, "init", "--ci", forge)
+    code, out, error = call(capfdbinary, "check", "--init", "--ci", forge)
     assert (code, error) == (0, "")
     assert f"  written  ../../{workflow}  the check in CI\n" in out
     assert f"git add footprint.toml footprint-baseline.json ../../{workflow}\n" in out
@@ -142,17 +144,17 @@ def test_the_workflow_of_a_folder_of_a_repository_is_in_its_root_where_the_forge
 
 def test_where_nothing_says_who_runs_ci_the_rest_is_written(capfdbinary: Captured, project: Path) -> None:
     (project / ".github").rmdir()
-    code, out, _ = call(capfdbinary, "init")
+    code, out, _ = call(capfdbinary, "check", "--init")
     assert code == 0
-    assert "footprint init --ci github    (or gitlab" in out
+    assert "footprint check --init --ci github    (or gitlab" in out
     assert not (project / ".github").exists()
-    call(capfdbinary, "init", "--ci", "github")
+    call(capfdbinary, "check", "--init", "--ci", "github")
     assert (project / ".github/workflows/footprint.yml").is_file()
 
 
 def test_ci_starts_the_program_if_init_is_told_when_it_is_up(capfdbinary: Captured, project: Path) -> None:
     words = ("--when-output", "listening on", "--", "--port", "80 80")
-    code, out, _ = call(capfdbinary, "init", "build/shadow", *words)
+    code, out, _ = call(capfdbinary, "check", "--init", "build/shadow", *words)
     started = "footprint run --starts 5 --when-output 'listening on' --timeout 60 -o footprint-run.json -- build/shadow"
     assert code == 0
     assert f"\n  {started} --port '80 80'\n" in out
@@ -160,15 +162,15 @@ def test_ci_starts_the_program_if_init_is_told_when_it_is_up(capfdbinary: Captur
     assert f"\n        run: {started} --port '80 80'\n" in text
     assert (
         "write into .github/workflows/footprint.yml, which was kept"
-        in call(capfdbinary, "init", "build/shadow", *words)[1]
+        in call(capfdbinary, "check", "--init", "build/shadow", *words)[1]
     )
-    call(capfdbinary, "init", "build/shadow", "--ci", "gitlab", "--when", "exit")
+    call(capfdbinary, "check", "--init", "build/shadow", "--ci", "gitlab", "--when", "exit")
     text = (project / ".gitlab/footprint.yml").read_text()
     assert "\n    - footprint run --starts 5 --when exit --timeout 60 -o footprint-run.json -- build/shadow\n" in text
 
 
 def test_a_program_that_nobody_said_how_to_start_is_started_in_a_comment(capfdbinary: Captured, project: Path) -> None:
-    _, out, _ = call(capfdbinary, "init")
+    _, out, _ = call(capfdbinary, "check", "--init")
     assert "crash or a hang fails: see the comment in .github/workflows/footprint.yml" in out
     text = (project / ".github/workflows/footprint.yml").read_text()
     assert "      #   run: footprint run --starts 5 --when settled --timeout 60 -o footprint-run.json -- build/" in text
@@ -185,7 +187,7 @@ def test_a_program_that_nobody_said_how_to_start_is_started_in_a_comment(capfdbi
 def test_a_start_that_cannot_be_is_wrong_use_and_nothing_is_written(
     capfdbinary: Captured, project: Path, words: list[str], cause: str
 ) -> None:
-    code, _, error = call(capfdbinary, "init", "build/shadow", *words)
+    code, _, error = call(capfdbinary, "check", "--init", "build/shadow", *words)
     assert code == 2
     assert cause in error
     assert not (project / "footprint.toml").exists()
@@ -193,7 +195,7 @@ def test_a_start_that_cannot_be_is_wrong_use_and_nothing_is_written(
 
 def test_files_that_are_there_are_kept(capfdbinary: Captured, project: Path) -> None:
     (project / "footprint.toml").write_text("[budgets]\nlibrary_count = 9\n")
-    code, out, _ = call(capfdbinary, "init")
+    code, out, _ = call(capfdbinary, "check", "--init")
     assert code == 0
     assert "kept     footprint.toml" in out
     assert (project / "footprint.toml").read_text() == "[budgets]\nlibrary_count = 9\n"
@@ -204,14 +206,14 @@ def test_files_that_are_there_are_kept(capfdbinary: Captured, project: Path) -> 
 def test_the_baseline_is_the_one_that_the_budget_file_names(capfdbinary: Captured, project: Path) -> None:
     text = 'baseline = "before.json"\n[budgets]\nprivate_bytes = { max_increase = 0 }\n'
     (project / "footprint.toml").write_text(text)
-    out = call(capfdbinary, "init")[1]
+    out = call(capfdbinary, "check", "--init")[1]
     assert "  written  before.json                      what it costs now\n" in out
     assert "footprint check build/shadow    (passes now)" in out
 
 
 def test_budgets_of_a_python_project_are_kept(capfdbinary: Captured, project: Path) -> None:
     (project / "pyproject.toml").write_text("[tool.footprint.budgets]\nlibrary_count = 9\n")
-    out = call(capfdbinary, "init")[1]
+    out = call(capfdbinary, "check", "--init")[1]
     (kept,) = (line.split() for line in out.splitlines() if "pyproject.toml  " in line)
     assert " ".join(kept) == "kept pyproject.toml what one process may cost"
     assert not (project / "footprint.toml").exists()
@@ -220,12 +222,12 @@ def test_budgets_of_a_python_project_are_kept(capfdbinary: Captured, project: Pa
 
 def test_what_does_not_pass_now_is_told(capfdbinary: Captured, project: Path) -> None:
     (project / "footprint.toml").write_text("[budgets]\nlibrary_count = 1\n")
-    out = call(capfdbinary, "init")[1]
+    out = call(capfdbinary, "check", "--init")[1]
     assert "check build/shadow    (fails now: 1 of 1 limit exceeded: library_count by 2, among them libc.so.6)\n" in out
     (project / "footprint.toml").write_text('baseline = "footprint-baseline.json"\n[libraries]\nallow_new = false\n')
-    call(capfdbinary, "init")
+    call(capfdbinary, "check", "--init")
     (project / "build" / "other").write_bytes(BASE.read_bytes())
-    out = call(capfdbinary, "init", "build/other")[1]
+    out = call(capfdbinary, "check", "--init", "build/other")[1]
     assert "check build/other    (fails now: footprint-baseline.json: it is a baseline of shadow, this is other)" in out
 
 
@@ -233,7 +235,7 @@ def test_a_budget_file_that_cannot_be_read_is_reported_before_anything_is_writte
     capfdbinary: Captured, project: Path
 ) -> None:
     (project / "footprint.toml").write_text("x = [")
-    code, out, error = call(capfdbinary, "init")
+    code, out, error = call(capfdbinary, "check", "--init")
     assert (code, out) == (3, "")
     assert error.startswith("footprint: footprint.toml: it is not TOML: ")
     assert not (project / ".github/workflows/footprint.yml").exists()
@@ -244,7 +246,7 @@ def test_the_build_is_to_be_written_in_the_workflow_also_where_other_files_are_k
 ) -> None:
     (project / "Makefile").unlink()
     (project / "footprint.toml").write_text("[budgets]\nlibrary_count = 9\n")
-    out = call(capfdbinary, "init")[1]
+    out = call(capfdbinary, "check", "--init")[1]
     assert "  write in .github/workflows/footprint.yml how the program is built: " in out
 
 
@@ -254,7 +256,7 @@ def test_of_several_programs_the_newest_is_checked_and_the_others_are_named(
     older = project / "build" / "older"
     shutil.copy(BASE, older)
     os.utime(older, (1, 1))
-    _, out, _ = call(capfdbinary, "init")
+    _, out, _ = call(capfdbinary, "check", "--init")
     assert out.startswith("The gate checks build/shadow.\n  Other programs here: build/older.")
 
 
@@ -265,7 +267,7 @@ def test_libraries_objects_scripts_and_hidden_folders_are_no_programs(capfdbinar
     script = project / "run.sh"
     script.write_text("#!/bin/sh\n")
     script.chmod(0o755)
-    code, _, error = call(capfdbinary, "init")
+    code, _, error = call(capfdbinary, "check", "--init")
     assert code == 2
     assert error == "footprint: there is no program in .: build it first, or name it\n"
 
@@ -273,17 +275,45 @@ def test_libraries_objects_scripts_and_hidden_folders_are_no_programs(capfdbinar
 def test_a_name_that_a_shell_would_split_is_quoted(capfdbinary: Captured, project: Path) -> None:
     odd = project / "build" / "my 'server'"
     (project / "build" / "shadow").rename(odd)
-    call(capfdbinary, "init")
+    call(capfdbinary, "check", "--init")
     text = (project / ".github/workflows/footprint.yml").read_text()
     assert """footprint check 'build/my '\\''server'\\''' --format github""" in text
+
+
+@pytest.mark.parametrize("forge", ["github", "gitlab", None])
+@pytest.mark.parametrize("name", ["a\nlibrary_count = 9999\n#", "a\rb", "a\x1b[31m", "a\udcffb", "a\u2028b"])
+def test_a_name_that_would_be_more_than_a_line_is_refused(
+    capfdbinary: Captured, project: Path, name: str, forge: str | None
+) -> None:
+    if forge is None:
+        (project / ".github").rmdir()
+    (project / "build" / "shadow").rename(project / "build" / name)
+    code, _, error = call(capfdbinary, "check", "--init", *(("--ci", forge) if forge else ()))
+    assert code == 2
+    assert error.count("\n") == 1
+    assert "rename the file" in error
+    assert not (project / "footprint.toml").exists()
+
+
+def test_a_program_with_the_name_of_an_option_is_checked_as_a_file(capfdbinary: Captured, project: Path) -> None:
+    (project / "evil.toml").write_text("[budgets]\n")
+    (project / "build" / "shadow").rename(project / "--config=evil.toml")
+    assert call(capfdbinary, "check", "--init", "./--config=evil.toml", "--when", "settled")[0] == 0
+    text = (project / ".github/workflows/footprint.yml").read_text()
+    commands = [line.strip() for line in text.splitlines() if "evil.toml" in line and not line.startswith("#")]
+    assert commands
+    assert all("./--config=evil.toml" in command for command in commands)
+    checked = next(shlex.split(line.removeprefix("run: footprint ")) for line in commands if "format github" in line)
+    code, out, _ = call(capfdbinary, *checked[: checked.index("--format")])
+    assert (code, out.rstrip().endswith("limits hold.")) == (0, True)
 
 
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (("init", "--ci", "jenkins"), 2, "jenkins is neither github nor gitlab"),
-        (("init", "Makefile"), 3, "Makefile"),
-        (("init", "missing"), 3, "missing"),
+        (("check", "--init", "--ci", "jenkins"), 2, "jenkins is neither github nor gitlab"),
+        (("check", "--init", "Makefile"), 3, "Makefile"),
+        (("check", "--init", "missing"), 3, "missing"),
     ],
 )
 def test_wrong_use_is_one_line(
@@ -294,3 +324,28 @@ def test_wrong_use_is_one_line(
     assert error.count("\n") == 1
     assert message in error
     assert not (project / "footprint.toml").exists()
+
+
+def test_a_gate_of_growth_limits_how_much_the_cost_may_grow(capfdbinary: Captured, project: Path) -> None:
+    assert call(capfdbinary, "check", "--init", "--max-increase", "5%")[0] == 0
+    written = tomllib.loads((project / "footprint.toml").read_text())
+    assert written["budgets"] == {name: {"max_increase": "5%"} for name in ("per_process_bytes", "ceiling_bytes")}
+    assert written["libraries"] == {"allow_new": False}
+    code, out, _ = call(capfdbinary, "check", "build/shadow", "-q")
+    assert (code, out) == (0, "All 3 limits hold.\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "refused"),
+    [
+        (["--init", "--max-increase", "much"], "'much' is not a size"),
+        (["--init", "--propose"], "--init writes the files of a gate: it goes with"),
+        (["--init", "--json"], "--init writes the files of a gate: it goes with"),
+        (["build/shadow", "--ci", "github"], "--ci goes with --init"),
+    ],
+)
+@pytest.mark.usefixtures("project")
+def test_the_gate_and_the_check_keep_their_options_apart(capfdbinary: Captured, words: list[str], refused: str) -> None:
+    code, _, error = call(capfdbinary, "check", *words)
+    assert code == 2
+    assert refused in error

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import footprint
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -39,7 +41,8 @@ def test_a_terminal_shows_how_many_files_are_done_and_the_line_is_erased() -> No
 
 
 def test_a_pipe_a_simple_terminal_and_quiet_get_no_line() -> None:
-    done = subprocess.run(COMMAND, capture_output=True, cwd=ROOT, check=True)
+    wide = os.environ | {"COLUMNS": "200"}
+    done = subprocess.run(COMMAND, capture_output=True, cwd=ROOT, check=True, env=wide)
     assert done.stderr == b""
     assert done.stdout == on_terminal(*COMMAND)[0]
     assert on_terminal(*COMMAND, term="dumb")[1] == b""
@@ -62,3 +65,11 @@ def test_each_file_is_told_once_and_the_answer_does_not_depend_on_it() -> None:
     assert told == [(done, len(told)) for done in range(len(told))]
     assert len(told) >= len(found.programs) > 0
     assert found == footprint.survey(ROOT / "sample_binaries")
+
+
+def test_no_color_leaves_no_escape_sequence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    _, shown = on_terminal(*COMMAND)
+    assert b"audit --all: 0 of " in shown
+    assert b"\x1b" not in shown
+    assert shown.rpartition(b"files")[2].strip() == b""

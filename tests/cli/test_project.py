@@ -1,4 +1,4 @@
-"""`footprint project` as a user runs it: several targets side by side, what fits, and what does not go together."""
+"""`footprint audit` of N as a user runs it: several targets side by side, what fits, and what does not go together."""
 
 import json
 import subprocess
@@ -14,7 +14,7 @@ SLEEP = "tests/corpus/smaps-sleep.txt"
 
 
 def run(*words: str) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "footprint", "project", *words]
+    command = [sys.executable, "-m", "footprint", "audit", *words]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
 
 
@@ -52,15 +52,19 @@ def test_a_reserve_leaves_room_for_fewer() -> None:
 @pytest.mark.parametrize(
     ("words", "cause"),
     [
-        ((SLEEP,), "say how many processes (-n), or how much memory they may take (--memory)"),
-        ((SLEEP, "-n", "2", "--memory", "1GiB"), "how much memory they may take (--memory), not both"),
-        ((SLEEP, "-n", "2", "--reserve", "1GiB"), "--reserve is left of a memory"),
+        ((SLEEP, "-n", "2", "--memory", "1GiB"), "how much memory they may take (--memory, --limit), not both"),
+        ((SLEEP, "-n", "2", "--reserve", "1GiB"), "--reserve is a part of a memory"),
         ((SLEEP, "-n", "2", "--workers", "3"), "--workers goes with a group"),
         ((SLEEP, "--limit", "own"), "only a live process has a control group of its own"),
-        (("--tree", "1", "-n", "2", "--model", "fork"), "--model, --pid and --root go with one target"),
+        (
+            ("--tree", "1", "-n", "2", "--model", "fork"),
+            "--model goes with a live process, a program, a capture, a saved text or a saved audit",
+        ),
         (("--container", "nginx", "-n", "2"), "at least 12 hexadecimal digits"),
         (("--unit", "a", "--container", "0123456789ab", "-n", "2"), "choose one of --cgroup, --unit and --container"),
-        ((), "name a process or a program"),
+        (PROGRAMS, "several targets must be live processes"),
+        ((*PROGRAMS, "-n", "2", "--findings"), "--findings does not go with it"),
+        ((), "name a process or a file"),
     ],
 )
 def test_what_does_not_go_together_is_refused(words: tuple[str, ...], cause: str) -> None:

@@ -18,13 +18,13 @@ from typing import Any
 import pytest
 
 from footprint.cli import main
-from footprint.formats.codec import shape_of
+from footprint.json.codec import shape_of
 from tests.jsonschemas import READ, WRITTEN
 
 ROOT = Path(__file__).resolve().parents[2]
 CORPUS = ROOT / "tests" / "corpus"
 SAMPLES = ROOT / "sample_binaries"
-SCHEMA = json.loads((ROOT / "footprint" / "formats" / "footprint-1.schema.json").read_text(encoding="utf-8"))
+SCHEMA = json.loads((ROOT / "footprint" / "json" / "footprint-1.schema.json").read_text(encoding="utf-8"))
 
 TEXTS = sorted(path.name for kind in ("maps", "smaps", "pmap") for path in CORPUS.glob(f"{kind}-*"))
 PROFILES = sorted(
@@ -64,10 +64,10 @@ def ask(capfdbinary: pytest.CaptureFixture[bytes]) -> Ask:
     return asked
 
 
-def validate(found: Json) -> None:
+def validate(result: Json) -> None:
     short = {
         key: value[:MOST_ROWS] + value[-MOST_ROWS:] if isinstance(value, list) and len(value) > 2 * MOST_ROWS else value
-        for key, value in found.items()
+        for key, value in result.items()
     }
     assert [f"{error.json_path}: {error.message}" for error in WRITTEN.iter_errors(short)] == []
 
@@ -97,10 +97,10 @@ def test_audit_of_a_text_is_valid_and_its_ledger_adds_up(ask: Ask, tmp_path: Pat
         assert_adds_up(ask("audit", path, *choice))
 
 
-def assert_adds_up(found: Json) -> None:
-    totals = found["totals"]
-    kernel = [row for row in found["ledger"] if row["kind"] == "kernel"]
-    rows = [row for row in found["ledger"] if row["kind"] != "kernel"]
+def assert_adds_up(result: Json) -> None:
+    totals = result["totals"]
+    kernel = [row for row in result["ledger"] if row["kind"] == "kernel"]
+    rows = [row for row in result["ledger"] if row["kind"] != "kernel"]
     assert rows
     if totals["private_bytes"] is None:
         assert any(row["bytes"] is None for row in rows)
@@ -120,7 +120,7 @@ def assert_adds_up(found: Json) -> None:
 def test_maps_of_a_text_is_valid_and_every_byte_has_an_owner(ask: Ask, tmp_path: Path, name: str) -> None:
     path = text_at(tmp_path, name, is_whole=False)
     for choice in choices(name):
-        mappings = ask("maps", path, *choice)["mappings"]
+        mappings = ask("audit", "--by", "mapping", path, *choice)["mappings"]
         assert mappings
         for mapping in mappings:
             ranges = [(owner["start_addr"], owner["end_addr"]) for owner in mapping["owners"]]
@@ -133,7 +133,7 @@ def test_maps_of_a_text_is_valid_and_every_byte_has_an_owner(ask: Ask, tmp_path:
 def test_project_of_a_text_is_valid_and_is_the_sum_of_its_terms(ask: Ask, tmp_path: Path, name: str) -> None:
     path = text_at(tmp_path, name, is_whole=False)
     for choice in choices(name):
-        cost = ask("project", path, "-n", "10000", *choice)["projection"]
+        cost = ask("audit", path, "-n", "10000", *choice)["projection"]
         each_bytes = sum(term["size_bytes"] for term in cost["terms"] if not term["is_once"])
         once_bytes = sum(term["size_bytes"] for term in cost["terms"] if term["is_once"])
         assert cost["per_process_bytes"] == each_bytes > 0
@@ -165,8 +165,8 @@ def test_a_live_process_is_valid_in_every_verb_and_adds_up(ask: Ask, sleeping_pi
     assert audited["totals"]["kernel_bytes"] > 0
     assert audited["host"]["kernel"] == os.uname().release
     assert Counter(row["kind"] for row in audited["ledger"])["kernel"] == 3
-    assert ask("maps", str(sleeping_pid))["target"]["pid"] == sleeping_pid
-    assert ask("project", str(sleeping_pid), "--memory", "32GiB")["projection"]["memory_bytes"] == 32 * 2**30
+    assert ask("audit", "--by", "mapping", str(sleeping_pid))["target"]["pid"] == sleeping_pid
+    assert ask("audit", str(sleeping_pid), "--memory", "32GiB")["projection"]["memory_bytes"] == 32 * 2**30
 
 
 # --- files ------------------------------------------------------------------------------------------------------------
@@ -201,31 +201,31 @@ def test_symbols_of_all_samples_at_once_is_the_sum_of_each(ask: Ask) -> None:
 
 @pytest.mark.parametrize("name", [name for name in BINARIES if name.endswith(".so") or "." not in name])
 def test_duplicates_of_a_sample_is_valid_and_its_waste_adds_up(ask: Ask, tmp_path: Path, name: str) -> None:
-    found = ask("duplicates", binary_at(tmp_path, name), "-n", "10")
-    (file,) = found["files"]
-    counted = [row for row in found["duplicates"] if row["confidence"] in {"proof", "high"}]
+    result = ask("duplicates", binary_at(tmp_path, name), "-n", "10")
+    (file,) = result["files"]
+    counted = [row for row in result["duplicates"] if row["confidence"] in {"proof", "high"}]
     assert file["waste_bytes"] == sum(row["waste_bytes"] for row in counted)
-    for row in found["duplicates"]:
+    for row in result["duplicates"]:
         assert row["waste_bytes"] == (row["copy_count"] - 1) * row["size_bytes"]
         assert len(set(row["vaddrs"])) == row["copy_count"]
-    assert all(one["saving_at_count_bytes"] == 10 * one["saving_bytes"] for one in found["findings"])
+    assert all(one["saving_at_count_bytes"] == 10 * one["saving_bytes"] for one in result["findings"])
 
 
 @pytest.mark.parametrize("by", ["function", "tree", "callers"])
 @pytest.mark.parametrize("name", PROFILES)
 def test_heap_of_a_profile_is_valid_and_its_tables_add_up(ask: Ask, name: str, by: str) -> None:
-    found = ask("heap", str(ROOT / name), "--by", by)
-    (profile,) = found["profiles"]
-    assert (profile["tree_bytes"] is None) == (found["owners"] == found["heap"] == []) or profile["tree_bytes"] == 0
+    result = ask("heap", str(ROOT / name), "--by", by)
+    (profile,) = result["profiles"]
+    assert (profile["tree_bytes"] is None) == (result["owners"] == result["heap"] == []) or profile["tree_bytes"] == 0
     for table in ("owners", "heap"):
-        assert sum(row["bytes"] for row in found[table]) == (profile["tree_bytes"] or 0)
-    known = sum(row["bytes"] for row in found["owners"] if not row["owner"].startswith("["))
+        assert sum(row["bytes"] for row in result[table]) == (profile["tree_bytes"] or 0)
+    known = sum(row["bytes"] for row in result["owners"] if not row["owner"].startswith("["))
     assert known == (profile["attributed_bytes"] or 0)
     if profile["snapshot"] is not None:
-        (one,) = [row for row in found["snapshots"] if row["number"] == profile["snapshot"]]
+        (one,) = [row for row in result["snapshots"] if row["number"] == profile["snapshot"]]
         assert one["live_bytes"] == profile["live_bytes"]
-    nodes = {row["node"]: row for row in found["calls"]}
-    for row in found["calls"]:
+    nodes = {row["node"]: row for row in result["calls"]}
+    for row in result["calls"]:
         assert row["parent"] == 0 or row["parent"] < row["node"]
         assert row["parent"] == 0 or row["bytes"] <= nodes[row["parent"]]["bytes"] or "heaptrack" in profile["format"]
     assert bool(nodes) <= (by != "function")
@@ -289,13 +289,13 @@ def test_the_schema_is_one_and_is_for_the_version_that_it_names() -> None:
     ids=lambda value: ".".join(map(str, value)) if isinstance(value, list) else None,
 )
 def test_the_schema_refuses_what_no_audit_may_say(ask: Ask, place: list[str | int], value: object) -> None:
-    found = ask("audit", str(CORPUS / "smaps-sleep.txt"))
+    result = ask("audit", str(CORPUS / "smaps-sleep.txt"))
     *way, last = place
-    inner: Any = found
+    inner: Any = result
     for step in way:
         inner = inner[step]
     inner[last] = value
-    assert not WRITTEN.is_valid(found)
+    assert not WRITTEN.is_valid(result)
 
 
 def test_audits_that_earlier_versions_saved_are_valid_without_what_was_added_since(ask: Ask) -> None:
@@ -308,26 +308,29 @@ def test_audits_that_earlier_versions_saved_are_valid_without_what_was_added_sin
     assert READ.is_valid(json.loads((ROOT / "docs/examples/server/footprint-baseline.json").read_text()))
 
 
-@pytest.mark.parametrize("verb", ["audit", "maps", "project", "symbols", "duplicates"])
+@pytest.mark.parametrize("verb", ["audit", "audit --by mapping", "symbols", "duplicates"])
 def test_the_schema_misses_every_member_that_is_left_out(ask: Ask, verb: str) -> None:
-    words = {"project": ["-n", "2"]}.get(verb, [])
     target = SAMPLES / "condor_shadow" / "base" if verb in {"symbols", "duplicates"} else CORPUS / "smaps-sleep.txt"
-    found = ask(verb, str(target), *words)
-    members: list[tuple[str, str | None]] = [(key, None) for key in found]
+    result = ask(*verb.split(), str(target))
+    members: list[tuple[str, str | None]] = [(key, None) for key in result]
     members += [
-        (table, key) for table in found if isinstance(found[table], list) and found[table] for key in found[table][0]
+        (table, key)
+        for table in result
+        if isinstance(result[table], list) and result[table]
+        for key in result[table][0]
     ]
     accepted = []
     for table, key in members:
-        less = copy.deepcopy(found)
+        less = copy.deepcopy(result)
         if key is None:
             del less[table]
         else:
             del less[table][0][key]
         if WRITTEN.is_valid(less):
             accepted.append((table, key))
-    # An audit without page maps had no file of an object to read; one without mappings knows no private bytes.
-    assert accepted == [(table, None) for table in ("page_maps", "mappings") if verb == "audit" and table in found]
+    # An audit without page maps had no file of an object to read; one without mappings or parts knows no private bytes.
+    absent = ("parts", "page_maps", "mappings")
+    assert accepted == [(table, None) for table in absent if verb == "audit" and table in result]
 
 
 @pytest.mark.parametrize(
@@ -345,11 +348,11 @@ def test_the_schema_misses_every_member_that_is_left_out(ask: Ask, verb: str) ->
     ids=lambda value: ".".join(map(str, value)) if isinstance(value, list) else None,
 )
 def test_the_schema_refuses_what_no_page_map_may_say(ask: Ask, place: list[str | int], value: object) -> None:
-    found = ask("audit", str(SAMPLES / "condor_shadow" / "base"))
-    assert {one["owner"] for one in found["page_maps"]} <= {row["owner"] for row in found["ledger"]}
+    result = ask("audit", str(SAMPLES / "condor_shadow" / "base"))
+    assert {one["owner"] for one in result["page_maps"]} <= {row["owner"] for row in result["ledger"]}
     *way, last = place
-    inner: Any = found["page_maps"][0]
+    inner: Any = result["page_maps"][0]
     for step in way:
         inner = inner[step]
     inner[last] = value
-    assert not WRITTEN.is_valid(found)
+    assert not WRITTEN.is_valid(result)

@@ -8,7 +8,9 @@ from types import ModuleType
 
 import pytest
 
-from footprint.verbs.app import verb_names
+from footprint.cli import main
+from footprint.verbs.commands import verb_names
+from footprint.verbs.typer_app import typer_command
 
 ROOT = Path(__file__).resolve().parents[2]
 SHELL = ROOT / "shell"
@@ -27,6 +29,25 @@ def generate() -> ModuleType:
 def test_the_files_are_what_make_shell_writes(generate: ModuleType) -> None:
     for name, text in generate.texts().items():
         assert (SHELL / name).read_text() == text, f"{name} is old: make shell"
+
+
+@pytest.mark.parametrize("verb", ["", *verb_names()])
+def test_the_written_help_is_that_of_typer(verb: str, capfd: pytest.CaptureFixture[str]) -> None:
+    words = [verb] if verb else []
+    assert main([*words, "-h"]) == 0
+    text = capfd.readouterr().out
+    assert typer_command(verb_names()).main([*words, "-h"], prog_name="footprint", standalone_mode=False) in {0, None}
+    assert text == capfd.readouterr().out, "the help is old: make shell"
+
+
+def test_a_narrow_screen_and_other_words_have_the_help_of_typer(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["audit", "--json", "-h"]) == 0
+    assert capfd.readouterr().out.startswith("Usage: footprint audit")
+    monkeypatch.setenv("COLUMNS", "60")
+    assert main(["-h"]) == 0
+    assert max(map(len, capfd.readouterr().out.splitlines())) <= 60
 
 
 def test_every_verb_and_option_stands_in_each_of_them(generate: ModuleType) -> None:

@@ -14,7 +14,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from footprint.cli import main
-from footprint.formats.json import SCHEMA_PATH
+from footprint.formats.words import SCHEMA_PATH
 from tests.dwarfwriter import (
     AT_BYTE_SIZE,
     AT_COMP_DIR,
@@ -147,9 +147,9 @@ def asked(captured: Captured, *words: str) -> dict[str, Any]:
     return found
 
 
-def lines(found: dict[str, Any]) -> dict[str, tuple[Any, ...]]:
+def lines(result: dict[str, Any]) -> dict[str, tuple[Any, ...]]:
     members = ("declared_file", "declared_line", "type", "function")
-    return {row["symbol"]: tuple(row[member] for member in members) for row in found["symbols"]}
+    return {row["symbol"]: tuple(row[member] for member in members) for row in result["symbols"]}
 
 
 NOTHING = (None,) * 4
@@ -159,17 +159,19 @@ NOTHING = (None,) * 4
 
 
 def test_file_line_type_and_function_of_each_variable_are_told(capfd: Captured, tmp_path: Path) -> None:
-    found = asked(capfd, program(tmp_path, told()))
-    assert lines(found) == {
+    result = asked(capfd, program(tmp_path, told()))
+    assert lines(result) == {
         "table": (f"{FOLDER}/main.c", 3, "int[10]", None),
         "calls.0": (f"{FOLDER}/inc/deeper/header.h", 7, "int", "count"),
         "untold": NOTHING,
     }
-    assert {row["named_by"] for row in found["symbols"]} == {"symbol"}
-    assert found["notes"] == []
+    assert {row["named_by"] for row in result["symbols"]} == {"symbol"}
+    assert result["notes"] == []
 
 
-def test_the_table_has_the_end_of_a_long_path_and_the_type_behind_the_name(capfd: Captured, tmp_path: Path) -> None:
+def test_the_table_has_the_end_of_a_long_path_and_the_type_behind_the_name(
+    capfd: Captured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = program(tmp_path, told())
     shown = text(capfd, path)
     rows = shown.partition("\nVariables\n")[2].splitlines()
@@ -178,6 +180,7 @@ def test_the_table_has_the_end_of_a_long_path_and_the_type_behind_the_name(capfd
     assert rows[2].split(maxsplit=3) == ["8", ".bss", "-", "untold"]
     assert rows[3].split(maxsplit=3) == ["4", ".bss", ".../inc/deeper/header.h:7", "calls.0 in count: int"]
     assert "Debug information tells the lines of 2 of 3 variables, 44 of 52 bytes (84.6%)." in " ".join(shown.split())
+    monkeypatch.setenv("COLUMNS", "120")
     assert f"  {FOLDER}/inc/deeper/header.h:7  calls.0 in count: int\n" in text(capfd, path, "-v")
 
 
@@ -206,15 +209,15 @@ def test_without_the_option_nothing_is_looked_up(capfd: Captured, tmp_path: Path
 
 
 def test_what_no_symbol_names_is_named_by_debug_information(capfd: Captured, tmp_path: Path) -> None:
-    found = asked(capfd, program(tmp_path, told(), SYMBOLS[:1]))
-    rows = {row["symbol"]: row for row in found["symbols"]}
-    assert lines(found)["calls"] == (f"{FOLDER}/inc/deeper/header.h", 7, "int", "count")
+    result = asked(capfd, program(tmp_path, told(), SYMBOLS[:1]))
+    rows = {row["symbol"]: row for row in result["symbols"]}
+    assert lines(result)["calls"] == (f"{FOLDER}/inc/deeper/header.h", 7, "int", "count")
     assert (rows["calls"]["named_by"], rows["calls"]["binding"], rows["table"]["named_by"]) == (
         "debug information",
         "local",
         "symbol",
     )
-    (bss,) = (row for row in found["sections"] if row["section"] == ".bss")
+    (bss,) = (row for row in result["sections"] if row["section"] == ".bss")
     assert (bss["named_bytes"], sum(bss["residue"].values())) == (4, 60)
     shown = text(capfd, str(tmp_path / "program"))
     assert "calls in count: int  (no symbol)\n" in shown
@@ -241,8 +244,8 @@ def test_filters_choose_what_is_listed(capfd: Captured, tmp_path: Path) -> None:
 # --- what it cannot tell ----------------------------------------------------------------------------------------------
 
 
-def notes_of(found: dict[str, Any]) -> list[str]:
-    return [note["slug"] for note in found["notes"]]
+def notes_of(result: dict[str, Any]) -> list[str]:
+    return [note["slug"] for note in result["notes"]]
 
 
 def test_a_file_without_debug_information_says_so(capfd: Captured, tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ from footprint.series.records import AuditKept, Began, Came, Closed, Ended, Reco
 from footprint.verbs.watch import session
 
 ROOT = Path(__file__).resolve().parents[2]
-SCHEMA = json.loads((ROOT / "footprint" / "formats" / "footprint-1.schema.json").read_text(encoding="utf-8"))
+SCHEMA = json.loads((ROOT / "footprint" / "json" / "footprint-1.schema.json").read_text(encoding="utf-8"))
 Captured = pytest.CaptureFixture[str]
 MIB = 1 << 20
 
@@ -150,11 +150,11 @@ def test_a_command_is_watched_to_its_end_and_each_tick_is_one_line(capfd: Captur
     assert peak is not None
     assert 50_000_000 / (1 << 20) < float(peak[1]) < 90
     records = list(read_series(Path("x.fps").read_bytes(), "x.fps"))
-    assert any(isinstance(one, Ended) for one in records)
+    assert any(isinstance(record, Ended) for record in records)
     assert isinstance(records[-1], Closed)
     ticks = [line for line in out.splitlines() if "  cost " in line and "  peak " in line]
-    assert ticks
-    assert len(ticks) == len(set(ticks))
+    # Those without a process have no line. On a slow machine two may have one text.
+    assert 0 < len(ticks) <= sum(isinstance(record, Sampled) for record in records)
     assert not [line for line in ticks if line.endswith("0 processes")]
 
 
@@ -179,8 +179,40 @@ def test_without_rights_short_processes_are_counted_as_not_seen(
 
     monkeypatch.setattr(KernelEvents, "__init__", refused)
     code, out, _ = footprint(capfd, "watch", "--tree", str(growing), "--for", "300ms", "--every", "100ms")
-    assert code == 0
+    # Nobody can tell whether it grows.
+    assert code == 4
     assert re.search(r"starts not seen [0-9,]+ of [0-9,]+ on the whole machine; by looking: short ones may be", out)
+
+
+def test_a_watch_that_was_too_short_does_not_pass_a_gate_unless_that_is_accepted(folder: Path, capfd: Captured) -> None:
+    short = series(folder / "short.fps", {0: 10, 1: 11})
+    code, out, _ = footprint(capfd, "watch", "--replay", short, "--fail-on-growth", "1GiB/h")
+    assert code == 1
+    assert out.endswith(
+        "Failed: server 4711 was watched too short to tell whether it grows; its peak is at least 11 MiB. Not told: it "
+        "was watched too short to tell whether it grows (--accept too-short accepts that)."
+    )
+    code, _, error = footprint(capfd, "watch", "--replay", short, "--fail-on-growth", "1GiB/h", "--json")
+    assert (code, error) == (
+        1,
+        "footprint: it was watched too short to tell whether it grows (--accept too-short accepts that)\n",
+    )
+    words = ("watch", "--replay", short, "--fail-on-growth", "1GiB/h", "--accept")
+    assert footprint(capfd, *words, "too-short")[0] == 0
+    assert footprint(capfd, *words, "short")[0] == 2
+
+
+def test_a_series_without_its_end_is_a_note_and_fails_a_gate(folder: Path, capfd: Captured) -> None:
+    whole = Path(series(folder / "whole.fps", dict.fromkeys(range(20), 10)))
+    cut = folder / "cut.fps"
+    cut.write_bytes(whole.read_bytes().rpartition(b'{"closed"')[0][:-9])
+    code, out, _ = footprint(capfd, "watch", "--replay", str(cut))
+    assert code == 0
+    assert f"series-cut: {cut}: it has no end: its watch was killed, or still goes on; it reaches to 18 s" in out
+    assert footprint(capfd, "watch", "--replay", str(whole), "--fail-on-growth", "1MiB/h")[0] == 0
+    assert footprint(capfd, "watch", "--replay", str(cut), "--fail-on-growth", "1MiB/h")[0] == 1
+    accepted = ("--fail-on-growth", "1MiB/h", "--accept", "cut")
+    assert footprint(capfd, "watch", "--replay", str(cut), *accepted)[0] == 0
 
 
 def test_growth_beyond_a_rate_fails(folder: Path, capfd: Captured) -> None:
@@ -245,7 +277,7 @@ def test_a_kill_leaves_a_series_that_is_read(growing: int, folder: Path) -> None
         watch.kill()
     records = list(read_series(path.read_bytes(), "x.fps"))
     assert isinstance(records[0], Began)
-    assert sum(isinstance(one, Sampled) for one in records) >= 3
+    assert sum(isinstance(record, Sampled) for record in records) >= 3
 
 
 def test_a_terminal_is_drawn_anew_and_left_as_it_was(growing: int) -> None:
@@ -311,7 +343,7 @@ def test_a_saved_audit_has_no_growth(folder: Path, capfd: Captured) -> None:
 
 @pytest.mark.usefixtures("kept")
 def test_the_cost_of_n_is_that_of_ninety_five_percent_of_the_time(capfd: Captured) -> None:
-    code, out, _ = footprint(capfd, "project", "x.fps", "-n", "10")
+    code, out, _ = footprint(capfd, "audit", "x.fps", "-n", "10")
     assert code == 0
     assert "x.fps@95%" in out
     assert "10 processes cost" in out
@@ -334,7 +366,7 @@ def test_a_clock_that_jumps_is_one_note_and_changes_no_time(
 ) -> None:
     differences = chain(repeat(0.0, 3), repeat(3600.0))
     monkeypatch.setattr(session, "_clock_difference", lambda: next(differences))
-    code, out, _ = footprint(capfd, "watch", str(growing), "--for", "300ms", "--every", "50ms")
+    code, out, _ = footprint(capfd, "watch", str(growing), "--for", "300ms", "--every", "50ms", "--accept", "too-short")
     assert code == 0
     assert out.count("clock-set") == 1
     assert "the clock was set by +3600 s: times here go on without it" in out

@@ -58,6 +58,13 @@ static void tell(size_t header_bytes) {
         ctl("epoch", NULL, NULL, &epoch, sizeof epoch);
         allocator_free = counted(ctl, "stats.active") - counted(ctl, "stats.allocated");
     }
+    int (*property)(const char *, size_t *) = dlsym(RTLD_DEFAULT, "MallocExtension_GetNumericProperty");
+    if (property) {
+        size_t heap = 0, unmapped = 0;
+        property("generic.heap_size", &heap);
+        property("tcmalloc.pageheap_unmapped_bytes", &unmapped);
+        allocator_free = heap - unmapped - used; /* with what is left of pages that are divided into blocks */
+    }
     printf("{\"live\": %zu, \"overhead\": %zu, \"free\": %zu, \"freed\": %zu, \"mapped\": %zu}\n", live, used - live,
            allocator_free, freed, glibc.hblkhd);
     fflush(stdout);

@@ -5,6 +5,7 @@
 
 import random
 import re
+import shutil
 import subprocess
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -286,6 +287,27 @@ int called(int (*f)(int), int i) { return f(i); }
 int is_aligned(const void *p) { return ((unsigned long)p & 63) == 0; }
 int made(void) { static int n; return ++n; }
 """
+_QEMU: Final = ("qemu-aarch64", "-L", "/usr/aarch64-linux-gnu")
+# By name the compilers of C and C++, and what runs the program.
+COMPILERS: Final = {
+    "gcc": (("gcc",), ("g++",), ()),
+    "clang": (("clang",), ("clang++",), ()),
+    "gcc arm64": (("aarch64-linux-gnu-gcc",), ("aarch64-linux-gnu-g++",), _QEMU),
+    "clang arm64": (
+        ("clang", "--target=aarch64-linux-gnu"),
+        ("clang++", "--target=aarch64-linux-gnu"),
+        _QEMU,
+    ),
+}
+
+
+def missing_tool(compiler: str) -> str | None:
+    """Return what it takes to build and run programs with a compiler and is not installed."""
+    c, cxx, emulator = COMPILERS[compiler]
+    tools = [c[0], cxx[0], *emulator[:1], *(["aarch64-linux-gnu-g++"] if emulator else [])]
+    return next((tool for tool in tools if shutil.which(tool) is None), None)
+
+
 WAYS: Final = (
     "-O0",
     "-O1 -fno-pie -no-pie",
@@ -325,7 +347,7 @@ class Program:
     """A program of several source files that include one header.
 
     Attributes:
-        compiler: gcc or clang.
+        compiler: A name in `COMPILERS`.
         is_cxx: Whether it is in C++.
         options: How it is compiled.
         items: What its header defines.
@@ -363,14 +385,15 @@ def _item(number: int, kind: Kind, chosen: random.Random, *, is_cxx: bool) -> It
     return Item(words["NAME"], f"static {defined}", f"extern {declared};", defined, use, before)
 
 
-def program_of(seed: int) -> Program:
-    """Return the program of a seed."""
+def program_of(seed: int, count: int = 0) -> Program:
+    """Return the program of a seed, with a count of variables; without one that depends on the seed, too."""
     chosen = random.Random(seed)  # noqa: S311 # the same programs in each run
     is_cxx, compiler = chosen.random() < 0.5, chosen.choice(["gcc", "clang"])
     kinds = [one for one in KINDS if is_cxx or not one.is_cxx]
     if seed >= _FIRST_LATER:
         kinds += LATER_KINDS
-    items = [_item(number, chosen.choice(kinds), chosen, is_cxx=is_cxx) for number in range(chosen.randrange(8, 24))]
+    numbers = range(count or chosen.randrange(8, 24))
+    items = [_item(number, chosen.choice(kinds), chosen, is_cxx=is_cxx) for number in numbers]
     units = range(chosen.choice([2, 3, 4]))
     macros = [
         f'#define U {unit}\n#define TEXT "{chosen.choice("aab")}"\n#define ALIGNED {chosen.choice([4, 4, 4, 64])}\n'
@@ -408,24 +431,24 @@ def built(program: Program, folder: Path, remedies: Sequence[tuple[int, CopiedVa
     loop = f"for (int i = c; i < c + 9; i++) {{{calls} }}"
     main = f'int main(int c, char **v) {{ int s = 0; (void)v; {loop} printf("%d\\n", s); }}\n'
     (folder / f"main.{ending}").write_text(f"{_SHARED}{declared}{_MAIN}{main}")
-    command = {"gcc": "g++", "clang": "clang++"}[program.compiler] if program.is_cxx else program.compiler
+    *commands, emulator = COMPILERS[program.compiler]
     # clang needs the linker of LLVM for this.
     options = [
         *program.options.split(),
-        *(["-fuse-ld=lld"] if "lto" in program.options and program.compiler == "clang" else []),
+        *(["-fuse-ld=lld"] if "lto" in program.options and program.compiler.startswith("clang") else []),
     ]
     standard = "-std=gnu++20" if program.is_cxx else "-std=gnu11"
-    words = [command, "-w", "-g", standard, *options, "-o", "program", *names, f"main.{ending}"]
+    words = [*commands[program.is_cxx], "-w", "-g", standard, *options, "-o", "program", *names, f"main.{ending}"]
     subprocess.run(words, cwd=folder, check=True, timeout=120)
-    done = subprocess.run([folder / "program"], capture_output=True, text=True, check=True, timeout=20)
+    done = subprocess.run([*emulator, folder / "program"], capture_output=True, text=True, check=True, timeout=60)
     return done.stdout
 
 
 def sure_of(program: Program, path: Path) -> list[tuple[int, CopiedVariable]]:
     """Return the numbers of the items that are `proof` or `high` copies in a file, each with these."""
     found: dict[int, CopiedVariable] = {}
-    for one in footprint.duplicates(str(path)).files[0].copies:
-        numbers = re.findall(r"t(\d+)", one.name)
-        if one.is_counted and numbers and int(numbers[-1]) < len(program.items):
-            found[int(numbers[-1])] = one
+    for copy in footprint.duplicates(str(path)).files[0].copies:
+        numbers = re.findall(r"t(\d+)", copy.name)
+        if copy.is_counted and numbers and int(numbers[-1]) < len(program.items):
+            found[int(numbers[-1])] = copy
     return sorted(found.items())

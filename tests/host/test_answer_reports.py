@@ -11,18 +11,21 @@ from typing import Any
 import pytest
 
 from footprint.cli import main
+from footprint.formats.answer_table import page_columns
 from footprint.formats.document import Verdict
-from footprint.html import page
+from footprint.html.reports import page
 from footprint.model.figures import FIGURES
 from footprint.model.process_counters import ProcessCounters
-from footprint.release.budget import check_audit, parse_budgets
+from footprint.release.budget import check_audit
+from footprint.release.budget_file import parse_budgets
 from footprint.release.compare import compare
 from footprint.series.records import Began, Came, Ended, Record, Sampled, line_of
-from footprint.units import format_bytes
-from footprint.verbs.check.html import check_html
+from footprint.text.units import format_bytes
+from footprint.verbs.check.json import check_html
 from footprint.verbs.diff.json import diff_members
+from footprint.verbs.survey.answer import ProgramRow
 from tests.chromium import MISSING, Browser, Tab, launched
-from tests.fleets import Held, Member, write_fleet
+from tests.fleets import Holding, Member, write_fleet
 from tests.ledgers import audit_of, ledger_row
 from tests.shownreports import assert_axe_finds_nothing
 
@@ -41,8 +44,8 @@ TABLES = [
     (["symbols", BASE], "sections", "size_bytes"),
     (["libraries", BASE], "libraries", "retained_bytes"),
     (["duplicates", BASE], "duplicates", "waste_bytes"),
-    (["maps", SMAPS], "mappings", "private_bytes"),
-    (["project", SMAPS, BASE, "-n", "7"], "targets", "projection.total_bytes"),
+    (["audit", "--by", "mapping", SMAPS], "mappings", "private_bytes"),
+    (["audit", SMAPS, BASE, "-n", "7"], "targets", "projection.total_bytes"),
 ]
 
 
@@ -108,7 +111,7 @@ def test_a_trend_has_a_line_for_each_figure_and_its_largest_step(
     assert rows[0][5] == "-14.3 KiB with 1.4, libunused.so -4 KiB"
     # A point tells its release and its value.
     points = tab.texts("#program-1 tbody tr:first-child circle title")
-    assert [one.partition(": ")[0] for one in points] == [one["version"] for one in answer["releases"]]
+    assert [point.partition(": ")[0] for point in points] == [one["version"] for one in answer["releases"]]
     assert points[-1] == "1.4: 165.9 KiB"
     # On paper, too, a figure and its unit are one line.
     tab.ask("Emulation.setEmulatedMedia", media="print")
@@ -139,7 +142,9 @@ def test_on_a_phone_a_chosen_row_tells_every_column_and_no_budget_scrolls_sidewa
     browser: Browser, tmp_path: Path
 ) -> None:
     row = {"path": "/usr/bin/tool", "at_start_bytes": 4096, "unused_bytes": 8192, "unused": ["libm.so.6"]}
-    (tmp_path / "report.html").write_text(page("asked", {"programs": [row]}, ()), encoding="utf-8")
+    (tmp_path / "report.html").write_text(
+        page("asked", {"programs": [row]}, (), page_columns(programs=ProgramRow)), encoding="utf-8"
+    )
     tab = browser.open(tmp_path / "report.html", width=400, height=800)
     assert tab.text("#programs .status") == "Choose a row to read all of it."
     tab.js("document.querySelectorAll('#programs .rows .row')[1].click()")
@@ -162,7 +167,9 @@ def test_programs_of_one_folder_are_told_apart_by_the_ends_of_their_paths(
     names = ["agentd", "collectord", "a_program_with_a_longer_name"]
     sizes = {f"{key}_bytes": 4096 for key in ("at_start", "floor", "ceiling", "unused")}
     rows = [{"path": f"/opt/a_vendor/a_product/version_12/bin/{name}", "object_count": 5, **sizes} for name in names]
-    (tmp_path / "report.html").write_text(page("asked", {"programs": rows}, ()), encoding="utf-8")
+    (tmp_path / "report.html").write_text(
+        page("asked", {"programs": rows}, (), page_columns(programs=ProgramRow)), encoding="utf-8"
+    )
     tab = browser.open(tmp_path / "report.html", width=width, height=800)
     # The last part of each path lies within its cell.
     seen = tab.js(
@@ -223,7 +230,7 @@ def test_addresses_that_a_browser_has_exactly_are_saved_digit_by_digit(
 ) -> None:
     smaps = Path(SMAPS).read_text() + "ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0 [vsyscall]\nSize: 4 kB\n"
     (tmp_path / "smaps").write_text(smaps)
-    words = ["maps", str(tmp_path / "smaps")]
+    words = ["audit", "--by", "mapping", str(tmp_path / "smaps")]
     mappings = json.loads(asked([*words, "--json"], capsys))["mappings"]
     assert mappings[-1]["start_addr"] == 0xFFFFFFFFFF600000
     tab = shown(browser, tmp_path, words, capsys)
@@ -319,7 +326,7 @@ def test_a_family_has_a_span_for_each_of_its_largest_processes_and_one_for_the_r
     assert spans[-1] == "10 others: at most 10 MiB each, 0 ms to 19 s"
     widths = tab.js("[...document.querySelectorAll('.spans i')].map((one) => one.style.width)")
     # The chart ends with the last tick that has a process, at 38 s.
-    assert [round(float(one.rstrip("%"))) for one in widths] == [24, *[26] * 19, 50]
+    assert [round(float(width.rstrip("%"))) for width in widths] == [24, *[26] * 19, 50]
     tab.resize(400, 800)
     assert tab.js("document.documentElement.scrollWidth") == 400
     assert tab.complaints() == []
@@ -344,18 +351,20 @@ def test_the_answer_about_a_fleet_has_the_rows_of_the_json(
     assert tab.complaints() == []
 
 
-@pytest.mark.parametrize("each", [23_000, -5_000])
-def test_the_report_of_whatif_says_what_any_number_saves(browser: Browser, tmp_path: Path, each: int) -> None:
+@pytest.mark.parametrize("per_process_bytes", [23_000, -5_000])
+def test_the_report_of_whatif_says_what_any_number_saves(
+    browser: Browser, tmp_path: Path, per_process_bytes: int
+) -> None:
     path = tmp_path / "report.html"
-    saving = {"count": 7, "per_process_bytes": each, "private_bytes": 16_384}
+    saving = {"count": 7, "per_process_bytes": per_process_bytes, "private_bytes": 16_384}
     path.write_text(page("whatif", {"whatif": {}, "saving": saving}, ()), encoding="utf-8")
     tab = browser.open(path)
     for count in (7, 1, 123_456):
         tab.js(f"window.footprint.set('n', '{count}')")
-        assert int(tab.js("document.querySelector('#total').dataset.bytes")) == count * each
-        size = format_bytes(count * abs(each))
+        assert int(tab.js("document.querySelector('#total').dataset.bytes")) == count * per_process_bytes
+        size = format_bytes(count * abs(per_process_bytes))
         verb = ("saves", "costs") if count == 1 else ("save", "cost")
-        assert tab.text("#verdict").endswith(f"{verb[0]} {size}" if each > 0 else f"{verb[1]} {size} more")
+        assert tab.text("#verdict").endswith(f"{verb[0]} {size}" if per_process_bytes > 0 else f"{verb[1]} {size} more")
 
 
 @pytest.mark.parametrize("is_failure", [False, True])
@@ -398,8 +407,8 @@ def test_processes_side_by_side_have_their_programs_and_pids(browser: Browser, t
     path = tmp_path / "report.html"
     commands = {4711: "/usr/sbin/nginx -g /etc/nginx.conf", 4712: "/usr/bin/python3 /srv/app.py"}
     targets = [{"target": {"name": str(pid), "command": command, "pid": pid}} for pid, command in commands.items()]
-    rows = [one | {"projection": {"total_bytes": 8192}, "bits": 64} for one in targets]
-    path.write_text(page("project", {"targets": rows}, ()), encoding="utf-8")
+    rows = [target | {"projection": {"total_bytes": 8192}, "bits": 64} for target in targets]
+    path.write_text(page("audit", {"targets": rows}, ()), encoding="utf-8")
     tab = browser.open(path)
     told = tab.js("footprint.parts.targets.grid.csv()").split("\r\n")[2:-1]
     assert [(row.split(",")[0], row.split(",")[2]) for row in told] == [
@@ -409,7 +418,7 @@ def test_processes_side_by_side_have_their_programs_and_pids(browser: Browser, t
 
 def fleet(folder: Path) -> list[str]:
     """Write a fleet of two processes, and return the words that ask which libraries cost most."""
-    held = (Held("/lib/liba.so", 2 * MIB), Held("/lib/libb.so", MIB))
+    held = (Holding("/lib/liba.so", 2 * MIB), Holding("/lib/libb.so", MIB))
     write_fleet(folder, [Member("a", "/bin/x", held, 1), Member("b", "/bin/x", held[:1], 2)])
     return ["fleet", str(folder), "libraries"]
 

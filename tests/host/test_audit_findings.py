@@ -53,24 +53,24 @@ def test_a_live_process_is_told_what_it_could_do_without_when_that_is_asked_for(
     capfdbinary: Captured, shadow: int
 ) -> None:
     without = answered(capfdbinary, "audit", str(shadow))
-    found = answered(capfdbinary, "audit", str(shadow), "--findings")
+    result = answered(capfdbinary, "audit", str(shadow), "--findings")
 
     assert without["findings"] == []
-    (unused,) = [one for one in found["findings"] if one["rule"] == "unused-library"]
+    (unused,) = [one for one in result["findings"] if one["rule"] == "unused-library"]
     # Both libraries have one page that the loader writes: the one that is unused, and the one that only it needs.
     assert (unused["subject"], unused["confidence"], unused["saving_bytes"]) == ("libunused.so", "high", 8192)
     # What leaves with what, and what is to be built otherwise, are owners of rows: also where /lib is a link.
-    owners = {row["owner"] for row in found["ledger"]}
-    assert {one["path"] for one in found["objects"]} <= owners
-    assert {one["held_by"] for one in found["objects"]} <= {*owners, None}
-    assert {need["path"] for one in found["objects"] for need in one["needs"]} <= owners
-    assert {one["object"] for one in found["findings"]} <= {*owners, None}
+    owners = {row["owner"] for row in result["ledger"]}
+    assert {one["path"] for one in result["objects"]} <= owners
+    assert {one["held_by"] for one in result["objects"]} <= {*owners, None}
+    assert {need["path"] for one in result["objects"] for need in one["needs"]} <= owners
+    assert {one["object"] for one in result["findings"]} <= {*owners, None}
     assert unused["object"] == str(SAMPLE / "base")
     assert [path.rsplit("/", 1)[-1] for path in unused["leaves"]] == ["libunused.so", "libunused_dep.so"]
     assert without["totals"]["floor_bytes"] is None
-    assert found["totals"]["private_bytes"] == without["totals"]["private_bytes"]
-    assert 0 < found["totals"]["floor_bytes"] <= found["totals"]["private_bytes"]
-    assert found["totals"]["floor_bytes"] < found["totals"]["ceiling_bytes"]
+    assert result["totals"]["private_bytes"] == without["totals"]["private_bytes"]
+    assert 0 < result["totals"]["floor_bytes"] <= result["totals"]["private_bytes"]
+    assert result["totals"]["floor_bytes"] < result["totals"]["ceiling_bytes"]
 
 
 @pytest.fixture
@@ -95,19 +95,19 @@ def shadow_elsewhere(tmp_path: Path) -> Iterator[int]:
 def test_what_is_found_in_a_process_in_another_root_is_called_as_its_memory_is(
     capfdbinary: Captured, tmp_path: Path, shadow_elsewhere: int
 ) -> None:
-    found = answered(capfdbinary, "audit", str(shadow_elsewhere), "--findings")
+    result = answered(capfdbinary, "audit", str(shadow_elsewhere), "--findings")
     copies = answered(capfdbinary, "duplicates", str(shadow_elsewhere), "--no-debug-files")
 
-    program, owners = f"{tmp_path}/base", {row["owner"] for row in found["ledger"]}
-    assert {need["path"] for one in found["objects"] for need in one["needs"]} <= owners
-    assert "large-static" in {one["rule"] for one in found["findings"] if one["object"] == program}
+    program, owners = f"{tmp_path}/base", {row["owner"] for row in result["ledger"]}
+    assert {need["path"] for one in result["objects"] for need in one["needs"]} <= owners
+    assert "large-static" in {one["rule"] for one in result["findings"] if one["object"] == program}
     assert program in {one["file"] for one in copies["files"]} <= owners
     # Both count the same pages.
     (null_xaction,) = copies["duplicates"]
     symbol = "_ZN7classadL12NULL_XACTIONE"
     assert (null_xaction["file"], null_xaction["symbol"]) == (program, symbol)
-    assert [null_xaction["private_bytes"]] == [row["bytes"] for row in found["ledger"] if row["symbol"] == symbol]
-    assert "/proc/" not in json.dumps([found, copies])
+    assert [null_xaction["private_bytes"]] == [row["bytes"] for row in result["ledger"] if row["symbol"] == symbol]
+    assert "/proc/" not in json.dumps([result, copies])
 
 
 def test_the_libraries_of_a_process_in_another_root_are_found_there(

@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 from footprint.attribution.dependency_graph import DependencyGraph
-from footprint.elf import ET_EXEC
+from footprint.elf.abi import ET_EXEC
 from footprint.findings.graph_rules.unused_library import unused_needs
-from footprint.loader import Environment
+from footprint.loader.target import Environment
 from footprint.sources.programs import Programs
 
 GLIBC = "/lib64/ld-linux-x86-64.so.2"
@@ -204,8 +204,8 @@ def test_the_address_of_a_protected_function_is_where_the_program_stands_in_for_
     source = "int f(void); int (*volatile taken)(void); int main(void) { taken = f; return 0; }"
     path = build(tmp_path, "program", source, "liba.so", "-fno-pic", "-no-pie", "-fuse-ld=gold")
     bindings = compare(path).bindings
-    assert [one.name for one in bindings.references(1, 0)] == ["f"]
-    assert [one.name for one in bindings.references(1, 1)] == ["v"]
+    assert [reference.name for reference in bindings.references(1, 0)] == ["f"]
+    assert [reference.name for reference in bindings.references(1, 1)] == ["v"]
 
 
 @needs_gcc
@@ -225,8 +225,8 @@ def test_a_symbolic_library_copies_versions_and_unique_symbols_are_bound_as_the_
     graph = compare(path)
     names = [graph.name(number) for number in range(4)]
     assert names == ["program", "libs.so", "libold.so", "libv.so"]
-    assert [one.name for one in graph.bindings.references(1, 0)] == ["data"]
-    assert [one.name for one in graph.bindings.references(0, 3)] == ["two"]
+    assert [reference.name for reference in graph.bindings.references(1, 0)] == ["data"]
+    assert [reference.name for reference in graph.bindings.references(0, 3)] == ["two"]
 
 
 CXX = shutil.which("g++")
@@ -248,8 +248,8 @@ def test_a_unique_symbol_of_two_versions_is_one_in_the_process(tmp_path: Path) -
     unique = "_ZZ5countvE6number"
     assert [unique in symbols.unique for symbols in graph.bindings.symbols[1:3]] == [True, True]
     # The last is relocated first.
-    assert unique in {one.name for one in graph.bindings.references(1, 2)}
-    assert unique in {one.name for one in graph.bindings.references(2, 2)}
+    assert unique in {reference.name for reference in graph.bindings.references(1, 2)}
+    assert unique in {reference.name for reference in graph.bindings.references(2, 2)}
 
 
 @needs_gcc
@@ -267,7 +267,7 @@ def test_where_two_needs_are_one_file_ldd_lists_what_stands_behind_and_we_list_n
     (tmp_path / "folder" / "libplain.so").symlink_to(plain)
     graph = Programs(environment=Environment(cwd=str(tmp_path))).graph(path)
     assert unused_of_program(graph) == []
-    assert [one.place for one in graph.objects[0].dependencies] == [1, 1, 2, 3]
+    assert [dependency.place for dependency in graph.objects[0].dependencies] == [1, 1, 2, 3]
     monkeypatch.chdir(tmp_path)
     # The loader stands behind the C library.
     assert listed_unused(path)[0] == [GLIBC]

@@ -42,11 +42,11 @@ def built(folder: Path, *options: str, source: str = SOURCE) -> str:
     return str(folder / "server")
 
 
-def told(found: Comparison) -> list[tuple[RowStatus, str | None, int]]:
+def told(comparison: Comparison) -> list[tuple[RowStatus, str | None, int]]:
     return sorted(
-        (one.status, one.symbol, one.mapped_delta_bytes)
-        for one in found.changes
-        if one.symbol is not None and one.status is not RowStatus.SHIFTED
+        (change.status, change.symbol, change.mapped_delta_bytes)
+        for change in comparison.changes
+        if change.symbol is not None and change.status is not RowStatus.SHIFTED
     )
 
 

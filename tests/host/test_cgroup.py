@@ -10,7 +10,7 @@ import signal
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,15 +19,15 @@ import pytest
 import footprint
 from footprint.attribution.kernel import KernelConstants, kernel_costs
 from footprint.errors import AccessError
-from footprint.model.evidence import Evidence
-from footprint.process import read_process
+from footprint.model.row import Evidence
 from footprint.process.cgroup import GroupUsage, Launcher, MemoryGroup, make_group
 from footprint.process.descriptions import read_own_open_files
+from footprint.process.snapshot import read_process
 from footprint.sources import calibration
-from footprint.verbs.doctor.call import calibrate, load_constants
+from footprint.sources.calibration import calibrate, load_constants
+from tests.liveprocesses import within
 
-PATIENCE_SECONDS = 30.0
-TRIES = 3
+PATIENCE_SECONDS = 60.0
 PYTHON = "import ssl, sqlite3, asyncio, time; time.sleep(600)"
 PARENT = """
 import os, signal, sys, time
@@ -63,7 +63,7 @@ def may_make_groups() -> None:
     """Skip where no group can be made, and say why."""
     try:
         with launched() as (group, launcher):
-            pids = launcher.start(["sleep", "60"])
+            pids = launcher.start(["sleep", "3600"])
             if not set(pids) < set(group.pids()):
                 pytest.skip("processes cannot be started in a memory cgroup")
     except AccessError as error:
@@ -74,17 +74,6 @@ def may_make_groups() -> None:
 def launched() -> Iterator[tuple[MemoryGroup, Launcher]]:
     with make_group() as group, Launcher(group) as launcher:
         yield group, launcher
-
-
-def within(bound: float, attempt: Callable[[], tuple[float, float]]) -> None:
-    """Compare our figure with the truth; on a busy machine, up to three times."""
-    seen = []
-    for _ in range(TRIES):
-        ours, truth = attempt()
-        seen.append(f"{ours:,.0f} for {truth:,.0f} bytes ({ours / truth - 1:+.2%})")
-        if abs(ours / truth - 1) <= bound:
-            return
-    pytest.fail(f"not within {bound:.0%}: {'; '.join(seen)}")
 
 
 def middle(figures: list[int]) -> int:

@@ -65,8 +65,8 @@ class Compared(NamedTuple):
 
 def private_pages(seen: Seen) -> int:
     """Count the private pages of a program; what our own stops have written is text."""
-    texts = [one for one in seen.mappings if one.permissions[2] == "x" and one.name.startswith("/")]
-    of_texts = {page for one in texts for page in range(one.start_addr // PAGE, one.end_addr // PAGE)}
+    texts = [mapping for mapping in seen.mappings if mapping.permissions[2] == "x" and mapping.name.startswith("/")]
+    of_texts = {page for text in texts for page in range(text.start_addr // PAGE, text.end_addr // PAGE)}
     return len(seen.private - of_texts)
 
 
@@ -74,24 +74,24 @@ def compared(path: str, function: str = "") -> Compared:
     """Compare a program where its own code begins, or at the beginning of one of its functions."""
     graph = programs_of_host().graph(path)
     predicted_bytes = sum(one.startup_min_bytes for one in graph.predictions if one) + sum(start_memory(graph))
-    found: list[int] = []
+    result: list[int] = []
     over: set[str] = set()
     for _ in range(START_COUNT):
-        with held_at_start(path) as held:
-            held.run_to(held.auxiliary(AT_ENTRY))
+        with held_at_start(path) as program:
+            program.run_to(program.auxiliary(AT_ENTRY))
             if function:
                 start, wanted = vaddr_of(path, "_start"), vaddr_of(path, function)
                 assert start is not None
                 assert wanted is not None
-                held.run_to(held.auxiliary(AT_ENTRY) - start + wanted)
-            seen = look(held)
-        found.append(private_pages(seen))
+                program.run_to(program.auxiliary(AT_ENTRY) - start + wanted)
+            seen = look(program)
+        result.append(private_pages(seen))
         objects = seen.objects()
         for linked, one in zip(graph.objects, graph.predictions, strict=True):
             name = os.path.realpath(linked.path)
             if one is not None and name in objects:
                 over |= {f"{name}: {page:#x}" for page in numbers(one.startup_min) - seen.written(name, one)}
-    return Compared(predicted_bytes, int(median(found)) * PAGE, sorted(over))
+    return Compared(predicted_bytes, int(median(result)) * PAGE, sorted(over))
 
 
 def known_programs() -> list[str]:
@@ -101,13 +101,13 @@ def known_programs() -> list[str]:
 
 def other_programs() -> list[str]:
     """Name programs of the whole alphabet, whose loader is that of glibc."""
-    found = []
+    result = []
     for path in sorted(Path("/usr/bin").iterdir()):
         if not path.is_symlink() and os.access(path, os.X_OK) and is_elf(path):
             with path.open("rb") as file:
                 if re.search(rb"/ld-linux[^\0]*", file.read(PAGE)):
-                    found.append(str(path))
-    return found[:: max(1, len(found) // OTHER_COUNT)]
+                    result.append(str(path))
+    return result[:: max(1, len(result) // OTHER_COUNT)]
 
 
 @pytest.mark.parametrize("names", [known_programs, other_programs], ids=["known", "others"])

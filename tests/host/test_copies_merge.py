@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import footprint
-from footprint.elf import read_image
+from footprint.elf.image import read_image
 from footprint.elf.statics import read_statics
 from footprint.findings.copies import CopiedVariable, CopyOrigin
 from footprint.findings.variable_rules.duplicate_static import duplicate_findings
@@ -84,6 +84,12 @@ SEEN = """int seen(const char *which) {
     return n;
 }
 """
+# The eighth argument lies on the stack.
+SHARED = "__attribute__((weak, noinline)) "
+EIGHT = "int a, int b, int c, int d, int e, int f, int g, const int *p"
+ASKED = 'printf("%d ", asked(i, 1, 2, 3, 4, 5, i, thing));'
+OF_EIGHTH = "__attribute__((weak)) const int *own;\n"
+KEEPS = "{ int s = p == own; own = p; return a + b + c + d + e + f + g + s; }\n"
 TWICE = "static int twice(int i) { return 2 * i + K; }\n"
 OF_UNIT = "static int of_unit(int i) { return 2 * i + U; }\n"
 COUNTED = "static int count; static int counted(int i) { return i + count++; }\n"
@@ -246,6 +252,58 @@ CASES = [
         before='static const int own[8] = {K, 6};\nstatic int asks(int i) { return printf("%d own ", own[i & 7]); }\n',
     ),
     # What is not.
+    c(
+        "the eighth argument that is kept",
+        "const int thing[8] = {K, 2, 3}",
+        ASKED,
+        before=f"{OF_EIGHTH}{SHARED}int asked({EIGHT}) {KEEPS}",
+    ),
+    c(
+        "the eighth argument that another function keeps",
+        "const int thing[8] = {K, 2, 3}",
+        ASKED,
+        before=f"{OF_EIGHTH}{SHARED}int asks({EIGHT}) {KEEPS}"
+        f"{SHARED}int asked({EIGHT}) {{ return asks(f, e, d, c, b, a, g, p); }}\n",
+    ),
+    c(
+        "the eighth argument that is read, and that another function keeps",
+        "const int thing[8] = {K, 2, 3}",
+        ASKED,
+        before=f"{OF_EIGHTH}{SHARED}int asks({EIGHT}) {KEEPS}"
+        f"{SHARED}int asked({EIGHT}) {{ return p[g & 7] == 77 ? 3 : asks(f, e, d, c, b, a, g, p); }}\n",
+    ),
+    c(
+        "the eighth argument whose address is passed on",
+        "const int thing[8] = {K, 2, 3}",
+        ASKED,
+        before=f"{OF_EIGHTH}{SHARED}int asks(const int **p) {{ int s = *p == own; own = *p; return s; }}\n"
+        f"{SHARED}int asked({EIGHT}) {{ return a + b + c + d + e + f + g + asks(&p); }}\n",
+    ),
+    c(
+        "one of many arguments",
+        "const int thing[8] = {K, 2, 3}",
+        'printf("%d ", asked(9, 1, 2, 3, 4, 5, i, 7, thing));',
+        before=f"#include <stdarg.h>\n{OF_EIGHTH}{SHARED}int asked(int n, ...) {{"
+        " va_list all; va_start(all, n); int s = 0;"
+        " for (int k = 2; k < n; k++) s += va_arg(all, int); const int *p = va_arg(all, const int *);"
+        " va_end(all); s += p == own; own = p; return s; }\n",
+    ),
+    c(
+        "a member of an argument",
+        "const int thing[8] = {K, 2, 3}",
+        '{ struct S s = {{i, 2, 3}, {0, thing}}; printf("%d ", asked(s, i)); }',
+        before=f"struct S {{ long n[3]; const int *p[2]; }};\n{OF_EIGHTH}"
+        f"{SHARED}int asked(struct S s, int i)"
+        " { const int *p = s.p[s.n[1] / 2]; i += p == own; own = p; return i; }\n",
+    ),
+    c(
+        "the eighth argument of a function that a pointer leads to",
+        "const int thing[8] = {K, 2, 3}",
+        'printf("%d ", all[i & 1](i, 1, 2, 3, 4, 5, i, thing));',
+        before=f"{OF_EIGHTH}{SHARED}int asked({EIGHT}) {KEEPS}"
+        f"{SHARED}int asks({EIGHT}) {{ return asked(f, e, d, c, b, a, g, p); }}\n"
+        f"__attribute__((weak)) int (*all[2])({EIGHT}) = {{asked, asks}};\n",
+    ),
     c(
         "functions that return the address of a constant of the header",
         "const int *(*const thing[2])(void) = {asks, asks}",
@@ -666,7 +724,7 @@ def build_and_run(folder: Path, build: Build, *, is_after: bool) -> list[str]:
     standard = "-std=gnu11" if language == "c" else "-std=gnu++17"
     words = [command, standard, "-w", *way.options.split(), "-o", "program", *names]
     subprocess.run(words, cwd=folder, check=True, timeout=120)
-    done = subprocess.run([folder / "program"], capture_output=True, text=True, check=True, timeout=20)
+    done = subprocess.run([folder / "program"], capture_output=True, text=True, check=True, timeout=60)
     return done.stdout.splitlines()
 
 
@@ -688,7 +746,7 @@ class Result:
 
     @property
     def sure(self) -> list[CopiedVariable]:
-        return [one for one in self.copies if one.confidence in {Confidence.PROOF, Confidence.HIGH}]
+        return [copy for copy in self.copies if copy.confidence in {Confidence.PROOF, Confidence.HIGH}]
 
 
 def results_of(folder: Path, build: Build) -> dict[str, Result] | str:
@@ -707,7 +765,7 @@ def results_of(folder: Path, build: Build) -> dict[str, Result] | str:
 
     def result(case: Case, was: str, is_now: str) -> Result:
         name = of_case(case, "thing")
-        copies = tuple([one for one in things if name in one.name])
+        copies = tuple([thing for thing in things if name in thing.name])
         return Result(was, is_now, copies, sum(name in one for one in left))
 
     return {case.name: result(case, was, is_now) for case, was, is_now in zip(cases, before, after, strict=True)}
@@ -756,19 +814,19 @@ def test_a_safe_remedy_is_offered_with_proof_where_lines_are_known(
             continue
         if case.has_own_type and way.name == "lto":
             # As it does with those whose addresses matter.
-            assert [one.confidence for one in result.copies] == [Confidence.MEDIUM], build
+            assert [copy.confidence for copy in result.copies] == [Confidence.MEDIUM], build
             continue
-        assert [one.confidence for one in result.copies] == [Confidence.PROOF], build
+        assert [copy.confidence for copy in result.copies] == [Confidence.PROOF], build
         assert [one.remedy for one in duplicate_findings(result.copies)] == [case.remedy], build
         if " with its bound" in str(case.remedy):
             declared = " ".join(after for _, after in case.after)
-            assert [one.bounds for one in result.copies] == re.findall(r"\bthing((?:\[\d+\])+)", declared), build
+            assert [copy.bounds for copy in result.copies] == re.findall(r"\bthing((?:\[\d+\])+)", declared), build
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.remedy is None], ids=name_of)
 def test_what_is_not_safe_is_not_for_a_reason(case: Case, results: dict[Build, dict[str, Result] | str]) -> None:
     """In at least one build the remedy changes what the program prints."""
-    own = [found for build, found in results.items() if build[0] == case.language]
+    own = [result for build, result in results.items() if build[0] == case.language]
     assert any(isinstance(one, str) or one[case.name].after != one[case.name].before for one in own)
 
 
@@ -781,22 +839,22 @@ OBJECTS = [
 def test_objects_before_the_link_are_sure_only_of_what_prints_the_same(
     build: Build, results: dict[Build, dict[str, Result] | str], tmp_path: Path
 ) -> None:
-    known = results[build]
-    if isinstance(known, str):
-        pytest.skip(known)
+    expected = results[build]
+    if isinstance(expected, str):
+        pytest.skip(expected)
     names = write_sources(tmp_path / "sources", build[0], is_after=False)
     options = [one for one in build[1].options.split() if one != "-no-pie"]
     subprocess.run([build[2], "-std=gnu11", "-w", *options, "-c", *names], cwd=tmp_path / "sources", check=True)
-    objects = [str(one) for one in sorted((tmp_path / "sources").glob("*.o"))]
+    objects = [str(path) for path in sorted((tmp_path / "sources").glob("*.o"))]
     copies = footprint.duplicates(*objects).files[0].copies
     sure = {
         case.name
         for case in CASES
-        for one in copies
-        if one.is_counted and case.language == "c" and of_case(case, "thing") in one.name
+        for copy in copies
+        if copy.is_counted and case.language == "c" and of_case(case, "thing") in copy.name
     }
     assert sure
-    assert {name for name in sure if known[name].after != known[name].before} == set()
+    assert {name for name in sure if expected[name].after != expected[name].before} == set()
 
 
 @pytest.fixture(scope="module", params=["gcc", "clang"])
@@ -841,7 +899,7 @@ def test_one_source_file_with_two_sets_of_functions_is_not_to_be_linked_only_onc
 
 @pytest.mark.parametrize("debug", ["-g", "-g0"])
 @pytest.mark.parametrize(
-    "own",
+    "source",
     [
         "static void __attribute__((constructor)) add(void) { total += sum(1); }",
         "static void __attribute__((destructor)) add(void) { total += sum(1); }",
@@ -849,16 +907,16 @@ def test_one_source_file_with_two_sets_of_functions_is_not_to_be_linked_only_onc
     ],
 )
 def test_a_source_file_that_keeps_or_starts_something_is_not_to_be_linked_only_once(
-    tmp_path: Path, own: str, debug: str
+    tmp_path: Path, source: str, debug: str
 ) -> None:
     shared = (
         "extern int total;\nstatic const int thing[64] = {1, 2, 3};\nstatic __attribute__((noinline)) int sum(int k)"
         " { int s = 0; for (int i = 0; i < 64; i++) s += thing[(i * k) & 63]; return s; }\n"
     )
-    calls = ("first", "second") if "NAME" in own else ()
+    calls = ("first", "second") if "NAME" in source else ()
     called = "".join(f"total += {name}();" for name in calls)
     declared = "".join(f"int {name}(void);" for name in calls)
-    (tmp_path / "own.c").write_text(shared + own)
+    (tmp_path / "own.c").write_text(shared + source)
     last = 'static void __attribute__((destructor(101))) last(void) { printf("%d\\n", total); }'
     (tmp_path / "main.c").write_text(
         f"#include <stdio.h>\nint total;{declared}\n{last}\nint main(void) {{ {called} return 0; }}"
@@ -873,17 +931,18 @@ def test_a_source_file_that_keeps_or_starts_something_is_not_to_be_linked_only_o
     assert printed[0] != printed[1]
     found = footprint.duplicates(str(tmp_path / "twice"))
     findings = duplicate_findings(found.files[0].copies)
-    assert [one.subject for one in findings if one.confidence.is_sure] == ["thing"]
-    assert not any("only once" in one.remedy for one in findings)
+    assert [finding.subject for finding in findings if finding.confidence.is_sure] == ["thing"]
+    assert not any("only once" in finding.remedy for finding in findings)
     assert not any(one.is_one_build for one in found.linked_twice)
 
 
-@pytest.mark.parametrize("told", ["mark", "sum"], ids=["constant", "function"])
-def test_a_source_file_whose_addresses_are_told_apart_is_not_to_be_linked_only_once(tmp_path: Path, told: str) -> None:
+@pytest.mark.parametrize("use", ["mark", "sum"], ids=["constant", "function"])
+def test_a_source_file_whose_addresses_are_told_apart_is_not_to_be_linked_only_once(tmp_path: Path, use: str) -> None:
     (tmp_path / "own.c").write_text(
         "static const int thing[64] = {1, 2, 3}, mark[64] = {7};\nint seen(const void *);\n"
-        "static __attribute__((noinline)) int sum(int k) { return thing[k & 63] + mark[k & 63]; }\n"
-        f"int called(int k);\nint called(int k) {{ return sum(k) + seen({told}); }}\n"
+        # A division sets rdx: where the address of a function is taken, rdx could be a second result.
+        "static __attribute__((noinline)) int sum(int k) { return thing[k & 63] % (mark[k & 63] + 2); }\n"
+        f"int called(int k);\nint called(int k) {{ return sum(k) + seen({use}); }}\n"
     )
     (tmp_path / "main.c").write_text(
         "#include <stdio.h>\nint first(int), second(int);\n"
@@ -899,8 +958,8 @@ def test_a_source_file_whose_addresses_are_told_apart_is_not_to_be_linked_only_o
     assert printed[0] != printed[1]
     found = footprint.duplicates(str(tmp_path / "twice"))
     findings = duplicate_findings(found.files[0].copies)
-    assert "thing" in [one.subject for one in findings if one.confidence.is_sure]
-    assert not any("only once" in one.remedy for one in findings)
+    assert "thing" in [finding.subject for finding in findings if finding.confidence.is_sure]
+    assert not any("only once" in finding.remedy for finding in findings)
     assert not any(one.is_one_build for one in found.linked_twice)
 
 
@@ -920,7 +979,7 @@ def test_what_a_compiler_makes_of_a_constructor_that_is_not_constexpr_can_be_inl
         subprocess.run(words, cwd=tmp_path, check=True)
         printed.append(subprocess.run([tmp_path / declared], capture_output=True, check=True).stdout)
     (before,), after = (footprint.duplicates(str(tmp_path / one)).files[0].copies for one in ("static", "inline"))
-    assert [one.remedy for one in duplicate_findings([before])] == [f"{INLINE}{TYPE_TOO}"]
+    assert [duplicate_finding.remedy for duplicate_finding in duplicate_findings([before])] == [f"{INLINE}{TYPE_TOO}"]
     assert (before.confidence, after) == (Confidence.PROOF, ())
     assert printed == [b"2 100", b"2 100"]
 
@@ -962,7 +1021,7 @@ def test_one_in_place_of_copies_is_aligned_as_that_of_each_source_file(compiler:
         return subprocess.run([tmp_path / name], capture_output=True, text=True, check=True).stdout
 
     before = printed("before", "static", "")
-    found = {one.name: one for one in footprint.duplicates(str(tmp_path / "before")).files[0].copies}
+    found = {copy.name: copy for copy in footprint.duplicates(str(tmp_path / "before")).files[0].copies}
     # Debug information states the alignment of the variable, but not that of its type.
     assert found["stated"].confidence is Confidence.MEDIUM
     remedies = {one.subject: one.remedy for one in duplicate_findings(found.values())}
@@ -975,3 +1034,33 @@ def test_one_in_place_of_copies_is_aligned_as_that_of_each_source_file(compiler:
         for name, values in contents.items()
     )
     assert printed("after", "extern", defined) == before
+
+
+@pytest.mark.parametrize("caller_count", [0, 12])
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+@pytest.mark.parametrize(("printed", "is_sure"), [('"%ld\\n", r.a', True), ('"%ld %p\\n", r.a, r.b', False)])
+def test_a_second_result_is_read_where_the_format_of_a_call_names_it(
+    tmp_path: Path, compiler: str, caller_count: int, printed: str, *, is_sure: bool
+) -> None:
+    """The second half of the structure is in rdx, where the third argument of `printf` is."""
+    if shutil.which(compiler) is None:
+        pytest.skip(f"{compiler} is not installed")
+    returned = "#include <stdio.h>\ntypedef struct { long a; const void *b; } both;\n"
+    (tmp_path / "thing.h").write_text(f"{returned}static const int thing[64] = {{1, 2, 3}};\n")
+    for number in range(2):
+        (tmp_path / f"{number}.c").write_text(
+            f'#include "thing.h"\nboth use_{number}(long i) {{ return (both){{thing[i & 63], thing}}; }}\n'
+        )
+    callers, uses = "", ""
+    for at in range(2):
+        name = f"use_{at}"
+        for number in range(caller_count):
+            callee, name = name, f"caller_{number}_{at}"
+            called = f"both r = {callee}(i); r.a += {number}; return r;"
+            callers += f"__attribute__((noinline)) both {name}(long i) {{ {called} }}\n"
+        uses += f"__attribute__((noinline)) void print_{at}(long i) {{ both r = {name}(i); printf({printed}); }}\n"
+    main = "int main(int c, char **v) { print_0(c); print_1(c); }\n"
+    (tmp_path / "main.c").write_text(f"{returned}both use_0(long), use_1(long);\n{callers}{uses}{main}")
+    subprocess.run([compiler, "-g", "-O1", "0.c", "1.c", "main.c", "-o", "program"], cwd=tmp_path, check=True)
+    (found,) = footprint.duplicates(str(tmp_path / "program")).files[0].copies
+    assert found.confidence.is_sure == is_sure

@@ -77,18 +77,18 @@ def grown(project: Callable[[int], None]) -> None:
 
 def test_the_root_of_new_libraries_is_named_and_a_variable_has_its_line(project: Callable[[int], None]) -> None:
     grown(project)
-    found = footprint.diff("baseline.json", "agentd")
-    (root,) = found.roots
+    result = footprint.diff("baseline.json", "agentd")
+    (root,) = result.roots
     assert (root.name, [Path(one).name for one in root.needed_by], root.library_count) == ("libnet.so", ["agentd"], 3)
-    own = {one.name: one.own_bytes for one in found.new.objects}
+    own = {one.name: one.own_bytes for one in result.new.objects}
     assert root.retained_bytes == own["libnet.so"] + own["libtls.so"] + own["libcipher.so"]
-    came = {Path(one.owner).name: one.came_with and Path(one.came_with).name for one in found.owners if one.is_object}
+    came = {Path(one.owner).name: one.came_with and Path(one.came_with).name for one in result.owners if one.is_object}
     assert {name: came[name] for name in ("libnet.so", "libtls.so", "libcipher.so")} == {
         "libnet.so": None,
         "libtls.so": "libnet.so",
         "libcipher.so": "libnet.so",
     }
-    (table,) = (one for one in found.changes if one.symbol == "_ZN5agentL9histogramE")
+    (table,) = (change for change in result.changes if change.symbol == "_ZN5agentL9histogramE")
     assert table.mapped_delta_bytes == 200 * 1024
     assert table.location == (f"{Path.cwd()}/src/cache.hpp", 3)
 
@@ -118,12 +118,12 @@ def test_a_check_names_the_root_and_the_line_in_every_format(
     assert "::warning file=Makefile,line=1,title=A library is new, with all that it brings in%3A libnet.so" in (
         annotations.replace("%2C", ",")
     )
-    entries = {one["check_name"]: one["location"] for one in json.loads(told("gitlab"))}
+    entries = {load["check_name"]: load["location"] for load in json.loads(told("gitlab"))}
     assert entries["grown-variable"] == {"path": "src/cache.hpp", "lines": {"begin": 3}}
     assert entries["new-library"] == {"path": "Makefile", "lines": {"begin": 1}}
     results = json.loads(told("sarif"))["runs"][0]["results"]
     for rule, file, line in (("grown-variable", "src/cache.hpp", 3), ("new-library", "Makefile", 1)):
-        (place,) = (one["locations"][0]["physicalLocation"] for one in results if one["ruleId"] == rule)
+        (place,) = (result["locations"][0]["physicalLocation"] for result in results if result["ruleId"] == rule)
         assert (place["artifactLocation"]["uri"], place["region"]) == (file, {"startLine": line})
         assert place["artifactLocation"]["uriBaseId"] == "%SRCROOT%"
     (suite,) = junitparser.JUnitXml.fromstring(told("junit"))
@@ -165,17 +165,17 @@ def test_a_live_process_names_the_root_too(project: Callable[[int], None]) -> No
     shutil.copy("agentd", "agentd-before")
     project(204)
     words = [["./agentd-before", "stay"], ["./agentd", "stay"]]
-    processes = [subprocess.Popen(one, stdout=subprocess.PIPE) for one in words]
+    processes = [subprocess.Popen(word, stdout=subprocess.PIPE) for word in words]
     try:
-        for one in processes:
-            assert one.stdout is not None
-            assert one.stdout.readline() == b"ready\n"
+        for process in processes:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"ready\n"
         found = footprint.diff(processes[0].pid, processes[1].pid)
     finally:
-        for one in processes:
-            one.kill()
-            one.communicate()
-    assert [(one.name, one.library_count) for one in found.roots] == [("libnet.so", 3)]
+        for process in processes:
+            process.kill()
+            process.communicate()
+    assert [(root.name, root.library_count) for root in found.roots] == [("libnet.so", 3)]
 
 
 @pytest.mark.parametrize("verb", ["audit", "run", "baseline", "tree"])
@@ -199,13 +199,12 @@ def test_a_saved_process_names_the_root_without_findings(project: Callable[[int]
         finally:
             process.kill()
             process.communicate()
-    found = footprint.diff("0.json", "1.json")
-    (root,) = found.roots
+    result = footprint.diff("0.json", "1.json")
+    (root,) = result.roots
     assert (root.name, root.library_count, root.location) == ("libnet.so", 3, ("Makefile", 1))
     assert [Path(one).name for one in root.needed_by] == ["agentd"]
-    # Nobody searched for findings: none of them is new or gone.
-    assert not found.new.searched_rules
-    assert not found.new.is_searched
+    # Nobody searched for more than what is quick: nothing else is new or gone.
+    assert {rule.rule for rule in result.new.searched_rules} <= {"free-heap", "relocated-tables"}
 
 
 def test_each_line_of_copies_of_a_grown_variable_is_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,15 +5,16 @@ import os
 import re
 import shutil
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
 import footprint
-from footprint.elf import Contents, read_image
+from footprint.elf.contents import Contents
 from footprint.elf.debugfiles import candidates
-from footprint.files import open_input
+from footprint.elf.image import read_image
+from footprint.system.files import open_input
+from tests.liveprocesses import resting
 
 SOURCE = """
 #include <string.h>
@@ -45,7 +46,7 @@ def library(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return library
 
 
-def found(path: Path | str, *, debug_dir: Path | None = None) -> Contents:
+def result(path: Path | str, *, debug_dir: Path | None = None) -> Contents:
     search = footprint.DebugSearch((str(debug_dir),) if debug_dir else ())
     answer = footprint.symbols(str(path), debug=search)
     assert answer.notes == ()
@@ -54,11 +55,11 @@ def found(path: Path | str, *, debug_dir: Path | None = None) -> Contents:
 
 def named(contents: Contents) -> dict[str, int]:
     return {
-        name: one.size_bytes
+        name: variable.size_bytes
         for section in contents.sections
-        for one in section.variables
-        if one.size_bytes
-        for name in (one.name, *one.aliases)
+        for variable in section.variables
+        if variable.size_bytes
+        for name in (variable.name, *variable.aliases)
     }
 
 
@@ -67,10 +68,10 @@ def by_nm(path: Path | str) -> dict[str, int]:
     return {name: int(size, 16) for size, name in VARIABLE.findall(run("nm", "--print-size", path))}
 
 
-def same(one: Contents, other: Contents) -> bool:
+def same(first: Contents, other: Contents) -> bool:
     """Return whether two files hold the same variables at the same places, with the same bytes unexplained."""
-    return [(each.variables, each.ranges, each.kind) for each in one.sections] == [
-        (each.variables, each.ranges, each.kind) for each in other.sections
+    return [(section.variables, section.ranges, section.kind) for section in first.sections] == [
+        (section.variables, section.ranges, section.kind) for section in other.sections
     ]
 
 
@@ -83,20 +84,20 @@ def strip_to(library: Path, debug_file: Path) -> None:
 
 @pytest.mark.parametrize("place", ["libdemo.debug", ".debug/libdemo.debug"])
 def test_a_library_parted_from_its_symbols_says_what_it_said_before(library: Path, place: str) -> None:
-    before, printed = found(library), by_nm(library)
+    before, printed = result(library), by_nm(library)
     assert named(before) == printed
     strip_to(library, library.parent / place)
-    after = found(library)
+    after = result(library)
     assert after.debug_file == str(library.parent / place)
     assert named(after) == printed
     assert same(before, after)
 
 
 def test_a_debug_file_is_found_in_a_folder_of_the_user(library: Path, tmp_path: Path) -> None:
-    before = found(library)
+    before = result(library)
     strip_to(library, tmp_path / "away" / "libdemo.debug")
-    assert found(library).debug_file is None
-    after = found(library, debug_dir=tmp_path / "away")
+    assert result(library).debug_file is None
+    after = result(library, debug_dir=tmp_path / "away")
     assert after.debug_file == str(tmp_path / "away" / "libdemo.debug")
     assert same(before, after)
 
@@ -114,7 +115,7 @@ def test_a_library_that_was_built_anew_does_not_fit_its_old_debug_file(library: 
 
 
 def test_mini_debug_info_made_as_the_manual_of_gdb_says_adds_its_names(library: Path, tmp_path: Path) -> None:
-    before = found(library)
+    before = result(library)
     keep, small, packed = tmp_path / "keep", tmp_path / "mini", tmp_path / "mini.xz"
     keep.write_text("\n".join(set(by_nm(library)) - {"shown", "relocated"}))
     run("objcopy", "--only-keep-debug", library, tmp_path / "debug")
@@ -122,15 +123,15 @@ def test_mini_debug_info_made_as_the_manual_of_gdb_says_adds_its_names(library: 
     packed.write_bytes(lzma.compress(small.read_bytes()))
     run("objcopy", "--strip-all", library)
     run("objcopy", f"--add-section=.gnu_debugdata={packed}", library)
-    after = found(library)
+    after = result(library)
     assert (after.symbols_from, after.debug_file) == (".gnu_debugdata", None)
     assert named(after) == named(before)
 
 
 def test_a_library_stripped_by_elfutils_says_what_it_said_before(library: Path, tmp_path: Path) -> None:
-    before = found(library)
+    before = result(library)
     run("eu-strip", "-f", tmp_path / "libdemo.debug", library)
-    after = found(library)
+    after = result(library)
     assert after.debug_file == str(tmp_path / "libdemo.debug")
     assert same(before, after)
 
@@ -147,26 +148,26 @@ def libc() -> str:
     paths = {line.split(maxsplit=5)[5].strip() for line in code}
     for path in paths:
         image = read_image(open_input(path), path)
-        if any(os.path.exists(each) for each in candidates(image, path, ["/usr/lib/debug"])):
+        if any(os.path.exists(candidate) for candidate in candidates(image, path, ["/usr/lib/debug"])):
             return path
     pytest.skip("the debug file of the C library is not installed")
 
 
 def test_the_hidden_variables_of_the_c_library_are_named_without_being_told_where(libc: str) -> None:
-    alone, contents = footprint.symbols(libc, debug=None).files[0], found(libc)
+    alone, contents = footprint.symbols(libc, debug=None).files[0], result(libc)
     assert named(contents)["__GI___pthread_keys"] >= 8192
     assert len(named(contents)) > 4 * len(named(alone))
-    total_bytes = sum(one.size_bytes for one in contents.sections)
-    assert sum(one.named_bytes for one in contents.sections) > 0.9 * total_bytes
+    total_bytes = sum(section.size_bytes for section in contents.sections)
+    assert sum(section.named_bytes for section in contents.sections) > 0.9 * total_bytes
     assert contents.debug_file is not None
     # Of a debug file, nm takes constants for zeroed variables: they have no bytes in it either.
     assert named(contents).keys() <= by_nm(contents.debug_file).keys()
 
 
 def test_an_audit_names_them_too_and_says_from_where(libc: str) -> None:
-    child = subprocess.Popen(["sleep", "60"])
+    child = subprocess.Popen(["sleep", "3600"])
     try:
-        time.sleep(0.2)
+        resting(child.pid)
         with_names, without = footprint.audit(child.pid), footprint.audit(child.pid, debug=None)
     finally:
         child.kill()

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import footprint
-from footprint.elf import shown_name
+from footprint.elf.names import shown_name
 from tests.elfwriter import RW, At, ElfFile, Section, Sym, write
 
 NAMES = ["_D3app5cachei", "_D3app5tablei"]
@@ -26,5 +26,5 @@ def test_symbols_shows_names_of_d_where_a_tool_reads_them(tmp_path: Path) -> Non
     )
     (tmp_path / "libdemo.so").write_bytes(write(file))
     (contents,) = footprint.symbols(str(tmp_path / "libdemo.so")).files
-    shown = [shown_name(one.name) for section in contents.sections for one in section.variables]
+    shown = [shown_name(variable.name) for section in contents.sections for variable in section.variables]
     assert shown == ["app.cache", "ModuleInfo for std.stdio"]

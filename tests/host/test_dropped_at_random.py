@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from footprint.findings.graph_rules.unused_library import unused_libraries, unused_needs
-from footprint.loader import Environment
+from footprint.loader.target import Environment
 from footprint.model.finding import Confidence
 from footprint.sources.programs import Programs
 
@@ -87,7 +87,7 @@ def run(folder: Path) -> tuple[int, str]:
 def listed(folder: Path) -> list[str]:
     done = subprocess.run([LOADER, "--list", folder / "program"], check=False, capture_output=True, text=True)
     words = [line.split() for line in done.stdout.splitlines()]
-    return [one[2] if len(one) > 2 and one[1] == "=>" else one[0] for one in words if "vdso" not in one[0]]
+    return [word[2] if len(word) > 2 and word[1] == "=>" else word[0] for word in words if "vdso" not in word[0]]
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -103,12 +103,12 @@ def test_without_a_need_the_loader_does_what_was_computed_and_what_is_sure_chang
     assert fails == (whole[0] == 127)
     for finding in unused_libraries(graph):
         needs = [one for one in unused_needs(graph) if graph.name(one.provider) in finding.subject.split(" and ")]
-        if finding.kind == "soft" or any(graph.name(one.provider).startswith("ld-") for one in needs):
+        if finding.kind == "soft" or any(graph.name(need.provider).startswith("ld-") for need in needs):
             continue
         shutil.copytree(folder, copy)
         for user, provider in needs:
             path = Path(graph.objects[user].library.real_path).resolve().relative_to(folder.resolve())
-            names = {one.name for one in graph.objects[user].dependencies if one.place == provider}
+            names = {dependency.name for dependency in graph.objects[user].dependencies if dependency.place == provider}
             for name in names:
                 subprocess.run(["patchelf", "--remove-needed", name, copy / path], check=True)
         without = graph.without(needs)

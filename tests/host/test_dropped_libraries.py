@@ -14,9 +14,10 @@ from typing import NamedTuple
 import pytest
 
 from footprint.attribution.dependency_graph import DependencyGraph
+from footprint.elf.image import read_image
 from footprint.errors import AccessError
 from footprint.findings.graph_rules.unused_library import unused_libraries
-from footprint.loader import Environment
+from footprint.loader.target import Environment
 from footprint.model.finding import Confidence
 from footprint.sources.programs import Programs
 from footprint.verbs.libraries.call import libraries
@@ -31,6 +32,7 @@ pytestmark = [
 
 HIGH, MEDIUM, LOW, BLOCKED = Confidence.HIGH, Confidence.MEDIUM, Confidence.LOW, Confidence.BLOCKED
 NOT_STARTED = 127
+ABSOLUTE_64, JUMP_SLOT = 1, 7
 RETURN_0 = "int main(void) { return 0; }"
 
 
@@ -120,6 +122,43 @@ READS_MAPS_OF_PID = READS_MAPS.replace(
     'FILE *maps = fopen("/proc/self/maps", "r")',
     'char path[64]; sprintf(path, "/proc/%lu/maps", (long)getpid()); FILE *maps = fopen(path, "r")',
 ).replace("#include <stdio.h>", "#include <stdio.h>\n#include <unistd.h>")
+READS_MAPS_OF_PIECES = READS_MAPS.replace(
+    'FILE *maps = fopen("/proc/self/maps", "r")',
+    'const char *volatile last = "maps"; char path[64]; sprintf(path, "/proc/self/%s", last);'
+    'FILE *maps = fopen(path, "r")',
+)
+# From any entry of the list of objects the others are reached.
+FINDS_OBJECT = """
+#include <dlfcn.h>
+#include <link.h>
+#include <string.h>
+int main(void) { struct dl_find_object object; int found = 0; _dl_find_object((void *)main, &object);
+    for (struct link_map *map = object.dlfo_link_map; map; map = map->l_next)
+        found |= strstr(map->l_name, "/lib" "x.") != 0;
+    return found; }
+"""
+CALLS_NSS = """
+#include <pwd.h>
+int __nss_configure_lookup(const char *, const char *);
+int main(void) { __nss_configure_lookup("passwd", "foo"); return getpwnam("nobody-of-this-name") ? 5 : 6; }
+"""
+NSS = """
+#include <stdlib.h>
+int deep(void); int _nss_foo_getpwnam_r() { _exit(deep()); }
+"""
+CALLS_ICONV = """
+#include <iconv.h>
+#include <stdlib.h>
+#include <unistd.h>
+int main(int count, char **words) {
+    if (!getenv("GCONV_PATH")) { setenv("GCONV_PATH", getcwd(0, 0), 1); execv(*words, words); }
+    return iconv_open("FOO", "UTF-8") == (iconv_t)-1 ? 6 : 7; }
+"""
+GCONV = """
+#include <unistd.h>
+int deep(void); int gconv_init(void *step) { _exit(deep()); } int gconv(void) { return 0; }
+"""
+GCONV_MODULES = {"gconv-modules": "module FOO// INTERNAL FOO 1\nmodule INTERNAL FOO// FOO 1\n"}
 OPENS = '#include <dlfcn.h>\nint main(void) {{ return dlopen("libx.so", {}) ? 5 : 6; }}'
 AUDITOR = """
 #include <link.h>
@@ -175,7 +214,7 @@ CASES = {
             "program": "-lx -luser",
         },
         BLOCKED,
-        "libuser.so would not find libdeep.so, which is found now through libx.so",
+        "libuser.so would not find libdeep.so, which is found now by the RUNPATH of libx.so",
         Outcome(5, ""),
         Outcome(NOT_STARTED, ""),
     ),
@@ -316,6 +355,39 @@ CASES = {
         Outcome(1, ""),
         Outcome(0, ""),
     ),
+    "/proc/self/maps in pieces": Case(
+        {"libx.so": "int x;", "program": READS_MAPS_OF_PIECES},
+        {"program": "-lx"},
+        MEDIUM,
+        "program may read maps",
+        Outcome(1, ""),
+        Outcome(0, ""),
+    ),
+    "_dl_find_object": Case(
+        {"libx.so": "int x;", "program": FINDS_OBJECT},
+        {"program": "-lx"},
+        MEDIUM,
+        "program walks the list of loaded objects",
+        Outcome(1, ""),
+        Outcome(0, ""),
+    ),
+    "a module of NSS": Case(
+        {"libx.so": DEEP, "libnss_foo.so.2": NSS, "program": CALLS_NSS},
+        {"program": "-lx -Wl,-rpath,$ORIGIN -Wl,--disable-new-dtags"},
+        MEDIUM,
+        "for program the C library may open modules (NSS, gconv), which may bind to it",
+        Outcome(5, ""),
+        Outcome(6, ""),
+    ),
+    "a module of gconv": Case(
+        {"libx.so": DEEP, "FOO.so": GCONV, "program": CALLS_ICONV},
+        {"program": "-lx"},
+        MEDIUM,
+        "for program the C library may open modules (NSS, gconv), which may bind to it",
+        Outcome(5, ""),
+        Outcome(6, ""),
+        scripts=GCONV_MODULES,
+    ),
     "/proc/PID/maps": Case(
         {"libx.so": "int x;", "program": READS_MAPS_OF_PID},
         {"program": "-lx"},
@@ -420,13 +492,36 @@ def test_a_removal_that_changes_what_a_program_does_is_never_called_sure(
     shutil.copytree(folder, without, symlinks=True)
     subprocess.run(["patchelf", "--remove-needed", case.drop, str(without / case.user)], check=True)
     assert (run(folder), run(without)) == (case.before, case.after)
-    found = [
-        one
-        for one in unused_libraries(graph_of(folder))
-        if one.subject == case.drop and Path(one.object_path).name in {case.user, ""}
+    result = [
+        unused_library
+        for unused_library in unused_libraries(graph_of(folder))
+        if unused_library.subject == case.drop and Path(unused_library.object_path).name in {case.user, ""}
     ]
-    assert [one.confidence for one in found] == [case.confidence], found
-    assert case.reason in "; ".join(found[0].reasons)
+    assert [one.confidence for one in result] == [case.confidence], result
+    assert case.reason in "; ".join(result[0].reasons)
+
+
+def test_what_a_library_alone_does_not_need_its_program_may_use(tmp_path: Path) -> None:
+    """The library alone can do without libx.so; a program that is linked with the library alone cannot."""
+    calls = "int module(void), deep(void); int main(void) { return module() + deep(); }"
+    case = Case(
+        {"libx.so": DEEP, "libmodule.so": "int module(void) { return 0; }", "program": calls},
+        {"libmodule.so": "-lx", "program": "-lmodule -lx"},
+        MEDIUM,
+        "libmodule.so is a library: its program may bind to what would leave",
+        Outcome(5, ""),
+        Outcome(NOT_STARTED, ""),
+    )
+    folder = tmp_path / "whole"
+    build(folder, case)
+    subprocess.run(["patchelf", "--remove-needed", case.drop, folder / "program"], check=True)
+    found = libraries(folder / "libmodule.so", environment=Environment(cwd=str(folder)))
+    (finding,) = [one for one in found.findings if one.subject == case.drop]
+    assert (finding.confidence, case.reason in finding.reasons[-1]) == (case.confidence, True)
+    assert [note.slug for note in found.notes] == ["no-program"]
+    assert run(folder) == case.before
+    subprocess.run(["patchelf", "--remove-needed", case.drop, folder / "libmodule.so"], check=True)
+    assert run(folder) == case.after
 
 
 def test_what_a_process_has_opened_keeps_what_it_needs(tmp_path: Path) -> None:
@@ -439,15 +534,15 @@ def test_what_a_process_has_opened_keeps_what_it_needs(tmp_path: Path) -> None:
     with subprocess.Popen([folder / "program"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=folder) as running:
         assert running.stdout is not None
         assert running.stdout.readline() == b"ready\n"
-        found = libraries(running.pid)
-        without = found.graph.without({(0, 1), (0, 2)})
-        running.communicate(b"\n", timeout=20)
-    names = [Path(one.path).name for one in found.graph.link_map.objects]
+        result = libraries(running.pid)
+        without = result.graph.without({(0, 1), (0, 2)})
+        running.communicate(b"\n", timeout=60)
+    names = [Path(one.path).name for one in result.graph.link_map.objects]
     assert names == ["program", "libx.so", "liby.so", "libc.so.6", "ld-linux-x86-64.so.2", "libplugin.so"]
     left = [Path(one.path).name for one in without.link_map.objects]
     assert left == ["program", "libc.so.6", "ld-linux-x86-64.so.2", "libx.so", "libplugin.so"]
     assert (without.missing, without.replaced) == ((), ())
-    assert {one.subject: (one.confidence, one.saving_bytes > 0) for one in found.findings} == {
+    assert {finding.subject: (finding.confidence, finding.saving_bytes > 0) for finding in result.findings} == {
         "libx.so": (MEDIUM, False),
         "liby.so": (MEDIUM, True),
     }
@@ -506,6 +601,32 @@ def test_a_symbol_that_nothing_defines_is_noted(tmp_path: Path, source: str, opt
     assert detail.startswith("no object defines gone")
     assert confidences(folder) == [MEDIUM]
     assert run(folder).code == code
+
+
+@pytest.mark.parametrize("binding", ["lazy", "now"])
+@pytest.mark.parametrize("table", [".rela.plt", ".rela.dyn"])
+def test_of_all_types_of_relocations_those_are_noted_that_the_loader_refuses(
+    tmp_path: Path, binding: str, table: str
+) -> None:
+    """Each type is written into the entry of a call, which is never made, or of an address, which is never used."""
+    source = "int x(void); extern int v; int *q = &v; int main(int count, char **words) { return count > 5 ? x() : 0; }"
+    files = {"libx.so": "int x(void) { return 5; } int v;", "program": source}
+    build(
+        tmp_path / "f",
+        Case(files, {"program": f"-lx -fPIC -pie -Wl,-z,{binding}"}, HIGH, "", Outcome(0, ""), Outcome(0, "")),
+    )
+    program = tmp_path / "f" / "program"
+    data = program.read_bytes()
+    (section,) = [one for one in read_image(data, "program").sections if one.name == table]
+    # r_offset, then r_info: the type in its lower half, the symbol in the upper one.
+    entries = {at + 8: data[at + 8] for at in range(section.offset, section.offset + section.size_bytes, 24)}
+    (at,) = [at for at, kind in entries.items() if kind == (JUMP_SLOT if table == ".rela.plt" else ABSOLUTE_64)]
+    for kind in range(48):
+        program.write_bytes(data[:at] + bytes([kind]) + data[at + 1 :])
+        done = subprocess.run([program], check=False, capture_output=True, text=True, cwd=program.parent)
+        is_refused = done.returncode == NOT_STARTED and "reloc type" in done.stderr
+        slugs = {note.slug for note in graph_of(program.parent).start_failures}
+        assert ("does-not-start" in slugs) == is_refused, (kind, done.stderr)
 
 
 def test_a_version_that_is_not_there_any_more_is_noted(tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ def test_of_a_process_it_is_told_how_much_is_private_now(capsys: Captured) -> No
             assert any(line == b"ready\n" for line in child.stdout)
             # Where libc's debug file is installed, libc has copies of its own.
             target = ("--no-debug-files", str(child.pid))
-            found = ask_json(capsys, *target)
+            result = ask_json(capsys, *target)
             text = ask(capsys, *target)
             ledger = json.loads(asked_of(capsys, "audit", *target))["ledger"]
             findings = json.loads(asked_of(capsys, "audit", "--findings", *target))["findings"]
@@ -83,14 +83,14 @@ def test_of_a_process_it_is_told_how_much_is_private_now(capsys: Captured) -> No
             child.kill()
     # As the ledger has it, which knows the symbols one by one.
     private_bytes = {row["symbol"]: row["bytes"] for row in ledger if row["symbol"]}
-    (copies,) = found["duplicates"]
+    (copies,) = result["duplicates"]
     assert copies["private_bytes"] == private_bytes["_ZN7classadL12NULL_XACTIONE"]
-    large = {one["subject"]: one["private_bytes"] for one in found["findings"] if one["rule"] == "large-static"}
+    large = {one["subject"]: one["private_bytes"] for one in result["findings"] if one["rule"] == "large-static"}
     assert {"answer.0", "answer.1", "unused_state"} <= large.keys()
     assert all(private_bytes.get(name, 0) == size for name, size in large.items())
     assert large["unused_state"] == 0
     assert "none of it is private now" in " ".join(text.split())
     assert ["waste", "copies", "size", "private", "cost", "confidence", "name"] in map(str.split, text.splitlines())
-    told = {one["subject"]: one["private_bytes"] for one in findings if one["rule"] == "large-static"}
+    told = {finding["subject"]: finding["private_bytes"] for finding in findings if finding["rule"] == "large-static"}
     assert told == large
     assert copies["private_bytes"] in [one["private_bytes"] for one in findings if one["rule"] == "duplicate-static"]

@@ -20,13 +20,15 @@ from elftools.dwarf.typeunit import TypeUnit
 from elftools.elf.elffile import ELFFile
 from elftools.elf.relocation import RelocationHandler
 
-from footprint.dwarf import DebugInfo, Declaration, Declarations, declarations_by_name, read_declarations
+from footprint.dwarf.declarations import Declarations, declarations_by_name, read_declarations
+from footprint.dwarf.description import Declaration
 from footprint.dwarf.places import VariablePlaces
-from footprint.elf import Image, read_image
+from footprint.dwarf.units import DebugInfo
 from footprint.elf.abi import STT_FUNC, STT_TLS
 from footprint.elf.archive import read_members
+from footprint.elf.image import Image, read_image
 from footprint.elf.symbols import Symbol, read_symbol_table, section_bases
-from footprint.files import open_input
+from footprint.system.files import open_input
 
 HEADER = """
 #pragma once
@@ -123,7 +125,7 @@ def run_or_skip(command: Sequence[str | Path], folder: Path) -> None:
     """Run a tool, or skip the test where it does not do what it should: gold's dwp hangs on DWARF 5."""
     text = " ".join(map(str, command))
     try:
-        run = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=20)
+        run = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=60)
     except subprocess.TimeoutExpired:
         pytest.skip(f"{text}: it does not end")
     if run.returncode:
@@ -191,21 +193,28 @@ def in_image(of: Image, alternate: Image | None = None) -> dict[str, set[Declara
 Fact = tuple[str | None, str | None, str | None, int | None, str | None, int | None, str, int | None, bool]
 
 
-def reduced(one: Declaration) -> Fact:
-    places = one.file, one.line, one.defined_in, one.defined_at_line
-    return one.name, one.source_name, *places, one.unit, one.size_bytes, one.is_external
+def reduced(declaration: Declaration) -> Fact:
+    places = declaration.file, declaration.line, declaration.defined_in, declaration.defined_at_line
+    return (
+        declaration.name,
+        declaration.source_name,
+        *places,
+        declaration.unit,
+        declaration.size_bytes,
+        declaration.is_external,
+    )
 
 
 def walked(path: str | Path) -> dict[tuple[bool, int], set[Fact]]:
     """Find all variables with an address by looking at every entry of every unit."""
-    found: dict[tuple[bool, int], set[Fact]] = {}
+    result: dict[tuple[bool, int], set[Fact]] = {}
     with open(path, "rb") as file:
         debug = ELFFile(file).get_dwarf_info()
         for unit in debug.iter_CUs():
             for entry in unit.iter_DIEs():
                 if entry.tag == "DW_TAG_variable" and (place := place_of(debug, unit, entry)) is not None:
-                    found.setdefault(place, set()).add(fact(debug, entry))
-    return found
+                    result.setdefault(place, set()).add(fact(debug, entry))
+    return result
 
 
 def place_of(debug: DWARFInfo, unit: CompileUnit, entry: DIE) -> tuple[bool, int] | None:
@@ -395,9 +404,9 @@ def test_gdb_names_the_same_files_and_lines(build: Callable[..., Path]) -> None:
         elif match := re.match(r"(\d+):", line):
             expected.add((file, int(match[1])))
     ours = [one for here in by_symbol(path).values() for one in here]
-    assert {(one.defined_in, one.defined_at_line) for one in ours if one.function is None} == expected
+    assert {(our.defined_in, our.defined_at_line) for our in ours if our.function is None} == expected
     # gdb lists none of these.
-    assert {(one.name, one.function) for one in ours if one.function} == {
+    assert {(our.name, our.function) for our in ours if our.function} == {
         ("in_twice", "twice"),
         ("local_names", "use"),
         ("i2", "other"),
@@ -475,6 +484,53 @@ def test_what_dwz_took_out_is_followed_or_said_to_be_absent(
         assert len(lacking.by_place) == len(declared(image(before)).by_place)
 
 
+@pytest.mark.parametrize(("compiler", "version"), [("gcc", "-gdwarf-4"), ("gcc", "-gdwarf-5"), ("clang", "-gdwarf-4")])
+def test_a_thread_local_that_dwz_took_out_is_that_of_the_files_that_import_it(
+    compiler: str, version: str, tmp_path: Path
+) -> None:
+    """Thread-locals have one offset in several programs, so dwz moves them; two pairs of programs have other ones."""
+    names = ["a", "b", "c", "d"]
+    for name, header in zip(names, ["one", "one", "two", "two"], strict=True):
+        (tmp_path / f"{header}.h").write_text(
+            f"struct {header} {{ long x, y; }};\nstatic __thread struct {header} of_{header}[4] = {{{{1, 2}}}};\n"
+        )
+        (tmp_path / f"{name}.c").write_text(
+            f'#include "{header}.h"\nint main(int i, char **v) {{ (void)v; return (int)of_{header}[i & 3].x++; }}\n'
+        )
+        run_or_skip([tool(compiler), version, "-O1", f"{name}.c", "-o", name], tmp_path)
+    was = [by_symbol(tmp_path / name) for name in names]
+    run_or_skip([tool("dwz"), "-m", "common", *names], tmp_path)
+    common = image(tmp_path / "common")
+    now = [by_symbol(tmp_path / name, alternate=common) for name in names]
+    for found, before, header in zip(now, was, ["one", "one", "two", "two"], strict=True):
+        (one,), (old,) = found[f"of_{header}"], before[f"of_{header}"]
+        assert (one.file, one.line, one.size_bytes) == (f"{tmp_path}/{header}.h", 2, 64)
+        # Only the unit of a source file states its language.
+        assert (one.type_name, old.type_name) == (f"{header}[4]", f"struct {header}[4]")
+    assert [note.slug for note in declared(image(tmp_path / "a")).notes] == ["debug-info-alternate"]
+
+
+@pytest.mark.parametrize("options", [["-O0"], ["-O2", "-gdwarf-4"]])
+def test_a_common_block_of_fortran_has_the_line_that_names_it(options: list[str], tmp_path: Path) -> None:
+    (tmp_path / "a.f90").write_text(
+        "subroutine first(i)\n  integer :: i, steps, own\n  real :: grid(100)\n  common /shared/ steps, grid\n"
+        "  common own\n  steps = steps + i\n  own = own + 1\n  grid(i) = 2.0\nend subroutine\n"
+    )
+    (tmp_path / "b.f90").write_text(
+        "program main\n  real :: grid(100)\n  integer :: steps\n  common /shared/ steps, grid\n"
+        "  call first(3)\n  print *, steps, grid(3)\nend program\n"
+    )
+    run_or_skip([tool("gfortran"), "-g", *options, "a.f90", "b.f90", "-o", "program"], tmp_path)
+    found = by_symbol(tmp_path / "program")
+    lines = {
+        name: {(one.file, one.line) for one in found[name] if one.name == name} for name in ("shared_", "__BLNK__")
+    }
+    assert lines == {
+        "shared_": {(f"{tmp_path}/a.f90", 4), (f"{tmp_path}/b.f90", 4)},
+        "__BLNK__": {(f"{tmp_path}/a.f90", 5)},
+    }
+
+
 @pytest.mark.parametrize("version", ["-gdwarf-4", "-gdwarf-5"])
 def test_what_dwz_joins_within_one_file_is_followed(build: Callable[..., Path], version: str, tmp_path: Path) -> None:
     plain = build("gcc", "cpp", version, "-O1", "-fno-lto")
@@ -526,9 +582,9 @@ def compiled(build: Callable[..., Path]) -> Callable[..., tuple[Path, Path, Path
     return made
 
 
-def joined_by_symbol(*found: dict[str, set[Declaration]]) -> dict[str, set[Declaration]]:
+def joined_by_symbol(*result: dict[str, set[Declaration]]) -> dict[str, set[Declaration]]:
     named: dict[str, set[Declaration]] = {}
-    for one in found:
+    for one in result:
         for name, declarations in one.items():
             named.setdefault(name, set()).update(declarations)
     return {name: declarations for name, declarations in named.items() if declarations}
@@ -628,11 +684,11 @@ def test_a_debug_file_says_what_was_stripped(build: Callable[..., Path], tmp_pat
     assert by_symbol(debug_file) == by_symbol(path)
 
 
-def without_units(found: dict[str, set[Declaration]]) -> dict[str, set[Declaration]]:
+def without_units(result: dict[str, set[Declaration]]) -> dict[str, set[Declaration]]:
     """Return declarations without what only the unit says: its source, and its producer, which names the standard."""
-    return {name: {one._replace(unit="", standard=None) for one in here} for name, here in found.items()}
+    return {name: {one._replace(unit="", standard=None) for one in here} for name, here in result.items()}
 
 
-def alike(found: dict[str, set[Declaration]], path: Path) -> dict[str, set[str]]:
+def alike(result: dict[str, set[Declaration]], path: Path) -> dict[str, set[str]]:
     """Return declarations as texts in which folders of fixtures do not tell."""
-    return {name: {str(one).replace(str(path.parent), "") for one in here} for name, here in found.items()}
+    return {name: {str(one).replace(str(path.parent), "") for one in here} for name, here in result.items()}

@@ -216,10 +216,10 @@ def test_pyelftools_counts_and_finds_symbols_by_the_gnu_hash_table(kind: dict[st
 def test_pyelftools_reads_the_header_the_sections_and_their_contents(kind: dict[str, Any], *, extended: bool) -> None:
     elf = elftools(write(replace(SHARED_OBJECT, **kind, extended=extended)))
     assert (elf.elfclass, elf.little_endian) == (kind["bits"], kind["order"] == "little")
-    sections = {each.name: each for each in elf.iter_sections()}
-    assert [each.name for each in SHARED_OBJECT.sections] == list(sections)[1:10]
-    assert all(sections[each.name]["sh_flags"] == each.flags for each in SHARED_OBJECT.sections)
-    assert all(sections[each.name]["sh_addr"] % max(each.align, 1) == 0 for each in SHARED_OBJECT.sections)
+    sections = {section.name: section for section in elf.iter_sections()}
+    assert [section.name for section in SHARED_OBJECT.sections] == list(sections)[1:10]
+    assert all(sections[section.name]["sh_flags"] == section.flags for section in SHARED_OBJECT.sections)
+    assert all(sections[section.name]["sh_addr"] % max(section.align, 1) == 0 for section in SHARED_OBJECT.sections)
     assert sections[".bss"]["sh_type"] == "SHT_NOBITS"
     assert sections[".bss"]["sh_size"] == 10_000
     assert sections[".symtab"]["sh_info"] == 2
@@ -232,9 +232,9 @@ def test_pyelftools_reads_the_header_the_sections_and_their_contents(kind: dict[
 @numbered_as_usual_and_extended
 def test_pyelftools_reads_the_symbols(kind: dict[str, Any], *, extended: bool) -> None:
     elf = elftools(write(replace(SHARED_OBJECT, **kind, extended=extended)))
-    symbols = {each.name: each for each in elf.get_section_by_name(".symtab").iter_symbols()}
+    symbols = {symbol.name: symbol for symbol in elf.get_section_by_name(".symtab").iter_symbols()}
     assert list(symbols) == ["", "counter", "table", "per_thread", "constant", "imported"]
-    where = {name: each["st_value"] for name, each in symbols.items()}
+    where = {name: symbol["st_value"] for name, symbol in symbols.items()}
     assert where["counter"] == elf.get_section_by_name(".data")["sh_addr"] + 8
     assert where["table"] == elf.get_section_by_name(".bss")["sh_addr"]
     assert where["per_thread"] == 32 + 4  # the 12 bytes of .tdata, up to the alignment of .tbss
@@ -255,10 +255,10 @@ def test_pyelftools_reads_the_symbols(kind: dict[str, Any], *, extended: bool) -
 def test_pyelftools_reads_the_relocations(kind: dict[str, Any]) -> None:
     elf = elftools(write(replace(SHARED_OBJECT, **kind)))
     data_vaddr = elf.get_section_by_name(".data")["sh_addr"]
-    with_addend = [each.entry for each in elf.get_section_by_name(".rela.dyn").iter_relocations()]
+    with_addend = [relocation.entry for relocation in elf.get_section_by_name(".rela.dyn").iter_relocations()]
     assert [(each.r_info_sym, each.r_info_type, each.r_addend) for each in with_addend] == [(2, 1, -8), (0, 2, 16)]
     assert with_addend[1].r_offset == data_vaddr
-    (without,) = [each.entry for each in elf.get_section_by_name(".rel.dyn").iter_relocations()]
+    (without,) = [relocation.entry for relocation in elf.get_section_by_name(".rel.dyn").iter_relocations()]
     assert (without.r_offset, without.r_info_sym, without.r_info_type) == (data_vaddr + 8, 1, 3)
 
 

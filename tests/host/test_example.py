@@ -95,18 +95,18 @@ def test_reviewers_at_github_see_the_line_of_the_limit_and_the_tables(folder: Pa
     assert "+96 KiB" in summary
     assert shell(folder, f"make footprint.sarif {larger}")[0] == 0
     results = json.loads((folder / "footprint.sarif").read_text())["runs"][0]["results"]
-    assert "error" in {one["level"] for one in results}
+    assert "error" in {result["level"] for result in results}
 
 
 def test_reviewers_at_gitlab_see_failed_tests_and_issues_at_the_line_of_the_limit(folder: Path) -> None:
     assert shell(folder, "make baseline && make clean && make server CPPFLAGS=-DCONNECTIONS=160")[0] == 0
-    (reports,) = [one for one in commands(".gitlab-ci.yml") if "footprint-junit.xml" in one]
+    (reports,) = [command for command in commands(".gitlab-ci.yml") if "footprint-junit.xml" in command]
     # That limits are exceeded does not keep them from being told.
     assert shell(folder, reports)[0] == 0
     suites = junitparser.JUnitXml.fromfile(str(folder / "footprint-junit.xml"))
     assert sum(suite.failures for suite in suites) > 0
     entries = json.loads((folder / "gl-code-quality-report.json").read_text())
-    assert {one["location"]["path"] for one in entries if one["severity"] == "major"} == {"footprint.toml"}
+    assert {entry["location"]["path"] for entry in entries if entry["severity"] == "major"} == {"footprint.toml"}
     assert "footprint_budgets_exceeded" in (folder / "footprint-metrics.txt").read_text()
 
 

@@ -19,7 +19,7 @@ from typing import Final
 
 import pytest
 
-from footprint.verbs.app import verb_names
+from footprint.verbs.commands import verb_names
 from tests.debugpairs import BUILD_ID_PATH, debug, stripped
 from tests.liveprocesses import status_of
 
@@ -37,10 +37,10 @@ LIVE: Final = {
     "audit --heap": "audit PID --heap PROFILE -o OUT",
     "capture": "capture PID -o OUT",
     "capture --freeze": "capture PID --freeze -o OUT",
-    "maps": "maps PID -o OUT",
+    "audit --by mapping": "audit --by mapping PID -o OUT",
     "libraries": "libraries PID -o OUT",
     "duplicates": "duplicates PID --no-debug-files -o OUT",
-    "project": "project PID -n 3 -o OUT",
+    "audit -n": "audit PID -n 3 -o OUT",
     "diff": "diff PID PID -o OUT",
     "run": "run -o OUT -- PROGRAM",
     "run --when settled": "run --when settled --timeout 3 -o OUT -- SLEEP",
@@ -57,7 +57,7 @@ SAVED: Final = {
     "heap": "heap PROFILE -o OUT",
     "check --propose": "check PROGRAM --propose -o OUT",
     "check --update-baseline": "check PROGRAM --config CONFIG --update-baseline",
-    "record": "record PROGRAM --version 1 --history OUT",
+    "trend --add": "trend --add PROGRAM --version 1 --history OUT",
     "explain": "explain unused-library",
     "fleet": "fleet DATASET libraries -o OUT",
 }
@@ -150,7 +150,7 @@ class Place:
 
 def processes_of(session: int) -> list[str]:
     """Return the processes of a session, zombies left out."""
-    found = []
+    result = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             text = (folder / "stat").read_text()
@@ -158,8 +158,8 @@ def processes_of(session: int) -> list[str]:
             continue
         state, _, _, of = text.rpartition(") ")[2].split()[:4]
         if int(of) == session and state not in "ZX":
-            found.append(text)
-    return found
+            result.append(text)
+    return result
 
 
 def check_told(ended: Ended, *codes: int) -> None:
@@ -230,9 +230,7 @@ def test_without_a_fault_each_verb_is_fine(place: Place, verb: str, counts: dict
 
 
 def test_every_verb_has_its_faults() -> None:
-    tried = (
-        {words.split()[0] for words in VERBS.values()} | {reader.split()[0] for reader in READERS} | {"init", "scan"}
-    )
+    tried = {words.split()[0] for words in VERBS.values()} | {reader.split()[0] for reader in READERS} | {"scan"}
     assert tried == set(verb_names())
 
 
@@ -261,7 +259,7 @@ def fill(folder: Path) -> None:
 @each_writer
 def test_a_full_disk_is_told_and_the_file_that_was_there_remains(place: Place, small_disk: Path, verb: str) -> None:
     # The others read it first, or replace nothing.
-    is_there = verb not in {"record", "check --update-baseline", "check --propose"}
+    is_there = verb not in {"trend --add", "check --update-baseline", "check --propose"}
     if is_there:
         place.out.write_bytes(BEFORE)
     fill(small_disk)
@@ -276,7 +274,7 @@ def test_a_full_disk_is_told_and_the_file_that_was_there_remains(place: Place, s
 
 def test_a_project_on_a_full_disk_gets_no_half_files(small_disk: Path) -> None:
     fill(small_disk)
-    words = ["init", str(SAMPLES / "shadow"), "--folder", str(small_disk), "--ci", "github"]
+    words = ["check", "--init", str(SAMPLES / "shadow"), "--folder", str(small_disk), "--ci", "github"]
     done = subprocess.run([sys.executable, "-m", "footprint", *words], capture_output=True, text=True, check=False)
     check_told(Ended(done.returncode, b"", done.stderr), UNREADABLE)
     assert [path for path in small_disk.rglob("*") if path.is_file() and path.name != "filler"] == []
@@ -364,13 +362,13 @@ READERS: Final = [
         "libraries",
         "duplicates",
         "audit",
-        "maps",
+        "audit --by mapping",
         "heap",
-        "project -n 2",
+        "audit -n 2",
         "check --config",
         "watch --replay",
     ),
-    *("record --version 1 --history {out}", "trend --history", "diff {smaps}"),
+    *("trend --add --version 1 --history {out}", "trend --history", "diff {smaps}"),
 ]
 
 
@@ -465,10 +463,33 @@ def test_a_signal_while_a_program_is_rewritten_leaves_nothing_behind(
     check_signals(place, REWRITTEN, name, counts, step_count=2)
 
 
+@pytest.mark.parametrize("name", ["SIGKILL", "SIGTERM"])
+def test_a_scan_that_is_killed_leaves_no_worker_and_no_semaphore(place: Place, name: str) -> None:
+    words = [sys.executable, "-m", "footprint", "scan", "/usr/bin", "-o", str(place.folder / "out")]
+    began = subprocess.Popen(
+        words,
+        stderr=subprocess.PIPE,
+        cwd=ROOT,
+        env=os.environ | {"TMPDIR": str(place.temporary)},
+        start_new_session=True,
+    )
+    # The scan, the process that starts workers, and two of them.
+    while len(processes_of(began.pid)) < 3:
+        assert began.poll() is None
+        time.sleep(0.05)
+    # Semaphores with names are mapped files, which would stay.
+    mapped = [Path(f"/proc/{text.split()[0]}/maps").read_text() for text in processes_of(began.pid)]
+    assert not [text for text in mapped if "/sem.mp-" in text]
+    os.kill(began.pid, getattr(signal, name))
+    _, err = began.communicate(timeout=120)
+    place.check_nothing_left(began.pid)
+    assert (began.returncode, err) == (-getattr(signal, name), b"")
+
+
 # --- others at the same time, and the clock ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("verb", ["audit --json", "capture", "record", "check --update-baseline", "audit --html"])
+@pytest.mark.parametrize("verb", ["audit --json", "capture", "trend --add", "check --update-baseline", "audit --html"])
 def test_many_writers_of_one_file_leave_one_whole_file(place: Place, verb: str) -> None:
     command = [sys.executable, "-m", "footprint", *place.words(verb)]
     begun = [subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT) for _ in range(6)]
@@ -478,7 +499,7 @@ def test_many_writers_of_one_file_leave_one_whole_file(place: Place, verb: str) 
     assert [path.name for path in place.folder.iterdir()] == ["out"]
     if verb in {"audit --json", "check --update-baseline"}:
         assert json.loads(place.out.read_bytes())["schema"] == "footprint/1"
-    elif verb == "record":
+    elif verb == "trend --add":
         shown = subprocess.run(
             [sys.executable, "-m", "footprint", "trend", "--history", str(place.out), "--json"],
             capture_output=True,

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from footprint.files import map_descriptor, open_input
+from footprint.system.files import map_descriptor, open_input
 
 NOTES = Path("/sys/kernel/notes")
 
 
 def test_the_answer_is_the_same_however_few_files_may_be_open() -> None:
     # A Python with these modules has some 20 files mapped.
-    mapping = "import ctypes, decimal, json, sqlite3, ssl, time; print(flush=True); time.sleep(100)"
+    mapping = "import ctypes, decimal, json, sqlite3, ssl, time; print(flush=True); time.sleep(3600)"
     code = (
         "import json, resource, sys; import footprint; most = int(sys.argv[1]);"
         "resource.setrlimit(resource.RLIMIT_NOFILE, (most, max(most, resource.getrlimit(resource.RLIMIT_NOFILE)[1])));"

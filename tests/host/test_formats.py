@@ -11,7 +11,7 @@ import pytest
 from footprint.cli import main
 from footprint.formats.document import About
 from footprint.formats.dot import Digraph, DigraphEdge, DigraphNode, dot
-from footprint.formats.escape import printable
+from footprint.text.escape import printable
 from footprint.verbs.options import Format
 from tests.formats import EVERY, FIGURES, PAGE, STACKS, Captured, check_every_format
 from tests.hostile import HOSTILE
@@ -58,7 +58,7 @@ def test_graphviz_draws_every_graph_with_its_labels(name: str) -> None:
 def test_what_is_told_of_a_process_is_the_same_one_in_the_next_run(tmp_path: Path, capfdbinary: Captured) -> None:
     toml = tmp_path / "footprint.toml"
     toml.write_text("[budgets]\nprivate_bytes = 1\n")
-    told = []
+    runs_told = []
     for _ in range(2):
         with subprocess.Popen([ROOT / "sample_binaries/condor_shadow/base", "--wait"], stdout=subprocess.PIPE) as child:
             assert child.stdout is not None
@@ -68,7 +68,9 @@ def test_what_is_told_of_a_process_is_the_same_one_in_the_next_run(tmp_path: Pat
             (run,) = json.loads(capfdbinary.readouterr().out)["runs"]
             assert main([*words, "markdown"]) == 1
             first_line = capfdbinary.readouterr().out.splitlines()[0]
-            told.append((run["automationDetails"], [one["partialFingerprints"] for one in run["results"]], first_line))
+            runs_told.append(
+                (run["automationDetails"], [one["partialFingerprints"] for one in run["results"]], first_line)
+            )
             child.kill()
-    assert told[0] == told[1]
-    assert told[0][2] == b"<!-- footprint: check base -->"
+    assert runs_told[0] == runs_told[1]
+    assert runs_told[0][2] == b"<!-- footprint: check base -->"

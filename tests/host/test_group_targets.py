@@ -51,7 +51,7 @@ def test_a_family_that_was_saved_is_shown_compared_and_projected_again(
     assert own == sum(one["totals"]["private_bytes"] for one in whole["processes"])
     again = json.loads(told(capfd, "audit", saved, "--json"))
     assert again == whole
-    many = json.loads(told(capfd, "project", saved, "-n", 10, "--json"))["projection"]
+    many = json.loads(told(capfd, "audit", saved, "-n", 10, "--json"))["projection"]
     assert many["total_bytes"] == 10 * many["per_group_bytes"] + many["shared_once_bytes"]
     changes = json.loads(told(capfd, "diff", saved, "--tree", family, "--json"))
     assert [one["status"] for one in changes["members"]] == ["same"] * 3
@@ -81,14 +81,14 @@ def test_a_capture_of_a_family_is_a_group_for_every_verb_and_one_of_it_is_chosen
     capture, history = tmp_path / "family.capture", tmp_path / "history.sqlite"
     told(capfd, "capture", family, *children, "-o", capture)
     assert told(capfd, "audit", capture, "-n", 5, "-q").startswith("5 groups of 2 ")
-    assert told(capfd, "project", capture, "-n", 5, "-q").startswith("5 groups of 2 ")
+    assert told(capfd, "audit", capture, "-n", 5, "--workers", 3, "-q").startswith("5 groups of 3 ")
     assert "One group costs" in told(capfd, "diff", capture, "--tree", family)
     between = told(capfd, "diff", capture, capture, "--pid", children[0], "--pid", children[1], "-q")
     assert between.startswith("One process costs")
     assert told(capfd, "diff", capture, capture, "--pid", children[0], "-q").startswith("One process costs as much")
-    told(capfd, "record", capture, "--history", history, "--version", "1", "--program", "family")
+    told(capfd, "trend", "--add", capture, "--history", history, "--version", "1", "--program", "family")
     assert "per_group_bytes" in told(capfd, "trend", "--history", history)
-    told(capfd, "record", capture, "--pid", family, "--history", history, "--version", "2", "--program", "one")
+    told(capfd, "trend", "--add", capture, "--pid", family, "--history", history, "--version", "2", "--program", "one")
     told(capfd, "diff", capture, family, code=2)
 
 

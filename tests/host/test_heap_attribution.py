@@ -106,15 +106,15 @@ def by_function(tree: list[Node]) -> Counter[tuple[str, str]]:
 
 
 def innermost(stack: list[str]) -> tuple[str, str]:
-    found = LABEL.fullmatch(stack[0])
-    if found is None:
+    match = LABEL.fullmatch(stack[0])
+    if match is None:
         return "lump", ""
     for label in stack[1:]:
         other = LABEL.fullmatch(label)
-        if other is None or other[1] != found[1]:
+        if other is None or other[1] != match[1]:
             break
-        found = other
-    return found[3] or "", found[2]
+        match = other
+    return match[3] or "", match[2]
 
 
 @pytest.mark.parametrize("path", MASSIF, ids=lambda path: path.name)
@@ -125,21 +125,22 @@ def test_bytes_by_function_are_those_of_ms_prints_tree(path: Path, tmp_path: Pat
     usage = usage_of(path, root="/nowhere")
     assert usage.tree is not None
     # ms_print passes nothing over.
-    found: Counter[tuple[str, str]] = Counter()
+    result: Counter[tuple[str, str]] = Counter()
     for share in attribute(usage.tree, [call._replace(rule="") for call in usage.calls]).shares:
         owner = "lump" if "threshold" in share.owner else "" if share.owner.startswith("[") else share.owner
         function = "" if owner == "lump" else "???" if share.function == "[no symbol]" else share.function
         # ms_print cuts a line at the first number sign.
-        found[owner, function.partition("#")[0]] += share.size_bytes
-    assert found == shown
+        result[owner, function.partition("#")[0]] += share.size_bytes
+    assert result == shown
     assert sum(shown.values()) == usage.tree.total_bytes
 
 
 @pytest.mark.parametrize("path", MASSIF, ids=lambda path: path.name)
 def test_the_tree_of_all_calls_has_the_bytes_and_shares_of_ms_prints(
-    path: Path, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+    path: Path, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     needed("ms_print")
+    monkeypatch.setenv("COLUMNS", "1000")
     shown = peak_tree(plain(path, tmp_path), tmp_path)[1:]
     assert main(["heap", str(path), "--by", "callers", "-v", "--threshold", "0", "--top", "0"]) == 0
     text = capfdbinary.readouterr().out.decode()

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from footprint.heap import CallTree, Counted, HeapSnapshot, Profile, read_profile
+from footprint.heap.formats import read_profile
+from footprint.heap.profile import CallTree, Counted, HeapSnapshot, Profile
 from tests.calltrees import stack
 
 CORPUS = Path(__file__).resolve().parents[1] / "corpus" / "heap"
@@ -81,16 +82,16 @@ def as_read(snapshots: tuple[HeapSnapshot, ...]) -> tuple[list[tuple[int, ...]],
     from tests.massifwriter import label
 
     table: list[tuple[int, ...]] = []
-    for each in snapshots:
-        parts = (each.live_bytes, each.extra_bytes or 0, each.stack_bytes or 0)
-        table.append((each.number, int(each.time or 0), sum(parts), *parts))
+    for snapshot in snapshots:
+        parts = (snapshot.live_bytes, snapshot.extra_bytes or 0, snapshot.stack_bytes or 0)
+        table.append((snapshot.number, int(snapshot.time or 0), sum(parts), *parts))
     trees = [
         [
-            (each.tree.node_bytes[node], label(each.tree.frame(node)).partition("#")[0].strip())
-            for node in range(len(each.tree))
+            (snapshot.tree.node_bytes[node], label(snapshot.tree.frame(node)).partition("#")[0].strip())
+            for node in range(len(snapshot.tree))
         ]
-        for each in snapshots
-        if each.tree is not None
+        for snapshot in snapshots
+        if snapshot.tree is not None
     ]
     return table, trees
 
@@ -118,8 +119,8 @@ def test_ms_print_shows_the_same_table_and_trees(name: str, tmp_path: Path) -> N
     found_table, found_trees = as_read(read(path).snapshots)
     assert table == found_table
     assert len(trees) == len(found_trees)
-    for shown, found in zip(trees, found_trees, strict=True):
-        assert shown == found
+    for shown, found_tree in zip(trees, found_trees, strict=True):
+        assert shown == found_tree
 
 
 # --- programs of which everything is known ----------------------------------------------------------------------------
@@ -162,11 +163,11 @@ def test_dhat_of_a_program_and_its_xtree(ten: Path, tmp_path: Path) -> None:
     file, tree_file = tmp_path / "dhat.json", tmp_path / "xtmemory.ms"
     run("valgrind", "--tool=dhat", f"--dhat-out-file={file}", ten, cwd=tmp_path)
     dhat = read(file)
-    assert [each.live_bytes for each in dhat.snapshots] == [PEAK_BYTES, END_BYTES]
+    assert [snapshot.live_bytes for snapshot in dhat.snapshots] == [PEAK_BYTES, END_BYTES]
     options = ["--xtree-memory=full", f"--xtree-memory-file={tree_file}"]
     run("valgrind", "--tool=memcheck", *options, ten, cwd=tmp_path)
     xtree = read(tree_file)
-    assert [each.live_bytes for each in xtree.snapshots] == [END_BYTES]
+    assert [snapshot.live_bytes for snapshot in xtree.snapshots] == [END_BYTES]
     assert (xtree.format, xtree.notes) == ("xtree", ())
     totals = [{each.name: (each.tree.total_bytes, each.tree.total_blocks) for each in p.tallies} for p in (dhat, xtree)]
     assert totals[0]["allocated"] == totals[1]["allocated"] == (EVER_BYTES, 51)
@@ -199,7 +200,7 @@ def test_heaptrack_of_a_program(ten: Path, tmp_path: Path) -> None:
     run("heaptrack_print", "-f", file, "-M", tmp_path / "massif.out", cwd=tmp_path)
     export = read(tmp_path / "massif.out")
     assert export.format == "heaptrack massif"
-    assert max(each.live_bytes for each in export.snapshots) <= profile.peak.live_bytes
+    assert max(snapshot.live_bytes for snapshot in export.snapshots) <= profile.peak.live_bytes
 
 
 def shown_bytes(text: str) -> int:

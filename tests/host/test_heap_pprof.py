@@ -12,8 +12,9 @@ import pytest
 
 import footprint
 from footprint.cli import main
-from footprint.elf import shown_name
-from footprint.heap import CallTree, Profile, read_profile
+from footprint.elf.names import shown_name
+from footprint.heap.formats import read_profile
+from footprint.heap.profile import CallTree, Profile
 from tests.calltrees import amounts_by_function, flat_amounts
 
 CORPUS = Path(__file__).resolve().parents[1] / "corpus" / "heap"

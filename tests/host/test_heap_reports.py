@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from footprint.heap import Profile, read_profile
+from footprint.heap.formats import read_profile
+from footprint.heap.profile import Profile
 from tests.calltrees import amounts_by_function
 
 CORPUS = Path(__file__).resolve().parents[1] / "corpus" / "heap"

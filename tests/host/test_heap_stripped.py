@@ -48,7 +48,7 @@ def test_functions_without_symbols_are_named_by_where_they_start(profiler: str, 
     run(tmp_path, "strip", "main")
     run(tmp_path, *PROFILERS[profiler], "./main")
     if profiler == "heaptrack":
-        packed = next(one for one in tmp_path.iterdir() if one.name.startswith("profile."))
+        packed = next(path for path in tmp_path.iterdir() if path.name.startswith("profile."))
         run(tmp_path, "zstd" if packed.suffix == ".zst" else "gzip", "-qdf", packed.name)
     (usage,) = footprint.heap_profile(tmp_path / "profile").files
     assert usage.attribution is not None

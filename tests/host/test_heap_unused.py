@@ -63,15 +63,15 @@ def private_bytes(program: Path) -> int:
 
 def test_what_is_not_used_is_found_at_its_line_and_its_removal_saves_what_was_said(tmp_path: Path) -> None:
     program = build(tmp_path, "whole")
-    found = findings(tmp_path, program)
-    assert found.keys() == {"untouched", "unread"}
-    for kind, one in found.items():
+    result = findings(tmp_path, program)
+    assert result.keys() == {"untouched", "unread"}
+    for kind, one in result.items():
         line = next(number for number, text in enumerate(SOURCE.splitlines(), 1) if f"void {kind}" in text)
         assert (one.location, one.saving_bytes) == (("main.c", line), SIZE_BYTES)
         assert one.confidence is Confidence.MEDIUM
         assert one.subject == f"{program} {kind}"
     before = private_bytes(program)
-    for kind in found:
+    for kind in result:
         remedied = build(tmp_path, f"without_{kind}", f"-DWITHOUT_{kind.upper()}")
         assert kind not in findings(tmp_path, remedied)
         saved_bytes = before - private_bytes(remedied)

@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 import footprint
-from footprint.elf import shown_name
+from footprint.elf.names import shown_name
 
 CPP: Final = """
 #include <deque>
@@ -112,7 +112,7 @@ def charged(folder: Path, profiler: str) -> Counter[str]:
     """Return the bytes at the peak by the shown name of the function, as a profiler recorded them."""
     run(folder, *PROFILERS[profiler], "./main")
     if profiler == "heaptrack":
-        packed = next(one for one in folder.iterdir() if one.name.startswith("profile."))
+        packed = next(path for path in folder.iterdir() if path.name.startswith("profile."))
         run(folder, "zstd" if packed.suffix == ".zst" else "gzip", "-qdf", packed.name)
     (usage,) = footprint.heap_profile(folder / "profile", binaries=[folder / "main"]).files
     sums: Counter[str] = Counter()
@@ -122,11 +122,11 @@ def charged(folder: Path, profiler: str) -> Counter[str]:
     return sums
 
 
-def check(found: Counter[str], least: dict[str, int]) -> None:
-    missing = {name: (found[name], bytes_) for name, bytes_ in least.items() if found[name] < bytes_}
+def check(result: Counter[str], least: dict[str, int]) -> None:
+    missing = {name: (result[name], bytes_) for name, bytes_ in least.items() if result[name] < bytes_}
     assert not missing
     # Nothing of weight is left to a library.
-    rest = {name: size for name, size in found.items() if size >= 5_000 and name.startswith(("std::", "alloc::", "<"))}
+    rest = {name: size for name, size in result.items() if size >= 5_000 and name.startswith(("std::", "alloc::", "<"))}
     assert not rest
 
 

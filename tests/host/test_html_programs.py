@@ -16,15 +16,14 @@ import pytest
 import footprint
 from footprint.formats.audit_json import audit_json
 from footprint.model.audit import Audit
-from footprint.model.audited import Audited
 from footprint.model.finding import Confidence
-from footprint.model.group import Group
-from footprint.release.budget import check_audit, parse_budgets
+from footprint.release.budget import check_audit
+from footprint.release.budget_file import parse_budgets
 from footprint.release.compare import compare
-from footprint.units import format_bytes
+from footprint.text.units import format_bytes
 from footprint.verbs.audit.html import audit_html
-from footprint.verbs.check.html import check_html
-from footprint.verbs.diff.html import diff_html
+from footprint.verbs.check.json import check_html
+from footprint.verbs.diff.json import diff_html
 from tests.chromium import Browser, Tab
 from tests.ledgers import ledger_row
 from tests.shownreports import (  # noqa: F401 # fixtures
@@ -94,11 +93,11 @@ def test_a_real_program_and_a_live_process_are_shown_as_their_json_tells(
     assert tab.js("document.querySelector('#total').dataset.bytes") == str(audit.projection.total_bytes)
     owners = bytes_by_owner(audit)
     # Memory that it shares with a process which it was forked from, or has forked, is in its cost and in no row.
-    shared = [one.size_bytes for one in audit.projection.terms if one.name == SHARED_WITH_RELATIVES]
+    shared = [term.size_bytes for term in audit.projection.terms if term.name == SHARED_WITH_RELATIVES]
     assert rows_of(tab)[0][1] == format_bytes(sum(owners.values()) + sum(shared))
     assert tab.count("#object option") == len(audit.page_maps)
     assert tab.js("footprint.parts.libraries.tree.size") == len(audit.objects) + 1
-    told = json.loads(audit_json(audit, VERSION))
+    answer = json.loads(audit_json(audit, VERSION))
     sizes = tab.js(
         "(({tree}) => Object.fromEntries(tree.children[0].map((node) =>"
         " [tree.titles[node] ?? tree.names[node], tree.columns[0].value(node)])))"
@@ -109,7 +108,7 @@ def test_a_real_program_and_a_live_process_are_shown_as_their_json_tells(
     assert {name: size for name, size in sizes.items() if name in owners} == {
         name: size for name, size in owners.items() if name in sizes
     }
-    savings = [bool(one["saving_bytes"]) for one in told["findings"]]
+    savings = [bool(one["saving_bytes"]) for one in answer["findings"]]
     assert tab.count("section > .findings .finding .subject") == min(100, savings.count(True))
     others = savings.count(False)
     assert tab.count("details .finding .subject") == min(100, others)
@@ -145,12 +144,12 @@ READ = """(() => {
 })()"""
 
 
-def costs_shown(audit: Audited) -> tuple[str, str, str]:
+def costs_shown(audit: Audit) -> tuple[str, str, str]:
     """Return what the cost, the dearest owner and the best saving are, as the report has to say them."""
     noun, cost = audit.noun, audit.cost.bytes or 0
     payers = bytes_by_owner(audit)
-    if isinstance(audit, Group):
-        payers["shared between them"] = audit.shared_between.bytes or 0
+    if audit.is_group:
+        payers["shared between them"] = audit.totals.cow_shared.bytes or 0
     dearest, size = max(payers.items(), key=lambda item: item[1])
     savings: dict[tuple[str, str], int] = {}
     for one in audit.findings:
@@ -166,13 +165,13 @@ def costs_shown(audit: Audited) -> tuple[str, str, str]:
 
 
 @pytest.fixture(scope="module", name="answers")
-def answers_fixture(browser: Browser) -> dict[str, tuple[Audited, str]]:
+def answers_fixture(browser: Browser) -> dict[str, tuple[Audit, str]]:
     """Return audits and their reports: of gdb, a JVM with 36 threads, Chromium with its processes, a failed check."""
     gdb, _ = audited("gdb")
     assert isinstance(gdb, Audit)
     budgets = parse_budgets({"budgets": {"per_process_bytes": "1 MiB"}}, "<b>.toml")
     failed = check_audit(gdb, budgets, None, date(2026, 1, 1))
-    found: dict[str, tuple[Audited, str]] = {name: audited(name) for name in ("gdb", "java")}
+    found: dict[str, tuple[Audit, str]] = {name: audited(name) for name in ("gdb", "java")}
     found["failed check"] = (gdb, check_html(failed, VERSION))
     if is_chromium(browser):
         group = footprint.audit_group(tree=browser.pid, has_findings=True, count=100, debug=None)
@@ -181,7 +180,7 @@ def answers_fixture(browser: Browser) -> dict[str, tuple[Audited, str]]:
 
 
 def test_cost_culprit_and_remedy_are_read_without_scrolling(
-    browser: Browser, show: Show, answers: dict[str, tuple[Audited, str]]
+    browser: Browser, show: Show, answers: dict[str, tuple[Audit, str]]
 ) -> None:
     # Firefox has no window as narrow as the second one.
     for width, height in ((1440, 900), (400, 800))[: 2 if is_chromium(browser) else 1]:
@@ -193,7 +192,7 @@ def test_cost_culprit_and_remedy_are_read_without_scrolling(
             assert culprit in rest, (name, culprit, rest)
             assert re.search(remedy, rest[rest.index(culprit) :]), (name, remedy, rest)
             if name == "failed check":
-                assert "Budget exceeded: per_process_bytes is " in read[: read.index(cost)]
+                assert "exceeded: per_process_bytes by " in read[: read.index(cost)]
 
 
 # --- hostile, huge, empty ---------------------------------------------------------------------------------------------
@@ -231,7 +230,18 @@ def marked(value: Any, key: str = "") -> Any:  # noqa: ANN401 # JSON
         return {name: marked(member, name) for name, member in value.items()}
     if isinstance(value, list):
         return [marked(member, key) for member in value]
-    is_word = key in {"schema", "verb", "kind", "evidence", "attribution", "basis", "model", "confidence", "saving_per"}
+    is_word = key in {
+        "schema",
+        "verb",
+        "kind",
+        "part",
+        "evidence",
+        "attribution",
+        "basis",
+        "model",
+        "confidence",
+        "saving_per",
+    }
     is_word = (
         is_word or key in {"states", "permissions"} or key.endswith("_bytes") or value in {"prediction", "footprint"}
     )

@@ -13,23 +13,23 @@ from typing import Any
 import pytest
 
 import footprint
-from footprint.attribution.projection import project
+from footprint.attribution.cost_models import project
 from footprint.cli import main
 from footprint.formats.audit_json import audit_json
-from footprint.formats.escape import printable
-from footprint.html import page
+from footprint.formats.document import Table
 from footprint.model.audit import Audit
-from footprint.model.evidence import Evidence
 from footprint.model.figures import FIGURES
 from footprint.model.finding import Confidence, Finding
 from footprint.model.projection import Basis, FitLimit, LimitUnit, Projection, Question, Term
-from footprint.release.budget import check_audit, parse_budgets
-from footprint.units import format_bytes, parse_bytes
+from footprint.model.row import Evidence
+from footprint.release.budget import check_audit
+from footprint.release.budget_file import parse_budgets
+from footprint.text.escape import printable
+from footprint.text.units import format_bytes, parse_bytes
 from footprint.verbs.audit.html import audit_html
-from footprint.verbs.check.html import check_html
-from footprint.verbs.check.json import check_members
-from footprint.verbs.diff.html import diff_html
-from footprint.verbs.project.json import project_members
+from footprint.verbs.audit.summary import advice_blocks
+from footprint.verbs.check.json import check_html, check_members
+from footprint.verbs.diff.json import diff_html
 from tests.chromium import Browser, Tab
 from tests.ledgers import audit_of, ledger_row
 from tests.shownreports import (  # noqa: F401 # fixtures
@@ -121,7 +121,7 @@ def test_how_many_fit_ends_at_the_first_limit_and_leaves_the_reserve(show: Show,
         question = Question(memory_bytes=parse_bytes(memory), reserve_bytes=1 << 30, limits=limits)
         return project(own.terms, own.basis, question, tasks=1)
 
-    tab = show(page("asked", project_members(replace(process, projection=asked("32GiB")), VERSION), ()))
+    tab = show(audit_html(replace(process, projection=asked("32GiB")), VERSION))
     for memory in ("32GiB", "1025MiB", "1GiB", "1PiB"):
         enter(tab, "#memory", memory)
         first = asked(memory).limits[0]
@@ -377,10 +377,17 @@ def test_a_picture_and_the_table_go_together(show: Show, process: Audit, shape: 
 
 def test_grouped_by_mapping_nameless_memory_opens_into_what_is_known_of_each(show: Show) -> None:
     audit = footprint.audit(str(SMAPS), has_page_maps=True)
-    others = [one for one in audit.mappings if one.owner != "[anonymous]"]
-    first, second, third = (one for one in audit.mappings if one.owner == "[anonymous]")
+    others = [mapping for mapping in audit.mappings if mapping.owner != "[anonymous]"]
+    first, second, *rest = (mapping for mapping in audit.mappings if mapping.owner == "[anonymous]")
     first = first._replace(has_guard=True, swapped_bytes=8192, name="[anon:pool]")
-    third = third._replace(start_addr=None, end_addr=None, permissions=None, mapping_count=2)
+    third = rest[0]._replace(
+        start_addr=None,
+        end_addr=None,
+        permissions=None,
+        mapping_count=len(rest),
+        bytes=sum(one.bytes or 0 for one in rest),
+        mapped_bytes=sum(one.mapped_bytes for one in rest),
+    )
     audit = replace(audit, mappings=(first, second, third, *others))
     tab = show(audit_html(audit, VERSION))
     tree = "footprint.parts.ledger.tree"
@@ -392,9 +399,9 @@ def test_grouped_by_mapping_nameless_memory_opens_into_what_is_known_of_each(sho
         tab.js(f"footprint.parts.ledger.picture.events.onclick({node})")
         tab.wait("document.querySelectorAll('#ledger .crumbs button').length === 2")
         assert tab.js(f"{tree}.children[{node}].map((one) => [{tree}.names[one], {tree}.areas[one]])") == [
-            ["7fc6e884c000-7fc6e8bb2000 rw-p, [anon:pool], guard beside, 8 KiB swapped", first.bytes],
-            ["7fc6ea2e9000-7fc6ea2ed000 rw-p", second.bytes],
-            ["[2 smaller mappings]", third.bytes],
+            ["7fc6e96a6000-7fc6e99c7000 rw-p, [anon:pool], guard beside, 8 KiB swapped", first.bytes],
+            ["7fc6e884c000-7fc6e8bb2000 rw-p", second.bytes],
+            [f"[{len(rest)} smaller mappings]", third.bytes],
         ]
         # Each owner has as much as in the ledger; an owner of one mapping is one part with it.
         owners = tab.js(
@@ -461,22 +468,35 @@ def owners_shown(tab: Tab) -> list[list[str]]:
     return found
 
 
+def with_six_dear_owners(process: Audit) -> Audit:
+    """Return an audit with three owners more, that have what mappings without a name hold: six have 5 % or more."""
+    nameless = next(row for row in process.ledger if row.owner == "[anonymous]")
+    assert nameless.bytes is not None
+    parts = [row for row in process.ledger if row is not nameless]
+    for place, size_bytes in enumerate((3 << 20, 1 << 20, 1000 << 10)):
+        parts.append(nameless._replace(owner=f"/opt/{place}.so", bytes=size_bytes, mapped_bytes=size_bytes))
+    given = sum(row.bytes or 0 for row in parts[-3:])
+    rest = nameless._replace(bytes=nameless.bytes - given, mapped_bytes=nameless.mapped_bytes - given)
+    return replace(process, ledger=(rest, *parts))
+
+
 def test_the_dearest_owners_have_what_each_and_n_of_them_cost(show: Show, process: Audit) -> None:
+    process = with_six_dear_owners(process)
     tab = show(audit_html(process, VERSION))
     tab.type("#count", "3")
     sizes = sorted(filter(None, bytes_by_owner(process).values()), reverse=True)
-    each, once = process.projection.per_process_bytes, process.projection.shared_once_bytes or 0
-    assert sum(sizes) == each
-    assert len([size for size in sizes if size < each / 20]) == 34
+    per_process, once = process.projection.per_process_bytes, process.projection.shared_once_bytes or 0
+    assert sum(sizes) == per_process
+    assert len([size for size in sizes if size < per_process / 20]) == 37
     dear = sizes[:5]
     rows = owners_shown(tab)
-    rest = each - sum(dear)
-    assert [row[1] for row in rows] == [*map(format_bytes, (*dear, rest)), "-", format_bytes(each)]
-    assert [row[2] for row in rows] == [*(f"{size / each:.1%}" for size in (*dear, rest)), "", "100.0%"]
+    rest = per_process - sum(dear)
+    assert [row[1] for row in rows] == [*map(format_bytes, (*dear, rest)), "-", format_bytes(per_process)]
+    assert [row[2] for row in rows] == [*(f"{size / per_process:.1%}" for size in (*dear, rest)), "", "100.0%"]
     assert [row[3] for row in rows] == [
-        format_bytes(size) for size in (*(3 * size for size in dear), 3 * rest, once, 3 * each + once)
+        format_bytes(size) for size in (*(3 * size for size in dear), 3 * rest, once, 3 * per_process + once)
     ]
-    assert [row[0] for row in rows[-3:]] == ["35 others, 34 below 5%", "paid once", "all"]
+    assert [row[0] for row in rows[-3:]] == ["38 others, 37 below 5%", "paid once", "all"]
     shared: dict[str, int] = {}
     for row in process.ledger:
         shared[row.owner] = shared.get(row.owner, 0) + (row.shared_bytes or 0)
@@ -486,6 +506,7 @@ def test_the_dearest_owners_have_what_each_and_n_of_them_cost(show: Show, proces
 
 @in_chromium
 def test_table_and_picture_have_the_same_shares_and_fold_the_same_owners(show: Show, process: Audit) -> None:
+    process = with_six_dear_owners(process)
     tab = show(audit_html(process, VERSION))
     drawn = tab.js(
         "(({tree, picture}) => tree.children[0].filter((node) => !picture.others().includes(node))"
@@ -494,13 +515,13 @@ def test_table_and_picture_have_the_same_shares_and_fold_the_same_owners(show: S
     )
     folded = tab.js("footprint.parts.ledger.picture.others().length")
     dear = [row for row in drawn if row[1] != "-"]
-    assert (len(dear), folded) == (6, 34)
+    assert (len(dear), folded) == (6, 37)
     for count in ("1", "3", "1000"):
         tab.type("#count", count)
         rows = owners_shown(tab)
         assert [row[:3] for row in rows[:5]] == dear[:5]
         # The table has five owners.
-        assert rows[5][0] == "35 others, 34 below 5%"
+        assert rows[5][0] == "38 others, 37 below 5%"
 
 
 def test_what_saves_next_to_nothing_is_left_out_of_the_advice(show: Show, process: Audit) -> None:
@@ -512,13 +533,28 @@ def test_what_saves_next_to_nothing_is_left_out_of_the_advice(show: Show, proces
         )
     ]
     tab = show(audit_html(replace(process, findings=tuple(findings)), VERSION))
-    assert [text.endswith("high confidencesay const") for text in tab.texts(".savings li")] == [True]
+    assert [text.endswith("high confidencesay const") for text in tab.texts(".savings li")] == [True, False]
     assert tab.texts(".savings code") == ["const"]
-    assert tab.text("#answer .two .small").strip() == "2 save less than 0.1% of the cost."
+    assert tab.texts(".savings li")[1].endswith(": 2 more")
     tab = show(audit_html(replace(process, findings=tuple(findings[1:])), VERSION))
     advice = tab.text("#answer .two > div:last-child > div")
-    assert advice == "No finding saves 0.1% of the cost or more.All 3 findings. 2 save less than 0.1% of the cost."
+    assert advice.startswith(f"No saving is 0.1% of the cost or more.{format_bytes(cost // 1001 + 72)} each")
+    assert advice.endswith(": 2 moreAll 3 findings")
     assert tab.count("#findings .finding") == 3
+
+
+@in_chromium
+def test_the_report_advises_what_the_text_does_in_its_order(show: Show, process: Audit) -> None:
+    findings = [
+        Finding(
+            f"r{size}", "k", f"s{size}", "it is so", size << 20, Confidence.HIGH, (), f"do {size}", object_path=path
+        )
+        for size, path in [(1, "/srv/a"), (9, "/usr/lib/libc.so.6"), (4, "/srv/b"), (2, "/srv/c"), (3, "/srv/d")]
+    ]
+    audit = replace(process, findings=tuple(findings))
+    shown = [text.split()[0] for text in show(audit_html(audit, VERSION)).texts(".savings li")]
+    (table,) = (block for block in advice_blocks(audit) if isinstance(block, Table))
+    assert shown == [row[0].split()[0] for row in (*table.rows, *table.footer)] == ["4", "3", "2", "1", "9"]
 
 
 def test_findings_with_one_remedy_are_as_sure_as_the_least_sure_of_them(show: Show, process: Audit) -> None:
@@ -710,16 +746,16 @@ def test_the_contents_name_each_section_and_go_to_it(show: Show, program: Audit)
 
 def test_findings_tell_their_saving_at_the_chosen_number(show: Show, program: Audit) -> None:
     tab = show(audit_html(program, VERSION))
-    saving = [one.saving_bytes for one in program.findings if one.saving_bytes]
+    saving = [finding.saving_bytes for finding in program.findings if finding.saving_bytes]
     assert saving
     tab.type("#count", "12345")
     told = tab.js("[...document.querySelectorAll('.finding .at-count')].map((one) => one.dataset.bytes)")
     # The table is grouped by rule.
     assert sorted(told, key=int) == [str(size * 12345) for size in sorted(saving)]
     assert tab.count(".finding") == min(100, len(program.findings))
-    for one in program.findings[:5]:
+    for finding in program.findings[:5]:
         # What stands between backticks is code.
-        said = [printable(text).replace("`", "") for text in (one.remedy, one.message, one.object_path)]
+        said = [printable(text).replace("`", "") for text in (finding.remedy, finding.message, finding.object_path)]
         assert any(all(part in text for part in said) for text in tab.texts(".finding"))
 
 
@@ -783,7 +819,7 @@ def test_budgets_stand_behind_the_answer_as_the_command_tells_them(show: Show, p
         ".map((row) => [...row.children].map((one) => one.textContent))"
     )
     assert [row[:3] for row in rows] == [
-        [one.key, format_bytes(one.value), format_bytes(one.limit)] for one in checked.results
+        [result.key, format_bytes(result.value), format_bytes(result.limit)] for result in checked.results
     ]
     assert [row[4] for row in rows] == ["exceeded", *["holds"] * (len(rows) - 1)]
     assert tab.text("#budgets p").startswith("1 of ")

@@ -7,21 +7,19 @@ from pathlib import Path
 import pytest
 
 import footprint
-from footprint.elf import shown_name
+from footprint.elf.names import shown_name
 from footprint.formats.audit_json import audit_json, audit_members
 from footprint.formats.saved_audit import read_audit
-from footprint.html import page
+from footprint.html.reports import page
 from footprint.model.audit import Audit
-from footprint.model.audited import Audited
+from footprint.model.costs import Need, ObjectCost
 from footprint.model.figures import FIGURES
-from footprint.model.object_cost import Need, ObjectCost
 from footprint.model.page_map import PageMap, PagePart, PageState, Place
 from footprint.model.row import MemoryKind
 from footprint.release.compare import compare
-from footprint.units import format_bytes, parse_bytes
+from footprint.text.units import format_bytes, parse_bytes
 from footprint.verbs.audit.html import audit_html
-from footprint.verbs.diff.html import diff_html
-from footprint.verbs.diff.json import diff_members
+from footprint.verbs.diff.json import diff_html, diff_members
 from footprint.verbs.heap.call import heap_profile
 from footprint.verbs.heap.html import heap_html
 from footprint.verbs.heap.json import heap_members
@@ -56,7 +54,7 @@ from tests.shownreports import (  # noqa: F401 # fixtures
 
 def test_the_page_map_has_a_cell_for_each_page_and_says_what_lies_in_it(show: Show, program: Audit) -> None:
     tab = show(audit_html(program, VERSION))
-    maps = {one.owner: one for one in program.page_maps}
+    maps = {page_map.owner: page_map for page_map in program.page_maps}
     assert tab.count("#object option") == len(maps)
     # The program itself: `answer.1` is a page of .bss, and written at start in no page but that.
     place = tab.js(
@@ -66,26 +64,26 @@ def test_the_page_map_has_a_cell_for_each_page_and_says_what_lies_in_it(show: Sh
         f"(() => {{ const one = document.querySelector('#object'); one.selectedIndex = {place};"
         " one.dispatchEvent(new Event('change')) })()"
     )
-    own = next(one for owner, one in maps.items() if owner.endswith("/base"))
+    map_of_base = next(one for owner, one in maps.items() if owner.endswith("/base"))
     cells = tab.js("[...document.querySelectorAll('#pages tbody tr')].map((one) => +one.children[1].textContent)")
-    assert sum(cells) == sum(count for part in own.parts for _, count in part.runs)
-    private = [part for part in own.parts if any(state >= PageState.PRIVATE for state, _ in part.runs)]
+    assert sum(cells) == sum(count for part in map_of_base.parts for _, count in part.runs)
+    private = [part for part in map_of_base.parts if any(state >= PageState.PRIVATE for state, _ in part.runs)]
     first = private[0]
     tab.wait("document.querySelector('.cells').style.width")
     tab.js("document.querySelector('.cells').scrollIntoView({block: 'center'})")
     left, top = tab.js("(({x, y}) => [x, y])(document.querySelector('.cells').getBoundingClientRect())")
     x, y = tab.js("footprint.parts.pages.placeOf(0, 0)")
     tab.move_to(left + x, top + y)
-    told = tab.text("#cell")
-    assert told.startswith(f"{first.start_addr:#x} {first.runs[0][0].name.lower().replace('_', ' ')}")
+    cell_text = tab.text("#cell")
+    assert cell_text.startswith(f"{first.start_addr:#x} {first.runs[0][0].name.lower().replace('_', ' ')}")
     here = [
-        one.symbol
-        for one in own.variables or ()
-        if one.symbol
-        and one.addr < first.start_addr + program.page_bytes
-        and first.start_addr < one.addr + one.size_bytes
+        variable.symbol
+        for variable in map_of_base.variables or ()
+        if variable.symbol
+        and variable.addr < first.start_addr + program.page_bytes
+        and first.start_addr < variable.addr + variable.size_bytes
     ]
-    assert any(shown_name(name) in told for name in here)
+    assert any(shown_name(name) in cell_text for name in here)
     tab.js("document.querySelector('.cells').focus()")
     tab.key("ArrowRight")
     assert tab.text("#cell").startswith(f"{first.start_addr + program.page_bytes:#x} ") or len(first.runs) == 1
@@ -111,14 +109,14 @@ def test_pages_that_are_private_without_being_told_apart_are_said_to_be_so(show:
 
 def cells_of(tab: Tab) -> dict[str, list[str]]:
     """Return the table of parts of each object in the list: pages, and how many are in each state."""
-    found: dict[str, list[str]] = tab.js(
+    result: dict[str, list[str]] = tab.js(
         "(() => { const one = document.querySelector('#object');"
         " return Object.fromEntries([...one.options].map((option, place) => {"
         " one.selectedIndex = place; one.dispatchEvent(new Event('change'));"
         " return [option.textContent, [...document.querySelectorAll('#pages tr')].map((row) => row.textContent)];"
         " })) })()"
     )
-    return found
+    return result
 
 
 def test_the_report_of_a_saved_audit_has_the_same_pages_and_says_that_variables_are_not_saved(
@@ -200,17 +198,17 @@ def test_a_comparison_of_saved_audits_has_the_pages_that_came_and_went(show: Sho
 
 def test_libraries_stand_below_what_they_would_leave_with(show: Show, program: Audit) -> None:
     tab = show(audit_html(program, VERSION))
-    found = tab.js(
+    result = tab.js(
         "(({tree}) => tree.names.map((name, node) => [tree.titles[node], node ? tree.titles[tree.parents[node]] : null,"
         " tree.columns[0].value(node), tree.columns[1].value(node), tree.columns[3].value(node)]).slice(1))"
         "(footprint.parts.libraries)"
     )
-    unused = {path for one in program.findings if one.rule == "unused-library" for path in one.leaves}
+    unused = {path for finding in program.findings if finding.rule == "unused-library" for path in finding.leaves}
     assert unused
-    assert {path: (parent, own, retained) for path, parent, own, retained, _ in found} == {
+    assert {path: (parent, own, retained) for path, parent, own, retained, _ in result} == {
         one.path: (one.held_by, one.own_bytes, one.retained_bytes) for one in program.objects
     }
-    assert {path for path, *_, mark in found if mark} == unused
+    assert {path for path, *_, mark in result if mark} == unused
 
 
 def test_needs_stand_below_who_has_them_and_those_that_are_not_used_are_marked(show: Show, program: Audit) -> None:
@@ -252,24 +250,24 @@ def test_needs_that_go_in_a_circle_end(show: Show, process: Audit) -> None:
 
 
 def test_a_comparison_shows_before_after_and_change(show: Show) -> None:
-    found = stages_compared()
-    tab = show(diff_html(found, VERSION))
-    private = found.total("private")
+    result = stages_compared()
+    tab = show(diff_html(result, VERSION))
+    private = result.total("private")
     assert private is not None
     rows = rows_of(tab)
-    delta = sum(one.delta_bytes for one in found.changes)
-    assert private.delta_bytes == sum(one.delta_bytes for one in found.changes if one.kind is not MemoryKind.KERNEL)
+    delta = sum(change.delta_bytes for change in result.changes)
+    assert private.delta_bytes == sum(one.delta_bytes for one in result.changes if one.kind is not MemoryKind.KERNEL)
     assert rows[0][1] == ("+" if delta > 0 else "") + format_bytes(delta)
     # Before and after are the sums of these rows only, so they are not called a total.
     assert rows[0][0] == "[what differs]"
-    assert rows[0][2] == format_bytes(sum(one.old_bytes or 0 for one in found.changes))
-    per_process = found.total("per_process")
+    assert rows[0][2] == format_bytes(sum(change.old_bytes or 0 for change in result.changes))
+    per_process = result.total("per_process")
     assert per_process is not None
     assert per_process.delta_bytes is not None
     assert tab.js("document.querySelector('#total').dataset.bytes") == str(per_process.delta_bytes * 10_000)
     tab.type("#count", "7")
     assert tab.js("document.querySelector('#total').dataset.bytes") == str(per_process.delta_bytes * 7)
-    for side, audit in (("before", found.old), ("after", found.new)):
+    for side, audit in (("before", result.old), ("after", result.new)):
         tab.click(f"button[data-value={side}]")
         tab.js("footprint.settled()")
         assert rows_of(tab)[0][1] == format_bytes(sum(row.bytes or 0 for row in audit.ledger))
@@ -344,14 +342,14 @@ def test_two_profiles_show_what_grew_between_them(show: Show, tmp_path: Path) ->
 
 
 def test_the_steps_from_before_to_after_add_up(show: Show) -> None:
-    found = stages_compared()
-    tab = show(diff_html(found, VERSION))
+    result = stages_compared()
+    tab = show(diff_html(result, VERSION))
     names, sizes = (tab.texts(f".waterfall {cell}") for cell in ("th", "td:last-child"))
-    main = found.total("per_process")
+    main = result.total("per_process")
     assert main is not None
     assert (names[0], sizes[0]) == ("before", format_bytes(main.old.bytes or 0))
     assert (names[-1], sizes[-1]) == ("after", format_bytes(main.new.bytes or 0))
-    steps = sorted((one.delta_bytes for one in found.owners if one.delta_bytes), key=lambda size: -abs(size))
+    steps = sorted((owner.delta_bytes for owner in result.owners if owner.delta_bytes), key=lambda size: -abs(size))
     assert sum(steps) == main.delta_bytes
     assert len(steps) <= 8
     assert sorted(sizes[1:-1]) == sorted(("+" if size > 0 else "") + format_bytes(size) for size in steps)
@@ -368,24 +366,24 @@ def test_a_comparison_of_virtual_sizes_shows_what_is_writable(show: Show) -> Non
     assert after - before == -192 * 1024
 
 
-def private_pages(audit: Audited) -> dict[str, int]:
+def private_pages(audit: Audit) -> dict[str, int]:
     return {
-        one.owner.rsplit("/", 1)[-1]: sum(
-            count for part in one.parts for state, count in part.runs if state >= PageState.PRIVATE
+        page_map.owner.rsplit("/", 1)[-1]: sum(
+            count for part in page_map.parts for state, count in part.runs if state >= PageState.PRIVATE
         )
-        for one in audit.page_maps
+        for page_map in audit.page_maps
     }
 
 
 def test_the_change_has_the_objects_and_pages_that_came_and_went(show: Show) -> None:
-    found = stages_compared()
-    tab = show(diff_html(found, VERSION))
+    result = stages_compared()
+    tab = show(diff_html(result, VERSION))
     rows = tab.js(
         "(({tree}) => tree.titles.slice(1)"
         ".map((title, place) => [title, ...tree.columns.map((one) => one.value(place + 1))]))"
         "(footprint.parts.libraries)"
     )
-    old, now = ({one.name: one for one in audit.objects} for audit in (found.old, found.new))
+    old, now = ({one.name: one for one in audit.objects} for audit in (result.old, result.new))
     # The program is one object, though its file has another name.
     assert len(rows) == len((old | now).keys() - {"base"})
     gone = {title.rsplit("/", 1)[-1]: before for title, _, _, before, _, what in rows if what == "gone"}
@@ -393,7 +391,7 @@ def test_the_change_has_the_objects_and_pages_that_came_and_went(show: Show) -> 
     assert set(gone) == {"libunused.so", "libunused_dep.so"}
     change = tab.js("footprint.parts.libraries.tree.columns[0].value(0)")
     assert change == sum(one.own_bytes for one in now.values()) - sum(one.own_bytes for one in old.values())
-    before, after = private_pages(found.old), private_pages(found.new)
+    before, after = private_pages(result.old), private_pages(result.new)
     for text in tab.texts("#object option"):
         name, _, figures = text.partition(": pages +")
         more, _, less = figures.partition(" -")
@@ -417,19 +415,19 @@ def test_new_objects_stand_below_the_library_that_they_came_with(show: Show, pro
     def audit(*paths: str) -> Audit:
         objects = tuple(
             ObjectCost(
-                path, path[1:], 8, 8, held_by[path], 0, tuple(Need(one, 1) for one in needs[path] if one in paths)
+                path, path[1:], 8, 8, held_by[path], 0, tuple(Need(need, 1) for need in needs[path] if need in paths)
             )
             for path in paths
         )
         return replace(with_ledger(process, *(ledger_row(path, 8) for path in paths)), objects=objects)
 
-    found = compare(audit("/p"), audit(*needs))
-    tab = show(diff_html(found, VERSION))
+    result = compare(audit("/p"), audit(*needs))
+    tab = show(diff_html(result, VERSION))
     parents: dict[str, str] = tab.js(
         "(({tree}) => Object.fromEntries(tree.titles.map((title, node) => [title, tree.titles[tree.parents[node]]])))"
         "(footprint.parts.libraries)"
     )
-    came_with = {one.owner: one.came_with for one in found.owners if one.is_new}
+    came_with = {owner.owner: owner.came_with for owner in result.owners if owner.is_new}
     assert came_with == {"/a": None, "/b": None, "/c": "/a", "/d": "/a"}
     assert {path: parents[path] for path in came_with} == {"/a": "/p", "/b": "/p", "/c": "/a", "/d": "/c"}
 
@@ -558,7 +556,7 @@ def test_a_drag_over_the_time_compares_the_moments_at_its_ends(show: Show) -> No
     left, top, width = tab.js(
         "(({x, y, width}) => [x, y, width])(document.querySelector('.chart').getBoundingClientRect())"
     )
-    snapshots = {one.number: one.time or 0 for one in heap_profile(SERIES).files[0].profile.snapshots}
+    snapshots = {snapshot.number: snapshot.time or 0 for snapshot in heap_profile(SERIES).files[0].profile.snapshots}
 
     def place(number: int) -> float:
         return float(left + 76 + (width - 90) * snapshots[number] / max(snapshots.values()))
@@ -580,34 +578,34 @@ def test_callers_and_callees_of_a_function_have_the_bytes_of_its_calls(show: Sho
         f" one.selectedIndex = [...one.options].findIndex((each) => each.text.startsWith({json.dumps(name)}));"
         " one.dispatchEvent(new Event('change')) })()"
     )
-    own = [row for row in calls if row["name"] == name]
+    rows_of_function = [row for row in calls if row["name"] == name]
     callers: dict[str, int] = {}
-    for row in own:
+    for row in rows_of_function:
         parent = by_node[row["parent"]]["name"]
         callers[parent] = callers.get(parent, 0) + row["bytes"]
     callees: dict[str, int] = {}
     for row in calls:
-        if by_node.get(row["parent"]) in own:
+        if by_node.get(row["parent"]) in rows_of_function:
             callees[row["name"]] = callees.get(row["name"], 0) + row["bytes"]
     shown = (
         "(({tree}) => Object.fromEntries(tree.children[0].map((node) => [tree.names[node], tree.areas[node]])))"
         "(footprint.parts.%s)"
     )
     assert callers
-    assert tab.js("footprint.parts.callers.tree.areas[0]") == sum(row["bytes"] for row in own)
+    assert tab.js("footprint.parts.callers.tree.areas[0]") == sum(row["bytes"] for row in rows_of_function)
     assert tab.js(shown.replace("%s", "callers")) == callers
     if callees:
         assert tab.js(shown.replace("%s", "callees")) == callees
 
 
 def test_what_was_counted_over_the_run_is_that_of_the_json(show: Show) -> None:
-    found = heap_profile(str(MASSIF.parent / "dhat.json"), has_all_trees=True)
-    tab = show(heap_html(found.files, found.notes, VERSION, found.findings))
+    result = heap_profile(str(MASSIF.parent / "dhat.json"), has_all_trees=True)
+    tab = show(heap_html(result.files, result.notes, VERSION, result.findings))
     rows = tab.js(
         "(({tree}) => tree.titles.map((title, node) => [title, ...tree.columns.map((one) => one.value(node))])"
         ".filter((one, node) => !tree.children[node].length))(footprint.parts.totals)"
     )
-    totals = heap_members(found.files, (), VERSION, by="function")["totals"]
+    totals = heap_members(result.files, (), VERSION, by="function")["totals"]
     fields = (
         "symbol",
         "allocated_bytes",

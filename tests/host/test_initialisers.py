@@ -7,6 +7,8 @@ import pytest
 
 import footprint
 from footprint.elf.initialisers import SourceInitialiser
+from footprint.findings.copies import Cost
+from footprint.findings.variable_rules.duplicate_static import duplicate_findings
 
 HEADER = """
 #include <map>
@@ -53,6 +55,21 @@ def built(folder: Path, options: str, *, header: bool) -> Path:
     return folder / "program"
 
 
+def as_library(folder: Path, options: str) -> Path:
+    """Link the same source files as a library, and the program to it."""
+    words = [*options.split(), "-fPIC"]
+    # clang refuses what it compiled of a header with other options.
+    (folder / "h.h.pch").unlink(missing_ok=True)
+    for unit in "abc":
+        include = ["-include", "h.h"]
+        subprocess.run([*words, *include, "-c", f"{unit}.cc", "-o", f"{unit}.pic.o"], cwd=folder, check=True)
+    objects = [f"{unit}.pic.o" for unit in "abc"]
+    subprocess.run([*words, "-shared", *objects, "-o", "libunits.so"], cwd=folder, check=True)
+    link = ["m.cc", "-L.", "-lunits", "-Wl,-rpath,$ORIGIN", "-o", "linked"]
+    subprocess.run([*words, *link], cwd=folder, check=True)
+    return folder / "libunits.so"
+
+
 def heap_bytes(program: Path) -> int:
     return int(subprocess.run([program], capture_output=True, text=True, check=True).stdout)
 
@@ -66,16 +83,35 @@ def initialisers(program: Path) -> tuple[SourceInitialiser, ...]:
 def test_the_heap_of_headers_is_what_the_program_takes_more_with_them(options: str, tmp_path: Path) -> None:
     without = heap_bytes(built(tmp_path, options, header=False))
     program = built(tmp_path, options, header=True)
-    found = {one.unit: one for one in initialisers(program)}
-    assert found.keys() == {"a.cc", "b.cc", "c.cc"}
+    result = {initialiser.unit: initialiser for initialiser in initialisers(program)}
+    assert result.keys() == {"a.cc", "b.cc", "c.cc"}
     # The string of 46 bytes in a chunk of 64, three nodes of 72 in chunks of 80, and a key of 27 in one of 48.
-    assert [one.heap_bytes for one in found.values()] == [64 + 3 * 80 + 48] * 3
+    assert [one.heap_bytes for one in result.values()] == [64 + 3 * 80 + 48] * 3
     # The list is made of temporary strings: the chunk of one stays in the cache of the thread.
     assert heap_bytes(program) - without == 3 * (64 + 3 * 80 + 48) + 48
-    for one in found.values():
+    for one in result.values():
         names = {name.removesuffix("B5cxx11") for name in one.variables}
         assert {"_ZL8long_one", "_ZL9short_one", "_ZL7numbers"} <= names
         assert one.destructor_count == 3
+
+
+@pytest.mark.parametrize("options", ["g++ -g -O2", "clang++ -g -O2"])
+def test_the_heap_of_all_copies_but_one_is_in_their_waste_also_in_a_library(options: str, tmp_path: Path) -> None:
+    without = heap_bytes(built(tmp_path, options, header=False))
+    program = built(tmp_path, options, header=True)
+    library = as_library(tmp_path, options)
+    for path, run in ((program, program), (library, tmp_path / "linked")):
+        (file,) = footprint.duplicates(str(path)).files
+        copies = {copy.name.removesuffix("B5cxx11"): copy for copy in file.copies}
+        strings, maps = copies["_ZL8long_one"], copies["_ZL7numbers"]
+        # All that the program takes for the three source files, but for the temporary string of one key.
+        assert heap_bytes(run) - without - 48 == sum(one.heap_bytes for one in (strings, maps)) * 3 // 2
+        assert (strings.heap_bytes, maps.heap_bytes) == (2 * 64, 2 * (3 * 80 + 48))
+        assert maps.waste == {Cost.WHEN_TOUCHED: 2 * 48, Cost.AT_START: maps.heap_bytes}
+        assert [one.heap_bytes for one in file.source_initialisers] == [64 + 3 * 80 + 48] * 3
+        (finding,) = duplicate_findings([maps])
+        assert finding.saving_bytes == maps.heap_bytes
+        assert "at least 576 B of it is heap that their initialisers take" in finding.message
 
 
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])

@@ -17,7 +17,8 @@ from itertools import count
 import pytest
 
 from footprint.errors import AccessError, UsageError
-from footprint.process.launch import Moment, Taken, When, launch
+from footprint.process.launch import Taken, launch
+from footprint.process.launch.moment import Moment, When
 from footprint.process.launch.tracee import Tracee
 from tests.liveprocesses import is_ptrace_allowed
 
@@ -151,6 +152,19 @@ def test_what_cannot_be_started_says_why(command: list[str], cause: str, monkeyp
     with pytest.raises(AccessError, match=cause) as caught:
         launch(command, EXIT, pids_of)
     assert caught.value.subject == command[0]
+
+
+def test_what_is_killed_before_its_start_is_waited_for_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    seize = Tracee.seize
+
+    def killed(tracee: Tracee) -> None:
+        seize(tracee)
+        os.kill(tracee.task, signal.SIGKILL)
+
+    monkeypatch.setattr(Tracee, "seize", killed)
+    for when in (When.EXIT, When.PEAK, When.SETTLED):
+        with pytest.raises(AccessError, match="SIGKILL ended it before its memory could be read"):
+            launch(["true"], Moment(when), pids_of)
 
 
 def test_a_file_that_is_no_program_says_so(tmp_path: os.PathLike[str]) -> None:

@@ -61,7 +61,7 @@ def test_of_a_live_process_what_each_object_holds_is_measured(capfd: Captured, s
 
 def _may_open_deleted_files() -> bool:
     """Return whether the files behind mappings can be opened here: it takes CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE."""
-    return any(os.access(one, os.R_OK) for one in Path("/proc/self/map_files").glob("*"))
+    return any(os.access(path, os.R_OK) for path in Path("/proc/self/map_files").glob("*"))
 
 
 @pytest.mark.skipif(not _may_open_deleted_files(), reason="/proc/PID/map_files may not be read")

@@ -25,7 +25,7 @@ def printed(folder: Path, name: str, *objects: str) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("own", "second", "shares_well"),
+    ("body", "second", "shares_well"),
     [
         ("return sum(k);", [], True),
         ("static int count; return sum(k) + count++;", [], False),
@@ -34,14 +34,14 @@ def printed(folder: Path, name: str, *objects: str) -> bytes:
 )
 def test_what_is_linked_into_two_libraries_is_not_sure_to_do_for_both(
     tmp_path: Path,
-    own: str,
+    body: str,
     second: list[str],
     shares_well: bool,  # noqa: FBT001 # a parameter
 ) -> None:
     (tmp_path / "shared.c").write_text(
         f"{_TABLES}\n#ifndef FACTOR\n#define FACTOR 3\n#endif\nstatic __attribute__((noinline)) int sum(int k) {{"
         " int s = 0; for (int i = 0; i < 64; i++) s += table[(i * k) & 63] + more[(i + k) & 63]; return s; }\n"
-        f"int next(int k); int next(int k) {{ {own} }}\n"
+        f"int next(int k); int next(int k) {{ {body} }}\n"
     )
     (tmp_path / "main.c").write_text(_MAIN)
     for name, options in (("one", []), ("two", second)):

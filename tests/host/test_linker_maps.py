@@ -73,11 +73,11 @@ def mapped(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> Origins:
     return found
 
 
-def by_name(found: Origins) -> dict[str, ByteOrigin]:
+def by_name(result: Origins) -> dict[str, ByteOrigin]:
     """Return the origins of the variables of our modules, by linker name."""
     return {
-        re.sub(r"\.(lto_priv\.)?[0-9]+$", "", variable.name): found.of(section, variable)
-        for section in found.sections
+        re.sub(r"\.(lto_priv\.)?[0-9]+$", "", variable.name): result.of(section, variable)
+        for section in result.sections
         for variable in section.contents.variables
         if variable.size_bytes and variable.name.split("_")[0] in MODULES
     }
@@ -112,8 +112,8 @@ def test_every_variable_comes_from_the_object_that_it_is_named_after(
 ) -> None:
     name = f"{case}-{linker}"
     build(folder, name, linker, **CASES[case])
-    found = mapped(folder, name, monkeypatch)
-    origins = by_name(found)
+    result = mapped(folder, name, monkeypatch)
+    origins = by_name(result)
     # Tables of pointers are read-only once relocated; in a program at a fixed address they are constants.
     assert {symbol for symbol in written_by_nm(folder / name) if not symbol.endswith("table")} <= set(origins)
     assert len(origins) >= 4 * 8
@@ -127,7 +127,7 @@ def test_every_variable_comes_from_the_object_that_it_is_named_after(
         assert origin.unit or "local" not in symbol
     unused = [symbol for symbol in origins if "unused" in symbol]
     assert len(unused) == (0 if case == "collected" else 4)
-    assert [note.slug for note in found.notes()] == []
+    assert [note.slug for note in result.notes()] == []
 
 
 @pytest.mark.parametrize("linker", list(LINKERS))

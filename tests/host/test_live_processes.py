@@ -133,14 +133,14 @@ def rollup_of(pid: int) -> dict[str, int]:
 
 def blocks_of(pid: int) -> list[Block]:
     with open(f"/proc/{pid}/smaps", encoding="utf-8", errors="surrogateescape") as text:
-        found = re.findall(
+        result = re.findall(
             r"^([0-9a-f]+)-([0-9a-f]+) (\S{4}) ([0-9a-f]+) \S+ (\d+) *([^\n]*)\n(?:[A-Z].*\n)*?Anonymous: +(\d+) kB$",
             text.read(),
             re.MULTILINE,
         )
     return [
         Block(int(start, 16), int(end, 16), permissions, int(offset, 16), int(inode), name, int(kib) * KIB)
-        for start, end, permissions, offset, inode, name, kib in found
+        for start, end, permissions, offset, inode, name, kib in result
     ]
 
 

@@ -9,13 +9,17 @@ import re
 import shutil
 import stat
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from footprint.loader import Environment, LinkMap, System, link
+from footprint.loader.link_map import LinkMap, link
+from footprint.loader.system import System
+from footprint.loader.target import Environment
+from footprint.sources.programs import ProcessView
 from tests.elfwriter import (
     DT_FLAGS_1,
     DT_NEEDED,
@@ -44,14 +48,14 @@ needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is missi
 
 def programs() -> Iterator[str]:
     """Name the 64-bit programs of this machine, each once; the loader takes those of set IDs for others."""
-    found = dict.fromkeys(
+    result = dict.fromkeys(
         os.path.realpath(entry.path)
         for directory in ("/usr/bin", "/usr/sbin")
         if Path(directory).is_dir()
         for entry in sorted(os.scandir(directory), key=lambda entry: entry.name)
         if entry.is_file()
     )
-    for path in found:
+    for path in result:
         with open(path, "rb") as file:
             is_elf = file.read(6) == ELF_64
         if is_elf and not os.stat(path).st_mode & (stat.S_ISUID | stat.S_ISGID):
@@ -65,7 +69,7 @@ def listed(
     trace = {} if loader == MUSL else {"LD_TRACE_LOADED_OBJECTS": "1"}
     command = [loader, "--list", program] if loader == MUSL else [loader, program]
     done = subprocess.run(
-        command, capture_output=True, env={**(environment or {}), **trace}, cwd=cwd, check=False, timeout=10
+        command, capture_output=True, env={**(environment or {}), **trace}, cwd=cwd, check=False, timeout=60
     )
     paths, missing = [], []
     for line in done.stdout.decode("utf-8", "surrogateescape").splitlines():
@@ -269,13 +273,13 @@ class Chance:
         return self.random.choice(separators).join(element() for _ in range(self.random.randint(1, 3)))
 
     def variables(self) -> dict[str, str]:
-        found = {}
+        result = {}
         if self.random.random() < 0.4:
-            found["LD_LIBRARY_PATH"] = self.path_list(":;")
+            result["LD_LIBRARY_PATH"] = self.path_list(":;")
         if self.random.random() < 0.2:
             names = self.random.choices([*NAMES, *(f"{self.root}/d1/{name}" for name in NAMES)], k=2)
-            found["LD_PRELOAD"] = self.random.choice([" ", ":"]).join(names)
-        return found
+            result["LD_PRELOAD"] = self.random.choice([" ", ":"]).join(names)
+        return result
 
 
 @needs_glibc
@@ -291,19 +295,20 @@ def test_systems_made_by_chance_are_searched_as_the_loader_searches_them(tmp_pat
             continue
         if code < 0:
             continue
-        found = link(
+        result = link(
             System(),
             chance.program,
             Environment(variables.get("LD_LIBRARY_PATH", ""), variables.get("LD_PRELOAD", ""), cwd),
         )
-        is_fatal = any(": " in each.cause for each in found.missing)  # a file that cannot be loaded
+        # A file that cannot be loaded; of what is not found, the colon is before the folder that leads to it.
+        is_fatal = any(": " in each.cause.removeprefix("it is not found: ") for each in result.missing)
         assert is_fatal == (code != 0), seed
         if is_fatal:
             continue
-        assert paths_of(found) == expected, seed
+        assert paths_of(result) == expected, seed
         # What only stands in for another is listed as missing though nothing comes of it, and paths are written out.
-        needed = {name for each in found.objects for name in each.library.linkage.needed if "/" not in name}
-        assert {each.name for each in found.missing} & needed == set(missing) & needed, seed
+        needed = {name for each in result.objects for name in each.library.linkage.needed if "/" not in name}
+        assert {each.name for each in result.missing} & needed == set(missing) & needed, seed
         compared += 1
     assert compared > 100
 
@@ -328,13 +333,13 @@ def test_a_program_of_musl_has_the_files_that_its_loader_lists(tag: str, tmp_pat
     built("libm.musl.so")
     built("program", "liba.so", "libm.musl.so", "-lpthread", tag, "-Wl,-rpath,$ORIGIN")
     program = str(tmp_path / "program")
-    found = link(System(), program)
-    assert found.libc == "musl"
+    result = link(System(), program)
+    assert result.libc == "musl"
     # Musl says first which loader it is, and then each library when it is found.
     _, (loader, *expected), _ = listed(program, loader=MUSL)
     assert loader == MUSL
-    assert paths_of(found) == list(dict.fromkeys(expected))
-    assert not found.missing
+    assert paths_of(result) == list(dict.fromkeys(expected))
+    assert not result.missing
 
 
 # --- other machines
@@ -369,10 +374,59 @@ def test_the_directories_of_each_machine_of_debian_are_those_that_its_loader_nam
     interpreter = tmp_path / ("lib64" if machine in {"mips64el", "ppc64le"} else "lib") / there.name
     interpreter.parent.mkdir(exist_ok=True)
     interpreter.symlink_to(f"{directories[0]}/{there.name}")
-    found = link(System(str(tmp_path)), f"{directories[0]}/libm.so.6", Environment())
-    assert found.missing == ()
+    result = link(System(str(tmp_path)), f"{directories[0]}/libm.so.6", Environment())
+    assert result.missing == ()
     # s390x and ppc64le need the loader, too.
-    assert found.objects[1].path == f"{directories[0]}/libc.so.6"
-    assert found.target is not None
-    assert found.target.system_directories == tuple(f"{each}/" for each in directories)
-    assert found.target.lib == directories[0][1:]
+    assert result.objects[1].path == f"{directories[0]}/libc.so.6"
+    assert result.target is not None
+    assert result.target.system_directories == tuple(f"{directory}/" for directory in directories)
+    assert result.target.lib == directories[0][1:]
+
+
+NOBODY = 65534
+
+
+@needs_glibc
+@needs_gcc
+@pytest.mark.parametrize("mode", [0o755, 0o4755, 0o2755, 0o2745])
+def test_ld_library_path_counts_for_a_program_of_set_ids_where_the_kernel_says_so(mode: int) -> None:
+    """Who owns the program runs it, and where that is root, another user does, too."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        place.chmod(0o755)
+        for where, number in (("usual", 5), ("mine", 6)):
+            (place / where).mkdir()
+            _compile(place, f"{where}/libx.so", f"int x(void) {{ return {number}; }}", "-shared", "-fPIC")
+        source = '#include <stdio.h>\nint x(void); int main(void) { printf("%d\\n", x()); fflush(stdout); getchar(); }'
+        _compile(place, "program", source, "-Lusual", "-lx", "-Wl,-rpath," + str(place / "usual"))
+        program = place / "program"
+        program.chmod(mode)
+        owner = program.stat()
+        callers = [(owner.st_uid, owner.st_gid), *([(NOBODY, NOBODY)] if os.geteuid() == 0 else [])]
+        for caller in callers:
+            if mode == 0o2745 and caller[0] == NOBODY:
+                continue  # It may not even run it.
+            variables = {"LD_LIBRARY_PATH": str(place / "mine")}
+            user, group = caller if os.geteuid() == 0 else (None, None)
+            with subprocess.Popen(
+                [program],
+                env=variables,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                user=user,
+                group=group,
+                extra_groups=None if user is None else [],
+            ) as process:
+                assert process.stdout is not None
+                printed = process.stdout.readline().strip()
+                live = ProcessView.of(process.pid).environment
+            environment = Environment(library_path=str(place / "mine"), caller=caller)
+            used = {"5": "usual", "6": "mine"}[printed]
+            for known in (environment, live):
+                assert link(System(), str(program), known).objects[1].path == str(place / used / "libx.so"), caller
+
+
+def _compile(folder: Path, output: str, source: str, *options: str) -> None:
+    command = ["gcc", "-x", "c", "-", "-o", output, "-x", "none", *options]
+    subprocess.run(command, input=source, text=True, check=True, cwd=folder)

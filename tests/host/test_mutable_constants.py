@@ -60,14 +60,14 @@ def output(program: Path) -> str:
 
 def data_bytes(program: Path) -> int:
     (found,) = footprint.symbols(str(program), debug=None).files
-    return next(one.size_bytes for one in found.sections if one.section.name == ".data")
+    return next(section.size_bytes for section in found.sections if section.section.name == ".data")
 
 
 @pytest.mark.parametrize(("compiler", "options"), WAYS)
 def test_with_const_the_program_does_the_same_and_has_less_data(compiler: str, options: str, tmp_path: Path) -> None:
     program = built(tmp_path, SOURCE, compiler, options)
     before, data_before_bytes = output(program), data_bytes(program)
-    found = [one for one in footprint.duplicates(str(program)).findings if one.rule == "mutable-constant"]
+    found = [finding for finding in footprint.duplicates(str(program)).findings if finding.rule == "mutable-constant"]
     sure = {one.subject: one.size_bytes or 0 for one in found if one.confidence is Confidence.HIGH}
     assert sure.keys() <= CONSTANT
     # What a compiler keeps in a register that it spills is not followed.

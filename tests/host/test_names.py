@@ -9,9 +9,7 @@ from pathlib import Path
 import pycxxfilt
 import pytest
 
-from footprint.elf import shown_name
-from footprint.elf.expansion import is_tame
-from footprint.elf.names import Language, foreign_names, split_suffixes
+from footprint.elf.names import Language, foreign_names, is_tame, shown_name, split_suffixes
 from footprint.sources.demanglers import TOOLS, learn_foreign_names
 
 
@@ -22,13 +20,13 @@ def mangled(path: str) -> list[str]:
         pytest.skip("nm is not installed")
     tables = ["-a", "-D"]
     printed = [
-        subprocess.run(["nm", each, path], capture_output=True, text=True, check=False).stdout for each in tables
+        subprocess.run(["nm", table, path], capture_output=True, text=True, check=False).stdout for table in tables
     ]
     names = {line.split()[-1] for text in printed for line in text.splitlines() if line}
     return sorted({split_suffixes(name).stem for name in names if name.startswith(("_Z", "_R"))})
 
 
-def found(pattern: str, *folders: str) -> str:
+def result(pattern: str, *folders: str) -> str:
     """Return the path of a library that may stand in one of some folders."""
     for folder in folders:
         for path in sorted(Path(folder).expanduser().glob(pattern)):
@@ -44,14 +42,14 @@ def is_readable(name: str) -> bool:
 
 
 def test_nearly_all_names_of_a_large_cpp_program_are_tame() -> None:
-    path = shutil.which("node") or found("**/libstdc++.so.6", "/usr/lib", "/usr/lib64")
+    path = shutil.which("node") or result("**/libstdc++.so.6", "/usr/lib", "/usr/lib64")
     names = mangled(path)
     assert names
     assert sum(not is_tame(name) for name in names) < len(names) / 500
 
 
 def test_all_names_of_a_large_rust_library_are_tame_and_shown() -> None:
-    path = found("librustc_driver-*.so", "~/.rustup/toolchains/stable-x86_64-unknown-linux-gnu/lib", "/usr/lib")
+    path = result("librustc_driver-*.so", "~/.rustup/toolchains/stable-x86_64-unknown-linux-gnu/lib", "/usr/lib")
     names = [name for name in mangled(path) if name.startswith("_R")][::10]
     assert len(names) > 1000
     assert all(map(is_tame, names))
@@ -62,7 +60,7 @@ def test_all_names_of_a_large_rust_library_are_tame_and_shown() -> None:
 def test_old_rust_names_are_cleaned_as_cfilt_cleans_them() -> None:
     if shutil.which("c++filt") is None:
         pytest.skip("c++filt is not installed")
-    path = shutil.which("rustup") or found("*", "~/.cargo/bin")
+    path = shutil.which("rustup") or result("*", "~/.cargo/bin")
     names = [name for name in mangled(path) if name.endswith("E") and "17h" in name][:5000]
     if not names:
         pytest.skip("no such names here")
@@ -76,7 +74,7 @@ def test_old_rust_names_are_cleaned_as_cfilt_cleans_them() -> None:
 def test_names_of_d_are_read_by_the_tool() -> None:
     if shutil.which(TOOLS[Language.D][0]) is None:
         pytest.skip("c++filt is not installed")
-    path = found("**/libgphobos.so.?", "/usr/lib")
+    path = result("**/libgphobos.so.?", "/usr/lib")
     printed = subprocess.run(["nm", "-D", "--defined-only", path], capture_output=True, text=True, check=True).stdout
     names = foreign_names(line.split()[-1] for line in printed.splitlines())[Language.D]
     learn_foreign_names(names)

@@ -52,8 +52,8 @@ def test_objects_have_the_copies_of_the_program(compiler: str, options: str, tmp
 
 
 def copies(folder: Path, *targets: str) -> Counter[tuple[str, int, int]]:
-    found = footprint.duplicates(*[str(folder / one) for one in targets])
-    return Counter((one.name, one.size_bytes, one.copy_count) for file in found.files for one in file.copies)
+    found = footprint.duplicates(*[str(folder / target) for target in targets])
+    return Counter((copy.name, copy.size_bytes, copy.copy_count) for file in found.files for copy in file.copies)
 
 
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])

@@ -10,13 +10,13 @@ import signal
 import struct
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import footprint
+from tests.liveprocesses import states, wait_until
 
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 MIB = 1 << 20
@@ -189,9 +189,11 @@ def start(children: list["subprocess.Popen[bytes]"], command: list[str], folder:
     children.append(child)
     assert child.stdout is not None
     assert child.stdout.readline() == b"ready\n"
-    time.sleep(0.3)
     found = subprocess.run(["pgrep", "-s", str(child.pid)], capture_output=True, check=True).stdout
-    return [int(pid) for pid in found.split()]
+    pids = [int(pid) for pid in found.split()]
+    for pid in pids:
+        wait_until(lambda: states(pid) == {"S"}, f"process {pid} to sleep")  # noqa: B023 # it is called here
+    return pids
 
 
 def bits_and_counters(pid: int) -> tuple[int, int, int]:
@@ -219,16 +221,16 @@ def bits_and_counters(pid: int) -> tuple[int, int, int]:
 def assert_is_exact(pid: int) -> None:
     audit = footprint.audit(pid)
     bits, least, most = bits_and_counters(pid)
-    told = audit.totals.private.bytes
-    assert told is not None
+    private_bytes = audit.totals.private.bytes
+    assert private_bytes is not None
     rows_bytes = sum(row.bytes or 0 for row in audit.ledger)
     assert rows_bytes + audit.totals.of_which.own_shared_bytes == audit.totals.per_process.bytes
     if least <= bits <= most:
-        assert told == bits
+        assert private_bytes == bits
     else:
         # A huge page that a fork has split: the bits of its first page stand for all.
         assert any(note.slug == "page-bits-differ" for note in audit.notes)
-        assert least <= told <= most
+        assert least <= private_bytes <= most
 
 
 @pytest.mark.parametrize(("build", "mode"), CASES)
@@ -264,7 +266,6 @@ def test_a_java_program_has_the_private_memory_of_its_page_bits(
     )
     subprocess.run(["javac", "Odd.java"], cwd=tmp_path, check=True)
     (pid,) = start(started, ["java", "-XX:+UseG1GC", "-Xmx64m", "Odd"], tmp_path)
-    time.sleep(2)
     assert_is_exact_as_it_changes(pid)
 
 
@@ -280,12 +281,11 @@ def test_a_go_program_has_the_private_memory_of_its_page_bits(
     environment = os.environ | {"GOCACHE": str(tmp_path / "cache"), "GO111MODULE": "off", "HOME": str(tmp_path)}
     subprocess.run(["go", "build", "-o", "odd", "odd.go"], cwd=tmp_path, env=environment, check=True)
     (pid,) = start(started, ["./odd"], tmp_path)
-    time.sleep(1)
     assert_is_exact_as_it_changes(pid)
 
 
 def assert_is_exact_as_it_changes(pid: int) -> None:
     """Compare while all threads stand still: a runtime works on in the background."""
     os.kill(pid, signal.SIGSTOP)
-    time.sleep(0.2)
+    wait_until(lambda: states(pid) == {"T"}, f"process {pid} to stand still")
     assert_is_exact(pid)

@@ -25,7 +25,7 @@ from footprint.attribution.owned_range import OwnedRange
 from footprint.errors import AccessError, UnsupportedError
 from footprint.model.audit import Audit
 from footprint.model.row import Attribution, Row
-from footprint.verbs.maps.call import OwnedMap
+from footprint.verbs.audit.mappings import OwnedMap
 from tests.liveprocesses import PATIENCE_SECONDS, DyingOS, private_bytes_between, status_of, wait_until
 
 KIB = 1024
@@ -66,7 +66,7 @@ def start() -> Iterator[Start]:
         command: Sequence[str | bytes | Path],
         *,
         says: str = "ready",
-        told: list[int] | None = None,
+        pids: list[int] | None = None,
         executable: str | None = None,
     ) -> int:
         child = subprocess.Popen(
@@ -81,8 +81,8 @@ def start() -> Iterator[Start]:
         if says:
             said = child.stdout.readline().decode()
             assert said.startswith(says), (said, child.stderr and child.stderr.read())
-            if told is not None:
-                told += map(int, said.split()[1:])
+            if pids is not None:
+                pids += map(int, said.split()[1:])
         return child.pid
 
     yield start_one
@@ -192,14 +192,14 @@ def test_a_kernel_thread_has_no_memory(kernel_thread: int) -> None:
     with pytest.raises(UnsupportedError, match="kthreadd is a kernel thread"):
         footprint.audit(kernel_thread)
     assert_one_line_and_exit_3(run_footprint("audit", str(kernel_thread)), "kernel thread")
-    assert_one_line_and_exit_3(run_footprint("maps", str(kernel_thread)), "kernel thread")
+    assert_one_line_and_exit_3(run_footprint("audit", "--by", "mapping", str(kernel_thread)), "kernel thread")
 
 
 def test_a_zombie_has_no_memory_any_more(zombie: int) -> None:
     with pytest.raises(UnsupportedError, match="is a zombie"):
         footprint.audit(zombie)
     assert_one_line_and_exit_3(run_footprint("audit", str(zombie)), "zombie")
-    assert_one_line_and_exit_3(run_footprint("project", str(zombie), "-n", "10"), "zombie")
+    assert_one_line_and_exit_3(run_footprint("audit", str(zombie), "-n", "10"), "zombie")
 
 
 def test_a_process_that_does_not_exist_is_said_not_to() -> None:
@@ -213,7 +213,7 @@ def test_a_process_that_does_not_exist_is_said_not_to() -> None:
 def test_a_process_of_another_user_is_not_readable_and_the_error_says_who_may() -> None:
     # Everything is imported before the change of user, who may not be able to read the interpreter's own files.
     code = (
-        "import os, sys, footprint.formats.escape; from footprint.cli import main\n"
+        "import os, sys, footprint.text.escape; from footprint.cli import main\n"
         "main(['audit', str(os.getpid()), '-o', os.devnull])\n"
         "try:\n"
         f"    if os.geteuid() == 0: os.setgroups([]); os.setgid({NOBODY}); os.setuid({NOBODY})\n"
@@ -237,7 +237,7 @@ def test_a_process_that_is_killed_before_any_call_is_an_error_or_an_answer(
     start: Start, monkeypatch: pytest.MonkeyPatch, *, is_reaped: bool
 ) -> None:
     threads = "import threading, time\nfor _ in range(2): threading.Thread(target=time.sleep, args=(3600,)).start()"
-    found: list[type] = []
+    result: list[type] = []
     causes: set[str] = set()
     for calls in range(1000):
         pid = start_python(start, threads)
@@ -252,17 +252,17 @@ def test_a_process_that_is_killed_before_any_call_is_an_error_or_an_answer(
         monkeypatch.setattr("footprint.process.pages.ioctl", dying.before(ioctl))
         try:
             audit = footprint.audit(pid)
-            found.append(Audit)
+            result.append(Audit)
             assert audit.totals.private.bytes == sum(row.bytes or 0 for row in audit.ledger if row.kind != "kernel")
         except (AccessError, UnsupportedError) as error:
-            found.append(type(error))
+            result.append(type(error))
             causes.add(str(error).partition(": ")[2])
         monkeypatch.undo()
         if dying.calls_left >= 0:
             break
     else:
         pytest.fail("the audit of a small process takes more than 1000 calls")
-    assert found[-1] is Audit
+    assert result[-1] is Audit
     name = os.path.basename(sys.executable)[:15]
     at_first = "no such process" if is_reaped else f"{name} is a zombie: it has no memory of its own"
     assert causes == {"the process ended while it was read", at_first}
@@ -415,7 +415,9 @@ def test_badly_named_files_are_read_or_noted(badly_named: int, tmp_path: Path) -
             assert ".dynamic" in sections, name
 
 
-@pytest.mark.parametrize("words", [["audit", "--top", "0"], ["audit", "-v", "--top", "0", "--by", "symbol"], ["maps"]])
+@pytest.mark.parametrize(
+    "words", [["audit", "--top", "0"], ["audit", "-v", "--top", "0", "--by", "symbol"], ["audit", "--by", "mapping"]]
+)
 def test_badly_named_files_do_nothing_to_a_terminal(badly_named: int, words: list[str]) -> None:
     done = run_footprint(*words, str(badly_named))
     assert done.returncode == 0, done.stderr
@@ -431,9 +433,9 @@ def test_badly_named_files_do_nothing_to_a_terminal(badly_named: int, words: lis
         assert shown in text
 
 
-@pytest.mark.parametrize("verb", ["audit", "maps"])
+@pytest.mark.parametrize("verb", ["audit", "audit --by mapping"])
 def test_badly_named_files_are_valid_in_json(badly_named: int, verb: str) -> None:
-    done = run_footprint(verb, "--json", str(badly_named))
+    done = run_footprint(*verb.split(), "--json", str(badly_named))
     assert done.returncode == 0, done.stderr
     assert done.stdout.isascii()
     found = json.dumps(json.loads(done.stdout), ensure_ascii=False)
@@ -521,7 +523,7 @@ time.sleep(3600)
 
 def test_anonymous_memory_that_is_shared_is_not_the_device_that_the_kernel_names(start: Start) -> None:
     told: list[int] = []
-    pid = start([sys.executable, "-c", ZEROS], told=told)
+    pid = start([sys.executable, "-c", ZEROS], pids=told)
     assert [mapping_of(pid, addr)[2] for addr in told] == ["/dev/zero (deleted)", "/dev/zero"]
     parts = [part_at(footprint.maps(pid), addr) for addr in told]
     assert [(part.owner, part.kind.value) for part in parts] == [
@@ -612,7 +614,7 @@ def threaded(start: Start) -> tuple[int, list[int]]:
     if platform.libc_ver()[0] != "glibc":
         pytest.skip("the C library is not glibc, which has the arenas and stacks meant here")
     told: list[int] = []
-    pid = start([sys.executable, "-c", STACKS], told=told)
+    pid = start([sys.executable, "-c", STACKS], pids=told)
     wait_until(lambda: all(len(words) == 9 for words in syscalls_of(pid)), "three threads to wait")
     stop(pid)
     return pid, told
@@ -687,7 +689,7 @@ def test_a_process_of_30_000_mappings_adds_up_too(start: Start) -> None:
     private_bytes = sum(row.bytes or 0 for row in audit.ledger if row.kind.value != "kernel")
     assert private_bytes == rollup["Anonymous"] + rollup["Swap"]
     assert "changed-while-read" not in slugs(audit)
-    done = run_footprint("maps", "--json", str(pid))
+    done = run_footprint("audit", "--by", "mapping", "--json", str(pid))
     assert done.returncode == 0, done.stderr
     assert len(json.loads(done.stdout)["mappings"]) == count
 
@@ -710,18 +712,18 @@ def test_a_process_whose_main_thread_has_ended_is_read_through_another_one(tmp_p
             assert child.stdout.readline() == b"ready\n"
             state = Path(f"/proc/{child.pid}/stat")
             wait_until(lambda: state.read_bytes().split()[2] == b"Z", "its main thread to end")
-            found = footprint.audit(child.pid)
-            assert (found.totals.private.bytes or 0) > 3 << 20
-            assert [note.slug for note in found.notes if note.subject == f"pid {child.pid}"] == ["main-thread-ended"]
+            result = footprint.audit(child.pid)
+            assert (result.totals.private.bytes or 0) > 3 << 20
+            assert [note.slug for note in result.notes if note.subject == f"pid {child.pid}"] == ["main-thread-ended"]
             assert len(footprint.maps(child.pid).parts) > 20
             assert footprint.libraries(child.pid).graph.objects
-            assert found.pid == child.pid
+            assert result.pid == child.pid
             assert footprint.maps(child.pid).pid == child.pid
             done = footprint.capture(child.pid, output=tmp_path / "file.capture", freeze=True)
             assert [note.slug for note in done.notes] == ["main-thread-ended"]
             saved = footprint.audit(tmp_path / "file.capture")
             assert saved.pid == child.pid
-            assert saved.totals.private.bytes == found.totals.private.bytes
+            assert saved.totals.private.bytes == result.totals.private.bytes
             assert b"tracing stop" in zipfile.ZipFile(tmp_path / "file.capture").read(f"{child.pid}/status")
         finally:
             child.kill()

@@ -23,9 +23,9 @@ PRIVATE = {PageState.PRIVATE, PageState.RELOCATED, PageState.SWAPPED}
 
 def bytes_of_maps(audit: Audit) -> dict[str, int]:
     found: dict[str, int] = {}
-    for one in audit.page_maps:
-        count = sum(count for part in one.parts for state, count in part.runs if state in PRIVATE)
-        found[one.owner] = found.get(one.owner, 0) + count * audit.page_bytes
+    for page_map in audit.page_maps:
+        count = sum(count for part in page_map.parts for state, count in part.runs if state in PRIVATE)
+        found[page_map.owner] = found.get(page_map.owner, 0) + count * audit.page_bytes
     return found
 
 
@@ -69,8 +69,8 @@ def test_the_private_pages_of_a_process_add_up_to_its_ledger(sleeping_pid: int, 
     assert any("libc" in owner for owner in maps)
     assert maps == {owner: rows[owner] for owner in maps}
     of_owners = [(row.owner, row.bytes, row.mapped_bytes) for row in audit.ledger if row.kind is not MemoryKind.KERNEL]
-    assert sums([(one.owner, one.bytes, one.mapped_bytes) for one in audit.mappings]) == sums(of_owners)
-    states = {state for one in audit.page_maps for part in one.parts for state, _ in part.runs}
+    assert sums([(mapping.owner, mapping.bytes, mapping.mapped_bytes) for mapping in audit.mappings]) == sums(of_owners)
+    states = {state for page_map in audit.page_maps for part in page_map.parts for state, _ in part.runs}
     assert {PageState.PRIVATE, PageState.RELOCATED, PageState.SHARED, PageState.UNTOUCHED} <= states
 
 
@@ -78,4 +78,4 @@ def test_the_pages_are_the_same_where_the_heap_is_split(sleeping_pid: int) -> No
     plain = footprint.audit(sleeping_pid, has_page_maps=True)
     split = footprint.audit(sleeping_pid, has_page_maps=True, heap=str(MASSIF))
     assert split.heap is not None
-    assert [one.owner for one in split.page_maps] == [one.owner for one in plain.page_maps] != []
+    assert [page_map.owner for page_map in split.page_maps] == [page_map.owner for page_map in plain.page_maps] != []

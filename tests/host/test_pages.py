@@ -28,10 +28,11 @@ from elftools.elf.elffile import ELFFile
 
 import footprint
 from footprint.model.audit import Audit
-from footprint.process import Mapping, pages, ranges_bytes, read_process
-from footprint.process.mappings import Counters
+from footprint.process import pages
+from footprint.process.mappings import Counters, Mapping
 from footprint.process.maps_text import parse_maps
-from footprint.process.pages import PageRange, PageReader, has_exclusive_bit
+from footprint.process.pages import PageRange, PageReader, has_exclusive_bit, ranges_bytes
+from footprint.process.snapshot import read_process
 from tests.liveprocesses import private_bytes_between, states
 
 pytestmark = pytest.mark.skipif(
@@ -333,17 +334,17 @@ def look_at(pid: int) -> Found:
 
 def bss_bytes_of(pid: int, blocks: list[Found]) -> dict[str, int]:
     """Count, for each ELF file, the private bytes behind its file bytes, where pyelftools says that its .bss is."""
-    found: dict[str, int] = {}
-    for name, own in by_file(blocks).items():
+    result: dict[str, int] = {}
+    for name, blocks_of_file in by_file(blocks).items():
         if not os.access(name, os.R_OK) or Path(name).read_bytes()[:4] != b"\x7fELF":
             continue
         with open(name, "rb") as file:
             elf = ELFFile(file)
             loads = [segment.header for segment in elf.iter_segments("PT_LOAD")]
             is_fixed = elf["e_type"] == "ET_EXEC"
-        if not any(block["permissions"][2] == "x" or block["permissions"][1] == "w" for block in own):
+        if not any(block["permissions"][2] == "x" or block["permissions"][1] == "w" for block in blocks_of_file):
             continue  # only read, not loaded
-        first = min(own, key=lambda block: int(block["start"]))
+        first = min(blocks_of_file, key=lambda block: int(block["start"]))
         # The first mapping is of the first segment, from the beginning of its page on.
         bias = 0 if is_fixed else first["start"] - loads[0]["p_vaddr"] // PAGE * PAGE
         total = 0
@@ -352,8 +353,8 @@ def bss_bytes_of(pid: int, blocks: list[Found]) -> dict[str, int]:
             end = -(-(bias + load["p_vaddr"] + load["p_memsz"]) // PAGE) * PAGE
             if load["p_memsz"] > load["p_filesz"] and start < end:
                 total += private_bytes_between(pid, start, end)
-        found[name] = total
-    return found
+        result[name] = total
+    return result
 
 
 def by_file(blocks: list[Found]) -> dict[str, list[Found]]:
@@ -375,21 +376,21 @@ def print_areas(user: str) -> None:
             try:
                 areas = Areas()
                 make_areas(areas, folder)
-                told = {"places": areas.places, "missing": areas.missing}
+                answer = {"places": areas.places, "missing": areas.missing}
             except BaseException as error:  # noqa: BLE001 # told to the one who waits for it
-                told = {"error": repr(error)}
-            os.write(writer, json.dumps(told).encode())
+                answer = {"error": repr(error)}
+            os.write(writer, json.dumps(answer).encode())
             os.kill(os.getpid(), signal.SIGSTOP)
             os._exit(0)
         os.close(writer)
         try:
             os.waitpid(child, os.WUNTRACED)
-            told = json.loads(os.read(reader, 1 << 16))
-            if "error" in told:
-                raise RuntimeError(told["error"])
+            answer = json.loads(os.read(reader, 1 << 16))
+            if "error" in answer:
+                raise RuntimeError(answer["error"])
             scanned, was_scanned = read_all(child, can_scan=True)
             plainly, _ = read_all(child, can_scan=False)
-            found = look_at(child) | told
+            found = look_at(child) | answer
             found |= {"scanned": scanned, "was_scanned": was_scanned, "plainly": plainly, "uid": os.getuid()}
         finally:
             os.killpg(child, signal.SIGKILL)
@@ -410,17 +411,17 @@ def print_program(user: str, said_at_rest: str, *command: str) -> None:
     )
     assert child.stdout is not None
     try:
-        said = b""
-        while said_at_rest.encode() not in said:
+        output = b""
+        while said_at_rest.encode() not in output:
             piece = os.read(child.stdout.fileno(), 4096)
             if not piece:
                 json.dump({"ended": child.wait()}, sys.stdout)
                 return
-            said += piece
+            output += piece
         wait_until(lambda: rests(child.pid), f"{command[0]} to rest")
         os.kill(child.pid, signal.SIGSTOP)
         wait_until(lambda: states(child.pid) <= {"T", "t"}, f"{command[0]} to stop")
-        found = look_at(child.pid) | {"uid": os.getuid(), "said": said.decode()}
+        found = look_at(child.pid) | {"uid": os.getuid(), "said": output.decode()}
     finally:
         child.kill()
         child.communicate()
@@ -469,15 +470,15 @@ def areas(request: pytest.FixtureRequest) -> Found:
     return areas_of(request.param)
 
 
-def area(found: Found, name: str) -> tuple[int, int]:
-    if name not in found["places"] or name in found["missing"]:
-        pytest.skip(f"this kernel or user has no such memory: {found['missing'].get(name)}")
-    start, end = found["places"][name]
+def area(result: Found, name: str) -> tuple[int, int]:
+    if name not in result["places"] or name in result["missing"]:
+        pytest.skip(f"this kernel or user has no such memory: {result['missing'].get(name)}")
+    start, end = result["places"][name]
     return start, end
 
 
-def counters(found: Found, start: int) -> Found:
-    return next(block for block in found["blocks"] if block["start"] == start)
+def counters(result: Found, start: int) -> Found:
+    return next(block for block in result["blocks"] if block["start"] == start)
 
 
 @pytest.mark.parametrize("way", ["scanned", "plainly"])
@@ -493,8 +494,8 @@ def test_the_private_pages_of_an_area_are_those_that_were_touched(areas: Found, 
     ]
 
 
-def ranges_in(found: Found, way: str, start: int) -> Ranges:
-    ranges: Ranges = found[way][str(start)]
+def ranges_in(result: Found, way: str, start: int) -> Ranges:
+    ranges: Ranges = result[way][str(start)]
     return ranges
 
 
@@ -965,9 +966,9 @@ int main(int count, char **words) {
 """
 
 
-def variables(found: Found, *names: str) -> list[dict[str, Any]]:
+def variables(result: Found, *names: str) -> list[dict[str, Any]]:
     """Return the rows of variables of the program; a library may have some of the same name."""
-    return [row for row in found["rows"] if row["symbol"] in names and ".so" not in row["owner"]]
+    return [row for row in result["rows"] if row["symbol"] in names and ".so" not in row["owner"]]
 
 
 def started(folder: Path, name: str, source: str, *options: str) -> Found:

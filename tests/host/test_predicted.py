@@ -120,8 +120,8 @@ def test_what_is_no_object_s_is_near_the_estimate(path: str) -> None:
     predictions = {name: predicted(name, is_program=name == path) for name in objects}
     of_objects = sum(len(linked.written(name, prediction)) for name, prediction in predictions.items())
     # What our own stops have written is text.
-    texts = [one for one in linked.mappings if one.permissions[2] == "x" and one.name.startswith("/")]
-    pages_of_texts = {page for one in texts for page in range(one.start_addr // PAGE, one.end_addr // PAGE)}
+    texts = [mapping for mapping in linked.mappings if mapping.permissions[2] == "x" and mapping.name.startswith("/")]
+    pages_of_texts = {page for text in texts for page in range(text.start_addr // PAGE, text.end_addr // PAGE)}
     other_bytes = (len(linked.private - pages_of_texts) - of_objects) * PAGE
     graph = Programs().graph(path)
     assert len(graph.objects) == len(objects)
@@ -170,14 +170,14 @@ def test_however_a_program_is_linked_its_pages_are_those_predicted(kind: str, tm
 def test_a_static_program_relocates_itself_before_main(option: str, tmp_path: Path) -> None:
     path = build(tmp_path, SOURCE, option)
     prediction = predicted(path, is_program=True)
-    with held_at_start(path) as held:
-        held.run_to(held.auxiliary(AT_ENTRY))
-        at_entry = look(held).written(path, prediction)
+    with held_at_start(path) as program:
+        program.run_to(program.auxiliary(AT_ENTRY))
+        at_entry = look(program).written(path, prediction)
         start, main = vaddr_of(path, "_start"), vaddr_of(path, "main")
         assert start is not None
         assert main is not None
-        held.run_to(held.auxiliary(AT_ENTRY) - start + main)
-        at_main = look(held).written(path, prediction)
+        program.run_to(program.auxiliary(AT_ENTRY) - start + main)
+        at_main = look(program).written(path, prediction)
     assert at_entry < numbers(prediction.startup_min) <= at_main
 
 

@@ -75,9 +75,9 @@ class Stand(NamedTuple):
 
 
 def table_bytes(pid: int) -> int:
-    found = re.search(r"VmPTE:\s+([0-9]+) kB", Path(f"/proc/{pid}/status").read_text(encoding="ascii"))
-    assert found is not None
-    return int(found[1]) * KIB
+    match = re.search(r"VmPTE:\s+([0-9]+) kB", Path(f"/proc/{pid}/status").read_text(encoding="ascii"))
+    assert match is not None
+    return int(match[1]) * KIB
 
 
 @cache
@@ -97,8 +97,8 @@ def stand(path: str) -> Stand:
 
 def private_bytes(seen: Seen) -> int:
     """Return what a program holds; what our own stops have written is text."""
-    texts = [one for one in seen.mappings if one.permissions[2] == "x" and one.name.startswith("/")]
-    pages_of_texts = {page for one in texts for page in range(one.start_addr // PAGE, one.end_addr // PAGE)}
+    texts = [mapping for mapping in seen.mappings if mapping.permissions[2] == "x" and mapping.name.startswith("/")]
+    pages_of_texts = {page for text in texts for page in range(text.start_addr // PAGE, text.end_addr // PAGE)}
     return len(seen.private - pages_of_texts) * PAGE
 
 
@@ -122,8 +122,8 @@ def test_each_object_holds_what_its_rows_say(path: str) -> None:
         image = image_of(name)
         first = image.loads[0].vaddr // PAGE
         past = -(-(image.loads[-1].vaddr + image.loads[-1].memory_bytes) // PAGE)
-        texts = [one for one in seen.mappings if one.permissions[2] == "x" and one.name == name]
-        of_text = {page for one in texts for page in range(one.start_addr // PAGE, one.end_addr // PAGE)}
+        texts = [mapping for mapping in seen.mappings if mapping.permissions[2] == "x" and mapping.name == name]
+        of_text = {page for text in texts for page in range(text.start_addr // PAGE, text.end_addr // PAGE)}
         held = {page for page in range(first + bias, past + bias) if page in seen.private} - of_text
         assert rows[os.path.realpath(name)] == len(held) * PAGE, name
 
@@ -175,7 +175,7 @@ def test_the_estimate_of_page_tables_is_right_on_average() -> None:
 
 def test_every_dynamic_program_of_a_folder_is_found_and_has_the_figures_of_its_audit() -> None:
     folder = Path("/usr/bin")
-    found = {one.path: one for one in footprint.survey(str(folder)).programs}
+    result = {program.path: program for program in footprint.survey(str(folder)).programs}
     expected: dict[tuple[int, int], str] = {}
     for path in sorted(folder.rglob("*")):
         facts = path.lstat()
@@ -186,9 +186,9 @@ def test_every_dynamic_program_of_a_folder_is_found_and_has_the_figures_of_its_a
             if b"\0/lib" in file.read(4096):
                 expected.setdefault((facts.st_dev, facts.st_ino), str(path))
     assert expected
-    assert set(expected.values()) <= set(found)
-    for name in list(found)[:: max(1, len(found) // 12)]:
-        audit, one = footprint.audit(name), found[name]
+    assert set(expected.values()) <= set(result)
+    for name in list(result)[:: max(1, len(result) // 12)]:
+        audit, one = footprint.audit(name), result[name]
         assert audit.totals.private.bytes == one.startup_min_bytes + one.start_bytes
         assert (audit.totals.startup_min.bytes, audit.totals.startup_max.bytes) == (
             one.startup_min_bytes,
@@ -273,7 +273,7 @@ return names[count] == nullptr || Base().one() == 2; }}
 
 
 @pytest.mark.parametrize(
-    ("options", "found"),
+    ("options", "result"),
     [
         (["-pie", "-fPIE", "-Wl,-z,relro"], [("symbol", "names", "high")]),
         (["-pie", "-fPIE", "-Wl,-z,norelro"], [("symbol", "names", "medium")]),
@@ -284,12 +284,12 @@ return names[count] == nullptr || Base().one() == 2; }}
     ids=["sealed", "not sealed", "stripped", "packed", "not moved"],
 )
 def test_a_table_of_pointers_is_found_where_it_is_moved(
-    tmp_path: Path, options: list[str], found: list[tuple[str, str, str]]
+    tmp_path: Path, options: list[str], result: list[tuple[str, str, str]]
 ) -> None:
     program = compile_c(tmp_path / "program", TABLE, *options, compiler="g++")
     audit = footprint.audit(str(program))
     mine = [one for one in audit.findings if one.rule == "relocated-tables" and one.subject in {"names", "program"}]
-    assert [(one.kind, one.subject, one.confidence.value) for one in mine] == found
+    assert [(one.kind, one.subject, one.confidence.value) for one in mine] == result
     # 4,096 pointers are eight pages; they may begin within one.
     assert all(7 * PAGE <= one.saving_bytes <= 9 * PAGE for one in mine)
 
@@ -300,7 +300,7 @@ def test_a_program_at_a_fixed_place_saves_its_tables_and_packed_relocations_save
 ) -> None:
     moved = compile_c(tmp_path / "moved", TABLE, "-pie", "-fPIE", *options, compiler="g++")
     fixed = compile_c(tmp_path / "fixed", TABLE, "-no-pie", "-fno-pie", compiler="g++")
-    mine = [one for one in footprint.audit(str(moved)).findings if one.subject == "names"]
+    mine = [finding for finding in footprint.audit(str(moved)).findings if finding.subject == "names"]
     assert len(mine) == 1
     saved_bytes = own_private_bytes(moved, "wait") - own_private_bytes(fixed, "wait")
     # The relocations of the other tables of a C++ program share a page or two.

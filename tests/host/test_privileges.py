@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pytest
 
-from footprint.privileges import DENIED
+from footprint.system.privileges import DENIED
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = ROOT / "sample_binaries" / "unused_library" / "shadow"
@@ -40,9 +40,9 @@ def footprint(*words: str, before: tuple[str, ...] = ()) -> "subprocess.Complete
         f"duplicates {PROGRAM}",
         f"audit {PROGRAM} --reproducible",
         f"audit {SMAPS}",
-        f"maps {SMAPS}",
+        f"audit {SMAPS} --by mapping",
         f"heap {PROFILE}",
-        f"project {PROGRAM} -n 3",
+        f"audit {PROGRAM} -n 3",
         f"check {PROGRAM} --propose",
         f"diff {SMAPS} {SMAPS}",
         "explain unused-library",
@@ -64,7 +64,7 @@ def test_a_live_process_and_its_capture_are_read_without_the_privileges(tmp_path
     assert json.loads(Path(saved).read_text())["totals"]["private_bytes"] > 0
     assert footprint("audit", capture, "--drop-privileges").returncode == 0
     for _ in range(2):
-        recorded = footprint("record", saved, "--version", "1", "--history", history, "--drop-privileges")
+        recorded = footprint("trend", "--add", saved, "--version", "1", "--history", history, "--drop-privileges")
         assert recorded.returncode == 0, recorded.stderr
     assert footprint("trend", "--history", history, "--drop-privileges").returncode == 0
 
@@ -81,7 +81,7 @@ def test_an_option_that_needs_the_privileges_is_refused(option: str) -> None:
 
 ATTEMPTS: Final = """
 import json, os, socket, subprocess, sys
-from footprint.privileges import drop_privileges
+from footprint.system.privileges import drop_privileges
 
 folder = sys.argv[1]
 refused = drop_privileges([f"{folder}/allowed/answer"], reads_processes=sys.argv[2] == "live")

@@ -15,8 +15,9 @@ import pytest
 from elftools.elf.dynamic import DynamicSegment
 from elftools.elf.elffile import ELFFile
 
-from footprint.elf import read_image, relocated_vaddrs, starts_like_elf
-from footprint.files import open_input
+from footprint.elf.image import read_image, starts_like_elf
+from footprint.elf.relocations import relocated_vaddrs
+from footprint.system.files import open_input
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_binaries"
 LIBRARY_COUNT = 30
@@ -32,8 +33,8 @@ def libraries() -> tuple[str, ...]:
     """Name libraries of this system from the whole alphabet, the C library and the loader among them."""
     folders = [Path("/usr/lib") / str(sysconfig.get_config_var("MULTIARCH")), Path("/usr/lib64"), Path("/usr/lib")]
     folder = next(each for each in folders if each.is_dir())
-    files = [each for each in sorted(folder.glob("*.so*")) if each.is_file() and not each.is_symlink()]
-    found = [str(each) for each in files if is_elf(each)]
+    files = [path for path in sorted(folder.glob("*.so*")) if path.is_file() and not path.is_symlink()]
+    found = [str(file) for file in files if is_elf(file)]
     step = max(1, len(found) // LIBRARY_COUNT)
     wanted = [name for name in found if re.search(r"/(libc|ld-linux[^/]*|libm|libstdc\+\+)\.so", name)]
     return tuple(dict.fromkeys([*found[::step][:LIBRARY_COUNT], *wanted]))
@@ -71,7 +72,7 @@ def by_readelf(path: str) -> list[int]:
     listing = subprocess.run(
         ["readelf", "-rWD", path], capture_output=True, check=True, env={**os.environ, "LC_ALL": "C"}
     ).stdout.decode(errors="replace")
-    found: list[int] = []
+    result: list[int] = []
     in_relr = False
     for line in listing.splitlines():
         if "elocation section" in line:
@@ -79,10 +80,10 @@ def by_readelf(path: str) -> list[int]:
         elif in_relr:
             # An address a line; since 2.43 behind its index and its word, or behind blanks where it is of the same one.
             row = re.match(r"^(?:(?:\d+: +[0-9a-f]+)? +)?([0-9a-f]{8,16})(?: |$)", line)
-            found += [int(row[1], 16)] if row else []
+            result += [int(row[1], 16)] if row else []
         elif row := re.match(r"^([0-9a-f]{8,16})  [0-9a-f]{8,16} ", line):
-            found.append(int(row[1], 16))
-    return sorted(found)
+            result.append(int(row[1], 16))
+    return sorted(result)
 
 
 def by_pyelftools(path: str) -> list[int]:
@@ -92,8 +93,8 @@ def by_pyelftools(path: str) -> list[int]:
         return sorted(int(each["r_offset"]) for table in tables.values() for each in table.iter_relocations())
 
 
-def distinct(found: Iterable[int]) -> list[int]:
-    return sorted(set(found))
+def distinct(result: Iterable[int]) -> list[int]:
+    return sorted(set(result))
 
 
 @pytest.mark.parametrize("path", files(), ids=lambda path: Path(path).parent.name + "/" + Path(path).name)

@@ -15,8 +15,10 @@ import pytest
 from footprint.elf.image import read_image
 from footprint.elf.linkage import read_linkage
 from footprint.findings.graph_rules.unused_library import unused_libraries
-from footprint.loader import Environment, System, link
 from footprint.loader.development_links import DevelopmentLinks
+from footprint.loader.link_map import link
+from footprint.loader.system import System
+from footprint.loader.target import Environment
 from footprint.sources.programs import Programs
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -166,6 +168,28 @@ def test_the_remedy_for_each_build_system_removes_the_unused_library(name: str, 
     assert subprocess.run([program], check=False).returncode == 5
 
 
+@pytest.mark.parametrize("driver", ["g++ -Wl,--no-as-needed", "clang++"])
+def test_what_the_driver_of_cxx_adds_to_c_code_goes_as_the_finding_says(tmp_path: Path, driver: str) -> None:
+    for tool in ("gcc", "g++", "clang", "clang++"):
+        if shutil.which(tool) is None:
+            pytest.skip(f"{tool} is missing")
+    program = tmp_path / "prog"
+    (tmp_path / "main.c").write_text(FIVE)
+    subprocess.run(["gcc", "-c", "main.c"], check=True, cwd=tmp_path)
+    told = (
+        "link prog with gcc or clang instead of g++ or clang++, which add -lstdc++ -lm -lgcc_s by themselves, or write"
+    )
+    for link_line, remedies in (
+        (driver, [f"{told} -Wl,--as-needed there"]),
+        ("gcc", []),
+        ("clang", []),
+        (f"{driver} -Wl,--as-needed", []),
+    ):
+        subprocess.run([*link_line.split(), "-o", "prog", "main.o"], check=True, cwd=tmp_path)
+        assert list(unused(program).values()) == remedies, link_line
+        assert subprocess.run([program], check=False).returncode == 5
+
+
 @pytest.mark.parametrize("name", BUILDS)
 def test_the_page_of_the_rule_has_a_row_for_each_build_system_that_was_tried(name: str) -> None:
     page = (ROOT / "docs/findings/unused-library.md").read_text()
@@ -179,7 +203,7 @@ def test_the_linker_finds_each_library_of_this_machine_by_the_name_that_is_advis
     system = System("/")
     links = DevelopmentLinks(system)
     home = Path("/usr/lib/x86_64-linux-gnu")
-    tried = 0
+    tried: set[str] = set()
     for path in sorted({os.path.realpath(each) for each in home.glob("lib*.so.*")}):
         if Path(path).read_bytes()[:4] != b"\x7fELF":
             continue
@@ -191,5 +215,7 @@ def test_the_linker_finds_each_library_of_this_machine_by_the_name_that_is_advis
         subprocess.run(["gcc", "-shared", "-nostdlib", "-Wl,--no-as-needed", "-o", made, f"-l{name}"], check=True)
         needed = read_linkage(read_image(made.read_bytes(), "made.so")).needed
         assert library.library.linkage.soname in needed, name
-        tried += 1
-    assert tried >= 20
+        tried.add(name)
+    assert len(tried) >= 20
+    # The links of the compiler's own libraries are in a folder of the compiler.
+    assert tried >= {"stdc++", "gcc_s", "gomp", "quadmath"}

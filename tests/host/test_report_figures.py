@@ -11,32 +11,31 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from footprint.attribution.cost_models import project
 from footprint.attribution.group import group_up
-from footprint.attribution.projection import project
+from footprint.findings.advice import Advice
 from footprint.formats.audit_json import audit_members
 from footprint.formats.document import Verdict
-from footprint.formats.group_json import group_members, group_projection_members
-from footprint.html import page
+from footprint.html.reports import page
 from footprint.model.audit import Audit
 from footprint.model.cost_parts import cost_parts
-from footprint.model.evidence import Evidence
 from footprint.model.figures import FIGURES
 from footprint.model.finding import Confidence, Finding, SearchedRule
-from footprint.model.group import Group, GroupQuestion
+from footprint.model.group import GroupQuestion
 from footprint.model.projection import Basis, Model, Question, Term, cost_at
-from footprint.release.budget import check_audit, parse_budgets
+from footprint.model.row import Evidence
+from footprint.release.budget import check_audit
+from footprint.release.budget_file import parse_budgets
 from footprint.release.compare import Comparison, compare
-from footprint.units import format_bytes
+from footprint.text.units import format_bytes
 from footprint.verbs.audit.html import audit_html
-from footprint.verbs.check.html import check_html
-from footprint.verbs.check.json import check_members
-from footprint.verbs.diff.html import diff_html
-from footprint.verbs.diff.json import diff_members
+from footprint.verbs.audit.summary import advice_about
+from footprint.verbs.check.json import check_html, check_members
+from footprint.verbs.diff.json import diff_html, diff_members
 from footprint.verbs.diff.text import diff_document
 from footprint.verbs.heap.call import heap_profile
 from footprint.verbs.heap.html import heap_html
 from footprint.verbs.heap.json import heap_members
-from footprint.verbs.project.json import project_members
 from tests.chromium import MISSING, Browser, Tab, launched
 from tests.groupmembers import TEXT, file, heap, member
 from tests.ledgers import audit_of, ledger_row
@@ -140,7 +139,7 @@ def at_count(audit: Audit, count: int) -> Audit:
     return replace(audit, projection=project(own.terms, own.basis, Question(count, model=own.model)))
 
 
-def numbers(answer: Audit | Group | Comparison, another: int) -> tuple[int, ...]:
+def numbers(answer: Audit | Comparison, another: int) -> tuple[int, ...]:
     return (answer.count, 1, another)
 
 
@@ -171,7 +170,7 @@ def assert_payers(shown: Shown, audit: Audit, count: int) -> None:
     assert all(share <= 100 for share in shares)
 
 
-def assert_savings(shown: Shown, rows: list[Json], count: int) -> None:
+def assert_savings(shown: Shown, rows: list[Json], count: int, advice: Advice | None = None) -> None:
     told = shown.tab.js("[...document.querySelectorAll('#findings .at-count')].map((one) => one.dataset.bytes)")
     saved = [row["saving_at_count_bytes"] for row in rows if row["saving_bytes"]]
     assert sorted(map(int, told)) == (sorted(saved) if count > 1 else [])
@@ -180,9 +179,11 @@ def assert_savings(shown: Shown, rows: list[Json], count: int) -> None:
         many = f", {format_bytes(added * count)} in {count:,}" if count > 1 else ""
         line = f"All of them together save at most {format_bytes(added)}{many}:"
         assert shown.tab.text("#together").startswith(line)
-    # Those that are not blocked have the same remedy.
-    best = sum(row["saving_bytes"] for row in rows if row["confidence"] != "blocked")
-    for item in shown.tab.texts(".savings li"):
+    # The rows and their order are those of the text.
+    sizes = [saving.saving_bytes for saving in advice.savings] if advice else []
+    sizes += [advice.rest_bytes] if advice and advice.rest_count else []
+    sizes += [advice.packaged_bytes] if advice and advice.packaged_count else []
+    for item, best in zip(shown.tab.texts(".savings li"), sizes, strict=True):
         many = f", {format_bytes(best * count)} in {count:,}" if count > 1 else ""
         assert item.startswith(f"{format_bytes(best)} each{many}: ")
 
@@ -198,7 +199,7 @@ def test_the_figures_of_an_audit_are_those_of_the_json_and_as_many_fit(
             answer = audit_members(at_count(audit, count), "1")
             assert_costs(shown, answer["projection"], answer["projection"]["per_process_bytes"])
             assert_payers(shown, audit, count)
-            assert_savings(shown, answer["findings"], count)
+            assert_savings(shown, answer["findings"], count, advice_about(audit))
         shown.tab.js(f"window.footprint.set('memory', '{memory_bytes}')")
         told = shown.tab.js("document.querySelector('#fit').dataset.count")
         if audit.projection.per_process_bytes:
@@ -209,13 +210,9 @@ def test_the_figures_of_an_audit_are_those_of_the_json_and_as_many_fit(
 
 
 @FEW
-@given(audit=audits(), is_run=st.booleans(), another=COUNTS)
-def test_the_figures_of_a_projection_and_of_a_run_are_those_of_the_json(
-    browser: Browser, folder: Path, audit: Audit, another: int, *, is_run: bool
-) -> None:
-    rows = audit_members(audit, "1")["findings"]
-    members = (audit_members if is_run else project_members)(audit, "1") | {"findings": rows}
-    with Shown(browser, folder, page("asked", members, ())) as shown:
+@given(audit=audits(), another=COUNTS)
+def test_the_figures_of_a_run_are_those_of_the_json(browser: Browser, folder: Path, audit: Audit, another: int) -> None:
+    with Shown(browser, folder, page("asked", audit_members(audit, "1"), ())) as shown:
         for count in numbers(audit, another):
             shown.at(count)
             answer = audit_members(at_count(audit, count), "1")
@@ -232,7 +229,7 @@ def test_the_sums_of_the_rows_of_a_ledger_and_of_those_that_a_filter_finds_are_t
     for row in audit.ledger:
         held[row.owner] = held.get(row.owner, 0) + (row.bytes or 0)
     beside = [one.each_bytes for one in cost_parts(audit) if not one.is_owner and one.each_bytes]
-    has_owners = any(one.is_owner for one in cost_parts(audit))
+    has_owners = any(cost_part.is_owner for cost_part in cost_parts(audit))
     expected = [*held.values(), *(beside if has_owners else [])]
     with Shown(browser, folder, audit_html(audit, "1")) as shown:
         tree = 'window.footprint.parts["ledger"].tree'
@@ -281,19 +278,19 @@ def test_the_figures_of_a_table_of_any_answer_are_those_of_the_json(
 def test_the_figures_of_a_comparison_are_those_of_the_json(
     browser: Browser, folder: Path, old: Audit, new: Audit, another: int
 ) -> None:
-    found = compare(old, new, count=another)
-    with Shown(browser, folder, diff_html(found, "1")) as shown:
+    result = compare(old, new, count=another)
+    with Shown(browser, folder, diff_html(result, "1")) as shown:
         for count in (another, 1, 7 * another):
             shown.at(count)
-            answer = diff_members(found._replace(count=count), "1")
+            answer = diff_members(result._replace(count=count), "1")
             figures = answer["figures"]
             told = {row[0]: row[4].removeprefix("+") for row in shown.rows("Figures before and after")}
             assert told == {
-                FIGURES[one["name"]].title: format_bytes(delta) if (delta := one["delta_at_count_bytes"]) else "-"
-                for one in figures
+                FIGURES[figure["name"]].title: format_bytes(delta) if (delta := figure["delta_at_count_bytes"]) else "-"
+                for figure in figures
             }
             before, now = (at_count(side, count).projection for side in (old, new))
-            main = next(one for one in figures if one["name"] == "per_process_bytes")
+            main = next(figure for figure in figures if figure["name"] == "per_process_bytes")
             # Where the processes start in other ways, and where one side does not know what all pay once, only one is.
             is_known = before.model is now.model and (before.shared_once_bytes is None) is (
                 now.shared_once_bytes is None
@@ -303,7 +300,7 @@ def test_the_figures_of_a_comparison_are_those_of_the_json(
             assert shown.exact("#total") == change
             if is_known:
                 assert answer["cost"]["delta_at_count_bytes"] == change
-            text = diff_document(found._replace(count=count))[-1]
+            text = diff_document(result._replace(count=count))[-1]
             assert isinstance(text, Verdict)
             if count > 1 and (change or main["delta_bytes"]):
                 size = (
@@ -318,24 +315,22 @@ def test_the_figures_of_a_comparison_are_those_of_the_json(
     members=st.lists(st.tuples(st.integers(1, 1 << 20), st.integers(0, 1 << 16)), min_size=1, max_size=4),
     count=COUNTS,
     another=COUNTS,
-    is_projected=st.booleans(),
 )
 def test_the_figures_of_a_group_are_those_of_the_json(
-    browser: Browser, folder: Path, members: list[tuple[int, int]], count: int, another: int, *, is_projected: bool
+    browser: Browser, folder: Path, members: list[tuple[int, int]], count: int, another: int
 ) -> None:
     processes = [
         member(pid, heap(kib), file(TEXT, min(text, 256)), pss_anon=kib) for pid, (kib, text) in enumerate(members, 1)
     ]
     group = group_up(processes, question=GroupQuestion(count))
-    projected = page("asked", group_projection_members(group, "1"), ())
-    with Shown(browser, folder, projected if is_projected else audit_html(group, "1")) as shown:
+    with Shown(browser, folder, audit_html(group, "1")) as shown:
         for number in numbers(group, another):
             shown.at(number)
-            answer = group_members(group_up(processes, question=GroupQuestion(number)), "1")["projection"]
+            answer = audit_members(group_up(processes, question=GroupQuestion(number)), "1")["projection"]
             assert_costs(shown, answer, answer["per_group_bytes"])
             parts = cost_parts(group)
-            assert any(one.is_owner for one in parts)
-            assert sum(one.at_count(number) for one in parts) == answer["total_bytes"]
+            assert any(part.is_owner for part in parts)
+            assert sum(part.at_count(number) for part in parts) == answer["total_bytes"]
             assert format_bytes(answer["per_worker_bytes"]) in shown.tab.text("#worker")
 
 

@@ -13,9 +13,9 @@ import pytest
 
 from footprint import save
 from footprint.errors import UsageError
-from footprint.process.launch import When
+from footprint.process.launch.moment import When
 from footprint.sources.target import AuditFile
-from footprint.verbs.audit.call import audit_any
+from footprint.verbs.audit.call import audit_target
 from footprint.verbs.audit.request import AuditRequest
 from footprint.verbs.run.call import run
 from footprint.verbs.run.result import RunResult
@@ -165,10 +165,10 @@ def answer(*words: str) -> dict[str, Any]:
 
 
 def test_json_tells_how_it_ran() -> None:
-    found = answer(
+    result = answer(
         "--expect-exit", "4", "--starts", "3", "-n", "10", "--", "sh", "-c", "echo out; echo err >&2; exit 4"
     )
-    how = found["run"]
+    how = result["run"]
     assert how["command"] == ["sh", "-c", "echo out; echo err >&2; exit 4"]
     assert {key: how[key] for key in ("when", "moment", "starts", "exit_code", "signal", "children")} == {
         "when": "exit",
@@ -178,15 +178,15 @@ def test_json_tells_how_it_ran() -> None:
         "signal": None,
         "children": [],
     }
-    figures = found["totals"] | {"peak_bytes": how["peak"]["peak_bytes"]}
+    figures = result["totals"] | {"peak_bytes": how["peak"]["peak_bytes"]}
     assert how["figures"].keys() == {"private_bytes", "per_process_bytes", "peak_bytes"}
     for key, spread in how["figures"].items():
         assert spread["min"] <= spread["median"] <= spread["max"]
         assert spread["min"] <= figures[key] <= spread["max"]
     # The start that is shown is the one whose cost is the median; its private memory need not be the median of those.
-    assert found["totals"]["per_process_bytes"] == how["figures"]["per_process_bytes"]["median"]
-    assert sum(row["bytes"] for row in found["ledger"]) == found["totals"]["per_process_bytes"]
-    assert found["projection"]["count"] == 10
+    assert result["totals"]["per_process_bytes"] == how["figures"]["per_process_bytes"]["median"]
+    assert sum(row["bytes"] for row in result["ledger"]) == result["totals"]["per_process_bytes"]
+    assert result["projection"]["count"] == 10
 
 
 def test_the_outputs_are_kept_apart() -> None:
@@ -295,7 +295,7 @@ def test_a_run_that_failed_fails_run_check_record_and_the_baseline(
     for words, code in (
         (["check", str(saved), "--config", str(budgets)], 1),
         (["check", str(saved), "--config", str(budgets), "--update-baseline"], 1),
-        (["record", str(saved), "--history", str(tmp_path / "history.sqlite"), "--version", "1"], 3),
+        (["trend", "--add", str(saved), "--history", str(tmp_path / "history.sqlite"), "--version", "1"], 3),
     ):
         done = verb(*words)
         assert done.returncode == code, done.stderr
@@ -352,6 +352,6 @@ def verb(*words: str) -> subprocess.CompletedProcess[bytes]:
 def test_a_saved_run_has_the_spreads_of_the_run(tmp_path: Path) -> None:
     ran = run(["sh", "-c", "exit"], starts=3)
     save(ran, tmp_path / "run.json")
-    saved = audit_any(AuditFile("run.json", (tmp_path / "run.json").read_bytes()), AuditRequest())
+    saved = audit_target(AuditFile("run.json", (tmp_path / "run.json").read_bytes()), AuditRequest())
     assert saved.spreads == ran.spreads
     assert saved.spreads.start_count == 3

@@ -16,7 +16,8 @@ import pytest
 import footprint
 from footprint.model.audit import Audit
 from footprint.model.row import Attribution
-from footprint.process import Mapping, parse_maps
+from footprint.process.mappings import Mapping
+from footprint.process.maps_text import parse_maps
 
 HEAPS = (0x500000000000, 0x600000000000)
 KIB, MIB, GIB, TIB = 1 << 10, 1 << 20, 1 << 30, 1 << 40
@@ -180,6 +181,26 @@ def test_the_shadow_of_thread_sanitizer_is_no_stack(tmp_path: Path) -> None:
     assert held(audit, "[tsan shadow]")[1] > 10 * TIB
     assert stacks(audit) == (anonymous_bytes(mappings), len(mappings) * 8 * MIB)
     assert held(audit, "[malloc arenas]") == (0, 0)
+
+
+@needs("node")
+def test_the_heap_of_v8_is_what_v8_counts(tmp_path: Path) -> None:
+    script = tmp_path / "kept.js"
+    script.write_text("""
+        const kept = []; for (let i = 0; i < 400000; i++) kept.push({i});
+        gc();
+        const counted = require("v8").getHeapStatistics().total_physical_size;
+        require("fs").writeFileSync(process.argv[2], String(counted));
+        console.log("ready");
+        setInterval(() => kept.length, 1e6);
+    """)
+    with running("node", "--expose-gc", str(script), str(tmp_path / "counted")) as (pid, _):
+        audit = footprint.audit(pid)
+    private_bytes, _ = held(audit, "[v8 heap]")
+    assert private_bytes == pytest.approx(int((tmp_path / "counted").read_text()), rel=0.1)
+    assert private_bytes > 10 * MIB
+    # Hardly anything is left without a name.
+    assert held(audit, "[anonymous]")[0] < MIB
 
 
 @needs("java", "javac")

@@ -56,7 +56,7 @@ def test_bash_completes_verbs_options_choices_and_files(tmp_path: Path) -> None:
     assert bash(tmp_path, "check", "--up") == ["--update-baseline"]
     assert bash(tmp_path, "audit", "--by", "s") == ["section", "symbol"]
     assert bash(tmp_path, "audit", "x", "--by", "=", "s") == ["section", "symbol"]
-    views = ["owner", "kind", "section", "symbol", "file", "dir", "component"]
+    views = ["owner", "kind", "section", "symbol", "file", "dir", "component", "mapping"]
     assert bash(tmp_path, "audit", "--by", "=") == views
     assert bash(tmp_path, "audit", "au") == ["audit me.json"]
     assert bash(tmp_path, "audit", "--root", "") == ["folder"]
@@ -115,3 +115,12 @@ def test_fish_completes_verbs_options_choices_and_files(tmp_path: Path) -> None:
     assert fish("maps audit --upd") == []
     assert fish("check au") == ["audit.json"]
     assert fish("doctor au") == []
+
+
+def test_systemd_accepts_the_units_of_a_fleet(tmp_path: Path) -> None:
+    folder = ROOT / "packaging" / "fleet"
+    script = tmp_path / "footprint-collect"
+    shutil.copy(folder / script.name, script)
+    for name in ("footprint-collect.service", "footprint-collect.timer"):
+        (tmp_path / name).write_text((folder / name).read_text().replace(f"/usr/local/bin/{script.name}", str(script)))
+    done("systemd-analyze", "verify", tmp_path / "footprint-collect.service", tmp_path / "footprint-collect.timer")

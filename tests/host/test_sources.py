@@ -12,9 +12,11 @@ import pytest
 
 import footprint
 from footprint.dwarf.declared_variables import DeclaredVariables
-from footprint.elf import Contents, Symbol, read_image
+from footprint.elf.contents import Contents
 from footprint.elf.debugfiles import candidates
-from footprint.files import open_input
+from footprint.elf.image import read_image
+from footprint.elf.symbols import Symbol
+from footprint.system.files import open_input
 from footprint.verbs.symbols.call import FileSymbols
 
 HEADER = """
@@ -67,11 +69,11 @@ def build(folder: Path, compiler: str, *options: str) -> Path:
     return folder / "program"
 
 
-def told(found: FileSymbols) -> dict[tuple[str, int], tuple[str | None, int | None, str | None]]:
+def told(symbols: FileSymbols) -> dict[tuple[str, int], tuple[str | None, int | None, str | None]]:
     """Return file, line and type of each variable of which something is told, by its name and place."""
-    assert found.sources is not None
+    assert symbols.sources is not None
     answers = {}
-    for contents, sources in zip(found.files, found.sources, strict=True):
+    for contents, sources in zip(symbols.files, symbols.sources, strict=True):
         for section in contents.sections:
             for variable in section.variables:
                 if (said := sources.of(section, variable)) is not None:
@@ -83,13 +85,13 @@ def told(found: FileSymbols) -> dict[tuple[str, int], tuple[str | None, int | No
 def places_of_gdb(path: Path | str) -> set[tuple[str, int]]:
     """Return the file and line of each variable that gdb lists, those without a symbol too."""
     command = ["gdb", "-nx", "-batch", "-ex", "set width 0", "-ex", "info variables -n", str(path)]
-    found, file = set(), ""
+    result, file = set(), ""
     for line in run(*command, folder=Path("/")).splitlines():
         if line.startswith("File "):
             file = posixpath.normpath(line[5:-1])
         elif match := re.match(r"(\d+):", line):
-            found.add((file, int(match[1])))
-    return found
+            result.add((file, int(match[1])))
+    return result
 
 
 # --- lines ------------------------------------------------------------------------------------------------------------
@@ -154,20 +156,20 @@ def test_split_units_are_followed_where_they_are_and_said_to_be_absent(
 ) -> None:
     whole = told(footprint.symbols(str(build(tmp_path, compiler, version)), source=True))
     path = build(tmp_path, compiler, version, "-gsplit-dwarf")
-    found = footprint.symbols(str(path), source=True)
-    assert sorted(told(found).values(), key=str) == sorted(whole.values(), key=str)
-    assert found.notes == ()
+    result = footprint.symbols(str(path), source=True)
+    assert sorted(told(result).values(), key=str) == sorted(whole.values(), key=str)
+    assert result.notes == ()
     # Beside the program in another folder.
     (other := tmp_path / "other").mkdir()
     for each in [path, *tmp_path.glob("*.dwo")]:
         shutil.move(each, other)
-    assert told(footprint.symbols(str(other / "program"), source=True)) == told(found)
+    assert told(footprint.symbols(str(other / "program"), source=True)) == told(result)
     for each in other.glob("*.dwo"):
         each.unlink()
     lost = footprint.symbols(str(other / "program"), source=True)
     assert ([note.slug for note in lost.notes], told(lost)) == (["debug-info-split"], {})
     assert [variable.name for variable in variables(lost.files[0])] == [
-        variable.name for variable in variables(found.files[0])
+        variable.name for variable in variables(result.files[0])
     ]
 
 
@@ -221,7 +223,7 @@ def libc() -> FileSymbols:
         code = [line for line in maps if " r-xp " in line and ("/libc.so" in line or "/libc-" in line)]
     for path in {line.split(maxsplit=5)[5].strip() for line in code}:
         image = read_image(open_input(path), path)
-        if any(os.path.exists(each) for each in candidates(image, path, ["/usr/lib/debug"])):
+        if any(os.path.exists(candidate) for candidate in candidates(image, path, ["/usr/lib/debug"])):
             return footprint.symbols(path, source=True)
     pytest.skip("the debug file of the C library is not installed")
 
@@ -258,13 +260,13 @@ def test_gdb_lists_the_same_lines_of_the_c_library(libc: FileSymbols) -> None:
     assert libc.notes == ()
     by_line = {(posixpath.basename(file), line) for file, line in places_of_gdb(debug_file)}
     assert libc.sources is not None
-    known: list[tuple[str, str, int | None]] = []
+    lines_known: list[tuple[str, str, int | None]] = []
     for section in libc.files[0].sections:
         for variable in section.variables:
             said = libc.sources[0].of(section, variable)
             if said and said.function is None and said.defined_in:
-                known.append((str(said.source_name), posixpath.basename(said.defined_in), said.defined_at_line))
-    assert len(known) > 500
+                lines_known.append((str(said.source_name), posixpath.basename(said.defined_in), said.defined_at_line))
+    assert len(lines_known) > 500
     # Of several of one name in one file gdb lists one.
-    counts = Counter((name, file) for name, file, _ in known)
-    assert [each for each in known if each[1:] not in by_line and counts[each[:2]] == 1] == []
+    counts = Counter((name, file) for name, file, _ in lines_known)
+    assert [each for each in lines_known if each[1:] not in by_line and counts[each[:2]] == 1] == []

@@ -45,8 +45,9 @@ WRITING: Final = names_in(
     """fchmod fchown fdatasync fgetxattr flistxattr fsetxattr fsync ftruncate getxattr link linkat pwrite64 rename
     renameat renameat2 unlink unlinkat"""
 )
-# The descriptors of a process are compared, and its sockets are asked how much unread data they hold.
-OF_PROCESSES: Final = names_in("getsockopt kcmp pidfd_getfd pidfd_open process_madvise")
+# The descriptors and address spaces of processes are compared, sockets are asked how much unread data they hold, and
+# threads where their stacks are. An empty memfd tells the device of all files in memory that have no name.
+OF_PROCESSES: Final = names_in("get_robust_list getsockopt kcmp memfd_create pidfd_getfd pidfd_open process_madvise")
 # A child of footprint holds processes by ptrace, so that they run on however footprint ends.
 HOLDING: Final = names_in("clone clone3 fork kill pipe2 pselect6 ptrace wait4 waitid")
 CGROUPS: Final = names_in("mkdir rmdir")
@@ -74,14 +75,14 @@ VERBS: Final = {
     "audit of a text": Verb("audit SMAPS -o OUT"),
     "audit of a process": Verb("audit PID -o OUT", WRITING | OF_PROCESSES),
     "audit --html": Verb("audit PID -q --html OUT", WRITING | OF_PROCESSES),
-    "maps": Verb("maps PID -o OUT", WRITING | OF_PROCESSES),
-    "project": Verb("project PID -n 3 -o OUT", WRITING | OF_PROCESSES),
+    "audit --by mapping": Verb("audit --by mapping PID -o OUT", WRITING | OF_PROCESSES),
+    "audit -n": Verb("audit PID -n 3 -o OUT", WRITING | OF_PROCESSES),
     "heap": Verb("heap PROFILE -o OUT"),
     "capture": Verb("capture PID -o OUT", WRITING | OF_PROCESSES),
     "capture --freeze": Verb("capture PID --freeze -o OUT", WRITING | OF_PROCESSES | HOLDING),
     "watch": Verb("watch PID --for 1s --every 200ms -o OUT", WRITING | OF_PROCESSES | HOLDING | NETLINK),
     "check": Verb("check PROGRAM --propose -o OUT"),
-    "record": Verb("record PROGRAM --version 1 --history OUT"),
+    "trend --add": Verb("trend --add PROGRAM --version 1 --history OUT"),
     "explain": Verb("explain unused-library", frozenset()),
     "doctor": Verb("doctor -o OUT", WRITING | OF_PROCESSES | CGROUPS),
     "run": Verb("run -o OUT -- PROGRAM", WRITING | OF_PROCESSES | LAUNCHING),
@@ -101,7 +102,14 @@ OF_RUNTIME: Final = (
     *("/etc/ld.so.cache", "/etc/locale.alias", "/etc/localtime", "/etc/ssl", "/dev/null", "/dev/urandom", "pipe:"),
     *("/usr/share/python", "/usr/bin/python"),
 )
-OF_MACHINE: Final = ("/proc", "/sys/devices/system/cpu", "/sys/kernel/mm", "/sys/fs/cgroup", "/etc/ld.so")
+OF_MACHINE: Final = (
+    "/proc",
+    "/sys/devices/system/cpu",
+    "/sys/kernel/mm",
+    "/sys/kernel/slab",
+    "/sys/fs/cgroup",
+    "/etc/ld.so",
+)
 
 
 class Trace(NamedTuple):
@@ -144,7 +152,7 @@ def trace_of(words: str, folder: Path, pid: int) -> Trace:
     return Trace(
         frozenset(name for name, _ in calls),
         tuple((one[3], one[2]) for one in opened if one is not None),
-        frozenset(found[1] for name, told in calls if name == "mmap" and (found := _MAPPED.search(told))),
+        frozenset(match[1] for name, told in calls if name == "mmap" and (match := _MAPPED.search(told))),
         frozenset(told.partition(",")[0] for name, told in calls if name == "socket"),
         sum(name in {"execve", "execveat"} for name, _ in calls),
     )
@@ -196,9 +204,11 @@ def test_a_verb_opens_only_its_input_and_what_belongs_to_it(
     allowed = (*OF_RUNTIME, *OF_MACHINE, *of_input)
     # The interpreter looks for modules in the folder that it was started in; files of a process are opened in its root.
     folders = {str(ROOT), "/"}
+    # The folders on the way to an output are entered one by one, so that no link of a stranger leads elsewhere.
+    folders |= {str(parent) for parent in folder.parents}
     strange = {path for path, _ in trace.opened if not path.startswith(allowed)} - folders
     assert strange == set()
-    if "PID" not in VERBS[name].words and name not in {"doctor", "project", "run", "whatif"}:
+    if "PID" not in VERBS[name].words and name not in {"doctor", "run", "whatif"}:
         others = {path for path, _ in trace.opened if re.match(r"/proc/\d+(/|$)", path)}
         assert not any(path.startswith(f"/proc/{sleeping}/") for path in others)
 

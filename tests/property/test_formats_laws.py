@@ -12,18 +12,16 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from footprint.formats.csv import csv, tsv
 from footprint.formats.document import About, Heading, Table, Verdict
-from footprint.formats.folded import folded
 from footprint.formats.github import github
 from footprint.formats.gitlab import gitlab
 from footprint.formats.issues import issues_of_findings
 from footprint.formats.junit import junit
 from footprint.formats.markdown import COMMENT_BYTES, markdown
-from footprint.formats.metrics import MetricFamily, MetricSample
-from footprint.formats.openmetrics import openmetrics
+from footprint.formats.metrics import MetricFamily, MetricSample, openmetrics
 from footprint.formats.pprof import pprof
 from footprint.formats.sarif import sarif
 from footprint.formats.speedscope import speedscope
-from footprint.formats.stacks import Measure, StackFrame, Stacks
+from footprint.formats.stacks import Measure, StackFrame, Stacks, folded
 from footprint.formats.stacks import StackSample as Stack
 from footprint.model.finding import SourceLocation
 from tests.hostile import finding
@@ -71,7 +69,7 @@ def test_a_series_stays_a_series_and_a_stack_a_stack(name: str, other: str) -> N
         )
     ]
     (family,) = text_string_to_metric_families(openmetrics(families, about(name)))
-    assert sum(one.value for one in family.samples) == 3
+    assert sum(sample.value for sample in family.samples) == 3
     frames = (StackFrame(name, other, other, name, 1), StackFrame("inner"))
     stacks = Stacks((Measure("live", "bytes"),), frames, (Stack((0, 1), (12,)),))
     text = folded(stacks, about(name))

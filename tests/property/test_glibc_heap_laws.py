@@ -6,7 +6,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from footprint.process.glibc import GlibcHeap, read_glibc_heap
+from footprint.process.glibc.heap import read_glibc_heap
+from footprint.process.glibc.words import LiveHeap
 from tests.examples import examples
 from tests.glibcwriter import PAGE, Chunk, HeapWriter
 
@@ -17,14 +18,14 @@ CHUNKS = st.lists(
     st.builds(Chunk, st.integers(2, 6).map(lambda units: 16 * units), STATES), min_size=1, max_size=40
 ).map(
     lambda chunks: [
-        one
-        for one, after in zip(chunks, [*chunks[1:], Chunk(32)], strict=True)
-        if not (one.state == after.state == "binned")
+        chunk
+        for chunk, after in zip(chunks, [*chunks[1:], Chunk(32)], strict=True)
+        if not (chunk.state == after.state == "binned")
     ]
 )
 
 
-def read(written: HeapWriter) -> GlibcHeap | None:
+def read(written: HeapWriter) -> LiveHeap | None:
     nameless = [(0x7F2000000000, 0x7F2000000000 + 64 * PAGE)]
     return read_glibc_heap(written.memory, written.word, written.data, nameless, page_bytes=PAGE, most_chunks=1000)
 

@@ -9,18 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import footprint
-from footprint.attribution.heap_frames import Binary, name_frames
+from footprint.attribution.heap_frames import name_frames
+from footprint.attribution.heap_places import Binary
 from footprint.attribution.heap_usage import heap_usage
-from footprint.elf import read_image
 from footprint.elf.functions import read_functions
+from footprint.elf.image import read_image
 from footprint.errors import FootprintError, InputError
-from footprint.formats.json import write
 from footprint.formats.text import plain
-from footprint.heap import CallTree, Profile, read_profile
 from footprint.heap.allocators import Allocators
 from footprint.heap.attribution import callees, callers
+from footprint.heap.formats import read_profile
 from footprint.heap.massif import read_massif
-from footprint.terminal import draw
+from footprint.heap.profile import CallTree, Profile
+from footprint.json.answer import write
+from footprint.terminal.drawing import draw
 from footprint.verbs.heap.json import heap_members
 from footprint.verbs.heap.text import HeapView, heap_document
 from tests.examples import examples
@@ -83,7 +85,7 @@ def test_every_byte_has_one_function_in_every_view(root: Line) -> None:
     for grown in (callers(usage.tree, usage.calls), callees(usage.tree, usage.calls)):
         assert grown.total_bytes == ends(grown) == total_bytes
         assert min(grown.own_bytes()) >= 0
-    asked = {(share.owner, share.function): share.size_bytes for share in usage.attribution.shares}
+    shares = {(share.owner, share.function): share.size_bytes for share in usage.attribution.shares}
     grown = callers(usage.tree, usage.calls)
     first: dict[tuple[str | None, str | None], int] = {}
     for node in range(1, len(grown)):
@@ -93,9 +95,9 @@ def test_every_byte_has_one_function_in_every_view(root: Line) -> None:
     # Who asked stands first in the tree of callers.
     rest_bytes = total_bytes - sum(first.values())
     assert {place: size for place, size in first.items() if size} == {
-        place: size for place, size in asked.items() if "no call stack" not in place[0]
+        place: size for place, size in shares.items() if "no call stack" not in place[0]
     }
-    assert rest_bytes == sum(size for place, size in asked.items() if "no call stack" in place[0])
+    assert rest_bytes == sum(size for place, size in shares.items() if "no call stack" in place[0])
 
 
 def shown(profile: Profile, name: str) -> None:
@@ -156,8 +158,8 @@ def test_in_which_pieces_a_text_comes_changes_nothing_of_what_is_wanted(name: st
     found = read_massif(pieces, name, wanted)
     assert found == read_massif([text], name, wanted)
     assert (found.command, found.time_unit, found.tree_places) == (whole.command, whole.time_unit, whole.tree_places)
-    assert [one[:5] for one in found.snapshots] == [one[:5] for one in whole.snapshots]
-    assert {place for place, one in enumerate(found.snapshots) if one.tree} == wanted & set(whole.tree_places)
+    assert [snapshot[:5] for snapshot in found.snapshots] == [snapshot[:5] for snapshot in whole.snapshots]
+    assert {place for place, snapshot in enumerate(found.snapshots) if snapshot.tree} == wanted & set(whole.tree_places)
 
 
 def test_the_library_call_says_the_same_of_each_moment_as_the_whole_profile() -> None:

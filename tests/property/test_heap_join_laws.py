@@ -31,9 +31,9 @@ def areas(draw: st.DrawFn) -> Area:
 )
 @examples(150)
 def test_the_rows_add_up_to_the_heap_that_the_kernel_counts(
-    found: list[Area], moments: list[tuple[list[tuple[str, str, int]], int]], data: st.DataObject
+    result: list[Area], moments: list[tuple[list[tuple[str, str, int]], int]], data: st.DataObject
 ) -> None:
-    plain = process(*found)
+    plain = process(*result)
     number = data.draw(st.integers(0, len(moments) - 1))
     usage = profiled(
         *(moment(*calls, time=time, extra_bytes=extra) for time, (calls, extra) in enumerate(moments)), at=str(number)

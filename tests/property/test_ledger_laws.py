@@ -13,13 +13,16 @@ from footprint.attribution.owned_range import LoadedObject
 from footprint.attribution.page_maps import Presence, not_looked_at
 from footprint.attribution.process_audit import audit_snapshot, owner_rows
 from footprint.attribution.symbol_ranges import PageNumbers
-from footprint.elf import Contents, Image, read_contents, read_image
+from footprint.elf.contents import Contents, read_contents
+from footprint.elf.image import Image, read_image
 from footprint.model.audit import Audit
-from footprint.model.mapping_cost import MappingCost
+from footprint.model.costs import MappingCost
 from footprint.model.row import MemoryKind, Row
-from footprint.process import Mapping, MemoryMap, PageRange, read_texts
 from footprint.process.mapped_files import FileKey
-from footprint.process.mappings import Counters
+from footprint.process.mappings import Counters, Mapping, MemoryMap
+from footprint.process.memory_files import memory_files
+from footprint.process.pages import PageRange
+from footprint.process.snapshot import read_texts
 from tests.elfwriter import ET_DYN, ET_EXEC, PT_GNU_RELRO, RW, RX, SHT_NOBITS, At, ElfFile, Section, Sym, write
 
 PAGE = 4096
@@ -56,7 +59,7 @@ def counters(draw: st.DrawFn, keys: list[str], pages: int) -> Counters:
     resident = anonymous + of_file
     shared = draw(st.integers(0, resident))
     dirty_shared, dirty_own = draw(st.integers(0, shared)), draw(st.integers(0, resident - shared))
-    told = {
+    counters_kib = {
         "Rss": resident,
         "Pss": resident - shared // 2,
         "Shared_Clean": shared - dirty_shared,
@@ -69,7 +72,7 @@ def counters(draw: st.DrawFn, keys: list[str], pages: int) -> Counters:
         "SwapPss": draw(st.integers(0, swapped)),
         "Private_Hugetlb": 0,
     }
-    return Counters({key: place for place, key in enumerate(keys)}, tuple(told[key] * PAGE for key in keys))
+    return Counters({key: place for place, key in enumerate(keys)}, tuple(counters_kib[key] * PAGE for key in keys))
 
 
 @st.composite
@@ -210,11 +213,16 @@ def test_rows_add_up_to_the_totals(process: Process) -> None:
 @given(processes(key_sets=[SMAPS]))
 def test_private_memory_and_that_of_relatives_is_what_the_kernel_counts_as_anonymous(process: Process) -> None:
     memory, images = process
-    totals = audit_of(memory, images).totals
+    audit = audit_of(memory, images)
+    totals = audit.totals
     swapped_bytes = sum(mapping.counters.get("SwapPss") or 0 for mapping in memory.mappings if not mapping.is_shared)
     ours = (totals.private.bytes or 0) + (totals.cow_shared.bytes or 0)
     assert ours == memory.sum("Anonymous") + swapped_bytes
-    assert totals.shared_once.bytes == memory.sum("Rss") - memory.sum("Anonymous")
+    # A file in memory counts once, with all that it holds: that its mappings show is in `memory_files`.
+    in_memory = {id(mapping) for file in memory_files(memory.mappings, {}) for mapping in file.mappings}
+    resident = [mapping for mapping in memory.mappings if id(mapping) not in in_memory]
+    file_bytes = sum((one.counters.get("Rss") or 0) - (one.counters.get("Anonymous") or 0) for one in resident)
+    assert totals.shared_once.bytes == file_bytes + sum(file.shared_bytes for file in audit.memory_files)
 
 
 @SOME
@@ -261,7 +269,9 @@ def test_rows_add_up_to_the_private_pages_where_these_are_known(process: Process
     memory, images = process
     pages = private_pages(memory, random)
     audit = audit_of(memory, images, pages)
-    assert audit.totals.private.bytes == PAGE * sum(map(len, pages.values()))
+    # Of swapped pages that others have, too, the counters say the share, and no page bits which these are.
+    shares = [mapping.counters.swap_share_bytes() or 0 for mapping in memory.mappings if not mapping.is_shared]
+    assert audit.totals.private.bytes == PAGE * sum(map(len, pages.values())) + sum(shares)
     assert not any(row.owner.startswith("[merged: ") for row in audit.ledger)
 
 
@@ -290,7 +300,7 @@ def test_the_mappings_of_each_owner_add_up_to_its_rows(process: Process, has_pag
     assert bool(audit.mappings) == any(row.bytes is not None for row in audit.ledger)
     if audit.mappings:
         assert bytes_by_owner(audit.mappings) == bytes_by_owner(audit.ledger)
-    sizes = [one.bytes or 0 for one in audit.mappings if one.start_addr is not None]
+    sizes = [mapping.bytes or 0 for mapping in audit.mappings if mapping.start_addr is not None]
     assert sizes == sorted(sizes, reverse=True)
     assert 0 not in sizes
 

@@ -40,11 +40,11 @@ def test_damaged_files_give_a_map_or_one_of_our_errors(
         for path, data in files.items():
             sysroot.file(path, bytes(data))
         wishes = {"library_path": library_path, "preload": preload}
-        found = sysroot.link(**wishes)  # type: ignore[arg-type] # both are text
+        result = sysroot.link(**wishes)  # type: ignore[arg-type] # both are text
         again = sysroot.link(**wishes)  # type: ignore[arg-type] # both are text
-        assert [each.path for each in found.objects] == [each.path for each in again.objects]
-        assert found.missing == again.missing
-        assert found.objects[0].path == "/bin/program"
-        for linked_object in found.objects:
+        assert [each.path for each in result.objects] == [each.path for each in again.objects]
+        assert result.missing == again.missing
+        assert result.objects[0].path == "/bin/program"
+        for linked_object in result.objects:
             assert os.path.commonpath([linked_object.library.real_path, sysroot.root]) == os.path.realpath(folder)
-            assert all(place is None or place < len(found.objects) for _, place in linked_object.dependencies)
+            assert all(place is None or place < len(result.objects) for _, place in linked_object.dependencies)

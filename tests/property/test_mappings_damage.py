@@ -9,7 +9,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from footprint.errors import InputError
-from footprint.process import Counters, Mapping, MemoryMap, parse_maps
+from footprint.process.mappings import Counters, Mapping, MemoryMap
+from footprint.process.maps_text import parse_maps
 
 CORPUS = Path(__file__).resolve().parents[1] / "corpus"
 # Flags last, a counter last, none at all.
@@ -31,14 +32,15 @@ def read(text: bytes) -> MemoryMap | None:
 def written(mappings: tuple[Mapping, ...]) -> bytes:
     """Write mappings as show_map_vma, __show_smap and show_smap_vma_flags of fs/proc/task_mmu.c do."""
     lines: list[str] = []
-    for one in mappings:
-        place = f"{one.start_addr:08x}-{one.end_addr:08x} {one.permissions} {one.offset:08x} {one.device} {one.inode}"
-        lines.append(f"{place:<72} {one.name}" if one.name else f"{place} ")
-        for key, value in zip(one.counters.keys, one.counters.values, strict=True):
+    for mapping in mappings:
+        ends = f"{mapping.start_addr:08x}-{mapping.end_addr:08x}"
+        place = f"{ends} {mapping.permissions} {mapping.offset:08x} {mapping.device} {mapping.inode}"
+        lines.append(f"{place:<72} {mapping.name}" if mapping.name else f"{place} ")
+        for key, value in zip(mapping.counters.keys, mapping.counters.values, strict=True):
             label, amount = f"{key}: ".ljust(16), value if key in BARE_KEYS else value // 1024
             lines.append(f"{label}{amount:{24 - len(label)}}" + ("" if key in BARE_KEYS else " kB"))
-        if one.vm_flags is not None:
-            lines.append("VmFlags:" + "".join(f" {code}" for code in one.vm_flags.split()) + " ")
+        if mapping.vm_flags is not None:
+            lines.append("VmFlags:" + "".join(f" {code}" for code in mapping.vm_flags.split()) + " ")
     return "".join(line + "\n" for line in lines).encode("utf-8", "surrogateescape")
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from footprint.attribution.counters import count_mapping
-from footprint.process import Counters, Mapping
+from footprint.process.mappings import Counters, Mapping
 
 PAGE_BYTES = 4096
 
@@ -95,12 +95,12 @@ def test_private_relatives_and_shared_are_all_that_is_resident_and_the_own_part_
 def test_whatever_counters_a_text_has_no_figure_is_negative_and_what_is_resident_is_conserved(
     counters: dict[str, int], permissions: str, name: str
 ) -> None:
-    held = count_mapping(mapping(counters, permissions, name))
-    assert (held.private_bytes is None) is (held.shared_bytes is None)
-    if held.private_bytes is None or held.shared_bytes is None:
+    counts = count_mapping(mapping(counters, permissions, name))
+    assert (counts.private_bytes is None) is (counts.shared_bytes is None)
+    if counts.private_bytes is None or counts.shared_bytes is None:
         return
-    assert min(held.private_bytes, held.shared_bytes, held.cow_shared_bytes, held.uncertain_bytes) >= 0
+    assert min(counts.private_bytes, counts.shared_bytes, counts.cow_shared_bytes, counts.uncertain_bytes) >= 0
     if "Rss" in counters:
         own_swap_bytes = 0 if permissions.endswith("s") else counters.get("SwapPss", counters.get("Swap", 0))
-        total_bytes = held.private_bytes + held.cow_shared_bytes + held.shared_bytes
+        total_bytes = counts.private_bytes + counts.cow_shared_bytes + counts.shared_bytes
         assert total_bytes == counters["Rss"] + own_swap_bytes

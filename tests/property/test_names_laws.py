@@ -4,9 +4,7 @@ import pycxxfilt
 from hypothesis import given
 from hypothesis import strategies as st
 
-from footprint.elf import shown_name
-from footprint.elf.expansion import is_tame
-from footprint.elf.names import foreign_names, normalised, split_suffixes
+from footprint.elf.names import foreign_names, is_tame, normalised, shown_name, split_suffixes
 from tests.examples import examples
 
 SUFFIXES = [".0", ".12", ".cold", ".isra.0", ".lto_priv.3", ".llvm.77", ".localalias", ".x", "..", ".", "@V", "@@V_1.2"]
@@ -66,7 +64,7 @@ rust = st.lists(st.sampled_from(RUST), max_size=60).map(lambda parts: "_RINvC1a1
 def test_the_parts_of_a_name_are_the_whole(name: str) -> None:
     stem, suffixes = split_suffixes(name)
     assert stem + "".join(suffixes) == name
-    assert all(each.startswith((".", "@")) for each in suffixes)
+    assert all(suffix.startswith((".", "@")) for suffix in suffixes)
     assert bool(stem) is bool(name)
 
 

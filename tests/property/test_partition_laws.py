@@ -48,17 +48,17 @@ def test_pieces_are_those_that_deciding_byte_by_byte_gives(ranges: list[tuple[in
 
 
 @given(RANGES, PLACES, PLACES)
-def test_pieces_cover_the_span_exactly(ranges: list[tuple[int, int, int]], one: int, other: int) -> None:
-    start, end = min(one, other), max(one, other) + 1
+def test_pieces_cover_the_span_exactly(ranges: list[tuple[int, int, int]], first: int, other: int) -> None:
+    start, end = min(first, other), max(first, other) + 1
     pieces = cut(start, end, claims_of(ranges)).pieces
     assert [at for piece in pieces for at in range(piece.start, piece.end)] == list(range(start, end))
 
 
 @given(RANGES, PLACES, PLACES)
 def test_every_piece_belongs_to_one_that_claimed_it_or_is_the_remainder(
-    ranges: list[tuple[int, int, int]], one: int, other: int
+    ranges: list[tuple[int, int, int]], first: int, other: int
 ) -> None:
-    start, end = min(one, other), max(one, other) + 1
+    start, end = min(first, other), max(first, other) + 1
     claims = claims_of(ranges)
     for piece in cut(start, end, claims).pieces:
         if piece.owner == NOBODY:
@@ -84,9 +84,9 @@ def test_where_no_two_claims_tie_their_order_does_not_matter(orders: tuple[list[
 
 @given(st.lists(st.tuples(PLACES, PLACES), max_size=8), PLACES, PLACES)
 def test_a_part_of_a_span_has_the_owners_that_the_whole_has_there_where_ranks_decide(
-    ranges: list[tuple[int, int]], one: int, other: int
+    ranges: list[tuple[int, int]], first: int, other: int
 ) -> None:
-    start, end = min(one, other), max(one, other) + 1
+    start, end = min(first, other), max(first, other) + 1
     claims = [Claim(from_, to, place, rank=-place) for place, (from_, to) in enumerate(ranges)]
     assert owners(cut(start, end, claims)) == [owner_of_byte(at, claims) for at in range(start, end)]
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from footprint.errors import InputError
 from footprint.process.mappings import MemoryMap
-from footprint.process.pmap import looks_like_pmap, parse_pmap
+from footprint.process.pmap import parse_pmap
+from footprint.process.pmap_lines import looks_like_pmap
 from tests.examples import examples
 
 CORPUS = Path(__file__).parents[1] / "corpus"
@@ -129,7 +130,7 @@ def test_a_text_with_a_piece_replaced_gives_maps_or_our_error(
 @given(st.lists(st.tuples(st.sampled_from(FILES), st.integers(0, 99)), max_size=12))
 def test_lines_of_several_outputs_in_one_text_give_maps_or_our_error(places: list[tuple[str, int]]) -> None:
     lines = [read(file).splitlines(keepends=True) for file, _ in places]
-    text = b"".join(found[place % len(found)] for found, (_, place) in zip(lines, places, strict=True))
+    text = b"".join(line[place % len(line)] for line, (_, place) in zip(lines, places, strict=True))
 
     check(parse(text))
     looks_like_pmap(text)

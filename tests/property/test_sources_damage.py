@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import footprint
-from footprint.elf import Symbol
+from footprint.elf.symbols import Symbol
 from footprint.verbs.symbols.call import FileSymbols
 from tests.dwarfwriter import (
     AT_BYTE_SIZE,
@@ -64,8 +64,8 @@ WHOLE = told()
 DEBUG = [(peek(WHOLE, "sh_offset", name), peek(WHOLE, "sh_size", name)) for name in (".debug_info", ".debug_abbrev")]
 
 
-def symbols_of(found: FileSymbols) -> set[tuple[str, int]]:
-    return {(one.name, one.size_bytes) for section in found.files[0].sections for one in section.variables}
+def symbols_of(symbols: FileSymbols) -> set[tuple[str, int]]:
+    return {(one.name, one.size_bytes) for section in symbols.files[0].sections for one in section.variables}
 
 
 def test_what_is_damaged_here_is_whole_without_damage(tmp_path: Path) -> None:

@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 
 from footprint.attribution.owned_range import LoadedObject, OwnedRange
 from footprint.attribution.symbol_ranges import PageNumbers, symbol_rows
-from footprint.elf import Contents, Symbol, read_contents, read_image
-from footprint.model.evidence import Evidence
-from footprint.model.row import Attribution, MemoryKind, Row
-from footprint.process import Mapping, PageRange
+from footprint.elf.contents import Contents, read_contents
+from footprint.elf.image import read_image
+from footprint.elf.symbols import Symbol
+from footprint.model.row import Attribution, Evidence, MemoryKind, Row
 from footprint.process.mapped_files import FileKey
-from footprint.process.mappings import NO_COUNTERS
+from footprint.process.mappings import NO_COUNTERS, Mapping
+from footprint.process.pages import PageRange
 from tests.elfwriter import (
     PF_R,
     PF_W,
@@ -151,13 +152,13 @@ def test_each_variable_has_the_bytes_and_pages_that_asking_every_byte_gives(case
     found, contents = found_by_us(case)
     tallies, names = by_bytes(case, contents)
     ours: dict[Owner, tuple[int, int, int, int]] = {}
-    for one in found:
+    for part in found:
         # What goes on behind the part is told with its size, even where nothing of it is private here.
-        if one.symbol is not None and (one.bytes or 0):
-            owner = (one.section, one.symbol)
+        if part.symbol is not None and (part.bytes or 0):
+            owner = (part.section, part.symbol)
             before = ours.get(owner, (0, 0, 0, 0))
-            figures = (one.bytes or 0, one.relocated_bytes or 0, one.pages or 0, one.sole_pages)
-            if one.bytes or 0:
+            figures = (part.bytes or 0, part.relocated_bytes or 0, part.pages or 0, part.sole_pages)
+            if part.bytes or 0:
                 ours[owner] = tuple(a + b for a, b in zip(before, figures, strict=True))  # type: ignore[assignment]
             else:
                 assert figures == (0, 0, 0, 0)
@@ -196,43 +197,43 @@ def test_private_bytes_are_the_ranges_and_mapped_bytes_the_part(case: Case) -> N
 
 @given(cases())
 def test_no_figure_of_a_slice_is_larger_than_what_it_is_part_of(case: Case) -> None:
-    for one in found_by_us(case)[0]:
-        assert 0 <= (one.relocated_bytes or 0) <= (one.bytes or 0) <= one.mapped_bytes
-        assert 0 <= one.sole_pages <= (one.pages or 0) <= len(case.private)
-        assert (one.bytes or 0) <= PAGE * ((one.pages or 0) + 1)
-        assert one.mapped_bytes > 0
-        assert one.name
-        if one.symbol is None:
-            assert one.sole_pages == 0
+    for part in found_by_us(case)[0]:
+        assert 0 <= (part.relocated_bytes or 0) <= (part.bytes or 0) <= part.mapped_bytes
+        assert 0 <= part.sole_pages <= (part.pages or 0) <= len(case.private)
+        assert (part.bytes or 0) <= PAGE * ((part.pages or 0) + 1)
+        assert part.mapped_bytes > 0
+        assert part.name
+        if part.symbol is None:
+            assert part.sole_pages == 0
             # Of what has no name, what is private and what is not are lines of their own.
-            assert (one.bytes or 0) in {0, one.mapped_bytes}
+            assert (part.bytes or 0) in {0, part.mapped_bytes}
 
 
 @given(cases())
 def test_slices_come_in_the_order_of_their_sections_and_the_rest_behind_them(case: Case) -> None:
-    found, _ = found_by_us(case)
-    are_rest = [one.name == "[not private]" for one in found]
+    result, _ = found_by_us(case)
+    are_rest = [one.name == "[not private]" for one in result]
     assert are_rest == sorted(are_rest)
-    order = [one.section for one in found if one.name != "[not private]" and one.section]
+    order = [one.section for one in result if one.name != "[not private]" and one.section]
     assert order == sorted(order)
-    rest = [(one.section, one.kind) for one in found if one.name == "[not private]"]
+    rest = [(one.section, one.kind) for one in result if one.name == "[not private]"]
     assert len(rest) == len(set(rest))
-    assert not any((one.bytes or 0) for one in found if one.name == "[not private]")
+    assert not any((one.bytes or 0) for one in result if one.name == "[not private]")
 
 
 @given(cases())
 def test_what_is_not_private_has_a_line_of_its_own_only_where_the_part_cuts_a_variable(case: Case) -> None:
     # The rest of it is in another part, and may be private there: together they are as large as it is.
-    found, contents = found_by_us(case)
+    result, contents = found_by_us(case)
     cut = {
-        (one.section.name, piece.owner.name)
-        for one in contents.sections
-        for piece in one.ranges.pieces
+        (section.section.name, piece.owner.name)
+        for section in contents.sections
+        for piece in section.ranges.pieces
         if isinstance(piece.owner, Symbol)
         for border in (case.start, case.end)
-        if piece.start < border - one.section.vaddr < piece.end
+        if piece.start < border - section.section.vaddr < piece.end
     }
-    shown = {(one.section, one.name) for one in found if not (one.bytes or 0) and one.name != "[not private]"}
+    shown = {(one.section, one.name) for one in result if not (one.bytes or 0) and one.name != "[not private]"}
     assert shown <= cut
 
 

@@ -1,6 +1,5 @@
 """What a hostile text may cost: time and memory stay near those of its size, or it is refused early."""
 
-import time
 import tracemalloc
 from collections.abc import Callable
 
@@ -10,57 +9,54 @@ from footprint.errors import InputError
 from footprint.process.mappings import MemoryMap
 from footprint.process.maps_text import parse_maps
 from footprint.process.pmap import parse_pmap
+from tests.workcount import assert_linear
 
 MIB = 1 << 20
 TEXT_BYTES = 2 * MIB
-# Ten times what was measured, for slow machines; without the caps these texts took hundreds of bytes and 4 µs a byte.
-MOST_SECONDS = 5.0
+# Without the caps these texts took hundreds of bytes a byte.
 MOST_BYTES_EACH = 24
 
 ROW = b"00400000      4K r-x-- a\n"
 HEADER = b"100000000000-100000001000 rw-p 00000000 00:00 0 \n"
 
 
-def cost(read: Callable[[], object]) -> tuple[str, float]:
-    """Return the refusal (or "") and the seconds of the processor."""
-    refusal = ""
-    start = time.process_time()
+def refusal(read: Callable[[], object]) -> str:
+    """Return the refusal; "" without one."""
     try:
         read()
     except InputError as error:
-        refusal = str(error)
-    return refusal, time.process_time() - start
+        return str(error)
+    return ""
 
 
 def most_bytes(read: Callable[[], object]) -> int:
     """Return the most memory at a time; watching it takes long."""
     tracemalloc.start()
     try:
-        cost(read)
+        refusal(read)
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
 
 
-def filled(begin: bytes, line: bytes) -> bytes:
-    return begin + line * (TEXT_BYTES // len(line))
+def filled(begin: bytes, line: bytes, size: int = TEXT_BYTES) -> bytes:
+    return begin + line * (size // len(line))
 
 
 @pytest.mark.parametrize("line", [b"\n", b"\r\n", b" \t\n", b" ", b"a ", b"\0", b"12 "])
 def test_lines_of_pmap_that_say_nothing_cost_little(line: bytes) -> None:
+    assert_linear(lambda size: filled(ROW, line, size), lambda text: parse_pmap(text, "a text"), 2 << 10)
     text = filled(ROW, line)
-    refusal, seconds = cost(lambda: parse_pmap(text, "a text"))
-    assert refusal == ""
-    assert seconds < MOST_SECONDS
     assert most_bytes(lambda: parse_pmap(text, "a text")) < MOST_BYTES_EACH * len(text)
 
 
 @pytest.mark.parametrize("line", [b"x\n", b"? no row\n", b"=\n", b"1:\n", b"a 1K\n"])
 def test_a_text_of_more_lines_than_any_pmap_prints_is_refused(line: bytes) -> None:
     text = ROW + line * ((1 << 18) + 1)
-    refusal, seconds = cost(lambda: parse_pmap(text, "a text"))
-    assert "than any pmap prints" in refusal
-    assert seconds < MOST_SECONDS
+    assert "than any pmap prints" in refusal(lambda: parse_pmap(text, "a text"))
+    assert_linear(
+        lambda size: filled(ROW, line, size), lambda text: refusal(lambda: parse_pmap(text, "a text")), 2 << 10
+    )
 
 
 @pytest.mark.parametrize(
@@ -75,18 +71,20 @@ def test_a_text_of_more_lines_than_any_pmap_prints_is_refused(line: bytes) -> No
 )
 def test_a_text_of_more_lines_than_any_kernel_prints_is_refused(begin: bytes, line: bytes) -> None:
     text = filled(begin, line)
-    refusal, seconds = cost(lambda: parse_maps(text, "a text"))
-    assert "than any kernel prints" in refusal
-    assert seconds < MOST_SECONDS
+    assert "than any kernel prints" in refusal(lambda: parse_maps(text, "a text"))
     assert most_bytes(lambda: parse_maps(text, "a text")) < MOST_BYTES_EACH * len(text)
+    assert_linear(
+        lambda size: filled(begin, line[:99], size), lambda text: refusal(lambda: parse_maps(text, "a text")), 2 << 10
+    )
 
 
 def test_every_mapping_with_keys_of_its_own_costs_no_pattern_of_its_own() -> None:
-    blocks = (HEADER + b"".join(b"A%d_%d: 1 kB\n" % (block, key) for key in range(20)) for block in range(3000))
-    text = b"".join(blocks)
-    refusal, seconds = cost(lambda: parse_maps(text, "a text"))
-    assert refusal == ""
-    assert seconds < MOST_SECONDS
+    def with_keys(mapping_count: int) -> bytes:
+        keys = (b"".join(b"A%d_%d: 1 kB\n" % (block, key) for key in range(20)) for block in range(mapping_count))
+        return b"".join(HEADER + block for block in keys)
+
+    assert_linear(with_keys, lambda text: parse_maps(text, "a text"), 100)
+    assert len(parse_maps(with_keys(3000), "a text").mappings) == 3000
 
 
 def test_a_block_of_many_keys_keeps_the_lines_beyond_the_first_as_they_stand() -> None:

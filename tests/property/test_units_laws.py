@@ -5,7 +5,7 @@ from fractions import Fraction
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from footprint.units import format_bytes, parse_bytes
+from footprint.text.units import format_bytes, parse_bytes
 
 UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40, "PiB": 1 << 50, "EiB": 1 << 60}
 # Every power of two is as likely as another, so that each unit and each edge of one comes up.
@@ -40,8 +40,8 @@ def test_a_size_that_is_no_whole_number_of_units_has_three_or_four_digits(size_b
 
 
 @given(SIZES, SIZES)
-def test_a_larger_size_is_never_written_as_a_smaller_one(one: int, other: int) -> None:
-    smaller, larger = sorted((one, other))
+def test_a_larger_size_is_never_written_as_a_smaller_one(size: int, other: int) -> None:
+    smaller, larger = sorted((size, other))
     assert parse_bytes(format_bytes(smaller)) <= parse_bytes(format_bytes(larger))
 
 

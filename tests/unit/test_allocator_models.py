@@ -4,8 +4,16 @@ from array import array
 
 import pytest
 
-from footprint.attribution.allocator_models import GLIBC, JEMALLOC, MIMALLOC, AllocatorModel
-from footprint.heap import CallTree, Frame
+from footprint.attribution.allocator_models import (
+    GLIBC,
+    GLIBC_32,
+    JEMALLOC,
+    MIMALLOC,
+    MUSL,
+    TCMALLOC,
+    AllocatorModel,
+)
+from footprint.heap.profile import CallTree, Frame
 
 
 def stacks(*rows: tuple[int, int]) -> CallTree:
@@ -30,6 +38,11 @@ def stacks(*rows: tuple[int, int]) -> CallTree:
         (GLIBC, 1000, 1008),
         # What glibc maps has 16 bytes before it, and whole pages.
         (GLIBC, 1_000_000, 1_003_520),
+        # With 32 bits: 4 bytes and the block, in steps of 16, at least 16.
+        (GLIBC_32, 0, 16),
+        (GLIBC_32, 12, 16),
+        (GLIBC_32, 13, 32),
+        (GLIBC_32, 1_000_000, 1_003_520),
         (JEMALLOC, 1, 8),
         (JEMALLOC, 9, 16),
         (JEMALLOC, 129, 160),
@@ -39,6 +52,19 @@ def stacks(*rows: tuple[int, int]) -> CallTree:
         (JEMALLOC, 1_000_000, 1_003_520),
         (MIMALLOC, 24, 32),
         (MIMALLOC, 500, 512),
+        # musl: slots of 16 bytes in groups of 30, which lie in 32 slots of 496 in four pages; a record has 40 bytes.
+        (MUSL, 12, 18),
+        (MUSL, 13, 34),
+        # 20 slots of 192 in a page.
+        (MUSL, 160, 207),
+        (MUSL, 131_052, 131_072),
+        # tcmalloc: steps of an eighth, and a class only where fewer fit into as many pages: 512, 56, 11, 9 into 8 KiB.
+        (TCMALLOC, 9, 16),
+        (TCMALLOC, 130, 146),
+        (TCMALLOC, 700, 745),
+        (TCMALLOC, 800, 910),
+        (TCMALLOC, 262_144, 262_144),
+        (TCMALLOC, 300_000, 303_104),
     ],
 )
 def test_a_block_has_the_size_that_its_allocator_has_for_it(

@@ -14,12 +14,17 @@ import pytest
 
 import footprint
 from footprint.errors import InputError, Note, UnsupportedError, UsageError
-from footprint.process import Counters, Mapping, MemoryMap, Snapshot, Status, parse_maps, parse_rollup
+from footprint.formats.document import Heading
+from footprint.model.heap_account import AllocatorAccount
 from footprint.process.capture import _Recording, _Writer, read_capture
 from footprint.process.descriptions import OpenFile, OpenFileKind
+from footprint.process.mappings import Counters, Mapping, MemoryMap, ThreadStacks
+from footprint.process.maps_text import parse_maps, parse_rollup
+from footprint.process.memory_files import FileKeepers
 from footprint.process.pages import PageRange
-from footprint.process.snapshot import FileFacts
-from footprint.process.status import parse_status
+from footprint.process.snapshot import CapturedHeap, FileFacts, Snapshot
+from footprint.process.status import KernelHoldings, Status, parse_status
+from footprint.verbs.audit.text import audit_document
 
 CORPUS = Path(__file__).resolve().parents[1] / "corpus"
 KIB = 1024
@@ -51,6 +56,24 @@ PAGES = b"""\
 7ffc00000000
 7ffc00001000-7ffc00002000
 """
+CAPTURED_AT = "2026-11-27T19:40:00Z"
+ACCOUNT = AllocatorAccount(
+    allocator="glibc",
+    arena_count=1,
+    live_block_count=3,
+    live_bytes=1000,
+    overhead_bytes=48,
+    free_bytes=2048,
+    held_bytes=3096,
+    cached_bytes=512,
+    mapped_block_count=0,
+    mapped_block_bytes=0,
+    free_private_bytes=1024,
+    trimmable_bytes=0,
+    unread=("a heap of it lies in another one",),
+    captured_at=CAPTURED_AT,
+)
+UNREAD = Note("allocator-unread", "pid 4711", "a part of its heap could not be read: a heap of it lies in another one")
 KEYS = {"Size": 0, "KernelPageSize": 1, "Rss": 2, "Anonymous": 3, "Swap": 4}
 DEMO = Snapshot(
     source="demo.capture",
@@ -74,7 +97,8 @@ DEMO = Snapshot(
     ),
     rollup=Counters({"Rss": 0, "Anonymous": 1, "Swap": 2}, (16 * KIB, 12 * KIB, 4 * KIB)),
     status=Status("demo", "T", 2, 44 * KIB, has_memory=True),
-    thread_stack_addrs=(0x7FFC00001F00,),
+    kernel_holdings=KernelHoldings(2, (4712,), 3, has_own_network=True, queue_bytes=5000),
+    thread_stacks=ThreadStacks((0x7FFC00001F00,), ((0x7FFC00001000, 0x7FFC00002000),)),
     pages={
         0x400000: (PageRange(0x400000, 0x402000), PageRange(0x402000, 0x403000, is_swapped=True)),
         0x7FFC00000000: (PageRange(0x7FFC00001000, 0x7FFC00002000),),
@@ -85,6 +109,8 @@ DEMO = Snapshot(
     files={("fe:00", 77, "/usr/bin/demo"): FileFacts(123456, "0123abcd")},
     allocated_bytes={("00:01", 2048): 8 << 20},
     open_files=(OpenFile(5, OpenFileKind.PIPE, 14, 4321, is_write_only=True, content_bytes=4096, holder_count=3),),
+    keepers=FileKeepers({("00:01", 2048): frozenset({4711, 4712})}, {4711: 1, 4712: 4711, 1: 0}, 3),
+    captured_heap=CapturedHeap(ACCOUNT, (UNREAD,)),
 )
 
 
@@ -99,6 +125,7 @@ def manifest() -> dict[str, Any]:
                 "command": "demo --file \udcff.txt",
                 "start_ticks": 99,
                 "thread_stack_addrs": [0x7FFC00001F00],
+                "thread_stack_blocks": [{"start_addr": 0x7FFC00001000, "end_addr": 0x7FFC00002000}],
                 "is_frozen": True,
                 "members": ["status", "smaps", "smaps_rollup", "pages"],
                 "notes": [{"slug": "changed-while-read", "subject": "pid 4711", "detail": "its memory changed"}],
@@ -125,8 +152,25 @@ def manifest() -> dict[str, Any]:
                         "holder_count": 3,
                     }
                 ],
+                "kernel_holdings": [
+                    {
+                        "timer_count": 2,
+                        "zombies": [4712],
+                        "filter_count": 3,
+                        "has_own_network": True,
+                        "queue_bytes": 5000,
+                    }
+                ],
+                "captured_at": CAPTURED_AT,
+                "allocator_accounts": [ACCOUNT._asdict() | {"captured_at": None}],
+                "allocator_notes": [UNREAD._asdict()],
             }
         ],
+        "memory_files": {
+            "keepers": [{"device": "00:01", "inode": 2048, "pids": [4711, 4712]}],
+            "parents": {"4711": 1, "4712": 4711, "1": 0},
+            "unread_count": 3,
+        },
     }
 
 
@@ -141,9 +185,9 @@ def zipped(members: dict[str, bytes], *, method: int = zipfile.ZIP_DEFLATED) -> 
     return file.getvalue()
 
 
-def capture(told: object = None, **members: bytes | None) -> bytes:
+def capture(content: object = None, **members: bytes | None) -> bytes:
     """Return the capture of the demo process, with another manifest or other members; None leaves one out."""
-    text = told if isinstance(told, bytes) else json.dumps(manifest() if told is None else told).encode()
+    text = content if isinstance(content, bytes) else json.dumps(manifest() if content is None else content).encode()
     changed = {f"4711/{name}": member for name, member in members.items()}
     return zipped({name: one for name, one in ({**MEMBERS, **changed, MANIFEST: text}).items() if one is not None})
 
@@ -170,9 +214,10 @@ def test_a_capture_has_the_facts_of_the_process() -> None:
 
 def test_a_capture_of_an_earlier_version_has_no_open_files_and_no_allocated_memory() -> None:
     told = manifest()
+    del told["memory_files"]
     del told["processes"][0]["open_files"]
     del told["processes"][0]["allocated"]
-    assert read(capture(told)) == DEMO._replace(open_files=(), allocated_bytes={})
+    assert read(capture(told)) == DEMO._replace(open_files=(), allocated_bytes={}, keepers=None)
 
 
 def test_a_view_of_a_file_has_the_same_facts() -> None:
@@ -251,8 +296,12 @@ def written(snapshot: Snapshot, texts: dict[str, bytes]) -> bytes:
     ]
     with zipfile.ZipFile(file, "w") as archive:
         writer = _Writer(archive)
-        writer.store(_Recording(snapshot, texts, 99, is_frozen=True, notes=snapshot.notes), files, snapshot.open_files)
-        writer.finish("1.2.3")
+        writer.store(
+            _Recording(snapshot, texts, 99, is_frozen=True, notes=snapshot.notes, captured_at=CAPTURED_AT),
+            files,
+            snapshot.open_files or (),
+        )
+        writer.finish("1.2.3", snapshot.keepers)
     return file.getvalue()
 
 
@@ -308,6 +357,53 @@ def test_a_capture_is_audited_with_its_kernel_memory(file_of: Callable[[bytes], 
     assert audit.totals.mapped_writable.bytes == 24 * KIB
 
 
+def test_its_audit_shows_what_its_allocator_had_then_and_says_when(file_of: Callable[[bytes], str]) -> None:
+    audit = footprint.audit(file_of(capture()))
+    assert (audit.allocator, UNREAD in audit.notes) == (ACCOUNT, True)
+    (heading,) = [one.text for one in audit_document(audit) if isinstance(one, Heading) and "The heap" in one.text]
+    size = "3.02 KiB, as far as it could be read"
+    assert heading == f"The heap as glibc had it at 2026-11-27 19:40:00 UTC, {size}"
+    # There are no ranges: no row of the ledger says what is free.
+    assert {"[in use]", "[free]"}.isdisjoint({row.name for row in audit.ledger})
+
+
+def test_a_capture_of_an_earlier_version_has_no_account_and_no_note_on_it(file_of: Callable[[bytes], str]) -> None:
+    told = manifest()
+    for name in ("captured_at", "allocator_accounts", "allocator_notes"):
+        del told["processes"][0][name]
+    audit = footprint.audit(file_of(capture(told)))
+    assert audit.allocator is None
+    assert "allocator-unread" not in {note.slug for note in audit.notes}
+
+
+@pytest.mark.parametrize(
+    ("changed", "moment"),
+    [
+        ({"held_bytes": 3097}, CAPTURED_AT),
+        ({"live_bytes": (1 << 63) - 1}, CAPTURED_AT),
+        ({"cached_bytes": 2049}, CAPTURED_AT),
+        ({"free_private_bytes": 2049}, CAPTURED_AT),
+        ({"trimmable_bytes": 2049}, CAPTURED_AT),
+        ({"mapped_block_bytes": 3097}, CAPTURED_AT),
+        ({}, "yesterday\x1b[31m"),
+        ({}, CAPTURED_AT + "\n"),
+    ],
+)
+def test_an_account_that_contradicts_itself_is_refused(changed: dict[str, int], moment: str) -> None:
+    told = manifest()
+    process = told["processes"][0]
+    process["captured_at"] = moment
+    process["allocator_accounts"][0] |= changed
+    assert refused(capture(told)).cause == f"{MANIFEST}: the account of an allocator contradicts itself"
+
+
+def test_a_process_with_two_accounts_of_its_allocator_is_refused() -> None:
+    told = manifest()
+    told["processes"][0]["allocator_accounts"] *= 2
+    pid = told["processes"][0]["pid"]
+    assert refused(capture(told)).cause == f"{MANIFEST}: process {pid} has several accounts of its allocator"
+
+
 def test_of_several_processes_one_is_chosen_by_its_number(file_of: Callable[[bytes], str]) -> None:
     told = manifest()
     told["processes"].append({**told["processes"][0], "pid": 12})
@@ -315,8 +411,16 @@ def test_of_several_processes_one_is_chosen_by_its_number(file_of: Callable[[byt
     path = file_of(zipped({**MEMBERS, **members, MANIFEST: json.dumps(told).encode()}))
     assert footprint.audit(path, pid=12).pid == 12
     assert len(footprint.maps(path, pid=4711).memory.mappings) == 2
+    assert [member.pid for member in footprint.audit(path).members] == [4711, 12]
+    with pytest.raises(
+        UsageError, match=r"^--model goes with .* is a capture of several processes: choose one with --pid$"
+    ):
+        footprint.audit(path, model="fork")
+    assert footprint.audit(path, workers=7).group.workers.count == 7
+    with pytest.raises(UsageError, match=r"^--workers goes with .* or a saved group; .* is a capture$"):
+        footprint.audit(path, pid=12, workers=7)
     with pytest.raises(UsageError, match=r"holds 2 processes: choose one with --pid \(4711, 12\)"):
-        footprint.audit(path)
+        footprint.maps(path)
     with pytest.raises(InputError, match="no mapping of process 13"):
         footprint.audit(path, pid=13)
 
@@ -364,69 +468,83 @@ def test_a_document_that_is_no_object_is_refused(text: bytes) -> None:
 
 
 WRONG: list[tuple[str, object, str]] = [
-    ("format", 1, "format is not a string"),
-    ("host", None, "host is not an object"),
-    ("host.kernel", 6, "host.kernel is not a string"),
-    ("host.machine", ["x86_64"], "host.machine is not a string"),
-    ("host.page_bytes", "4096", "host.page_bytes is not an integer from 0 to 16777216"),
-    ("host.page_bytes", 4096.0, "host.page_bytes is not an integer from 0 to 16777216"),
-    ("host.page_bytes", True, "host.page_bytes is not an integer from 0 to 16777216"),
+    ("format", 1, "`format` is not a text"),
+    ("host", None, "`host` is not an object"),
+    ("host.kernel", 6, "`host.kernel` is not a text"),
+    ("host.machine", ["x86_64"], "`host.machine` is not a text"),
+    ("host.page_bytes", "4096", "`host.page_bytes` is not an integer from 0 to 16777216"),
+    ("host.page_bytes", 4096.0, "`host.page_bytes` is not an integer from 0 to 16777216"),
+    ("host.page_bytes", True, "`host.page_bytes` is not an integer from 0 to 16777216"),
     ("host.page_bytes", 0, "pages of 0 bytes"),
     ("host.page_bytes", 1, "pages of 1 bytes"),
     ("host.page_bytes", 5000, "pages of 5000 bytes"),
-    ("host.page_bytes", 1 << 80, "host.page_bytes is not an integer from 0 to 16777216"),
-    ("processes", {}, "processes is not a list"),
-    ("processes", [[]], "processes[0] is not an object"),
-    ("processes.0.pid", -1, "processes[0].pid is not an integer from 0 to 2147483647"),
-    ("processes.0.pid", 1 << 31, "processes[0].pid is not an integer from 0 to 2147483647"),
-    ("processes.0.pid", "4711", "processes[0].pid is not an integer from 0 to 2147483647"),
-    ("processes.0.command", None, "processes[0].command is not a string"),
-    ("processes.0.members", "smaps", "processes[0].members is not a list"),
-    ("processes.0.members", [1], "processes[0].members is not a list of strings"),
-    ("processes.0.thread_stack_addrs", 1, "processes[0].thread_stack_addrs is not a list"),
+    ("host.page_bytes", 1 << 80, "`host.page_bytes` is not an integer from 0 to 16777216"),
+    ("processes", {}, "`processes` is not a list"),
+    ("processes", [[]], "`processes[0]` is not an object"),
+    ("processes.0.pid", -1, "`processes[0].pid` is not an integer from 0 to 2147483647"),
+    ("processes.0.pid", 1 << 31, "`processes[0].pid` is not an integer from 0 to 2147483647"),
+    ("processes.0.pid", "4711", "`processes[0].pid` is not an integer from 0 to 2147483647"),
+    ("processes.0.command", None, "`processes[0].command` is not a text"),
+    ("processes.0.members", "smaps", "`processes[0].members` is not a list"),
+    ("processes.0.members", [1], "`processes[0].members[0]` is not a text"),
+    ("processes.0.thread_stack_addrs", 1, "`processes[0].thread_stack_addrs` is not a list"),
     *(
         (
             "processes.0.thread_stack_addrs",
             [1, bad],
-            f"processes[0].thread_stack_addrs is not a list of integers {to}",
+            f"`processes[0].thread_stack_addrs[1]` is not an integer {to}",
         )
         for to in ["from 0 to 18446744073709551615"]
         for bad in (-1, 1 << 64, 0.5, None, "1", False)
     ),
-    ("processes.0.notes", None, "processes[0].notes is not a list"),
-    ("processes.0.notes", [{"slug": "odd", "subject": 1}], "processes[0].notes[0].subject is not a string"),
-    ("processes.0.files", None, "processes[0].files is not a list"),
-    ("processes.0.files.0.path", 7, "processes[0].files[0].path is not a string"),
-    ("processes.0.files.0.device", None, "processes[0].files[0].device is not a string"),
-    ("processes.0.files.0.inode", 7.5, "processes[0].files[0].inode is not an integer from 0 to 18446744073709551615"),
-    ("processes.0.files.0.size_bytes", -1, "processes[0].files[0].size_bytes is not an integer from 0 to 1844674407"),
-    ("processes.0.files.0.build_id", 1, "processes[0].files[0].build_id is not a string"),
+    ("processes.0.notes", None, "`processes[0].notes` is not a list"),
+    ("processes.0.captured_at", None, "`processes[0].captured_at` is not a text"),
+    ("processes.0.allocator_accounts", {}, "`processes[0].allocator_accounts` is not a list"),
+    *(
+        (
+            "processes.0.allocator_accounts.0.free_bytes",
+            bad,
+            "`processes[0].allocator_accounts[0].free_bytes` is not a size or count",
+        )
+        for bad in (-1, 1 << 63, None, "1", True, 2.0)
+    ),
+    ("processes.0.notes", [{"slug": "odd", "subject": 1}], "`processes[0].notes[0].subject` is not a text"),
+    ("processes.0.files", None, "`processes[0].files` is not a list"),
+    ("processes.0.files.0.path", 7, "`processes[0].files[0].path` is not a text"),
+    ("processes.0.files.0.device", None, "`processes[0].files[0].device` is not a text"),
+    (
+        "processes.0.files.0.inode",
+        7.5,
+        "`processes[0].files[0].inode` is not an integer from 0 to 18446744073709551615",
+    ),
+    ("processes.0.files.0.size_bytes", -1, "`processes[0].files[0].size_bytes` is not an integer from 0 to 1844674407"),
+    ("processes.0.files.0.build_id", 1, "`processes[0].files[0].build_id` is not a text"),
 ]
 
 
 @pytest.mark.parametrize(("place", "value", "cause"), WRONG)
 def test_a_value_of_another_type_or_range_is_refused_and_named(place: str, value: object, cause: str) -> None:
-    told: Any = manifest()
+    document: Any = manifest()
     *way, last = [int(part) if part.isdigit() else part for part in place.split(".")]
-    holder = told
+    holder = document
     for part in way:
         holder = holder[part]
     holder[last] = value
-    assert refused(capture(told)).cause.startswith(f"{MANIFEST}: {cause}")
+    assert refused(capture(document)).cause.startswith(f"{MANIFEST}: {cause}")
 
 
 @pytest.mark.parametrize(
     "place", ["format", "host", "host.kernel", "host.page_bytes", "processes", "processes.0.pid", "processes.0.members"]
 )
 def test_a_key_that_is_missing_is_refused(place: str) -> None:
-    told: Any = manifest()
+    document: Any = manifest()
     *way, last = [int(part) if part.isdigit() else part for part in place.split(".")]
-    holder = told
+    holder = document
     for part in way:
         holder = holder[part]
     del holder[last]
     named = place.replace(".0", "[0]")
-    assert refused(capture(told)).cause.startswith(f"{MANIFEST}: {named} is not ")
+    assert refused(capture(document)).cause.startswith(f"{MANIFEST}: `{named}` is missing")
 
 
 def test_a_process_that_stands_in_it_twice_is_refused() -> None:

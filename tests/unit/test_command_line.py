@@ -1,8 +1,13 @@
 """Command lines as they are shown: what a secret may be is replaced, and all else stays."""
 
-import pytest
+import re
 
-from footprint.command_line import (
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from footprint.text import secret_words
+from footprint.text.command_line import (
     command_line,
     command_lines,
     has_command_lines,
@@ -48,6 +53,42 @@ from footprint.command_line import (
         (["aws", "AKIAIOSFODNN7EXAMPLE"], "aws ***"),
         (["gh", "ghp_0123456789abcdefghijABCDEFGHIJ012345"], "gh ***"),
         (["curl", "--cookie-jar", "x", "-H", "Cookie: id=hunter2"], "curl --cookie-jar x -H Cookie: ***"),
+        (["wget", "--user=me:hunter2"], "wget --user=me:***"),
+        (["curl", "--proxy-user=me:hunter2"], "curl --proxy-user=me:***"),
+        (["curl", "-ume:hunter2", "x"], "curl -ume:*** x"),
+        (["app", "--password", "-hunter2"], "app --password ***"),
+        (["app", "--password=a,hunter=hunter2"], "app --password=***"),
+        (["docker", "login", "-u", "me", "-p", "hunter2", "host"], "docker login -u me -p *** host"),
+        (["sudo", "podman", "login", "-phunter2"], "sudo podman login -p***"),
+        (["htpasswd", "-nb", "me", "hunter2"], "htpasswd -nb me ***"),
+        (["htpasswd", "-cbB", "users", "me", "hunter2"], "htpasswd -cbB users me ***"),
+        (["redis-server", "--masterauth", "hunter2"], "redis-server --masterauth ***"),
+        (["redis-server", "--requirepass", "hunter2"], "redis-server --requirepass ***"),
+        (["useradd", "-p", "hunter2", "me"], "useradd -p *** me"),
+        (["/usr/sbin/usermod", "-p", "hunter2", "me"], "/usr/sbin/usermod -p *** me"),
+        (["openssl", "enc", "-k", "hunter2", "-in", "x"], "openssl enc -k *** -in x"),
+        (["openssl", "enc", "-K", "hunter2"], "openssl enc -K ***"),
+        (["smbclient", "-U", "me%hunter2", "//host/x"], "smbclient -U me%*** //host/x"),
+        (["smbclient", "-Ume%hunter2"], "smbclient -Ume%***"),
+        (["git", "clone", "https://hunter2@host/x"], "git clone https://***@host/x"),
+        (["curl", "https://host/x?sv=1&sig=hunter2&se=2"], "curl https://host/x?sv=1&sig=***&se=2"),
+        (["app", "name=a;AccountKey=hunter2;x=y"], "app name=a;AccountKey=***;x=y"),
+        (["app", "--pw", "hunter2"], "app --pw ***"),
+        (["app", "--encryption-key", "hunter2"], "app --encryption-key ***"),
+        (["app", "--encryption_key=hunter2"], "app --encryption_key=***"),
+        (["tailscale", "up", "--auth-key", "hunter2"], "tailscale up --auth-key ***"),
+        (["app", "--authkey=hunter2"], "app --authkey=***"),
+        (["curl", "--oauth2-bearer", "hunter2", "x"], "curl --oauth2-bearer *** x"),
+        (["curl", "--cookie", "id=hunter2", "x"], "curl --cookie *** x"),
+        (["erl", "-setcookie", "hunter2", "-name", "x"], "erl -setcookie *** -name x"),
+        (["7zz", "a", "-phunter2", "x.7z"], "7zz a -p*** x.7z"),
+        (["rar", "a", "-hphunter2", "x.rar"], "rar a -hp*** x.rar"),
+        (["ipmitool", "-U", "me", "-P", "hunter2", "power"], "ipmitool -U me -P *** power"),
+        (["mosquitto_pub", "-u", "me", "-P", "hunter2"], "mosquitto_pub -u me -P ***"),
+        (["cqlsh", "-u", "me", "-p", "hunter2"], "cqlsh -u me -p ***"),
+        (["twine", "upload", "-p", "hunter2", "x"], "twine upload -p *** x"),
+        (["sh", "-c", "docker login -p hunter2 host"], "sh -c docker login -p *** host"),
+        (["app", '{"pwd": "hunter1 \\" hunter2", "a": 1}'], 'app {"pwd": ***, "a": 1}'),
     ],
 )
 def test_a_secret_is_replaced(arguments: list[str], shown: str) -> None:
@@ -68,6 +109,14 @@ def test_a_secret_is_replaced(arguments: list[str], shown: str) -> None:
         ["passwd"],
         ["ssh", "-p22", "host"],
         ["mysql", "-p", "db"],
+        ["docker", "run", "-u", "1000:1000", "-p", "80:80", "image"],
+        ["docker", "login", "--password-stdin", "-u", "me"],
+        ["ansible-playbook", "--ask-pass", "site.yml"],
+        ["psql", "--no-password", "db"],
+        ["sqlmap", "-u", "http://host/x"],
+        ["openssl", "s_client", "-key", "key.pem"],
+        ["htpasswd", "-c", "users", "me"],
+        ["wget", "--user=me", "http://host/x:y"],
         ["llm", "--max-tokens=4096", "--tokenizer", "x", "--bypass", "y", "--pass-through", "z"],
     ],
 )
@@ -75,9 +124,46 @@ def test_all_else_stays(arguments: list[str]) -> None:
     assert command_line("\0".join([*arguments, ""]).encode()) == " ".join(arguments).rstrip()
 
 
-@pytest.mark.parametrize("piece", ["a", "a.", "-", "password", "a://", "x:", "=", "authorization:"])
-def test_a_long_argument_takes_no_long_time(piece: str) -> None:
-    assert command_line((piece * (64 << 10)).encode())
+class CountingPattern:
+    """A pattern that counts the characters which it takes."""
+
+    def __init__(self, pattern: re.Pattern[str]) -> None:
+        self._pattern = pattern
+        self.character_count = 0
+
+    def _counted(self, match: re.Match[str] | None, start: int) -> re.Match[str] | None:
+        self.character_count += 1 if match is None else match.end() - start
+        return match
+
+    def match(self, text: str, start: int) -> re.Match[str] | None:
+        return self._counted(self._pattern.match(text, start), start)
+
+    def search(self, text: str, start: int) -> re.Match[str] | None:
+        return self._counted(self._pattern.search(text, start), start)
+
+
+@given(
+    st.lists(
+        st.sampled_from(["a", "a=", "pwd=", "password", '"', "'", "\\", "&b=", ",", " ", "://", "-", ":", "@", "é"]),
+        min_size=1,
+        max_size=12,
+    ),
+    st.integers(1, 200),
+    st.booleans(),
+)
+def test_each_character_is_part_of_two_values_at_most(pieces: list[str], count: int, is_argument: bool) -> None:  # noqa: FBT001 # drawn
+    text = "".join(pieces) * count
+    with pytest.MonkeyPatch.context() as patch:
+        patterns = [CountingPattern(getattr(secret_words, name)) for name in ("_QUOTED", "_VALUE_END")]
+        patch.setattr(secret_words, "_QUOTED", patterns[0])
+        patch.setattr(secret_words, "_VALUE_END", patterns[1])
+        assert secret_words.without_secrets_in(text, is_argument=is_argument)
+    # The text, and its words once more.
+    assert sum(pattern.character_count for pattern in patterns) <= 2 * len(text) + 20
+
+
+def test_no_more_of_a_command_line_is_read_than_4096_bytes() -> None:
+    assert len(command_line(b"a=" * (64 << 10))) == 4096
 
 
 def test_bytes_that_are_no_text_are_kept() -> None:

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 import footprint
 from footprint.errors import Note, UsageError
+from footprint.formats.issues import Level, growth_issues
 from footprint.formats.text import plain
-from footprint.model.audit import Audit
-from footprint.model.evidence import Evidence
+from footprint.model.audit import Audit, Spread, Spreads
+from footprint.model.costs import Need, ObjectCost
 from footprint.model.finding import Confidence, Finding
-from footprint.model.object_cost import Need, ObjectCost
-from footprint.model.row import Attribution, MemoryKind, Row
-from footprint.model.spread import Spread, Spreads
-from footprint.release.budget import check_audit, parse_budgets
+from footprint.model.row import Attribution, Evidence, MemoryKind, Row
+from footprint.release.budget import check_audit
+from footprint.release.budget_file import parse_budgets
 from footprint.release.compare import Comparison, RowChange, RowStatus, compare
 from footprint.release.matching import comparable_name
 from footprint.release.new_libraries import NewRoot
@@ -60,9 +60,9 @@ def memory(owner: str, size_bytes: int, name: str | None = None, kind: MemoryKin
     return variable("", size_bytes, size_bytes, owner, "", kind)._replace(symbol=None, name=name, section=None)
 
 
-def changes(found: Comparison) -> list[tuple[str, str | None, int, int]]:
+def changes(result: Comparison) -> list[tuple[str, str | None, int, int]]:
     return [
-        (one.status.value, one.symbol or one.name, one.delta_bytes, one.mapped_delta_bytes) for one in found.changes
+        (one.status.value, one.symbol or one.name, one.delta_bytes, one.mapped_delta_bytes) for one in result.changes
     ]
 
 
@@ -110,11 +110,11 @@ def test_what_compilers_number_anew_is_the_same_variable(old: str, new: str) -> 
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("first", "other"),
     [("table_1", "table_2"), ("buffer1", "buffer2"), ("_ZN3a1xE", "_ZN3b1xE"), ("_Z1xILi1EE", "_Z1xILi2EE")],
 )
-def test_numbers_that_the_source_has_given_tell_variables_apart(one: str, other: str) -> None:
-    assert comparable_name(one) != comparable_name(other)
+def test_numbers_that_the_source_has_given_tell_variables_apart(first: str, other: str) -> None:
+    assert comparable_name(first) != comparable_name(other)
 
 
 def test_numbered_statics_are_paired_by_their_sizes_first() -> None:
@@ -133,24 +133,24 @@ def test_a_large_buffer_under_another_name_is_renamed() -> None:
 
 def test_a_buffer_of_the_same_size_is_not_renamed_where_its_files_say_that_it_is_another() -> None:
     old, new = audit_of(variable("buffer", 4096)), audit_of(variable("scratch", 4096))
-    asked = []
+    pairs_compared = []
 
     def is_same(before: Row, now: Row) -> bool:
-        asked.append((before.symbol, now.symbol))
+        pairs_compared.append((before.symbol, now.symbol))
         return False
 
-    assert [one.status for one in compare(old, new).changes] == [RowStatus.RENAMED]
+    assert [change.status for change in compare(old, new).changes] == [RowStatus.RENAMED]
     found = compare(old, new, is_same=is_same)
-    assert {(one.status, one.symbol) for one in found.changes} == {
+    assert {(change.status, change.symbol) for change in found.changes} == {
         (RowStatus.REMOVED, "buffer"),
         (RowStatus.ADDED, "scratch"),
     }
-    assert asked == [("buffer", "scratch")]
+    assert pairs_compared == [("buffer", "scratch")]
 
 
 def test_small_variables_and_those_of_which_several_could_be_meant_are_not_called_renamed() -> None:
     small = compare(audit_of(variable("a", 8, 8)), audit_of(variable("b", 8, 8)))
-    assert sorted(one.status for one in small.changes) == [RowStatus.ADDED, RowStatus.REMOVED]
+    assert sorted(change.status for change in small.changes) == [RowStatus.ADDED, RowStatus.REMOVED]
     olds = [variable(name, 4096, 4096) for name in ("a", "b")]
     several = compare(audit_of(*olds), audit_of(variable("c", 4096, 4096)))
     assert sorted(one.status for one in several.changes) == [RowStatus.ADDED, RowStatus.REMOVED, RowStatus.REMOVED]
@@ -163,7 +163,7 @@ def test_a_variable_in_another_section_or_library_is_moved() -> None:
     new = audit_of(variable("table", 4096, 0), variable("zlib_tables", 512, 512, owner="/lib/libz.so.1"))
     found = compare(old, new)
     assert changes(found) == [("moved", "table", -4096, 0), ("moved", "zlib_tables", 0, 0)]
-    assert [one.before for one in found.changes] == [
+    assert [change.before for change in found.changes] == [
         ("/bin/server", ".data", "table"),
         ("/bin/server", ".bss", "zlib_tables"),
     ]
@@ -192,12 +192,12 @@ def test_in_predictions_a_variable_of_unchanged_size_in_other_pages_is_shifted()
 def test_a_file_elsewhere_or_of_another_version_is_the_same_owner(old: str, new: str) -> None:
     found = compare(audit_of(variable("x", 64, 64, owner=old)), audit_of(variable("x", 64, 128, owner=new)))
     assert changes(found) == [("changed", "x", 64, 0)]
-    assert [(one.owner, one.old_owner, one.is_gone) for one in found.owners] == [(new, old, False)]
+    assert [(owner.owner, owner.old_owner, owner.is_gone) for owner in found.owners] == [(new, old, False)]
 
 
 def test_another_file_that_is_only_mapped_is_another_one() -> None:
     old, new = (audit_of(memory(path, 4096, kind=MemoryKind.FILE)) for path in ("/data/old.db", "/data/new.db"))
-    assert {(one.owner, one.is_gone) for one in compare(old, new).owners} == {
+    assert {(owner.owner, owner.is_gone) for owner in compare(old, new).owners} == {
         ("/data/old.db", True),
         ("/data/new.db", False),
     }
@@ -207,7 +207,7 @@ def test_libraries_of_one_stem_are_not_confused() -> None:
     old = audit_of(variable("x", 64, 64, owner="/a/libz.so.1"), variable("y", 64, 64, owner="/b/libz.so.1"))
     new = audit_of(variable("x", 64, 64, owner="/c/libz.so.1"))
     found = compare(old, new)
-    assert {(one.owner, one.is_new, one.is_gone) for one in found.owners} == {
+    assert {(owner.owner, owner.is_new, owner.is_gone) for owner in found.owners} == {
         ("/a/libz.so.1", False, True),
         ("/b/libz.so.1", False, True),
         ("/c/libz.so.1", True, False),
@@ -220,7 +220,7 @@ def test_a_library_that_left_with_another_says_so() -> None:
     rows = [variable("x", 64, 64, owner=path) for path in paths]
     objects = tuple(ObjectCost(path, "", 0, 0, holder, 0) for path, holder in zip(paths, holders, strict=True))
     found = compare(replace(audit_of(*rows), objects=objects), audit_of(rows[0]))
-    assert [(one.owner, one.left_with) for one in found.owners] == [
+    assert [(owner.owner, owner.left_with) for owner in found.owners] == [
         ("/l/libcrypt.so", None),
         ("/l/libfree.so", "/l/libcrypt.so"),
         ("/l/libfree_too.so", "/l/libcrypt.so"),
@@ -253,21 +253,21 @@ def test_new_libraries_are_told_by_what_brought_them() -> None:
         for name, needed in needs.items()
     )
     rows = [variable("x", KIB, KIB, owner=path) for path in path_of.values()]
-    found = compare(audit_of(rows[0]), replace(audit_of(*rows), objects=objects))
-    assert found.roots == (
+    result = compare(audit_of(rows[0]), replace(audit_of(*rows), objects=objects))
+    assert result.roots == (
         # libm came with libcurl, too, and does not leave with it: libz needs it as well.
-        NewRoot("/l/libcurl.so", "libcurl.so", ("/bin/server",), 3, 3 * KIB, delta_bytes=4 * KIB),
+        NewRoot("/l/libcurl.so", "libcurl.so", ("/bin/server",), 3, 3 * KIB, delta_bytes=4 * KIB, brought_count=4),
         NewRoot("/l/libz.so", "libz.so", ("/bin/server",), 1, KIB, delta_bytes=KIB),
     )
-    assert {one.owner: one.came_with for one in found.owners} == {
+    assert {owner.owner: owner.came_with for owner in result.owners} == {
         "/l/libcurl.so": None,
         "/l/libz.so": None,
         "/l/libssl.so": "/l/libcurl.so",
         "/l/libcrypto.so": "/l/libcurl.so",
         "/l/libm.so": "/l/libcurl.so",
     }
-    text = plain(diff_document(found))
-    assert "3 KiB          3  libcurl.so, which server now needs" in text
+    text = plain(diff_document(result))
+    assert "+4 KiB          4  libcurl.so, which server now needs" in text
     assert "libcrypto.so  (came with libcurl.so)" in text
     assert "[5 variables of new libraries]" in text
 
@@ -282,8 +282,8 @@ def test_what_a_library_holds_that_several_roots_brought_came_with_a_root() -> N
     )
     rows = [variable("x", KIB, KIB, owner=path) for path in needs]
     found = compare(audit_of(rows[0]), replace(audit_of(*rows), objects=objects))
-    assert {one.owner: one.came_with for one in found.owners} == {"/a": None, "/b": None, "/c": "/a", "/d": "/a"}
-    assert {one.owner for one in found.roots} == {"/a", "/b"}
+    assert {owner.owner: owner.came_with for owner in found.owners} == {"/a": None, "/b": None, "/c": "/a", "/d": "/a"}
+    assert {root.owner for root in found.roots} == {"/a", "/b"}
 
 
 def test_of_another_program_no_library_is_the_cause() -> None:
@@ -297,7 +297,7 @@ def test_objects_that_claim_to_hold_each_other_are_no_trouble() -> None:
     objects = tuple(ObjectCost(path, "", 0, 0, holder, 0) for path, holder in zip(paths, paths[::-1], strict=True))
     rows = [variable("x", 64, 64, owner=path) for path in paths]
     found = compare(replace(audit_of(*rows), objects=objects), audit_of())
-    assert [one.left_with for one in found.owners] == ["/l/b.so", "/l/a.so"]
+    assert [owner.left_with for owner in found.owners] == ["/l/b.so", "/l/a.so"]
 
 
 def test_a_name_that_counts_something_is_the_same_row_with_another_count() -> None:
@@ -313,8 +313,8 @@ def test_findings_of_the_same_thing_in_another_folder_are_neither_new_nor_gone()
     old = audit_of(findings=[finding("/old/server"), finding("x"), finding("table.lto_priv.0")])
     new = audit_of(findings=[finding("/new/server"), finding("y"), finding("y"), finding("table.lto_priv.3")])
     found = compare(old, new)
-    assert [one.subject for one in found.new_findings] == ["y", "y"]
-    assert [one.subject for one in found.fixed_findings] == ["x"]
+    assert [new_finding.subject for new_finding in found.new_findings] == ["y", "y"]
+    assert [fixed_finding.subject for fixed_finding in found.fixed_findings] == ["x"]
 
 
 def test_a_note_says_which_side_it_is_of_where_both_say_another_thing_of_one_subject() -> None:
@@ -333,14 +333,14 @@ def test_a_note_says_which_side_it_is_of_where_both_say_another_thing_of_one_sub
 
 
 def test_findings_are_not_new_where_the_other_side_was_not_looked_into() -> None:
-    found = Finding("unused-library", "direct", "libx.so", "", 0, Confidence.HIGH, (), "")
-    with_findings, without = audit_of(findings=[found]), audit_of()
+    result = Finding("unused-library", "direct", "libx.so", "", 0, Confidence.HIGH, (), "")
+    with_findings, without = audit_of(findings=[result]), audit_of()
     looked_into = replace(without, objects=(ObjectCost("/bin/x", "x", 0, 0, None, 0),))
     for old, new in ((without, with_findings), (with_findings, without)):
         comparison = compare(old, new)
         assert comparison.new_findings == comparison.fixed_findings == ()
         assert "Findings are not compared: " in " ".join(plain(diff_document(comparison)).split())
-    assert compare(looked_into, with_findings).new_findings == (found,)
+    assert compare(looked_into, with_findings).new_findings == (result,)
     assert "not compared" not in plain(diff_document(compare(without, without)))
 
 
@@ -380,18 +380,18 @@ def test_an_owner_that_changed_within_the_spread_of_the_starts_is_called_noise()
     new = audit_of(memory("[heap]", 120), memory("[anonymous]", 30), memory("[stack]", 10))
     before = Spreads(owners={"[heap]": Spread(90, 100, 116), "[stack]": Spread(10, 10, 10)})
     now = Spreads(owners={"[heap]": Spread(115, 120, 130), "[anonymous]": Spread(30, 30, 30)})
-    assert {one.owner: one.is_noise for one in compare(old, new, 1, before, now).owners} == {
+    assert {owner.owner: owner.is_noise for owner in compare(old, new, 1, before, now).owners} == {
         "[heap]": True,
         # No start of the old one has it.
         "[anonymous]": False,
     }
     # It was measured once before.
-    assert {one.is_noise for one in compare(old, new, 1, Spreads(), now).owners} == {None}
+    assert {owner.is_noise for owner in compare(old, new, 1, Spreads(), now).owners} == {None}
 
 
 def test_where_only_virtual_sizes_are_known_the_change_is_that_of_what_is_mapped() -> None:
     found = compare(audit_of(variable("x", 64, None)), audit_of(variable("x", 96, 96)))
-    assert [(one.old_bytes, one.new_bytes, one.delta_bytes) for one in found.changes] == [(None, None, 32)]
+    assert [(change.old_bytes, change.new_bytes, change.delta_bytes) for change in found.changes] == [(None, None, 32)]
 
 
 def test_a_prediction_and_a_measurement_are_not_compared() -> None:
@@ -402,8 +402,10 @@ def test_a_prediction_and_a_measurement_are_not_compared() -> None:
 # --- The founding audit, stage by stage -------------------------------------------------------------------------------
 
 
-def of_variables(found: Comparison) -> list[RowChange]:
-    return [one for one in found.changes if one.symbol is not None and one.status is not RowStatus.SHIFTED]
+def of_variables(comparison: Comparison) -> list[RowChange]:
+    return [
+        change for change in comparison.changes if change.symbol is not None and change.status is not RowStatus.SHIFTED
+    ]
 
 
 def test_each_stage_of_the_founding_audit_shows_what_went() -> None:
@@ -415,14 +417,14 @@ def test_each_stage_of_the_founding_audit_shows_what_went() -> None:
         (RowStatus.REMOVED, "answer.0", -4096),
         (RowStatus.REMOVED, "answer.1", -4096),
     }
-    assert [one.subject for one in buffers.fixed_findings] == ["answer.0"]
+    assert [fixed_finding.subject for fixed_finding in buffers.fixed_findings] == ["answer.0"]
     # 107 copies of 4 bytes.
-    assert [(one.symbol, one.mapped_delta_bytes) for one in of_variables(headers)] == [
+    assert [(variable.symbol, variable.mapped_delta_bytes) for variable in of_variables(headers)] == [
         ("_ZN7classadL12NULL_XACTIONE", -428)
     ]
-    assert [one.rule for one in headers.fixed_findings] == ["duplicate-static"]
+    assert [fixed_finding.rule for fixed_finding in headers.fixed_findings] == ["duplicate-static"]
     # The library, and the one that only it brought in; 160 + 24 KiB of writable memory, as in 2010.
-    gone = [one for one in library.owners if one.is_gone]
+    gone = [owner for owner in library.owners if owner.is_gone]
     assert {(Path(one.owner).name, one.left_with and Path(one.left_with).name) for one in gone} == {
         ("libunused.so", None),
         ("libunused_dep.so", "libunused.so"),
@@ -438,13 +440,13 @@ def test_each_stage_of_the_founding_audit_shows_what_went() -> None:
 
 def test_the_texts_of_the_founding_audit_show_what_it_found_in_writable_memory() -> None:
     texts = ROOT / "tests" / "cases" / "condor_shadow"
-    found = footprint.diff(str(texts / "pmap-d.base.txt"), str(texts / "pmap-d.sans-crypt.rw-only.txt"), count=10_000)
-    writable = found.total("mapped_writable")
+    result = footprint.diff(str(texts / "pmap-d.base.txt"), str(texts / "pmap-d.sans-crypt.rw-only.txt"), count=10_000)
+    writable = result.total("mapped_writable")
     # Both from the last lines of pmap: 972 K and 780 K, a fifth less.
     assert writable is not None
     assert (writable.old.bytes, writable.new.bytes) == (972 * KIB, 780 * KIB)
-    assert sum(one.delta_bytes for one in found.owners) == -192 * KIB
-    (crypt,) = (one for one in found.owners if "libcrypt-" in one.owner)
+    assert sum(owner.delta_bytes for owner in result.owners) == -192 * KIB
+    (crypt,) = (owner for owner in result.owners if "libcrypt-" in owner.owner)
     assert (crypt.is_gone, crypt.delta_bytes) == (True, -160 * KIB)
 
 
@@ -467,16 +469,18 @@ def audits(draw: st.DrawFn) -> Audit:
 
 @given(old=audits(), new=audits())
 def test_changes_add_up_to_the_difference_of_the_totals(old: Audit, new: Audit) -> None:
-    found = compare(old, new)
+    result = compare(old, new)
     for name, deltas in (
-        ("private", [one.delta_bytes for one in found.changes]),
-        ("mapped", [one.mapped_delta_bytes for one in found.changes]),
-        ("private", [one.delta_bytes for one in found.owners]),
+        ("private", [change.delta_bytes for change in result.changes]),
+        ("mapped", [change.mapped_delta_bytes for change in result.changes]),
+        ("private", [owner.delta_bytes for owner in result.owners]),
     ):
-        total = found.total(name)
+        total = result.total(name)
         assert total is not None
         assert sum(deltas) == total.delta_bytes
-    assert found.same_count + sum((one.status is not RowStatus.ADDED) for one in found.changes) == len(old.ledger)
+    assert result.same_count + sum((change.status is not RowStatus.ADDED) for change in result.changes) == len(
+        old.ledger
+    )
 
 
 @st.composite
@@ -492,8 +496,8 @@ def test_where_only_virtual_sizes_are_known_changes_add_up_to_that_of_mapped_wri
     found = compare(old, new)
     total = found.total("mapped_writable")
     assert total is not None
-    assert sum(one.delta_bytes for one in found.changes) == total.delta_bytes
-    assert sum(one.delta_bytes for one in found.owners) == total.delta_bytes
+    assert sum(change.delta_bytes for change in found.changes) == total.delta_bytes
+    assert sum(owner.delta_bytes for owner in found.owners) == total.delta_bytes
 
 
 @given(old=audits(), new=audits(), data=st.data())
@@ -502,15 +506,15 @@ def test_the_order_of_rows_changes_no_sum_and_the_way_back_undoes_it(
 ) -> None:
     there, back = compare(old, new), compare(new, old)
     assert there.same_count == back.same_count
-    assert sum(one.delta_bytes for one in there.changes) == -sum(one.delta_bytes for one in back.changes)
+    assert sum(change.delta_bytes for change in there.changes) == -sum(change.delta_bytes for change in back.changes)
     mixed = replace(new, ledger=tuple(data.draw(st.permutations(new.ledger))))
     assert len(compare(old, mixed).changes) == len(there.changes)
 
 
-@given(one=audits())
-def test_nothing_changes_between_an_audit_and_itself(one: Audit) -> None:
-    found = compare(one, one)
-    assert (found.changes, found.owners, found.same_count) == ((), (), len(one.ledger))
+@given(audit=audits())
+def test_nothing_changes_between_an_audit_and_itself(audit: Audit) -> None:
+    found = compare(audit, audit)
+    assert (found.changes, found.owners, found.same_count) == ((), (), len(audit.ledger))
 
 
 def test_a_baseline_of_another_machine_or_c_library_is_told() -> None:
@@ -563,3 +567,49 @@ def test_findings_on_variables_that_only_a_debug_file_names_are_not_new() -> Non
     old = audit_of(residue(1000), findings=[replace(library, subject="libz.so.1")])
     new = audit_of(variable("table", 1000, 1000), findings=[finding("duplicate-static"), library])
     assert [(one.rule, one.subject) for one in compare(old, new).new_findings] == [("unused-library", "table")]
+
+
+# --- new, or only touched now -----------------------------------------------------------------------------------------
+
+
+def measured(build_id: str | None, not_private_bytes: int, **symbols: int) -> Audit:
+    """Return the audit of a library whose .bss has variables that are touched, and bytes that are not."""
+    library = "/lib/libc.so.6"
+    row = ledger_row(library, kind=MemoryKind.BSS, section=".bss")
+    rest = row._replace(name="[not private]", mapped_bytes=not_private_bytes)
+    rows = [row._replace(symbol=name, bytes=size, mapped_bytes=size) for name, size in symbols.items()]
+    own = ObjectCost(library, "libc.so.6", KIB, KIB, None, 0, (), build_id)
+    return replace(audit_of(*rows, rest), objects=(own,))
+
+
+def statuses(old: Audit, new: Audit) -> dict[str | None, RowStatus]:
+    found = compare(old, new)
+    assert sum(change.mapped_delta_bytes for change in found.changes) == (
+        (new.totals.mapped.bytes or 0) - (old.totals.mapped.bytes or 0)
+    )
+    return {change.symbol: change.status for change in found.changes if change.symbol is not None}
+
+
+def test_a_variable_of_an_unchanged_file_is_touched_now_and_not_new() -> None:
+    old, new = measured("a1", 8 * KIB, lock=64), measured("a1", 4 * KIB, lock=64, traced_file=4 * KIB)
+    assert statuses(old, new) == {"traced_file": RowStatus.TOUCHED}
+    (issue,) = growth_issues(compare(old, new), Level.NOTE)
+    assert issue.rule == "touched-variable"
+    assert issue.message == (
+        "traced_file of libc.so.6 has 4 KiB in .bss, as before, and more of it is written. "
+        "It adds 4 KiB of private memory to each process."
+    )
+    # The other way it is there as well, and no longer written.
+    assert statuses(new, old) == {"traced_file": RowStatus.CHANGED}
+
+
+@pytest.mark.parametrize("build_id", ["b2", None])
+def test_a_variable_of_another_build_is_new_where_its_section_grew_by_as_much(build_id: str | None) -> None:
+    old = measured("a1", 8 * KIB, lock=64)
+    assert statuses(old, measured(build_id, 8 * KIB, lock=64, cache=4 * KIB)) == {"cache": RowStatus.ADDED}
+    assert statuses(old, measured(build_id, 4 * KIB, lock=64, cache=4 * KIB)) == {"cache": RowStatus.TOUCHED}
+
+
+def test_what_is_larger_than_all_that_was_not_touched_is_new() -> None:
+    old, new = measured(None, KIB), measured(None, 0, table=4 * KIB)
+    assert statuses(old, new) == {"table": RowStatus.ADDED}

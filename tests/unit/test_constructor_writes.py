@@ -9,14 +9,14 @@ import pytest
 import footprint
 from footprint.attribution.constructor_writes import ConstructorWrites, with_constructors
 from footprint.attribution.dependency_graph import DependencyGraph
-from footprint.attribution.object_prediction import WriteCause
 from footprint.attribution.start_memory import start_memory
-from footprint.elf import read_image
+from footprint.attribution.startup_writes import WriteCause
+from footprint.elf.image import read_image
 from footprint.elf.notes import build_id
-from footprint.loader import Environment
 from footprint.loader.system import Library
+from footprint.loader.target import Environment
+from footprint.sources.calibration import keep
 from footprint.sources.constructor_calibration import load_constructors
-from footprint.sources.measurement_cache import keep
 from footprint.sources.programs import Programs
 from tests.elfwriter import (
     DT_NEEDED,
@@ -47,7 +47,7 @@ DATA = Section(".data", flags=RW, data=bytes(64))
 def library(name: str, identity: str, *symbols: Sym) -> bytes:
     """Return a library with four pages of variables, of which no relocation writes any; it looks up its own symbols."""
     variables = Section(".bss", SHT_NOBITS, RW, size=4 * PAGE, addr=0x10000)
-    lookups = [Rel(At(".data"), GLOB_DAT, one.name, 0) for one in symbols]
+    lookups = [Rel(At(".data"), GLOB_DAT, symbol.name, 0) for symbol in symbols]
     tables = [Section(".rela.dyn", SHT_RELA, RO, lookups)] if lookups else []
     dynamic = [Dyn(DT_SONAME, name)]
     file = ElfFile(
@@ -58,7 +58,7 @@ def library(name: str, identity: str, *symbols: Sym) -> bytes:
 
 def first_page(raw: bytes) -> int:
     """Return the page in which the variables of such a library begin."""
-    return next(one.vaddr for one in read_image(raw, "library").sections if one.name == ".bss") // PAGE
+    return next(section.vaddr for section in read_image(raw, "library").sections if section.name == ".bss") // PAGE
 
 
 FIRST_PAGE = first_page(library("libfirst.so", FIRST))
@@ -87,21 +87,21 @@ def wrote(pages: dict[str, tuple[int, ...]], heap_bytes: int = 0, untouched_page
 def constructor_pages(graph: DependencyGraph) -> list[list[int]]:
     """Return, for each object, the pages from the first of its variables on that constructors write."""
     return [
-        [page - FIRST_PAGE for run in one.causes.get(WriteCause.CONSTRUCTOR, ()) for page in run]
-        for one in graph.predictions
-        if one
+        [page - FIRST_PAGE for run in prediction.causes.get(WriteCause.CONSTRUCTOR, ()) for page in run]
+        for prediction in graph.predictions
+        if prediction
     ][:3]
 
 
 def test_pages_are_united_by_the_object_that_they_are_in_whoever_writes_them(tmp_path: Path) -> None:
-    known = {
+    measured = {
         FIRST: wrote({FIRST: (FIRST_PAGE, FIRST_PAGE + 1)}),
         # What the second library calls writes in the first.
         SECOND: wrote({FIRST: (FIRST_PAGE + 1, FIRST_PAGE + 3), SECOND: (FIRST_PAGE + 2,)}),
         "33" * 20: wrote({FIRST: (FIRST_PAGE + 2,)}),
     }
     before = graph_of(tmp_path)
-    after = with_constructors(before, known, identity_of)
+    after = with_constructors(before, measured, identity_of)
     assert constructor_pages(after) == [[], [0, 1, 3], [2]]
     grown = [
         new.startup_min_bytes - old.startup_min_bytes
@@ -168,7 +168,7 @@ def test_an_audit_has_what_was_kept_and_one_for_any_machine_has_not(state: Path,
     keep(str(state), "libraries", {FIRST: KEPT})
     audits.append(footprint.audit("/bin/program", root=tmp_path, page_bytes=PAGE))
     audits.append(footprint.audit("/bin/program", root=tmp_path, page_bytes=PAGE, is_reproducible=True))
-    before, after, anywhere = [one.totals.private.bytes or 0 for one in audits]
+    before, after, anywhere = [audit.totals.private.bytes or 0 for audit in audits]
     # A page of the library, and one of the heap.
     assert (after - before, anywhere) == (2 * PAGE, before)
     assert [row.bytes for row in audits[1].ledger if row.owner == "[heap]"] == [PAGE]
@@ -192,4 +192,4 @@ def test_a_damaged_file_is_a_note_and_nothing_is_known(state: Path, text: str) -
     state.write_text(text, encoding="ascii")
     known, notes = load_constructors()
     assert known == {}
-    assert [(one.slug, one.subject) for one in notes] == [("calibration-unreadable", str(state))]
+    assert [(note.slug, note.subject) for note in notes] == [("calibration-unreadable", str(state))]

@@ -53,7 +53,7 @@ def tree(root: Path, files: Mapping[str, str]) -> str:
 @pytest.fixture
 def unified(tmp_path: Path) -> str:
     """A machine with version 2: a service whose worker is in a group of its own, in a slice with limits."""
-    own, above = f"/sys/fs/cgroup{SERVICE}", "/sys/fs/cgroup/system.slice"
+    group, above = f"/sys/fs/cgroup{SERVICE}", "/sys/fs/cgroup/system.slice"
     return tree(
         tmp_path,
         {
@@ -61,16 +61,17 @@ def unified(tmp_path: Path) -> str:
             "/proc/1/cgroup": "0::/init.scope\n",
             "/proc/70/cgroup": f"0::{SERVICE}\n",
             "/proc/71/cgroup": f"0::{SERVICE}/worker\n",
-            f"{own}/cgroup.procs": "70\n0\n",
-            f"{own}/worker/cgroup.procs": "71\n72\n",
-            f"{own}/memory.stat": V2_STAT,
-            f"{own}/memory.current": f"{90 * MIB}\n",
-            f"{own}/memory.max": "max\n",
-            f"{own}/pids.current": "3\n",
-            f"{own}/pids.max": "100\n",
+            f"{group}/cgroup.procs": "70\n0\n",
+            f"{group}/worker/cgroup.procs": "71\n72\n",
+            f"{group}/memory.stat": V2_STAT,
+            f"{group}/memory.current": f"{90 * MIB}\n",
+            f"{group}/memory.max": "max\n",
+            f"{group}/pids.current": "3\n",
+            f"{group}/pids.max": "100\n",
             f"{above}/cgroup.procs": "",
             f"{above}/memory.stat": V2_STAT.replace(f"anon {40 * MIB}", f"anon {60 * MIB}"),
             f"{above}/memory.max": f"{200 * MIB}\n",
+            f"{above}/memory.high": f"{180 * MIB}\n",
             f"{above}/pids.current": "10\n",
             f"{above}/pids.max": "max\n",
             "/sys/fs/cgroup/cgroup.procs": "1\n",
@@ -146,6 +147,30 @@ def test_a_container_of_kubernetes_is_found_in_its_pod(tmp_path: Path) -> None:
     assert find_container(CONTAINER[:12], root).path == path
 
 
+def test_a_unit_of_the_system_is_not_mixed_up_with_one_of_a_user(tmp_path: Path) -> None:
+    system, user = (
+        "/system.slice/dbus.service",
+        "/user.slice/user-1000.slice/user@1000.service/session.slice/dbus.service",
+    )
+    files = {"/proc/self/mountinfo": V2_MOUNTS, "/proc/7/cgroup": f"0::{user}\n", "/proc/900/cgroup": f"0::{system}\n"}
+    root = tree(tmp_path, files | {f"/sys/fs/cgroup{path}/cgroup.procs": "" for path in (system, user)})
+    with pytest.raises(UsageError, match=f"2 control groups have this name: choose one by --cgroup {user} or {system}"):
+        find_unit("dbus", root)
+
+
+def test_the_monitor_of_a_container_is_no_part_of_it(tmp_path: Path) -> None:
+    scope, monitor = f"/machine.slice/libpod-{CONTAINER}.scope", f"/machine.slice/libpod-conmon-{CONTAINER}.scope"
+    files = {
+        "/proc/self/mountinfo": V2_MOUNTS,
+        "/proc/5/cgroup": f"0::{monitor}\n",
+        "/proc/8/cgroup": f"0::{scope}/container\n",
+        f"/sys/fs/cgroup{monitor}/cgroup.procs": "5\n",
+        f"/sys/fs/cgroup{scope}/container/cgroup.procs": "8\n",
+    }
+    root = tree(tmp_path, files)
+    assert pids_of(find_container(CONTAINER, root)) == (8,)
+
+
 def test_a_unit_without_the_memory_controller_has_processes_and_no_charges(mixed: str) -> None:
     found = find_unit("cron.service", mixed)
     assert (pids_of(found), found.charges()) == ((90,), None)
@@ -183,7 +208,10 @@ CHARGES = CgroupCharges(
 
 
 def test_charges_of_version_2_have_shared_memory_apart_from_the_page_cache(unified: str) -> None:
-    assert find_control_group(SERVICE, unified).charges() == CHARGES
+    charges = find_control_group(SERVICE, unified).charges()
+    assert charges is not None
+    assert charges._replace(stat={}) == CHARGES._replace(stat={})
+    assert charges.stat["kernel_stack"] == 65536
 
 
 def test_charges_of_version_1_are_those_of_the_groups_below_as_well(mixed: str) -> None:
@@ -209,18 +237,20 @@ def test_charges_that_cannot_be_read_are_an_error(tmp_path: Path) -> None:
 def test_limits_are_those_of_the_group_and_of_all_above_it(unified: str) -> None:
     # The service holds 40 + 10 + 5 MiB and 4 KiB, its slice 60 + 10 + 5 MiB and 4 KiB.
     # The group of the worker has no controllers of its own.
-    assert [one.name for one in read_limits(control_group_of([71], unified))] == [
+    assert [limit.name for limit in read_limits(control_group_of([71], unified))] == [
         "memory.max of /system.slice",
+        "memory.high of /system.slice",
         f"pids.max of {SERVICE}",
     ]
     assert read_limits(find_control_group(SERVICE, unified)) == (
         CgroupLimit("memory.max of /system.slice", "bytes", 200 * MIB, 75 * MIB + 4096, 55 * MIB + 4096),
+        CgroupLimit("memory.high of /system.slice", "bytes", 180 * MIB, 75 * MIB + 4096, 55 * MIB + 4096),
         CgroupLimit(f"pids.max of {SERVICE}", "tasks", 100, 3, 3),
     )
 
 
 def test_limits_of_version_1_leave_out_what_is_unlimited(mixed: str) -> None:
-    assert [(one.name, one.most) for one in read_limits(control_group_of([80], mixed))] == [
+    assert [(limit.name, limit.most) for limit in read_limits(control_group_of([80], mixed))] == [
         (f"memory.limit_in_bytes of /docker/{CONTAINER}", 128 * MIB),
         (f"pids.max of /docker/{CONTAINER}", 64),
     ]

@@ -28,7 +28,8 @@ Threads:\t5
 
 def test_status_has_the_figures() -> None:
     private, resident = (50_000 + 700) * KIB, 60_000 * KIB
-    assert parse_counters(STATUS) == ProcessCounters(private, 300 * KIB, 2000 * KIB, resident, 90_000 * KIB, 5)
+    found = parse_counters(STATUS)
+    assert found == ProcessCounters(private, 300 * KIB, 2000 * KIB, resident, 90_000 * KIB, 5, file_bytes=8000 * KIB)
 
 
 def test_the_peak_is_never_below_what_is_resident() -> None:
@@ -61,6 +62,8 @@ class Texts:
         self.write("statm", b"1 2 3 4 5 6 7\n")
         self.write("status", STATUS)
         self.write("smaps_rollup", b"Pss_Anon:   30700 kB\nAnonymous:  50700 kB\n")
+        self.write("maps", b"1000-2000 r-xp 0\n" * 3)
+        (folder / "fd").mkdir()
 
     def write(self, name: str, text: bytes) -> None:
         with open(self.folder / name, "wb") as file:
@@ -100,29 +103,29 @@ def private(reader: CounterReader, now: float) -> int:
 def test_what_is_cow_shared_counts_by_shares_and_is_read_as_seldom_as_it_costs(
     reader: tuple[CounterReader, Texts], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one, texts = reader
+    reader_, texts = reader
     costs(monkeypatch, 0.010)
     # 50,700 KiB of its own, of which the others pay 20,000.
-    assert private(one, 0) == 30_700
+    assert private(reader_, 0) == 30_700
     # 10 ms are 0.2 % of 5 s. Until then the others pay 20,000 KiB, and then 1,700.
     texts.write("statm", b"2 2 3 4 5 6 7\n")
     texts.write("status", STATUS.replace(b"RssAnon:\t   50000", b"RssAnon:\t   60000"))
     texts.write("smaps_rollup", b"Pss_Anon:   59000 kB\nAnonymous:  60700 kB\n")
-    assert private(one, 4.9) == 40_700
-    assert private(one, 5.1) == 59_000
-    one.close()
+    assert private(reader_, 4.9) == 40_700
+    assert private(reader_, 5.1) == 59_000
+    reader_.close()
 
 
 def test_a_thousand_processes_divide_the_time_for_that(
     reader: tuple[CounterReader, Texts], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one, texts = reader
+    reader_, texts = reader
     costs(monkeypatch, 0.010)
-    assert one.read(0, 1000) is not None
+    assert reader_.read(0, 1000) is not None
     texts.write("smaps_rollup", b"Pss_Anon:   59000 kB\nAnonymous:  60700 kB\n")
-    assert private(one, 4999) == 30_700
-    assert private(one, 5001) == 50_700 - 1_700
-    one.close()
+    assert private(reader_, 4999) == 30_700
+    assert private(reader_, 5001) == 50_700 - 1_700
+    reader_.close()
 
 
 def test_where_nothing_has_changed_only_statm_is_read(
@@ -136,18 +139,66 @@ def test_where_nothing_has_changed_only_statm_is_read(
     one.close()
 
 
+def test_a_process_without_its_relatives_pays_nothing_of_what_it_shares(
+    reader: tuple[CounterReader, Texts], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader_, texts = reader
+    costs(monkeypatch, 0.0)
+    # By shares three others pay 15,000 KiB of 20,000 that four of them share. None of it is private.
+    texts.write("smaps_rollup", b"Pss_Anon:   35700 kB\nAnonymous:  50700 kB\n")
+    assert private(reader_, 0) == 35_700
+    reader_.learn_private(30_700 * KIB)
+    assert private(reader_, 0) == 30_700
+    # It writes to 4,000 KiB of it, which are then its own.
+    texts.write("smaps_rollup", b"Pss_Anon:   38700 kB\nAnonymous:  50700 kB\n")
+    assert private(reader_, 1) == 34_700
+    reader_.close()
+
+
+def test_mappings_are_counted_where_the_address_space_has_another_size(
+    reader: tuple[CounterReader, Texts], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader_, texts = reader
+    costs(monkeypatch, 0.0)
+
+    def mappings(now: float) -> int:
+        found = reader_.read(now)
+        assert found is not None
+        return found.mapping_count
+
+    assert mappings(0) == 3
+    texts.write("maps", b"1000-2000 r-xp 0\n" * 5)
+    assert mappings(1) == 3
+    texts.write("statm", b"9 2 3 4 5 6 7\n")
+    assert mappings(2) == 5
+    reader_.close()
+
+
+def test_a_new_descriptor_alone_is_a_change(
+    reader: tuple[CounterReader, Texts], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Linux 6.2 shows the number of descriptors as the size of the folder.
+    reader_, _ = reader
+    costs(monkeypatch, 0.010)
+    sizes = iter([7, 9])
+    monkeypatch.setattr(os, "stat", lambda *_, **__: os.stat_result((0,) * 6 + (next(sizes),) + (0,) * 3))
+    found = [reader_.read(now) for now in (0, 1)]
+    assert [read.descriptor_count for read in found if read is not None] == [7, 9]
+    reader_.close()
+
+
 def test_a_process_that_has_ended_is_an_error(
     reader: tuple[CounterReader, Texts], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one, _ = reader
+    reader_, _ = reader
 
     def gone(*_: object) -> bytes:
         raise ProcessLookupError
 
     monkeypatch.setattr(os, "pread", gone)
     with pytest.raises(ProcessLookupError):
-        one.read(0)
-    one.close()
+        reader_.read(0)
+    reader_.close()
 
 
 def test_a_user_in_thousands_of_groups_hides_no_memory(reader: tuple[CounterReader, Texts]) -> None:
@@ -173,12 +224,12 @@ def test_the_last_descriptors_are_left_for_audits(
 def test_where_the_rollup_may_not_be_read_or_has_no_shares_nothing_is_divided(
     reader: tuple[CounterReader, Texts], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one, texts = reader
+    reader_, texts = reader
     costs(monkeypatch, 0.001)
-    seen = [(private(one, 0), one.is_divided)]
+    seen = [(private(reader_, 0), reader_.is_divided)]
     texts.write("smaps_rollup", b"Pss: 9 kB\n")
-    seen.append((private(one, 10), one.is_divided))
+    seen.append((private(reader_, 10), reader_.is_divided))
     os.unlink(texts.folder / "smaps_rollup")
-    seen.append((private(one, 20), one.is_divided))
+    seen.append((private(reader_, 20), reader_.is_divided))
     assert seen == [(30_700, True), (50_700, False), (50_700, False)]
-    one.close()
+    reader_.close()

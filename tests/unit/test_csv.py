@@ -11,8 +11,8 @@ from footprint.errors import UsageError
 from footprint.formats.audit_json import audit_members
 from footprint.formats.csv import csv, jsonl, tsv
 from footprint.formats.document import About
-from footprint.formats.json import Json, in_memory
 from footprint.formats.tables import table_names
+from footprint.json.answer import Json, in_memory
 from tests.hostile import HOSTILE
 
 SLEEP = "tests/corpus/smaps-sleep.txt"
@@ -69,8 +69,8 @@ def test_a_table_without_rows_has_its_header() -> None:
 def test_tables_inside_of_tables_have_names_too() -> None:
     members = audit_members(footprint.audit(SLEEP, count=10), "1")
     header, *rows = read(csv(members, about("projection.terms")))
-    assert header == ["name", "size_bytes", "is_once", "evidence"]
-    assert ["private memory", str(108 * 1024), "false", "measured"] in rows
+    assert header == ["name", "size_bytes", "is_once", "evidence", "is_page_cache"]
+    assert ["private memory", str(108 * 1024), "false", "measured", "false"] in rows
 
 
 def test_a_table_that_is_not_there_is_an_error_that_names_those_that_are() -> None:

@@ -6,10 +6,12 @@ from pathlib import Path
 import pytest
 
 import footprint
-from footprint.elf import Contents, Image, read_image
+from footprint.elf.contents import Contents
+from footprint.elf.image import Image, read_image
 from footprint.errors import InputError, Note, UsageError
 from footprint.sources import debug_files as verb
-from footprint.sources.debug_files import DebugFiles, DebugSearch, debug_search
+from footprint.sources.debug_files import DebugFiles
+from footprint.sources.debuginfod import DebugSearch, debug_search
 from tests.debugpairs import (
     ALL,
     BUILD_ID_PATH,
@@ -23,7 +25,7 @@ from tests.debugpairs import (
     stripped,
     whole,
 )
-from tests.elfwriter import EM_AARCH64, Section, patch
+from tests.elfwriter import EM_AARCH64, ElfFile, Section, patch, write
 
 LINK = "libdemo.debug"
 PLAIN_DEBUG = debug(build_id=b"")
@@ -61,10 +63,10 @@ def image(data: bytes) -> Image:
 
 
 def named(contents: Contents) -> dict[str, int]:
-    return {one.name: one.size_bytes for section in contents.sections for one in section.variables}
+    return {variable.name: variable.size_bytes for section in contents.sections for variable in section.variables}
 
 
-def found(data: bytes, path: Path, files: DebugFiles | None = None) -> str | None:
+def result(data: bytes, path: Path, files: DebugFiles | None = None) -> str | None:
     """Return the debug file that was used for a file, where nothing was odd and all of its names were found."""
     contents, notes = (files or DebugFiles()).contents_of(image(data), str(path))
     assert notes == []
@@ -84,13 +86,13 @@ def refused(data: bytes, path: Path, files: DebugFiles | None = None) -> Note:
 
 def test_a_debug_file_is_found_by_build_id(standard: Path, library: Path) -> None:
     place = put(standard / BUILD_ID_PATH, debug())
-    assert found(stripped(), library) == str(place)
+    assert result(stripped(), library) == str(place)
 
 
 @pytest.mark.parametrize("place", ["{folder}/{name}", "{folder}/.debug/{name}", "{standard}{folder}/{name}"])
 def test_a_debug_file_is_found_by_the_link_of_the_file(standard: Path, library: Path, place: str) -> None:
     path = put(Path(place.format(folder=library.parent, standard=standard, name=LINK)), PLAIN_DEBUG)
-    assert found(WITH_LINK, library) == str(path)
+    assert result(WITH_LINK, library) == str(path)
 
 
 @pytest.mark.parametrize("place", [BUILD_ID_PATH, "{folder}/{name}", "{name}"])
@@ -98,14 +100,14 @@ def test_a_folder_of_the_user_is_looked_into(tmp_path: Path, library: Path, plac
     mine = tmp_path / "mine"
     path = put(Path(f"{mine}/{place.format(folder=str(library.parent)[1:], name=LINK)}"), debug())
     files = DebugFiles(DebugSearch((str(mine),)))
-    assert found(stripped(link_to(LINK, debug())), library, files) == str(path)
-    assert found(stripped(link_to(LINK, debug())), library) is None
+    assert result(stripped(link_to(LINK, debug())), library, files) == str(path)
+    assert result(stripped(link_to(LINK, debug())), library) is None
 
 
 def test_a_folder_of_the_user_comes_before_the_standard_one(tmp_path: Path, standard: Path, library: Path) -> None:
     put(standard / BUILD_ID_PATH, debug())
     mine = put(tmp_path / "mine" / BUILD_ID_PATH, debug())
-    assert found(stripped(), library, DebugFiles(DebugSearch((str(tmp_path / "mine"),)))) == str(mine)
+    assert result(stripped(), library, DebugFiles(DebugSearch((str(tmp_path / "mine"),)))) == str(mine)
 
 
 def test_a_root_is_looked_into_and_its_links_stay_in_it(tmp_path: Path, library: Path) -> None:
@@ -114,7 +116,7 @@ def test_a_root_is_looked_into_and_its_links_stay_in_it(tmp_path: Path, library:
     place = Path(f"{root}{verb.STANDARD_FOLDER}")
     place.parent.mkdir(parents=True)
     place.symlink_to("/elsewhere")
-    assert found(stripped(), library, DebugFiles(root=str(root))) == f"{root}/elsewhere/{BUILD_ID_PATH}"
+    assert result(stripped(), library, DebugFiles(root=str(root))) == f"{root}/elsewhere/{BUILD_ID_PATH}"
 
 
 @pytest.mark.parametrize("setting", ["DEBUGINFOD_CACHE_PATH", "XDG_CACHE_HOME", "HOME"])
@@ -124,7 +126,7 @@ def test_the_cache_of_debuginfod_is_looked_into(
     below = {"DEBUGINFOD_CACHE_PATH": "", "XDG_CACHE_HOME": "debuginfod_client", "HOME": ".cache/debuginfod_client"}
     monkeypatch.setenv(setting, str(tmp_path / "cache"))
     place = put(tmp_path / "cache" / below[setting] / IDENTITY / "debuginfo", debug())
-    assert found(stripped(), library) == str(place)
+    assert result(stripped(), library) == str(place)
 
 
 def test_what_debuginfod_did_not_find_is_an_empty_file_and_no_oddity(
@@ -132,7 +134,7 @@ def test_what_debuginfod_did_not_find_is_an_empty_file_and_no_oddity(
 ) -> None:
     monkeypatch.setenv("DEBUGINFOD_CACHE_PATH", str(tmp_path))
     put(tmp_path / IDENTITY / "debuginfo", b"")
-    assert found(stripped(), library) is None
+    assert result(stripped(), library) is None
 
 
 def test_mini_debug_info_is_used_where_no_debug_file_is(standard: Path, library: Path) -> None:
@@ -140,12 +142,12 @@ def test_mini_debug_info_is_used_where_no_debug_file_is(standard: Path, library:
     contents, notes = DebugFiles().contents_of(image(data), str(library))
     assert (named(contents), contents.symbols_from, notes) == (NAMED_IN_ALL, ".gnu_debugdata", [])
     place = put(standard / BUILD_ID_PATH, debug())
-    assert found(data, library) == str(place)
+    assert result(data, library) == str(place)
 
 
 def test_nothing_is_looked_for_where_that_is_not_wanted(standard: Path, library: Path) -> None:
     put(standard / BUILD_ID_PATH, debug())
-    assert found(stripped(mini(debug())), library, DebugFiles(None)) is None
+    assert result(stripped(mini(debug())), library, DebugFiles(None)) is None
 
 
 def test_nothing_is_looked_for_where_the_file_has_its_symbols(standard: Path, library: Path) -> None:
@@ -158,15 +160,15 @@ def test_a_missing_standard_folder_is_asked_for_once(
     tmp_path: Path, library: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(verb, "STANDARD_FOLDER", str(tmp_path / "none"))
-    asked: list[str] = []
+    paths_asked: list[str] = []
 
     def nothing(path: str, _inode: int | None) -> str:
-        asked.append(path)
+        paths_asked.append(path)
         return "nothing is here"
 
     monkeypatch.setattr(verb, "open_regular", nothing)
-    assert found(stripped(), library, DebugFiles()) is None
-    assert [Path(path).parent.name for path in asked] == [IDENTITY]
+    assert result(stripped(), library, DebugFiles()) is None
+    assert [Path(path).parent.name for path in paths_asked] == [IDENTITY]
 
 
 # --- what does not fit ------------------------------------------------------------------------------------------------
@@ -190,7 +192,7 @@ def test_a_file_with_another_checksum_is_not_used(library: Path) -> None:
 def test_the_build_id_is_believed_more_than_the_checksum(library: Path) -> None:
     # eu-strip and dwz change a debug file after its checksum was taken.
     place = put(library.parent / LINK, debug())
-    assert found(stripped(link_to(LINK, 0x1234)), library) == str(place)
+    assert result(stripped(link_to(LINK, 0x1234)), library) == str(place)
 
 
 def test_a_file_that_nothing_speaks_for_is_not_used(standard: Path, library: Path) -> None:
@@ -222,7 +224,7 @@ def test_of_a_file_with_one_section_elsewhere_the_others_are_used(standard: Path
 def test_what_does_not_fit_is_not_mentioned_where_another_fits(standard: Path, library: Path) -> None:
     put(standard / BUILD_ID_PATH, debug(build_id=b"\x01\x23"))
     place = put(library.parent / LINK, debug())
-    assert found(stripped(link_to(LINK, debug())), library) == str(place)
+    assert result(stripped(link_to(LINK, debug())), library) == str(place)
 
 
 @pytest.mark.parametrize("data", [debug()[:100], patch(debug(), "sh_entsize", 1, ".symtab")], ids=["cut", "symbols"])
@@ -232,7 +234,7 @@ def test_a_damaged_file_is_not_used_and_the_next_is_tried(standard: Path, librar
     assert note.slug == "debug-file-unreadable"
     assert str(standard) in note.detail
     place = put(library.parent / LINK, debug())
-    assert found(stripped(link_to(LINK, debug())), library) == str(place)
+    assert result(stripped(link_to(LINK, debug())), library) == str(place)
 
 
 @pytest.mark.parametrize("content", [b"\xfd7zXZ\0", b"nothing"])
@@ -261,28 +263,28 @@ def test_a_damaged_file_is_an_error_with_or_without_debug_file(standard: Path, l
 def test_a_link_to_the_file_itself_leads_nowhere(library: Path) -> None:
     data = stripped(link_to(library.name, 1))
     put(library, data)
-    assert found(data, library) is None
+    assert result(data, library) is None
 
 
 def test_a_link_to_the_file_by_another_name_leads_nowhere(library: Path) -> None:
     data = stripped(link_to(LINK, 1))
     put(library, data)
     (library.parent / LINK).symlink_to(library)
-    assert found(data, library) is None
+    assert result(data, library) is None
 
 
 def test_the_link_of_a_debug_file_is_not_followed(library: Path) -> None:
     data = stripped(link_to(LINK, 1))
     put(library.parent / LINK, stripped(link_to("further.debug", 1)))
     put(library.parent / "further.debug", debug())
-    assert found(data, library) is None
+    assert result(data, library) is None
 
 
 def test_what_is_no_regular_file_is_passed_over(library: Path) -> None:
     (library.parent / LINK).mkdir()
     (library.parent / ".debug").mkdir()
     os.mkfifo(library.parent / ".debug" / LINK)
-    assert found(WITH_LINK, library) is None
+    assert result(WITH_LINK, library) is None
 
 
 # --- the verb ---------------------------------------------------------------------------------------------------------
@@ -306,6 +308,39 @@ def test_symbols_notes_once_what_does_not_fit(standard: Path, library: Path) -> 
     link = library.parent.parent / "libdemo.so"
     link.symlink_to(library)
     assert [note.slug for note in footprint.symbols(str(link)).notes] == ["debug-file-differs"]
+
+
+@pytest.mark.parametrize(
+    "place",
+    ["/etc/shadow", "../../../../../../etc/shadow", "link/../shadow", "link"],
+    ids=lambda place: place.replace("/", "|"),
+)
+def test_a_file_chooses_nothing_that_is_opened_outside_of_its_folder(place: str, library: Path) -> None:
+    opened: list[str] = []
+
+    def open_file(path: str, _inode: int | None) -> str:
+        opened.append(os.path.realpath(path))
+        return "it is not opened here"
+
+    (library.parent / "link").symlink_to("/etc/shadow")
+    link = Section(".gnu_debugaltlink", data=os.fsencode(place) + b"\0\xab\xcd\xef")
+    image = read_image(write(ElfFile(sections=[link])), str(library))
+    files = DebugFiles(DebugSearch(), open_file=open_file)
+    found, notes = files.alternate_of(image, str(library))
+    assert (found, [note.slug for note in notes]) == (None, ["debug-file-elsewhere"])
+    # No unit of DWARF leads to a file that no compiler has left.
+    assert files.split_of(image, place, str(library)) == (None, [])
+    assert not [path for path in opened if path.startswith("/etc/")]
+
+
+def test_what_dwz_left_in_a_folder_of_debug_files_is_opened(library: Path, tmp_path: Path) -> None:
+    (tmp_path / "debug" / ".dwz").mkdir(parents=True)
+    common = put(tmp_path / "debug" / ".dwz" / "common", debug(build_id=b"\xab\xcd\xef"))
+    link = Section(".gnu_debugaltlink", data=os.fsencode(common) + b"\0\xab\xcd\xef")
+    image = read_image(write(ElfFile(sections=[link])), str(library))
+    found, notes = DebugFiles(DebugSearch((str(tmp_path / "debug"),))).alternate_of(image, str(library))
+    assert notes == []
+    assert found is not None
 
 
 def test_options_that_contradict_each_other_are_wrong_use(tmp_path: Path) -> None:

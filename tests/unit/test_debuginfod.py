@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from footprint.elf import Contents, read_image
+from footprint.elf.contents import Contents
+from footprint.elf.image import read_image
 from footprint.errors import Note, UsageError
 from footprint.sources import debuginfod
-from footprint.sources.debug_files import DebugFiles, DebugSearch
+from footprint.sources.debug_files import DebugFiles
+from footprint.sources.debuginfod import DebugSearch
 from tests.debugpairs import IDENTITY, NAMED_IN_ALL, NAMED_WHEN_STRIPPED, debug, stripped
 
 
@@ -46,13 +48,13 @@ class Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    with Server() as found:
-        thread = threading.Thread(target=found.serve_forever, kwargs={"poll_interval": 0.01})
+    with Server() as result:
+        thread = threading.Thread(target=result.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
-        monkeypatch.setenv("DEBUGINFOD_URLS", found.url)
+        monkeypatch.setenv("DEBUGINFOD_URLS", result.url)
         monkeypatch.setenv("no_proxy", "127.0.0.1")
-        yield found
-        found.shutdown()
+        yield result
+        result.shutdown()
         thread.join()
 
 
@@ -68,7 +70,7 @@ def asked(*, uses_servers: bool = True, files: DebugFiles | None = None) -> tupl
 
 
 def named(contents: Contents) -> dict[str, int]:
-    return {one.name: one.size_bytes for section in contents.sections for one in section.variables}
+    return {variable.name: variable.size_bytes for section in contents.sections for variable in section.variables}
 
 
 def test_a_server_is_asked_by_build_id_and_what_it_sends_is_kept(server: Server, cache: Path) -> None:

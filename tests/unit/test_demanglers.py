@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from footprint.elf import shown_name
-from footprint.elf.names import Language
+from footprint.elf.names import Language, shown_name
 from footprint.sources import demanglers
 from footprint.sources.demanglers import learn_foreign_names
 from tests.liveprocesses import wait_until

@@ -2,7 +2,7 @@
 
 import pytest
 
-from footprint.digits import decimal
+from footprint.text.units import decimal
 
 
 @pytest.mark.parametrize("text", ["0", "007", "9223372036854775807"])

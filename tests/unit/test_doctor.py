@@ -10,19 +10,19 @@ import pytest
 
 from footprint.attribution.kernel import BUILT_IN, built_in_constants
 from footprint.errors import AccessError, Note
-from footprint.formats.json import write
 from footprint.formats.text import plain
-from footprint.model.evidence import Evidence
+from footprint.json.answer import write
+from footprint.model.row import Evidence
 from footprint.process import cgroup
 from footprint.process.cgroup import MemoryController, MemoryGroup, find_memory_controller
-from footprint.sources import calibration
-from footprint.sources import measurement_cache as kept
+from footprint.sources import calibration, open_file_calibration
+from footprint.sources import calibration as kept
+from footprint.sources.calibration import calibrate, load_constants
 from footprint.verbs import options
 from footprint.verbs.doctor import call as verb
-from footprint.verbs.doctor.call import Check, Diagnosis, State, calibrate, doctor, load_constants
+from footprint.verbs.doctor.answer import doctor_document, doctor_members
+from footprint.verbs.doctor.call import Check, Diagnosis, State, doctor
 from footprint.verbs.doctor.command import doctor as doctor_command
-from footprint.verbs.doctor.json import doctor_members
-from footprint.verbs.doctor.text import doctor_document
 
 KERNEL, MACHINE = "6.1.0-37-amd64", "x86_64"
 SIZES = {
@@ -70,7 +70,7 @@ def test_in_a_container_the_mount_is_our_own_group(path: str) -> None:
     mounts = "35 31 0:32 /docker/abc /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n"
     found = find_memory_controller(mounts, f"4:memory:{path}\n")
     assert found is not None
-    assert found.own == found.mount == "/sys/fs/cgroup/memory"
+    assert found.folder == found.mount == "/sys/fs/cgroup/memory"
     assert found.parents == ("/sys/fs/cgroup/memory",)
 
 
@@ -281,6 +281,35 @@ def test_sizes_are_found_from_kinds_of_children_that_differ_by_one_thing() -> No
     }
 
 
+KNOWN = built_in_constants("6.18", "x86_64")
+MEASURED = {field: getattr(KNOWN, field) for field in ("process_bytes", "thread_bytes", "mapping_bytes", "file_bytes")}
+
+
+def children(objects_bytes: float) -> calibration._Mean:
+    return calibration._Mean(objects_bytes, 1, 37, 17, 7)
+
+
+def test_a_measurement_that_does_not_hold_is_not_kept() -> None:
+    calibration._check(MEASURED, KNOWN, children(27_000), children(27_700))
+    with pytest.raises(AccessError, match="mapping_bytes 61 where about 200 is usual"):
+        calibration._check(MEASURED | {"mapping_bytes": 61}, KNOWN, children(27_000), children(27_000))
+    with pytest.raises(AccessError, match=r"a process 27,000 at first and 31,000 in the end .* nothing is kept"):
+        calibration._check(MEASURED, KNOWN, children(27_000), children(31_000))
+
+
+def test_a_kernel_that_accounts_no_kernel_memory_is_told() -> None:
+    with pytest.raises(AccessError, match="kernel memory is not accounted"):
+        calibration._check(MEASURED, KNOWN, children(-45_000), children(-45_000))
+
+
+@pytest.mark.parametrize(("price_bytes", "is_kept"), [(3_614, True), (1_740, False), (60_000, False)])
+def test_the_price_of_an_open_file_that_is_far_from_the_usual_one_is_not_kept(
+    price_bytes: int,
+    is_kept: bool,  # noqa: FBT001 # a case
+) -> None:
+    assert open_file_calibration._holds("TCP socket", price_bytes) is is_kept
+
+
 # --- the checks -------------------------------------------------------------------------------------------------------
 
 
@@ -395,17 +424,17 @@ def test_a_host_that_allows_everything_needs_no_cure() -> None:
 
 
 def test_the_json_has_every_check_and_constant() -> None:
-    found = json.loads(write(doctor_members(DIAGNOSIS, "1.2.3")))
-    assert found["host"] == {"kernel": "6.18.44", "machine": "x86_64"}
-    assert found["checks"][1] == {
+    result = json.loads(write(doctor_members(DIAGNOSIS, "1.2.3")))
+    assert result["host"] == {"kernel": "6.18.44", "machine": "x86_64"}
+    assert result["checks"][1] == {
         "name": "memory cgroup",
         "state": "limited",
         "meaning": "no calibration",
         "cure": "be root",
     }
-    assert found["constants"]["thread_bytes"] == 6_032
-    assert found["constants"]["evidence"] == "estimated"
-    assert found["notes"][0]["slug"] == "calibration-unreadable"
+    assert result["constants"]["thread_bytes"] == 6_032
+    assert result["constants"]["evidence"] == "estimated"
+    assert result["notes"][0]["slug"] == "calibration-unreadable"
 
 
 @pytest.mark.parametrize(("is_json", "expected"), [(True, '"checks": ['), (False, "What the kernel spends")])

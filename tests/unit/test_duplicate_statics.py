@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from footprint.dwarf import Declaration
-from footprint.dwarf.standards import LanguageStandard
-from footprint.elf import read_image
+from footprint.dwarf.description import Declaration, LanguageStandard
+from footprint.elf.image import read_image
 from footprint.elf.statics import Statics, read_statics
 from footprint.findings.copies import (
     CopiedVariable,
@@ -22,18 +21,17 @@ from footprint.findings.copies import (
     find_copies,
     with_private_bytes,
 )
-from footprint.findings.declared_by_name import declared_by_name
 from footprint.findings.merging import VARIES, Objection
 from footprint.findings.variable_rules.duplicate_static import duplicate_findings
 from footprint.formats.document import Paragraph, Table
+from footprint.formats.finding_blocks import finding_blocks
 from footprint.formats.issues import finding_issue
-from footprint.formats.sections.findings import finding_blocks
 from footprint.model.finding import Confidence, Finding, SourceLocation
-from footprint.verbs.duplicates.call import Duplicates
-from footprint.verbs.duplicates.text import duplicates_document
+from footprint.verbs.duplicates.answer import duplicates_document
+from footprint.verbs.duplicates.call import Duplicates, declared_by_name
 from tests.elfwriter import (
     DT_INIT,
-    EM_AARCH64,
+    EM_RISCV,
     EM_X86_64,
     ET_DYN,
     RO,
@@ -167,6 +165,42 @@ def test_what_compilers_add_to_tell_copies_apart_is_no_part_of_the_name(names: t
     assert only(in_files(*names)).name == "table"
 
 
+ORDERED = "colours", "sizes", "weights"
+OF_ORDER = "the same name and contents beside two more constants, in one order in three or more source files"
+
+
+@pytest.mark.parametrize(
+    ("files", "orders", "is_sure"),
+    [
+        # The header defines three constants, and three source files include it.
+        (("a.c", "b.c", "c.c"), (ORDERED, ORDERED, ORDERED), True),
+        (("a.c", "b.c"), (ORDERED, ORDERED), False),
+        # Two constants are often the same by chance, and so are some in another order.
+        (("a.c", "b.c", "c.c"), (ORDERED[:2], ORDERED[:2], ORDERED[:2]), False),
+        (("a.c", "b.c", "c.c"), (ORDERED, ORDERED, ORDERED[::-1]), False),
+        # One source file that is linked twice is not two that include a header.
+        (("a.c", "b.c", "b.c"), (ORDERED, ORDERED, ORDERED), False),
+        (("a.c", "b.c", "c.c", "d.c"), (ORDERED, ORDERED, ORDERED, ORDERED[:1]), True),
+        # The fourth has it too, but computed with it: its macros may give it other contents.
+        (("a.c", "b.c", "c.c", "d.c"), (ORDERED, ORDERED, ORDERED, ORDERED[1:]), False),
+    ],
+)
+@pytest.mark.parametrize("name", ["{}", "_ZL{length}{}"])
+def test_without_lines_three_constants_in_one_order_speak_for_a_header(
+    name: str, files: Sequence[str], orders: Sequence[Sequence[str]], *, is_sure: bool
+) -> None:
+    symbols, contents = [], b""
+    for file, order in zip(files, orders, strict=True):
+        symbols.append(source(file))
+        for one in order:
+            symbols.append(static(name.format(one, length=len(one)), len(contents) // 32, ".rodata"))
+            contents += one.encode().ljust(32, b"!")
+    sections = [Section(".rodata", flags=RO, data=contents) if one.name == ".rodata" else one for one in SECTIONS]
+    (colours,) = [copied for copied in find_copies(read(symbols, sections)) if copied.shown_name == "colours"]
+    assert colours.confidence is (Confidence.HIGH if is_sure else Confidence.LOW)
+    assert (OF_ORDER in colours.reasons) == is_sure
+
+
 def test_a_hidden_global_that_link_time_optimisation_made_of_a_static_is_a_copy() -> None:
     hidden: dict[str, Any] = {"binding": STB_GLOBAL, "visibility": STV_HIDDEN}
     found = only([static(f"table.lto_priv.{at}", at, **hidden) for at in range(3)])
@@ -209,7 +243,7 @@ def test_what_only_looks_like_it_is_not(name: str) -> None:
 def test_the_largest_waste_comes_first() -> None:
     small = [source("a.c"), static("small", 0, size=16), source("b.c"), static("small", 1, size=16)]
     large = [source("a.c"), static("large", 2), source("b.c"), static("large", 3)]
-    assert [one.name for one in copies([*small, *large])] == ["large", "small"]
+    assert [copy.name for copy in copies([*small, *large])] == ["large", "small"]
 
 
 # --- how sure it is ---------------------------------------------------------------------------------------------------
@@ -218,7 +252,7 @@ def test_the_largest_waste_comes_first() -> None:
 def test_contents_and_a_name_of_c_leave_doubt_and_nothing_to_advise() -> None:
     found = only(in_files("table", "table"))
     assert found.confidence is Confidence.LOW
-    assert [one.remedy for one in duplicate_findings([found])] == [ASK_COMPILER]
+    assert [duplicate_finding.remedy for duplicate_finding in duplicate_findings([found])] == [ASK_COMPILER]
 
 
 def of_header(*names: str, files: Sequence[str] = ("a.cc", "b.cc", "c.cc")) -> list[Sym]:
@@ -233,7 +267,7 @@ def told(symbols: Sequence[Sym], *sections: bytes) -> dict[str, Confidence]:
     """Return the confidence in each name; each of the constants has 32 bytes of the section."""
     data = b"".join(sections) or ALIKE * 2
     statics = read(symbols, [Section(".rodata", flags=RO, data=data), *SECTIONS[1:]])
-    return {one.name: one.confidence for one in find_copies(statics)}
+    return {copied.name: copied.confidence for copied in find_copies(statics)}
 
 
 def test_two_constants_of_a_namespace_that_source_files_have_in_common_are_sure() -> None:
@@ -248,13 +282,13 @@ def test_two_constants_of_a_namespace_that_source_files_have_in_common_are_sure(
 def test_constants_beside_others_of_one_name_that_differ_only_resemble_each_other() -> None:
     # Two processors of LLVM have tables of the same names, of which some are the same by chance: none has a header,
     # those beside one that differs no more than those far from it.
-    one, two, three = "_ZN4llvmL5ModelE", "_ZN4llvmL9ResourcesE", "_ZN4llvmL7ClassesE"
+    model, two, three = "_ZN4llvmL5ModelE", "_ZN4llvmL9ResourcesE", "_ZN4llvmL7ClassesE"
     same, other = bytes(range(1, 33)), bytes(range(32, 0, -1))
-    symbols = of_header(one, two, three, files=["arm.cc", "aarch64.cc"])
+    symbols = of_header(model, two, three, files=["arm.cc", "aarch64.cc"])
     found = told(symbols, same, same, same, same, same, other)
-    assert found == {one: Confidence.LOW, two: Confidence.LOW}
+    assert found == {model: Confidence.LOW, two: Confidence.LOW}
     found = told(symbols, same, same, other, same, other, same)
-    assert found == {one: Confidence.LOW}
+    assert found == {model: Confidence.LOW}
 
 
 def test_a_few_bytes_are_the_same_by_chance() -> None:
@@ -281,8 +315,8 @@ def test_zeros_of_unknown_source_files_are_no_copies() -> None:
 def test_zeros_of_a_namespace_are_copies_where_three_source_files_have_them_and_nothing_refers_to_any() -> None:
     names = ["_ZN7classadL12NULL_XACTIONE"] * 3
     assert only(in_files(*names, section=".bss")).confidence is Confidence.HIGH
-    used = read(in_files(*names, section=".bss"), machine=EM_AARCH64)
-    assert [one.confidence for one in find_copies(used)] == [Confidence.LOW]
+    used = read(in_files(*names, section=".bss"), machine=EM_RISCV)
+    assert [copied.confidence for copied in find_copies(used)] == [Confidence.LOW]
     untold = [static(f"{name}.lto_priv.{at}", at, ".bss") for at, name in enumerate(names)]
     assert only(untold).confidence is Confidence.LOW
 
@@ -419,7 +453,7 @@ def test_the_section_tells_when_copies_cost_private_memory(section: str, cost: C
 def test_the_remedy_is_that_of_the_language_and_of_constants(name: str, section: str, remedy: str) -> None:
     symbols = in_files(name, name, section=section)
     # The code of this processor is not read: it may write all that is writable, and compare all addresses.
-    (found,) = find_copies(read(symbols, machine=EM_AARCH64), declared_at(symbols, ("/src/x.h", 7), ("/src/x.h", 7)))
+    (found,) = find_copies(read(symbols, machine=EM_RISCV), declared_at(symbols, ("/src/x.h", 7), ("/src/x.h", 7)))
     assert found.confidence is Confidence.MEDIUM
     (finding,) = duplicate_findings([found])
     check = "make sure that nothing compares its address; then " if section == ".rodata" else ""
@@ -434,6 +468,7 @@ C11, CXX14, CXX17, CXX = (
 )
 INLINE = "declare it `inline` (C++17), without `static`"
 EXTERN = "declare it `extern const` in the header, and define it in one source file that has a copy"
+MEMBER = "make it a static member of a class template of its own in the header, and define it behind the class"
 
 
 @pytest.mark.parametrize(
@@ -441,10 +476,11 @@ EXTERN = "declare it `extern const` in the header, and define it in one source f
     [
         ((CXX17, CXX17), INLINE),
         ((CXX, CXX17), INLINE),
-        ((CXX14, CXX14), f"{EXTERN} (C++14 has no inline variables)"),
+        ((CXX14, CXX14), f"{MEMBER} (C++14 has no inline variables)"),
         # The header must suit the oldest of the source files that include it.
-        ((CXX17, CXX14), f"{EXTERN} (C++14 has no inline variables)"),
-        ((CXX17, C11), EXTERN),
+        ((CXX17, CXX14), f"{MEMBER} (C++14 has no inline variables)"),
+        ((CXX17, C11), EXTERN.replace("header,", 'header, within `extern "C"` for C++,')),
+        ((C11, C11), EXTERN),
         ((None, None), INLINE),
     ],
 )
@@ -497,7 +533,7 @@ def test_copies_of_one_line_in_several_sections_are_one_thing_and_each_is_priced
     ]
     sections = [Section(".rodata", flags=RO, data=ALIKE[:32] * 2), *SECTIONS[1:]]
     statics = read(symbols, sections)
-    assert [one.section for one in find_copies(statics)] == [".rodata"]
+    assert [copied.section for copied in find_copies(statics)] == [".rodata"]
     lines = {(one.is_tls, one.vaddr): Declared("/src/x.h", 7, is_in_header=True) for one in statics.statics}
     (found,) = find_copies(statics, lines)
     assert (found.section, found.copy_count, found.size_bytes) == (".data+.rodata", 3, 32)
@@ -547,7 +583,7 @@ def test_constants_of_one_line_are_copies_whatever_their_scope_and_template_argu
     # What an instance writes is its own.
     written = in_files(*names, section=".data", binding=binding)
     of_data = dict(zip(declared_at(written, ("/src/x.h", 7), ("/src/x.h", 7)), lines.values(), strict=True))
-    assert [one.copy_count for one in copies(written, of_data)] == ([] if binding == STB_WEAK else [2])
+    assert [copy.copy_count for copy in copies(written, of_data)] == ([] if binding == STB_WEAK else [2])
 
 
 @pytest.mark.parametrize(
@@ -687,21 +723,21 @@ def test_what_one_line_declares_with_another_type_is_another_thing(
         (one.is_tls, one.vaddr): Declared("/src/x.h", 7, is_in_header=True, type_name=type_name)
         for one, type_name in zip(read(symbols).statics, types, strict=True)
     }
-    assert [one.confidence for one in copies(symbols, lines)] == [Confidence.PROOF] * is_one
+    assert [copy.confidence for copy in copies(symbols, lines)] == [Confidence.PROOF] * is_one
 
 
 def test_copies_of_source_files_without_debug_information_are_compared_with_one_that_has() -> None:
     symbols = in_files("_ZL5table", "_ZL5table", "_ZL5table", "_ZL5table")
     place = "/src/x.h", 7
-    found = copies(symbols, declared_at(symbols, place, place, place, None))
-    assert [(one.confidence, one.units) for one in found] == [
+    result = copies(symbols, declared_at(symbols, place, place, place, None))
+    assert [(one.confidence, one.units) for one in result] == [
         (Confidence.PROOF, ("a.c", "b.c", "c.c")),
         (Confidence.HIGH, ("a.c", "d.c")),
     ]
     # Four of them take three more than one.
-    assert sum(one.waste_bytes for one in found) == 3 * 32
-    assert found[1].location == SourceLocation(*place)
-    assert found[1].reasons[-1] == "a header declares one of them, and the others have no debug information"
+    assert sum(one.waste_bytes for one in result) == 3 * 32
+    assert result[1].location == SourceLocation(*place)
+    assert result[1].reasons[-1] == "a header declares one of them, and the others have no debug information"
     # What a source file declares is its own.
     assert copies(symbols[:4], declared_at(symbols[:4], ("/src/a.c", 7), None, is_in_header=False)) == []
 
@@ -714,12 +750,12 @@ def constant(unit: str, line: int = 2, size: int = 32, file: str = "/src/x.h") -
     return Declaration("table", "table", *place, "const int[8]", size, True, False)  # noqa: FBT003 # its fields
 
 
-def told_by_name(symbols: Sequence[Sym], *found: Declaration, compiled: Sequence[str]) -> list[int | None]:
+def told_by_name(symbols: Sequence[Sym], *result: Declaration, compiled: Sequence[str]) -> list[int | None]:
     """Return the line of each variable that is told by name, in the order of the table."""
     statics = read(symbols)
-    lines = declared_by_name(statics, statics.statics, {"table": found}, compiled)
+    lines = declared_by_name(statics, statics.statics, {"table": result}, compiled)
     places = [lines.get((one.is_tls, one.vaddr)) for one in statics.statics]
-    return [None if one is None else one.line for one in places]
+    return [None if place is None else place.line for place in places]
 
 
 A, B = "/src/a.c", "/src/b.c"
@@ -788,13 +824,13 @@ def test_what_relocations_write_is_private_at_start_wherever_it_stands() -> None
     found = find_copies(read_statics(read_image(write(file), "/opt/bin/program")))
     assert {one.name: one.cost for one in found} == {"table": Cost.AT_START, "other": Cost.WHEN_TOUCHED}
     findings = duplicate_findings(found)
-    assert {one.subject: one.saving_bytes for one in findings} == {"table": 32, "other": 0}
-    assert {one.remedy for one in findings} == {ASK_COMPILER}
+    assert {finding.subject: finding.saving_bytes for finding in findings} == {"table": 32, "other": 0}
+    assert {finding.remedy for finding in findings} == {ASK_COMPILER}
 
 
 def test_a_kind_of_copies_is_a_word_that_the_schema_knows() -> None:
     found = only(in_files("_ZL5table", "_ZL5table", files=["a.c"]))
-    assert [one.kind for one in duplicate_findings([found])] == ["same-source"]
+    assert [duplicate_finding.kind for duplicate_finding in duplicate_findings([found])] == ["same-source"]
 
 
 def test_what_each_thread_is_spared_is_said_a_thread() -> None:
@@ -811,9 +847,9 @@ def test_what_needs_a_check_first_promises_no_saving() -> None:
         replace(finding, saving_bytes=64, confidence=each) for each in (Confidence.HIGH, Confidence.MEDIUM)
     )
     texts = [
-        one.text
-        for one in finding_blocks([sure, replace(doubtful, remedy="check it")], 1)
-        if isinstance(one, Paragraph)
+        block.text
+        for block in finding_blocks([sure, replace(doubtful, remedy="check it")], 1)
+        if isinstance(block, Paragraph)
     ]
     assert ["It saves 64 B a process." in texts[0], "It saves up to 64 B a process." in texts[1]] == [True, True]
     assert "It saves up to 64 B a process." in finding_issue(doubtful, "", 1, fails=False).message
@@ -822,21 +858,21 @@ def test_what_needs_a_check_first_promises_no_saving() -> None:
 def test_a_remedy_of_several_findings_is_written_once() -> None:
     (finding,) = duplicate_findings(copies(in_files("_ZL5table", "_ZL5table")))
     findings = [replace(finding, saving_bytes=64, remedy=remedy) for remedy in ("one", "other", "one", "last")]
-    text = [one.text for one in finding_blocks(findings, 1) if isinstance(one, Paragraph)]
+    text = [block.text for block in finding_blocks(findings, 1) if isinstance(block, Paragraph)]
     assert [text[0], sum("Remedy: one." in each for each in text)] == ["Remedy: one.", 1]
 
 
 def test_private_bytes_are_those_of_all_copies_and_of_thread_locals_none() -> None:
-    asked: list[list[tuple[int, int]]] = []
+    spans_asked: list[list[tuple[int, int]]] = []
 
     def private_of(spans: Iterable[tuple[int, int]]) -> int:
-        asked.append(list(spans))
+        spans_asked.append(list(spans))
         return 48
 
     found = copies([*in_files("_ZL5table", "_ZL5table"), *in_files("_ZL5local", "_ZL5local", section=".tbss")])
     local, table = sorted(with_private_bytes(found, private_of), key=lambda one: one.name)
     assert (table.private_bytes, local.private_bytes) == (48, None)
-    assert asked == [[(one.vaddr, one.vaddr + 32) for one in table.copies]]
+    assert spans_asked == [[(copy.vaddr, copy.vaddr + 32) for copy in table.copies]]
     (finding,) = duplicate_findings([table])
     assert finding.private_bytes == 48
     assert finding.message.endswith("private when touched; 48 B of all of them is private now")

@@ -1,23 +1,17 @@
 """Where a variable is declared, by its address: each way of writing it, and what only looks like it."""
 
 import struct
-import time
 import zlib
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from footprint.dwarf import (
-    DebugInfo,
-    Declaration,
-    Declarations,
-    VariablePlace,
-    compiled_sources,
-    declarations_by_name,
-    read_declarations,
-)
-from footprint.elf import read_image
+from footprint.dwarf.declarations import Declarations, compiled_sources, declarations_by_name, read_declarations
+from footprint.dwarf.description import Declaration
+from footprint.dwarf.places import VariablePlace
+from footprint.dwarf.units import DebugInfo
+from footprint.elf.image import read_image
 from footprint.errors import InputError
 from tests.dwarfwriter import (
     AT_ABSTRACT_ORIGIN,
@@ -83,6 +77,7 @@ from tests.dwarfwriter import (
 )
 from tests.elfkinds import in_all_classes_and_orders
 from tests.elfwriter import RW, SHF_COMPRESSED, ElfFile, Section, write
+from tests.workcount import assert_linear
 
 VADDR = 0x404010
 INT = Die(TAG_BASE_TYPE, [(AT_NAME, STRING, "int"), (AT_BYTE_SIZE, DATA1, 4)], label="int")
@@ -133,9 +128,9 @@ def read(
     return read_declarations(read_image(data, "program"), places, with_functions=with_functions)
 
 
-def the_only(found: Declarations) -> Declaration:
-    assert found.notes == ()
-    ((one,),) = found.by_place.values()
+def the_only(result: Declarations) -> Declaration:
+    assert result.notes == ()
+    ((one,),) = result.by_place.values()
     return one
 
 
@@ -384,7 +379,7 @@ def test_an_address_that_a_call_passes_declares_nothing() -> None:
 
 def test_a_constant_that_holds_a_whole_entry_declares_nothing() -> None:
     inner = variable("x")
-    (text,) = [one.data for one in sections([unit(inner)]) if one.name == ".debug_info"]
+    (text,) = [section.data for section in sections([unit(inner)]) if section.name == ".debug_info"]
     assert isinstance(text, bytes)
     trap = Die(TAG_BASE_TYPE, [(AT_NAME, STRING, "trap"), (AT_CONST_VALUE, BLOCK2, text[-32:])])
     found = read(elf(unit(inner, trap)))
@@ -394,8 +389,8 @@ def test_a_constant_that_holds_a_whole_entry_declares_nothing() -> None:
 # --- what is absent or not handled ------------------------------------------------------------------------------------
 
 
-def slugs(found: Declarations) -> list[str]:
-    return [note.slug for note in found.notes]
+def slugs(result: Declarations) -> list[str]:
+    return [note.slug for note in result.notes]
 
 
 def test_a_file_without_debug_information_says_so() -> None:
@@ -419,13 +414,13 @@ def compressed(
 ) -> bytes:
     """Write a file whose .debug_info is compressed, and claims so many bytes more."""
     debug = []
-    for one in sections([unit(variable("x"))], order=kind["order"], bits=kind["bits"]):
-        assert isinstance(one.data, bytes)
-        text = zlib.compress(contents or one.data)
-        size = len(one.data) + claim
+    for section in sections([unit(variable("x"))], order=kind["order"], bits=kind["bits"]):
+        assert isinstance(section.data, bytes)
+        text = zlib.compress(contents or section.data)
+        size = len(section.data) + claim
         mark = "<" if kind["order"] == "little" else ">"
-        if one.name != ".debug_info":
-            debug.append(one)
+        if section.name != ".debug_info":
+            debug.append(section)
         elif old:
             debug.append(Section(".zdebug_info", data=b"ZLIB" + struct.pack(">Q", size) + text))
         else:
@@ -434,7 +429,7 @@ def compressed(
                 compression,
                 *([0, size, 1] if kind["bits"] == 64 else [size, 1]),
             )
-            debug.append(Section(one.name, flags=SHF_COMPRESSED, data=head + text))
+            debug.append(Section(section.name, flags=SHF_COMPRESSED, data=head + text))
     return write(ElfFile(sections=[Section(".data", flags=RW, data=bytes(8)), *debug], **kind))
 
 
@@ -518,37 +513,38 @@ def test_entries_that_refer_to_each_other_end() -> None:
     assert "references form a circle" in found.notes[0].detail
 
 
-def seconds(data: bytes) -> tuple[float, Declarations]:
-    start = time.process_time()
-    found = read(data, with_functions=True)
-    return time.process_time() - start, found
+def test_a_flood_of_one_address_costs_each_entry_once() -> None:
+    def flood(count: int) -> bytes:
+        return elf(unit(*(variable(f"x{number % 7}") for number in range(count))))
+
+    def read_all(data: bytes) -> None:
+        found = read(data, with_functions=True)
+        assert {one.name for one in found.by_place[VariablePlace(VADDR, is_tls=False)]} == {
+            f"x{number}" for number in range(7)
+        }
+
+    assert_linear(flood, read_all, 2_000)
 
 
-def test_a_flood_of_one_address_ends_soon() -> None:
-    entries = [variable(f"x{number % 7}") for number in range(20_000)]
-    took, found = seconds(elf(unit(*entries)))
-    assert took < 5
-    assert {one.name for one in found.by_place[VariablePlace(VADDR, is_tls=False)]} == {
-        f"x{number}" for number in range(7)
-    }
+def test_deep_nesting_takes_no_stack_and_each_level_once() -> None:
+    def nested(depth: int) -> bytes:
+        image = sections([unit(variable("x"))])
+        by_name = {one.name: one for one in image}
+        info, table = by_name[".debug_info"].data, by_name[".debug_abbrev"].data
+        assert isinstance(info, bytes)
+        assert isinstance(table, bytes)
+        # The last byte ends the unit's list of entries: before it stand entries that open lists, over and over.
+        abbreviations = table[:-1] + uleb(99) + uleb(TAG_SUBPROGRAM) + b"\1\0\0" + b"\0"
+        body = info[4:-1] + uleb(99) * depth + bytes(depth) + b"\0"
+        rest = [one for one in image if one.name not in {".debug_info", ".debug_abbrev"}]
+        body = struct.pack("<I", len(body)) + body
+        changed = [Section(".debug_info", data=body), Section(".debug_abbrev", data=abbreviations)]
+        return write(ElfFile(sections=[*changed, *rest]))
 
+    def read_all(data: bytes) -> None:
+        assert the_only(read(data, with_functions=True)).name == "x"
 
-def test_deep_nesting_takes_no_stack() -> None:
-    depth = 100_000
-    image = sections([unit(variable("x"))])
-    by_name = {one.name: one for one in image}
-    info, table = by_name[".debug_info"].data, by_name[".debug_abbrev"].data
-    assert isinstance(info, bytes)
-    assert isinstance(table, bytes)
-    # The last byte ends the unit's list of entries: before it stand entries that open lists, over and over.
-    nested = table[:-1] + uleb(99) + uleb(TAG_SUBPROGRAM) + b"\1\0\0" + b"\0"
-    body = info[4:-1] + uleb(99) * depth + bytes(depth) + b"\0"
-    data = struct.pack("<I", len(body)) + body
-    rest = [one for one in image if one.name not in {".debug_info", ".debug_abbrev"}]
-    whole = write(ElfFile(sections=[Section(".debug_info", data=data), Section(".debug_abbrev", data=nested), *rest]))
-    took, found = seconds(whole)
-    assert took < 2
-    assert the_only(found).name == "x"
+    assert_linear(nested, read_all, 25_000)
 
 
 def test_an_address_of_any_width_is_asked_for_without_harm() -> None:

@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from footprint.dwarf import DebugInfo, Declarations, declarations_by_name, read_declarations
+from footprint.dwarf.declarations import Declarations, declarations_by_name, read_declarations
 from footprint.dwarf.places import VariablePlaces
-from footprint.elf import read_image
+from footprint.dwarf.units import DebugInfo
 from footprint.elf.abi import STT_TLS
+from footprint.elf.image import read_image
 from footprint.elf.symbols import read_symbol_table, section_bases
 from footprint.errors import InputError
 from tests.dwarfwriter import (
@@ -136,7 +137,7 @@ def read(data: bytes) -> tuple[Declarations, dict[str, str]]:
     in_memory = section_bases(image, [(section.index, section) for section in image.sections if section.is_in_memory])
     symbols = read_symbol_table(image).variables(in_memory)
     found = read_declarations(image, map(places.of, symbols))
-    named = {one.name: found.by_place.get(places.of(one), ()) for one in symbols}
+    named = {symbol.name: found.by_place.get(places.of(symbol), ()) for symbol in symbols}
     return found, {name: str(one.name) for name, here in named.items() for one in here}
 
 
@@ -221,7 +222,9 @@ def test_a_linked_file_keeps_its_addresses() -> None:
     image = read_image(write(ElfFile(sections=MEMORY, symbols=SYMBOLS)), "program")
     in_memory = section_bases(image, [(section.index, section) for section in image.sections if section.is_in_memory])
     symbols = read_symbol_table(image).variables(in_memory)
-    assert [VariablePlaces(image).of(one) for one in symbols] == [(one.vaddr, one.is_tls) for one in symbols]
+    assert [VariablePlaces(image).of(symbol) for symbol in symbols] == [
+        (symbol.vaddr, symbol.is_tls) for symbol in symbols
+    ]
 
 
 def test_empty_sections_of_an_object_have_addresses_of_their_own() -> None:

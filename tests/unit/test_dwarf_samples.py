@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 import footprint
-from footprint.dwarf import Declaration, read_declarations
+from footprint.dwarf.declarations import read_declarations
+from footprint.dwarf.description import Declaration
 from footprint.dwarf.places import VariablePlaces
-from footprint.elf import Image, read_image
+from footprint.elf.image import Image, read_image
 from footprint.elf.symbols import read_symbol_table, section_bases
 from footprint.model.finding import Confidence
 
@@ -36,7 +37,7 @@ def image(name: str) -> Image:
 def declarations(of: Image) -> list[Declaration]:
     """Return what is declared of all variables that the symbols name: for each address one, here."""
     in_memory = section_bases(of, [(section.index, section) for section in of.sections if section.is_in_memory])
-    symbols = [one for one in read_symbol_table(of).variables(in_memory) if one.size_bytes]
+    symbols = [variable for variable in read_symbol_table(of).variables(in_memory) if variable.size_bytes]
     found = read_declarations(of, map(VariablePlaces(of).of, symbols))
     assert found.notes == ()
     return [one for here in found.by_place.values() for one in here]
@@ -45,14 +46,19 @@ def declarations(of: Image) -> list[Declaration]:
 @pytest.mark.parametrize("name", FILES)
 def test_each_copy_is_declared_by_its_own_unit_at_the_line_of_the_header(name: str) -> None:
     by_unit: dict[str, dict[str, tuple[str, int | None, str, int | None]]] = {"one.c": {}, "two.c": {}}
-    for one in declarations(image(name)):
-        assert one.defined_in is not None
-        assert one.is_in_header == one.defined_in.endswith(".h")
+    for declaration in declarations(image(name)):
+        assert declaration.defined_in is not None
+        assert declaration.is_in_header == declaration.defined_in.endswith(".h")
         # gcc calls it `long int`.
-        type_name = (one.type_name or "").replace("long int", "long")
-        here = by_unit[posixpath.basename(one.unit)]
-        assert one.source_name not in here
-        here[str(one.source_name)] = posixpath.basename(one.defined_in), one.defined_at_line, type_name, one.size_bytes
+        type_name = (declaration.type_name or "").replace("long int", "long")
+        here = by_unit[posixpath.basename(declaration.unit)]
+        assert declaration.source_name not in here
+        here[str(declaration.source_name)] = (
+            posixpath.basename(declaration.defined_in),
+            declaration.defined_at_line,
+            type_name,
+            declaration.size_bytes,
+        )
     assert by_unit == BY_UNIT
 
 

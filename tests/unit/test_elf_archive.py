@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import pytest
 
-from footprint.elf import ArchiveMember, read_members, starts_like_archive
+from footprint.elf.archive import ArchiveMember, read_members, starts_like_archive
 from footprint.errors import InputError
 from tests.elfwriter import archive
 
@@ -120,9 +120,9 @@ def test_a_member_of_an_archive_in_a_thin_archive_is_named_by_the_path_of_that_a
 
 def test_the_members_of_a_view_are_views_of_it() -> None:
     data = archive(ODD_AND_EVEN)
-    for each in read_members(memoryview(data), "libdemo.a"):
-        assert isinstance(each.data, memoryview)
-        assert each.data.obj is data
+    for member in read_members(memoryview(data), "libdemo.a"):
+        assert isinstance(member.data, memoryview)
+        assert member.data.obj is data
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from footprint.elf import read_image
 from footprint.elf.constructors import own_constructors, own_destructors
+from footprint.elf.image import read_image
 from footprint.errors import InputError
 from tests.elfwriter import (
     DT_FINI,

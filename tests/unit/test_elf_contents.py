@@ -6,16 +6,9 @@ from typing import Any
 
 import pytest
 
-from footprint.elf import (
-    Contents,
-    Residue,
-    ResidueCause,
-    SectionContents,
-    SectionKind,
-    Symbol,
-    read_contents,
-    read_image,
-)
+from footprint.elf.contents import Contents, Residue, ResidueCause, SectionContents, SectionKind, read_contents
+from footprint.elf.image import read_image
+from footprint.elf.symbols import Symbol
 from footprint.errors import InputError
 from tests.elfkinds import in_all_classes_and_orders
 from tests.elfwriter import (
@@ -71,11 +64,11 @@ def section(file: ElfFile | bytes, name: str) -> SectionContents:
     return one
 
 
-def owners(one: SectionContents) -> list[tuple[int, int, str]]:
+def owners(section_: SectionContents) -> list[tuple[int, int, str]]:
     """Return each range of a section with its owner: the name of a variable, or a cause in brackets."""
     return [
         (start, end, owner.name if isinstance(owner, Symbol) else owner.label)
-        for start, end, owner in one.ranges.pieces
+        for start, end, owner in section_.ranges.pieces
     ]
 
 
@@ -106,30 +99,30 @@ def in_bss(name: str, offset: int, size: int) -> Sym:
 def test_a_section_is_cut_among_its_variables(elf_type: int, kind: dict[str, Any]) -> None:
     sections = [Section(".rodata", flags=RO, data=bytes(7)), Section(".data", flags=RW, data=bytes(40), align=8)]
     symbols = [in_data("second", 24, 16), in_data("first", 0, 24)]
-    one = section(ElfFile(**kind, type=elf_type, sections=sections, symbols=symbols), ".data")
-    assert owners(one) == [(0, 24, "first"), (24, 40, "second")]
-    found = [(each.name, each.aliases, each.offset, each.size_bytes, each.binding) for each in one.variables]
+    part = section(ElfFile(**kind, type=elf_type, sections=sections, symbols=symbols), ".data")
+    assert owners(part) == [(0, 24, "first"), (24, 40, "second")]
+    found = [(each.name, each.aliases, each.offset, each.size_bytes, each.binding) for each in part.variables]
     assert found == [
         ("first", (), 0, 24, STB_GLOBAL),
         ("second", (), 24, 16, STB_GLOBAL),
     ]
-    assert (one.named_bytes, one.residue_bytes, one.lost_bytes) == (40, {}, 0)
+    assert (part.named_bytes, part.residue_bytes, part.lost_bytes) == (40, {}, 0)
 
 
 def test_copies_at_different_places_are_variables_of_their_own() -> None:
-    one = data(12, *(in_data("NULL_XACTION", 4 * number, 4, STB_LOCAL) for number in range(3)))
-    assert [(each.name, each.aliases, each.offset) for each in one.variables] == [
+    part = data(12, *(in_data("NULL_XACTION", 4 * number, 4, STB_LOCAL) for number in range(3)))
+    assert [(variable.name, variable.aliases, variable.offset) for variable in part.variables] == [
         ("NULL_XACTION", (), 0),
         ("NULL_XACTION", (), 4),
         ("NULL_XACTION", (), 8),
     ]
-    assert one.named_bytes == 12
+    assert part.named_bytes == 12
 
 
 def test_a_section_lists_only_its_own_variables() -> None:
     sections = [Section(".data", flags=RW, data=bytes(8)), Section(".bss", SHT_NOBITS, RW, size=8)]
     found = contents(ElfFile(sections=sections, symbols=[in_data("table", 0, 8), in_bss("zeros", 0, 8)]))
-    listed = {one.section.name: [each.name for each in one.variables] for one in found.sections}
+    listed = {one.section.name: [variable.name for variable in one.variables] for one in found.sections}
     assert listed == {".data": ["table"], ".bss": ["zeros"]}
 
 
@@ -140,7 +133,7 @@ def test_sections_and_files_as_symbols_name_no_bytes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "expected"),
+    ("section_of", "expected"),
     [
         pytest.param(
             lambda: data(16, Sym("trampoline", At(".data"), 16, STT_FUNC)),
@@ -162,13 +155,13 @@ def test_sections_and_files_as_symbols_name_no_bytes() -> None:
     ],
 )
 def test_who_owns_the_bytes_of_a_section(
-    one: Callable[[], SectionContents], expected: list[tuple[int, int, str]]
+    section_of: Callable[[], SectionContents], expected: list[tuple[int, int, str]]
 ) -> None:
-    assert owners(one()) == expected
+    assert owners(section_of()) == expected
 
 
 def test_a_name_that_is_not_text_is_kept_as_it_is() -> None:
-    assert [each.name for each in data(16, in_data("caf\udce9", 0, 16)).variables] == ["caf\udce9"]
+    assert [variable.name for variable in data(16, in_data("caf\udce9", 0, 16)).variables] == ["caf\udce9"]
 
 
 # --- two names of one variable ----------------------------------------------------------------------------------------
@@ -176,7 +169,7 @@ def test_a_name_that_is_not_text_is_kept_as_it_is() -> None:
 
 def test_two_names_of_the_same_bytes_are_one_variable() -> None:
     one = data(16, in_data("counters", 0, 16), in_data("counters_alias", 0, 16))
-    assert [(each.name, each.aliases) for each in one.variables] == [("counters", ("counters_alias",))]
+    assert [(variable.name, variable.aliases) for variable in one.variables] == [("counters", ("counters_alias",))]
     assert (one.named_bytes, one.lost_bytes) == (16, 0)
 
 
@@ -203,7 +196,7 @@ def test_a_name_given_twice_is_no_alias_of_itself() -> None:
 def test_of_two_sizes_at_one_place_the_longer_owns_the_bytes_and_the_loss_is_counted() -> None:
     one = data(16, in_data("first_field", 0, 4), in_data("whole", 0, 16))
     assert owners(one) == [(0, 16, "whole")]
-    assert [each.name for each in one.variables] == ["whole", "first_field"]
+    assert [variable.name for variable in one.variables] == ["whole", "first_field"]
     assert one.lost_bytes == 4
 
 
@@ -233,7 +226,7 @@ def test_a_symbol_that_does_not_lie_in_the_section_it_names_is_counted_as_stray(
     sections = [Section(".data", flags=RW, data=bytes(16), addr=0x2000)]
     found = contents(ElfFile(sections=sections, symbols=[in_data("astray", offset, 4), in_data("table", 0, 16)]))
     assert found.stray_count == 1
-    assert [each.name for each in found.sections[0].variables] == ["table"]
+    assert [variable.name for variable in found.sections[0].variables] == ["table"]
 
 
 def test_two_names_of_one_stray_place_are_two_strays() -> None:
@@ -261,7 +254,7 @@ def test_the_mark_before_an_aligned_bss_is_not_stray() -> None:
 def test_a_symbol_without_size_owns_nothing_and_names_the_cause_of_what_follows_it() -> None:
     one = data(64, in_data("unsized", 0, 0), in_data("sized", 48, 16))
     assert owners(one) == [(0, 48, "[symbol without size: unsized]"), (48, 64, "sized")]
-    assert [(each.name, each.size_bytes) for each in one.variables] == [("unsized", 0), ("sized", 16)]
+    assert [(variable.name, variable.size_bytes) for variable in one.variables] == [("unsized", 0), ("sized", 16)]
     assert one.residue_bytes == {ResidueCause.UNSIZED: 48}
 
 
@@ -285,7 +278,7 @@ def test_a_symbol_without_size_within_a_variable_takes_nothing_from_it() -> None
 def test_two_names_without_size_at_one_place_are_one_label() -> None:
     one = data(16, in_data("a_label", 0, 0), in_data("label", 0, 0))
     assert owners(one) == [(0, 16, "[symbol without size: label]")]
-    assert [(each.name, each.aliases) for each in one.variables] == [("label", ("a_label",))]
+    assert [(variable.name, variable.aliases) for variable in one.variables] == [("label", ("a_label",))]
 
 
 @pytest.mark.parametrize("name", ["$d", "$d.realdata", "$x", ".L0", ".LC17", ""])
@@ -300,7 +293,7 @@ def test_a_label_at_the_place_of_a_mapping_symbol_counts(other: str) -> None:
     labels = [Sym(name, At(".data"), 0, STT_NOTYPE, STB_LOCAL) for name in (other, "table")]
     one = data(16, *labels)
     assert owners(one) == [(0, 16, "[symbol without size: table]")]
-    assert [each.name for each in one.variables] == ["table"]
+    assert [variable.name for variable in one.variables] == ["table"]
 
 
 @pytest.mark.parametrize("name", ["__bss_start", "_edata", "_end", "end", "__data_start", "data_start", "__TMC_END__"])
@@ -430,7 +423,7 @@ def test_the_function_descriptors_of_powerpc_are_no_variables() -> None:
     symbols = [Sym("run", At(".opd"), 400, STT_FUNC), Sym("a_table", At(".opd", 24), 24)]
     one = section(ElfFile(machine=EM_PPC64, order="big", sections=sections, symbols=symbols), ".opd")
     assert owners(one) == [(0, 24, "[linker table]"), (24, 48, "a_table")]
-    assert [each.name for each in one.variables] == ["a_table"]
+    assert [variable.name for variable in one.variables] == ["a_table"]
 
 
 # --- padding ----------------------------------------------------------------------------------------------------------
@@ -670,4 +663,4 @@ def test_mapping_symbols_of_aarch64_leave_its_variables_as_they_are() -> None:
     sections = [Section(".data", flags=RW, data=bytes(16), align=8)]
     symbols = [Sym("$d", At(".data"), 0, STT_NOTYPE, STB_LOCAL), in_data("table", 0, 16)]
     one = section(ElfFile(machine=EM_AARCH64, sections=sections, symbols=symbols), ".data")
-    assert [each.name for each in one.variables] == ["table"]
+    assert [variable.name for variable in one.variables] == ["table"]

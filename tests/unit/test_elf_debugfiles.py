@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from footprint.elf import Contents, Image, ResidueCause, read_contents, read_image
+from footprint.elf.contents import Contents, ResidueCause, read_contents
 from footprint.elf.debugfiles import (
     AlternateLink,
     DebugImage,
@@ -20,6 +20,7 @@ from footprint.elf.debugfiles import (
     matched_sections,
     mini_debug_image,
 )
+from footprint.elf.image import Image, read_image
 from footprint.elf.notes import build_id, debug_build_id
 from footprint.errors import InputError
 from tests.debugpairs import (
@@ -46,7 +47,7 @@ def image(data: bytes, name: str = "libdemo.so") -> Image:
 
 def named(contents: Contents) -> dict[str, int]:
     """Return the size of each variable."""
-    return {one.name: one.size_bytes for section in contents.sections for one in section.variables}
+    return {variable.name: variable.size_bytes for section in contents.sections for variable in section.variables}
 
 
 def causes(contents: Contents) -> set[ResidueCause]:
@@ -213,17 +214,17 @@ def test_a_stream_that_asks_for_much_memory_is_refused() -> None:
 def test_a_stripped_file_with_its_debug_file_has_all_names_that_it_had(kind: dict[str, Any]) -> None:
     unstripped = read_contents(image(whole(**kind)))
     alone = read_contents(image(stripped(**kind)))
-    found = read_contents(image(stripped(**kind)), DebugImage(image(debug(**kind), "/debug/libdemo.debug")))
+    contents = read_contents(image(stripped(**kind)), DebugImage(image(debug(**kind), "/debug/libdemo.debug")))
     assert named(alone) == NAMED_WHEN_STRIPPED
-    assert named(found) == NAMED_IN_ALL
-    assert found.sections == tuple(
-        one._replace(section=other.section) for one, other in zip(unstripped.sections, found.sections, strict=True)
+    assert named(contents) == NAMED_IN_ALL
+    assert contents.sections == tuple(
+        one._replace(section=other.section) for one, other in zip(unstripped.sections, contents.sections, strict=True)
     )
     assert (alone.symbols_from, alone.debug_file) == (".dynsym", None)
-    assert (found.symbols_from, found.debug_file) == (".symtab", "/debug/libdemo.debug")
-    assert found.symbol_count == unstripped.symbol_count
+    assert (contents.symbols_from, contents.debug_file) == (".symtab", "/debug/libdemo.debug")
+    assert contents.symbol_count == unstripped.symbol_count
     assert causes(alone) == {ResidueCause.STRIPPED}
-    assert causes(found) <= {ResidueCause.NO_SYMBOL, ResidueCause.PADDING}
+    assert causes(contents) <= {ResidueCause.NO_SYMBOL, ResidueCause.PADDING}
 
 
 def test_sections_are_known_again_by_name_address_and_size_whatever_their_numbers() -> None:
@@ -236,7 +237,7 @@ def test_sections_are_known_again_by_name_address_and_size_whatever_their_number
 def test_a_section_that_stands_elsewhere_keeps_its_own_names() -> None:
     found = read_contents(image(stripped()), DebugImage(image(moved(debug(), ".data"))))
     assert named(found) == {name: size for name, size in NAMED_IN_ALL.items() if name != "hidden"}
-    (data,) = [one for one in found.sections if one.section.name == ".data"]
+    (data,) = [section for section in found.sections if section.section.name == ".data"]
     assert data.residue_bytes == {ResidueCause.STRIPPED: 48}
 
 

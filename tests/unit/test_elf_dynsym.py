@@ -2,7 +2,7 @@
 
 import contextlib
 import struct
-import time
+import tracemalloc
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from footprint.elf import read_image
 from footprint.elf.dynsym import DynamicSymbols, SymbolReference, read_dynamic_symbols
+from footprint.elf.image import read_image
 from footprint.elf.versions import Version as Wanted
 from footprint.errors import InputError
 from tests.elfwriter import (
@@ -64,6 +64,7 @@ from tests.elfwriter import (
     patch,
     write,
 )
+from tests.workcount import assert_linear
 
 DT_MIPS_GOTSYM = 0x70000013
 STO_MIPS_PLT = 8
@@ -107,7 +108,7 @@ def asks(name: str, kind: int = R_X86_64_GLOB_DAT) -> Rel:
 
 def asked(image: bytes) -> list[tuple[str, bool, bool]]:
     """Return name, class of calls, and class of copies of each reference."""
-    return [(one.name, one.is_call, one.is_copy) for one in read(image).references]
+    return [(reference.name, reference.is_call, reference.is_copy) for reference in read(image).references]
 
 
 def gnu_hash_table(first: int, buckets: Sequence[int], chain: Sequence[int] = (), *, bloom_count: int = 1) -> Section:
@@ -126,7 +127,7 @@ def test_symbols_are_counted_and_found_without_section_headers(kind: dict[str, A
     symbols = [Sym("imported"), Sym("table", At(".data"), 8), Sym("entry", At(".data", 8), 4, STT_FUNC)]
     found = read(without_sections(file(*symbols, gnu_hash=gnu_hash, **kind)))
     assert found.count == 4
-    assert found.found == {"table": 2, "entry": 3}
+    assert found.defined == {"table": 2, "entry": 3}
     assert (found.several, found.canonical_plt_entries, found.unique) == ({}, frozenset(), frozenset())
 
 
@@ -141,12 +142,12 @@ def test_the_addresses_of_the_definitions_are_those_of_the_table(kind: dict[str,
 def test_two_architectures_have_hash_tables_of_eight_byte_words(machine: int) -> None:
     image = file(Sym("a", 8, section=1), Sym("b", 16, section=1), machine=machine, order="big")
     assert image.count(struct.pack(">4Q", 1, 3, 1, 0)) == 1
-    assert read(without_sections(image)).found == {"a": 1, "b": 2}
+    assert read(without_sections(image)).defined == {"a": 1, "b": 2}
 
 
 def test_the_s390_of_32_bits_has_words_of_four_bytes() -> None:
     image = file(Sym("a", 8, section=1), machine=EM_S390, order="big", bits=32)
-    assert read(without_sections(image)).found == {"a": 1}
+    assert read(without_sections(image)).defined == {"a": 1}
 
 
 def test_the_symbols_that_gnu_ld_counts_as_one_are_those_that_relocations_name() -> None:
@@ -155,8 +156,8 @@ def test_the_symbols_that_gnu_ld_counts_as_one_are_those_that_relocations_name()
     related = without_sections(file(*symbols, relocations=[asks("b")], gnu_hash=True))
     found = read(related)
     assert found.count == 3
-    assert [one.name for one in found.references] == ["b"]
-    assert found.found == {}
+    assert [reference.name for reference in found.references] == ["b"]
+    assert found.defined == {}
 
 
 def test_the_section_header_of_the_symbols_tells_their_number_where_it_is_there() -> None:
@@ -169,18 +170,18 @@ def test_the_section_header_of_the_symbols_tells_their_number_where_it_is_there(
 def test_other_linkers_begin_a_table_without_symbols_at_their_number() -> None:
     image = file(Sym("a"), Sym("b"), sections=[gnu_hash_table(3, [0])])
     found = read(without_sections(image))
-    assert (found.count, found.found) == (3, {})
+    assert (found.count, found.defined) == (3, {})
 
 
 def test_a_hash_table_without_buckets_finds_nothing() -> None:
     image = file(Sym("a", At(".data")), sections=[gnu_hash_table(1, [])])
-    assert read(without_sections(image)).found == {}
+    assert read(without_sections(image)).defined == {}
 
 
 def test_a_definition_before_those_that_are_hashed_cannot_be_found() -> None:
     symbols = [Sym("kept", At(".data")), Sym("shown", At(".data", 8))]
     found = read(file(*symbols, sections=[gnu_hash_table(2, [2], [1])]))
-    assert (found.count, found.found) == (3, {"shown": 2})
+    assert (found.count, found.defined) == (3, {"shown": 2})
 
 
 def test_the_last_chain_of_several_tells_the_number() -> None:
@@ -188,7 +189,7 @@ def test_the_last_chain_of_several_tells_the_number() -> None:
     table = gnu_hash_table(1, [1, 3, 0, 4], [2, 3, 3, 4, 5])
     found = read(without_sections(file(*(Sym(name, At(".data"), 8) for name in "abcde"), sections=[table])))
     assert found.count == 6
-    assert found.found == {"a": 1, "b": 2, "c": 3, "d": 4, "e": 5}
+    assert found.defined == {"a": 1, "b": 2, "c": 3, "d": 4, "e": 5}
 
 
 def test_the_gnu_hash_table_counts_where_both_are_there() -> None:
@@ -196,7 +197,7 @@ def test_the_gnu_hash_table_counts_where_both_are_there() -> None:
     old = Section(".hash.given", SHT_HASH, RO, struct.pack("<6I", 1, 3, 1, 0, 2, 0))
     new = gnu_hash_table(2, [2], [1])
     found = read(file(Sym("a", At(".data")), Sym("b", At(".data")), sections=[old, new]))
-    assert found.found == {"b": 2}
+    assert found.defined == {"b": 2}
 
 
 @pytest.mark.parametrize(
@@ -232,14 +233,16 @@ def test_a_table_that_claims_more_symbols_than_the_file_holds_is_an_error() -> N
         read(file(Sym("a"), sections=[table]))
 
 
-def test_a_chain_of_a_million_words_is_walked_in_a_moment() -> None:
-    count = 1 << 20
-    table = gnu_hash_table(1, [1], [2] * (count - 1) + [1])
-    image = without_sections(file(Sym("a", At(".data")), sections=[table]))
-    begin = time.process_time()
-    with pytest.raises(InputError, match="the table of dynamic symbols"):
-        read(image)
-    assert time.process_time() - begin < 1
+def test_a_chain_of_a_million_words_is_walked_once() -> None:
+    def chain(count: int) -> bytes:
+        table = gnu_hash_table(1, [1], [2] * (count - 1) + [1])
+        return without_sections(file(Sym("a", At(".data")), sections=[table]))
+
+    def walk(image: bytes) -> None:
+        with pytest.raises(InputError, match="the table of dynamic symbols"):
+            read(image)
+
+    assert_linear(chain, walk, 1 << 18)
 
 
 # --- what can be found of them ----------------------------------------------------------------------------------------
@@ -267,7 +270,7 @@ def test_a_chain_of_a_million_words_is_walked_in_a_moment() -> None:
     ],
 )
 def test_what_the_loader_would_bind_to_is_found(symbol: Sym, *, is_found: bool, gnu_hash: bool) -> None:
-    found = read(file(symbol, gnu_hash=gnu_hash)).found
+    found = read(file(symbol, gnu_hash=gnu_hash)).defined
     assert found == ({"x": 1} if is_found else {})
 
 
@@ -275,14 +278,14 @@ def test_what_the_loader_would_bind_to_is_found(symbol: Sym, *, is_found: bool, 
 def test_a_program_without_pic_stands_in_for_functions_whose_address_it_takes(kind: dict[str, Any]) -> None:
     symbols = [Sym("called", type=STT_FUNC), Sym("taken", 0x401000, type=STT_FUNC), Sym("own", At(".data"))]
     found = read(file(*symbols, type=ET_EXEC, **kind))
-    assert found.found == {"taken": 2, "own": 3}
+    assert found.defined == {"taken": 2, "own": 3}
     assert found.canonical_plt_entries == {2}
 
 
 def test_on_mips_what_is_not_defined_is_a_stub_for_its_first_call_unless_it_says_otherwise() -> None:
     symbols = [Sym("lazy", 0x1000, type=STT_FUNC), Sym("taken", 0x2000, type=STT_FUNC, visibility=STO_MIPS_PLT)]
     found = read(file(*symbols, machine=EM_MIPS, bits=32, order="big"))
-    assert found.found == {"taken": 2}
+    assert found.defined == {"taken": 2}
     assert found.canonical_plt_entries == {2}
 
 
@@ -300,7 +303,7 @@ def test_all_versions_of_a_name_are_there_and_the_last_of_them_is_what_is_told()
     image = read_image(file(*symbols, gnu_hash=True, versions=[Version("V1", 2), Version("V2", 3)]), "libdemo.so")
     found = read_dynamic_symbols(image)
     assert found.several == {"f": (1, 3)}
-    assert found.found == {"f": 3, "g": 2}
+    assert found.defined == {"f": 3, "g": 2}
     assert found.vaddrs(image) == {16, 8}
 
 
@@ -351,7 +354,7 @@ def test_tables_without_addends_and_that_of_the_plt_are_read_too(kind: dict[str,
         Dyn(DT_RELA, 0),
     ]
     image = file(Sym("a"), Sym("b"), Sym("c"), sections=tables, dynamic=dynamic, **kind)
-    assert [one.name for one in read(image).references] == ["a", "b"]
+    assert [reference.name for reference in read(image).references] == ["a", "b"]
 
 
 @pytest.mark.parametrize(
@@ -374,13 +377,13 @@ def test_a_reference_says_all_that_decides_who_answers_it() -> None:
     ]
     needs = {"libc.so.6": [Version("GLIBC_2.2.5", 2), Version("GLIBC_2.34", 3 | VERSYM_HIDDEN)]}
     relocations = [asks("strong", R_X86_64_JUMP_SLOT), asks("weak"), asks("own", R_X86_64_64)]
-    found = read(file(*symbols, relocations=relocations, needs=needs))
-    assert found.references == (
-        SymbolReference("strong", Wanted("GLIBC_2.2.5", is_hidden=False), True, False, False, False, False),  # noqa: FBT003 # its columns
-        SymbolReference("weak", Wanted("GLIBC_2.34", is_hidden=True), False, False, True, False, False),  # noqa: FBT003 # its columns
-        SymbolReference("own", None, False, False, False, True, True),  # noqa: FBT003 # its columns
+    result = read(file(*symbols, relocations=relocations, needs=needs))
+    assert result.references == (
+        SymbolReference("strong", Wanted("GLIBC_2.2.5", is_hidden=False), True, False, False, False, False, 1),  # noqa: FBT003 # its columns
+        SymbolReference("weak", Wanted("GLIBC_2.34", is_hidden=True), False, False, True, False, False, 2),  # noqa: FBT003 # its columns
+        SymbolReference("own", None, False, False, False, True, True, 3),  # noqa: FBT003 # its columns
     )
-    assert found.asked == {"strong": (0,), "weak": (1,), "own": (2,)}
+    assert result.requested == {"strong": (0,), "weak": (1,), "own": (2,)}
 
 
 @pytest.mark.parametrize("order", ["little", "big"])
@@ -407,13 +410,13 @@ def test_a_file_without_symbols_or_without_their_names_has_none() -> None:
     bare = write(ElfFile(sections=[DATA]))
     assert read(bare).count == 0
     unnamed = file(Sym("a", At(".data")), dynamic=[Dyn(DT_STRTAB, 0)])
-    assert (read(unnamed).count, read(unnamed).found) == (0, {})
+    assert (read(unnamed).count, read(unnamed).defined) == (0, {})
 
 
 def test_a_file_without_any_hash_table_offers_nothing_and_asks_all_the_same() -> None:
     symbols = [Sym("a"), Sym("b", At(".data"))]
     found = read(file(*symbols, relocations=[asks("a")], dynamic=[Dyn(DT_HASH, 0), Dyn(DT_GNU_HASH, 0)]))
-    assert ([one.name for one in found.references], found.found) == (["a"], {})
+    assert ([reference.name for reference in found.references], found.defined) == (["a"], {})
 
 
 def test_a_relocation_that_names_a_symbol_beyond_the_table_is_an_error() -> None:
@@ -441,7 +444,7 @@ def test_a_name_without_an_end_is_an_error(text: bytes) -> None:
 
 def test_names_that_are_not_ascii_are_read_as_they_are() -> None:
     names = ["fünf", "\udcff", "plain"]
-    assert list(read(file(*(Sym(name, At(".data")) for name in names))).found) == names
+    assert list(read(file(*(Sym(name, At(".data")) for name in names))).defined) == names
 
 
 def test_names_that_share_their_ends_are_names_of_their_own() -> None:
@@ -451,7 +454,7 @@ def test_names_that_share_their_ends_are_names_of_their_own() -> None:
         sections=[Section(".text", flags=RO, data=b"\0re_do\0")],
         dynamic=[Dyn(DT_STRTAB, At(".text")), Dyn(DT_STRSZ, 7)],
     )
-    assert read(image).found == {"re_do": 1, "do": 2}
+    assert read(image).defined == {"re_do": 1, "do": 2}
 
 
 @pytest.mark.parametrize("letter", [b"a", b"\xff"])
@@ -464,10 +467,15 @@ def test_names_that_overlap_beyond_reason_are_an_error_and_no_memory(letter: byt
         sections=[Section(".text", flags=RO, data=text)],
         dynamic=[Dyn(DT_STRTAB, At(".text")), Dyn(DT_STRSZ, len(text))],
     )
-    begin = time.process_time()
-    with pytest.raises(InputError, match="overlap too much"):
-        read(image)
-    assert time.process_time() - begin < 5
+    tracemalloc.start()
+    try:
+        with pytest.raises(InputError, match="overlap too much"):
+            read(image)
+        peak_bytes = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    # Four times what the table of 30,000 symbols takes, a third of the smaller names.
+    assert peak_bytes < 32 << 20
 
 
 SOUND = file(
@@ -499,4 +507,4 @@ def test_a_file_with_any_bytes_changed_gives_an_answer_or_one_of_our_errors(dama
         image[place] = byte
     with contextlib.suppress(InputError):
         found = read(bytes(image))
-        assert all(0 < index < found.count for index in found.found.values())
+        assert all(0 < index < found.count for index in found.defined.values())

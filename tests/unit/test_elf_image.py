@@ -128,7 +128,7 @@ def test_every_field_of_a_program_header_is_the_one_that_stands_in_the_file(kind
 
 def test_segments_are_found_by_their_type_the_first_of_several() -> None:
     image = read(LIBRARY)
-    assert [each.is_writable for each in image.loads] == [False, True]
+    assert [load.is_writable for load in image.loads] == [False, True]
     assert image.segment(PT_LOAD) == image.loads[0]
     relro = image.segment(PT_GNU_RELRO)
     assert relro is not None
@@ -214,7 +214,7 @@ def test_without_a_null_section_the_largest_segment_count_is_meant_as_it_stands(
 def test_program_headers_are_enough(kind: dict[str, Any]) -> None:
     image = read(without_section_headers(write(replace(LIBRARY, **kind))))
     assert image.sections == ()
-    assert [each.is_writable for each in image.loads] == [False, True]
+    assert [load.is_writable for load in image.loads] == [False, True]
 
 
 @in_all_classes_and_orders
@@ -377,5 +377,5 @@ def test_a_count_in_the_null_section_that_the_file_cannot_hold_is_refused(field:
 
 def test_writable_segments_are_told_by_their_flag_alone() -> None:
     flags = (PF_R, PF_R | PF_W, PF_W, PF_R | PF_X)
-    image = read(ElfFile(segments=[Segment(PT_LOAD, each) for each in flags], sections=[Section(".rodata", flags=RO)]))
-    assert [each.is_writable for each in image.segments] == [False, True, True, False]
+    image = read(ElfFile(segments=[Segment(PT_LOAD, flag) for flag in flags], sections=[Section(".rodata", flags=RO)]))
+    assert [segment.is_writable for segment in image.segments] == [False, True, True, False]

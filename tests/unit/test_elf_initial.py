@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import pytest
 
-from footprint.elf import read_image
+from footprint.elf.image import read_image
 from footprint.elf.initial import Initial, Initials
 from footprint.elf.statics import read_statics
 from tests.elfwriter import (
@@ -58,7 +58,7 @@ def initials(
     statics = read_statics(image)
     found = Initials(statics)
     found.prepare(statics.statics)
-    return {one.name: found.of(one) for one in statics.statics}
+    return {static.name: found.of(static) for static in statics.statics}
 
 
 def words(*numbers: int, bits: int = 64, order: Literal["little", "big"] = "little") -> bytes:
@@ -219,7 +219,7 @@ def test_at_a_fixed_address_read_only_copies_may_point_into_themselves() -> None
 def test_at_a_fixed_address_relocations_name_what_other_libraries_have() -> None:
     table = Section(".rela.dyn", SHT_RELA, RO, [Rel(0x4000, R_X86_64_64, "environ", 0)])
     asked = [Sym("environ")]
-    found = initials(
+    result = initials(
         table,
         in_data(0, RED),
         symbols=of_two_words("a"),
@@ -227,7 +227,7 @@ def test_at_a_fixed_address_relocations_name_what_other_libraries_have() -> None
         dynamic=[Dyn(DT_NEEDED, "libc.so.6")],
         type=ET_EXEC,
     )
-    assert found == {"a": Initial(bytes(16), ((0, ("environ", 0)), (8, b"red")))}
+    assert result == {"a": Initial(bytes(16), ((0, ("environ", 0)), (8, b"red")))}
 
 
 def test_a_pointer_to_unnamed_writable_memory_is_told_by_its_section() -> None:

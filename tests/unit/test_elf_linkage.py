@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from footprint.elf import read_image
+from footprint.elf.image import read_image
 from footprint.elf.linkage import Linkage, read_linkage
 from footprint.errors import InputError
 from tests.elfwriter import (
     DT_AUDIT,
+    DT_BIND_NOW,
     DT_DEPAUDIT,
     DT_FLAGS,
     DT_FLAGS_1,
@@ -51,7 +52,7 @@ def read(*dynamic: Dyn, **kind: object) -> Linkage:
     ],
 )
 def test_all_that_a_loader_is_told_is_read(kind: dict[str, object]) -> None:
-    found = read(
+    result = read(
         Dyn(DT_NEEDED, "libb.so"),
         Dyn(DT_NEEDED, "liba.so"),
         Dyn(DT_SONAME, "libdemo.so.1"),
@@ -66,7 +67,7 @@ def test_all_that_a_loader_is_told_is_read(kind: dict[str, object]) -> None:
         sections=[Section(".interp", flags=RO, data=b"/lib/ld.so\0")],
         **kind,
     )
-    assert found == Linkage(
+    assert result == Linkage(
         soname="libdemo.so.1",
         needed=("libb.so", "liba.so"),
         rpath="/old",
@@ -74,6 +75,7 @@ def test_all_that_a_loader_is_told_is_read(kind: dict[str, object]) -> None:
         interpreter="/lib/ld.so",
         filtees=(("libf.so", True), ("libx.so", False)),
         flags_1=0x800,
+        binds_now=False,
         is_symbolic=False,
         is_dynamic=True,
         has_relr=True,
@@ -84,6 +86,11 @@ def test_all_that_a_loader_is_told_is_read(kind: dict[str, object]) -> None:
 @pytest.mark.parametrize("entry", [Dyn(DT_SYMBOLIC), Dyn(DT_FLAGS, 2)])
 def test_that_a_library_looks_in_itself_first_is_said_in_two_ways(entry: Dyn) -> None:
     assert read(entry).is_symbolic
+
+
+@pytest.mark.parametrize("entry", [Dyn(DT_BIND_NOW), Dyn(DT_FLAGS, 8), Dyn(DT_FLAGS_1, 1)])
+def test_that_calls_are_bound_at_start_is_said_in_three_ways(entry: Dyn) -> None:
+    assert read(entry).binds_now
 
 
 def test_of_two_entries_that_should_be_one_the_last_counts() -> None:

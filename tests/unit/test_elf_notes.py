@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from footprint.elf import read_image
+from footprint.elf.image import read_image
 from footprint.elf.notes import OptionalLibrary, Priority, build_id, optional_libraries
 from footprint.errors import InputError
 from tests.elfkinds import in_all_classes_and_orders

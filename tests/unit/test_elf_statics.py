@@ -2,7 +2,7 @@
 
 import pytest
 
-from footprint.elf import read_image
+from footprint.elf.image import read_image
 from footprint.elf.statics import NO_INITIALISERS, Statics, read_statics
 from footprint.elf.symbols import Symbol
 from footprint.errors import InputError
@@ -49,8 +49,8 @@ def statics(*symbols: Sym) -> Statics:
     return read_statics(read_image(write(ElfFile(sections=SECTIONS, symbols=symbols)), "program"))
 
 
-def units(found: Statics) -> dict[str, str | None]:
-    return {one.name: None if one.unit is None else found.units[one.unit] for one in found.statics}
+def units(result: Statics) -> dict[str, str | None]:
+    return {static.name: None if static.unit is None else result.units[static.unit] for static in result.statics}
 
 
 @in_all_classes_and_orders
@@ -58,7 +58,7 @@ def test_a_variable_has_name_place_size_and_source_file_in_all_classes_and_order
     symbols = [source("a.c"), local("counter", At(".data", 8), 12), local("errors", At(".tdata", 4), 4, STT_TLS)]
     found = read_statics(read_image(write(ElfFile(sections=SECTIONS, symbols=symbols, **kind)), "program"))  # type: ignore[arg-type] # class, order and machine
     counter, errors = found.statics
-    data = next(one for one in found.image.sections if one.name == ".data")
+    data = next(section for section in found.image.sections if section.name == ".data")
     assert counter == Symbol("counter", data.vaddr + 8, 12, STT_OBJECT, STB_LOCAL, data.index, offset=8, unit=0)
     assert (errors.vaddr, errors.size_bytes, errors.is_tls) == (4, 4, True)
     assert (found.units, found.is_stripped) == (("a.c",), False)
@@ -66,7 +66,7 @@ def test_a_variable_has_name_place_size_and_source_file_in_all_classes_and_order
 
 @pytest.mark.parametrize("name", ["", "<artificial>", "ld-temp.o"])
 def test_locals_belong_to_the_source_file_before_them_and_link_time_optimisation_ends_that(name: str) -> None:
-    found = statics(
+    result = statics(
         local("before", At(".data")),
         source("a.c"),
         local("x", At(".data", 8)),
@@ -75,29 +75,29 @@ def test_locals_belong_to_the_source_file_before_them_and_link_time_optimisation
         source(name),
         local("z.lto_priv.0", At(".data", 24)),
     )
-    assert units(found) == {"before": None, "x": "a.c", "y": "b.c", "z.lto_priv.0": None}
+    assert units(result) == {"before": None, "x": "a.c", "y": "b.c", "z.lto_priv.0": None}
 
 
 def test_a_global_belongs_to_no_source_file_wherever_it_stands() -> None:
     found = statics(source("a.c"), local("own", At(".data")), Sym("shared", At(".data", 8), 8, binding=STB_GLOBAL))
     assert units(found) == {"own": "a.c", "shared": None}
-    assert [one.is_local for one in found.statics] == [True, False]
+    assert [static.is_local for static in found.statics] == [True, False]
 
 
 def test_two_source_files_of_one_name_are_two() -> None:
     found = statics(source("x.c"), local("a", At(".data")), source("x.c"), local("b", At(".data", 8)))
     assert found.units == ("x.c", "x.c")
-    assert [one.unit for one in found.statics] == [0, 1]
+    assert [static.unit for static in found.statics] == [0, 1]
 
 
 def test_several_names_at_one_address_are_one_variable() -> None:
     found = statics(local("table", At(".data")), local("folded", At(".data")), local("other", At(".data", 8)))
-    assert [one.name for one in found.statics] == ["table", "other"]
+    assert [static.name for static in found.statics] == ["table", "other"]
 
 
 def test_a_thread_local_and_a_variable_of_one_value_are_two() -> None:
     found = statics(local("of_thread", At(".tdata"), 4, STT_TLS), local("shared", At(".data")))
-    assert [(one.name, one.is_tls) for one in found.statics] == [("of_thread", True), ("shared", False)]
+    assert [(static.name, static.is_tls) for static in found.statics] == [("of_thread", True), ("shared", False)]
 
 
 def test_what_has_no_size_or_is_no_variable_is_none() -> None:
@@ -110,13 +110,13 @@ def test_what_has_no_size_or_is_no_variable_is_none() -> None:
 
 
 def test_the_symbol_that_holds_an_address_is_found_and_none_between_two() -> None:
-    found = statics(local("f", At(".text"), 16, STT_FUNC), local("x", At(".data"), 8), local("y", At(".data", 32), 8))
-    vaddrs = {one.name: one.vaddr for one in found.statics}
-    assert found.symbol_at(vaddrs["x"]) == ("x", 0)
-    assert found.symbol_at(vaddrs["x"] + 7) == ("x", 7)
-    assert found.symbol_at(vaddrs["x"] + 8) is None
-    assert found.symbol_at(vaddrs["y"]) == ("y", 0)
-    assert found.symbol_at(1) is None
+    result = statics(local("f", At(".text"), 16, STT_FUNC), local("x", At(".data"), 8), local("y", At(".data", 32), 8))
+    vaddrs = {static.name: static.vaddr for static in result.statics}
+    assert result.symbol_at(vaddrs["x"]) == ("x", 0)
+    assert result.symbol_at(vaddrs["x"] + 7) == ("x", 7)
+    assert result.symbol_at(vaddrs["x"] + 8) is None
+    assert result.symbol_at(vaddrs["y"]) == ("y", 0)
+    assert result.symbol_at(1) is None
 
 
 def test_a_label_without_a_size_holds_its_own_address() -> None:
@@ -137,7 +137,7 @@ def test_a_stripped_file_has_the_variables_that_it_exports() -> None:
     exported = [Sym("shared", At(".data"), 8)]
     file = ElfFile(sections=SECTIONS, dynamic_symbols=exported)
     found = read_statics(read_image(write(file), "library.so"))
-    assert ([one.name for one in found.statics], found.units, found.is_stripped) == (["shared"], (), True)
+    assert ([static.name for static in found.statics], found.units, found.is_stripped) == (["shared"], (), True)
 
 
 def test_a_file_without_any_symbol_has_no_variables() -> None:

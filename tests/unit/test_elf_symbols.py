@@ -202,7 +202,7 @@ def test_in_a_linked_file_nothing_is_common() -> None:
 def test_a_section_number_may_stand_in_a_table_of_its_own(kind: dict[str, Any]) -> None:
     symbols = [Sym("table", At(".data"), 8), Sym("zeros", At(".bss"), 8)]
     file = write(ElfFile(**kind, sections=[DATA, BSS], symbols=symbols, extended=True))
-    assert [(each.name, each.section_index) for each in variables(file, ".data", ".bss")] == [
+    assert [(variable.name, variable.section_index) for variable in variables(file, ".data", ".bss")] == [
         ("table", 1),
         ("zeros", 2),
     ]

@@ -2,39 +2,49 @@
 
 import pytest
 
-from footprint.elf import read_image
+from footprint.elf.code_reader import Stack
 from footprint.elf.functions import read_functions
+from footprint.elf.harmless import Step, Use, effect_of
+from footprint.elf.image import read_image
+from footprint.elf.instruction import RAX, X86_64
 from footprint.elf.references import ReferencedPlace
-from footprint.elf.uses import FoundUse, Use, Uses
-from footprint.elf.x86_code import decoded
-from tests.elfwriter import RO, RW, STT_FUNC, At, ElfFile, Section, Sym, write
+from footprint.elf.uses import FoundUse, Uses
+from footprint.elf.x86_shapes import Instructions
+from tests.elfwriter import RO, RW, STB_LOCAL, STT_FUNC, At, ElfFile, Section, Sym, write
 
 EXECUTABLE = RO | 4
 RET = b"\xc3"
 LEA_RAX, LEA_RDI, LEA_RDX, LEA_RCX = (b"\x48\x8d" + end for end in (b"\x05", b"\x3d", b"\x15", b"\x0d"))
 
 
-def use_of(*code: bytes | str, others: bytes = RET) -> Use:
+# `call f; xor %edx, %edx; ret`: it shows that the first function returns nothing in rdx.
+CALLS_FIRST = b"\xe8\xbb\xff\xff\xff\x31\xd2\xc3"
+
+
+def use_of(*code: bytes | str, others: bytes = CALLS_FIRST) -> Use:
     """Return the use of a variable by a function, as `found_in` finds it."""
     return found_in(*code, others=others).use
 
 
-def found_in(*code: bytes | str, others: bytes = RET, enough: Use = Use.WRITTEN) -> FoundUse:
-    """Return what is found of a variable by a function; `TABLE` stands for the distance to the variable.
+def found_in(
+    *code: bytes | str, others: bytes = CALLS_FIRST, enough: Use = Use.WRITTEN, words: dict[int, int] | None = None
+) -> FoundUse:
+    """Return what is found of a variable by a function.
 
-    The function at its end, `others`, is 64 bytes behind its start.
+    `TABLE` stands for the distance to the variable, `END` for that to its end. The function at its end, `others`, is 64
+    bytes behind its start.
     """
     text, at = b"", []
     for one in code:
         if isinstance(one, str):
-            at.append(len(text))
+            at.append((len(text), 256 if one == END else 0))
             text += bytes(4)
         else:
             text += one
     size_bytes = len(text)
     text = text.ljust(64, b"\xcc") + others
     symbols = [
-        Sym("f", At(".text"), size_bytes, STT_FUNC),
+        Sym("f", At(".text"), size_bytes, STT_FUNC, STB_LOCAL),
         Sym("g", At(".text", 64), len(others), STT_FUNC),
         Sym("table", At(".data"), 256),
     ]
@@ -47,16 +57,16 @@ def found_in(*code: bytes | str, others: bytes = RET, enough: Use = Use.WRITTEN)
         return write(ElfFile(sections=sections, symbols=symbols))
 
     image = read_image(file(text), "program")
-    vaddrs = {one.name: one.vaddr for one in image.sections}
-    for place in at:
-        distance = vaddrs[".data"] - (vaddrs[".text"] + place + 4)
+    vaddrs = {section.name: section.vaddr for section in image.sections}
+    for place, offset in at:
+        distance = vaddrs[".data"] + offset - (vaddrs[".text"] + place + 4)
         text = text[:place] + distance.to_bytes(4, "little", signed=True) + text[place + 4 :]
     image = read_image(file(text), "program")
     place_of_table = ReferencedPlace(vaddrs[".data"], vaddrs[".data"] + 256, is_code=False)
-    return Uses(image, read_functions(image), [place_of_table], {vaddrs[".data"]}).of(vaddrs[".data"], enough)
+    return Uses(image, read_functions(image), [place_of_table], {vaddrs[".data"]}).of(vaddrs[".data"], enough, words)
 
 
-TABLE = "TABLE"
+TABLE, END = "TABLE", "END"
 
 
 def jump(opcode: bytes, start: int) -> bytes:
@@ -77,7 +87,6 @@ def jump(opcode: bytes, start: int) -> bytes:
         pytest.param([LEA_RAX, TABLE, b"\x89\x34\xb8", RET], Use.WRITTEN, id="table[i] = x"),
         pytest.param([LEA_RAX, TABLE, RET], Use.HANDED_ON, id="return table"),
         pytest.param([LEA_RCX, TABLE, RET], Use.READ, id="computed and not used"),
-        pytest.param([LEA_RDX, TABLE, RET], Use.HANDED_ON, id="return {number, table}"),
         pytest.param([LEA_RDX, TABLE, b"\x8b\x04\xba", RET], Use.READ, id="table[i] by %rdx"),
         pytest.param([LEA_RAX, TABLE, b"\x48\xf7\xf1\x31\xc0", RET], Use.HANDED_ON, id="div %rcx"),
         pytest.param([LEA_RAX, TABLE, b"\x48\xf7\x37\x31\xc0", RET], Use.HANDED_ON, id="divq (%rdi)"),
@@ -115,6 +124,21 @@ def jump(opcode: bytes, start: int) -> bytes:
         ),
         pytest.param([LEA_RAX, TABLE, b"\x48\x85\xc0\x31\xc0", RET], Use.READ, id="table != NULL"),
         pytest.param(
+            [LEA_RAX, TABLE, b"\x48\x85\xc0\x74\x00\x0f\x9a\xc1\x31\xc0", RET],
+            Use.HANDED_ON,
+            id="test %rax, %rax; je; setp %cl",
+        ),
+        pytest.param(
+            [LEA_RAX, TABLE, LEA_RDX, END, b"\x48\x39\xd0\x31\xc0", RET],
+            Use.COMPARED,
+            id="table < what is behind it, which compilers know of its own end",
+        ),
+        pytest.param(
+            [LEA_RAX, TABLE, LEA_RDX, END, b"\x48\x83\xc0\x04\x48\x39\xd0\x75\xf7\x31\xc0", RET],
+            Use.READ,
+            id="from its begin to its end in a loop",
+        ),
+        pytest.param(
             [LEA_RDX, TABLE, LEA_RAX, TABLE, b"\x48\x39\xd0\x31\xc0", RET], Use.READ, id="from its begin to its end"
         ),
         pytest.param(
@@ -128,9 +152,20 @@ def jump(opcode: bytes, start: int) -> bytes:
             id="a part of a local whose address is taken",
         ),
         pytest.param(
-            [b"\xff\xd1", LEA_RDX, TABLE, b"\x89\xdf\xff\xd1\x31\xc0", RET],
+            [b"\xff\xd1", LEA_RDX, TABLE, b"\x8b\x1a\x89\xdf\xff\xd1\x31\xc0", RET],
             Use.READ,
-            id="call *%rcx with one argument, as %rsi is left from the call before",
+            id="call *%rcx with one argument, as %rsi is left from the call before, and %rdx was read",
+        ),
+        pytest.param(
+            [b"\xff\xd1", LEA_RDX, TABLE, b"\x89\xdf\xff\xd1\x31\xc0", RET],
+            Use.HANDED_ON,
+            id="call *%rcx with a third argument, as %rdx is set for it alone, and the second has no value",
+        ),
+        pytest.param([LEA_RDI, TABLE, b"\x31\xc0"], Use.HANDED_ON, id="a function that goes on in the next"),
+        pytest.param(
+            [b"\x53\x48\x8d\x1d", TABLE, b"\xe9\xf4\x0f\x00\x00"],
+            Use.HANDED_ON,
+            id="a jump to where no function is, with %rbx",
         ),
     ],
 )
@@ -174,17 +209,152 @@ def test_an_address_is_followed_into_functions_of_the_same_file(opcode: bytes, o
     ],
 )
 def test_an_instruction_has_the_length_that_its_opcode_says(code: str, size_bytes: int | None) -> None:
-    found = next(decoded(bytes.fromhex(code), 0x1000), None)
+    found = Instructions(bytes.fromhex(code), 0x1000).get(0x1000)
     assert (None if found is None else found.end_vaddr - found.vaddr) == size_bytes
 
 
 def test_the_function_is_named_that_does_what_was_asked_for() -> None:
     stores: list[bytes | str] = [LEA_RAX, TABLE, b"\x48\x89\x07", RET]
-    assert found_in(*stores, enough=Use.HANDED_ON) == (Use.HANDED_ON, "f")
+    assert found_in(*stores, enough=Use.HANDED_ON) == (Use.HANDED_ON, "f", 7)
     # `g` compares what `f` passes to it.
     passes: list[bytes | str] = [LEA_RDI, TABLE, jump(b"\xe8", 7), b"\x31\xc0", RET]
     compares = b"\x48\x39\xf7\x31\xc0" + RET
-    assert found_in(*passes, others=compares, enough=Use.COMPARED) == (Use.COMPARED, "g")
+    assert found_in(*passes, others=compares, enough=Use.COMPARED) == (Use.COMPARED, "g", 0)
     returns: list[bytes | str] = [LEA_RAX, TABLE, RET]
-    assert found_in(*returns, enough=Use.HANDED_ON) == (Use.HANDED_ON, "f")
-    assert found_in(*returns, enough=Use.WRITTEN) == (Use.HANDED_ON, None)
+    assert found_in(*returns, enough=Use.HANDED_ON) == (Use.HANDED_ON, "f", 0)
+    assert found_in(*returns, enough=Use.WRITTEN) == (Use.HANDED_ON, None, 0)
+
+
+@pytest.mark.parametrize(
+    ("others", "use"),
+    [
+        pytest.param(CALLS_FIRST, Use.READ, id="a caller that sets rdx anew"),
+        pytest.param(b"\xe8\xbb\xff\xff\xff\x48\x89\xd0\xc3", Use.HANDED_ON, id="a caller that returns rdx"),
+        pytest.param(b"\xe9\xbb\xff\xff\xff", Use.HANDED_ON, id="a caller that nobody calls returns what it returns"),
+        pytest.param(RET, Use.HANDED_ON, id="no caller that is known"),
+    ],
+)
+def test_a_structure_of_two_words_is_returned_in_rdx_as_well(others: bytes, use: Use) -> None:
+    assert use_of(LEA_RDX, TABLE, RET, others=others) is use
+
+
+@pytest.mark.parametrize(
+    ("code", "use"),
+    [
+        # Of the address the low half, or a number that is made of it, tells copies apart.
+        ("39c7", Use.COMPARED | Use.HANDED_ON),  # cmp %eax, %edi
+        ("a9ff000000", Use.COMPARED),  # test $255, %eax
+        ("483d00104000", Use.COMPARED),  # cmp $0x401000, %rax
+        ("89c7", Use.HANDED_ON),  # mov %eax, %edi
+        ("0fb6f8", Use.HANDED_ON),  # movzbl %al, %edi
+        ("4863f8", Use.HANDED_ON),  # movslq %eax, %rdi
+        ("48c1e803", Use.HANDED_ON),  # shr $3, %rax
+        ("48c1c007", Use.HANDED_ON),  # rol $7, %rax
+        ("480fc8", Use.HANDED_ON),  # bswap %rax
+        ("4869f81f000000", Use.HANDED_ON),  # imul $31, %rax, %rdi
+        ("4883e0f0", Use.HANDED_ON),  # and $-16, %rax
+        ("480107", Use.HANDED_ON),  # add %rax, (%rdi)
+        ("480907", Use.HANDED_ON),  # or %rax, (%rdi)
+        ("f2480f38f1f8", Use.HANDED_ON),  # crc32q %rax, %rdi
+        ("c4e2faf5f8", Use.HANDED_ON),  # pext %rax, %rax, %rdi
+        ("c4e2f8f2ff", Use.HANDED_ON),  # andn %rdi, %rax, %rdi
+        ("f3480fb8f8", Use.HANDED_ON),  # popcnt %rax, %rdi
+        ("480fa3c7", Use.HANDED_ON),  # bt %rax, %rdi
+        ("480fbae004", Use.HANDED_ON),  # bt $4, %rax
+        ("0f05", Use.HANDED_ON),  # syscall, which reads it
+        ("f0480fc107", Use.HANDED_ON),  # lock xadd %rax, (%rdi)
+        ("488d3c40", Use.HANDED_ON),  # lea (%rax,%rax,2), %rdi
+        ("8d7808", Use.HANDED_ON),  # lea 8(%rax), %edi
+        ("4805000100000f92c1", Use.HANDED_ON),  # add $256, %rax; setb %cl
+        ("648b00", Use.HANDED_ON),  # mov %fs:(%rax), %eax
+        ("8b8000100000", Use.READ | Use.HANDED_ON),  # mov 4096(%rax), %eax: it has 256 bytes
+        # All of these read its bytes, or keep it an address.
+        ("8b8080000000", Use.READ),  # mov 128(%rax), %eax
+        ("0f1f00", Use.READ),  # nopl (%rax)
+        ("f30f1000", Use.READ),  # movss (%rax), %xmm0
+        ("660fef4010", Use.READ),  # pxor 16(%rax), %xmm0
+        ("c4e279902438", Use.READ),  # vpgatherdd %xmm0, (%rax,%xmm7), %xmm4
+        ("0faf38", Use.READ),  # imul (%rax), %edi
+        ("4883f800", Use.READ),  # cmp $0, %rax
+        ("4885c0", Use.READ),  # test %rax, %rax
+        ("4801f88b00", Use.READ),  # add %rdi, %rax; mov (%rax), %eax
+        ("0f95c00fb6c0", Use.READ),  # setne %al; movzbl %al, %eax: nothing of it is left
+        ("48894424f0488b7c24f08b07", Use.READ),  # mov %rax, -16(%rsp); mov -16(%rsp), %rdi; mov (%rdi), %eax
+        ("505f8b07", Use.READ),  # push %rax; pop %rdi; mov (%rdi), %eax
+        ("48894424f08b7c24f0", Use.HANDED_ON),  # mov %rax, -16(%rsp); mov -16(%rsp), %edi
+        ("48894424f0c74424f001000000488b7c24f0", Use.HANDED_ON),  # movl $1, -16(%rsp) between: a part is left of it
+    ],
+)
+def test_only_what_is_listed_keeps_copies_interchangeable(code: str, use: Use) -> None:
+    assert use_of(LEA_RAX, TABLE, bytes.fromhex(code) + b"\x31\xc0\x31\xff", RET) is use
+
+
+@pytest.mark.parametrize(
+    ("code", "use"),
+    [
+        ("4881350000000000f0ffff", Use.HANDED_ON),  # xorq $table, word(%rip)
+        ("48810d0000000000f0ffff", Use.HANDED_ON),  # orq $table, word(%rip)
+        ("4881050000000000f0ffff", Use.HANDED_ON),  # addq $table, word(%rip)
+        ("4869c700f0ffff", Use.HANDED_ON),  # imul $table, %rdi, %rax
+        ("48c7c000f0ffff", Use.HANDED_ON),  # mov $table, %rax, which is returned
+    ],
+)
+def test_a_number_that_is_an_address_is_followed_as_one(code: str, use: Use) -> None:
+    one = Instructions(bytes.fromhex(code), 0x1000)[0x1000]
+    step = Step(one, is_own_number=True)
+    effect = effect_of(step, frozenset())
+    returned = Use.HANDED_ON if any(RAX in holders for holders in effect.holders) else Use.UNUSED
+    assert effect.use | returned == use
+
+
+@pytest.mark.parametrize(
+    ("code", "has_arguments"),
+    [
+        ("", True),
+        ("48 83 c7 10", True),  # add $0x10, %rdi
+        ("48 81 c7 90 00 00 00", False),  # add $0x90, %rdi
+        ("48 8b 87 90 00 00 00", False),  # mov 0x90(%rdi), %rax
+        ("48 8d b4 24 90 00 00 00", False),  # lea 0x90(%rsp), %rsi
+        ("48 8b 34 c4", False),  # mov (%rsp,%rax,8), %rsi
+        ("8b 34 84", True),  # mov (%rsp,%rax,4), %esi
+    ],
+)
+def test_the_address_of_a_variable_leads_to_the_arguments_on_the_stack_only_by_what_is_added(
+    code: str, *, has_arguments: bool
+) -> None:
+    # sub $0x88, %rsp; mov %rsp, %rdi; the code; add $0x88, %rsp; ret
+    raw = bytes.fromhex(f"48 81 ec 88 00 00 00 48 89 e7 {code} 48 81 c4 88 00 00 00 c3")
+    assert Stack(Instructions(raw, 0x1000), 0x1000, X86_64).has_arguments == has_arguments
+
+
+@pytest.mark.parametrize(
+    ("code", "use"),
+    [
+        pytest.param([b"\x8b\x05", TABLE, RET], Use.READ, id="mov table(%rip), %eax: a number"),
+        pytest.param([LEA_RAX, TABLE, b"\x8b\x40\x08", RET], Use.READ | Use.HANDED_ON, id="half of an address"),
+        pytest.param(
+            [b"\x48\xc1\xe7\x04", LEA_RAX, TABLE, b"\x8b\x04\x38", RET],
+            Use.READ,
+            id="table[i].number, of 16 bytes each",
+        ),
+        pytest.param(
+            [b"\x48\xc1\xe7\x04", LEA_RAX, TABLE, b"\x0f\xb6\x44\x38\x0b", RET],
+            Use.READ | Use.HANDED_ON,
+            id="a byte of table[i].address",
+        ),
+        pytest.param(
+            [LEA_RAX, TABLE, b"\x0f\xb6\x04\x38", RET], Use.READ | Use.HANDED_ON, id="any byte, by an index of bytes"
+        ),
+        pytest.param(
+            [LEA_RAX, TABLE, b"\x8b\x08\x48\x83\xc0\x04\xeb\xf8"],
+            Use.READ | Use.HANDED_ON,
+            id="each four bytes, in a loop",
+        ),
+        pytest.param([LEA_RAX, TABLE, b"\x8b\x08\x48\x83\xc0\x10\xeb\xf8"], Use.READ, id="each number, in a loop"),
+    ],
+)
+def test_a_part_of_an_address_that_a_table_holds_is_told_from_a_number_beside_it(
+    code: list[bytes | str], use: Use
+) -> None:
+    held = dict.fromkeys(range(8, 256, 16), 28672)
+    assert found_in(*code, enough=Use.HANDED_ON, words=held).use == use

@@ -6,8 +6,10 @@ from footprint.attribution.families import Channel, fork_parent, fork_reasons
 from footprint.attribution.group import group_up
 from footprint.attribution.kernel import BUILT_IN
 from footprint.errors import UsageError
-from footprint.formats.document import Facts
-from footprint.model.group import Group, GroupProjection, GroupQuestion
+from footprint.formats.document import Facts, Paragraph
+from footprint.formats.group_json import GroupProjection, group_answer
+from footprint.model.audit import Audit
+from footprint.model.group import GroupQuestion
 from footprint.model.projection import FitLimit, LimitUnit, Model
 from footprint.verbs.audit.family_text import family_blocks, family_verdict
 from tests.groupmembers import KIB, SEGMENT, TEXT, Member, block, file, heap, member
@@ -18,15 +20,16 @@ MOVED_TEXT = TEXT.replace("40000000-40040000", "48000000-48040000")
 PROGRAM = file(TEXT, 100)
 
 
-def cost(one: Member) -> int:
-    size_bytes = one[1].totals.per_process.bytes
+def cost(member: Member) -> int:
+    size_bytes = member[1].totals.per_process.bytes
     assert size_bytes is not None
     return size_bytes
 
 
-def projection_of(group: Group) -> GroupProjection:
-    assert group.projection is not None
-    return group.projection
+def projection_of(group: Audit) -> GroupProjection:
+    found = group_answer(group, "1").projection
+    assert found is not None
+    return found
 
 
 def family(*privates: int, command: str = "server: worker %d") -> list[Member]:
@@ -68,11 +71,14 @@ def test_one_more_worker_costs_the_median_of_what_the_workers_have_for_themselve
     master, *workers = family(40, 90, 50)
     group = group_up([master, *workers])
     found = projection_of(group)
-    assert group.classes[0].pids == (10, 11, 12)
+    assert group.group.classes[0].pids == (10, 11, 12)
     assert (found.model, found.worker_count) == (Model.FORK, 3)
     assert found.per_worker_bytes == cost(workers[2])
-    assert (group.classes[0].least_bytes, group.classes[0].most_bytes) == (cost(workers[0]), cost(workers[1]))
-    assert group.classes[0].all_bytes == sum(map(cost, workers))
+    assert (group.group.classes[0].least_bytes, group.group.classes[0].most_bytes) == (
+        cost(workers[0]),
+        cost(workers[1]),
+    )
+    assert group.group.classes[0].all_bytes == sum(map(cost, workers))
 
 
 def test_of_two_workers_one_more_costs_what_lies_between_them() -> None:
@@ -83,17 +89,17 @@ def test_of_two_workers_one_more_costs_what_lies_between_them() -> None:
 def test_a_group_of_fewer_workers_than_there_are_costs_their_share() -> None:
     group = group_up(family(40, 90, 50), question=GroupQuestion(worker_count=2))
     whole = group_up(family(40, 90, 50))
-    assert whole.per_group.bytes is not None
-    fewer_bytes = whole.per_group.bytes - projection_of(group).per_group_bytes
-    assert fewer_bytes == whole.classes[0].all_bytes - whole.classes[0].all_bytes * 2 // 3
+    assert whole.totals.per_process.bytes is not None
+    fewer_bytes = whole.totals.per_process.bytes - projection_of(group).per_group_bytes
+    assert fewer_bytes == whole.group.classes[0].all_bytes - whole.group.classes[0].all_bytes * 2 // 3
 
 
 def test_one_more_group_costs_what_the_group_costs_and_the_files_are_paid_once() -> None:
     group = group_up(family(40, 50, 60), question=GroupQuestion(count=7))
     found = projection_of(group)
-    assert group.per_group.bytes is not None
+    assert group.totals.per_process.bytes is not None
     # 100 KiB of the master alone, 150 KiB of the workers, 100 KiB between them, and the kernel's.
-    assert found.per_group_bytes == group.per_group.bytes == 350 * KIB + (group.kernel.bytes or 0)
+    assert found.per_group_bytes == group.totals.per_process.bytes == 350 * KIB + (group.totals.kernel.bytes or 0)
     assert found.total_bytes == 100 * KIB + 7 * found.per_group_bytes
 
 
@@ -110,7 +116,7 @@ def test_shared_memory_that_only_a_worker_maps_is_part_of_the_worker() -> None:
     with_area = member(10, PROGRAM, heap(40, 100), area, pss_anon=90, parent=1, command="server: worker")
     master = member(1, PROGRAM, heap(100, 100), pss_anon=150, command="server: master")
     found = group_up([master, with_area])
-    assert {term.name: term.size_bytes for term in found.classes[0].terms}["shared memory of its own"] == 64 * KIB
+    assert {term.name: term.size_bytes for term in found.group.classes[0].terms}["shared memory of its own"] == 64 * KIB
 
 
 def test_sockets_that_a_master_makes_for_each_worker_are_part_of_the_worker() -> None:
@@ -119,7 +125,7 @@ def test_sockets_that_a_master_makes_for_each_worker_are_part_of_the_worker() ->
     pairs = [Channel(2, 2000), Channel(3, 2000)] * 3
     inherited = [Channel(4, 2000)] * 2
     members = family(40, 40, 40)
-    found = group_up(members, channels={1: [*pairs, *inherited]}).classes[0]
+    found = group_up(members, channels={1: [*pairs, *inherited]}).group.classes[0]
     assert {term.name: term.size_bytes for term in found.terms}["sockets and pipes of its parent for it"] == 4000
     assert found.each_bytes == cost(members[1]) + 4000
 
@@ -128,13 +134,13 @@ def test_the_workers_are_the_most_numerous_children_whatever_else_the_master_has
     master, *workers = family(40, 50)
     helper = member(5, PROGRAM, heap(900, 100), pss_anon=925, parent=1, command="server: cache manager")
     group = group_up([master, helper, *workers])
-    assert [one.command for one in group.classes[:2]] == ["server: worker 1", "server: cache manager"]
+    assert [one.command for one in group.group.classes[:2]] == ["server: worker 1", "server: cache manager"]
     assert projection_of(group).per_worker_bytes < 200 * KIB
 
 
 def test_numbers_in_a_title_do_not_make_another_kind() -> None:
     titles = family(40, 50, 60, command="puma: cluster worker %d: 3fa85f64 [app]")
-    assert group_up(titles).classes[0].pids == (10, 11, 12)
+    assert group_up(titles).group.classes[0].pids == (10, 11, 12)
 
 
 def test_a_session_is_a_started_process_with_all_that_it_forked() -> None:
@@ -147,21 +153,25 @@ def test_a_session_is_a_started_process_with_all_that_it_forked() -> None:
             member(pid + 1, file(MOVED_TEXT, 100), heap(20, 30), pss_anon=35, parent=pid, command="sshd: x")
         )
     found = group_up([listener, *sessions])
-    assert found.classes[0].pids == (10, 20)
-    assert found.classes[0].model is Model.EXEC
-    assert found.classes[0].each_bytes == cost(sessions[0]) + cost(sessions[1]) + 30 * KIB
+    assert found.group.classes[0].pids == (10, 20)
+    assert found.group.classes[0].model is Model.EXEC
+    assert found.group.classes[0].each_bytes == cost(sessions[0]) + cost(sessions[1]) + 30 * KIB
 
 
 def test_processes_without_a_parent_among_them_are_started_copies() -> None:
-    found = group_up([member(pid, PROGRAM, heap(60), pss_anon=60, command="sleep 1") for pid in (1, 2, 3)])
-    assert (found.classes[0].noun, found.classes[0].model, len(found.classes[0].pids)) == ("process", Model.EXEC, 3)
-    assert projection_of(found).per_group_bytes == 3 * projection_of(found).per_worker_bytes
+    result = group_up([member(pid, PROGRAM, heap(60), pss_anon=60, command="sleep 1") for pid in (1, 2, 3)])
+    assert (result.group.classes[0].noun, result.group.classes[0].model, len(result.group.classes[0].pids)) == (
+        "process",
+        Model.EXEC,
+        3,
+    )
+    assert projection_of(result).per_group_bytes == 3 * projection_of(result).per_worker_bytes
 
 
 def test_processes_that_claim_to_be_parents_of_each_other_have_no_class() -> None:
     circle = [member(1, PROGRAM, heap(60), parent=2), member(2, PROGRAM, heap(60), parent=1)]
-    assert group_up(circle).classes == ()
-    assert group_up(circle).projection is None
+    assert group_up(circle).group.classes == ()
+    assert group_up(circle).projection.terms == ()
 
 
 @pytest.mark.parametrize("question", [GroupQuestion(count=0), GroupQuestion(worker_count=0)])
@@ -195,7 +205,7 @@ def test_the_first_limit_that_is_hit_decides() -> None:
     found = projection_of(group_up(family(40, 50, 60), question=GroupQuestion(memory_bytes=1 << 40, limits=(tasks,))))
     assert (found.count, [limit.name for limit in found.limits]) == (25, ["pid_max", "memory"])
     # One master and 99 workers.
-    assert found.worker_limits[0] == tasks._replace(each=1, count=99)
+    assert found.worker_limits[0] == tasks._replace(each=1, count=99, beside_cache_count=99)
 
 
 @pytest.mark.parametrize(
@@ -210,22 +220,62 @@ def test_processes_without_a_parent_fit_in_words_of_their_number(memory_kib: int
 
 @pytest.mark.parametrize(
     ("pids", "expected"),
-    [((1,), "1 process costs 532.3 KiB together, "), ((1, 2), "2 processes cost 1.04 MiB together, ")],
+    [((1,), "1 process costs 532 KiB together, "), ((1, 2), "2 processes cost 1.04 MiB together, ")],
 )
 def test_one_process_costs_and_two_cost(pids: tuple[int, ...], expected: str) -> None:
     assert family_verdict(group_up([member(pid, heap(500), page_tables=0) for pid in pids])).startswith(expected)
 
 
 @pytest.mark.parametrize(
-    ("others", "told"),
+    ("others", "text"),
     [((), "with 3 workers"), (("cache", "log"), "with 3 workers among its 6 processes")],
     ids=["a master", "a master and other processes"],
 )
-def test_a_group_of_more_than_a_master_and_its_workers_says_how_many_it_has(others: tuple[str, ...], told: str) -> None:
+def test_a_group_of_more_than_a_master_and_its_workers_says_how_many_it_has(others: tuple[str, ...], text: str) -> None:
     beside = [member(50 + n, PROGRAM, heap(10), parent=0, command=name) for n, name in enumerate(others)]
     blocks = family_blocks(group_up([*family(40, 50, 60), *beside]))
     (row,) = [row for block in blocks if isinstance(block, Facts) for row in block.rows if row[0] == "one more group"]
-    assert row[2] == f"estimated: {told}"
+    assert row[2] == f"estimated: {text}"
+
+
+# --- helpers ----------------------------------------------------------------------------------------------------------
+
+HELPER = file(TEXT.replace("11 /usr/bin/server", "13 /usr/lib/helper"), 100)
+
+
+def with_helpers(*helpers_kib: int) -> list[Member]:
+    """Return a server of 9 MiB whose children run another program, the first of them with a child of its own."""
+    below = [
+        member(2 + number, HELPER, heap(size), parent=min(1 + number, 2), command=f"/lib/helper {number}")
+        for number, size in enumerate(helpers_kib)
+    ]
+    return [member(1, PROGRAM, heap(9 * 1024), command="server"), *below]
+
+
+def test_one_more_of_a_server_whose_children_are_helpers_is_one_more_server_with_them() -> None:
+    members = with_helpers(50, 60, 60)
+    group = group_up(members)
+    assert [one.is_helper for one in group.group.classes] == [False, True, True]
+    assert group.group.classes[0].pids == (1,)
+    assert projection_of(group).per_worker_bytes == sum(cost(one) for one in members) == group.totals.per_process.bytes
+    (text,) = [block.text for block in family_blocks(group) if isinstance(block, Paragraph)]
+    assert (
+        text == "It has no workers: its other processes are helpers (helper, helper), which each process brings along."
+    )
+
+
+def test_children_that_cost_more_than_a_twentieth_of_the_main_program_are_workers() -> None:
+    # 10 x (50 KiB and its kernel memory) is more than 9 MiB / 20.
+    group = group_up(with_helpers(*[50] * 11))
+    assert not any(one.is_helper for one in group.group.classes)
+    assert len(group.group.classes[0].pids) == 10
+
+
+def test_a_process_that_runs_the_main_program_below_it_is_no_helper() -> None:
+    shell = member(2, HELPER, heap(20), parent=1, command="sh")
+    below = member(3, PROGRAM, heap(8 * 1024), parent=2, command="server")
+    group = group_up([member(1, PROGRAM, heap(9 * 1024), command="server"), shell, below])
+    assert not any(one.is_helper for one in group.group.classes)
 
 
 # --- one worker and its parent ----------------------------------------------------------------------------------------
@@ -233,7 +283,7 @@ def test_a_group_of_more_than_a_master_and_its_workers_says_how_many_it_has(othe
 
 def test_the_parent_of_a_worker_is_what_was_read_of_it() -> None:
     master, worker = family(40)
-    parent = fork_parent(worker[0], master[0], BUILT_IN, ())
+    parent = fork_parent(worker[0], master[0], BUILT_IN)
     assert parent is not None
     assert (parent.pid, parent.totals.private.bytes) == (1, 100 * KIB)
     assert parent.totals.kernel.bytes == master[1].totals.kernel.bytes
@@ -241,4 +291,4 @@ def test_the_parent_of_a_worker_is_what_was_read_of_it() -> None:
 
 def test_another_program_is_no_parent_of_a_worker() -> None:
     shell = member(1, file(MOVED_TEXT, 100), heap(100))
-    assert fork_parent(family(40)[1][0], shell[0], BUILT_IN, ()) is None
+    assert fork_parent(family(40)[1][0], shell[0], BUILT_IN) is None

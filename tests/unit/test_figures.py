@@ -14,15 +14,16 @@ from tests.ledgers import audit_of, ledger_row
 def test_each_figure_has_a_title_and_a_meaning_of_its_own(name: str) -> None:
     figure = FIGURES[name]
     others = [one for one in FIGURES.values() if one is not figure]
-    assert figure.title not in {one.title for one in others}
-    assert figure.meaning not in {one.meaning for one in others}
+    assert figure.title not in {other.title for other in others}
+    assert figure.meaning not in {other.meaning for other in others}
     assert figure.sentence.endswith(".")
     assert not figure.meaning.endswith(".")
 
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_the_name_of_a_figure_says_its_unit(name: str) -> None:
-    assert name.endswith("_count" if FIGURES[name].is_count else "_bytes")
+    # What is counted may stand in the plural.
+    assert name.endswith(("_count", "_opens", "_faults") if FIGURES[name].is_count else "_bytes")
 
 
 def test_what_is_paid_once_is_paid_once_by_any_number_of_processes() -> None:

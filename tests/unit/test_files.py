@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 import footprint
-from footprint import cli, files
+from footprint import cli
 from footprint.errors import AccessError, InputError, LimitError
-from footprint.files import open_input, read_all, text_of
-from footprint.limits import Limits, limited
 from footprint.process.mapped_files import open_regular
+from footprint.system import files
+from footprint.system.files import open_input, read_all, text_of
+from footprint.system.limits import Limits, limited
 
 LARGE_BYTES = (8 << 20) + 1
 
@@ -51,14 +52,14 @@ def test_where_few_descriptors_are_left_a_large_file_is_read_and_a_very_large_on
     path.touch()
     os.truncate(path, size_bytes)
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-    held = [os.dup(0) for _ in range(8)]
+    descriptors = [os.dup(0) for _ in range(8)]
     try:
         # 64 are left to others; as many as this are open at the most.
-        resource.setrlimit(resource.RLIMIT_NOFILE, (max(held) + 64, limits[1]))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(descriptors) + 64, limits[1]))
         data = open_input(str(path))
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
-        for descriptor in held:
+        for descriptor in descriptors:
             os.close(descriptor)
     assert isinstance(data, how)
     assert len(data) == size_bytes
@@ -123,7 +124,7 @@ def test_a_file_that_cannot_be_mapped_is_an_access_error(
     path = tmp_path / "large"
     path.touch()
     os.truncate(path, LARGE_BYTES)
-    monkeypatch.setattr(mmap, "mmap", refuse)
+    monkeypatch.setattr("footprint.system.files.mmap", refuse)
     with pytest.raises(AccessError, match=r"Cannot allocate memory|too large") as caught:
         open_input(str(path))
     assert caught.value.subject == str(path)

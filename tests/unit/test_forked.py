@@ -13,7 +13,7 @@ import pytest
 # The copy is killed when all but the last byte of its answer is in the pipe.
 _ANSWERS = """
 import json, os, resource, signal, sys
-from footprint import forked
+from footprint.system import forked
 resource.setrlimit(resource.RLIMIT_CPU, (50, resource.getrlimit(resource.RLIMIT_CPU)[1]))
 class Cut:
     def __init__(self, descriptor, mode):
@@ -38,7 +38,7 @@ print(json.dumps([told.decode(), number]))
 """
 _ENDS = """
 import os, signal, sys, time
-from footprint import forked
+from footprint.system import forked
 def work():
     print(os.getpid(), flush=True)
     signal.pause()

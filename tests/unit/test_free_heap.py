@@ -2,9 +2,8 @@
 
 from footprint.findings.ledger_rules.free_heap import free_heap
 from footprint.findings.registry import LedgerFacts
-from footprint.model.allocator_account import AllocatorAccount
-from footprint.model.evidence import Evidence
-from footprint.model.row import Attribution, MemoryKind, Row
+from footprint.model.heap_account import AllocatorAccount
+from footprint.model.row import Attribution, Evidence, MemoryKind, Row
 
 MIB = 1 << 20
 ACCOUNT = AllocatorAccount("glibc", 1, 100, 10 * MIB, MIB, 9 * MIB, 20 * MIB, 0, 0, 0, 8 * MIB, 5 * MIB)
@@ -45,3 +44,8 @@ def test_less_than_a_mebibyte_or_a_tenth_is_no_finding() -> None:
 
 def test_a_heap_that_was_not_read_has_no_finding() -> None:
     assert free_heap(LedgerFacts((), 4096)) == ()
+
+
+def test_a_jvm_is_asked_to_trim_by_its_own_command() -> None:
+    (finding,) = free_heap(LedgerFacts((row("/opt/jdk/lib/server/libjvm.so", MIB),), 4096, ACCOUNT))
+    assert finding.remedy == "let the JVM call malloc_trim(0): `jcmd PID System.trim_native_heap`"

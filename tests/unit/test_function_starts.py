@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from footprint.elf import Image, read_image
 from footprint.elf.abi import PT_GNU_EH_FRAME
 from footprint.elf.function_starts import FunctionRange, FunctionStarts
 from footprint.elf.functions import read_functions
+from footprint.elf.image import Image, read_image
 from tests.elfwriter import ElfFile, write
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_binaries"
@@ -56,6 +56,15 @@ def test_a_damaged_index_or_entry_names_no_function_or_a_wrong_one(value: int) -
             found = starts.at(vaddr)
             assert found is None or found.start <= vaddr < found.end
         data[offset] = before
+
+
+def test_an_entry_beyond_any_file_names_no_function() -> None:
+    data = bytearray(PROGRAM.read_bytes())
+    headers = int.from_bytes(data[32:40], "little")
+    for place in range(headers, headers + 56 * int.from_bytes(data[56:58], "little"), 56):
+        if data[place : place + 4] == (1).to_bytes(4, "little"):  # PT_LOAD: its offset
+            data[place + 8 : place + 16] = (0xF0 << 56).to_bytes(8, "little")
+    assert FunctionStarts(read_image(bytes(data), "damaged", with_sections=False)).at(0x1200) is None
 
 
 def test_a_file_that_is_cut_within_its_index_has_fewer_functions_or_none() -> None:

@@ -16,7 +16,7 @@ Command = tuple[str, dict[str, str], str]
 
 def commands(text: str) -> list[Command]:
     """Read a log as the runner does: a line is a command where it begins with `::`, white space apart."""
-    found = []
+    result = []
     for line in text.splitlines():
         assert "##[" not in line or not line.lstrip().startswith("##[")
         if not line.lstrip().startswith("::"):
@@ -25,8 +25,8 @@ def commands(text: str) -> list[Command]:
         pairs = dict(one.split("=", 1) for one in properties.split(","))
         for key, value in pairs.items():
             pairs[key] = value.replace("%3A", ":").replace("%2C", ",").replace("%0A", "\n").replace("%25", "%")
-        found.append((word, pairs, data.replace("%0A", "\n").replace("%0D", "\r").replace("%25", "%")))
-    return found
+        result.append((word, pairs, data.replace("%0A", "\n").replace("%0D", "\r").replace("%25", "%")))
+    return result
 
 
 def test_a_sure_finding_is_a_warning_at_its_line() -> None:

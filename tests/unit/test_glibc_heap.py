@@ -4,7 +4,8 @@ import struct
 
 import pytest
 
-from footprint.process.glibc import GlibcHeap, HeapRegion, read_glibc_heap
+from footprint.process.glibc.heap import read_glibc_heap
+from footprint.process.glibc.words import HeapRegion, LiveHeap
 from tests.glibcwriter import PAGE, Chunk, HeapWriter
 
 WORDS = [8, 4]
@@ -13,7 +14,7 @@ MAPPED = {8: 0x7F2000000000, 4: 0xF0000000}
 
 def read(
     written: HeapWriter, nameless: list[tuple[int, int]] | None = None, most_chunks: int = 1000
-) -> GlibcHeap | None:
+) -> LiveHeap | None:
     return read_glibc_heap(
         written.memory, written.word, written.data, nameless or [], page_bytes=PAGE, most_chunks=most_chunks
     )
@@ -56,6 +57,18 @@ def test_each_chunk_is_in_use_or_free_as_its_lists_and_its_neighbour_say(word: i
     assert used == 64 + 32 + 32
 
 
+def test_the_lists_of_a_thread_may_lie_in_a_chunk_that_is_longer_by_what_is_too_little_to_be_split_off() -> None:
+    written = HeapWriter()
+    first, _ = written.main_heap(Chunk(48), Chunk(0x2A0), Chunk(80), Chunk(32))
+    lists = first + 0x290 + 48
+    # One chunk of 80 bytes in the fourth list of another thread.
+    written.words(lists + 16, 1 << 48)
+    written.words(lists + 16 + 128 + 3 * 8, lists + 0x2A0 + 16)
+    written.words(lists + 0x2A0 + 16, lists + 0x2A0 + 16 >> 12)
+    region = only_region(written)
+    assert (sizes(region.cached), region.own_bytes, region.live_count) == ([80], 0x290 + 0x2A0, 2)
+
+
 def test_lists_before_safe_linking_are_followed(  # glibc 2.31
 ) -> None:
     written = HeapWriter(is_linked_safely=False, info_bytes=32)
@@ -73,6 +86,44 @@ def test_the_layout_of_2_26_is_read() -> None:
     written.parameters(is_padded=False)
     region = only_region(written)
     assert (region.own_bytes, sizes(region.cached), region.live_count) == (0x250, [80], 2)
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_the_layout_of_2_43_is_read(word: int) -> None:
+    # No fastbins, and lists of a thread that it allocates when it first frees a block.
+    written, addr = HeapWriter(word, bins_offset=24 if word == 8 else 16), MAPPED[word]
+    lists_bytes = 0x300 if word == 8 else 0x1D0
+    # A free chunk and one of the program have the size of the lists.
+    sizes_of_chunks = (64, 80, lists_bytes, 2048, lists_bytes, lists_bytes, 32)
+    states = ("", "", "", "", "", "binned", "")
+    first, _ = written.main_heap(*map(Chunk, sizes_of_chunks, states), has_tcache=False)
+    written.lists_of_ranges(
+        first + 144, {(80 - 4 * word) // 16: first + 64 + 2 * word, 70: first + 144 + lists_bytes + 2 * word}
+    )
+    written.words(first + 144 + lists_bytes + 2048 + 160 + 2 * word, *[first + 2 * word] * 20)
+    written.parameters(2, 48 * PAGE)
+    rooms = [written.mapped_block(addr, 32 * PAGE, has_rest=True)]
+    rooms.append(written.mapped_block(addr + 32 * PAGE, 16 * PAGE, 64, has_rest=True))
+    heap = read(written, [(addr, addr + 50 * PAGE)])
+    assert heap is not None
+    assert heap.causes == ()
+    (region,) = heap.regions
+    assert (sizes(region.cached), sizes(region.binned)) == ([80, 2048], [lists_bytes])
+    assert (region.own_bytes, region.live_count) == (lists_bytes, 3)
+    assert [one.usable_bytes for one in heap.mapped] == rooms
+
+
+def test_before_the_heap_begins_blocks_that_are_mapped_alone_are_found() -> None:
+    written, addr = HeapWriter(bins_offset=24), MAPPED[8]
+    bins = written.main_addr + 24
+    written.arena(written.main_addr, bins - 16, 0, written.main_addr, {})
+    at = written.data_addr + 64
+    written.words(at, 32 * PAGE, 32 * PAGE, 0)
+    written.memory.write(at - 20, struct.pack("=4i", 1, 65536, 1, 0))
+    written.mapped_block(addr, 32 * PAGE, has_rest=True)
+    heap = read(written, [(addr, addr + 50 * PAGE)])
+    assert heap is not None
+    assert (heap.causes, heap.regions, len(heap.mapped)) == ((), (), 1)
 
 
 @pytest.mark.parametrize("word", WORDS)
@@ -202,7 +253,62 @@ def test_data_without_an_arena_has_no_heap(data: bytes) -> None:
     assert read(written) is None
 
 
-def test_another_caller_of_sbrk_makes_the_heap_unknown() -> None:
+def pieces(written: HeapWriter, *starts: int) -> LiveHeap:
+    """Write a piece of two pages with 100 blocks at each address, all closed but the last; return what is read."""
+    word, total_bytes = written.word, 0
+    for start in starts:
+        first = start + (-(start + 2 * word) & 15)
+        lists = [Chunk(0x290 if word == 8 else 0x190)] if start == starts[0] else []
+        at = written.chunks(first, [*lists, *[Chunk(64)] * 100], is_thread=False)
+        end = -(-(at + 8 * word) // PAGE) * PAGE
+        written.words(at, 0, end - at | 1)
+        if start != starts[-1]:
+            fence = end - (32 if word == 8 else 24)
+            written.words(at, 0, fence - at | 1)
+            written.words(fence, fence - at, 2 * word, 2 * word, 2 * word | 1)
+        total_bytes += end - start
+    written.arena(written.main_addr, at, total_bytes, written.main_addr, {})
+    written.parameters()
+    heap = read_glibc_heap(
+        written.memory,
+        word,
+        written.data,
+        [(MAPPED[word], MAPPED[word] + 100 * PAGE)],
+        brk=[(written.heap_addr, written.heap_addr + 64 * PAGE)],
+        page_bytes=PAGE,
+        most_chunks=10_000,
+    )
+    assert heap is not None
+    return heap
+
+
+@pytest.mark.parametrize("word", WORDS)
+@pytest.mark.parametrize("other_bytes", [0, 100, PAGE, 5000])
+def test_the_heap_goes_on_behind_another_caller_of_sbrk(word: int, other_bytes: int) -> None:
+    written = HeapWriter(word)
+    after = written.heap_addr + 2 * PAGE + other_bytes
+    # It counts up, so some of its numbers look like sizes of chunks.
+    written.words(written.heap_addr + 2 * PAGE, *range(other_bytes // word))
+    heap = pieces(written, written.heap_addr, after)
+    assert [region.is_last for region in heap.regions] == [False, True]
+    assert [sizes(region.binned) for region in heap.regions][1] == []
+    assert 0 <= heap.regions[1].start_addr - after < 16
+    assert [region.live_count for region in heap.regions] == [100, 100]
+    assert heap.causes == ()
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_the_heap_goes_on_in_mappings_where_the_break_cannot_rise(word: int) -> None:
+    written, addr = HeapWriter(word), MAPPED[word]
+    # The later pieces are below the earlier ones, and touch them.
+    heap = pieces(written, written.heap_addr, addr + 5 * PAGE, addr + 3 * PAGE)
+    assert [region.start_addr - addr for region in heap.regions if not region.is_main] == [3 * PAGE, 5 * PAGE]
+    assert [region.is_last for region in heap.regions] == [False, True, False]
+    assert sum(region.live_count for region in heap.regions) == 300
+    assert heap.causes == ()
+
+
+def test_memory_that_the_arena_counts_and_that_is_not_there_makes_the_heap_unknown() -> None:
     written = HeapWriter()
     first, end = written.main_heap(Chunk(64))
     written.arena(written.main_addr, first + 0x290 + 64, end - written.heap_addr + 2 * PAGE, written.main_addr, {})
@@ -260,7 +366,7 @@ def test_heaps_that_lead_to_each_other_end() -> None:
     written.words(arena + written.bins_offset + 254 * 8 + 16, written.main_addr, 0, 1, 1 << 62, 1 << 62)
     heap = read(written)
     assert heap is not None
-    assert [one.is_main for one in heap.regions] == [True]
+    assert [region.is_main for region in heap.regions] == [True]
     assert heap.causes == (f"the heaps of the arena at {arena:#x} do not add up to what it counts",)
     assert written.memory.read_count < 1000
 
@@ -301,7 +407,7 @@ def test_heaps_that_lie_in_each_other_are_not_counted_twice() -> None:
     written.mapped_block(written.thread_addr + (9 << 20), 2 * PAGE)
     heap = read(written, [(written.thread_addr + (9 << 20), written.thread_addr + (10 << 20))])
     assert heap is not None
-    assert [one.start_addr for one in heap.regions] == [written.heap_addr, written.thread_addr]
+    assert [region.start_addr for region in heap.regions] == [written.heap_addr, written.thread_addr]
     assert heap.mapped == ()
     assert heap.causes[0] == "a heap of it lies in another one"
 
@@ -313,3 +419,24 @@ def test_blocks_are_not_searched_through_terabytes() -> None:
     heap = read(written, [(addr + (number << 44), addr + (number + 1 << 44)) for number in range(4)])
     assert heap is not None
     assert sum(end - start for start, end in written.memory.skipped) < 17 << 30
+
+
+def test_pieces_are_searched_in_a_part_of_the_memory_however_many_places_may_be_the_start() -> None:
+    written = HeapWriter()
+    first, end = written.main_heap(*[Chunk(64)] * 20)
+    # The arena counts memory that is nowhere, and each word of its data may be where the heap begins.
+    written.arena(written.main_addr, end - PAGE, 1 << 40, written.main_addr, {})
+    written.words(written.data_addr + 3000, *[first + 16 * place for place in range(100)])
+    written.memory.touch(MAPPED[8], MAPPED[8] + 64 * PAGE)
+    heap = read_glibc_heap(
+        written.memory,
+        8,
+        written.data,
+        [(MAPPED[8], MAPPED[8] + (1 << 44))],
+        brk=[(written.heap_addr, end)],
+        page_bytes=PAGE,
+        most_chunks=10_000,
+    )
+    assert heap is not None
+    assert heap.regions == ()
+    assert written.memory.read_count < 1000

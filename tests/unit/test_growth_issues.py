@@ -5,11 +5,10 @@ from dataclasses import replace
 
 from footprint.formats.document import About
 from footprint.formats.github import github
-from footprint.formats.growth_issues import growth_issues
-from footprint.formats.issues import Level, issues_of_findings
+from footprint.formats.issues import Level, growth_issues, issues_of_findings
 from footprint.formats.sarif import sarif
+from footprint.model.costs import Need, ObjectCost
 from footprint.model.finding import Confidence, Finding, SourceLocation
-from footprint.model.object_cost import Need, ObjectCost
 from footprint.model.row import MemoryKind
 from footprint.release.compare import Comparison, compare
 from tests.ledgers import audit_of, ledger_row
@@ -29,12 +28,12 @@ def comparison() -> Comparison:
     new = audit_of(table, small._replace(bytes=1031, mapped_bytes=1031), ledger_row(library, 3 * KIB))
     found = compare(audit_of(small), replace(new, objects=objects))
     at = SourceLocation("/src/cache.cpp", 6)
-    return found._replace(changes=tuple(one._replace(location=at) for one in found.changes))
+    return found._replace(changes=tuple(change._replace(location=at) for change in found.changes))
 
 
 def test_a_variable_that_grew_by_less_than_1_kib_is_no_culprit() -> None:
     # `small` grew from 8 to 1,031 bytes: by 1,023.
-    assert [one.symbol for one in comparison().grown_variables] == ["table"]
+    assert [grown_variable.symbol for grown_variable in comparison().grown_variables] == ["table"]
 
 
 def test_what_grew_is_told_at_its_place() -> None:
@@ -43,21 +42,23 @@ def test_what_grew_is_told_at_its_place() -> None:
         ("new-library", "libcurl.so.4", None, "/src/agentd"),
         ("grown-variable", "table", ("/src/cache.cpp", 6), "/src/agentd"),
     ]
-    assert grown[0].message == "Came with libcurl.so.4, which agentd now needs: 1 library, 3 KiB retained."
+    assert grown[0].message == (
+        "Came with libcurl.so.4, which agentd now needs: 1 library. It adds 3 KiB of private memory to each process."
+    )
     assert not any(one.fails for one in grown)
     text = github(issues_of_findings((), "agentd", others=grown), ABOUT)
     assert "::notice file=cache.cpp,line=6,title=A variable is new or grew%3A table::" in text
 
 
 def test_the_lines_of_copies_are_listed_where_nothing_tells_which_of_them_grew() -> None:
-    found = comparison()
+    result = comparison()
     lines = tuple(SourceLocation(f"{name}.c", 3) for name in "abcde")
-    changes = tuple(one._replace(location=None, possible_locations=lines[:2]) for one in found.changes)
-    issue = list(growth_issues(found._replace(changes=changes), Level.NOTE))[-1]
+    changes = tuple(change._replace(location=None, possible_locations=lines[:2]) for change in result.changes)
+    issue = list(growth_issues(result._replace(changes=changes), Level.NOTE))[-1]
     assert issue.location is None
     assert issue.message.endswith("Its copies are declared at a.c:3 and b.c:3.")
-    changes = tuple(one._replace(possible_locations=lines) for one in changes)
-    issue = list(growth_issues(found._replace(changes=changes), Level.NOTE))[-1]
+    changes = tuple(change._replace(possible_locations=lines) for change in changes)
+    issue = list(growth_issues(result._replace(changes=changes), Level.NOTE))[-1]
     assert issue.message.endswith("Its copies are declared at a.c:3, b.c:3, c.c:3 and 2 more lines.")
 
 
@@ -66,12 +67,12 @@ def test_notes_on_system_libraries_stay_out_of_code_scanning_and_are_counted() -
         return Finding("large-static", "buffer", "pool", "pool is large", 4096, confidence, (), "", object_path=path)
 
     low, high = Confidence.LOW, Confidence.HIGH
-    found = [finding("/usr/lib/libc.so.6", low), finding("/usr/lib/libc.so.6", high), finding("/src/agentd", low)]
-    issues = issues_of_findings(found, "agentd", binary="/src/agentd")
+    result = [finding("/usr/lib/libc.so.6", low), finding("/usr/lib/libc.so.6", high), finding("/src/agentd", low)]
+    issues = issues_of_findings(result, "agentd", binary="/src/agentd")
     run = json.loads(sarif(issues, ABOUT))["runs"][0]
     assert [one["level"] for one in run["results"]] == ["warning", "note"]
     (notification,) = run["invocations"][0]["toolExecutionNotifications"]
     assert notification["message"]["text"] == "1 note on system libraries left out: JSON and text have them."
     # A library that was audited itself is no library of the system.
-    own = issues_of_findings(found[:1], "libc", binary="/usr/lib/libc.so.6")
+    own = issues_of_findings(result[:1], "libc", binary="/usr/lib/libc.so.6")
     assert len(json.loads(sarif(own, ABOUT))["runs"][0]["results"]) == 1

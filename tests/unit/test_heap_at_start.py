@@ -11,8 +11,8 @@ from footprint.attribution.heap_frames import name_frames
 from footprint.attribution.heap_usage import HeapUsage, heap_usage
 from footprint.findings.heap_rules.heap_at_start import heap_at_start
 from footprint.findings.registry import HeapFacts
-from footprint.heap import read_profile
 from footprint.heap.allocators import Allocators
+from footprint.heap.formats import read_profile
 from footprint.model.finding import Confidence, Finding
 from tests.heapjoins import PROGRAM, dhat, moment, profiled
 from tests.massifwriter import Moment
@@ -22,7 +22,7 @@ MILLION = 10**6
 
 
 def told(findings: tuple[Finding, ...]) -> list[tuple[str, str, int]]:
-    return [(one.kind, one.confidence.value, one.saving_bytes) for one in findings]
+    return [(finding.kind, finding.confidence.value, finding.saving_bytes) for finding in findings]
 
 
 # --- DHAT -------------------------------------------------------------------------------------------------------------
@@ -164,3 +164,26 @@ def test_heaptrack_does_not_tell_what_is_written() -> None:
     # libstdc++ keeps 72,704 bytes for exceptions, which it never touches.
     found = footprint.heap_profile(str(SAMPLE / "heaptrack.txt")).findings
     assert told(found) == [("kept", "low", 100_000), ("kept", "low", 50_000)]
+
+
+# --- what comes late --------------------------------------------------------------------------------------------------
+
+
+def test_what_comes_late_in_a_short_run_is_not_called_its_start() -> None:
+    # 8 million instructions, and a table after 92 % of them.
+    late = [
+        moment((PROGRAM, "load", size), time=time)
+        for size, time in ((1, 10**6), (50_000, 7_360_000), (50_000, 8 * 10**6))
+    ]
+    (found,) = heap_at_start(HeapFacts(profiled(*late)))
+    assert found.message == "load of program asks for 50,000 bytes, and keeps them"
+    assert found.reasons[0] == "it is first seen at 92% of the run, and so short a run is all start"
+    early = [late[1]._replace(time=1000), *late[1:]]
+    (found,) = heap_at_start(HeapFacts(profiled(*early)))
+    assert found.message == "load of program asks for 50,000 bytes at the start, and keeps them"
+
+
+def test_heaptrack_does_not_tell_when_a_table_was_asked_for() -> None:
+    found = footprint.heap_profile(str(SAMPLE / "heaptrack.txt")).findings
+    assert all("at the start" not in one.message for one in found)
+    assert all(one.reasons[-1] == "when it was asked for, it does not tell either" for one in found)

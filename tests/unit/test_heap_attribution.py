@@ -2,19 +2,21 @@
 
 import pytest
 
-from footprint.attribution.heap_frames import NO_SYMBOL, ONLY_LINES, name_frames
-from footprint.heap import CallTree, read_profile
+from footprint.attribution.heap_frames import ONLY_LINES, name_frames
 from footprint.heap.allocators import Allocators
 from footprint.heap.attribution import (
     BELOW_THRESHOLD,
     CALLERS_BELOW,
     NO_STACK,
+    NO_SYMBOL,
     Call,
     HeapShares,
     attribute,
     callees,
     callers,
 )
+from footprint.heap.formats import read_profile
+from footprint.heap.profile import CallTree
 from tests.massifwriter import ROOT, Line, Moment, massif
 
 LIB = "/usr/lib/libtable.so"
@@ -36,10 +38,10 @@ def read(*below: Line, allocators: tuple[str, ...] = ()) -> tuple[CallTree, tupl
     return tree, name_frames(profile, "a text", Allocators(allocators)).calls
 
 
-def rows(found: HeapShares) -> Rows:
-    assert sum(share.size_bytes for share in found.shares) == found.total_bytes
-    assert sum(share.size_bytes for share in found.owners) == found.total_bytes
-    return [(share.owner, share.function, share.size_bytes) for share in found.shares]
+def rows(result: HeapShares) -> Rows:
+    assert sum(share.size_bytes for share in result.shares) == result.total_bytes
+    assert sum(share.size_bytes for share in result.owners) == result.total_bytes
+    return [(share.owner, share.function, share.size_bytes) for share in result.shares]
 
 
 def attributed(*below: Line, allocators: tuple[str, ...] = ()) -> Rows:

@@ -9,10 +9,12 @@ from pkgutil import iter_modules
 import pytest
 
 import footprint
-from footprint import decompression, heap
+from footprint import heap
 from footprint.errors import InputError, UnsupportedError
-from footprint.heap import Counted, HeapSnapshot, Profile, formats, looks_like_profile, read_profile
-from footprint.heap.formats import FORMATS, HeapFormat
+from footprint.heap import formats
+from footprint.heap.formats import FORMATS, HeapFormat, looks_like_profile, read_profile
+from footprint.heap.profile import Counted, HeapSnapshot, Profile
+from footprint.system import decompression
 
 CORPUS = Path(__file__).resolve().parents[1] / "corpus" / "heap"
 TOY = b"toy heap\n4096\n"
@@ -47,10 +49,10 @@ def test_a_format_with_a_line_in_the_table_is_read_everywhere(tmp_path: Path, mo
     assert [snapshot.live_bytes for snapshot in file.profile.snapshots] == [4096]
 
 
-@pytest.mark.parametrize("one", FORMATS, ids=lambda one: one.name)
-def test_no_format_takes_the_profile_of_another(one: HeapFormat) -> None:
+@pytest.mark.parametrize("form", FORMATS, ids=lambda one: one.name)
+def test_no_format_takes_the_profile_of_another(form: HeapFormat) -> None:
     for text in (b"", b"\0" * 64, b"desc", b"{}", b"v", b"heap", b"%PDF"):
-        assert not one.looks_like(text)
+        assert not form.looks_like(text)
 
 
 @pytest.mark.parametrize(
@@ -62,11 +64,11 @@ def test_the_line_ends_of_a_terminal_change_no_profile(
 ) -> None:
     text = (CORPUS / name).read_bytes()
     terminal = compress(text.replace(b"\n", b"\r\n"))
-    expected = heap.read_profile(text, "x")
-    assert heap.read_profile(terminal, "x") == expected
+    expected = read_profile(text, "x")
+    assert read_profile(terminal, "x") == expected
     # Pieces end anywhere, also inside of an end of line.
     monkeypatch.setattr(decompression, "PIECE_BYTES", 101)
-    assert heap.read_profile(terminal, "x").snapshots == expected.snapshots
+    assert read_profile(terminal, "x").snapshots == expected.snapshots
 
 
 @pytest.mark.parametrize(
@@ -94,3 +96,47 @@ def test_what_is_not_read_is_refused_by_name(text: bytes, cause: str) -> None:
     assert not looks_like_profile(text, "a text")
     with pytest.raises(UnsupportedError, match=cause):
         read_profile(text, "a text")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "massif-3.19-default.out",
+        "heapprofile-jemalloc5.3-heap.txt",
+        "heaptrack-1.4-ten.txt",
+        "dhat-3.19-copy-ten.json",
+    ],
+)
+@pytest.mark.parametrize(
+    ("before", "count"),
+    [
+        (b"\xef\xbb\xbf", 0),  # a byte order mark, as editors of Windows write it
+        (b"\n \n", 0),
+        (b"Listening on port 80\n==7== Massif\n", 2),
+        (b"\xef\xbb\xbf\nready\n", 1),
+    ],
+)
+def test_a_profile_is_read_behind_a_mark_empty_lines_and_a_log(name: str, before: bytes, count: int) -> None:
+    data = (CORPUS / name).read_bytes()
+    profile, alone = read_profile(before + data, "a text"), read_profile(data, "a text")
+    assert looks_like_profile(before + data, "a text")
+    assert [snapshot[:5] for snapshot in profile.snapshots] == [snapshot[:5] for snapshot in alone.snapshots]
+    assert [tally.tree.total_bytes for tally in profile.tallies] == [tally.tree.total_bytes for tally in alone.tallies]
+    told = [note.detail.split(",")[0] for note in profile.notes if note.slug == "heap-lines-unread"]
+    assert told == ([f"{count} line{'s' * (count > 1)} before the profile"] if count else [])
+
+
+def test_a_tree_is_chosen_behind_a_log() -> None:
+    data = b"a log\n" + (CORPUS / "massif-3.19-default.out").read_bytes()
+    peak = read_profile(data, "a text", lambda profile: [profile.peak_index or 0]).peak
+    assert peak is not None
+    assert peak.tree is not None
+
+
+@pytest.mark.parametrize(
+    ("data", "cause"),
+    [(b"", "the file is empty"), (b"v 10400 3\n", "an empty recording"), ("desc: x".encode("utf-16"), "UTF-16")],
+)
+def test_what_holds_no_profile_says_why(data: bytes, cause: str) -> None:
+    with pytest.raises((InputError, UnsupportedError), match=cause):
+        read_profile(data, "a text")

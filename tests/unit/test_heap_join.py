@@ -1,5 +1,7 @@
 """The heap of a process by who asked for it: each row, to the byte, and what does not fit."""
 
+import math
+import random
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,16 +13,17 @@ from footprint.attribution.heap_join import join_heap
 from footprint.attribution.heap_usage import heap_usage
 from footprint.errors import UsageError
 from footprint.formats.audit_json import audit_json
-from footprint.formats.document import Paragraph, Table
+from footprint.formats.document import Paragraph, Table, Verdict
+from footprint.formats.report_parts import Names
 from footprint.formats.saved_audit import read_audit
-from footprint.formats.sections.names import Names
-from footprint.heap import read_profile
 from footprint.heap.allocators import Allocators
-from footprint.model.allocator_account import AllocatorAccount
-from footprint.model.evidence import Evidence
-from footprint.model.row import Attribution
+from footprint.heap.formats import read_profile
+from footprint.model.heap_account import AllocatorAccount
+from footprint.model.row import Attribution, Evidence
+from footprint.process.live_heap import other_allocator_note
 from footprint.release.compare import compare
 from footprint.verbs.audit.heap_account_text import heap_account_blocks
+from footprint.verbs.audit.text import audit_document
 from tests.heapjoins import KIB, PROGRAM, Area, end, heap_rows, moment, process, profiled, sums
 from tests.massifwriter import Line, Moment
 from tests.pprofwriter import Call, Location, Map, Sample, pprof
@@ -121,7 +124,7 @@ def test_a_profile_of_go_is_joined_with_the_heap_of_go_alone() -> None:
     assert (joined.heap.held_bytes, joined.heap.apart_bytes) == (307_200, 0)
     assert joined.totals == here.totals
     # No profile of massif is of use there.
-    blocks = heap_account_blocks(joined.heap, Names((), is_whole=True), 20, nameless_bytes=KIB, is_measured=True)
+    blocks = heap_account_blocks(joined.heap, None, Names((), is_whole=True), 20, nameless_bytes=KIB, is_measured=True)
     texts = [block.text for block in blocks if isinstance(block, Paragraph)]
     assert any("[anonymous], 1 KiB, is no part of it: what the runtime has for itself" in text for text in texts)
     assert not any("massif" in text for text in texts)
@@ -190,25 +193,44 @@ def test_the_rows_are_read_back_and_shown_again() -> None:
 def test_two_of_them_are_compared_by_function() -> None:
     old = join_heap(process(HEAP), profiled(moment((PROGRAM, "load", 60_000))), {})
     new = join_heap(process(HEAP), profiled(moment((PROGRAM, "load", 70_000))), {})
-    changes = [(one.owner, one.name, one.delta_bytes) for one in compare(old, new).changes]
+    changes = [(change.owner, change.name, change.delta_bytes) for change in compare(old, new).changes]
     assert changes == [(PROGRAM, "load", 10_000), ("[heap beyond the profile]", None, -10_000)]
 
 
 def test_functions_that_ask_for_as_much_are_not_one_that_was_renamed() -> None:
     old = join_heap(process(HEAP), profiled(moment((PROGRAM, "load", 60_000))), {})
     new = join_heap(process(HEAP), profiled(moment((PROGRAM, "read", 60_000))), {})
-    found = {(one.name, one.status.value, one.delta_bytes) for one in compare(old, new).changes}
+    found = {(change.name, change.status.value, change.delta_bytes) for change in compare(old, new).changes}
     assert found == {("load", "removed", -60_000), ("read", "added", 60_000)}
 
 
 def test_the_table_adds_up_to_the_heap_with_what_is_missing_as_a_negative_row() -> None:
     joined = join_heap(process(HEAP), profiled(moment((PROGRAM, "load", 110_000), extra_bytes=400)), {})
     assert joined.heap is not None
-    blocks = heap_account_blocks(joined.heap, Names((), is_whole=True), 20, nameless_bytes=0, is_measured=True)
+    blocks = heap_account_blocks(joined.heap, None, Names((), is_whole=True), 20, nameless_bytes=0, is_measured=True)
     (table,) = (block for block in blocks if isinstance(block, Table))
     amounts = [int(row[0].replace(",", "")) for row in (*table.rows, *table.footer)]
     assert amounts == [110_000, 400, -8_000, 102_400]
     assert any("7.81 KiB more than is held" in block.text for block in blocks if isinstance(block, Paragraph))
+
+
+def test_chance_alone_is_within_the_error_of_a_sampled_profile() -> None:
+    # As allocators sample: a block of x bytes with the probability 1 - exp(-x / period), counted as x divided by it.
+    period_bytes, chance = 1024, random.Random(41)  # noqa: S311 # it is repeatable
+    sizes = [chance.choice((16, 100, 300)) for _ in range(1000)]
+    probabilities = [1 - math.exp(-size / period_bytes) for size in sizes]
+
+    def estimate() -> float:
+        pairs = zip(sizes, probabilities, strict=True)
+        return sum(size / probability for size, probability in pairs if chance.random() < probability)
+
+    joined = join_heap(process(Area("[heap]", 400, 300)), profiled(moment((PROGRAM, "small", sum(sizes)))), {})
+    assert joined.heap is not None
+    assert joined.heap.sampling_error_bytes is None
+    heap = replace(joined.heap, sample_period_bytes=period_bytes)
+    assert heap.sampling_error_bytes is not None
+    off = sum(abs(estimate() - sum(sizes)) > heap.sampling_error_bytes for _ in range(400))
+    assert 0 < off <= 400 // 20
 
 
 def test_an_allocator_that_names_none_of_its_memory_is_not_explained_as_glibc() -> None:
@@ -216,7 +238,7 @@ def test_an_allocator_that_names_none_of_its_memory_is_not_explained_as_glibc() 
     joined = join_heap(here, profiled(moment((PROGRAM, "small", 50_000))), {})
     assert joined.heap is not None
     assert (joined.heap.held_bytes, joined.heap.apart_bytes) == (0, 50_000)
-    blocks = heap_account_blocks(joined.heap, Names((), is_whole=True), 20, nameless_bytes=0, is_measured=True)
+    blocks = heap_account_blocks(joined.heap, None, Names((), is_whole=True), 20, nameless_bytes=0, is_measured=True)
     texts = [block.text for block in blocks if isinstance(block, Paragraph)]
     assert texts[0].startswith("Its allocator gives its memory no name and uses no [heap], as jemalloc does")
     assert not any("glibc" in text for text in texts)
@@ -236,6 +258,31 @@ def test_the_overhead_is_that_of_the_allocator_of_the_process_where_blocks_are_c
         # 98,000 were in use before; as massif counts no blocks there, it may be 8,000 more. 102,400 are held.
         assert account.peak_bytes == 98_000
         assert (account.free_bytes, account.difference_bytes) == (102_400 - 13_000 - added_bytes, 0)
+
+
+def test_an_allocator_that_a_note_names_has_its_model_and_so_has_glibc_of_32_bits() -> None:
+    # 100 blocks of 130 bytes: tcmalloc has 146 for each, glibc 144, and of 12 bytes glibc has 32, with 32 bits 16.
+    usage = profiled(*end((PROGRAM, "load", 13_000, 100)))
+    linked = process(HEAP, LIBC)
+    named = replace(linked, notes=(*linked.notes, other_allocator_note("tcmalloc", "a text")))
+    account = join_heap(named, usage, {}).heap
+    assert account is not None
+    assert (account.allocator, account.extra_bytes) == ("tcmalloc", 1_600)
+    small = profiled(*end((PROGRAM, "load", 1_200, 100)))
+    found = [join_heap(linked, small, {}, word_bytes).heap for word_bytes in (8, 4)]
+    assert [one.extra_bytes for one in found if one is not None] == [2_000, 400]
+
+
+@pytest.mark.parametrize(("name", "has_apart"), [("glibc", False), ("musl", True)])
+def test_the_account_of_a_capture_names_the_allocator_and_has_no_ranges(name: str, *, has_apart: bool) -> None:
+    # 110,000 in 500 blocks of 220 bytes are more than the heap has; musl maps them where nothing has a name.
+    captured = AllocatorAccount(
+        name, 1, 90, 11_000, 1_400, 90_000, 102_400, 0, 0, 0, 90_000, 0, captured_at="2026-11-27T19:40:00Z"
+    )
+    here = replace(process(HEAP, Area("", 1000, 800)), allocator=captured)
+    account = join_heap(here, profiled(*end((PROGRAM, "load", 110_000, 500))), {}).heap
+    assert account is not None
+    assert (account.allocator, account.is_free_measured, account.apart_bytes > 0) == (name, False, has_apart)
 
 
 def test_the_allocator_of_a_static_program_is_unknown_so_it_has_no_model() -> None:
@@ -265,22 +312,44 @@ def test_what_the_arenas_of_threads_keep_is_free_up_to_all_that_was_allocated() 
     assert with_threads is not None
     assert (alone.free_bytes, with_threads.free_bytes) == (40_000 - 32_000, 70_000 - 32_000)
     for account, before in ((alone, "39.1 KiB were in use"), (with_threads, "other blocks were freed")):
-        blocks = heap_account_blocks(account, Names((), is_whole=True), 20, nameless_bytes=0, is_measured=True)
+        blocks = heap_account_blocks(account, None, Names((), is_whole=True), 20, nameless_bytes=0, is_measured=True)
         texts = [block.text for block in blocks if isinstance(block, Paragraph)]
         assert any(f"[free but resident]: before this moment {before}, and" in text for text in texts)
+
+
+def test_the_last_line_names_the_object_that_asked_for_the_most_though_its_function_has_no_name() -> None:
+    joined = join_heap(process(HEAP), profiled(moment((PROGRAM, "???", 60_000), (PROGRAM, "load", 20_000))), {})
+    (verdict,) = [block.text for block in audit_document(joined) if isinstance(block, Verdict)]
+    assert verdict.endswith("100 KiB of each is heap; [no symbol] of program asked for the most, 58.6 KiB.")
+
+
+def test_beyond_the_profile_the_text_says_what_the_allocator_has_as_live() -> None:
+    own = AllocatorAccount("glibc", 1, 90, 91_000, 1_400, 10_000, 102_400, 0, 0, 0, 10_000, 0)
+    joined = join_heap(replace(process(HEAP, LIBC), allocator=own), profiled(*end((PROGRAM, "load", 13_000, 100))), {})
+    texts = [block.text for block in audit_document(joined) if isinstance(block, Paragraph)]
+    (text,) = [text for text in texts if text.startswith("[heap beyond the profile]")]
+    assert text == (
+        "[heap beyond the profile]: 76.2 KiB that the profile does not explain (profile 12.7 KiB live, allocator "
+        "88.9 KiB live): what this run did otherwise than the profiled one."
+    )
 
 
 def test_what_the_allocator_itself_has_as_free_is_free_whatever_the_profile_had_at_its_peak() -> None:
     # 102,400 are held: 90,000 free, and of 13,000 profiled bytes with 1,400 beside them 2,000 are missing.
     here = process(HEAP, LIBC)
-    own = AllocatorAccount("glibc", 1, 90, 11_000, 1_400, 90_000, 102_400, 0, 0, 0, 90_000, 0)
+    of_glibc = AllocatorAccount("glibc", 1, 90, 11_000, 1_400, 90_000, 102_400, 0, 0, 0, 90_000, 0)
     usage = profiled(*end((PROGRAM, "load", 13_000, 100)))
-    joined = join_heap(replace(here, allocator=own), usage, {})
+    joined = join_heap(replace(here, allocator=of_glibc), usage, {})
     account = joined.heap
     assert account is not None
     assert account.is_free_measured
     assert (account.extra_bytes, account.free_bytes, account.difference_bytes) == (1_400, 90_000, -2_000)
     assert sums(joined) == sums(here)
+    blocks = heap_account_blocks(account, of_glibc, Names((), is_whole=True), 20, nameless_bytes=0, is_measured=True)
+    texts = [block.text for block in blocks if isinstance(block, Paragraph)]
+    (text,) = [text for text in texts if text.startswith("The profile has 1.95 KiB more")]
+    assert "more than is held (profile 12.7 KiB live, allocator 10.7 KiB live): memory" in text
+    assert "the model of its blocks adds more than they have, or the runs differ" in text
     unread = join_heap(here, usage, {}).heap
     assert unread is not None
     assert (unread.is_free_measured, unread.free_bytes, unread.difference_bytes) == (False, 0, 102_400 - 14_400)

@@ -2,14 +2,16 @@
 
 import bz2
 import gzip
+from itertools import product
 from pathlib import Path
 
 import pytest
 
 from footprint.errors import InputError, UnsupportedError
-from footprint.heap import CallTree, Counted, Frame, HeapSnapshot, Profile, looks_like_profile, read_profile
+from footprint.heap.formats import looks_like_profile, read_profile
 from footprint.heap.labels import read_label
 from footprint.heap.massif import read_massif
+from footprint.heap.profile import CallTree, Counted, Frame, HeapSnapshot, Profile
 from tests.calltrees import stack
 from tests.heapjoins import end, moment
 from tests.massifwriter import ROOT, Line, Moment, massif
@@ -378,3 +380,75 @@ def test_the_export_of_heaptrack_is_kept_and_its_faults_are_told() -> None:
     assert (profile.format, profile.description, profile.time_unit) == ("heaptrack massif", "heaptrack", "s")
     assert (len(profile.snapshots), profile.snapshots[0].time, profile.snapshots[0].live_bytes) == (52, 0.467, 316639)
     assert slugs(profile) == ["heap-tree-unbalanced", "heap-export-lossy"]
+
+
+# --- the peak, and what massif marks as the peak ----------------------------------------------------------------------
+
+
+def grown(tree: Line | None, *, description: str = "(none)", last_bytes: int = 5000) -> bytes:
+    """Return a profile whose mark is at 100 bytes, and whose last snapshot is larger."""
+    early = Line(100, ROOT, (Line(100, "0x1: early (in /p)"),))
+    return massif(
+        [Moment(0, 0), Moment(1, 100, 8, 0, early, is_peak=True), Moment(9, last_bytes, 16, 0, tree)], description
+    )
+
+
+def test_a_snapshot_that_is_larger_than_the_marked_one_is_the_peak() -> None:
+    profile = read(grown(Line(5000, ROOT, (Line(5000, "0x2: late (in /p)"),))))
+    assert (profile.peak_index, [snapshot.is_peak for snapshot in profile.snapshots]) == (2, [False, False, True])
+    assert profile.untold_peak is None
+    assert stack(tree_of(profile, 2), 1)[0].function == "late"
+
+
+def test_of_a_peak_without_a_call_tree_nobody_knows_who_asked_for_it() -> None:
+    profile = read(grown(None))
+    assert profile.peak_index == 2
+    assert profile.untold_peak is profile.snapshots[2]
+    assert profile.untold_peak.used_bytes == 5016
+
+
+@pytest.mark.parametrize(
+    ("description", "last_bytes", "peak_index"),
+    [
+        ("(none)", 92, 1),
+        ("(none)", 93, 1),  # 109 bytes in use: a percent more than 108
+        ("(none)", 94, 2),
+        ("--peak-inaccuracy=0", 93, 2),
+        ("--peak-inaccuracy=50.0 --depth=3", 140, 1),
+    ],
+)
+def test_the_mark_counts_as_far_as_massif_is_accurate(description: str, last_bytes: int, peak_index: int) -> None:
+    assert read(grown(None, description=description, last_bytes=last_bytes)).peak_index == peak_index
+
+
+# --- several files in one ---------------------------------------------------------------------------------------------
+
+
+def test_of_several_files_in_one_the_first_is_read() -> None:
+    text, alone = TEXT + grown(None) + TEXT, read(TEXT)
+    # At each end of a piece, and whether the trees are built or skipped.
+    for wanted, cut in product((None, ()), range(len(TEXT) - 20, len(TEXT) + 70)):
+        pieces = read_massif([text[:cut], text[cut:]], "a text", wanted)
+        assert [snapshot[:5] for snapshot in pieces.snapshots] == [snapshot[:5] for snapshot in alone.snapshots]
+    profile = read(text)
+    assert [snapshot._replace(tree=None) for snapshot in profile.snapshots] == [
+        snapshot._replace(tree=None) for snapshot in alone.snapshots
+    ]
+    assert [(note.slug, note.detail.split(":")[0]) for note in profile.notes] == [
+        ("heap-profiles-left-out", "2 more profiles of massif in the same file, left out")
+    ]
+
+
+def test_an_xtree_behind_its_profile_is_the_end_of_the_run() -> None:
+    xtree = massif(
+        [Moment(7, 5, tree=Line(5, "curB : currently allocated Bytes")), Moment(7, 1, tree=Line(1, "curBk : blocks"))],
+        "xtree.produce_report",
+        time_unit="ms",
+    )
+    profile = read(TEXT + xtree + TEXT)
+    assert [(snapshot.number, snapshot.time, snapshot.live_bytes) for snapshot in profile.snapshots] == [
+        (0, 0, 0),
+        (1, 336, 330),
+        (2, 336, 5),
+    ]
+    assert slugs(profile) == ["heap-profiles-left-out"]

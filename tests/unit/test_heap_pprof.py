@@ -6,15 +6,17 @@ from pathlib import Path
 import pytest
 
 import footprint
-from footprint.attribution.heap_frames import Binary, name_frames
+from footprint.attribution.heap_frames import name_frames
+from footprint.attribution.heap_places import Binary
 from footprint.attribution.heap_usage import heap_usage, place_at
 from footprint.cli import main
-from footprint.elf import read_image
 from footprint.elf.functions import read_functions
+from footprint.elf.image import read_image
 from footprint.errors import InputError, UnsupportedError
-from footprint.heap import Frame, Module, Profile, looks_like_profile, read_profile
 from footprint.heap.allocators import Allocators
-from footprint.model.evidence import Evidence
+from footprint.heap.formats import looks_like_profile, read_profile
+from footprint.heap.profile import Frame, Module, Profile
+from footprint.model.row import Evidence
 from tests.calltrees import amounts_by_function, flat_amounts
 from tests.pprofwriter import Call, Location, Map, Sample, message, number, packed, pprof
 
@@ -161,7 +163,7 @@ def test_each_writer_has_its_names_for_the_same(
 ) -> None:
     # The amounts are 1, 2, 3 ...: their place.
     profile = read(pprof(types, [Sample((1,), tuple(range(1, len(types) + 1)))], [ALONE]))
-    found = [tree for one in profile.snapshots if (tree := one.tree) is not None]
+    found = [tree for snapshot in profile.snapshots if (tree := snapshot.tree) is not None]
     assert [(tree.total_bytes, tree.total_blocks) for tree in found] == ([live] if live else [])
     totals = [(tally.tree.total_bytes, tally.tree.total_blocks) for tally in profile.tallies]
     assert totals == ([allocated] if allocated else [])
@@ -172,7 +174,7 @@ def test_blocks_of_tcmalloc_by_their_number_are_those_that_were_allocated() -> N
     types = [("objects", "count"), ("space", "bytes")]
     profile = read(pprof(types, [Sample((1,), (3, 300))], [ALONE], default_type="objects"))
     assert profile.snapshots == ()
-    assert [(one.name, one.tree.total_bytes, one.tree.total_blocks) for one in profile.tallies] == [
+    assert [(tally.name, tally.tree.total_bytes, tally.tree.total_blocks) for tally in profile.tallies] == [
         ("allocated", 300, 3)
     ]
     in_use = read(pprof(types, [Sample((1,), (3, 300))], [ALONE], default_type="space"))

@@ -5,8 +5,9 @@ from footprint.attribution.heap_ranges import HeapRanges
 from footprint.attribution.ledger import ledger_rows
 from footprint.attribution.owned_range import OwnedRange
 from footprint.model.row import Attribution, MemoryKind, Row
-from footprint.process import Counters, Mapping, PageRange
-from footprint.process.glibc import GlibcHeap, HeapRegion, MappedBlock
+from footprint.process.glibc.words import HeapRegion, LiveHeap, MappedBlock
+from footprint.process.mappings import Counters, Mapping
+from footprint.process.pages import PageRange
 
 PAGE = 4096
 HEAP = 0x555500000000
@@ -29,8 +30,8 @@ def region(*, top_page: int = HEAP_PAGES, **lists: tuple[int, ...]) -> HeapRegio
     return NO_REGION._replace(top_addr=HEAP + top_page * PAGE, end_addr=HEAP + HEAP_PAGES * PAGE, live_count=3, **moved)  # type: ignore[arg-type]
 
 
-def heap_of(*regions: HeapRegion, mapped: tuple[MappedBlock, ...] = ()) -> GlibcHeap:
-    return GlibcHeap(8, 1, regions, mapped, (), is_changing=False)
+def heap_of(*regions: HeapRegion, mapped: tuple[MappedBlock, ...] = ()) -> LiveHeap:
+    return LiveHeap("glibc", 8, 1, regions, mapped, (), is_changing=False)
 
 
 def mapping(start: int, pages: int, name: str = "") -> Mapping:
@@ -39,12 +40,12 @@ def mapping(start: int, pages: int, name: str = "") -> Mapping:
     return Mapping(start, start + pages * PAGE, "rw-p", 0, "00:00", 0, name, counters)
 
 
-def owned(one: Mapping, owner: str) -> OwnedRange:
-    return OwnedRange(one, one.start_addr, one.end_addr, owner, MemoryKind.HEAP, Attribution.NAME)
+def owned(mapping: Mapping, owner: str) -> OwnedRange:
+    return OwnedRange(mapping, mapping.start_addr, mapping.end_addr, owner, MemoryKind.HEAP, Attribution.NAME)
 
 
 def rows_of(
-    heap: GlibcHeap, mappings: list[tuple[Mapping, str]], private: dict[int, list[tuple[int, int]]]
+    heap: LiveHeap, mappings: list[tuple[Mapping, str]], private: dict[int, list[tuple[int, int]]]
 ) -> dict[tuple[str, str | None], Row]:
     """Return the rows by owner and name; `private` has first and last private page of mappings."""
     pages = {
@@ -54,13 +55,13 @@ def rows_of(
     ranges = HeapRanges(heap, PAGE)
     parts = ranges.cut([owned(*one) for one in mappings])
     counts = count_each([one for one, _ in mappings], pages)
-    found = ledger_rows(parts, counts, pages, NoFiles(), PAGE, (), heap=ranges)  # type: ignore[arg-type]
+    result = ledger_rows(parts, counts, pages, NoFiles(), PAGE, (), heap=ranges)  # type: ignore[arg-type]
     assert (
-        sum(row.bytes or 0 for row in found)
+        sum(row.bytes or 0 for row in result)
         == sum(past - first for runs in private.values() for first, past in runs) * PAGE
     )
-    assert sum(row.mapped_bytes for row in found) == sum(one.size_bytes for one, _ in mappings)
-    return {(row.owner, row.name): row for row in found}
+    assert sum(row.mapped_bytes for row in result) == sum(one.size_bytes for one, _ in mappings)
+    return {(row.owner, row.name): row for row in result}
 
 
 def test_the_private_bytes_of_a_heap_are_in_use_or_free_by_the_range_that_they_lie_in() -> None:
@@ -125,7 +126,7 @@ def test_the_account_adds_up_what_the_allocator_has() -> None:
     assert account.live_bytes == 8 * PAGE - PAGE - 64 - 3 * 8 + 4 * PAGE - 16
 
 
-def trimmable(heap: GlibcHeap, private_pages: int) -> int:
+def trimmable(heap: LiveHeap, private_pages: int) -> int:
     ranges = HeapRanges(heap, PAGE)
     parts = ranges.cut([owned(mapping(HEAP, HEAP_PAGES, "[heap]"), "[heap]")])
     private = PageRange(HEAP, HEAP + private_pages * PAGE)

@@ -8,8 +8,8 @@ import pytest
 
 import footprint
 from footprint.errors import InputError, UsageError
-from footprint.heap import Frame, Module, Profile, read_profile
-from footprint.heap.profile import WHOLE_FILE
+from footprint.heap.formats import read_profile
+from footprint.heap.profile import WHOLE_FILE, Frame, Module, Profile
 from tests.calltrees import amounts_by_function, flat_amounts
 
 ROOT = Path(__file__).resolve().parents[2]

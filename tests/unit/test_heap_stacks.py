@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from footprint.decompression import zstd_module
 from footprint.errors import InputError, UnsupportedError
-from footprint.heap import CallTree, Counted, Frame, Module, Profile, read_profile
+from footprint.heap.formats import read_profile
+from footprint.heap.profile import CallTree, Counted, Frame, Module, Profile
+from footprint.system.decompression import zstd_module
 from tests.calltrees import stack
 
 CORPUS = Path(__file__).resolve().parents[1] / "corpus" / "heap"
@@ -135,13 +136,13 @@ def test_names_of_any_encoding_and_control_characters_are_kept() -> None:
 def test_dhat_of_the_corpus() -> None:
     profile = corpus("dhat-3.19-heap.json")
     assert [(each.time, each.live_bytes) for each in profile.snapshots] == [(2944342, 2114524), (2991083, 123456)]
-    assert [(each.name, each.tree.total_bytes, each.tree.total_blocks) for each in profile.tallies] == [
+    assert [(tally.name, tally.tree.total_bytes, tally.tree.total_blocks) for tally in profile.tallies] == [
         ("allocated", 2315468, 876),
         ("read", 526005, None),
         ("written", 2060550, None),
         ("lived", 367455920, None),
     ]
-    assert [each.live_bytes for each in corpus("dhat-3.19-empty.json").snapshots] == [0, 0]
+    assert [snapshot.live_bytes for snapshot in corpus("dhat-3.19-empty.json").snapshots] == [0, 0]
     assert rows(corpus("dhat-3.19-heap-ten.json").snapshots[1].tree) == {
         (): (32777, 26),
         ("malloc",): (32777, 26),
@@ -240,8 +241,8 @@ R 3af
 def test_heaptrack_tells_what_is_in_use_over_time() -> None:
     profile = read(HEAPTRACK)
     assert (profile.format, profile.command, profile.time_unit) == ("heaptrack", "./a b", "ms")
-    assert [each[:3] for each in profile.snapshots] == [(0, 10, 48), (1, 10, 288), (2, 20, 288), (3, 20, 16)]
-    assert [each.is_peak for each in profile.snapshots] == [False, True, False, False]
+    assert [snapshot[:3] for snapshot in profile.snapshots] == [(0, 10, 48), (1, 10, 288), (2, 20, 288), (3, 20, 16)]
+    assert [snapshot.is_peak for snapshot in profile.snapshots] == [False, True, False, False]
     assert profile.peak_index == 1
     assert rows(profile.snapshots[1].tree) == {
         (): (288, 3),
@@ -256,6 +257,14 @@ def test_heaptrack_tells_what_is_in_use_over_time() -> None:
     # The third block of 16 bytes and that of 256 are freed by the event after their allocation.
     assert totals == [("allocated", 304, 4), ("temporary", 272, 2)]
     assert profile.notes == ()
+
+
+def test_a_recording_without_its_last_stamp_was_cut() -> None:
+    text = HEAPTRACK.partition(b"R 3af\n")
+    profile = read(text[0] + text[2])
+    assert slugs(profile) == ["heap-recording-cut"]
+    assert not profile.has_end
+    assert read(HEAPTRACK).has_end
 
 
 def test_heaptrack_names_frames_and_what_was_inlined() -> None:
@@ -281,7 +290,7 @@ def test_strings_of_older_formats_have_no_length() -> None:
 def test_the_oldest_format_names_blocks_by_their_address() -> None:
     text = b"v 10000\nX ./a\ns /bin/a\ns f\ni 10 1 2\nt 1 0\n+ 10 1 beef\n+ 10 1 f00d\n+ 20 1 cafe\n- beef\n- beef\n"
     profile = read(text)
-    assert [(each.live_bytes, each.is_peak) for each in profile.snapshots] == [(64, True), (48, False)]
+    assert [(snapshot.live_bytes, snapshot.is_peak) for snapshot in profile.snapshots] == [(64, True), (48, False)]
     assert rows(profile.snapshots[1].tree) == {(): (48, 2), ("f",): (48, 2)}
     assert slugs(profile) == ["heap-lines-unread"]
 
@@ -325,7 +334,7 @@ def test_a_damaged_record_is_left_out_and_those_behind_it_keep_their_places(line
 
 def test_a_stack_that_no_recording_has_is_cut_and_told() -> None:
     calls = b"".join(b"t 1 %x\n" % caller for caller in range(300))
-    profile = read(b"v 1 3\ns 1 f\ni 1 0 1\n" + calls + b"a 8 12c\n+ 0\na 8 1\n+ 1\n")
+    profile = read(b"v 1 3\ns 1 f\ni 1 0 1\n" + calls + b"a 8 12c\n+ 0\na 8 1\n+ 1\nR 1\n")
     tree = profile.snapshots[0].tree
     assert tree is not None
     assert (len(tree), tree.total_bytes) == (257, 16)

@@ -45,14 +45,14 @@ def test_other_memory_is_not(point: dict[str, Any]) -> None:
 
 
 def test_the_finding_says_what_was_counted_and_where_the_memory_is_asked_for() -> None:
-    (found,) = heap_unused(HeapFacts(dhat({**SMALL_BLOCKS, "rb": 0, "wb": 60_000})))
-    assert found.message == (
+    (result,) = heap_unused(HeapFacts(dhat({**SMALL_BLOCKS, "rb": 0, "wb": 60_000})))
+    assert result.message == (
         "f1 of program asks for 50,000 bytes in 500 blocks at the peak, and nothing reads what is written there"
     )
-    assert found.reasons == (
+    assert result.reasons == (
         "DHAT counts 60,000 bytes written and 0 read in the profiled run; another run may use them",
     )
-    assert (found.subject, found.object_path, found.location) == (f"{PROGRAM} f1", PROGRAM, None)
+    assert (result.subject, result.object_path, result.location) == (f"{PROGRAM} f1", PROGRAM, None)
 
 
 def test_no_more_is_saved_than_a_process_holds() -> None:

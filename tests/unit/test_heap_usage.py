@@ -8,14 +8,17 @@ from pathlib import Path
 import pytest
 
 import footprint
-from footprint.attribution.heap_frames import NO_SYMBOL, Binary, name_frames
+from footprint.attribution.heap_frames import name_frames
+from footprint.attribution.heap_places import Binary
 from footprint.attribution.heap_usage import HeapUsage, place_at
-from footprint.elf import read_image
 from footprint.elf.functions import read_functions
+from footprint.elf.image import read_image
 from footprint.errors import AccessError, InputError, UsageError
-from footprint.heap import Profile, read_profile
 from footprint.heap.allocators import Allocators
-from footprint.model.evidence import Evidence
+from footprint.heap.attribution import NO_SYMBOL
+from footprint.heap.formats import read_profile
+from footprint.heap.profile import Profile
+from footprint.model.row import Evidence
 from footprint.verbs.heap.call import program_of
 from tests.massifwriter import ROOT, Line, Moment, massif
 
@@ -33,7 +36,7 @@ def moments(unit: str = "ms") -> Profile:
         [
             Moment(0, 0),
             Moment(1000, 8, tree=tree),
-            Moment(2000, 9),
+            Moment(2000, 8),
             Moment(3000, 8, tree=tree, is_peak=True),
             Moment(4000, 8, tree=tree),
         ],
@@ -105,7 +108,7 @@ def test_only_the_trees_that_are_wanted_are_built() -> None:
     whole = read_profile(text, "a text")
     chosen = read_profile(text, "a text", lambda profile: [profile.peak_index or 0, 5])
     assert chosen.tree_places == whole.tree_places == tuple(range(66))
-    assert [place for place, one in enumerate(chosen.snapshots) if one.tree is not None] == [5, 63, 65]
+    assert [place for place, snapshot in enumerate(chosen.snapshots) if snapshot.tree is not None] == [5, 63, 65]
     assert [one._replace(tree=None) for one in chosen.snapshots] == [one._replace(tree=None) for one in whole.snapshots]
     assert (chosen.command, chosen.time_unit, chosen.notes) == (whole.command, whole.time_unit, whole.notes)
     for place in (5, 63, 65):
@@ -243,11 +246,14 @@ def test_another_program_at_the_place_of_the_command_is_not_taken(tmp_path: Path
     usage = only(profile)
     assert functions(usage)[0][0] == "[no object: lines only]"
     assert [note.slug for note in usage.notes] == ["heap-binary-misfit", "heap-objects-untold"]
-    assert "/heap, the program of its command: they are of another build" in usage.notes[0].detail
+    assert (
+        "/heap, the program of its command: it is of another build or process, or they fit at several"
+        in usage.notes[0].detail
+    )
 
 
 @pytest.mark.parametrize(
-    ("command", "found"),
+    ("command", "result"),
     [
         ("tool --fast", "bin/tool"),
         ("./local tool", "profiles/local tool"),
@@ -258,7 +264,7 @@ def test_another_program_at_the_place_of_the_command_is_not_taken(tmp_path: Path
     ],
 )
 def test_the_program_of_a_command_is_looked_for_as_a_shell_would(
-    command: str, found: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    command: str, result: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("bin/tool", "profiles/local tool"):
         (tmp_path / name).parent.mkdir()
@@ -266,7 +272,7 @@ def test_the_program_of_a_command_is_looked_for_as_a_shell_would(
     (tmp_path / "bin" / "data").touch(0o644)
     monkeypatch.setenv("PATH", f"{tmp_path}/bin")
     program = program_of(command.format(root=tmp_path), str(tmp_path / "profiles"), None)
-    assert program == found or (program is not None and os.path.samefile(program, tmp_path / (found or "")))
+    assert program == result or (program is not None and os.path.samefile(program, tmp_path / (result or "")))
 
 
 def test_another_program_is_not_taken_for_the_one_that_was_profiled() -> None:

@@ -13,19 +13,14 @@ import pytest
 import footprint
 from footprint.formats.audit_json import audit_members
 from footprint.formats.document import Facts, Paragraph, Table
-from footprint.formats.escape import well_formed
-from footprint.formats.sections.rest import more
-from footprint.html.columns import MOST_EXACT, pack, payload
-from footprint.html.shell import SCRIPT_PATH, STYLE_PATH
-from footprint.html.static import static_html
+from footprint.formats.report_parts import more
+from footprint.html.reports import MOST_EXACT, SCRIPT_PATH, STYLE_PATH, pack, payload, static_html
 from footprint.model.audit import Audit
-from footprint.model.evidence import Evidence
-from footprint.model.row import Row
+from footprint.model.row import Evidence, Row
 from footprint.model.totals import Total
-from footprint.verbs.audit.either import audited_members
+from footprint.text.escape import well_formed
 from footprint.verbs.audit.html import audit_html
-from footprint.verbs.diff.html import diff_html
-from footprint.verbs.diff.json import diff_members
+from footprint.verbs.diff.json import diff_html, diff_members
 from footprint.verbs.heap.call import heap_profile
 from footprint.verbs.heap.html import heap_html
 from footprint.verbs.heap.json import heap_members
@@ -91,8 +86,8 @@ def test_the_report_of_a_comparison_holds_what_changed_and_both_audits() -> None
     answers = answers_of(diff_html(found, "1.2.3"))
     assert answers["kind"] == "diff"
     assert answers["diff"] == diff_members(found, "1.2.3")
-    assert answers["old"] == audited_members(found.old, "1.2.3")
-    assert answers["audit"] == audited_members(found.new, "1.2.3")
+    assert answers["old"] == audit_members(found.old, "1.2.3")
+    assert answers["audit"] == audit_members(found.new, "1.2.3")
 
 
 def test_the_report_of_a_heap_profile_holds_every_moment_that_has_a_call_tree() -> None:

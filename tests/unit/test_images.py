@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from footprint.decompression import zstd_module
 from footprint.errors import AccessError, FootprintError, InputError, Note
-from footprint.limits import Limits, limited
 from footprint.process.mapped_files import open_regular
-from footprint.roots import folder_names, link_target, stat_path
 from footprint.sources.images import ContainerImage, container_images, is_image
 from footprint.sources.tar_members import ViewedBytes, members_of
+from footprint.system.decompression import zstd_module
+from footprint.system.limits import Limits, limited
+from footprint.system.roots import folder_names, link_target, stat_path
 
 ELF = b"\x7fELF"
 Entry = tuple[str, bytes | str]

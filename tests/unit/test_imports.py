@@ -1,9 +1,12 @@
 """What `import footprint` and the command load: quick to start means that nothing heavy comes along unasked."""
 
+import os
 import re
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[2]
 
@@ -56,3 +59,25 @@ def test_an_audit_without_a_page_loads_nothing_of_pages() -> None:
         " assert not any(name.startswith('footprint.html') for name in sys.modules)"
     )
     assert "footprint" in packages_loaded_by(code, "audit", smaps)
+
+
+@pytest.mark.parametrize(
+    ("words", "most_count"),
+    [
+        (["audit", str(os.getpid())], 96),
+        (["audit", "--by", "mapping", str(ROOT / "tests" / "corpus" / "smaps-sleep.txt")], 50),
+        (["check", str(os.getpid()), "--config", "one.toml"], 104),
+        (["explain", "pss"], 30),
+    ],
+    ids=["audit PID", "audit --by mapping", "check with one limit", "explain"],
+)
+def test_a_command_imports_few_modules_of_ours(words: list[str], most_count: int, tmp_path: Path) -> None:
+    """Raise a bound only on purpose: who looks for a defect reads what is imported."""
+    (tmp_path / "one.toml").write_text('[budgets]\nprivate_bytes = "100 GiB"\n', encoding="utf-8")
+    words = [str(tmp_path / word) if word == "one.toml" else word for word in words]
+    code = (
+        "import sys; from footprint.cli import main; main(sys.argv[1:]); modules = [module for name, module in "
+        "sys.modules.items() if name.startswith('footprint.') and not hasattr(module, '__path__')]; "
+        f"assert len(modules) <= {most_count}, len(modules)"
+    )
+    packages_loaded_by(code, *words)

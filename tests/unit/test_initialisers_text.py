@@ -3,8 +3,8 @@
 from footprint.elf.initialisers import SourceInitialiser
 from footprint.findings.copies import SearchedFile
 from footprint.formats.document import Table
+from footprint.verbs.duplicates.answer import duplicates_document
 from footprint.verbs.duplicates.call import Duplicates
-from footprint.verbs.duplicates.text import duplicates_document
 
 
 def initialiser(unit: str, *variables: str, heap_bytes: int = 0) -> SourceInitialiser:
@@ -22,13 +22,13 @@ def shown(*initialisers: SourceInitialiser, has_linker_names: bool = False) -> l
 def test_source_files_that_a_header_makes_do_the_same_are_one_row() -> None:
     rows = shown(initialiser("a.cc", "_ZL5table"), initialiser("b.cc", "_ZL5table"), initialiser("c.cc", "_ZL5other"))
     assert rows == [
-        ("24 B", "8 B", "-", "a.cc and 1 more: table"),
+        ("24 B", "8 B", "-", "a.cc and 1 more, each: table"),
         ("24 B", "8 B", "-", "c.cc: other"),
     ]
 
 
 def test_with_another_heap_they_are_rows_of_their_own_and_whole_names_list_all() -> None:
     several = [initialiser("a.cc", "_ZL5table", heap_bytes=64), initialiser("b.cc", "_ZL5table")]
-    assert shown(*several) == [("24 B", "8 B", "64 B", "a.cc: table"), ("24 B", "8 B", "-", "b.cc: table")]
+    assert shown(*several) == [("24 B", "8 B", "at least 64 B", "a.cc: table"), ("24 B", "8 B", "-", "b.cc: table")]
     same = [initialiser("a.cc", "_ZL5table"), initialiser("b.cc", "_ZL5table")]
-    assert shown(*same, has_linker_names=True) == [("24 B", "8 B", "-", "a.cc, b.cc: _ZL5table")]
+    assert shown(*same, has_linker_names=True) == [("24 B", "8 B", "-", "a.cc, b.cc, each: _ZL5table")]

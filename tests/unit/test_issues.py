@@ -9,7 +9,8 @@ from footprint.formats.issues import Level, issues_of_findings, relative_path
 from footprint.formats.rules import BUDGET, rule_text
 from footprint.model.audit import Audit
 from footprint.model.finding import Confidence, SearchedRule, SourceLocation
-from footprint.release.budget import Checked, check_audit, parse_budgets
+from footprint.release.budget import Checked, check_audit
+from footprint.release.budget_file import parse_budgets
 from footprint.verbs.check.issues import issues_of_check
 from tests.hostile import finding
 
@@ -21,7 +22,7 @@ def checked(toml: dict[str, object], *, today: date = date(2027, 1, 1)) -> Check
 
 
 def test_sure_findings_that_save_something_come_first_and_fail() -> None:
-    found = issues_of_findings(
+    result = issues_of_findings(
         [
             finding("unsure", saving_bytes=8192, confidence=Confidence.MEDIUM),
             finding("small"),
@@ -30,13 +31,13 @@ def test_sure_findings_that_save_something_come_first_and_fail() -> None:
         ],
         "server",
     )
-    assert [(one.subject, one.level, one.fails) for one in found.issues] == [
+    assert [(issue.subject, issue.level, issue.fails) for issue in result.issues] == [
         ("large", Level.WARNING, True),
         ("small", Level.WARNING, True),
         ("unsure", Level.NOTE, False),
         ("saves nothing", Level.NOTE, False),
     ]
-    assert found.summary == "4 findings in server, 2 of them sure."
+    assert result.summary == "4 findings in server, 2 of them sure."
 
 
 def test_the_message_says_the_saving_of_all_processes_and_the_remedy() -> None:
@@ -90,14 +91,14 @@ def test_an_exceeded_number_of_findings_names_them_and_no_part_of_a_size() -> No
 
 def test_an_exceeded_budget_says_figure_excess_limit_and_where_the_limit_stands() -> None:
     # The `Anonymous:` of this text add up to 108 KiB.
-    found = issues_of_check(checked({"budgets": {"private_bytes": "64 KiB", "mapping_count": 1000}}), "sleep")
-    (issue,) = found.issues
+    result = issues_of_check(checked({"budgets": {"private_bytes": "64 KiB", "mapping_count": 1000}}), "sleep")
+    (issue,) = result.issues
     assert (issue.rule, issue.level, issue.subject, issue.fails) == (BUDGET, Level.ERROR, "private_bytes", True)
     assert issue.message.startswith("private_bytes is 108 KiB, 44 KiB over its limit of 64 KiB. Most of it: ")
     assert issue.message.endswith("The limit stands in footprint.toml.")
     assert issue.location == SourceLocation("footprint.toml", None)
-    assert found.passed == ("mapping_count",)
-    assert found.summary == "1 of 2 limits exceeded by sleep."
+    assert result.passed == ("mapping_count",)
+    assert result.summary == "sleep: 1 of 2 limits exceeded: private_bytes by 44 KiB, most of it libc.so.6."
 
 
 def test_a_waived_budget_is_told_and_fails_nothing_until_the_waiver_expires() -> None:

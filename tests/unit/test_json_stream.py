@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from footprint.errors import InputError
-from footprint.json_stream import JsonStream
+from footprint.json.stream import JsonStream
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5),
@@ -58,3 +58,17 @@ def test_damage_has_the_offset_that_the_library_has(text: str, piece_bytes: int)
     # Since 3.13 the library names the comma itself, where it named what follows it.
     at_comma = expected.value.msg.startswith("Illegal trailing comma")
     assert caught.value.offset == expected.value.pos + at_comma
+
+
+@pytest.mark.parametrize(
+    ("text", "offset", "cause"),
+    [
+        ('{"a":1 , }', 9, "Expecting property name enclosed in double quotes"),
+        ('{"a":[1, \t]}', 10, "Expecting value"),
+        ('{"a":{"b":1, }}', 13, "Expecting property name enclosed in double quotes"),
+    ],
+)
+def test_a_trailing_comma_is_told_alike_by_every_python(text: str, offset: int, cause: str) -> None:
+    with pytest.raises(InputError, match=cause) as caught:
+        members(text.encode(), 1000)
+    assert caught.value.offset == offset

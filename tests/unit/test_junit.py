@@ -10,7 +10,8 @@ from footprint.formats.document import About
 from footprint.formats.issues import issues_of_findings
 from footprint.formats.junit import junit
 from footprint.model.finding import Confidence, SourceLocation
-from footprint.release.budget import check_audit, parse_budgets
+from footprint.release.budget import check_audit
+from footprint.release.budget_file import parse_budgets
 from footprint.verbs.check.issues import issues_of_check
 from tests.formatschemas import JUNIT_SCHEMA
 from tests.hostile import HOSTILE, finding

@@ -7,10 +7,10 @@ import pytest
 
 from footprint.attribution.layout import has_too_many_segments, lay_out
 from footprint.attribution.owned_range import OwnedRange
-from footprint.elf import Image, read_image
+from footprint.elf.image import Image, read_image
 from footprint.model.row import Attribution, MemoryKind
-from footprint.process import Mapping, MemoryMap
 from footprint.process.mapped_files import FileKey, file_key
+from footprint.process.mappings import Mapping, MemoryMap, ThreadStacks
 from tests.elfwriter import (
     ET_EXEC,
     PF_R,
@@ -74,11 +74,15 @@ def loaded(bias: int = B, key: FileKey = LIBRARY) -> list[Mapping]:
 
 
 def parts_of(
-    mappings: Iterable[Mapping], *keys: FileKey, file: ElfFile | None = None, stacks: Iterable[int] = ()
+    mappings: Iterable[Mapping],
+    *keys: FileKey,
+    file: ElfFile | None = None,
+    stacks: Iterable[int] = (),
+    blocks: Iterable[tuple[int, int]] = (),
 ) -> list[OwnedRange]:
     """Lay out mappings; each of the keys is a file that could be read, by default that library."""
     images = dict.fromkeys(keys, image(file or library()))
-    return list(lay_out(MemoryMap("smaps", tuple(mappings)), images, PAGE, stacks))
+    return list(lay_out(MemoryMap("smaps", tuple(mappings)), images, PAGE, ThreadStacks(tuple(stacks), tuple(blocks))))
 
 
 def owners(parts: Iterable[OwnedRange]) -> list[tuple[str, str, str]]:
@@ -308,18 +312,52 @@ def test_an_object_that_cannot_be_read_is_told_by_its_code() -> None:
 # --- stacks and arenas ------------------------------------------------------------------------------------------------
 
 GUARD = mapped(B, 1, "---p")
+STACK_FLAGS = "rd wr mr mw me ac nh"  # MAP_STACK since Linux 6.7
 ARENA = 64 * MIB
 A = 0x7F0010000000  # a multiple of 64 MiB
 
 
-def test_the_mapping_that_a_stack_pointer_is_in_is_a_stack() -> None:
-    mappings = [mapped(B, 4, "rw-p"), mapped(B + 0x10000, 4, "rw-p"), mapped(B + 0x20000, 4, "rw-p")]
+def test_a_mapping_made_for_stacks_that_a_stack_pointer_is_in_is_a_stack() -> None:
+    mappings = [mapped(B + place, 4, "rw-p", flags=STACK_FLAGS) for place in (0, 0x10000, 0x20000)]
     stacks = [B + 0x23FFF, B]  # the last byte of the third, the first of the first
     assert owners(parts_of(mappings, stacks=stacks)) == [
         ("[thread stacks]", "stack", "stack pointer"),
         ("[anonymous]", "anonymous", "none"),
         ("[thread stacks]", "stack", "stack pointer"),
     ]
+
+
+def test_a_stack_pointer_alone_does_not_tell_where_a_stack_ends() -> None:
+    # Linux before 6.7 merges a stack with what is above it: all of it may be anything.
+    mapping = mapped(B, 1700, "rw-p", flags="rd wr mr mw me ac")
+    assert owners(parts_of([mapping], stacks=[B + 15 * PAGE])) == [("[anonymous]", "anonymous", "none")]
+
+
+def test_the_block_of_a_thread_is_its_stack_and_the_rest_of_the_mapping_is_not() -> None:
+    merged = mapped(B + PAGE, 2047 + 1500, "rw-p", flags="rd wr mr mw me ac")
+    block = (B, B + 2048 * PAGE)  # with its guard
+    parts = parts_of([GUARD, merged], stacks=[B + 2000 * PAGE], blocks=[block])
+    assert owners(parts) == [
+        ("[anonymous]", "anonymous", "none"),
+        ("[thread stacks]", "stack", "stack pointer"),
+        ("[anonymous]", "anonymous", "none"),
+    ]
+    assert ranges(parts)[1:] == [(B + PAGE, block[1]), (block[1], merged.end_addr)]
+
+
+def test_stacks_that_are_blocks_of_the_heap_stay_in_the_heap() -> None:
+    heap = mapped(B, 33, "rw-p", name="[heap]")
+    assert owners(parts_of([heap], blocks=[(B + PAGE, B + 17 * PAGE)])) == [("[heap]", "heap", "name")]
+
+
+def test_three_mappings_of_one_size_behind_equal_guards_are_stacks_by_their_shape() -> None:
+    def stacks(count: int) -> list[Mapping]:
+        places = [B + number * 2561 * PAGE for number in range(count)]
+        pairs = [(mapped(at, 1, "---p"), mapped(at + PAGE, 2560, "rw-p")) for at in places]  # 10 MiB each
+        return [one for pair in pairs for one in pair]
+
+    assert owners(parts_of(stacks(3)))[1::2] == [("[thread stacks]", "stack", "shape")] * 3
+    assert owners(parts_of(stacks(2)))[1::2] == [("[anonymous]", "anonymous", "none")] * 2
 
 
 def test_a_stack_pointer_at_the_end_of_a_mapping_is_not_in_it() -> None:
@@ -451,7 +489,8 @@ def test_arenas_of_a_go_program_are_its_heap_though_stacks_of_threads_lie_there(
     stacks = [heap_addr + 50 * MIB]
     found = owners(parts_of(mappings, PROGRAM, file=go, stacks=stacks))
     assert [owner for owner, _, _ in found] == ["/bin/program", *["[go heap]"] * 3, "[anonymous]"]
-    assert owners(parts_of(mappings, PROGRAM, stacks=stacks))[2][0] == "[thread stacks]"
+    block = (heap_addr + 49 * MIB, heap_addr + 51 * MIB)
+    assert owners(parts_of(mappings, PROGRAM, stacks=stacks, blocks=[block]))[3][0] == "[thread stacks]"
 
 
 def test_the_shadow_of_a_sanitizer_and_its_heap_are_told_apart() -> None:
@@ -519,6 +558,17 @@ def test_nameless_memory_right_behind_the_data_of_an_unread_library_is_assumed_t
         ("/lib/library.so", "bss", "adjacency"),
     ]
     assert [part.attribution.is_assumed for part in parts] == [False, True, False, True]
+
+
+@pytest.mark.parametrize(("pages", "kind"), [(48, "bss"), (49, "anonymous")])
+def test_more_than_192_kib_behind_a_page_of_data_is_not_taken_for_bss_of_a_library(pages: int, kind: str) -> None:
+    program = [mapped(B - 0x100000, 1, "r-xp", 0, PROGRAM), mapped(B - 0xFF000, 1, "rw-p", 0x1000, PROGRAM)]
+    parts = parts_of([*program, *loaded(), mapped(B + 0x4000, pages, "rw-p")])
+    assert parts[-1].kind.value == kind
+
+
+def test_all_that_lies_behind_the_data_of_the_program_may_be_its_bss() -> None:
+    assert owners(parts_of([*loaded(key=PROGRAM), mapped(B + 0x4000, 4096, "rw-p")]))[3][1] == "bss"
 
 
 @pytest.mark.parametrize(
@@ -663,3 +713,39 @@ def test_a_file_of_more_segments_than_any_program_has_is_not_laid_out() -> None:
         MemoryKind.DATA,
         MemoryKind.ANONYMOUS,
     ]
+
+
+V8_FLAGS = "rd wr mr mw me dc nr"
+
+
+@pytest.mark.parametrize(
+    ("symbol", "owner", "addr", "page_count", "flags"),
+    [
+        pytest.param(b"_ZN2v87Isolate3NewE", "[v8 heap]", 0x10D857140000, 64, V8_FLAGS, id="V8"),
+        pytest.param(
+            bytes(131_066) + b"_ZN2v87Isolate3NewE",
+            "[v8 heap]",
+            0x10D857140000,
+            64,
+            V8_FLAGS,
+            id="V8, the name over the end of the piece of 128 KiB that is searched at once",
+        ),
+        pytest.param(b"enif_make_atom", "[beam heap]", 0x7F9D7EA00000, 1024, HEAP_FLAGS, id="BEAM"),
+        pytest.param(b"_emalloc", "[php heap]", 0x7F9D7EA00000, 513, HEAP_FLAGS, id="PHP"),
+    ],
+)
+def test_what_a_runtime_collects_is_named_by_its_library_and_its_shape(
+    symbol: bytes, owner: str, addr: int, page_count: int, flags: str
+) -> None:
+    names = Section(".dynstr", flags=RO, data=b"\0" + symbol + b"\0", addr=0x402000)
+    program = ElfFile(type=ET_EXEC, sections=[Section(".text", flags=RX, data=bytes(0x100), addr=0x401000), names])
+    text, pages = mapped(0x400000, 2, "r-xp", 0, PROGRAM), mapped(addr, page_count, "rw-p", flags=flags)
+    assert owners(parts_of([text, pages], PROGRAM, file=program))[1] == (owner, "anonymous", "shape")
+    # Each alone proves nothing: another program, another shape, flags that are not known, a stack behind its guard.
+    assert owners(parts_of([text, pages], PROGRAM))[1][0] == "[anonymous]"
+    other = pages._replace(start_addr=addr + PAGE) if flags is HEAP_FLAGS else pages._replace(vm_flags=HEAP_FLAGS)
+    for mappings in ([text, other], [text, pages._replace(vm_flags=None)]):
+        assert owners(parts_of(mappings, PROGRAM, file=program))[1][0] == "[anonymous]"
+    if flags is HEAP_FLAGS:
+        guard = GUARD._replace(start_addr=addr - PAGE, end_addr=addr)
+        assert owner not in {found for found, _, _ in owners(parts_of([text, guard, pages], PROGRAM, file=program))}

@@ -19,13 +19,14 @@ from footprint.attribution.ledger import KnownRows
 from footprint.attribution.owned_range import LoadedObject
 from footprint.attribution.process_audit import audit_snapshot
 from footprint.attribution.symbol_ranges import PageNumbers
-from footprint.elf import Contents, Image, read_contents, read_image
+from footprint.elf.contents import Contents, read_contents
+from footprint.elf.image import Image, read_image
 from footprint.model.audit import Audit
-from footprint.model.evidence import Evidence
-from footprint.model.row import Row
-from footprint.process import Mapping, MemoryMap, Status, read_texts
+from footprint.model.row import Evidence, Row
 from footprint.process.mapped_files import FileKey
-from footprint.process.mappings import Counters
+from footprint.process.mappings import Counters, Mapping, MemoryMap
+from footprint.process.snapshot import read_texts
+from footprint.process.status import Status
 from tests.elfwriter import (
     PF_R,
     PF_W,
@@ -499,13 +500,13 @@ def test_rows_that_processes_of_one_file_share_are_not_taken_from_one_with_other
     text, *_ = read_texts(b"00001000-00002000 rw-p 00000000 00:00 0 \n", "text")
     memory = MemoryMap("smaps", (mapped(B + 0x10000, 16, "rw-p", private(16), of=KEY),))
     known = KnownRows()
-    found = []
+    result = []
     for page_bytes in (PAGE, 16 * PAGE):
         snapshot = text._replace(memory=memory, page_bytes=page_bytes, notes=())
         files = Files(read_contents(image))
         audit = audit_snapshot(snapshot, {KEY: image}, files, target="text", known_rows=known)
-        found.append(row_of(audit, "table"))
-    assert [(row.bytes, row.pages, row.sole_pages) for row in found] == [(16 * PAGE, 16, 16), (16 * PAGE, 1, 1)]
+        result.append(row_of(audit, "table"))
+    assert [(row.bytes, row.pages, row.sole_pages) for row in result] == [(16 * PAGE, 16, 16), (16 * PAGE, 1, 1)]
 
 
 def test_an_audit_whose_rows_do_not_add_up_cannot_be_made() -> None:

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from footprint.attribution.object_prediction import UNKNOWN_LIBC, LibcStart
-from footprint.elf import Image, read_image
+from footprint.elf.image import Image, read_image
+from footprint.sources.calibration import keep
 from footprint.sources.libc_calibration import load_libc_start
-from footprint.sources.measurement_cache import keep
 from tests.elfwriter import RW, ElfFile, Section, write
 
 ID = bytes(range(20))

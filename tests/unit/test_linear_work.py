@@ -7,9 +7,10 @@ import pytest
 
 from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.findings.graph_rules.unused_library import unused_libraries
-from footprint.formats.json import Json, LargeTable, pieces
-from footprint.loader import Environment, LinkMap
+from footprint.json.answer import Json, LargeTable, pieces
 from footprint.loader.dependencies import start_order
+from footprint.loader.link_map import LinkMap
+from footprint.loader.target import Environment
 from footprint.sources.programs import Programs
 from tests.elfwriter import DT_NEEDED, DT_SONAME, RO, RW, STT_FUNC, At, Dyn, ElfFile, Rel, Section, Sym, write
 from tests.sysroot import GLIBC, Sysroot, loader_cache
@@ -64,7 +65,7 @@ def test_only_objects_that_define_a_name_are_asked_whether_they_provide_it(tmp_p
     bindings = graph_of(tmp_path, MANY, is_used=True).bindings
     lookups = Lookups()
     for symbols in bindings.symbols:
-        watched = Watched(symbols.found)
+        watched = Watched(symbols.defined)
         watched.lookups = lookups
         object.__setattr__(symbols, "found", watched)
     references = bindings.symbols[0].references

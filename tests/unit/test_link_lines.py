@@ -4,10 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from footprint.elf.linker_map import linked_libraries
+from footprint.elf.linker_map.reader import linked_libraries
 from footprint.errors import UnsupportedError
-from footprint.formats.growth_issues import growth_issues, root_sentence
-from footprint.formats.issues import Level
+from footprint.formats.issues import Level, growth_issues, root_sentence
 from footprint.model.finding import SourceLocation
 from footprint.release.compare import Comparison, compare
 from footprint.release.link_lines import link_lines, with_link_lines
@@ -85,8 +84,8 @@ def root(user: Path) -> NewRoot:
     return NewRoot("/usr/lib/libcurl.so.4", "libcurl.so.4", (str(user),), 36, 940 << 10)
 
 
-def placed(comparison: Comparison, one: NewRoot, folder: Path, linker_map: str | None = None) -> NewRoot:
-    (found,) = with_link_lines(comparison._replace(roots=(one,)), str(folder), linker_map).roots
+def placed(comparison: Comparison, root: NewRoot, folder: Path, linker_map: str | None = None) -> NewRoot:
+    (found,) = with_link_lines(comparison._replace(roots=(root,)), str(folder), linker_map).roots
     return found
 
 
@@ -146,14 +145,14 @@ def test_a_map_of_gnu_ld_has_the_line_of_a_library_and_who_needs_it(tmp_path: Pa
     }
     (tmp_path / "a.map").write_bytes(GNU_MAP)
     named = root(tmp_path / "agentd")._replace(name="libz.so.1", owner="/usr/lib/libz.so.1.2.13")
-    found = placed(unchanged, named, tmp_path, str(tmp_path / "a.map"))
-    assert (found.location, found.needed_for) == (SourceLocation(f"{tmp_path}/a.map", 11), "main.o (zlibVersion)")
-    assert root_sentence(found).endswith(f"It is linked at {tmp_path}/a.map:11, for main.o (zlibVersion).")
+    result = placed(unchanged, named, tmp_path, str(tmp_path / "a.map"))
+    assert (result.location, result.needed_for) == (SourceLocation(f"{tmp_path}/a.map", 11), "main.o (zlibVersion)")
+    assert root_sentence(result).endswith(f"It is linked at {tmp_path}/a.map:11, for main.o (zlibVersion).")
     # A line of a build file is the better place: a reviewer sees it.
     (tmp_path / "Makefile").write_text("LDLIBS = -lz\n")
-    found = placed(unchanged, named, tmp_path, str(tmp_path / "a.map"))
-    assert found.location == SourceLocation("Makefile", 1)
-    assert found.needed_for == "main.o (zlibVersion)"
+    result = placed(unchanged, named, tmp_path, str(tmp_path / "a.map"))
+    assert result.location == SourceLocation("Makefile", 1)
+    assert result.needed_for == "main.o (zlibVersion)"
 
 
 @pytest.mark.parametrize("linker", ["gold", "lld", "mold"])

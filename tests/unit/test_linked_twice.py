@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from footprint.elf import read_image
+from footprint.elf.image import read_image
 from footprint.elf.statics import Statics, read_statics
 from footprint.findings.copies import Cost, find_copies
 from footprint.findings.linked_twice import LinkedTwice, linked_twice
@@ -52,7 +52,7 @@ def file(name: str, *symbols: Sym) -> Statics:
     return read_statics(read_image(write(ElfFile(sections=[RODATA, BSS], symbols=symbols)), name))
 
 
-def found(*files: Statics) -> Sequence[LinkedTwice]:
+def result(*files: Statics) -> Sequence[LinkedTwice]:
     return linked_twice(files, [find_copies(one) for one in files])
 
 
@@ -65,18 +65,18 @@ def library(name: str) -> Statics:
 
 
 def test_a_source_file_whose_variables_are_there_twice_is_linked_in_twice() -> None:
-    (one,) = found(file("a", *built("crypt.c"), table("s_box"), *built("crypt.c"), table("s_box", 128)))
+    (one,) = result(file("a", *built("crypt.c"), table("s_box"), *built("crypt.c"), table("s_box", 128)))
     assert one == LinkedTwice(("a",), None, ("crypt.c",), ("s_box",), 128, 2, {Cost.SHARED: 128}, is_one_build=False)
     assert one.waste_bytes == 128
 
 
 def test_a_source_file_that_is_compiled_twice_with_other_macros_is_needed_twice() -> None:
     both = [*built("pixel.c", 40, 100), table("weights"), *built("pixel.c", 48, 200), table("weights", 128)]
-    assert found(file("a", *both)) == ()
+    assert result(file("a", *both)) == ()
 
 
 def test_what_a_header_defines_is_not_linked_in_twice() -> None:
-    assert found(file("a", source("x.c"), table("s_box"), source("y.c"), table("s_box", 128))) == ()
+    assert result(file("a", source("x.c"), table("s_box"), source("y.c"), table("s_box", 128))) == ()
 
 
 def test_a_known_library_is_called_by_its_name() -> None:
@@ -84,7 +84,7 @@ def test_a_known_library_is_called_by_its_name() -> None:
         *(*built("crc32.c"), table("crc_table", 0, 64), *built("trees.c"), table("base_dist", 64, 64)),
         *(*built("crc32.c"), table("crc_table", 128, 64), *built("trees.c"), table("base_dist", 192, 64)),
     ]
-    (one,) = found(file("/usr/bin/node", *symbols))
+    (one,) = result(file("/usr/bin/node", *symbols))
     assert (one.library, one.names, one.size_bytes) == ("zlib", ("base_dist", "crc_table"), 128)
     (finding,) = linked_twice_findings([one])
     # The symbol table does not tell which global functions belong to it: they may differ.
@@ -97,7 +97,7 @@ def test_a_known_library_is_called_by_its_name() -> None:
 
 
 def test_one_mark_of_a_library_is_no_library() -> None:
-    (one,) = found(file("a", *built("crc32.c"), table("sums"), *built("crc32.c"), table("sums", 128)))
+    (one,) = result(file("a", *built("crc32.c"), table("sums"), *built("crc32.c"), table("sums", 128)))
     assert one.library is None
 
 
@@ -107,7 +107,7 @@ def test_its_zeros_count_as_well_where_they_come_of_the_same_source_files() -> N
     for at in range(2):
         symbols += [*built("crypt.c"), table("s_box", 128 * at), Sym("buffer", At(".bss", 64 * at), 64, 1, STB_LOCAL)]
         symbols += [source("other.c"), Sym("other", At(".bss", 128 + 64 * at), 64, 1, STB_LOCAL)]
-    (one,) = found(file("a", *symbols))
+    (one,) = result(file("a", *symbols))
     assert one == LinkedTwice(
         *(("a",), None, ("crypt.c",), ("s_box", "buffer"), 192, 2, {Cost.WHEN_TOUCHED: 64, Cost.SHARED: 128}),
         is_one_build=False,
@@ -118,7 +118,7 @@ def test_its_zeros_count_as_well_where_they_come_of_the_same_source_files() -> N
 
 
 def test_variables_that_two_files_hold_are_one_thing_linked_into_both() -> None:
-    (one,) = found(library("/bin/app"), library("/lib/libb.so"))
+    (one,) = result(library("/bin/app"), library("/lib/libb.so"))
     waste = {Cost.SHARED: 256}
     paths = ("/bin/app", "/lib/libb.so")
     assert one == LinkedTwice(paths, None, ("crypt.c",), ("p_box", "s_box"), 256, 2, waste, is_one_build=False)
@@ -133,7 +133,7 @@ def test_variables_that_two_files_hold_are_one_thing_linked_into_both() -> None:
 def test_what_comes_from_other_source_files_is_not_said_to_be_of_one() -> None:
     # A header defines it, which each of the two includes.
     held = [file(f"{name}.so", source(f"{name}.c"), table("of_header", size=256)) for name in ("a", "b")]
-    (one,) = found(*held)
+    (one,) = result(*held)
     assert (one.units, one.names) == ((), ("of_header",))
     (finding,) = linked_twice_findings([one])
     assert finding.message.startswith("2 copies of of_header, in a.so, b.so: ")
@@ -143,7 +143,7 @@ def test_what_comes_from_other_source_files_is_not_said_to_be_of_one() -> None:
 
 def test_a_source_file_is_told_by_the_one_that_tells_it() -> None:
     exported = file("b.so", Sym("s_box", At(".rodata"), 256))
-    (one,) = found(file("a.so", source("crypt.c"), table("s_box", size=256)), exported)
+    (one,) = result(file("a.so", source("crypt.c"), table("s_box", size=256)), exported)
     assert one.units == ("crypt.c",)
 
 
@@ -156,7 +156,7 @@ def test_zeros_of_the_same_source_file_count_across_files_and_others_do_not() ->
         ]
         return file(name, source("crypt.c"), table("s_box", 0), table("p_box", 256), *buffers)
 
-    (one,) = found(with_zeros("a", "x.c"), with_zeros("b", "y.c"))
+    (one,) = result(with_zeros("a", "x.c"), with_zeros("b", "y.c"))
     assert (one.names, one.size_bytes) == (("p_box", "s_box", "buffer"), 320)
     assert one.waste == {Cost.WHEN_TOUCHED: 64, Cost.SHARED: 256}
 
@@ -167,7 +167,7 @@ def test_the_copy_that_costs_most_is_the_one_that_stays() -> None:
     relocated = [
         read_statics(read_image(write(ElfFile(sections=sections, symbols=symbols)), name)) for name in ("b", "c")
     ]
-    (one,) = found(library("a"), *relocated)
+    (one,) = result(library("a"), *relocated)
     # Of three copies one is shared; of the two that the loader writes, one stays.
     assert one.waste == {Cost.AT_START: 256, Cost.SHARED: 256}
     (finding,) = linked_twice_findings([one])
@@ -179,7 +179,7 @@ def test_what_threads_have_twice_is_saved_a_thread() -> None:
     sections = [Section(".tdata", flags=TLS, data=TABLE + TABLE + TABLE[::-1] + TABLE)]
     symbols = [source("crypt.c"), *(Sym(name, At(".tdata", at), 128, STT_TLS, STB_LOCAL) for name, at in BOXES.items())]
     files = [read_statics(read_image(write(ElfFile(sections=sections, symbols=symbols)), name)) for name in ("b", "c")]
-    (one,) = found(*files)
+    (one,) = result(*files)
     assert one.waste == {Cost.PER_THREAD: 256}
     (finding,) = linked_twice_findings([one])
     assert (finding.saving_bytes, finding.is_per_thread) == (256, True)
@@ -189,47 +189,47 @@ def test_what_stands_in_the_same_files_is_one_finding_and_in_others_another() ->
     more = file("c", table("s_box", 0), table("p_box", 256), table("other", 384), table("last", 0, 64))
     two = file("d", table("other", 384), table("another", 256))
     three = file("e", table("other", 384), table("another", 256))
-    both = found(library("a"), library("b"), more, two, three)
+    both = result(library("a"), library("b"), more, two, three)
     assert [(one.files, one.copy_count, one.waste_bytes) for one in both] == [(("a", "b", "c"), 3, 512)]
 
 
 def test_other_contents_are_something_else() -> None:
     one = file("a", table("s_box", 0), table("p_box", 256))
     other = file("b", table("s_box", 256), table("p_box", 0))
-    assert found(one, other) == ()
+    assert result(one, other) == ()
 
 
 def test_little_together_is_no_library() -> None:
-    assert found(file("a", table("s_box")), file("b", table("s_box"))) == ()
+    assert result(file("a", table("s_box")), file("b", table("s_box"))) == ()
 
 
 def test_small_variables_prove_nothing() -> None:
     symbols = [table(f"word_{at}", 8 * at, 8) for at in range(64)]
-    assert found(file("a", *symbols), file("b", *symbols)) == ()
+    assert result(file("a", *symbols), file("b", *symbols)) == ()
 
 
 def test_exported_tables_count_as_well() -> None:
     symbols = [table("s_box", binding=STB_GLOBAL), table("p_box", 256, binding=STB_GLOBAL)]
-    assert [one.names for one in found(file("a", *symbols), file("b", *symbols))] == [("p_box", "s_box")]
+    assert [one.names for one in result(file("a", *symbols), file("b", *symbols))] == [("p_box", "s_box")]
 
 
 @pytest.mark.parametrize("prefix", ["_ZTV", "_ZTI", "_ZTS", "_ZTT"])
 def test_the_types_of_classes_that_headers_define_are_nobodys_mistake(prefix: str) -> None:
     symbols = [table(f"{prefix}3Foo", 0), table(f"{prefix}3Bar", 256)]
-    assert found(file("a", *symbols), file("b", *symbols)) == ()
+    assert result(file("a", *symbols), file("b", *symbols)) == ()
 
 
 def test_the_largest_waste_comes_first() -> None:
     large = [table("s_box"), table("p_box", 256), table("q_box", 384)]
     files = [file("a", *large), file("b", *large), library("c"), library("d")]
-    wastes = [one.waste_bytes for one in found(*files)]
+    wastes = [one.waste_bytes for one in result(*files)]
     assert wastes == sorted(wastes, reverse=True)
 
 
 def test_a_long_name_is_cut_in_the_message_and_only_there() -> None:
     name = "a" * 80
     symbols = [table(name), table("p_box", 256)]
-    (one,) = found(file("a", *symbols), file("b", *symbols))
+    (one,) = result(file("a", *symbols), file("b", *symbols))
     assert name in one.names
     (finding,) = linked_twice_findings([one])
     assert finding.subject == f"{'a' * 57}..., p_box"

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from footprint.elf.linker_map import Linker, LinkerMap, OutputSection, PlacedSection, read_linker_map
+from footprint.elf.linker_map.facts import Linker, LinkerMap, OutputSection, PlacedSection
+from footprint.elf.linker_map.reader import read_linker_map
 from footprint.errors import InputError
 
 MAPS = Path(__file__).parents[1] / "corpus" / "linker_maps"
@@ -33,8 +34,8 @@ def lld(*lines: str) -> LinkerMap:
     return read(LLD_START + "".join(f"{line}\n" for line in lines))
 
 
-def placed(found: LinkerMap) -> list[tuple[object, ...]]:
-    return [tuple(one) for one in found.sections]
+def placed(result: LinkerMap) -> list[tuple[object, ...]]:
+    return [tuple(section) for section in result.sections]
 
 
 # --- real maps --------------------------------------------------------------------------------------------------------
@@ -43,8 +44,10 @@ def placed(found: LinkerMap) -> list[tuple[object, ...]]:
 @pytest.mark.parametrize("linker", ["bfd", "gold", "lld", "mold"])
 @pytest.mark.parametrize("bits", ["64", "32"])
 def test_the_map_of_each_linker_tells_whose_a_section_is(linker: str, bits: str) -> None:
-    found = read_linker_map((MAPS / f"{linker}-{bits}.map").read_bytes(), "a.map", {".data", ".tdata", ".tbss"})
-    owned = [one for one in found.sections if one.object is not None]
+    sections_of_map = read_linker_map(
+        (MAPS / f"{linker}-{bits}.map").read_bytes(), "a.map", {".data", ".tdata", ".tbss"}
+    )
+    owned = [section for section in sections_of_map.sections if section.object is not None]
     assert {(one.size_bytes, one.output_section, one.input_section, one.object, one.member) for one in owned} == {
         (8, ".tdata", ".tdata", "first.o", None),
         (20, ".tbss", ".tbss", "first.o", None),
@@ -53,8 +56,10 @@ def test_the_map_of_each_linker_tells_whose_a_section_is(linker: str, bits: str)
         (12, ".data", ".data.second_data", "libsecond.a", "second.o"),
         (3, ".data", ".data.second_static_with_a_name_too_long_for_a_column", "libsecond.a", "second.o"),
     }
-    assert found.notes == ()
-    assert [one.vaddr for one in found.sections] == sorted(one.vaddr for one in found.sections)
+    assert sections_of_map.notes == ()
+    assert [section.vaddr for section in sections_of_map.sections] == sorted(
+        section.vaddr for section in sections_of_map.sections
+    )
 
 
 @pytest.mark.parametrize(
@@ -68,34 +73,34 @@ def test_who_wrote_a_map_is_told_by_what_it_holds(name: str, linker: Linker) -> 
 def test_gold_lists_the_objects_of_common_variables_apart() -> None:
     found = read_linker_map((MAPS / "gold-64.map").read_bytes(), "a.map")
     assert found.commons == {"first_bss": ("first.o", None), "second_common": ("libsecond.a", "second.o")}
-    assert [one.object for one in found.sections if one.input_section == "** common"] == [None]
+    assert [section.object for section in found.sections if section.input_section == "** common"] == [None]
 
 
 # --- GNU ld and gold --------------------------------------------------------------------------------------------------
 
 
 def test_a_long_name_has_a_line_to_itself() -> None:
-    found = bfd(
+    result = bfd(
         ".data           0x0000000000004000       0x10\n"
         " .data.a_name_that_is_too_long\n"
         "                0x0000000000004000       0x10 lib.a(one.o)\n"
         "                0x0000000000004000                a_name_that_is_too_long\n"
     )
-    assert placed(found) == [(0x4000, 16, ".data", ".data.a_name_that_is_too_long", "lib.a", "one.o")]
+    assert placed(result) == [(0x4000, 16, ".data", ".data.a_name_that_is_too_long", "lib.a", "one.o")]
 
 
 def test_a_long_output_section_has_a_line_to_itself_and_may_be_loaded_elsewhere() -> None:
-    found = bfd(
+    result = bfd(
         ".a_very_long_section\n"
         "                0x0000000000004000       0x10 load address 0x0000000000008000\n"
         " .data          0x0000000000004000       0x10 a.o\n"
     )
-    assert found.outputs[-1] == OutputSection(".a_very_long_section", 0x4000, 16)
-    assert [one.object for one in found.sections] == ["a.o"]
+    assert result.outputs[-1] == OutputSection(".a_very_long_section", 0x4000, 16)
+    assert [section.object for section in result.sections] == ["a.o"]
 
 
 def test_fill_patterns_statements_and_symbols_belong_to_no_object() -> None:
-    found = bfd(
+    result = bfd(
         ".data           0x0000000000004000       0x20\n"
         " *(.data .data.*)\n"
         " .data          0x0000000000004000        0x4 a.o\n"
@@ -108,8 +113,8 @@ def test_fill_patterns_statements_and_symbols_belong_to_no_object() -> None:
         "                [!provide]                        PROVIDE (edata = .)\n"
         " FILL mask 0x90\n"
     )
-    assert [(one.vaddr, one.object) for one in found.sections] == [(0x4000, "a.o"), (0x4004, None), (0x4010, None)]
-    assert found.notes == ()
+    assert [(one.vaddr, one.object) for one in result.sections] == [(0x4000, "a.o"), (0x4004, None), (0x4010, None)]
+    assert result.notes == ()
 
 
 def test_discarded_sections_before_the_map_are_in_no_output_section() -> None:
@@ -117,7 +122,7 @@ def test_discarded_sections_before_the_map_are_in_no_output_section() -> None:
     found = read(
         text + ".data           0x0000000000004000        0x4\n .data          0x0000000000004000        0x4 a.o\n"
     )
-    assert [one.object for one in found.sections] == ["a.o"]
+    assert [section.object for section in found.sections] == ["a.o"]
 
 
 def test_headings_may_be_translated() -> None:
@@ -127,7 +132,7 @@ def test_headings_may_be_translated() -> None:
 
 def test_what_the_linker_makes_is_not_the_first_objects() -> None:
     found = bfd(".got            0x4000       0x28\n .got           0x4000       0x28 /usr/lib/Scrt1.o\n")
-    assert [one.object for one in found.sections] == [None]
+    assert [section.object for section in found.sections] == [None]
 
 
 def test_lines_may_end_as_on_windows() -> None:
@@ -135,30 +140,30 @@ def test_lines_may_end_as_on_windows() -> None:
         BFD_START
         + ".data           0x4000        0x4\n .data.rel.ro.local\n                0x4000        0x4 c:\\o\\a.o\n"
     )
-    assert [one.object for one in read(text.replace("\n", "\r\n")).sections] == ["c:\\o\\a.o"]
+    assert [section.object for section in read(text.replace("\n", "\r\n")).sections] == ["c:\\o\\a.o"]
 
 
 def test_names_that_are_no_utf_8_are_kept() -> None:
     found = bfd(".data           0x4000        0x4\n .data          0x4000        0x4 \udcff (1).o\n")
-    assert [(one.object, one.member) for one in found.sections] == [("\udcff (1).o", None)]
+    assert [(section.object, section.member) for section in found.sections] == [("\udcff (1).o", None)]
 
 
 # --- lld and mold -----------------------------------------------------------------------------------------------------
 
 
 def test_lld_before_version_7_has_one_address() -> None:
-    found = read(
+    result = read(
         "Address          Size             Align Out     In      Symbol\n"
         "0000000000201000 0000000000000015     4 .data\n"
         "0000000000201000 000000000000000e     4         test.o:(.data)\n"
         "0000000000201005 0000000000000000     0                 f(int)\n"
     )
-    assert found.linker is Linker.LLD
-    assert placed(found) == [(0x201000, 14, ".data", ".data", "test.o", None)]
+    assert result.linker is Linker.LLD
+    assert placed(result) == [(0x201000, 14, ".data", ".data", "test.o", None)]
 
 
 def test_lld_lists_assignments_of_a_linker_script_among_the_sections() -> None:
-    found = lld(
+    result = lld(
         "            1000             1000        0     1 __start = .",
         "            1000             1000       10     4 .data",
         "            1000             1000        0     1         . = ALIGN(8)",
@@ -167,19 +172,19 @@ def test_lld_lists_assignments_of_a_linker_script_among_the_sections() -> None:
         "            1010             1010        4     1 . += 4",
         "            1010             1010        4     1         stray.o:(.data)",
     )
-    assert found.outputs == (OutputSection(".data", 0x1000, 16),)
-    assert placed(found) == [(0x1000, 8, ".data", ".data", "C:/b/a.o", None)]
+    assert result.outputs == (OutputSection(".data", 0x1000, 16),)
+    assert placed(result) == [(0x1000, 8, ".data", ".data", "C:/b/a.o", None)]
 
 
 def test_mold_writes_sizes_as_decimals() -> None:
-    found = read(
+    result = read(
         "               VMA       Size Align Out     In      Symbol\n"
         "            0x3a00        268    64 .data\n"
         "            0x3a20        196    32         liba.a(one.o):(.data)\n"
         "            0x3a20          0     0                 one_data\n"
     )
-    assert found.linker is Linker.MOLD
-    assert placed(found) == [(0x3A20, 196, ".data", ".data", "liba.a", "one.o")]
+    assert result.linker is Linker.MOLD
+    assert placed(result) == [(0x3A20, 196, ".data", ".data", "liba.a", "one.o")]
 
 
 def test_symbols_may_look_like_anything() -> None:
@@ -188,7 +193,7 @@ def test_symbols_may_look_like_anything() -> None:
         "            1000             1000       10     4         a.o:(.data)",
         "            1000             1000       10     1                 b.o:(.data)",
     )
-    assert [one.object for one in found.sections] == ["a.o"]
+    assert [section.object for section in found.sections] == ["a.o"]
 
 
 # --- what is asked for, and damage ------------------------------------------------------------------------------------
@@ -196,19 +201,19 @@ def test_symbols_may_look_like_anything() -> None:
 
 def test_only_the_output_sections_that_are_wanted_are_kept() -> None:
     found = read_linker_map((MAPS / "lld-64.map").read_bytes(), "a.map", {".tbss"})
-    assert {one.output_section for one in found.sections} == {".tbss"}
-    assert ".data" in {one.name for one in found.outputs}
+    assert {section.output_section for section in found.sections} == {".tbss"}
+    assert ".data" in {output.name for output in found.outputs}
 
 
 def test_lines_of_no_known_shape_are_counted_in_a_note() -> None:
-    found = lld(
+    result = lld(
         "            1000             1000       10     4 .data", "rubbish", "  zz", "            1000             1000"
     )
-    (note,) = found.notes
+    (note,) = result.notes
     assert (note.slug, note.subject) == ("linker-map-unknown-lines", "a.map")
     assert note.detail.startswith("3 lines ")
-    found = bfd(".data           0x4000       0x10\n .data          0x40zz        0x4 a.o\n")
-    assert [note.slug for note in found.notes] == ["linker-map-unknown-lines"]
+    result = bfd(".data           0x4000       0x10\n .data          0x40zz        0x4 a.o\n")
+    assert [note.slug for note in result.notes] == ["linker-map-unknown-lines"]
 
 
 def test_what_reaches_beyond_all_addresses_is_no_entry() -> None:

@@ -4,8 +4,10 @@ import os
 
 import pytest
 
-from footprint.process import Mapping, live_heap, read_process
+from footprint.process import live_heap
 from footprint.process.live_heap import read_live_heap
+from footprint.process.mappings import Mapping
+from footprint.process.snapshot import read_process
 
 
 def test_memory_that_only_a_debugger_may_read_is_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -30,8 +32,6 @@ def test_memory_that_only_a_debugger_may_read_is_a_note(monkeypatch: pytest.Monk
         ("/usr/lib/x86_64-linux-gnu/libjemalloc.so.2", "jemalloc"),
         ("/opt/libmimalloc.so.2.1", "mimalloc"),
         ("/usr/lib/libtcmalloc_minimal.so.4", "tcmalloc"),
-        ("/lib/ld-musl-x86_64.so.1", "musl"),
-        ("/usr/lib/x86_64-linux-musl/libc.so", "musl"),
     ],
 )
 def test_other_allocators_are_named_by_their_libraries(path: str, name: str) -> None:
@@ -41,6 +41,22 @@ def test_other_allocators_are_named_by_their_libraries(path: str, name: str) -> 
     heap, (note,) = read_live_heap(snapshot)
     assert heap is None
     assert note.detail.startswith(f"{name} allocates for it, whose structures are not read")
+
+
+@pytest.mark.parametrize(
+    ("mapping", "cause"),
+    [
+        (Mapping(0x1000, 0x2000, "r-xp", 0, "08:01", 7, "/lib/ld-musl-x86_64.so.1"), "musl's malloc does not look"),
+        (Mapping(0x1000, 0x2000, "rw-p", 0, "08:01", 7, "/usr/lib/x86_64-linux-musl/libc.so"), "musl's malloc does"),
+        (Mapping(0x100000, 0x120000, "rw-p", 0, "00:00", 0, "[heap]"), "its allocator does not look like glibc's"),
+    ],
+)
+def test_an_allocator_whose_structures_are_not_there_is_a_note(mapping: Mapping, cause: str) -> None:
+    own = read_process(os.getpid())
+    snapshot = own._replace(memory=own.memory._replace(mappings=(mapping,)), pages={})
+    heap, (note,) = read_live_heap(snapshot)
+    assert heap is None
+    assert (note.slug, cause in note.detail) == ("allocator-unread", True)
 
 
 def test_what_is_not_live_has_no_heap_and_no_note() -> None:

@@ -1,10 +1,12 @@
 """Objects that a process opened itself stand behind those that it started with, and know each other by name."""
 
-from footprint.elf import read_image
+from footprint.elf.image import read_image
 from footprint.elf.linkage import read_linkage
-from footprint.loader import FoundBy, Libc, Library, Linked, LinkMap
 from footprint.loader.dependencies import needs, roots
-from footprint.loader.link_map import Dependency, with_opened
+from footprint.loader.link_map import Dependency, Linked, LinkMap, with_opened
+from footprint.loader.map_entry import FoundBy
+from footprint.loader.system import Library
+from footprint.loader.target import Libc
 from tests.elfwriter import DT_NEEDED, DT_SONAME, Dyn, ElfFile, write
 
 
@@ -33,16 +35,16 @@ def test_without_any_the_map_is_the_one_it_was() -> None:
 
 
 def test_what_is_opened_comes_last_and_brings_in_what_it_needs() -> None:
-    found = opened(
+    result = opened(
         ("/plugins/one.so", made("/plugins/one.so", "libtwo.so.1", "libc.so.6", "libgone.so")),
         ("/lib/libtwo.so.1.0", made("/lib/libtwo.so.1.0", "libc.so.6", soname="libtwo.so.1")),
     )
-    assert [one.path for one in found.objects[2:]] == ["/plugins/one.so", "/lib/libtwo.so.1.0"]
-    assert {one.found_by for one in found.objects[2:]} == {FoundBy.OPENED}
-    assert found.objects[2].dependencies == (("libtwo.so.1", 3), ("libc.so.6", 1), ("libgone.so", None))
-    assert [one.loader for one in found.objects] == [None, 0, None, 2]
-    assert roots(found) == (0, 2)
-    assert needs(found) == ((1,), (), (3, 1), (1,))
+    assert [one.path for one in result.objects[2:]] == ["/plugins/one.so", "/lib/libtwo.so.1.0"]
+    assert {one.found_by for one in result.objects[2:]} == {FoundBy.OPENED}
+    assert result.objects[2].dependencies == (("libtwo.so.1", 3), ("libc.so.6", 1), ("libgone.so", None))
+    assert [one.loader for one in result.objects] == [None, 0, None, 2]
+    assert roots(result) == (0, 2)
+    assert needs(result) == ((1,), (), (3, 1), (1,))
 
 
 def test_a_library_that_is_needed_by_its_path_is_found_by_it() -> None:

@@ -1,24 +1,21 @@
 """Who answers what an object asks for: each rule of the loaders by the fewest objects that show it."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from footprint.elf import read_image
-from footprint.elf.linkage import read_linkage
-from footprint.loader import FoundBy, Libc, Library, Linked, LinkMap, bindings
+from footprint.loader import bindings
 from footprint.loader.bindings import Binder, Bindings
+from footprint.loader.system import Library
+from footprint.loader.target import Libc
 from tests.elfwriter import (
     DT_GNU_HASH,
     DT_HASH,
-    DT_SONAME,
     DT_SYMBOLIC,
     ET_EXEC,
     RO,
-    RW,
     SHT_GNU_VERSYM,
     SHT_RELA,
     STB_GNU_UNIQUE,
@@ -32,13 +29,12 @@ from tests.elfwriter import (
     VERSYM_HIDDEN,
     At,
     Dyn,
-    ElfFile,
     Rel,
     Section,
     Sym,
     Version,
-    write,
 )
+from tests.loadable import bind, defined, link_map, made
 
 COPY, GLOB_DAT, JUMP_SLOT, TPOFF64 = 5, 6, 7, 18
 SYMBOLIC = Dyn(DT_SYMBOLIC)
@@ -46,39 +42,10 @@ V1, V2 = Version("V1", 2), Version("V2", 3)
 BASE = Version("libx.so", 1, VER_FLG_BASE)
 
 
-def made(
-    name: str,
-    *symbols: Sym,
-    asks: Mapping[str, int] | None = None,
-    more: Sequence[Dyn] = (),
-    **fields: Any,  # noqa: ANN401 # of a file
-) -> Library:
-    """Return a library of some symbols, and of one relocation of a type for each name in `asks`."""
-    relocations = [Rel(At(".data"), kind, asked, 0) for asked, kind in (asks or {}).items()]
-    tables = [Section(".rela.dyn", SHT_RELA, RO, relocations)] if relocations else []
-    sections = [*tables, Section(".data", flags=RW, data=bytes(64)), *fields.pop("sections", ())]
-    raw = write(ElfFile(sections=sections, dynamic=[Dyn(DT_SONAME, name), *more], dynamic_symbols=symbols, **fields))
-    image = read_image(raw, name)
-    return Library(name, image, read_linkage(image), 0o755, None, lambda *_: image)  # type: ignore[arg-type] # it never changes
-
-
-def defined(name: str, kind: int = STT_FUNC, **fields: Any) -> Sym:  # noqa: ANN401 # any field of a symbol
-    return Sym(name, At(".data", 8), 8, kind, **fields)
-
-
-def link_map(*libraries: Library, libc: Libc = Libc.GLIBC) -> LinkMap:
-    objects = tuple(Linked(one.real_path, one, FoundBy.DEFAULT, None, ()) for one in libraries)
-    return LinkMap(objects, (), None, None, libc, None, ())
-
-
-def bind(*libraries: Library, libc: Libc = Libc.GLIBC) -> Bindings:
-    return Binder().bind(link_map(*libraries, libc=libc))
-
-
-def answers(found: Bindings, user: int = 0) -> dict[str, int]:
+def answers(result: Bindings, user: int = 0) -> dict[str, int]:
     """Return who answers each name that an object asks for; a name that nobody answers is missing."""
-    references = found.symbols[user].references
-    return {references[place].name: one for one, places in found.providers[user].items() for place in places}
+    references = result.symbols[user].references
+    return {references[place].name: one for one, places in result.providers[user].items() for place in places}
 
 
 def who(*libraries: Library, user: int = 0, libc: Libc = Libc.GLIBC) -> dict[str, int]:
@@ -135,7 +102,7 @@ def test_a_program_binds_to_itself_first_and_so_do_its_libraries_to_it() -> None
     assert (answers(found), answers(found, 1)) == ({"f": 0}, {"f": 0})
     assert found.users(0) == (1,)
     assert found.users(1) == ()
-    assert [one.name for one in found.references(1, 0)] == ["f"]
+    assert [reference.name for reference in found.references(1, 0)] == ["f"]
     assert found.references(0, 1) == ()
 
 
@@ -151,7 +118,7 @@ def test_a_library_whose_tables_are_damaged_answers_nothing_and_is_noted() -> No
     damaged = made("a", defined("f"), more=[Dyn(DT_HASH, 1 << 40), Dyn(DT_GNU_HASH, 0)])
     found = bind(PROGRAM, damaged, made("b", defined("f")))
     assert answers(found) == {"f": 2}
-    assert [(one.slug, one.subject) for one in found.notes] == [("file-unreadable", "a")]
+    assert [(note.slug, note.subject) for note in found.notes] == [("file-unreadable", "a")]
     assert found.notes[0].detail.endswith("; its symbol bindings are unknown")
 
 
@@ -310,7 +277,7 @@ def test_of_a_unique_symbol_there_is_one_whatever_the_versions() -> None:
 
 
 def test_symbols_of_the_same_versions_that_are_not_unique_stay_apart() -> None:
-    one, other = (
+    first, other = (
         made(
             name,
             defined("u", STT_OBJECT, version=2),
@@ -320,7 +287,7 @@ def test_symbols_of_the_same_versions_that_are_not_unique_stay_apart() -> None:
         )
         for name, version in (("a", "V2"), ("b", "V3"))
     )
-    found = bind(made("program"), one, other)
+    found = bind(made("program"), first, other)
     assert (answers(found, 1), answers(found, 2)) == ({"u": 1}, {"u": 2})
 
 
@@ -408,14 +375,14 @@ POOL = (
 _places = st.permutations(range(len(POOL))).flatmap(lambda order: st.integers(1, len(order)).map(lambda n: order[:n]))
 
 
-@given(asked=st.lists(st.tuples(_places, st.sampled_from([Libc.GLIBC, Libc.MUSL])), min_size=2, max_size=6))
-def test_what_was_bound_before_changes_no_answer(asked: list[tuple[list[int], Libc]]) -> None:
+@given(binds=st.lists(st.tuples(_places, st.sampled_from([Libc.GLIBC, Libc.MUSL])), min_size=2, max_size=6))
+def test_what_was_bound_before_changes_no_answer(binds: list[tuple[list[int], Libc]]) -> None:
     binder = Binder()
-    for places, libc in asked:
+    for places, libc in binds:
         given_map = link_map(*(POOL[place] for place in places), libc=libc)
         kept, fresh = binder.bind(given_map), Binder().bind(given_map)
         assert kept.providers == fresh.providers
-        assert [one.references for one in kept.symbols] == [one.references for one in fresh.symbols]
+        assert [symbol.references for symbol in kept.symbols] == [symbol.references for symbol in fresh.symbols]
 
 
 @given(places=_places, libc=st.sampled_from([Libc.GLIBC, Libc.MUSL]))

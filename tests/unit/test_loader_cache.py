@@ -107,7 +107,7 @@ def test_a_cache_cut_anywhere_is_refused_or_says_what_it_said(whole: bytes, data
     except InputError:
         return
     # Only the old layout, which does not tell how long it is, can be cut where nothing is missing.
-    assert {name: len(found) for name, found in entries.items()} == {"libz.so.1": 1, "liba.so": 1}
+    assert {name: len(entry) for name, entry in entries.items()} == {"libz.so.1": 1, "liba.so": 1}
 
 
 @given(st.sampled_from(WHOLE), st.data())

@@ -5,7 +5,8 @@ from typing import Unpack
 
 import pytest
 
-from footprint.loader import FoundBy, Libc
+from footprint.loader.map_entry import FoundBy
+from footprint.loader.target import Libc
 from tests.elfwriter import DT_FLAGS_1, EM_AARCH64, Dyn
 from tests.sysroot import Facts, Sysroot
 

@@ -1,12 +1,16 @@
 """Where glibc finds a library: each rule of its search by the smallest system that shows it."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from footprint.errors import AccessError, InputError, LimitError
-from footprint.limits import limited
-from footprint.loader import FoundBy, Libc
+from footprint.loader.configuration import Configuration
+from footprint.loader.link_map import LinkMap
+from footprint.loader.map_entry import FoundBy
+from footprint.loader.target import Libc
+from footprint.system.limits import Limits, limited
 from tests.elfwriter import (
     DT_FLAGS_1,
     EM_386,
@@ -74,18 +78,40 @@ def test_a_runpath_takes_away_the_rpath_of_all_loaders(sysroot: Sysroot) -> None
     sysroot.program("liba.so", rpath="/d")
     sysroot.library("/d/liba.so", "libb.so", runpath="/none")
     sysroot.library("/d/libb.so")
-    found = sysroot.link()
-    assert [each.path for each in found.objects[1:]] == ["/d/liba.so"]
-    assert [(each.name, each.requester, each.cause) for each in found.missing] == [("libb.so", 1, "it is not found")]
-    assert found.missing[0].looked_in == ("/none/", *MULTIARCH)
-    assert found.objects[1].dependencies == (("libb.so", None),)
+    result = sysroot.link()
+    assert [each.path for each in result.objects[1:]] == ["/d/liba.so"]
+    cause = (
+        "it is not found: the RPATH of program leads to /d/libb.so, but does not count beside the RUNPATH of liba.so"
+    )
+    assert [(each.name, each.requester, each.cause) for each in result.missing] == [("libb.so", 1, cause)]
+    assert result.missing[0].looked_in == ("/none/", *MULTIARCH)
+    assert result.objects[1].dependencies == (("libb.so", None),)
 
 
 def test_a_runpath_is_not_for_what_libraries_need(sysroot: Sysroot) -> None:
     sysroot.program("liba.so", runpath="/d")
     sysroot.library("/d/liba.so", "libb.so")
     sysroot.library("/d/libb.so")
-    assert [each.name for each in sysroot.link().missing] == ["libb.so"]
+    (missing,) = sysroot.link().missing
+    told = "the RUNPATH of program leads to /d/libb.so, but is searched only for what program itself needs"
+    more = "an RPATH is searched for what its libraries need, too"
+    assert (missing.name, missing.cause) == ("libb.so", f"it is not found: {told}; {more}")
+
+
+def test_what_no_search_path_leads_to_is_missing_without_more(sysroot: Sysroot) -> None:
+    sysroot.program("liba.so", runpath="/d")
+    sysroot.library("/d/liba.so", "libb.so", "/d/libc.so", runpath="/none")
+    sysroot.library("/elsewhere/libb.so")
+    assert [each.cause for each in sysroot.link().missing] == ["it is not found"] * 2
+
+
+def test_an_rpath_that_does_not_count_beside_a_runpath_of_its_own_is_told(sysroot: Sysroot) -> None:
+    sysroot.program("liba.so", rpath="/old", runpath="/new")
+    sysroot.library("/old/liba.so")
+    told = (
+        "it is not found: the RPATH of program leads to /old/liba.so, but does not count beside the RUNPATH of program"
+    )
+    assert [each.cause for each in sysroot.link().missing] == [told]
 
 
 def test_beside_a_runpath_an_rpath_is_nothing(sysroot: Sysroot) -> None:
@@ -269,6 +295,36 @@ def test_the_set_user_id_bit_tells_that_the_caller_is_not_trusted(sysroot: Sysro
     assert sysroot.paths(library_path="/mine") == ["/mine/liba.so"]
     (sysroot.root / "bin" / "program").chmod(0o4755)
     assert sysroot.paths(library_path="/mine") == []
+    found = sysroot.link(library_path="/mine")
+    told = "LD_LIBRARY_PATH leads to /mine/liba.so, but is ignored: the program is set-user-ID or set-group-ID"
+    assert [each.cause for each in found.missing] == [f"it is not found: {told}"]
+    assert ("set-user-id", "it is set-user-ID or set-group-ID: the loader ignores LD_LIBRARY_PATH") in slugs(found)
+
+
+def slugs(result: LinkMap) -> list[tuple[str, str]]:
+    return [(note.slug, note.detail) for note in result.notes]
+
+
+@pytest.mark.parametrize("mode", [0o4755, 0o2755])
+def test_who_owns_a_program_decides_for_it_whatever_its_bits(sysroot: Sysroot, mode: int) -> None:
+    """The kernel compares the user and group: nothing changes for root and a program of root."""
+    sysroot.program("liba.so")
+    sysroot.library("/mine/liba.so")
+    program = sysroot.root / "bin" / "program"
+    program.chmod(mode)
+    user, group = program.stat().st_uid, program.stat().st_gid
+    assert sysroot.paths(library_path="/mine", caller=(user + 1, group + 1)) == []
+    found = sysroot.link(library_path="/mine", caller=(user, group))
+    assert [each.path for each in found.objects[1:]] == ["/mine/liba.so"]
+    told = "LD_LIBRARY_PATH counts, since its owner runs it; for others the loader ignores it"
+    assert ("set-user-id", f"it is set-user-ID or set-group-ID: {told}") in slugs(found)
+
+
+def test_a_group_bit_without_the_right_to_execute_is_no_set_group_id(sysroot: Sysroot) -> None:
+    sysroot.program("liba.so")
+    sysroot.library("/mine/liba.so")
+    (sysroot.root / "bin" / "program").chmod(0o2745)
+    assert sysroot.paths(library_path="/mine") == ["/mine/liba.so"]
 
 
 # --- the processor
@@ -342,6 +398,29 @@ def test_without_a_cache_a_root_is_searched_as_ldconfig_would(sysroot: Sysroot) 
     assert found.objects[1].found_by is FoundBy.CONFIGURATION
     assert [each.name for each in found.missing] == ["plugin.so"]
     assert [note.slug for note in found.notes] == ["loader-cache"]
+
+
+def test_files_that_include_one_another_are_matched_and_read_once(
+    sysroot: Sysroot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    count = 20
+    sysroot.file("/etc/ld.so.conf", b"include /d/*.conf\n/last\n")
+    for number in range(count):
+        sysroot.file(f"/d/{number:02}.conf", f"/c{number:02}\n".encode() + b"include /d/*.conf\n" * count)
+    sysroot.library(f"/c{count - 1}/liba.so")
+    sysroot.program("liba.so")
+    reads: list[str] = []
+    read = Configuration._read
+
+    def counted(self: Configuration, path: str, seen: set[str], depth: int) -> Iterator[str]:
+        reads.append(path)
+        return read(self, path, seen, depth)
+
+    monkeypatch.setattr(Configuration, "_read", counted)
+    # One list of the folder, and the lines of its files: not a list for each of 400 includes.
+    with limited(Limits(entry_count=count + count * (count + 3) + 100)):
+        assert sysroot.paths() == [f"/c{count - 1}/liba.so"]
+    assert len(reads) == 1 + count
 
 
 def test_a_library_that_was_added_after_the_cache_was_made_is_missing_with_a_note(sysroot: Sysroot) -> None:
@@ -424,7 +503,7 @@ def test_one_file_by_two_names_is_one_object(sysroot: Sysroot) -> None:
     (sysroot.root / "d" / "libc.so").hardlink_to(sysroot.root / "d" / "liba.so")
     found = sysroot.link()
     assert [each.path for each in found.objects[1:]] == ["/d/liba.so"]
-    assert [each.place for each in found.objects[0].dependencies] == [1, 1, 1]
+    assert [dependency.place for dependency in found.objects[0].dependencies] == [1, 1, 1]
 
 
 @pytest.mark.parametrize("tag", [DT_AUXILIARY, DT_FILTER])
@@ -437,7 +516,7 @@ def test_what_stands_in_for_a_library_comes_before_it(sysroot: Sysroot, tag: int
     found = sysroot.link()
     names = [each.path.removeprefix("/d/") for each in found.objects[1:]]
     assert names == ["libnew.so", "libback.so", "libfront.so", "libz.so", "libdeep.so"]
-    assert [each.place for each in found.objects[0].dependencies] == [3, 2, 4]
+    assert [dependency.place for dependency in found.objects[0].dependencies] == [3, 2, 4]
 
 
 def test_of_what_stands_in_only_a_filter_must_exist(sysroot: Sysroot) -> None:

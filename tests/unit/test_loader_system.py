@@ -8,7 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from footprint.errors import AccessError
-from footprint.loader import Library, Refusal, System, link
+from footprint.loader.link_map import link
+from footprint.loader.system import Library, Refusal, System
 from tests.sysroot import Sysroot, linked
 
 

@@ -12,8 +12,8 @@ import pytest
 START = """
 import os, sys, signal, zlib
 from footprint.errors import InputError
-from footprint.files import open_input
-from footprint.map_guard import guard_maps
+from footprint.system.files import open_input
+from footprint.system.files import guard_maps
 path = sys.argv[1]
 with open(path, "wb") as file:
     file.write(b"x" * (9 << 20))
@@ -85,7 +85,7 @@ before = signal.getsignal(signal.SIGURG)
 with guard_maps():
     open_input(path)
     assert signal.getsignal(signal.SIGURG) != before
-print(signal.getsignal(signal.SIGURG) == before)
+print(signal.getsignal(signal.SIGURG) == before, flush=True)
 os.kill(os.getpid(), signal.SIGBUS)
 """
     assert run(code, tmp_path / "file") == (-7, "True\n")

@@ -18,7 +18,7 @@ from footprint.attribution import mapping_costs as module
 from footprint.formats.audit_json import audit_json
 from footprint.formats.saved_audit import read_audit
 from footprint.model.audit import Audit
-from footprint.model.mapping_cost import MappingCost
+from footprint.model.costs import MappingCost
 
 KIB = 1024
 ROOT = Path(__file__).resolve().parents[2]
@@ -57,7 +57,7 @@ def audit(tmp_path: Path) -> Audit:
 
 
 def listed(audit: Audit) -> list[MappingCost]:
-    return [one for one in audit.mappings if one.start_addr is not None]
+    return [mapping for mapping in audit.mappings if mapping.start_addr is not None]
 
 
 def test_mappings_with_private_bytes_come_the_largest_first(audit: Audit) -> None:
@@ -85,7 +85,7 @@ def test_a_mapping_has_the_name_that_the_kernel_gives_and_what_is_swapped_out_of
 def test_mappings_that_are_not_listed_are_added_up_by_owner_and_kind(
     audit: Audit, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    rest = {one.owner: one for one in audit.mappings if one.start_addr is None}
+    rest = {mapping.owner: mapping for mapping in audit.mappings if mapping.start_addr is None}
     assert {owner: (one.mapping_count, one.bytes, one.mapped_bytes) for owner, one in rest.items()} == {
         "[anonymous]": (2, 0, (8 + 64 * KIB) * KIB),
         "/data/file": (1, 0, 64 * KIB),

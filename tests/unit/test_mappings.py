@@ -1,10 +1,13 @@
 """The kernel's texts of one process, rule by rule: maps, smaps and smaps_rollup."""
 
+from pathlib import Path
+
 import pytest
 
 from footprint.errors import InputError
-from footprint.process import Mapping, MemoryMap, parse_maps, parse_rollup
-from footprint.process.maps_text import looks_like_maps
+from footprint.process.mappings import Mapping, MemoryMap
+from footprint.process.maps_text import looks_like_maps, parse_maps, parse_rollup
+from footprint.process.snapshot import read_texts
 
 LIBC = b"7fcea8129000-7fcea812b000 rw-p 001d3000 fe:00 326269                     /usr/lib/libc.so.6\n"
 NAMELESS = b"7fcea812b000-7fcea8138000 rw-p 00000000 00:00 0 \n"
@@ -562,3 +565,47 @@ def test_a_text_with_a_header_among_its_first_lines_looks_like_maps(text: bytes)
 )
 def test_other_texts_do_not_look_like_maps(text: bytes) -> None:
     assert not looks_like_maps(text)
+
+
+# --- the rollups of several processes -------------------------------------------------------------------------------
+
+
+def rollup_text(anonymous_kb: int) -> bytes:
+    return ROLLUP + b"Rss:     %d kB\nAnonymous:  %d kB\nSwap: 0 kB\n" % (9000 + anonymous_kb, anonymous_kb)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "pids"),
+    [
+        pytest.param(b"", b"", [1, 2], id="cat /proc/*/smaps_rollup"),
+        pytest.param(b"", b"---\n", [1, 2], id="a line"),
+        pytest.param(
+            b"==> /proc/4711/smaps_rollup <==\n", b"\n==> /proc/12/smaps_rollup <==\n", [4711, 12], id="tail -n +1"
+        ),
+        pytest.param(b"PID 4711:\n", b"PID 12:\n", [4711, 12], id="echo"),
+        pytest.param(b"pid: 4711\n", b"pid: 12\n", [4711, 12], id="as a key"),
+        pytest.param(b"4711\n", b"\n12\n", [4711, 12], id="a number"),
+        pytest.param(b"=== 4711 ===\n", b"=== 12 ===\n", [4711, 12], id="a heading"),
+        pytest.param(b"worker 7\n", b"worker 8\n", [1, 2], id="a name"),
+        pytest.param(b"4711\n", b"4711\n", [1, 2], id="one process twice"),
+    ],
+)
+def test_rollups_one_after_the_other_are_several_processes(first: bytes, second: bytes, pids: list[int]) -> None:
+    texts = read_texts(first + rollup_text(100) + second + rollup_text(200), "a text")
+    assert [one.pid for one in texts] == pids
+    assert [one.memory.sum("Anonymous") for one in texts] == [100 * 1024, 200 * 1024]
+    assert [one.memory.sum("Rss") for one in texts] == [9100 * 1024, 9200 * 1024]
+    assert all(len(one.memory.mappings) == 1 and one.memory.mappings[0].size_bytes == 0 for one in texts)
+    is_numbered = pids == [1, 2]
+    assert all(("rollup-numbered" in {note.slug for note in one.notes}) is is_numbered for one in texts)
+
+
+def test_one_rollup_is_one_process_and_smaps_with_a_rollup_behind_it_is_no_pool() -> None:
+    assert [text.pid for text in read_texts(b"4711\n" + rollup_text(100), "a text")] == [None]
+    smaps = b"55780acfb000-55780acfc000 rw-p 00000000 00:00 0\nRss: 4 kB\n"
+    assert len(read_texts(smaps + rollup_text(100) + rollup_text(100), "a text")) == 1
+
+
+def test_the_rollups_of_a_pool_as_they_were_pasted_are_two_processes() -> None:
+    found = read_texts(Path("tests/cases/texts/two-rollups.txt").read_bytes(), "a text")
+    assert [one.memory.sum("Anonymous") for one in found] == [11_544 * 1024, 14_688 * 1024]

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from footprint.process import Mapping, MemoryMap, parse_maps, parse_rollup
+from footprint.process.mappings import Mapping, MemoryMap
+from footprint.process.maps_text import parse_maps, parse_rollup
 
 CORPUS = Path(__file__).resolve().parents[1] / "corpus"
 HEADER = re.compile(rb"^[0-9a-f]+-[0-9a-f]+ ", re.MULTILINE)

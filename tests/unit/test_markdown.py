@@ -8,8 +8,8 @@ from markdown_it.token import Token
 
 import footprint
 from footprint.formats.document import About, Document, Facts, Graph, GraphPoint, Heading, Paragraph, Table, Verdict
-from footprint.formats.escape import printable
 from footprint.formats.markdown import COMMENT_BYTES, markdown
+from footprint.text.escape import printable
 from footprint.verbs.audit.text import audit_document
 from tests.hostile import HOSTILE
 
@@ -24,7 +24,7 @@ def tokens(text: str) -> list[Token]:
 
 def cells(text: str) -> list[str]:
     return [
-        "".join(one.content for one in token.children or () if one.type != "html_inline")
+        "".join(child.content for child in token.children or () if child.type != "html_inline")
         for token in tokens(text)
         if token.type == "inline" and token.level == 4
     ]
@@ -106,7 +106,7 @@ def test_a_comment_of_very_many_sections_keeps_the_limit_and_says_how_many_are_l
 
 def test_a_graph_is_a_block_of_text() -> None:
     graph = Graph((GraphPoint(0, 10), GraphPoint(1, 4096, "#")), "`ms", "# is the peak")
-    (block,) = [one for one in tokens(markdown((Heading("t"), graph), ABOUT)) if one.type == "fence"]
+    (block,) = [token for token in tokens(markdown((Heading("t"), graph), ABOUT)) if token.type == "fence"]
     assert "# is the peak" in block.content
 
 
@@ -134,11 +134,11 @@ def test_any_name_is_shown_as_it_is_and_does_nothing(name: str) -> None:
     facts = ["what", "figure", "detail", *3 * [shown]] if name else ["what", "figure", "", ""]
     assert found[9:] == facts
     for token in tokens(text):
-        for one in [token, *(token.children or ())]:
-            assert one.type not in {"link_open", "image", "code_inline", "fence", "code_block", "ordered_list_open"}
-            if one.type in {"html_block", "html_inline"}:
-                left = OUR_HTML.sub("", one.content).strip()
-                assert "<" not in left, one.content
+        for child in [token, *(token.children or ())]:
+            assert child.type not in {"link_open", "image", "code_inline", "fence", "code_block", "ordered_list_open"}
+            if child.type in {"html_block", "html_inline"}:
+                left = OUR_HTML.sub("", child.content).strip()
+                assert "<" not in left, child.content
     # What GitHub and GitLab would make of the text that is left: mentions, references and links of their own.
     outside = re.sub(r"&#?\w+;", " ", rest)
     assert not re.search(r"[@#][A-Za-z0-9]|[a-z]://|www\.[a-z]|GH-[0-9]", outside)

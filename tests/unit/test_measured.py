@@ -8,8 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 from footprint.attribution.counters import MappingCounts, count_each, count_mapping
-from footprint.model.evidence import Evidence
-from footprint.process import Counters, Mapping, PageRange
+from footprint.model.row import Evidence
+from footprint.process.mappings import Counters, Mapping
+from footprint.process.pages import PageRange
 
 KIB = 1024
 START = 0x1000000
@@ -31,9 +32,9 @@ def held(private: int | None, shared: int | None, relatives: int, uncertain: int
     )
 
 
-def kib_of(one: Mapping) -> tuple[int, int, int, int]:
+def kib_of(mapping: Mapping) -> tuple[int, int, int, int]:
     """Return private, shared, relatives and uncertain, in KiB."""
-    found = count_mapping(one)
+    found = count_mapping(mapping)
     assert found.private_bytes is not None
     assert found.shared_bytes is not None
     sizes = (found.private_bytes, found.shared_bytes, found.cow_shared_bytes, found.uncertain_bytes)
@@ -46,7 +47,7 @@ def kib_of(one: Mapping) -> tuple[int, int, int, int]:
 
 
 @pytest.mark.parametrize(
-    ("one", "expected"),
+    ("mapping", "expected"),
     [
         pytest.param(
             mapping(Rss=40, Shared_Clean=0, Shared_Dirty=0, Private_Clean=4, Private_Dirty=36, Anonymous=40, Swap=0),
@@ -115,12 +116,12 @@ def kib_of(one: Mapping) -> tuple[int, int, int, int]:
         ),
     ],
 )
-def test_what_counters_measure(one: Mapping, expected: MappingCounts) -> None:
-    assert count_mapping(one) == expected
+def test_what_counters_measure(mapping: Mapping, expected: MappingCounts) -> None:
+    assert count_mapping(mapping) == expected
 
 
 @pytest.mark.parametrize(
-    ("one", "expected_kib"),
+    ("mapping", "expected_kib"),
     [
         pytest.param(
             mapping(
@@ -166,15 +167,15 @@ def test_what_counters_measure(one: Mapping, expected: MappingCounts) -> None:
         ),
     ],
 )
-def test_private_shared_cow_shared_and_uncertain_kib(one: Mapping, expected_kib: tuple[int, int, int, int]) -> None:
-    assert kib_of(one) == expected_kib
+def test_private_shared_cow_shared_and_uncertain_kib(mapping: Mapping, expected_kib: tuple[int, int, int, int]) -> None:
+    assert kib_of(mapping) == expected_kib
 
 
 # --- swap -------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("one", "expected_kib"),
+    ("mapping", "expected_kib"),
     [
         pytest.param(
             mapping(Rss=8, Shared_Dirty=0, Private_Dirty=8, Anonymous=8, Swap=100, SwapPss=25),
@@ -194,10 +195,10 @@ def test_private_shared_cow_shared_and_uncertain_kib(one: Mapping, expected_kib:
     ],
 )
 def test_where_sharers_are_not_counted_the_figures_are_not_measured(
-    one: Mapping, expected_kib: tuple[int, int, int, int]
+    mapping: Mapping, expected_kib: tuple[int, int, int, int]
 ) -> None:
-    assert kib_of(one) == expected_kib
-    assert count_mapping(one).evidence is not Evidence.MEASURED
+    assert kib_of(mapping) == expected_kib
+    assert count_mapping(mapping).evidence is not Evidence.MEASURED
 
 
 # --- pmap -X, which leaves out who shares -----------------------------------------------------------------------------
@@ -207,7 +208,7 @@ def test_where_sharers_are_not_counted_the_figures_are_not_measured(
 
 
 @pytest.mark.parametrize(
-    ("one", "shared_kib"),
+    ("mapping", "shared_kib"),
     [
         pytest.param(
             mapping("rw-s", "/SYSV00000000 (deleted)", Rss=40, Shared_Dirty=0, Private_Dirty=40, Swap=24),
@@ -220,8 +221,8 @@ def test_where_sharers_are_not_counted_the_figures_are_not_measured(
         ),
     ],
 )
-def test_shared_memory_is_paid_once_where_anonymous_pages_are_not_counted(one: Mapping, shared_kib: int) -> None:
-    assert count_mapping(one) == held(0, shared_kib, 0, 0, Evidence.ESTIMATED)
+def test_shared_memory_is_paid_once_where_anonymous_pages_are_not_counted(mapping: Mapping, shared_kib: int) -> None:
+    assert count_mapping(mapping) == held(0, shared_kib, 0, 0, Evidence.ESTIMATED)
 
 
 @pytest.mark.parametrize(
@@ -239,7 +240,7 @@ def test_the_dirty_pages_of_a_file_are_taken_for_copies(counters: dict[str, int]
 
 
 @pytest.mark.parametrize(
-    ("one", "expected"),
+    ("mapping", "expected"),
     [
         pytest.param(
             mapping(Rss=40, Shared_Dirty=0, Private_Clean=0, Private_Dirty=40, Swap=24),
@@ -273,13 +274,13 @@ def test_the_dirty_pages_of_a_file_are_taken_for_copies(counters: dict[str, int]
     ],
 )
 def test_where_anonymous_pages_are_not_counted_private_memory_is_estimated(
-    one: Mapping, expected: MappingCounts
+    mapping: Mapping, expected: MappingCounts
 ) -> None:
-    assert count_mapping(one) == expected
+    assert count_mapping(mapping) == expected
 
 
 @pytest.mark.parametrize(
-    "one",
+    "mapping",
     [
         pytest.param(mapping(Rss=100), id="a resident size alone does not tell what is private"),
         pytest.param(mapping(Size=16_384), id="a size alone tells nothing either"),
@@ -289,8 +290,8 @@ def test_where_anonymous_pages_are_not_counted_private_memory_is_estimated(
         ),
     ],
 )
-def test_without_counters_of_private_pages_nothing_is_known(one: Mapping) -> None:
-    assert count_mapping(one) == held(None, None, 0, 0, Evidence.VIRTUAL)
+def test_without_counters_of_private_pages_nothing_is_known(mapping: Mapping) -> None:
+    assert count_mapping(mapping) == held(None, None, 0, 0, Evidence.VIRTUAL)
 
 
 # --- pmap of toybox and busybox, and texts without counters -----------------------------------------------------------

@@ -9,14 +9,14 @@ from footprint.attribution.kernel import KernelCost
 from footprint.attribution.owned_range import LoadedObject
 from footprint.attribution.process_audit import audit_snapshot
 from footprint.attribution.symbol_ranges import PageNumbers
-from footprint.elf import Contents
+from footprint.elf.contents import Contents
 from footprint.errors import UsageError
-from footprint.model.evidence import Evidence
 from footprint.model.projection import Basis, Model, Point, Projection, Question
-from footprint.model.row import MemoryKind, Row
+from footprint.model.row import Attribution, Evidence, MemoryKind, Row
 from footprint.model.totals import OfWhich, Total, Totals
-from footprint.process import Status, read_texts
 from footprint.process.mapped_files import FileKey
+from footprint.process.snapshot import read_texts
+from footprint.process.status import Status
 from tests.ledgers import ledger_row
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -42,8 +42,9 @@ TOTALS = Totals(
 STATUS = Status("server", "S", thread_count=1, page_table_bytes=60 * KIB, has_memory=True)
 
 
-def costs(status: Status, mapping_count: int) -> Sequence[KernelCost]:
+def costs(status: Status | None, mapping_count: int) -> Sequence[KernelCost]:
     """Price things so that each can be told from the sum: page tables as counted, 16 KiB a thread, 1 KiB a mapping."""
+    assert status is not None
     return (
         KernelCost("[page tables]", status.page_table_bytes or 0, MEASURED),
         KernelCost("[kernel stacks]", 16 * KIB * (status.thread_count or 0), ESTIMATED),
@@ -65,6 +66,7 @@ def projected(
     ledger: Sequence[Row] = (),
     parent: ForkParent | None = None,
     is_live: bool = False,
+    thread_table_bytes: int | None = None,
 ) -> Projection:
     """Project the process; its kernel memory is known where its status is."""
     return project_process(
@@ -77,6 +79,7 @@ def projected(
         question=Question(count, memory_bytes, model),
         parent=parent,
         is_live=is_live,
+        thread_table_bytes=thread_table_bytes,
     )
 
 
@@ -118,12 +121,12 @@ def test_a_started_copy_pays_its_private_memory_and_each_part_of_the_kernels() -
     assert (projection.basis, projection.model, projection.points) == (Basis.PER_PROCESS, Model.EXEC, ())
 
 
-def test_as_many_copies_fit_as_the_memory_holds_beside_what_is_paid_once() -> None:
-    # (1 GiB - 20 MiB) / (10 MiB + 100 KiB) = 1,028,096 KiB / 10,340 KiB = 99.4.
+def test_as_many_copies_fit_as_the_memory_holds_and_fewer_beside_the_page_cache_of_their_files() -> None:
+    # 1 GiB / (10 MiB + 100 KiB) = 1,048,576 KiB / 10,340 KiB = 101.4; without 20 MiB, 1,028,096 KiB, it is 99.4.
     projection = projected(memory_bytes=1024 * MIB)
-    assert projection.count == 99
-    assert projection.total_bytes == 20 * MIB + 99 * 10_340 * KIB
-    assert projection.total_bytes <= 1024 * MIB < projection.total_bytes + projection.per_process_bytes
+    assert projection.count == 101
+    assert projection.limits[0].beside_cache_count == 99
+    assert projection.total_bytes == 20 * MIB + 101 * 10_340 * KIB
     assert projection.memory_bytes == 1024 * MIB
 
 
@@ -345,40 +348,50 @@ def test_the_moments_of_a_worker_never_fall() -> None:
 
 
 def test_as_many_workers_fit_as_the_memory_holds_beside_the_parent() -> None:
-    # Once: 10 MiB + 100 KiB of the parent, 20 MiB of files. (256 MiB - that) / (10 MiB + 100 KiB) = 22.3.
-    assert projected(model=Model.FORK, memory_bytes=256 * MIB).count == 22
+    # Once: 10 MiB + 100 KiB of the parent, 20 MiB of files. (256 MiB - 10,340 KiB) / 10,340 KiB = 24.4, and 22.3.
+    projection = projected(model=Model.FORK, memory_bytes=256 * MIB)
+    assert (projection.count, projection.limits[0].beside_cache_count) == (24, 22)
 
 
 # --- threads ----------------------------------------------------------------------------------------------------------
 
 
 def test_a_thread_pays_what_those_that_are_there_have_touched_on_average() -> None:
-    """Four threads beside the main one have touched 100 KiB of stacks and 2 MiB of arenas.
+    """Four threads beside the main one have touched 100 KiB of stacks and 2 MiB of arenas, in 8 page tables.
 
     One more takes a kernel stack of 16 KiB and two mappings of 1 KiB: its stack and the guard below it.
     """
     rows = [row("[thread stacks]", 60 * KIB), row("[thread stacks]", 40 * KIB), row("[malloc arenas]", 2 * MIB)]
     rows += [row("[heap]", 5 * MIB), row("[stack]", 100 * KIB)]
     status = STATUS._replace(thread_count=5)
-    projection = projected(model=Model.THREADS, status=status, ledger=rows, count=100)
+    projection = projected(model=Model.THREADS, status=status, ledger=rows, count=100, thread_table_bytes=32 * KIB)
     assert each(projection) == {
         "stack and thread-local memory touched": 25 * KIB,
         "malloc arenas": 512 * KIB,
+        "page tables of a thread": 8 * KIB,
         "kernel stack and objects of a thread": 18 * KIB,
     }
     process_bytes = 10 * MIB + (60 + 80 + 24) * KIB
     assert once(projection) == {"the process as it is": process_bytes, "files and shared memory": 20 * MIB}
-    assert projection.per_process_bytes == 555 * KIB
-    assert projection.total_bytes == process_bytes + 20 * MIB + 100 * 555 * KIB
+    assert projection.per_process_bytes == 563 * KIB
+    assert projection.total_bytes == process_bytes + 20 * MIB + 100 * 563 * KIB
     assert projection.points == ()
     assert how_known(projection)["stack and thread-local memory touched"] is DERIVED
     assert how_known(projection)["malloc arenas"] is ESTIMATED
+
+
+def test_stacks_of_threads_that_have_ended_do_not_count_where_those_that_are_there_say_which_are_theirs() -> None:
+    told = row("[thread stacks]", 16 * KIB)._replace(attribution=Attribution.STACK_POINTER)
+    kept = row("[thread stacks]", 4 * MIB)._replace(attribution=Attribution.SHAPE)
+    projection = projected(model=Model.THREADS, status=STATUS._replace(thread_count=3), ledger=[told, kept])
+    assert each(projection)["stack and thread-local memory touched"] == 8 * KIB
 
 
 def test_without_a_thread_to_measure_a_small_stack_is_assumed_and_said_to_be() -> None:
     projection = projected(model=Model.THREADS, ledger=[row("[malloc arenas]", 2 * MIB)])
     assert each(projection) == {
         "stack and thread-local memory (assumed)": 12 * KIB,
+        "page tables of a thread (assumed)": 4 * KIB,
         "kernel stack and objects of a thread": 18 * KIB,
     }
     assert projection.evidence is ESTIMATED
@@ -390,9 +403,9 @@ def test_threads_whose_stacks_were_not_found_are_assumed_to_be_small_too() -> No
 
 
 def test_as_many_threads_fit_as_the_memory_holds_beside_the_process() -> None:
-    # Once: 10 MiB + 100 KiB and 20 MiB, 30,820 KiB; a thread is 30 KiB: (40,960 - 30,820) / 30 = 338.
+    # Once: 10 MiB + 100 KiB, and 20 MiB of files. A thread is 34 KiB: (40,960 - 10,340) / 34 = 900.6.
     projection = projected(model=Model.THREADS, memory_bytes=40 * MIB)
-    assert projection.count == 338
+    assert projection.count == 900
 
 
 # --- what cannot be answered ------------------------------------------------------------------------------------------
@@ -467,8 +480,8 @@ def terms_of_text(*blocks: bytes) -> Projection:
                 smaps(MEMFD, Size=64, Rss=40, Shared_Dirty=40),
             ],
             {"private memory": 64 * KIB},
-            {"files and shared memory": 40 * KIB},
-            id="a memfd that others map too is paid once",
+            {"shared memory of others": 40 * KIB, "files and shared memory": 0},
+            id="a memfd that others map too is paid once, and stays in memory",
         ),
         pytest.param(
             [smaps(HUGE, Size=4096, Private_Hugetlb=4096)],

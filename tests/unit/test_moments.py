@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from footprint.errors import UsageError
-from footprint.process.launch import Moment, When
+from footprint.process.launch.moment import Moment, When
 from footprint.verbs.run.call import parse_moment
 
 
@@ -32,7 +32,7 @@ def test_an_expression_is_matched_against_bytes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("2.5", None, 60), "is not a moment"),
         (("-1s", None, 60), "is not a moment"),
@@ -47,6 +47,6 @@ def test_an_expression_is_matched_against_bytes() -> None:
         (("settled", None, float("inf")), "not a number of seconds"),
     ],
 )
-def test_other_moments_are_wrong_use(words: Sequence[object], said: str) -> None:
-    with pytest.raises(UsageError, match=said):
+def test_other_moments_are_wrong_use(words: Sequence[object], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         parse_moment(*words)  # type: ignore[arg-type]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from footprint.elf import read_image
+from footprint.elf.image import read_image
 from footprint.elf.statics import Statics, read_statics
 from footprint.findings.variable_rules.mutable_constant import constant_tables, mutable_constants
 from footprint.model.finding import Confidence, Finding
@@ -52,14 +52,14 @@ def read(
         return write(ElfFile(sections=sections, symbols=symbols, **others))
 
     code = opcode + bytes(4) + after
-    vaddrs = {one.name: one.vaddr for one in read_image(file(code), "x").sections}
+    vaddrs = {section.name: section.vaddr for section in read_image(file(code), "x").sections}
     distance = vaddrs[".data"] - vaddrs[".text"] - len(opcode) - 4
     code = opcode + distance.to_bytes(4, "little", signed=True) + after
     return read_statics(read_image(file(code), "/opt/bin/program"))
 
 
-def only(found: tuple[Finding, ...]) -> Finding:
-    (one,) = found
+def only(result: tuple[Finding, ...]) -> Finding:
+    (one,) = result
     return one
 
 

@@ -9,12 +9,12 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 import footprint
 from footprint.formats.document import About
-from footprint.formats.metrics import MetricFamily, MetricSample
-from footprint.formats.openmetrics import gitlab_metrics, openmetrics
-from footprint.release.budget import check_audit, parse_budgets
+from footprint.formats.metrics import MetricFamily, MetricSample, gitlab_metrics, openmetrics
+from footprint.release.budget import check_audit
+from footprint.release.budget_file import parse_budgets
 from footprint.verbs.audit.metrics import audit_metrics
-from footprint.verbs.check.metrics import check_metrics
-from footprint.verbs.diff.metrics import diff_metrics
+from footprint.verbs.check.json import check_metrics
+from footprint.verbs.diff.json import diff_metrics
 from tests.hostile import HOSTILE
 
 ABOUT = About("audit server", "1.2.3")
@@ -24,41 +24,41 @@ Series = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
 def read(text: str) -> Series:
     """Read with the parser of Prometheus, which refuses series that are there twice and wrong units."""
-    found: Series = {}
+    result: Series = {}
     for family in text_string_to_metric_families(text):
         assert family.type == "gauge"
         assert family.documentation
         assert family.unit in {"bytes", ""}
         assert family.name.endswith("_bytes") is (family.unit == "bytes")
-        for one in family.samples:
-            key = (one.name, tuple(sorted(one.labels.items())))
-            assert key not in found
-            found[key] = one.value
-    return found
+        for sample in family.samples:
+            key = (sample.name, tuple(sorted(sample.labels.items())))
+            assert key not in result
+            result[key] = sample.value
+    return result
 
 
 def as_gitlab_reads(text: str) -> dict[str, str]:
     """Read as GitLab does: what follows a `#` is gone, the first two words of a shell are name and value."""
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for line in text.splitlines():
         if words := shlex.split(re.sub("#.*$", "", line)):
             name, value = words
-            assert name not in found
-            found[name] = value
-    return found
+            assert name not in result
+            result[name] = value
+    return result
 
 
 def test_the_figures_are_those_of_the_audit() -> None:
     audit = footprint.audit(SLEEP, count=100)
-    found = read(openmetrics(audit_metrics(audit), ABOUT))
+    result = read(openmetrics(audit_metrics(audit), ABOUT))
     # The `Anonymous:` of this text add up to 108 KiB, of 37 mappings.
-    assert found["footprint_private_bytes", (("evidence", "measured"), ("target", SLEEP))] == 108 * 1024
-    assert found["footprint_mappings", (("target", SLEEP),)] == 37
-    assert sum(value for (name, _), value in found.items() if name == "footprint_owner_private_bytes") == 108 * 1024
-    projected = [value for (name, _), value in found.items() if name == "footprint_projected_bytes"]
+    assert result["footprint_private_bytes", (("evidence", "measured"), ("target", SLEEP))] == 108 * 1024
+    assert result["footprint_mappings", (("target", SLEEP),)] == 37
+    assert sum(value for (name, _), value in result.items() if name == "footprint_owner_private_bytes") == 108 * 1024
+    projected = [value for (name, _), value in result.items() if name == "footprint_projected_bytes"]
     assert projected == [audit.projection.total_bytes]
     # What the text does not tell is no series.
-    assert not any(name == "footprint_kernel_bytes" for name, _ in found)
+    assert not any(name == "footprint_kernel_bytes" for name, _ in result)
 
 
 def test_a_diff_tells_the_new_figures_and_the_changes() -> None:

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from footprint.elf import SectionKind, read_contents, read_image
-from footprint.elf.linker_map import read_linker_map
+from footprint.elf.contents import SectionKind, read_contents
+from footprint.elf.image import read_image
+from footprint.elf.linker_map.reader import read_linker_map
 from footprint.elf.origins import ByteOrigin, Origins
 from footprint.elf.selection import EVERYTHING, Selection, name_pattern
 from footprint.errors import UsageError
@@ -45,19 +46,19 @@ def unmapped(file: ElfFile, itself: tuple[str, str | None] = ("a.o", None)) -> O
     return Origins(image, read_contents(image), itself)
 
 
-def by_variable(found: Origins) -> dict[str, ByteOrigin]:
+def by_variable(result: Origins) -> dict[str, ByteOrigin]:
     return {
-        variable.name: found.of(section, variable)
-        for section in found.sections
+        variable.name: result.of(section, variable)
+        for section in result.sections
         for variable in section.contents.variables
     }
 
 
-def by_label(found: Origins) -> dict[str, int]:
+def by_label(result: Origins) -> dict[str, int]:
     """Add up by origin, checked to be all there is."""
     sums: Counter[str] = Counter()
-    for section in found.sections:
-        shares = found.shares(section)
+    for section in result.sections:
+        shares = result.shares(section)
         assert sum(share.size_bytes for share in shares.values()) == section.contents.size_bytes
         sums.update({origin.label: share.size_bytes for origin, share in shares.items()})
     return dict(sums)
@@ -69,9 +70,9 @@ def by_label(found: Origins) -> dict[str, int]:
 @of_each_linker
 @pytest.mark.parametrize("bits", ["64", "32"])
 def test_variables_come_from_the_object_that_they_are_named_after(linker: str, bits: str) -> None:
-    found = in_corpus(f"{linker}-{bits}")
+    result = in_corpus(f"{linker}-{bits}")
     # mold names the entries of its global offset table too: first_bss$got.
-    all_named = by_variable(found)
+    all_named = by_variable(result)
     named = {name: all_named[name] for name in all_named if re.fullmatch("(?:first|second)_[a-z_]+", name)}
     assert len(named) == 11
     for name, origin in named.items():
@@ -79,7 +80,7 @@ def test_variables_come_from_the_object_that_they_are_named_after(linker: str, b
     assert named["first_static"].unit == "first.c"
     assert named[STATIC].unit == "second.c"
     assert named["first_data"].unit is None
-    assert list(found.notes()) == []
+    assert list(result.notes()) == []
 
 
 @of_each_linker

@@ -1,7 +1,9 @@
 """What the package says of itself, and what is beside it for forges and distributions, fits together."""
 
+import os
 import re
 import shlex
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -65,3 +67,42 @@ def test_the_image_starts_footprint_without_a_shell_from_what_its_context_holds(
     built = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
     needed = {path.split("/")[0] for path in (*built["force-include"], *built["shared-data"], *built["packages"])}
     assert needed | {"pyproject.toml", TOLD["readme"], *TOLD["license-files"]} <= kept
+
+
+FLEET = ROOT / "packaging" / "fleet"
+
+
+def test_the_script_of_a_fleet_captures_all_programs_into_a_folder_of_the_host(tmp_path: Path) -> None:
+    program = tmp_path / "bin" / "footprint"
+    program.parent.mkdir()
+    program.write_text('#!/bin/sh\necho "$@"\n')
+    program.chmod(0o755)
+    command = ["sh", str(FLEET / "footprint-collect"), str(tmp_path / "fleet")]
+    path = f"{program.parent}:{os.environ['PATH']}"
+    done = subprocess.run(command, env={"PATH": path}, stdout=subprocess.PIPE, text=True, check=True)
+    *words, option, output = done.stdout.split()
+    assert (words[:3], option) == (["capture", "--no-command", "-q"], "-o")
+    assert str(os.getpid()) in words[3:]
+    folder = tmp_path / "fleet" / os.uname().nodename
+    assert re.fullmatch(re.escape(str(folder)) + r"/\d{4}-\d\d-\d\dT\d{4}\.capture", output)
+    assert folder.is_dir()
+
+
+def test_what_kubernetes_runs_for_a_fleet_fits_together() -> None:
+    daemons, jobs = (read_yaml((FLEET / name).read_text()) for name in ("daemonset.yaml", "cronjob.yaml"))
+    assert (daemons["apiVersion"], daemons["kind"]) == ("apps/v1", "DaemonSet")
+    assert (jobs["apiVersion"], jobs["kind"]) == ("batch/v1", "CronJob")
+    template = daemons["spec"]["template"]
+    assert daemons["spec"]["selector"]["matchLabels"] == template["metadata"]["labels"]
+    inner = jobs["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    assert inner["restartPolicy"] in {"Never", "OnFailure"}
+    for spec in (template["spec"], inner):
+        (container,) = spec["containers"]
+        assert {mount["name"] for mount in container["volumeMounts"]} == {volume["name"] for volume in spec["volumes"]}
+        assert container["image"].partition(":")[0] in (FLEET / "Dockerfile").read_text()
+        (script,) = container["args"]
+        assert re.search(r"footprint-collect /srv/fleet|footprint scan /srv/fleet -o", script)
+    (play,) = read_yaml((FLEET / "ansible.yaml").read_text())
+    copied = [task["ansible.builtin.copy"]["src"] for task in play["tasks"] if "ansible.builtin.copy" in task]
+    files = [name for source in copied for name in ([source] if "{" not in source else play["tasks"][1]["loop"])]
+    assert sorted(files) == sorted(path.name for path in FLEET.iterdir() if path.name.startswith("footprint-collect"))

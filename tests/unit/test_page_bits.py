@@ -2,9 +2,9 @@
 
 import pytest
 
-from footprint.process import PageRange
 from footprint.process.mappings import MemoryMap
 from footprint.process.maps_text import parse_maps
+from footprint.process.pages import PageRange
 from footprint.process.snapshot import contradicted
 
 START = 0x7F0000000000

@@ -14,15 +14,14 @@ from footprint.attribution.counters import MappingCounts
 from footprint.attribution.owned_range import LoadedObject, OwnedRange
 from footprint.attribution.page_maps import Presence, not_looked_at, page_maps
 from footprint.attribution.symbol_ranges import PageNumbers
-from footprint.elf import Contents, read_contents, read_image
+from footprint.elf.contents import Contents, read_contents
+from footprint.elf.image import read_image
 from footprint.model.audit import Audit
-from footprint.model.evidence import Evidence
 from footprint.model.page_map import PageMap, PageState, Place
-from footprint.model.row import Attribution, MemoryKind
-from footprint.process import Mapping, PageRange
+from footprint.model.row import Attribution, Evidence, MemoryKind
 from footprint.process.mapped_files import FileKey
-from footprint.process.mappings import NO_COUNTERS
-from footprint.process.pages import PageReader
+from footprint.process.mappings import NO_COUNTERS, Mapping
+from footprint.process.pages import PageRange, PageReader
 from tests.elfwriter import PF_R, PF_W, PT_LOAD, RW, At, ElfFile, Section, Segment, Sym, write
 
 PAGE = 4096
@@ -72,8 +71,8 @@ def map_of(
     return found
 
 
-def runs_of(one: PageMap) -> list[tuple[str, int]]:
-    return [(state.name, count) for part in one.parts for state, count in part.runs]
+def runs_of(page_map: PageMap) -> list[tuple[str, int]]:
+    return [(state.name, count) for part in page_map.parts for state, count in part.runs]
 
 
 def test_each_page_is_private_relocated_swapped_shared_or_untouched() -> None:
@@ -111,24 +110,24 @@ def test_a_section_is_told_as_far_as_the_pages_of_its_object_reach() -> None:
 
 def test_what_a_map_has_no_room_for_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_PAGES", 3)
-    found = map_of([page(3)], PAGE)
-    assert (found.parts, found.omitted_pages) == ((), 4)
+    result = map_of([page(3)], PAGE)
+    assert (result.parts, result.omitted_pages) == ((), 4)
     monkeypatch.setattr(module, "MOST_PAGES", 4)
     monkeypatch.setattr(module, "MOST_SECTIONS", 0)
     monkeypatch.setattr(module, "_MOST_VARIABLES", 1)
-    found = map_of([page(3)], PAGE)
-    assert found.omitted_pages == 0
-    assert (found.sections, found.omitted_sections) == ((), 1)
+    result = map_of([page(3)], PAGE)
+    assert result.omitted_pages == 0
+    assert (result.sections, result.omitted_sections) == ((), 1)
     # Both variables, and what lies before, between and behind them.
-    assert len(found.variables or ()) == 1
-    assert found.omitted_variables == 4
+    assert len(result.variables or ()) == 1
+    assert result.omitted_variables == 4
 
 
 def bytes_of_maps(audit: Audit) -> dict[str, int]:
     found: dict[str, int] = {}
-    for one in audit.page_maps:
-        count = sum(count for part in one.parts for state, count in part.runs if state in PRIVATE)
-        found[one.owner] = found.get(one.owner, 0) + count * audit.page_bytes
+    for page_map in audit.page_maps:
+        count = sum(count for part in page_map.parts for state, count in part.runs if state in PRIVATE)
+        found[page_map.owner] = found.get(page_map.owner, 0) + count * audit.page_bytes
     return found
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from footprint.model.evidence import Evidence
-from footprint.process.cgroup import MemoryController, MemoryGroup, PeakUsage
+from footprint.model.row import Evidence
+from footprint.process.cgroup import MemoryController, MemoryGroup, PeakUsage, Room, _copy_limits
 from footprint.process.launch.peak import PeakWatch
 
 MIB = 1 << 20
@@ -19,6 +19,7 @@ class Folder:
         self.path = path
         (path / "cgroup.procs").touch()
         self.group = MemoryGroup(str(path), 2)
+        (path / "memory.high").write_text("max\n")
         self.write(0, 0)
 
     def write(self, peak_mib: int, now_mib: int, file_mib: int = 0, shared_mib: int = 0) -> None:
@@ -98,12 +99,46 @@ def test_without_the_counter_of_the_peak_there_is_no_group(folder: Folder) -> No
 
 
 def test_limits_of_our_own_group_hold_for_a_program_that_runs_in_one_of_its_own(tmp_path: Path) -> None:
-    own = tmp_path / "ours"
-    own.mkdir()
-    old, new = (MemoryController(version, str(tmp_path), str(own)) for version in (1, 2))
-    assert old.limiting_parents == (str(own),)
-    (own / "memory.max").write_text("max\n")
-    (own / "cpu.max").write_text("max 100000\n")
-    without_limit = new.limiting_parents
-    (own / "memory.max").write_text("1073741824\n")
-    assert (without_limit, new.limiting_parents) == ((str(own), str(tmp_path)), (str(own),))
+    folder_of_ours, beside = tmp_path / "ours", tmp_path / "beside"
+    for folder in (folder_of_ours, beside):
+        folder.mkdir()
+    old, new = (MemoryController(version, str(tmp_path), str(folder_of_ours)) for version in (1, 2))
+    assert (old.limiting_parents, new.limiting_parents) == (
+        (str(folder_of_ours),),
+        (str(folder_of_ours), str(tmp_path)),
+    )
+    for name, limit in {"memory.max": "1073741824\n", "memory.high": "max\n", "pids.max": "2305\n"}.items():
+        (folder_of_ours / name).write_text(limit)
+    assert _copy_limits(str(folder_of_ours), str(beside))
+    assert {file.name: file.read_text() for file in beside.iterdir()} == {
+        "memory.max": "1073741824",
+        "pids.max": "2305",
+    }
+
+
+def test_a_group_that_cannot_have_a_limit_of_ours_is_not_used(tmp_path: Path) -> None:
+    (tmp_path / "pids.max").write_text("2305\n")
+    assert not _copy_limits(str(tmp_path), str(tmp_path / "no folder"))
+
+
+def test_what_the_kernel_killed_for_want_of_memory_is_told_with_the_limit(folder: Folder) -> None:
+    folder.write(10, 10)
+    (folder.path / "memory.events").write_text("oom 1\noom_kill 4\n")
+    watch = PeakWatch(folder.group, room=Room("memory.max of /jobs, 64.0 MiB", 64 * MIB, 64 * MIB))
+    watch.begin(os.getpid(), adopter=None)
+    assert watch.killed_at() is None
+    (folder.path / "memory.events").write_text("oom 2\noom_kill 5\n")
+    assert watch.killed_at() == "memory.max of /jobs, 64.0 MiB"
+
+
+def test_processes_are_read_once_shortly_before_a_limit_kills_them(folder: Folder) -> None:
+    watch = PeakWatch(folder.group, room=Room("memory.max of /jobs, 100 MiB", 100 * MIB, 100 * MIB))
+    watch.begin(os.getpid(), adopter=None)
+    assert (folder.path / "memory.high").read_text() == str(95 * MIB)
+    for now_mib, is_at_brink in ((50, False), (89, False), (90, True), (99, True)):
+        folder.write(now_mib, now_mib)
+        watch.look(is_forced=True)
+        assert watch.is_at_brink is is_at_brink
+    watch.let_go()
+    assert not watch.is_at_brink
+    assert (folder.path / "memory.high").read_text() == "max"

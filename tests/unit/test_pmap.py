@@ -4,7 +4,8 @@ import pytest
 
 from footprint.errors import InputError
 from footprint.process.mappings import Mapping, MemoryMap
-from footprint.process.pmap import looks_like_pmap, parse_pmap
+from footprint.process.pmap import parse_pmap
+from footprint.process.pmap_lines import looks_like_pmap
 
 KIB = 1024
 

@@ -2,12 +2,14 @@
 
 import gzip
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from footprint.process.mappings import Mapping, MemoryMap
-from footprint.process.pmap import looks_like_pmap, parse_pmap
+from footprint.process.pmap import parse_pmap
+from footprint.process.pmap_lines import looks_like_pmap
 
 KIB = 1024
 TESTS = Path(__file__).parents[1]
@@ -108,6 +110,7 @@ def read(file: str) -> bytes:
     return gzip.decompress(data) if file.endswith(".gz") else data
 
 
+@cache  # 30,000 rows are read once, for all tests that look at them
 def parse_one(file: str) -> MemoryMap:
     (memory,) = parse_pmap(read(file), file)
     return memory
@@ -123,17 +126,18 @@ def ranges(memory: MemoryMap) -> list[tuple[int, int, str]]:
 
 def sums(memory: MemoryMap) -> dict[str, int]:
     """Add up the rows under every name that a line of totals uses."""
-    found = {
+    result = {
         "Kbytes": sum(mapping.size_bytes for mapping in memory.mappings),
         "writeable/private": sum(m.size_bytes for m in memory.mappings if m.permissions[1::2] == "wp"),
         "shared": sum(mapping.size_bytes for mapping in memory.mappings if mapping.permissions[3] == "s"),
     }
-    found["mapped"] = found["Kbytes"]
+    result["mapped"] = result["Kbytes"]
     for key in memory.mappings[0].counters.keys if memory.mappings else ():
-        found[key] = sum(mapping.counters.get(key) or 0 for mapping in memory.mappings)
-    return found
+        result[key] = sum(mapping.counters.get(key) or 0 for mapping in memory.mappings)
+    return result
 
 
+@cache
 def smaps_blocks(file: str) -> list[tuple[Mapping, dict[str, int]]]:
     """Read smaps with nothing of the parsers under test; bare numbers stay as they are."""
     blocks = []

@@ -17,10 +17,10 @@ from footprint.attribution.object_prediction import (
     predict,
 )
 from footprint.attribution.startup_writes import WriteCause
-from footprint.elf import Image, read_image
+from footprint.elf.image import Image, read_image
 from footprint.errors import InputError, Note
 from footprint.loader.target import Libc
-from footprint.model.evidence import Evidence
+from footprint.model.row import Evidence
 from tests.elfwriter import (
     DT_BIND_NOW,
     DT_DEBUG,
@@ -78,7 +78,7 @@ BSS = Section(".bss", SHT_NOBITS, RW, size=0x1000)
 
 
 def library(*relocations: Rel, tables: Sequence[Section] = (), **more: Any) -> ElfFile:  # noqa: ANN401 # fields of ElfFile
-    kind = SHT_REL if any(one.addend is None for one in relocations) else SHT_RELA
+    kind = SHT_REL if any(relocation.addend is None for relocation in relocations) else SHT_RELA
     table = [Section(".rel.dyn", kind, RO, list(relocations))] if relocations else []
     return ElfFile(
         **{
@@ -252,7 +252,7 @@ def test_it_is_not_where_its_segment_is_read_only() -> None:
 
 
 def index_of(file: bytes, kind: int) -> int:
-    return next(index for index, one in enumerate(image_of(file).segments) if one.type == kind)
+    return next(index for index, segment in enumerate(image_of(file).segments) if segment.type == kind)
 
 
 def test_only_the_entries_that_are_addresses_of_tables_are_moved() -> None:
@@ -469,7 +469,7 @@ def test_a_copied_object_larger_than_any_program_is_damage(size_bytes: int) -> N
 
 def test_huge_segments_are_no_more_work_than_small_ones() -> None:
     file = write(library())
-    load = [index for index, one in enumerate(image_of(file).segments) if one.type == PT_LOAD][-1]
+    load = [index for index, segment in enumerate(image_of(file).segments) if segment.type == PT_LOAD][-1]
     found = predicted(patch(file, "p_memsz", (1 << 64) - 1, load), libc=Libc.MUSL)
     assert found.startup_max_bytes > 1 << 63
 

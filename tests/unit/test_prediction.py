@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 import footprint
 from footprint.errors import FootprintError, InputError, UsageError
 from footprint.model.audit import Audit
-from footprint.model.evidence import Evidence
-from footprint.model.row import MemoryKind, Row
+from footprint.model.row import Evidence, MemoryKind, Row
 from tests.elfwriter import (
     DT_NEEDED,
     DT_RELA,
@@ -84,13 +83,13 @@ def _no_calibration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def system(
     folder: Path,
     main: ElfFile | bytes,
-    one: ElfFile | bytes | None = None,
+    library: ElfFile | bytes | None = None,
     **kind: Any,  # noqa: ANN401 # of Facts
 ) -> Sysroot:
     """Make a root with a program, one library, and a loader of one page that is written."""
     root = Sysroot(folder)
     root.loader(**kind)
-    for path, file in ((PROGRAM, main), (LIBRARY, one)):
+    for path, file in ((PROGRAM, main), (LIBRARY, library)):
         if file is not None:
             root.file(path, file if isinstance(file, bytes) else write(file))
     return root
@@ -120,53 +119,53 @@ def row(audit: Audit, owner: str, symbol: str) -> Row:
 
 
 def test_each_object_has_the_pages_that_are_written_and_the_process_its_stack_and_loader(tmp_path: Path) -> None:
-    found = audited(system(tmp_path, program("libone.so"), library()))
+    result = audited(system(tmp_path, program("libone.so"), library()))
     # The dynamic section and the page in which .bss begins; in the library those of the table, too.
-    assert bytes_of(found, PROGRAM) == 2 * 4 * K
-    assert bytes_of(found, LIBRARY) == 4 * 4 * K
-    assert bytes_of(found, GLIBC) == 4 * K
-    assert bytes_of(found, "[stack]") == STACK_BYTES
-    assert bytes_of(found, "[loader and thread block]") == LOADER_BYTES
-    assert found.totals.private.bytes == 28 * K + STACK_BYTES + LOADER_BYTES
+    assert bytes_of(result, PROGRAM) == 2 * 4 * K
+    assert bytes_of(result, LIBRARY) == 4 * 4 * K
+    assert bytes_of(result, GLIBC) == 4 * K
+    assert bytes_of(result, "[stack]") == STACK_BYTES
+    assert bytes_of(result, "[loader and thread block]") == LOADER_BYTES
+    assert result.totals.private.bytes == 28 * K + STACK_BYTES + LOADER_BYTES
     # Pages 3 to 8 of both, and the one of the loader.
-    assert startup_min_and_max(found) == (28 * K, 52 * K)
-    assert (found.source, found.pid, found.is_live) == ("prediction", None, False)
+    assert startup_min_and_max(result) == (28 * K, 52 * K)
+    assert (result.source, result.pid, result.is_live) == ("prediction", None, False)
 
 
 def test_the_rows_add_up_to_the_totals(tmp_path: Path) -> None:
-    found = audited(system(tmp_path, program("libone.so"), library()))
-    own = [one for one in found.ledger if one.kind is not MemoryKind.KERNEL]
-    totals = found.totals
+    result = audited(system(tmp_path, program("libone.so"), library()))
+    own = [one for one in result.ledger if one.kind is not MemoryKind.KERNEL]
+    totals = result.totals
     assert sum(one.bytes or 0 for one in own) == totals.private.bytes
     assert sum(one.mapped_bytes for one in own) == totals.mapped.bytes
     assert sum(one.mapped_bytes for one in own if one.is_writable) == totals.mapped_writable.bytes
-    assert sum(one.bytes or 0 for one in found.ledger if one.kind is MemoryKind.KERNEL) == totals.kernel.bytes
+    assert sum(one.bytes or 0 for one in result.ledger if one.kind is MemoryKind.KERNEL) == totals.kernel.bytes
     assert totals.per_process.bytes == (totals.private.bytes or 0) + (totals.kernel.bytes or 0)
 
 
 def test_a_relocated_table_is_charged_with_its_pages_and_found(tmp_path: Path) -> None:
     one = library(symbols=[Sym("table", At(".data"), 0x2000), Sym("plain", At(".data", 0x2000), 0x1000)])
-    found = audited(system(tmp_path, program("libone.so"), one))
-    table = row(found, LIBRARY, "table")
+    result = audited(system(tmp_path, program("libone.so"), one))
+    table = row(result, LIBRARY, "table")
     assert (table.bytes, table.pages, table.sole_pages, table.relocated_bytes) == (8 * K, 2, 2, 8 * K)
     assert table.evidence is Evidence.PREDICTED
     # What nothing writes at start is told too: it may be written later, and two builds may differ in it.
-    plain = row(found, LIBRARY, "plain")
+    plain = row(result, LIBRARY, "plain")
     assert (plain.bytes, plain.mapped_bytes, plain.pages, plain.sole_pages) == (0, 4 * K, 0, 0)
-    assert [(one.rule, one.subject, one.saving_bytes) for one in found.findings if one.rule == "relocated-tables"] == [
+    assert [(one.rule, one.subject, one.saving_bytes) for one in result.findings if one.rule == "relocated-tables"] == [
         ("relocated-tables", "table", 8 * K)
     ]
 
 
 def test_of_bss_only_the_page_that_it_shares_with_data_is_written(tmp_path: Path) -> None:
     main = program(sections=[INTERPRETER, DYNAMIC, DATA, replace(BSS, size=0x2800)], dynamic=[Dyn(DT_SONAME, "p")])
-    found = audited(system(tmp_path, main))
-    bss = [one for one in found.ledger if one.owner == PROGRAM and one.kind is MemoryKind.BSS]
+    result = audited(system(tmp_path, main))
+    bss = [one for one in result.ledger if one.owner == PROGRAM and one.kind is MemoryKind.BSS]
     # It goes from the midst of page 7 to the end of page 9.
     assert sum(one.bytes or 0 for one in bss) == 2 * K
     assert sum(one.mapped_bytes for one in bss) == 10 * K
     # Pages 3 to 9, and that of the loader.
-    assert startup_min_and_max(found) == (12 * K, 32 * K)
+    assert startup_min_and_max(result) == (12 * K, 32 * K)
 
 
 def test_what_is_sealed_counts_into_the_floor_and_is_not_writable(tmp_path: Path) -> None:
@@ -255,15 +254,15 @@ def test_what_is_assumed_of_a_c_library_is_one_estimated_row(tmp_path: Path) -> 
     libc = library(dynamic=[Dyn(DT_SONAME, "libc.so.6")])
     root = system(tmp_path, program("libc.so.6"))
     root.file("/usr/lib/libc.so.6", write(libc))
-    found = audited(root)
+    result = audited(root)
     # Four pages of six have relocations, .dynamic or .bss: of four that are assumed, there is room for two.
-    rows = [one for one in found.ledger if "first steps" in (one.name or "")]
+    rows = [one for one in result.ledger if "first steps" in (one.name or "")]
     assert [(one.owner, one.bytes, one.evidence) for one in rows] == [
         ("/usr/lib/libc.so.6", 2 * 4 * K, Evidence.ESTIMATED)
     ]
-    assert startup_min_and_max(found) == (36 * K, 52 * K)
-    assert found.totals.startup_min.evidence is Evidence.ESTIMATED
-    assert found.totals.startup_max.evidence is Evidence.PREDICTED
+    assert startup_min_and_max(result) == (36 * K, 52 * K)
+    assert result.totals.startup_min.evidence is Evidence.ESTIMATED
+    assert result.totals.startup_max.evidence is Evidence.PREDICTED
 
 
 def test_without_anything_assumed_the_floor_is_predicted(tmp_path: Path) -> None:
@@ -286,7 +285,7 @@ def test_many_cost_as_many_times_as_much_from_start_to_full_use(tmp_path: Path) 
     each = found.totals.per_process.bytes or 0
     assert found.projection.total_bytes == 1000 * each
     # The startup maximum is 24 KiB above the startup minimum.
-    assert [(one.name, one.each_bytes, one.total_bytes) for one in found.projection.points] == [
+    assert [(point.name, point.each_bytes, point.total_bytes) for point in found.projection.points] == [
         ("just started", each, 1000 * each),
         ("every variable written", each + 24 * K, 1000 * (each + 24 * K)),
     ]
@@ -466,14 +465,14 @@ def test_whatever_is_relocated_rows_add_up_and_the_floor_is_below_the_ceiling(
     main = program("libone.so", sections=[INTERPRETER, *sections[0]], relro=relro, symbols=symbols)
     shared_root.file(PROGRAM, write(main))
     shared_root.file(LIBRARY, write(library(sections=sections[1], relro=relro)))
-    found = audited(shared_root, page_bytes=page_bytes)
-    startup_min, startup_max = startup_min_and_max(found)
+    result = audited(shared_root, page_bytes=page_bytes)
+    startup_min, startup_max = startup_min_and_max(result)
     objects = {PROGRAM, LIBRARY, GLIBC}
-    assert sum(bytes_of(found, owner) for owner in objects) == startup_min
-    assert 0 < (startup_min or 0) <= (startup_max or 0) <= (found.totals.mapped.bytes or 0)
+    assert sum(bytes_of(result, owner) for owner in objects) == startup_min
+    assert 0 < (startup_min or 0) <= (startup_max or 0) <= (result.totals.mapped.bytes or 0)
     assert (startup_min or 0) % page_bytes == 0
-    assert all((one.bytes or 0) <= one.mapped_bytes for one in found.ledger if one.owner in objects)
-    assert all(0 < one.saving_bytes <= (startup_min or 0) for one in found.findings if one.rule == "relocated-tables")
+    assert all((one.bytes or 0) <= one.mapped_bytes for one in result.ledger if one.owner in objects)
+    assert all(0 < one.saving_bytes <= (startup_min or 0) for one in result.findings if one.rule == "relocated-tables")
 
 
 SOUND = write(program("libone.so"))

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from footprint.elf import read_image
+from footprint.elf.image import read_image
 from footprint.elf.initial import Initials
 from footprint.elf.prelink import Prelinked, prelinked
 from footprint.elf.statics import read_statics
@@ -70,7 +70,7 @@ def test_of_a_global_name_the_first_definition_counts() -> None:
     objects = [
         an_object(f"{name}.c", [table(binding=STB_WEAK)], [Section(".data", flags=RW, data=DATA)]) for name in "ab"
     ]
-    assert [one.name for one in read_statics(whole(*objects).image).statics] == ["table"]
+    assert [static.name for static in read_statics(whole(*objects).image).statics] == ["table"]
 
 
 def test_pointers_lead_to_the_names_of_other_objects_and_to_those_that_none_defines() -> None:
@@ -85,9 +85,9 @@ def test_pointers_lead_to_the_names_of_other_objects_and_to_those_that_none_defi
     statics = read_statics(whole(table_of("there"), table_of("nowhere"), other).image)
     initials = Initials(statics)
     initials.prepare(statics.statics)
-    targets = [initials.of(one).targets for one in statics.statics if one.name == "table"]  # type: ignore[union-attr] # each has
+    targets = [initials.of(static).targets for static in statics.statics if static.name == "table"]  # type: ignore[union-attr] # each has
     assert targets == [((8, ("there", 4)),), ((8, ("nowhere", 4)),)]
-    assert all(initials.is_relocated(one) for one in statics.statics if one.name == "table")
+    assert all(initials.is_relocated(static) for static in statics.statics if static.name == "table")
 
 
 def test_references_in_code_lead_to_where_the_variable_lies() -> None:
@@ -99,8 +99,8 @@ def test_references_in_code_lead_to_where_the_variable_lies() -> None:
         Section(".rela.text", SHT_RELA, 0, [Rel(At(".text", 2), R_X86_64_PC32, "table", -4)], info=".text"),
     ]
     found = whole(an_object("a.c", [table(binding=STB_GLOBAL), Sym("f", At(".text"), 7, STT_FUNC)], sections))
-    text = next(one for one in found.image.sections if one.name == ".text")
-    data = next(one for one in found.image.sections if one.name == ".data")
+    text = next(section for section in found.image.sections if section.name == ".text")
+    data = next(section for section in found.image.sections if section.name == ".data")
     distance = int.from_bytes(found.image.section_bytes(text)[2:6], "little", signed=True)
     assert text.vaddr + 6 + distance == data.vaddr
 

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from footprint.attribution.private_bytes import PrivateBytes
-from footprint.elf import Image, read_image
-from footprint.process import PageRange, Snapshot, read_texts
+from footprint.elf.image import Image, read_image
 from footprint.process.mapped_files import FileKey, file_key
+from footprint.process.pages import PageRange
+from footprint.process.snapshot import Snapshot, read_texts
+from footprint.sources.process_files import PrivateBytes
 from tests.elfwriter import RW, SHT_NOBITS, ElfFile, Section, write
 
 PAGE = 4096

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from footprint.process.processors import usable_processor_count
+from footprint.process.two_processors import usable_processor_count
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 import pytest
 
-from footprint.attribution.projection import project
+from footprint.attribution.cost_models import project
 from footprint.errors import UsageError
-from footprint.model.evidence import Evidence
 from footprint.model.projection import Basis, Model, Point, Projection, Question, Term
+from footprint.model.row import Evidence
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 

@@ -12,7 +12,8 @@ from typing import get_args, get_type_hints
 import pytest
 
 import footprint
-from footprint.verbs.app import verb_names
+from footprint.errors import UsageError
+from footprint.verbs.commands import verb_names
 
 FOLDER = os.path.dirname(footprint.__file__)
 
@@ -44,7 +45,6 @@ CALLS: dict[str, Callable[[Path], object]] = {
     "duplicates": lambda _: footprint.duplicates(PROGRAM),
     "libraries": lambda _: footprint.libraries(PROGRAM),
     "maps": lambda _: footprint.maps(TEXT),
-    "project": lambda _: footprint.project(TEXT, count=2),
     "record": lambda folder: footprint.record(TEXT, folder / "history", version="1", program="sleep"),
     "survey": lambda _: footprint.survey(PROGRAM.parent).folders[0].strip(),
     "symbols": lambda _: footprint.symbols(PROGRAM).files[0].file.strip(),
@@ -97,3 +97,8 @@ def test_type_checkers_see_the_names_that_are_there() -> None:
     for name, module in homes.items():
         # A call is the function with a budget of work around it.
         assert getattr(import_module(str(module)), name) is unwrap(getattr(footprint, name)), name
+
+
+def test_a_file_is_no_list_of_pids() -> None:
+    with pytest.raises(UsageError, match=r"web\.capture is no list of PIDs: footprint\.audit takes a capture"):
+        footprint.audit_group("web.capture")  # type: ignore[arg-type]

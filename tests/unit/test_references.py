@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from footprint.elf import read_image
+from footprint.elf.image import read_image
 from footprint.elf.references import Reference, ReferencedPlace, can_find_references, find_references
 from tests.elfwriter import (
     DT_FINI,
     DT_INIT,
-    EM_AARCH64,
+    EM_RISCV,
     ET_DYN,
     ET_EXEC,
     ET_REL,
@@ -43,8 +43,8 @@ def references(image: bytes, *places: ReferencedPlace) -> list[list[Reference]]:
     return find_references(read_image(image, "program"), places or [BUFFER])
 
 
-def found(image: bytes, *places: ReferencedPlace) -> list[list[int]]:
-    return [[one.vaddr for one in each] for each in references(image, *places)]
+def result(image: bytes, *places: ReferencedPlace) -> list[list[int]]:
+    return [[one.vaddr for one in reference] for reference in references(image, *places)]
 
 
 def leading_to(target: int, opcode: str, behind: str = "") -> bytes:
@@ -70,7 +70,7 @@ def leading_to(target: int, opcode: str, behind: str = "") -> bytes:
 )
 def test_an_instruction_that_leads_there_is_a_reference_whatever_stands_behind(opcode: str, behind: str) -> None:
     code = leading_to(BSS, opcode, behind)
-    assert found(program(code)) == [[TEXT + len(bytes.fromhex(opcode))]]
+    assert result(program(code)) == [[TEXT + len(bytes.fromhex(opcode))]]
 
 
 def test_a_search_for_one_reference_of_each_place_finds_those_of_all_places() -> None:
@@ -102,7 +102,7 @@ def test_a_search_for_one_reference_of_each_place_finds_those_of_all_places() ->
     ],
 )
 def test_what_leads_to_the_byte_before_is_no_reference_whatever_stands_behind(opcode: str, behind: str) -> None:
-    assert found(program(b"\x90" * 5 + leading_to(BSS - 1 - 5, opcode, behind))) == [[]]
+    assert result(program(b"\x90" * 5 + leading_to(BSS - 1 - 5, opcode, behind))) == [[]]
     (one,) = references(program(b"\x90" * 5 + leading_to(BSS - 5, opcode, behind)))[0]
     assert one.is_sure
 
@@ -142,26 +142,27 @@ def test_a_number_that_is_added_or_masked_with_is_no_sure_reference(opcode: str)
 def test_from_beside_it_nothing_is_sure() -> None:
     place = BUFFER._replace(before_bytes=8, after_bytes=1)
     for target, is_sure in ((BSS - 8, False), (BSS, True), (BSS + 0xFFF, True), (BSS + 0x1000, False)):
-        assert references(program(leading_to(target, "48 8d 05")), place) == [[Reference(TEXT + 3, is_sure)]]
+        reference = Reference(TEXT + 3, is_sure, target, is_end=target == BSS + 0x1000)
+        assert references(program(leading_to(target, "48 8d 05")), place) == [[reference]]
 
 
 def test_the_last_byte_is_referred_to_and_the_one_behind_it_is_not() -> None:
-    assert found(program(leading_to(BSS + 0xFFF, "48 8d 05"))) == [[TEXT + 3]]
-    assert found(program(leading_to(BSS + 0x1000, "48 8d 05"))) == [[]]
+    assert result(program(leading_to(BSS + 0xFFF, "48 8d 05"))) == [[TEXT + 3]]
+    assert result(program(leading_to(BSS + 0x1000, "48 8d 05"))) == [[]]
 
 
 def test_a_displacement_behind_no_instruction_is_none() -> None:
-    assert found(program(leading_to(BSS, "48 8d 00"))) == [[]]
+    assert result(program(leading_to(BSS, "48 8d 00"))) == [[]]
 
 
 def test_an_address_in_code_that_may_stand_anywhere_is_none() -> None:
-    assert found(program(BSS.to_bytes(4, "little"))) == [[]]
+    assert result(program(BSS.to_bytes(4, "little"))) == [[]]
 
 
 def test_what_an_index_from_one_reaches_is_before_a_variable() -> None:
     code = leading_to(BSS - 8, "48 8d 05")
-    assert found(program(code)) == [[]]
-    assert found(program(code), BUFFER._replace(before_bytes=8)) == [[TEXT + 3]]
+    assert result(program(code)) == [[]]
+    assert result(program(code), BUFFER._replace(before_bytes=8)) == [[TEXT + 3]]
 
 
 # --- code at a fixed address ------------------------------------------------------------------------------------------
@@ -170,11 +171,11 @@ def test_what_an_index_from_one_reaches_is_before_a_variable() -> None:
 @pytest.mark.parametrize("before", range(5))
 def test_an_address_in_code_at_a_fixed_place_is_a_reference_at_any_byte(before: int) -> None:
     code = b"\xbf" * before + BSS.to_bytes(4, "little")
-    assert found(program(code, type=ET_EXEC)) == [[TEXT + before]]
+    assert result(program(code, type=ET_EXEC)) == [[TEXT + before]]
 
 
 def test_an_address_of_four_bytes_in_data_at_a_fixed_place_is_a_reference() -> None:
-    assert found(program(data=bytes(4) + BSS.to_bytes(4, "little"), type=ET_EXEC)) == [[0]]
+    assert result(program(data=bytes(4) + BSS.to_bytes(4, "little"), type=ET_EXEC)) == [[0]]
 
 
 # --- calls and jumps --------------------------------------------------------------------------------------------------
@@ -185,7 +186,7 @@ FUNCTION = ReferencedPlace(TEXT + 0x20, TEXT + 0x30, is_code=True)
 @pytest.mark.parametrize("opcode", ["e8", "e9", "0f 84", "48 8d 3d"], ids=["call", "jmp", "je", "lea"])
 def test_a_call_or_a_jump_refers_to_the_beginning_of_a_function(opcode: str) -> None:
     code = leading_to(FUNCTION.start_vaddr, opcode)
-    assert found(program(code), FUNCTION) == [[TEXT + len(bytes.fromhex(opcode))]]
+    assert result(program(code), FUNCTION) == [[TEXT + len(bytes.fromhex(opcode))]]
 
 
 @pytest.mark.parametrize("opcode", ["e8", "e9", "0f 84"])
@@ -196,46 +197,46 @@ def test_what_looks_like_a_jump_into_a_variable_is_not_sure(opcode: str) -> None
 
 def test_a_scaled_index_before_a_displacement_is_no_jump() -> None:
     # lea rdx, [rax * 4 + 0x...]: its SIB byte is 85
-    assert found(program(leading_to(BSS, "48 8d 14 85"))) == [[]]
+    assert result(program(leading_to(BSS, "48 8d 14 85"))) == [[]]
 
 
 def test_a_jump_into_the_middle_is_no_call() -> None:
-    assert found(program(leading_to(FUNCTION.start_vaddr + 1, "e9")), FUNCTION) == [[]]
+    assert result(program(leading_to(FUNCTION.start_vaddr + 1, "e9")), FUNCTION) == [[]]
 
 
 @pytest.mark.parametrize("opcode", ["eb", "74", "e3"], ids=["jmp", "je", "jrcxz"])
 def test_short_jumps_count_forwards_and_backwards(opcode: str) -> None:
     forwards = bytes.fromhex(opcode) + (0x20 - 2).to_bytes(1, "little")
-    assert found(program(forwards), FUNCTION) == [[TEXT]]
+    assert result(program(forwards), FUNCTION) == [[TEXT]]
     backwards = bytes(0x40) + bytes.fromhex(opcode) + (0x20 - 0x42).to_bytes(1, "little", signed=True)
-    assert found(program(backwards), FUNCTION) == [[TEXT + 0x40]]
+    assert result(program(backwards), FUNCTION) == [[TEXT + 0x40]]
 
 
 # --- tables, relocations, the loader ----------------------------------------------------------------------------------
 
 
 def test_a_pointer_in_place_is_a_reference() -> None:
-    assert found(program(data=bytes(8) + BSS.to_bytes(8, "little"))) == [[0]]
+    assert result(program(data=bytes(8) + BSS.to_bytes(8, "little"))) == [[0]]
 
 
 def test_an_addend_of_a_relocation_is_a_reference() -> None:
     table = Section(".rela.dyn", SHT_RELA, 2, [Rel(DATA, R_X86_64_RELATIVE, addend=BSS + 8)])
-    assert found(program(b"", table, dynamic=[Dyn(DT_INIT, 0)])) == [[0]]
+    assert result(program(b"", table, dynamic=[Dyn(DT_INIT, 0)])) == [[0]]
 
 
 @pytest.mark.parametrize("tag", [DT_INIT, DT_FINI])
 def test_what_the_loader_calls_is_referred_to(tag: int) -> None:
-    (vaddrs,) = found(program(dynamic=[Dyn(tag, FUNCTION.start_vaddr)]), FUNCTION)
+    (vaddrs,) = result(program(dynamic=[Dyn(tag, FUNCTION.start_vaddr)]), FUNCTION)
     assert set(vaddrs) == {0}
 
 
 def test_the_entry_is_referred_to() -> None:
-    assert found(program(entry=FUNCTION.start_vaddr), FUNCTION) == [[0]]
+    assert result(program(entry=FUNCTION.start_vaddr), FUNCTION) == [[0]]
 
 
 def test_a_constructor_is_referred_to() -> None:
     array = Section(".init_array", SHT_INIT_ARRAY, RW, [FUNCTION.start_vaddr], addr=DATA - 16)
-    assert found(program(b"", array), FUNCTION) == [[0]]
+    assert result(program(b"", array), FUNCTION) == [[0]]
 
 
 # --- which of several, and where it cannot be told --------------------------------------------------------------------
@@ -247,8 +248,8 @@ def test_each_place_gets_its_own() -> None:
         ReferencedPlace(BSS + 0x100, BSS + 0x200, is_code=False),
     )
     code = leading_to(BSS + 0xFF, "48 8d 05")
-    assert found(program(code), first, second._replace(before_bytes=1)) == [[TEXT + 3], [TEXT + 3]]
-    assert found(program(leading_to(BSS + 0x100, "48 8d 05")), first, second) == [[], [TEXT + 3]]
+    assert result(program(code), first, second._replace(before_bytes=1)) == [[TEXT + 3], [TEXT + 3]]
+    assert result(program(leading_to(BSS + 0x100, "48 8d 05")), first, second) == [[], [TEXT + 3]]
 
 
 def test_nothing_is_asked_and_nothing_is_found() -> None:
@@ -257,7 +258,7 @@ def test_nothing_is_asked_and_nothing_is_found() -> None:
 
 @pytest.mark.parametrize(
     ("what", "is_told"),
-    [({}, True), ({"machine": EM_AARCH64}, False), ({"bits": 32}, False), ({"type": ET_REL}, False)],
+    [({}, True), ({"machine": EM_RISCV}, False), ({"bits": 32}, False), ({"type": ET_REL}, False)],
 )
 def test_only_linked_files_of_one_machine_can_find_references(what: dict[str, Any], *, is_told: bool) -> None:
     assert can_find_references(read_image(program(**what), "program")) is is_told
@@ -285,18 +286,18 @@ def moving(distance: int, opcode: str = "48 b8") -> bytes:
 @pytest.mark.parametrize("opcode", ["48 b8", "49 bb"])
 def test_a_distance_from_the_global_offset_table_is_a_reference(name: str, opcode: str) -> None:
     table = Section(name, flags=RW, data=bytes(24), addr=GOT)
-    assert found(program(moving(BSS - GOT, opcode), table)) == [[TEXT + 2]]
-    assert found(program(moving(BSS + 0xFFF - GOT, opcode), table)) == [[TEXT + 2]]
+    assert result(program(moving(BSS - GOT, opcode), table)) == [[TEXT + 2]]
+    assert result(program(moving(BSS + 0xFFF - GOT, opcode), table)) == [[TEXT + 2]]
     assert not references(program(moving(BSS - GOT, opcode), table))[0][0].is_sure
-    assert found(program(moving(BSS - 1 - GOT, opcode), table)) == [[]]
-    assert found(program(moving(BSS + 0x1000 - GOT, opcode), table)) == [[]]
-    assert found(program(moving(BSS - GOT, opcode))) == [[]]
+    assert result(program(moving(BSS - 1 - GOT, opcode), table)) == [[]]
+    assert result(program(moving(BSS + 0x1000 - GOT, opcode), table)) == [[]]
+    assert result(program(moving(BSS - GOT, opcode))) == [[]]
 
 
 def test_a_distance_may_go_back() -> None:
     table = Section(".got", flags=RW, data=bytes(24), addr=GOT)
     place = ReferencedPlace(GOT - 0x100, GOT - 0x80, is_code=False)
-    assert found(program(moving(-0x100), table), place) == [[TEXT + 2]]
+    assert result(program(moving(-0x100), table), place) == [[TEXT + 2]]
 
 
 # --- an index that counts from far away -------------------------------------------------------------------------------
@@ -317,7 +318,7 @@ def test_in_a_program_at_a_fixed_place_an_index_may_count_from_far_before(opcode
     code = before + (BSS - 7600).to_bytes(4, "little")
     place = TEXT + len(before)
     image = read_image(program(code, type=ET_EXEC), "program")
-    expected = [Reference(place, is_sure=False)] * is_found
+    expected = [Reference(place, is_sure=False, target=BSS - 7600)] * is_found
     assert find_references(image, [BUFFER], [BSS]) == [expected]
     # Where another variable begins there, that is meant.
     assert find_references(image, [BUFFER], [BSS, BSS - 7600]) == [[]]

@@ -44,10 +44,10 @@ def register(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Regist
     """Register a rule for the time of a test: one module in the folder of its fact, and one page."""
     modules: list[str] = []
 
-    def register(fact: Fact, found: str) -> None:
+    def register(fact: Fact, result: str) -> None:
         folder = tmp_path / f"{fact}_rules"
         folder.mkdir()
-        (folder / "toy_rule.py").write_text(TOY.format(fact=fact.name, found=f"({found})"))
+        (folder / "toy_rule.py").write_text(TOY.format(fact=fact.name, found=f"({result})"))
         package = __import__(f"footprint.findings.{fact}_rules", fromlist=["__path__"])
         monkeypatch.setattr(package, "__path__", [*package.__path__, str(folder)])
         modules.append(f"{package.__name__}.toy_rule")
@@ -106,7 +106,9 @@ CASES = [pytest.param(fact, command, id=f"{fact}-{command[0]}") for fact, runs i
 @pytest.mark.parametrize(("fact", "command"), CASES)
 def test_a_new_rule_turns_up_where_its_facts_are(fact: Fact, command: list[str], register: Register, run: Run) -> None:
     register(fact, FOUND)
-    assert "a ball lies about" in run(*command)
+    # What an audit shows first of it is what to do.
+    assert {"libraries": "a ball lies about", "audit": "toy-rule"}.get(command[0], "a ball lies about") in run(*command)
+    assert "a ball lies about" in run(*command, "-v")
     assert "toy-rule" in {one["rule"] for one in json.loads(run(*command, "--json"))["findings"]}
     sarif = json.loads(run(*command, "--format", "sarif"))["runs"][0]
     (rule,) = [one for one in sarif["tool"]["driver"]["rules"] if one["id"] == "toy-rule"]
@@ -123,7 +125,7 @@ def test_a_rule_that_finds_nothing_is_a_case_that_passes(
     register(fact, "")
     assert '<testcase classname="footprint.toy-rule" name="toy-rule"/>' in run(*command, "--format", "junit")
     rules = json.loads(run(*command, "--format", "sarif"))["runs"][0]["tool"]["driver"]["rules"]
-    assert "toy-rule" in {one["id"] for one in rules}
+    assert "toy-rule" in {rule["id"] for rule in rules}
 
 
 def test_a_new_rule_has_a_budget_and_is_explained(register: Register, run: Run, tmp_path: Path) -> None:

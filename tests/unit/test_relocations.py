@@ -5,8 +5,8 @@ from typing import Literal
 
 import pytest
 
-from footprint.elf import read_image, relocated_vaddrs
-from footprint.elf.relocations import relocated_pages
+from footprint.elf.image import read_image
+from footprint.elf.relocations import relocated_pages, relocated_vaddrs
 from footprint.errors import InputError
 from tests.elfwriter import (
     DT_JMPREL,

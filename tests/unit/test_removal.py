@@ -7,17 +7,25 @@ import pytest
 
 from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.errors import Note
+from footprint.findings.graph_rules.stub_library import stub_libraries
+from footprint.findings.graph_rules.thread_locals import thread_locals
 from footprint.findings.graph_rules.unused_library import unused_libraries
-from footprint.loader import Environment, FoundBy
+from footprint.loader.map_entry import FoundBy
+from footprint.loader.target import Environment
 from footprint.model.finding import Confidence, Finding
 from footprint.sources.programs import Programs
 from tests.elfwriter import (
     DT_AUDIT,
+    DT_BIND_NOW,
     DT_DEPAUDIT,
     DT_FINI,
     DT_FLAGS_1,
     DT_INIT,
+    DT_JMPREL,
     DT_NEEDED,
+    DT_PLTREL,
+    DT_PLTRELSZ,
+    DT_RELA,
     DT_RELR,
     DT_RPATH,
     DT_RUNPATH,
@@ -37,6 +45,7 @@ from tests.elfwriter import (
     ElfFile,
     Rel,
     Section,
+    Size,
     Sym,
     Version,
     write,
@@ -57,6 +66,7 @@ def made(
     asks: Sequence[str] = (),
     binding: int = STB_GLOBAL,
     relocation: int = JUMP_SLOT,
+    table: str = ".rela.dyn",
     holds: bytes = b"",
     more: Sequence[Dyn] = (),
     tls_bytes: int = 0,
@@ -71,7 +81,7 @@ def made(
         Section(".data", flags=RW, data=bytes(max(16, 8 * len(asks)))),
         Section(".rodata", flags=RO, data=b"\0" + holds + b"\0"),
         *([Section(".tbss", SHT_NOBITS, TLS, size=tls_bytes)] if tls_bytes else []),
-        *([Section(".rela.dyn", SHT_RELA, RO, slots)] if slots else []),
+        *([Section(table, SHT_RELA, RO, slots)] if slots else []),
         *([Section(".interp", flags=RO, data=GLIBC.encode() + b"\0")] if soname is None else []),
     ]
     dynamic = [*(Dyn(DT_NEEDED, name) for name in needed), *([Dyn(DT_SONAME, soname)] if soname else []), *more]
@@ -83,17 +93,17 @@ PLAIN = made("libx.so", offers=["x"])
 FOO_USER = made("libuser.so", "libone.so", "libtwo.so", offers=["user"], asks=["foo"])
 
 
-def graph_of(folder: Path, files: Mapping[str, bytes]) -> DependencyGraph:
+def graph_of(folder: Path, files: Mapping[str, bytes], target: str = "/bin/program") -> DependencyGraph:
     system = Sysroot(folder)
     system.loader()
     system.file("/etc/ld.so.cache", loader_cache([]))
     for path, data in files.items():
         system.file(path, data)
-    return Programs(str(folder), Environment(hwcaps="baseline"), is_calibrated=False).graph("/bin/program")
+    return Programs(str(folder), Environment(hwcaps="baseline"), is_calibrated=False).graph(target)
 
 
 def of(graph: DependencyGraph, subject: str = "libx.so") -> Finding:
-    (found,) = [one for one in unused_libraries(graph) if one.subject == subject]
+    (found,) = [unused_library for unused_library in unused_libraries(graph) if unused_library.subject == subject]
     return found
 
 
@@ -120,7 +130,7 @@ CASES: dict[str, tuple[dict[str, bytes], Confidence, str]] = {
             "/lib/libuser.so": made("libuser.so", "libdeep.so", offers=["user"], asks=["deep"]),
         },
         BLOCKED,
-        "libuser.so would not find libdeep.so, which is found now through libx.so",
+        "libuser.so would not find libdeep.so, which is found now by the RUNPATH of libx.so",
     ),
     "only its rpath, which others inherit, finds a library": (
         {
@@ -131,7 +141,7 @@ CASES: dict[str, tuple[dict[str, bytes], Confidence, str]] = {
             "/lib/libuser.so": made("libuser.so", "libmiddle.so", offers=["user"], asks=["middle"]),
         },
         BLOCKED,
-        "libmiddle.so would not find libdeep.so, which is found now through libmiddle.so",
+        "libmiddle.so would not find libdeep.so, which is found now by the RPATH of libx.so",
     ),
     "another file of the same name is found": (
         {
@@ -154,6 +164,17 @@ CASES: dict[str, tuple[dict[str, bytes], Confidence, str]] = {
         },
         BLOCKED,
         "libuser.so would get foo from libone.so instead of libtwo.so",
+    ),
+    "another definition comes first, from a file of the same name": (
+        {
+            "/bin/program": made(None, "libx.so", "libuser.so", asks=["user"]),
+            "/lib/libx.so": made("libx.so", "/two/libfoo.so"),
+            "/lib/libuser.so": made("libuser.so", "/one/libfoo.so", "/two/libfoo.so", offers=["user"], asks=["foo"]),
+            "/one/libfoo.so": foo("libfoo.so"),
+            "/two/libfoo.so": foo("libfoo.so"),
+        },
+        BLOCKED,
+        "libuser.so would get foo from /one/libfoo.so instead of /two/libfoo.so",
     ),
     "another copy of an inline function of C++ comes first": (
         {
@@ -236,6 +257,72 @@ CASES: dict[str, tuple[dict[str, bytes], Confidence, str]] = {
         MEDIUM,
         "program walks the list of loaded objects",
     ),
+    "the own data of the loader has the list of objects": (
+        {
+            "/bin/program": made(None, "libx.so", "libc.so.6", asks=["_rtld_global"]),
+            "/lib/libc.so.6": made("libc.so.6", offers=["_rtld_global"]),
+            "/lib/libx.so": PLAIN,
+        },
+        MEDIUM,
+        "program walks the list of loaded objects",
+    ),
+    "an entry of the list of objects is asked for by an address": (
+        {
+            "/bin/program": made(None, "libx.so", "libc.so.6", asks=["_dl_find_object"]),
+            "/lib/libc.so.6": made("libc.so.6", offers=["_dl_find_object"]),
+            "/lib/libx.so": PLAIN,
+        },
+        MEDIUM,
+        "program walks the list of loaded objects",
+    ),
+    "the C library may open modules of NSS": (
+        {
+            "/bin/program": made(None, "libx.so", "libc.so.6", asks=["getpwnam_r"]),
+            "/lib/libc.so.6": made("libc.so.6", offers=["getpwnam_r"]),
+            "/lib/libx.so": PLAIN,
+        },
+        MEDIUM,
+        "for program the C library may open modules (NSS, gconv), which may bind to it",
+    ),
+    "the C library may open modules of gconv in a locale": (
+        {
+            "/bin/program": made(None, "libx.so", "libuser.so", "libc.so.6", asks=["user", "setlocale"]),
+            "/lib/libuser.so": made("libuser.so", "libc.so.6", offers=["user"], asks=["mbstowcs"]),
+            "/lib/libc.so.6": made("libc.so.6", offers=["setlocale", "mbstowcs"]),
+            "/lib/libx.so": PLAIN,
+        },
+        MEDIUM,
+        "for libuser.so the C library may open modules (NSS, gconv), which may bind to it",
+    ),
+    "the runtime of C++ has what a program may call": (
+        {
+            "/bin/program": made(None, "libx.so", "libstdc++.so.6", "libc.so.6", asks=["cxx"]),
+            "/lib/libstdc++.so.6": made("libstdc++.so.6", offers=["cxx"], asks=["newlocale", "iconv_open", "btowc"]),
+            "/lib/libc.so.6": made("libc.so.6", offers=["newlocale", "iconv_open", "btowc"]),
+            "/lib/libx.so": PLAIN,
+        },
+        HIGH,
+        "no object of the process binds to what would leave",
+    ),
+    "the runtime of C++ is given the name of a locale": (
+        {
+            "/bin/program": made(None, "libx.so", "libstdc++.so.6", "libc.so.6", asks=["_ZNSt6localeC1EPKc"]),
+            "/lib/libstdc++.so.6": made("libstdc++.so.6", offers=["_ZNSt6localeC1EPKc"], asks=["newlocale", "btowc"]),
+            "/lib/libc.so.6": made("libc.so.6", offers=["newlocale", "btowc"]),
+            "/lib/libx.so": PLAIN,
+        },
+        MEDIUM,
+        "for libstdc++.so.6 the C library may open modules (NSS, gconv), which may bind to it",
+    ),
+    "texts are converted in the locale that needs no module": (
+        {
+            "/bin/program": made(None, "libx.so", "libc.so.6", asks=["mbstowcs"]),
+            "/lib/libc.so.6": made("libc.so.6", offers=["mbstowcs"]),
+            "/lib/libx.so": PLAIN,
+        },
+        HIGH,
+        "no object of the process binds to what would leave",
+    ),
     "an unwinder walks the list of objects": (
         {
             "/bin/program": made(None, "libx.so", "libgcc_s.so.1", "libc.so.6", asks=["unwind"]),
@@ -270,6 +357,21 @@ CASES: dict[str, tuple[dict[str, bytes], Confidence, str]] = {
         {"/bin/program": made(None, "libx.so", holds=b"/proc/\0/maps"), "/lib/libx.so": PLAIN},
         MEDIUM,
         "program may read /maps",
+    ),
+    "the path is put together by Rust, which ends no text": (
+        {"/bin/program": made(None, "libx.so", holds=b"no/proc//smapsline"), "/lib/libx.so": PLAIN},
+        MEDIUM,
+        "program may read /proc//smaps",
+    ),
+    "the path is put together of more pieces": (
+        {"/bin/program": made(None, "libx.so", holds=b"/proc/%d\0smaps"), "/lib/libx.so": PLAIN},
+        MEDIUM,
+        "program may read smaps",
+    ),
+    "a word that is also the name of a file": (
+        {"/bin/program": made(None, "libx.so", holds=b"maps\0/processor"), "/lib/libx.so": PLAIN},
+        HIGH,
+        "no object of the process binds to what would leave",
     ),
     "another file is called maps": (
         {"/bin/program": made(None, "libx.so", holds=b"/usr/share/maps"), "/lib/libx.so": PLAIN},
@@ -324,14 +426,47 @@ def test_what_differs_without_a_library_decides_how_sure_the_finding_is(tmp_path
     assert reason in found.reasons
 
 
-@pytest.mark.parametrize("soname", ["libgcc_s.so.1", "libnss_files.so.2"])
+@pytest.mark.parametrize("soname", ["libgcc_s.so.1", "libnss_files.so.2", "libKSC.so", "gconv/UTF-16.so"])
 def test_what_the_c_library_opens_by_itself_may_be_there_for_it(tmp_path: Path, soname: str) -> None:
-    files = {"/bin/program": made(None, soname), f"/lib/{soname}": made(soname, offers=["x"])}
+    path = f"/lib/{soname}"
+    soname = soname.rpartition("/")[2]
+    files = {"/bin/program": made(None, path), path: made(soname, offers=["x"])}
     found = of(graph_of(tmp_path, files), soname)
     assert (found.confidence, found.reasons) == (
         MEDIUM,
         (f"the C library opens {soname} by name where it needs it",),
     )
+
+
+def library_alone(folder: Path, files: Mapping[str, bytes]) -> DependencyGraph:
+    """Return the graph of `/lib/libmodule.so`, which no program has loaded."""
+    return graph_of(folder, files, "/lib/libmodule.so")
+
+
+def test_what_a_library_alone_could_do_without_is_never_sure(tmp_path: Path) -> None:
+    """Its program may use what would leave without needing it: then it dies with `undefined symbol`."""
+    module = made("libmodule.so", "libx.so", "libc.so.6", asks=["puts"])
+    files = {"/lib/libmodule.so": module, "/lib/libx.so": PLAIN, "/lib/libc.so.6": made("libc.so.6", offers=["puts"])}
+    found = of(library_alone(tmp_path, files))
+    assert (found.confidence, found.reasons) == (
+        MEDIUM,
+        (
+            "no object of the process binds to what would leave",
+            "libmodule.so is a library: its program may bind to what would leave, or keep it, and then saves nothing",
+        ),
+    )
+
+
+def test_empty_libraries_of_glibc_and_thread_locals_of_a_library_alone_are_no_sure_saving(tmp_path: Path) -> None:
+    stub = made("libdl.so.2", offers=["__libdl_version_placeholder"])
+    files = {
+        "/lib/libmodule.so": made("libmodule.so", "libdl.so.2", "libx.so"),
+        "/lib/libdl.so.2": stub,
+        "/lib/libx.so": made("libx.so", tls_bytes=2 * 4096),
+    }
+    graph = library_alone(tmp_path, files)
+    found = [*stub_libraries(graph), *thread_locals(graph)]
+    assert [(one.subject, one.confidence) for one in found] == [("libdl.so.2", MEDIUM), ("libx.so", MEDIUM)]
 
 
 def test_a_need_that_saves_nothing_may_keep_the_order(tmp_path: Path) -> None:
@@ -394,7 +529,7 @@ def test_of_very_many_needs_the_first_are_tried_each_and_the_rest_together(tmp_p
     files = {"/bin/program": made(None, *names, asks=["f299"])}
     files |= {f"/lib/{name}": made(name, offers=[f"f{number}"]) for number, name in enumerate(names)}
     graph = graph_of(tmp_path, files)
-    found = [one for one in unused_libraries(graph) if one.kind == "whole-process"]
+    found = [unused_library for unused_library in unused_libraries(graph) if unused_library.kind == "whole-process"]
     assert [one.subject for one in found] == names[:-1]
     confidences = [one.confidence for one in found]
     assert confidences == sorted(confidences, key=[HIGH, MEDIUM].index)
@@ -502,6 +637,34 @@ def test_symbols_that_nothing_defines_are_noted(
         "/lib/libx.so": PLAIN,
     }
     assert notes_of(tmp_path, files) == [(slug, "/bin/program", detail) for slug, detail in notes]
+
+
+REFUSED_CALL = "it has relocations of type {} in its table of calls (DT_JMPREL), which the loader refuses"
+
+
+@pytest.mark.parametrize(
+    ("table", "kind", "more", "details"),
+    [
+        (".rela.plt", JUMP_SLOT, [], []),
+        (".rela.plt", 36, [], []),  # TLSDESC
+        (".rela.plt", 37, [], []),  # IRELATIVE
+        (".rela.plt", GLOB_DAT, [], [REFUSED_CALL.format("0x6")]),
+        (".rela.plt", GLOB_DAT, [NOW], []),
+        (".rela.plt", GLOB_DAT, [Dyn(DT_BIND_NOW)], []),
+        (".rela.plt", 0, [], [REFUSED_CALL.format("0x0")]),
+        (".rela.plt", 4, [NOW], ["it has relocations of type 0x4, which the loader refuses"]),  # PLT32
+        (".rela.dyn", GLOB_DAT, [], []),
+        (".rela.dyn", 4, [], ["it has relocations of type 0x4, which the loader refuses"]),
+    ],
+)
+def test_a_relocation_that_the_loader_does_not_know_is_noted(
+    tmp_path: Path, table: str, kind: int, more: list[Dyn], details: list[str]
+) -> None:
+    calls = [Dyn(DT_JMPREL, At(table)), Dyn(DT_PLTRELSZ, Size(table)), Dyn(DT_PLTREL, DT_RELA)]
+    tags = [*more, *(calls if table == ".rela.plt" else [])]
+    program = made(None, "libx.so", asks=["x"], relocation=kind, table=table, more=tags)
+    files = {"/bin/program": program, "/lib/libx.so": PLAIN}
+    assert notes_of(tmp_path, files) == [("does-not-start", "/bin/program", detail) for detail in details]
 
 
 def test_beside_a_missing_library_nothing_else_is_said_to_be_missing(tmp_path: Path) -> None:

@@ -69,10 +69,10 @@ def seen(colour: str, vision: str) -> tuple[float, float, float]:
     )
 
 
-def contrast(one: str, other: str) -> float:
+def contrast(first: str, other: str) -> float:
     """Return the contrast of two colours as WCAG defines it."""
     dark, light = sorted(
-        0.2126 * red + 0.7152 * green + 0.0722 * blue for red, green, blue in map(linear, (one, other))
+        0.2126 * red + 0.7152 * green + 0.0722 * blue for red, green, blue in map(linear, (first, other))
     )
     return (light + 0.05) / (dark + 0.05)
 
@@ -109,7 +109,7 @@ def test_each_colour_has_one_meaning_and_no_other_file_has_colours_of_data() -> 
         and (found := re.findall(r"\"#[0-9a-fA-F]{3,8}\"", path.read_text(encoding="utf-8")))
     }
     # Text on a colour, the ground without a style sheet.
-    assert {name: set(found) - {'"#111"', '"#fff"'} for name, found in others.items()} == {
+    assert {name: set(other) - {'"#111"', '"#fff"'} for name, other in others.items()} == {
         name: set() for name in others
     }
 

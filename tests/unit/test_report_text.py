@@ -2,7 +2,7 @@
 
 import pytest
 
-from footprint.formats.document import Fold, Table
+from footprint.formats.document import Facts, Fold, Table
 from footprint.formats.text import plain
 
 WIDE = "x" * 50
@@ -42,3 +42,18 @@ def test_names_that_are_too_long_get_lines_of_their_own(text: str, lines: list[s
 def test_how_many_rows_are_left_out_is_never_cut(fold: Fold) -> None:
     found = last_column("name", fold, "[12,757 more: --top 0 shows all]")
     assert " ".join(found) == "name [12,757 more: --top 0 shows all]"
+
+
+def test_no_text_is_lost_or_longer_than_a_line_and_names_are_not_split() -> None:
+    name = "_ZN" + "a" * 60
+    table = Table(("a", "b"), ((WIDE, f"{name}  [and some others, which are many]"),), frozenset({0}))
+    lines = plain((table, Facts((("label", "12 KiB", "measured " * 12),)))).splitlines()
+    assert all(len(line) <= 80 for line in lines)
+    assert any(line.strip() == name for line in lines)
+    assert " ".join(" ".join(lines).split()).count("measured") == 12
+    assert "[and some others, which are many]" in " ".join(" ".join(lines).split())
+
+
+def test_a_wider_page_needs_fewer_lines() -> None:
+    table = Table(("a", "b"), ((WIDE, "word " * 12),), frozenset({0}))
+    assert len(plain((table,)).splitlines()) > len(plain((table,), 120).splitlines()) == 2

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from footprint.elf import read_image
+from footprint.elf.image import read_image
 from footprint.elf.linkage import read_linkage
 from footprint.verbs.whatif.rewrite import need_switches, with_search_path
 from tests.elfkinds import KINDS, in_all_classes_and_orders
@@ -28,14 +28,14 @@ def test_a_need_is_switched_off_and_on_and_all_else_stays(kind: dict[str, Any]) 
     switches = need_switches(read_image(whole, "file"), frozenset({"libsecond.so", "libother.so"}))
     assert len(switches) == 2
     changed = bytearray(whole)
-    for one in switches:
-        assert whole[one.offset :].startswith(one.on)
-        changed[one.offset : one.offset + len(one.off)] = one.off
+    for switch in switches:
+        assert whole[switch.offset :].startswith(switch.on)
+        changed[switch.offset : switch.offset + len(switch.off)] = switch.off
     assert needed(bytes(changed)) == ("libfirst.so", "libthird.so")
     before, after = [read_linkage(read_image(data, "file")) for data in (whole, bytes(changed))]
     assert (after.soname, after.runpath) == (before.soname, before.runpath)
-    for one in switches:
-        changed[one.offset : one.offset + len(one.on)] = one.on
+    for switch in switches:
+        changed[switch.offset : switch.offset + len(switch.on)] = switch.on
     assert bytes(changed) == whole
 
 

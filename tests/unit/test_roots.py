@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from footprint import roots
-from footprint.limits import answer
 from footprint.process.mapped_files import open_regular
-from footprint.roots import enter_root, open_path, path_inside, stat_path
+from footprint.system import roots
+from footprint.system.limits import answer
+from footprint.system.roots import enter_root, open_path, path_inside, stat_path
+from tests.workcount import work_of
 
 
 @pytest.fixture(params=["openat2", "name by name"])
@@ -104,15 +105,15 @@ def test_a_folder_that_others_swap_for_a_link_all_the_time_leads_nowhere(root: s
     (tmp_path / "outside/file").write_bytes(b"outside")
     os.symlink("../outside", f"{root}/link")
     places = [f"{root}/{name}" for name in ("lib", "link", "away")]
-    found = set()
+    result = set()
     with subprocess.Popen([sys.executable, "-S", "-c", SWAP, *places], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.readline()
         for number in range(2000):
             with suppress(OSError):
-                found.add(read(root + ("/lib/file" if number % 2 else "/lib/../lib/file")))
+                result.add(read(root + ("/lib/file" if number % 2 else "/lib/../lib/file")))
         process.kill()
-    assert found <= {b"inside"}
+    assert result <= {b"inside"}
 
 
 def test_the_root_of_a_process_needs_no_entering() -> None:
@@ -138,3 +139,15 @@ def test_a_root_is_left_with_the_answer(root: str, tmp_path: Path) -> None:
     os.symlink("../file", f"{root}/out")
     answer(lambda: enter_root(root))()
     assert read(f"{root}/out") == (tmp_path / "file").read_bytes()
+
+
+def test_a_path_costs_the_same_however_many_roots_were_entered(root: str) -> None:
+    @answer
+    def call() -> None:
+        enter_root(root)
+        few = work_of(lambda: stat_path(f"{root}/lib/file"))
+        for number in range(1000):
+            enter_root(f"{root}{number}")
+        assert work_of(lambda: stat_path(f"{root}/lib/file")).line_count < 1.1 * few.line_count + 10
+
+    call()

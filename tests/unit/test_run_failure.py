@@ -16,7 +16,7 @@ SAVED = Path(__file__).resolve().parents[1] / "corpus" / "smaps-sleep.txt"
 
 
 @pytest.mark.parametrize(
-    ("exit_code", "signal", "asked", "moment", "missed", "kinds"),
+    ("exit_code", "signal", "wanted", "moment", "missed", "kinds"),
     [
         (0, None, "exit", "exit", 0, []),
         (None, None, "settled", "settled", 0, []),  # footprint ended it
@@ -29,16 +29,18 @@ SAVED = Path(__file__).resolve().parents[1] / "corpus" / "smaps-sleep.txt"
     ],
 )
 def test_a_start_fails_by_its_end_or_its_moment(
-    exit_code: int | None, signal: str | None, asked: str, moment: str, missed: int, kinds: list[RunFailureKind]
+    exit_code: int | None, signal: str | None, wanted: str, moment: str, missed: int, kinds: list[RunFailureKind]
 ) -> None:
-    found = failures_of_start(2, exit_code=exit_code, signal=signal, asked=asked, moment=moment, is_missed=bool(missed))
+    found = failures_of_start(
+        2, exit_code=exit_code, signal=signal, wanted_moment=wanted, moment=moment, is_missed=bool(missed)
+    )
     assert [(one.start, one.kind) for one in found] == [(2, kind) for kind in kinds]
 
 
 def test_the_exit_code_of_success_can_be_another_one() -> None:
     def failures(exit_code: int) -> list[RunFailure]:
         found = failures_of_start(
-            1, exit_code=exit_code, signal=None, asked="exit", moment="exit", is_missed=False, expected_exit=3
+            1, exit_code=exit_code, signal=None, wanted_moment="exit", moment="exit", is_missed=False, expected_exit=3
         )
         return list(found)
 
@@ -74,9 +76,9 @@ def test_a_failed_run_stays_one_when_its_audit_is_saved_again(tmp_path: Path) ->
     again, thrice = tmp_path / "again.json", tmp_path / "thrice.json"
     footprint.save(footprint.audit(saved, count=100), again)
     footprint.save(footprint.audit(again), thrice)
-    assert [one.detail for one in footprint.audit(thrice).run_failures] == ["SIGABRT ended it"]
+    assert [run_failure.detail for run_failure in footprint.audit(thrice).run_failures] == ["SIGABRT ended it"]
     budgets = parse_budgets({"budgets": {"private_bytes": "1 GiB"}}, "footprint.toml")
-    assert [one.key for one in footprint.check(thrice, budgets).failures] == ["run"]
+    assert [failure.key for failure in footprint.check(thrice, budgets).failures] == ["run"]
 
 
 def test_what_is_shown_or_compared_of_a_failed_run_says_so_once(tmp_path: Path) -> None:
@@ -86,7 +88,7 @@ def test_what_is_shown_or_compared_of_a_failed_run_says_so_once(tmp_path: Path) 
     fine = saved_run(tmp_path / "fine.json")
     detail = "the figures are those of a run that failed: SIGABRT ended it"
     for notes in (footprint.audit(again).notes, footprint.diff(fine, saved).notes):
-        assert [one.detail for one in notes if one.slug == "run-failed"] == [detail]
+        assert [note.detail for note in notes if note.slug == "run-failed"] == [detail]
 
 
 @pytest.mark.parametrize(
@@ -103,7 +105,7 @@ def test_in_a_file_of_an_earlier_version_the_end_of_the_median_start_decides(
     tmp_path: Path, members: dict[str, object], details: list[str]
 ) -> None:
     saved = saved_run(tmp_path / "run.json", **members)
-    assert [one.detail for one in footprint.audit(saved).run_failures] == details
+    assert [run_failure.detail for run_failure in footprint.audit(saved).run_failures] == details
 
 
 def test_a_failed_run_fails_a_budget_file_whose_subjects_never_came_into_being(tmp_path: Path) -> None:

@@ -5,21 +5,26 @@ from itertools import pairwise
 
 import pytest
 
-from footprint.elf import abi, read_image
+from footprint.elf import abi
+from footprint.elf.image import read_image
 from footprint.elf.initial import Initials
 from footprint.elf.sameness import Sameness
 from footprint.elf.statics import read_statics
 from tests.elfwriter import (
+    DT_INIT,
     EM_AARCH64,
     EM_X86_64,
     ET_DYN,
     RO,
     RW,
     RX,
+    SHT_RELA,
     STB_LOCAL,
     STT_FUNC,
     At,
+    Dyn,
     ElfFile,
+    Rel,
     Section,
     Sym,
     write,
@@ -27,6 +32,7 @@ from tests.elfwriter import (
 
 TEXT, RODATA, DATA = 0x1000, 0x2000, 0x3000
 RETURN = b"\xc3"
+R_X86_64_RELATIVE = 8
 TEXTS_ONLY = RO | abi.SHF_MERGE | abi.SHF_STRINGS
 
 
@@ -148,7 +154,47 @@ TEXTS = [b"alpha\0" + one * 10 for one in (b"b", b"c")]
     ("contents", "is_same"), [(NUMBERS, False), (FRACTIONS, False), (LONG_NUMBERS, False), (TEXTS, False)]
 )
 def test_numbers_without_a_name_are_not_taken_for_texts(contents: list[bytes], *, is_same: bool) -> None:
-    one, other = (each.ljust(64, b"\0") for each in contents)
+    one, other = (content.ljust(64, b"\0") for content in contents)
     loads = [load(0, RODATA + 32) + RETURN, load(16, RODATA + 96) + RETURN]
     assert compare(*loads, rodata=bytes(32) + one + other) == [is_same]
     assert compare(*loads, rodata=bytes(32) + one + one) == [True]
+
+
+# `push %rbp; mov %rsp, %rbp`, and `mov %edi, -4(%rbp)`, which only a function without optimisation has there.
+FRAME, ARGUMENT = b"\x55\x48\x89\xe5", b"\x89\x7d\xfc"
+
+
+@pytest.mark.parametrize(
+    ("second", "prologue", "is_same"),
+    [
+        # Each source file has a text of its own behind, to which code without optimisation refers.
+        ((b"null\0", b"one\0"), FRAME + ARGUMENT, True),
+        # What a compiler computed may lead into a text of several parts.
+        ((b"null\0", b"one\0"), FRAME, False),
+        ((b"nil\0\0", b"one\0"), FRAME + ARGUMENT, False),
+        # Nothing refers to what is behind: it may be the second part.
+        ((b"null\0", b"x one\0"), FRAME + ARGUMENT, False),
+    ],
+)
+def test_a_text_without_a_symbol_ends_where_code_without_optimisation_refers_to_the_next(
+    second: tuple[bytes, bytes], prologue: bytes, *, is_same: bool
+) -> None:
+    first = RODATA, RODATA + 32
+    texts = b"null\0other\0".ljust(32, b"\0") + b"".join(second).ljust(32, b"\0")
+    referred = [first[0] + 5, first[1] + len(second[0]) + second[1].startswith(b"x ") * 2]
+    functions = []
+    for number, vaddr in enumerate(referred):
+        functions.append((prologue + load(32 * number + len(prologue), vaddr) + RETURN).ljust(32, b"\x90"))
+    symbols = [Sym(f"f{n}", At(".text", 32 * n), 32, STT_FUNC, STB_LOCAL) for n in range(2)]
+    symbols += [Sym("table", At(".data.rel.ro", 8 * n), 8, 1, STB_LOCAL) for n in range(2)]
+    sections = [
+        Section(".text", flags=RX, data=b"".join(functions), addr=TEXT),
+        Section(".rodata", flags=RO, data=texts, addr=RODATA),
+        Section(".data.rel.ro", flags=RW, data=bytes(16), addr=DATA),
+    ]
+    relocations = [Rel(At(".data.rel.ro", 8 * n), R_X86_64_RELATIVE, addend=vaddr) for n, vaddr in enumerate(first)]
+    sections.append(Section(".rela.dyn", SHT_RELA, RO, relocations))
+    file = ElfFile(sections=sections, symbols=symbols, type=ET_DYN, machine=EM_X86_64, dynamic=[Dyn(DT_INIT)])
+    statics = read_statics(read_image(write(file), "program"))
+    tables = [static for static in statics.statics if static.name == "table"]
+    assert Sameness(statics, Initials(statics), tables).of(*tables) == is_same

@@ -6,21 +6,12 @@ from pathlib import Path
 import pytest
 
 import footprint
-from footprint.elf import (
-    PT_GNU_RELRO,
-    Contents,
-    Image,
-    ResidueCause,
-    SectionContents,
-    SectionKind,
-    Symbol,
-    read_contents,
-    read_image,
-    read_members,
-    shown_name,
-    starts_like_archive,
-    starts_like_elf,
-)
+from footprint.elf.abi import PT_GNU_RELRO
+from footprint.elf.archive import read_members, starts_like_archive
+from footprint.elf.contents import Contents, ResidueCause, SectionContents, SectionKind, read_contents
+from footprint.elf.image import Image, read_image, starts_like_elf
+from footprint.elf.names import shown_name
+from footprint.elf.symbols import Symbol
 from footprint.findings.copies import CopyOrigin, Cost
 from footprint.model.finding import Confidence, SourceLocation
 
@@ -47,20 +38,20 @@ def sections(name: str) -> dict[str, SectionContents]:
 
 
 def by_name(contents: Contents) -> dict[str, SectionContents]:
-    found = {one.section.name: one for one in contents.sections}
+    found = {section.section.name: section for section in contents.sections}
     assert len(found) == len(contents.sections)
     return found
 
 
-def sizes(one: SectionContents) -> dict[str, int]:
+def sizes(section: SectionContents) -> dict[str, int]:
     """Return the sizes of the variables of a section; the names are all different."""
-    found = {each.name: each.size_bytes for each in one.variables}
-    assert len(found) == len(one.variables)
+    found = {variable.name: variable.size_bytes for variable in section.variables}
+    assert len(found) == len(section.variables)
     return found
 
 
-def residues(one: SectionContents) -> list[tuple[int, int, ResidueCause]]:
-    return [(start, end, owner.cause) for start, end, owner in one.ranges.pieces if not isinstance(owner, Symbol)]
+def residues(section: SectionContents) -> list[tuple[int, int, ResidueCause]]:
+    return [(start, end, owner.cause) for start, end, owner in section.ranges.pieces if not isinstance(owner, Symbol)]
 
 
 # --- all of them ------------------------------------------------------------------------------------------------------
@@ -91,10 +82,10 @@ def test_every_byte_of_a_sample_is_a_variable_or_has_a_cause_and_no_symbol_is_as
     contents = read_contents(image(name))
     assert contents.sections
     assert contents.stray_count == 0
-    for one in contents.sections:
-        assert one.named_bytes + sum(one.residue_bytes.values()) == one.size_bytes
-        assert (ResidueCause.LINKER_TABLE in one.residue_bytes) == (
-            one.section.name in {".dynamic", ".got", ".got.plt"}
+    for section in contents.sections:
+        assert section.named_bytes + sum(section.residue_bytes.values()) == section.size_bytes
+        assert (ResidueCause.LINKER_TABLE in section.residue_bytes) == (
+            section.section.name in {".dynamic", ".got", ".got.plt"}
         )
 
 
@@ -117,14 +108,14 @@ def test_the_header_tells_the_machine(folder: str, *, is_64: bool, is_little: bo
 
 @pytest.mark.parametrize("folder", ARCHITECTURES)
 def test_the_variables_have_the_same_sizes_on_every_machine(folder: str) -> None:
-    found = sections(f"{folder}/variables.so")
-    data = sizes(found[".data"]) | (sizes(found[".sdata"]) if folder == "arch_powerpc" else {})
+    result = sections(f"{folder}/variables.so")
+    data = sizes(result[".data"]) | (sizes(result[".sdata"]) if folder == "arch_powerpc" else {})
     assert data == {"data_global": 64, "data_static": 24, "data_weak": 8}
-    assert sizes(found[".bss"]) == {"bss_global": 4096, "bss_static": 256, "bss_weak": 128}
-    assert sizes(found[".tdata"]) == {"tdata_global": 16, "tdata_static": 8}
-    assert sizes(found[".tbss"]) == {"tbss_global": 512, "tbss_static": 64}
+    assert sizes(result[".bss"]) == {"bss_global": 4096, "bss_static": 256, "bss_weak": 128}
+    assert sizes(result[".tdata"]) == {"tdata_global": 16, "tdata_static": 8}
+    assert sizes(result[".tbss"]) == {"tbss_global": 512, "tbss_static": 64}
     pointer_bytes = 8 if folder in {"arch_aarch64", "arch_s390x"} else 4
-    assert sizes(found[".data.rel.ro"]) == {"relro_table": 6 * pointer_bytes}
+    assert sizes(result[".data.rel.ro"]) == {"relro_table": 6 * pointer_bytes}
 
 
 @pytest.mark.parametrize("folder", ARCHITECTURES)
@@ -140,10 +131,10 @@ def test_the_sections_are_as_large_as_the_sum_of_their_variables(folder: str) ->
 @pytest.mark.parametrize("folder", ARCHITECTURES)
 def test_eleven_variables_have_a_size_and_mapping_symbols_are_none_of_them(folder: str) -> None:
     found = sections(f"{folder}/variables.so").values()
-    bindings = [each.binding for one in found for each in one.variables if each.size_bytes]
+    bindings = [variable.binding for one in found for variable in one.variables if variable.size_bytes]
     assert len(bindings) == 11
     assert [bindings.count(binding) for binding in (STB_GLOBAL, STB_WEAK, STB_LOCAL)] == [5, 2, 4]
-    names = {each.name for one in found for each in one.variables}
+    names = {variable.name for one in found for variable in one.variables}
     assert names.isdisjoint({"$d", "_TLS_MODULE_BASE_", "_DYNAMIC", "__bss_start"})
 
 
@@ -153,26 +144,26 @@ def test_thread_local_variables_stand_at_their_offsets_on_every_machine(folder: 
     assert tls is not None
     assert (tls.file_bytes, tls.memory_bytes, tls.align) == (24, 600, 8)
     places = {
-        each.name: one.section.vaddr - tls.vaddr + each.offset
+        variable.name: one.section.vaddr - tls.vaddr + variable.offset
         for one in found.values()
         if one.kind is SectionKind.TLS
-        for each in one.variables
+        for variable in one.variables
     }
     assert places == {"tdata_global": 0, "tdata_static": 16, "tbss_global": 24, "tbss_static": 536}
 
 
 @pytest.mark.parametrize("folder", ARCHITECTURES)
 def test_the_writable_segment_ends_with_bss_and_begins_with_relro(folder: str) -> None:
-    read, found = image(f"{folder}/variables.so"), sections(f"{folder}/variables.so")
+    read, result = image(f"{folder}/variables.so"), sections(f"{folder}/variables.so")
     (load,) = [each for each in read.loads if each.is_writable]
     relro = read.segment(PT_GNU_RELRO)
     assert relro is not None
     assert load.memory_bytes - load.file_bytes == 4480
-    assert relro.vaddr == found[".tdata"].section.vaddr
-    assert relro.vaddr + relro.memory_bytes == found[".data"].section.vaddr // 4096 * 4096
-    relro_names = {name for name, one in found.items() if one.kind is SectionKind.RELRO}
+    assert relro.vaddr == result[".tdata"].section.vaddr
+    assert relro.vaddr + relro.memory_bytes == result[".data"].section.vaddr // 4096 * 4096
+    relro_names = {name for name, one in result.items() if one.kind is SectionKind.RELRO}
     assert relro_names >= {".data.rel.ro", ".dynamic"}
-    assert (found[".data"].kind, found[".bss"].kind) == (SectionKind.DATA, SectionKind.BSS)
+    assert (result[".data"].kind, result[".bss"].kind) == (SectionKind.DATA, SectionKind.BSS)
 
 
 # --- stripped, or without section headers -----------------------------------------------------------------------------
@@ -180,9 +171,9 @@ def test_the_writable_segment_ends_with_bss_and_begins_with_relro(folder: str) -
 
 def test_a_stripped_library_names_what_it_exports_and_the_rest_says_why_it_has_no_name() -> None:
     contents = read_contents(image("stripped_shared_object/variables.so"))
-    found = by_name(contents)
+    result = by_name(contents)
     assert contents.symbols_from == ".dynsym"
-    figures = {name: (found[name].size_bytes, found[name].named_bytes, residues(found[name])) for name in found}
+    figures = {name: (result[name].size_bytes, result[name].named_bytes, residues(result[name])) for name in result}
     assert figures.pop(".dynamic")[1] == 0
     assert figures == {
         ".data": (96, 72, [(64, 88, ResidueCause.STRIPPED)]),
@@ -191,7 +182,7 @@ def test_a_stripped_library_names_what_it_exports_and_the_rest_says_why_it_has_n
         ".tbss": (576, 512, [(512, 576, ResidueCause.STRIPPED)]),
         ".data.rel.ro": (48, 48, []),
     }
-    names = {each.name for one in found.values() for each in one.variables}
+    names = {variable.name for one in result.values() for variable in one.variables}
     assert names == {f"{name}_global" for name in ("data", "bss", "tdata", "tbss")} | {
         "data_weak",
         "bss_weak",
@@ -203,10 +194,10 @@ def test_without_section_headers_the_writable_segment_is_all_that_is_known() -> 
     read = image("no_section_headers/no_section_headers.so")
     contents = read_contents(read)
     assert (read.sections, contents.symbols_from) == ((), None)
-    assert [one.size_bytes for one in contents.sections if one.kind is SectionKind.BSS] == [8192]
-    in_file = [one for one in contents.sections if one.kind is not SectionKind.BSS]
+    assert [section.size_bytes for section in contents.sections if section.kind is SectionKind.BSS] == [8192]
+    in_file = [section for section in contents.sections if section.kind is not SectionKind.BSS]
     assert sum(one.size_bytes for one in in_file) == 8 + 272 + 64
-    assert {cause for one in contents.sections for cause in one.residue_bytes} == {ResidueCause.NO_SECTIONS}
+    assert {cause for section in contents.sections for cause in section.residue_bytes} == {ResidueCause.NO_SECTIONS}
     relro = read.segment(PT_GNU_RELRO)
     assert relro is not None
     assert relro.memory_bytes == 8 + 272
@@ -226,58 +217,58 @@ def test_bss_may_be_longer_than_the_file() -> None:
 
 def test_a_const_table_of_pointers_is_private_memory_that_is_shown_read_only() -> None:
     read = image("relro_written_but_read_only/relro_written_but_read_only.so")
-    found = by_name(read_contents(read))
-    assert {name: (one.kind.value, one.size_bytes) for name, one in found.items()} == {
+    result = by_name(read_contents(read))
+    assert {name: (one.kind.value, one.size_bytes) for name, one in result.items()} == {
         ".data.rel.ro": ("relro", 64),
         ".dynamic": ("relro", 256),
         ".data": ("data", 8),
     }
-    assert (sizes(found[".data.rel.ro"]), sizes(found[".data"])) == ({"weekday_names": 64}, {"today": 8})
+    assert (sizes(result[".data.rel.ro"]), sizes(result[".data"])) == ({"weekday_names": 64}, {"today": 8})
     relro = read.segment(PT_GNU_RELRO)
     assert relro is not None
     assert relro.memory_bytes == 64 + 256
-    assert relro.vaddr + relro.memory_bytes == found[".data"].section.vaddr
+    assert relro.vaddr + relro.memory_bytes == result[".data"].section.vaddr
 
 
 def test_two_names_of_one_variable_are_counted_once() -> None:
-    found = sections("two_symbols_at_one_address/two_symbols_at_one_address.so")
-    listed = {name: [(each.name, each.aliases, each.size_bytes) for each in found[name].variables] for name in found}
+    result = sections("two_symbols_at_one_address/two_symbols_at_one_address.so")
+    listed = {name: [(each.name, each.aliases, each.size_bytes) for each in result[name].variables] for name in result}
     assert listed == {
         ".dynamic": [],
         ".data": [("counters", ("counters_alias",), 16)],
         ".bss": [("buffer", ("buffer_weak_alias",), 64)],
     }
-    assert found[".data"].named_bytes + found[".bss"].named_bytes == 80
-    assert found[".data"].lost_bytes == found[".bss"].lost_bytes == 0
+    assert result[".data"].named_bytes + result[".bss"].named_bytes == 80
+    assert result[".data"].lost_bytes == result[".bss"].lost_bytes == 0
 
 
 def test_common_variables_are_in_no_section_of_the_object() -> None:
-    found = sections("common_symbols/common_symbols.o")
-    assert {name: sizes(one) for name, one in found.items()} == {
+    result = sections("common_symbols/common_symbols.o")
+    assert {name: sizes(one) for name, one in result.items()} == {
         ".data": {"defined_data": 8},
         ".bss": {"defined_zero": 8},
         "COMMON": {"common_large": 1000, "common_small": 4},
     }
-    assert (found["COMMON"].kind, found["COMMON"].size_bytes) == (SectionKind.BSS, 1004)
+    assert (result["COMMON"].kind, result["COMMON"].size_bytes) == (SectionKind.BSS, 1004)
 
 
 def test_tbss_takes_no_bytes_of_what_follows_it() -> None:
-    found = sections("thread_locals/thread_locals.so")
-    assert {name: sizes(one) for name, one in found.items() if name != ".dynamic"} == {
+    result = sections("thread_locals/thread_locals.so")
+    assert {name: sizes(one) for name, one in result.items() if name != ".dynamic"} == {
         ".tdata": {"tdata_first": 16, "tdata_second": 32},
         ".tbss": {"tbss_large": 4096, "tbss_static": 64},
         ".data.rel.ro": {"follows_tbss": 16},
         ".data": {"after": 8},
     }
-    assert {name: one.size_bytes for name, one in found.items() if name != ".dynamic"} == {
+    assert {name: one.size_bytes for name, one in result.items() if name != ".dynamic"} == {
         ".tdata": 48,
         ".tbss": 4160,
         ".data.rel.ro": 16,
         ".data": 8,
     }
-    tbss, follower = found[".tbss"].section, found[".data.rel.ro"].section
+    tbss, follower = result[".tbss"].section, result[".data.rel.ro"].section
     assert tbss.vaddr == follower.vaddr
-    assert tbss.vaddr < found[".data"].section.vaddr < tbss.vaddr + tbss.size_bytes
+    assert tbss.vaddr < result[".data"].section.vaddr < tbss.vaddr + tbss.size_bytes
 
 
 def test_a_label_without_size_is_the_cause_of_the_bytes_behind_it() -> None:
@@ -285,7 +276,7 @@ def test_a_label_without_size_is_the_cause_of_the_bytes_behind_it() -> None:
     assert (found.size_bytes, found.named_bytes, found.residue_bytes) == (64, 16, {ResidueCause.UNSIZED: 48})
     labels = [owner.label for _, _, owner in found.ranges.pieces if not isinstance(owner, Symbol)]
     assert labels == ["[symbol without size: unsized]"]
-    assert [(each.name, each.offset, each.size_bytes) for each in found.variables] == [
+    assert [(variable.name, variable.offset, variable.size_bytes) for variable in found.variables] == [
         ("unsized", 0, 0),
         ("sized", 48, 16),
     ]
@@ -311,11 +302,11 @@ def test_more_sections_than_16_bits_can_count_are_all_accounted_for(tmp_path: Pa
     (contents,) = footprint.symbols(str(unpacked)).files
     assert len(read.sections) == 65_409
     assert len(contents.sections) == 65_400
-    assert sum(one.size_bytes for one in contents.sections) == 261_600
-    variables = {each.name: one for one in contents.sections for each in one.variables}
+    assert sum(section.size_bytes for section in contents.sections) == 261_600
+    variables = {variable.name: section for section in contents.sections for variable in section.variables}
     places = {name: (one.section.index, one.section.name, one.named_bytes) for name, one in variables.items()}
     assert places == {"in_first_section": (4, ".bss.many_0", 4), "in_last_section": (65_403, ".bss.many_255", 4)}
-    without_symbol = [one for one in contents.sections if one.residue_bytes == {ResidueCause.NO_SYMBOL: 4}]
+    without_symbol = [section for section in contents.sections if section.residue_bytes == {ResidueCause.NO_SYMBOL: 4}]
     assert (contents.symbol_count, len(without_symbol)) == (3, 65_398)
 
 
@@ -335,16 +326,16 @@ def test_more_sections_than_16_bits_can_count_are_all_accounted_for(tmp_path: Pa
 def test_the_sections_of_a_stage_have_the_sizes_of_the_table(
     stage: str, bss_bytes: int, bss_padding: int, dynamic_bytes: int
 ) -> None:
-    found = sections(f"condor_shadow/{stage}")
-    assert {name: (one.kind, one.size_bytes) for name, one in found.items()} == {
+    result = sections(f"condor_shadow/{stage}")
+    assert {name: (one.kind, one.size_bytes) for name, one in result.items()} == {
         ".data": (SectionKind.DATA, 320),
         ".bss": (SectionKind.BSS, bss_bytes),
         ".got.plt": (SectionKind.DATA, 72),
         ".dynamic": (SectionKind.DATA, dynamic_bytes),
     }
-    assert (sizes(found[".data"]), sum(found[".data"].residue_bytes.values())) == ({"CondorEnvironList": 288}, 4 + 28)
-    assert found[".bss"].named_bytes == bss_bytes - bss_padding
-    assert found[".bss"].residue_bytes == {ResidueCause.PADDING: bss_padding}
+    assert (sizes(result[".data"]), sum(result[".data"].residue_bytes.values())) == ({"CondorEnvironList": 288}, 4 + 28)
+    assert result[".bss"].named_bytes == bss_bytes - bss_padding
+    assert result[".bss"].residue_bytes == {ResidueCause.PADDING: bss_padding}
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -376,8 +367,8 @@ def test_the_two_static_buffers_answer_have_a_symbol_each(stage: str, answers: d
 def test_the_variable_of_a_header_is_there_once_for_each_file_that_includes_it(stage: str, count: int) -> None:
     bss = sections(f"condor_shadow/{stage}")[".bss"].variables
     copies = [each for each in bss if each.name == "_ZN7classadL12NULL_XACTIONE"]
-    assert {each.size_bytes for each in copies} <= {4}
-    offsets = [each.offset for each in copies]
+    assert {copy.size_bytes for copy in copies} <= {4}
+    offsets = [copy.offset for copy in copies]
     assert offsets == sorted(set(offsets))
     assert len(offsets) == count
     if count:
@@ -438,7 +429,7 @@ def test_the_debug_information_proves_them_by_the_line_that_declares_them() -> N
 @pytest.mark.parametrize(("name", "lines"), [("base", [None, None]), ("base_debug", [21, 17])])
 def test_one_of_the_two_answers_is_used_by_dead_code_only(name: str, lines: list[int | None]) -> None:
     findings = footprint.duplicates(str(SAMPLES / "condor_shadow" / name)).findings
-    dead, used = [one for one in findings if one.rule == "large-static"]
+    dead, used = [finding for finding in findings if finding.rule == "large-static"]
     assert (dead.subject, dead.kind, used.subject, used.kind) == ("answer.0", "dead-code", "answer.1", "buffer")
     assert dead.confidence is Confidence.HIGH
     assert "only for answer_that_nobody_asks_for, which nothing calls" in dead.message

@@ -51,7 +51,7 @@ DESCRIPTOR: Final = _object(
     properties=_object("tags", tags=_list(TEXT, maxItems=20, uniqueItems=True)),
 )
 LOCATION: Final = _object(
-    "logicalLocations",
+    "logicalLocations physicalLocation",
     logicalLocations=_list(_object("name", name={"type": "string"}, fullyQualifiedName={"type": "string"}), minItems=1),
     physicalLocation=_object(
         "artifactLocation region",
@@ -167,7 +167,9 @@ def test_a_finding_is_in_the_object_to_build_otherwise_where_that_is_another() -
 
 def test_each_rule_and_each_file_is_told_once_and_the_rules_have_help() -> None:
     place = SourceLocation("a.c", 1)
-    run = run_of(finding("a", location=place), finding("b", location=place), finding("c", rule="linked-twice"))
+    run = run_of(
+        finding("a", location=place), finding("b", location=place), finding("c", rule="linked-twice", location=place)
+    )
     rules = run["tool"]["driver"]["rules"]
     assert sorted(rule["id"] for rule in rules) == ["large-static", "linked-twice"]
     for rule in rules:

@@ -7,11 +7,11 @@ import pytest
 
 import footprint
 from footprint.errors import Note, UsageError
-from footprint.process import MappedFile, Mapping, read_process, read_texts
-from footprint.process.mapped_files import FileKey
-from footprint.process.snapshot import FileFacts
-from footprint.roots import path_inside
+from footprint.process.mapped_files import FileKey, MappedFile
+from footprint.process.mappings import Mapping
+from footprint.process.snapshot import FileFacts, read_process, read_texts
 from footprint.sources.process_files import build_id_of, check_root, images_of, open_saved_file
+from footprint.system.roots import path_inside
 from tests.elfwriter import RW, SHT_NOBITS, ElfFile, Section, write
 
 SECTIONS = [Section(".data", flags=RW, data=bytes(64)), Section(".bss", SHT_NOBITS, RW, size=4096)]
@@ -35,7 +35,7 @@ def root(tmp_path: Path) -> Path:
     return folder
 
 
-def found(name: str, facts: FileFacts | None, root: Path | None, inode: int = 77) -> tuple[bytes, str]:
+def result(name: str, facts: FileFacts | None, root: Path | None, inode: int = 77) -> tuple[bytes, str]:
     """Return the bytes that were found, and how."""
     file = open_saved_file(mapping_of(name, inode), facts, None if root is None else str(root))
     assert isinstance(file, MappedFile), file
@@ -53,7 +53,7 @@ def missing(name: str, facts: FileFacts | None, root: Path | None, inode: int = 
 
 
 def test_a_file_below_the_folder_is_known_by_its_build_id(root: Path) -> None:
-    assert found("/usr/lib/libdemo.so", KNOWN, root) == (ELF, "build-id")
+    assert result("/usr/lib/libdemo.so", KNOWN, root) == (ELF, "build-id")
 
 
 def test_a_file_with_another_build_id_is_not_used_and_both_are_named(root: Path) -> None:
@@ -77,7 +77,7 @@ def test_a_file_without_build_id_is_another_than_one_with_it(root: Path, data: b
 def test_a_file_that_the_capture_knows_no_build_id_of_is_taken_by_its_path(root: Path) -> None:
     (root / "usr/lib/libdemo.so").write_bytes(PLAIN_ELF)
     for facts in (NAMELESS, FileFacts(None, None), None):
-        assert found("/usr/lib/libdemo.so", facts, root) == (PLAIN_ELF, "path below root")
+        assert result("/usr/lib/libdemo.so", facts, root) == (PLAIN_ELF, "path below root")
 
 
 def test_a_file_of_another_size_is_another_file(root: Path) -> None:
@@ -94,7 +94,7 @@ def test_a_file_that_is_not_there_is_said_not_to_be(root: Path) -> None:
 
 def test_a_file_that_is_on_this_machine_only_is_found_there_by_its_build_id(root: Path, tmp_path: Path) -> None:
     (tmp_path / "here.so").write_bytes(ELF)
-    assert found(f"{tmp_path}/here.so", KNOWN, root) == (ELF, "build-id")
+    assert result(f"{tmp_path}/here.so", KNOWN, root) == (ELF, "build-id")
 
 
 def test_with_a_folder_an_inode_of_this_machine_says_nothing(root: Path, tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_with_a_folder_an_inode_of_this_machine_says_nothing(root: Path, tmp_pat
 
 
 def test_a_file_that_was_deleted_is_found_where_its_build_id_is(root: Path) -> None:
-    assert found("/usr/lib/libdemo.so (deleted)", KNOWN, root) == (ELF, "build-id")
+    assert result("/usr/lib/libdemo.so (deleted)", KNOWN, root) == (ELF, "build-id")
     assert missing("/usr/lib/libdemo.so (deleted)", NAMELESS, root).slug == "file-not-found"
 
 
@@ -119,7 +119,7 @@ def test_what_is_no_file_is_not_opened(root: Path) -> None:
 
 def test_on_this_machine_a_file_with_the_build_id_is_the_file_whatever_its_inode(tmp_path: Path) -> None:
     (tmp_path / "here.so").write_bytes(ELF)
-    assert found(f"{tmp_path}/here.so", KNOWN, None, inode=1) == (ELF, "build-id")
+    assert result(f"{tmp_path}/here.so", KNOWN, None, inode=1) == (ELF, "build-id")
 
 
 def test_on_this_machine_a_file_with_the_inode_and_another_build_id_is_not_used(tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_without_build_id_a_file_of_this_machine_is_known_by_its_inode(tmp_path:
     (tmp_path / "here.so").write_bytes(PLAIN_ELF)
     inode = os.stat(tmp_path / "here.so").st_ino
     for facts in (NAMELESS, None):
-        assert found(f"{tmp_path}/here.so", facts, None, inode) == (PLAIN_ELF, "inode")
+        assert result(f"{tmp_path}/here.so", facts, None, inode) == (PLAIN_ELF, "inode")
         note = missing(f"{tmp_path}/here.so", facts, None, inode + 1)
         assert "another file has its path now" in note.detail
 

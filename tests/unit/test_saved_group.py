@@ -8,31 +8,31 @@ from pathlib import Path
 import pytest
 
 import footprint
+from footprint.attribution.families import reprojected_group
 from footprint.attribution.group import group_up
 from footprint.errors import InputError, UsageError
-from footprint.formats.group_json import group_members
-from footprint.formats.json import write
-from footprint.formats.saved_audit import parsed_answer
-from footprint.formats.saved_group import regrouped, saved_group
-from footprint.model.audited import Audited
+from footprint.formats.audit_json import audit_json, audit_members
+from footprint.formats.saved_audit import read_audit
+from footprint.model.audit import Audit
+from footprint.model.costs import ObjectCost
 from footprint.model.finding import Confidence, Finding, SearchedRule
-from footprint.model.group import Group, GroupQuestion
-from footprint.model.object_cost import ObjectCost
+from footprint.model.group import GroupQuestion
 from footprint.model.row import MemoryKind
-from footprint.release.budget import check_audit, figure_of, parse_budgets, parts_of, propose
+from footprint.release.budget import check_audit, figure_of, parts_of, propose
+from footprint.release.budget_file import parse_budgets
 from footprint.release.compare import compare
 from footprint.release.history import recording_of
 from footprint.release.member_changes import MemberStatus
 from footprint.verbs.audit.html import audit_html
 from footprint.verbs.audit.issues import issues_of_audit
 from footprint.verbs.audit.metrics import audit_metrics
-from footprint.verbs.check.html import check_html
-from footprint.verbs.diff.html import diff_html
+from footprint.verbs.check.json import check_html
+from footprint.verbs.diff.json import diff_html
 from tests.groupmembers import KIB, TEXT, Member, file, heap, member
 from tests.reports import answers_of
 
 
-def family(*private_kib: int, first_pid: int = 1) -> Group:
+def family(*private_kib: int, first_pid: int = 1) -> Audit:
     """Return two or three processes that have 48 KiB with one another, and each so much alone."""
     share = 48 // len(private_kib)
     members = [
@@ -42,12 +42,12 @@ def family(*private_kib: int, first_pid: int = 1) -> Group:
     return group_up(members, target="--tree 1")
 
 
-def saved(group: Group) -> bytes:
-    return write(group_members(group, "1.2.3")).encode()
+def saved(group: Audit) -> bytes:
+    return audit_json(group, "1.2.3").encode()
 
 
-def read(data: bytes) -> Group:
-    return saved_group(parsed_answer(data, "group.json"), "group.json")[0]
+def read(data: bytes) -> Audit:
+    return read_audit(data, "group.json").audit
 
 
 # --- saved and read back ----------------------------------------------------------------------------------------------
@@ -55,26 +55,25 @@ def read(data: bytes) -> Group:
 
 def test_a_group_that_was_saved_is_read_back_without_the_audits_of_its_processes() -> None:
     group = family(60, 25)
-    assert read(saved(group)) == replace(group, audits=(), saved_in="group.json")
+    assert read(saved(group)) == replace(group, group=group.group._replace(audits=()), saved_in="group.json")
 
 
 def test_the_rows_of_a_group_that_was_read_back_add_up_to_its_totals() -> None:
     group = read(saved(family(60, 25)))
     own = sum(row.bytes or 0 for row in group.ledger if row.kind is not MemoryKind.KERNEL)
     kernel = sum(row.bytes or 0 for row in group.ledger if row.kind is MemoryKind.KERNEL)
-    assert (own, kernel) == (group.private.bytes, group.kernel.bytes)
+    assert (own, kernel) == (group.totals.private.bytes, group.totals.kernel.bytes)
     assert own == sum(one.totals.private.bytes or 0 for one in group.members) == 85 * KIB
-    shares = (group.shared_between.bytes or 0) + (group.own_shared.bytes or 0)
-    assert group.per_group.bytes == own + kernel + shares
-    assert group.shared_between.bytes == 48 * KIB
+    shares = (group.totals.cow_shared.bytes or 0) + (group.group.own_shared.bytes or 0)
+    assert group.totals.per_process.bytes == own + kernel + shares
+    assert group.totals.cow_shared.bytes == 48 * KIB
 
 
 def test_a_saved_group_is_projected_to_another_number_without_its_processes() -> None:
     group = family(60, 25)
-    many = regrouped(read(saved(group)), GroupQuestion(10)).projection
-    assert group.projection is not None
-    assert many is not None
-    assert many.total_bytes == 10 * group.projection.per_group_bytes + group.projection.shared_once_bytes
+    many = reprojected_group(read(saved(group)), GroupQuestion(10)).projection
+    assert group.projection.shared_once_bytes is not None
+    assert many.total_bytes == 10 * group.projection.per_process_bytes + group.projection.shared_once_bytes
 
 
 def test_what_a_saved_group_writes_is_what_it_was_read_from() -> None:
@@ -90,7 +89,7 @@ def changed(data: bytes, **members: object) -> bytes:
     ("members", "cause"),
     [
         ({"processes": []}, "`processes` is empty"),
-        ({"ledger": []}, "it was changed since it was written: the rows hold 0 bytes, the total is 87040"),
+        ({"ledger": []}, "it was changed since it was written: the rows hold 0 private bytes, the total is 87040"),
         ({"group": {}}, "is missing"),
         ({"target": 7}, "it is damaged"),
     ],
@@ -101,40 +100,40 @@ def test_a_damaged_group_is_an_error_with_its_file_and_cause(members: dict[str, 
     assert str(raised.value).startswith("group.json: ")
 
 
-def test_a_saved_group_is_read_by_the_public_call_and_is_no_audit_of_one(tmp_path: Path) -> None:
+def test_a_saved_group_is_read_by_the_public_call(tmp_path: Path) -> None:
     path = tmp_path / "group.json"
     group = family(60, 25)
     footprint.save(group, path)
-    assert footprint.audit_group(path).members == group.members
-    again = footprint.audit_group(path, count=3)
-    assert again.projection is not None
+    assert footprint.audit(path).members == group.members
+    again = footprint.audit(path, count=3)
     assert again.projection.count == 3
-    with pytest.raises(footprint.UnsupportedError, match="several processes"):
-        footprint.audit(path)
+    assert footprint.audit(path, count=3, workers=5).group.workers.count == 5
+    with pytest.raises(UsageError, match=r"^--model goes with .* or a saved audit; .* is a saved group$"):
+        footprint.audit(path, model="fork")
 
 
 # --- compared ---------------------------------------------------------------------------------------------------------
 
 
 def test_a_group_is_compared_as_a_whole_and_its_processes_one_by_one() -> None:
-    found = compare(family(60, 25, 30), family(60, 45), 10)
-    total = found.total("per_group")
+    result = compare(family(60, 25, 30), family(60, 45), 10)
+    total = result.total("per_group")
     assert total is not None
-    assert total.delta_bytes == (60 + 45 - 60 - 25 - 30) * KIB + _kernel(found.new) - _kernel(found.old)
+    assert total.delta_bytes == (60 + 45 - 60 - 25 - 30) * KIB + _kernel(result.new) - _kernel(result.old)
     assert total.delta_at_count(10) == 10 * total.delta_bytes
-    told = [(one.status, one.old_pid, one.pid, one.delta_bytes) for one in found.members]
+    told = [(one.status, one.old_pid, one.pid, one.delta_bytes) for one in result.members]
     assert told == [
         (MemberStatus.WENT, 3, None, -30 * KIB),
         (MemberStatus.CHANGED, 2, 2, 20 * KIB),
         (MemberStatus.SAME, 1, 1, 0),
     ]
-    private = found.total("private")
+    private = result.total("private")
     assert private is not None
-    assert sum(one.delta_bytes or 0 for one in found.members) == private.delta_bytes
-    assert sum(one.delta_bytes for one in found.changes if one.kind is not MemoryKind.KERNEL) == private.delta_bytes
+    assert sum(one.delta_bytes or 0 for one in result.members) == private.delta_bytes
+    assert sum(one.delta_bytes for one in result.changes if one.kind is not MemoryKind.KERNEL) == private.delta_bytes
 
 
-def _kernel(group: Audited) -> int:
+def _kernel(group: Audit) -> int:
     return group.figures["kernel_bytes"].bytes or 0
 
 
@@ -155,7 +154,7 @@ def test_the_marginal_worker_is_compared_and_has_no_sum_over_groups() -> None:
 def test_a_group_is_not_compared_with_a_process() -> None:
     group = family(60, 25)
     with pytest.raises(UsageError, match="is a group of processes, 1 is one: compare two groups, or two processes"):
-        footprint.diff(group, group.audits[0])
+        footprint.diff(group, group.group.audits[0])
 
 
 # --- budgets and histories --------------------------------------------------------------------------------------------
@@ -175,12 +174,12 @@ def test_the_figures_of_a_group_have_budgets_and_limits_of_growth() -> None:
         "footprint.toml",
     )
     checked = check_audit(family(60, 60), budgets, family(60, 25), date(2026, 1, 1))
-    assert [(one.key, one.grew_from is not None) for one in checked.failures] == [
-        ("per_group_bytes", True),
+    assert [(failure.key, failure.grew_from is not None) for failure in checked.failures] == [
         ("process_count", False),
         ('owners."[heap]"', False),
+        ("per_group_bytes", True),
     ]
-    assert checked.failures[0].contributors[0] == ("[heap]", 35 * KIB)
+    assert checked.failures[-1].contributors[0] == ("[heap]", 35 * KIB)
 
 
 @pytest.mark.parametrize(
@@ -202,8 +201,8 @@ def test_what_a_group_costs_is_made_up_of_its_owners_and_of_what_it_shares() -> 
     group = family(60, 25)
     parts = parts_of("per_group_bytes", group)
     assert parts["[shared between them]"] == 48 * KIB
-    assert sum(parts.values()) == group.per_group.bytes
-    assert figure_of("total_at_count_bytes", group, 10) == 10 * (group.per_group.bytes or 0) + 100 * KIB
+    assert sum(parts.values()) == group.totals.per_process.bytes
+    assert figure_of("total_at_count_bytes", group, 10) == 10 * (group.totals.per_process.bytes or 0) + 100 * KIB
 
 
 def test_a_release_of_a_group_is_recorded_with_the_figures_of_a_group() -> None:
@@ -230,7 +229,7 @@ def searched(pid: int, saving_bytes: int, *others: Finding) -> Member:
 def test_a_finding_of_several_processes_is_told_once_with_their_number_and_what_all_save() -> None:
     other = Finding("large-static", "unused", "table", "nobody uses it", 9, Confidence.HIGH, (), "drop it")
     group = group_up([searched(1, 4096), searched(2, 8192, other)])
-    told = [(one.subject, one.saving_bytes, one.member_count) for one in group.findings]
+    told = [(finding.subject, finding.saving_bytes, finding.member_count) for finding in group.findings]
     assert told == [("libz.so.1", 12288, 2), ("table", 9, 1)]
     assert group.findings[0].noun == "group"
     assert group.objects == (ObjectCost("/usr/lib/libz.so.1", "libz.so.1", 12288, 12288, None, 16),)
@@ -241,7 +240,7 @@ def test_a_finding_of_several_processes_is_told_once_with_their_number_and_what_
 def test_what_one_process_has_twice_is_told_twice() -> None:
     twice = Finding("unused-library", "unused", "libz.so.1", "nobody uses it", 1, Confidence.HIGH, ("why",), "drop it")
     group = group_up([searched(1, 4096, twice), searched(2, 4096)])
-    assert [(one.saving_bytes, one.member_count) for one in group.findings] == [(8192, 2), (1, 1)]
+    assert [(finding.saving_bytes, finding.member_count) for finding in group.findings] == [(8192, 2), (1, 1)]
 
 
 # --- formats ----------------------------------------------------------------------------------------------------------
@@ -252,15 +251,15 @@ def test_the_report_of_a_group_holds_the_answer_that_json_gives_and_stands_witho
     report = audit_html(group, "1.2.3")
     answers = answers_of(report)
     assert answers["kind"] == "group"
-    assert answers["audit"] == group_members(group, "1.2.3")
+    assert answers["audit"] == audit_members(group, "1.2.3")
     assert "Together they cost" in report
 
 
 def test_the_report_of_two_groups_and_that_of_a_check_hold_both_groups() -> None:
     before, now = family(60, 25), family(60, 45)
     answers = answers_of(diff_html(compare(before, now, 10), "1.2.3"))
-    assert answers["old"] == group_members(before, "1.2.3")
-    assert answers["audit"] == group_members(now, "1.2.3")
+    assert answers["old"] == audit_members(before, "1.2.3")
+    assert answers["audit"] == audit_members(now, "1.2.3")
     assert [one["status"] for one in answers["diff"]["members"]] == ["changed", "same"]
     budgets = parse_budgets({"budgets": {"per_group_bytes": 1}}, "footprint.toml")
     answers = answers_of(check_html(check_audit(now, budgets, None, date(2026, 1, 1)), "1.2.3"))

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 import footprint
-from footprint import decompression
 from footprint.errors import InputError, LimitError
-from footprint.limits import Limits, limited
+from footprint.system import decompression
+from footprint.system.limits import Limits, limited
 
 CORPUS = Path(__file__).resolve().parents[1] / "corpus"
 SMAPS = (CORPUS / "smaps-sleep.txt").read_bytes()

@@ -1,27 +1,37 @@
 """`footprint scan`: what it takes, what it leaves out, and that nothing is lost or there twice."""
 
+import copyreg
+import gzip
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import tarfile
 import time
+import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, date, datetime
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import footprint
+from footprint.cli import main
 from footprint.errors import AccessError, InputError, UsageError
 from footprint.model.finding import Confidence, Finding
-from footprint.store.parquet import check_parts, commit_part, open_dataset, write_part
+from footprint.process.origin import placement_in, read_memory
+from footprint.store.audits import _without_small_symbols
+from footprint.store.parquet import check_parts, commit_part, open_dataset, prune, write_part
 from footprint.store.tables import TABLES
+from footprint.verbs.scan import runners
 from footprint.verbs.scan.inputs import Lister
 from footprint.verbs.scan.tasks import Item, Settings, Task
 from footprint.verbs.scan.work import identify, run_shard
@@ -50,14 +60,14 @@ def asked(dataset: Path, query: str) -> list[tuple[Any, ...]]:
 
 def contents(dataset: Path) -> dict[str, list[str]]:
     """Return all rows of a dataset without the names of parts, which differ from scan to scan."""
-    found = {}
+    result = {}
     with open_dataset(str(dataset)) as connection:
         for name in TABLES:
             columns = "* EXCLUDE (part)" if name == "inputs" else "*"
             rows = connection.execute(f"SELECT {columns} FROM {name}").fetchall()
             # Each part tells of its hosts.
-            found[name] = sorted(set(map(str, rows))) if name == "hosts" else sorted(map(str, rows))
-    return found
+            result[name] = sorted(set(map(str, rows))) if name == "hosts" else sorted(map(str, rows))
+    return result
 
 
 @pytest.fixture(scope="module")
@@ -90,10 +100,10 @@ def test_each_process_is_of_the_host_that_its_folder_is_named_after(dataset: Pat
 
 
 def test_totals_are_those_of_a_plain_loop_of_audits(captures: Path, dataset: Path) -> None:
-    audits = [footprint.audit(one) for one in [*captures.rglob("*.smaps"), captures / "db.json"]]
+    audits = [footprint.audit(path) for path in [*captures.rglob("*.smaps"), captures / "db.json"]]
     names = ("private", "kernel", "per_process", "mapped")
     columns = ", ".join(f"coalesce(sum({name}_bytes), 0)" for name in names)
-    expected = tuple(sum(getattr(one.totals, name).bytes or 0 for one in audits) for name in names)
+    expected = tuple(sum(getattr(audit.totals, name).bytes or 0 for audit in audits) for name in names)
     assert asked(dataset, f"SELECT {columns} FROM processes") == [expected]
     assert asked(dataset, "SELECT sum(private_bytes) FROM rows WHERE kind <> 'kernel'") == [expected[:1]]
 
@@ -161,7 +171,7 @@ def test_names_of_hosts_and_files_may_be_no_text_too_long_for_a_folder_or_paths(
     assert asked(fleet, "SELECT count(DISTINCT host) FROM processes") == [(4,)]
     assert footprint.scan(*sources, output=fleet, worker_count=1).input_count == 0
     assert footprint.scan(tmp_path / "in", output=fleet, host="../../up", worker_count=1).process_count == 4
-    assert {one.name for one in tmp_path.iterdir()} == {"in", "fleet", os.fsdecode(b"shadow\xff")}
+    assert {path.name for path in tmp_path.iterdir()} == {"in", "fleet", os.fsdecode(b"shadow\xff")}
 
 
 def test_command_lines_and_names_of_hosts_are_kept_only_if_asked_for(tmp_path: Path) -> None:
@@ -254,7 +264,7 @@ def test_a_link_to_a_folder_outside_of_the_sources_is_one_note(tmp_path: Path) -
         assert asked(fleet, "SELECT subject FROM notes WHERE slug = 'link-not-followed'") == [(link,)]
     # Named itself, it is looked at.
     again = footprint.scan(tmp_path / "in", text.parent, output=fleet, worker_count=1)
-    assert (again.input_count, [one for one in again.notes if one.slug == "link-not-followed"]) == (1, [])
+    assert (again.input_count, [note for note in again.notes if note.slug == "link-not-followed"]) == (1, [])
 
 
 def test_a_program_is_read_again_when_one_of_its_libraries_has_changed(tmp_path: Path) -> None:
@@ -263,7 +273,7 @@ def test_a_program_is_read_again_when_one_of_its_libraries_has_changed(tmp_path:
     fleet = tmp_path / "fleet"
     first = footprint.scan(folder, output=fleet, worker_count=1)
     depends = asked(fleet, "SELECT input, depends_on FROM inputs WHERE kind = 'program'")
-    own = [one for _, paths in depends for one in paths if one.startswith(str(folder)) and ".so" in one]
+    own = [path for _, paths in depends for path in paths if path.startswith(str(folder)) and ".so" in path]
     assert own
     os.utime(own[0])
     again = footprint.scan(folder, output=fleet, worker_count=1)
@@ -326,7 +336,7 @@ def test_an_image_has_the_rows_of_its_tree_unpacked(tmp_path: Path) -> None:
             member = tarfile.TarInfo(name)
             member.size = len(data)
             archive.addfile(member, io.BytesIO(data))
-    found = []
+    result = []
     for source in (tree, image):
         fleet = tmp_path / f"fleet-{source.name}"
         done = footprint.scan(source, output=fleet, host="app", worker_count=1, moment=MOMENT)
@@ -334,13 +344,13 @@ def test_an_image_has_the_rows_of_its_tree_unpacked(tmp_path: Path) -> None:
         columns = {"programs": "audit", "libraries": "audit", "findings": "audit", "files": "", "variables": ""}
         assert done.unreadable_count == 0
         assert done.program_count > 0
-        found.append(
+        result.append(
             {
                 name: sorted(asked(fleet, f"SELECT * {f'EXCLUDE ({key})' if key else ''} FROM {name}"))
                 for name, key in columns.items()
             }
         )
-    assert found[0] == found[1]
+    assert result[0] == result[1]
 
 
 def test_the_library_that_most_hosts_hold_for_nothing_is_found_first(tmp_path: Path) -> None:
@@ -357,9 +367,326 @@ def test_the_library_that_most_hosts_hold_for_nothing_is_found_first(tmp_path: P
         subject = "libcrypt.so.1" if number // 2 < 6 else "libz.so.1"
         write(tmp_path / "audits" / f"host-{number // 2}" / f"{number}.json", texts[subject] + b" " * number)
     footprint.scan(tmp_path / "audits", output=tmp_path / "fleet", worker_count=1)
-    first = footprint.fleet(tmp_path / "fleet", "unused").found
+    first = footprint.fleet(tmp_path / "fleet", "unused").result
     row = dict(zip(first.columns, first.rows[0], strict=True))
     assert (row["subject"], row["saving_bytes"], row["host_count"]) == ("libcrypt.so.1", 12 * (160 << 10), 6)
+
+
+UNUSED = ROOT / "sample_binaries" / "unused_library"
+BUILD_IDS = {
+    "shadow": "d6ad7e6f78aa0adaf53971c03a89799de21939df",
+    "libcrypt_like.so": "bdc409c208fe6790657fb44c65a7e42f58fc9f61",
+    "libfreebl_like.so": "349b81700e0ba6d4d87153c05aaa45e9463fb5ed",
+}
+
+
+def capture_of(path: Path, build_ids: dict[str, str], **host: object) -> Path:
+    """Write a capture of a process with files of these build-ids, a private page of each, the program first."""
+    mapping = "%05x000-%05x000 r-xp 00000000 fe:00 %d /opt/app/%s\nRss: 4 kB\nAnonymous: 4 kB\nVmFlags: rd ex mr\n"
+    smaps = "".join(mapping % (0x400 + 2 * at, 0x401 + 2 * at, at + 1, name) for at, name in enumerate(build_ids))
+    files = [
+        {"path": f"/opt/app/{name}", "inode": at + 1, "device": "fe:00", "size_bytes": None, "build_id": build_id}
+        for at, (name, build_id) in enumerate(build_ids.items())
+    ]
+    process = {
+        "pid": 7, "command": "shadow", "members": ["smaps", "status"], "thread_stack_addrs": [], "notes": [],
+        "files": files,
+    }  # fmt: skip
+    manifest = {
+        "format": "footprint-capture/1",
+        "host": {"kernel": "6.1.0", "machine": "x86_64", "page_bytes": 4096, **host},
+        "processes": [process],
+    }
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("footprint-capture.json", json.dumps(manifest))
+        archive.writestr("7/smaps", smaps)
+        archive.writestr("7/status", f"Name:\tshadow\nThreads:\t1\nVmPTE:\t44 kB\n# {path}\n")
+    return write(path, packed.getvalue())
+
+
+def test_findings_of_a_program_reach_the_captures_of_all_hosts_that_run_its_build(tmp_path: Path) -> None:
+    for host in ("a", "b", "c"):
+        capture_of(tmp_path / "captures" / host / "1.capture", BUILD_IDS)
+    # Another build of the program, and the same one with another build of the library, prove nothing.
+    capture_of(tmp_path / "captures" / "d" / "1.capture", BUILD_IDS | {"shadow": "00" * 20})
+    capture_of(tmp_path / "captures" / "e" / "1.capture", BUILD_IDS | {"libcrypt_like.so": "11" * 20})
+    fleet = tmp_path / "fleet"
+    footprint.scan(tmp_path / "captures", output=fleet, worker_count=1)
+    (unknown,) = [note for note in footprint.fleet(fleet, "unused").notes if note.slug == "fleet-findings-unknown"]
+    assert (unknown.subject, unknown.detail.count("/opt/app/shadow")) == ("0 of 2 programs", 1)
+    footprint.scan(UNUSED, host="image", output=fleet, worker_count=1)
+    answer = footprint.fleet(fleet, "unused")
+    (row,) = [dict(zip(answer.result.columns, row, strict=True)) for row in answer.result.rows]
+    # As the README of the sample derives: 3 pages of the library and 2 of what only it needs, in each of 3 processes.
+    assert (row["subject"], row["saving_bytes"], row["each_bytes"]) == ("libcrypt_like.so", 3 * (20 << 10), 20 << 10)
+    assert (row["process_count"], row["host_count"], row["program"]) == (3, 3, "/opt/app/shadow")
+    assert [note.subject for note in answer.notes if note.slug == "fleet-findings-unknown"] == ["1 of 2 programs"]
+
+
+def test_findings_of_a_file_reach_each_process_that_maps_its_build(tmp_path: Path) -> None:
+    library = ROOT / "sample_binaries" / "declared_in_header" / "gcc_dwarf_5.so"
+    footprint.scan(library, host="image", output=tmp_path / "fleet", worker_count=1)
+    ((build_id,),) = asked(tmp_path / "fleet", "SELECT file FROM files")
+    for host in ("a", "b"):
+        capture_of(tmp_path / "captures" / host / "1.capture", BUILD_IDS | {"header.so": build_id})
+    footprint.scan(tmp_path / "captures", output=tmp_path / "fleet", worker_count=1)
+    found = footprint.fleet(tmp_path / "fleet", "duplicates").result
+    # Two copies of `header_names`, four pointers each, of which one is enough: 32 bytes in each process.
+    names = [
+        dict(zip(found.columns, row, strict=True)) for row in found.rows if str(row[-1]).startswith("header_names")
+    ]
+    assert [(row["saving_bytes"], row["process_count"], row["host_count"]) for row in names] == [(64, 2, 2)]
+
+
+def test_a_dataset_of_programs_alone_answers_by_program(tmp_path: Path) -> None:
+    footprint.scan(UNUSED, host="image", output=tmp_path / "fleet", worker_count=1)
+
+    def first(question: str, count: int = 1) -> dict[str, Any]:
+        answer = footprint.fleet(tmp_path / "fleet", question, count=count)
+        assert [note.slug for note in answer.notes] == ["fleet-programs-alone"]
+        return dict(zip(answer.result.columns, answer.result.rows[0], strict=True))
+
+    (program,) = footprint.survey(UNUSED).programs
+    start_bytes = program.startup_min_bytes + program.start_bytes
+    assert (first("programs")["least_bytes"], first("programs")["unused_bytes"]) == (start_bytes, 20 << 10)
+    assert (first("unused")["subject"], first("savings")["saving_bytes"]) == ("libcrypt_like.so", 20 << 10)
+    libraries = footprint.fleet(tmp_path / "fleet", "libraries").result.rows  # the loader of this machine beside them
+    assert {row[-1]: row[0] for row in libraries}["libcrypt_like.so"] == 12 << 10
+    assert first("more", count=3)["more_bytes"] == 3 * start_bytes
+    assert first("packages")["package"] == "[no package]"
+    assert footprint.fleet(tmp_path / "fleet", "owners").result.rows == ()
+
+
+def test_a_scan_in_which_nothing_can_be_read_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for number in range(3):
+        write(tmp_path / "in" / f"{number}.capture", b"PK\x03\x04 and then nothing")
+    words = ["scan", str(tmp_path / "in"), "-o", str(tmp_path / "fleet")]
+    assert main(words) == 3
+    assert "Nothing could be read: 3 inputs left a note each" in capsys.readouterr().out
+    write(tmp_path / "in" / "4.smaps", SMAPS)
+    assert main(words) == 0
+
+
+def test_a_capture_of_several_processes_without_the_maps_of_one_has_the_others(tmp_path: Path) -> None:
+    path = capture_of(tmp_path / "in" / "1.capture", BUILD_IDS)
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    manifest = json.loads(members["footprint-capture.json"])
+    manifest["processes"] += [{**manifest["processes"][0], "pid": 8}]
+    members["footprint-capture.json"] = json.dumps(manifest).encode()
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    done = footprint.scan(tmp_path / "in", output=tmp_path / "fleet", worker_count=1)
+    assert (done.process_count, done.notes[0][:2]) == (1, ("process-not-read", "pid 8"))
+    assert not done.is_nothing_read
+
+
+@pytest.mark.parametrize("table", ["rows", "processes", "owners", "hosts", "inputs"])
+def test_a_scan_reads_a_part_again_that_misses_a_file(table: str, captures: Path, tmp_path: Path) -> None:
+    fleet = tmp_path / "fleet"
+    footprint.scan(captures, output=fleet, worker_count=1, moment=MOMENT)
+    before = contents(fleet)
+    next((fleet / table).rglob("*.parquet")).unlink()
+    done = footprint.scan(captures, output=fleet, worker_count=1, moment=MOMENT)
+    after = contents(fleet)
+    assert [note.slug for note in done.notes if note.slug == "part-removed"] == ["part-removed"] * (table != "inputs")
+    for name in ("rows", "processes", "owners"):
+        assert after[name] == before[name]
+    assert footprint.scan(captures, output=fleet, worker_count=1).input_count == 0
+
+
+def test_an_address_of_a_store_that_is_unknown_makes_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "1.smaps", SMAPS)
+    with pytest.raises(UsageError, match="there is no store ftp://"):
+        footprint.scan(tmp_path / "1.smaps", output="ftp://bucket/fleet")
+    with pytest.raises(UsageError, match="there is no store ftp://"):
+        footprint.fleet("ftp://bucket/fleet")
+    assert [path.name for path in tmp_path.iterdir()] == ["1.smaps"]
+
+
+def test_the_engine_writes_no_bar_of_progress_in_a_worker() -> None:
+    code = "from footprint.store.parquet import engine; setting = 'enable_progress_bar'\n"
+    code += "print(engine().execute('SELECT current_setting(?)', [setting]).fetchone())"
+    # A worker is a program without a file, in which DuckDB prints one after two seconds.
+    done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, cwd=ROOT, check=True)
+    assert done.stdout == "(False,)\n"
+
+
+def test_a_program_that_an_update_replaced_is_the_same_program(tmp_path: Path) -> None:
+    capture_of(tmp_path / "in" / "a" / "1.capture", {f"{name} (deleted)": one for name, one in BUILD_IDS.items()})
+    footprint.scan(tmp_path / "in", output=tmp_path / "fleet", worker_count=1)
+    found = asked(tmp_path / "fleet", "SELECT program, build_id FROM processes")
+    assert found == [("/opt/app/shadow", BUILD_IDS["shadow"])]
+    owners = asked(tmp_path / "fleet", "SELECT DISTINCT owner FROM rows WHERE owner LIKE '/%' ORDER BY owner")
+    assert [owner for (owner,) in owners] == sorted(f"/opt/app/{name}" for name in BUILD_IDS)
+    libraries = asked(tmp_path / "fleet", "SELECT path, build_id FROM libraries ORDER BY path")
+    assert libraries == sorted((f"/opt/app/{name}", build_id) for name, build_id in BUILD_IDS.items())
+
+
+def test_a_capture_says_itself_of_which_host_and_moment_it_is(tmp_path: Path) -> None:
+    path = capture_of(tmp_path / "in" / "elsewhere" / "1.capture", BUILD_IDS)
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    manifest = json.loads(members["footprint-capture.json"])
+    captured_at = {"captured_at": "2026-11-20T10:00:00Z", "name": "web-1", "memory_bytes": 8 << 30}
+    manifest["capture_host"] = captured_at | {"available_bytes": 4 << 30, "processor_count": 4}
+    manifest["processes"][0]["placement"] = {"unit": "web.service", "image": "example.org/web:1"}
+    members["footprint-capture.json"] = json.dumps(manifest).encode()
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    text = b"footprint-text-capture/1 TOKEN\nkernel 6.1\nmachine x86_64\nname db-1\ncaptured_at 2026-11-21T09:00:00Z\n"
+    text += b"MemTotal 1024\nMemAvailable 512\n\nTOKEN 9 status\nName:\tdb\nThreads:\t1\n\nTOKEN 9 smaps\n" + SMAPS
+    write(tmp_path / "in" / "elsewhere" / "2.txt.gz", gzip.compress(text + b"\nTOKEN end\n"))
+    fleet = tmp_path / "fleet"
+    for input_count in (2, 0):
+        assert footprint.scan(tmp_path / "in", output=fleet, worker_count=1).input_count == input_count
+    found = asked(fleet, "SELECT host, moment, unit, image FROM processes ORDER BY host")
+    web = ("web-1", datetime(2026, 11, 20, 10), "web.service", "example.org/web:1")  # noqa: DTZ001 # UTC
+    assert found == [("db-1", datetime(2026, 11, 21, 9), None, None), web]  # noqa: DTZ001 # the same
+    memory = asked(fleet, "SELECT host, memory_bytes, available_bytes FROM hosts ORDER BY host")
+    assert memory == [("db-1", 1 << 20, 1 << 19), ("web-1", 8 << 30, 4 << 30)]
+    # A host that is named is that of all inputs, and names may be hidden.
+    footprint.scan(tmp_path / "in", host="lab", output=tmp_path / "named", worker_count=1)
+    assert asked(tmp_path / "named", "SELECT DISTINCT host FROM processes") == [("lab",)]
+    footprint.scan(tmp_path / "in", anonymous=True, output=tmp_path / "hidden", worker_count=1)
+    hidden = asked(tmp_path / "hidden", "SELECT host, input FROM inputs")
+    assert not any(name in str(hidden) for name in ("web-1", "db-1", "elsewhere"))
+
+
+@pytest.mark.parametrize(
+    ("cgroup", "expected"),
+    [
+        ("0::/system.slice/web.service\n", ("web.service", None, None)),
+        ("0::/user.slice/user-1000.slice/user@1000.service/app.slice/a.scope\n", ("a.scope", None, None)),
+        (
+            f"0::/kubepods.slice/kubepods-pod{'1' * 8}_2222_3333_4444_{'5' * 12}.slice/cri-{'a' * 64}.scope\n",
+            (f"cri-{'a' * 64}.scope", "a" * 64, f"{'1' * 8}-2222-3333-4444-{'5' * 12}"),
+        ),
+        (f"4:memory:/docker/{'b' * 64}\n", (None, "b" * 64, None)),
+        ("0::/\n", (None, None, None)),
+    ],
+)
+def test_the_cgroup_of_a_process_names_its_unit_container_and_pod(
+    cgroup: str, expected: tuple[str | None, ...]
+) -> None:
+    assert placement_in(cgroup)[:3] == expected
+
+
+def test_old_days_are_pruned_and_their_captures_are_not_read_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fleet = tmp_path / "fleet"
+    for number, days in enumerate((0, 91, 200)):
+        path = write(tmp_path / "in" / "web" / f"{number}.smaps", text_of(number))
+        os.utime(path, (1_763_900_000 - 86_400 * days,) * 2)
+        footprint.scan(path, host="web", output=fleet, worker_count=1)
+    footprint.scan(UNUSED, host="web", output=fleet, worker_count=1)
+    programs = contents(fleet)["programs"]
+    assert main(["fleet", str(fleet), "prune", "--keep", "90d"]) == 0
+    assert "The processes of 2 inputs before 2025-08-25 are gone" in capsys.readouterr().out
+    for table in ("processes", "rows", "owners"):
+        assert len(list((fleet / table).rglob("*.parquet"))) == 1
+    assert contents(fleet)["programs"] == programs
+    assert footprint.fleet(fleet, "owners").process_count == 1
+    again = footprint.scan(tmp_path / "in", host="web", output=fleet, worker_count=1)
+    assert (again.input_count, again.known_count) == (0, 3)
+    assert main(["fleet", str(fleet), "prune"]) == 2
+
+
+def of_days(folder: Path, *days: int) -> Path:
+    """Scan one process for each day before 2025-11-23."""
+    for number, before in enumerate(days):
+        path = write(folder / "in" / "web" / f"{number}.smaps", text_of(number))
+        os.utime(path, (1_763_900_000 - 86_400 * before,) * 2)
+        footprint.scan(path, host="web", output=folder / "fleet", worker_count=1)
+    return folder / "fleet"
+
+
+def test_a_figure_that_no_table_can_have_is_a_note_and_the_other_inputs_are_kept(tmp_path: Path) -> None:
+    write(tmp_path / "in" / "web" / "1.smaps", text_of(1))
+    huge = re.sub(rb"(?m)^(Size|Rss|Private_Dirty): .*", rb"\1: 9999999999999999 kB", text_of(2))
+    write(tmp_path / "in" / "web" / "2.smaps", huge)
+    done = footprint.scan(tmp_path / "in", output=tmp_path / "fleet", worker_count=1)
+    assert (done.process_count, done.unreadable_count) == (1, 1)
+    assert [note.detail for note in done.notes if note.slug == "input-unreadable"] == [
+        "a size or count in it has more than 63 bits"
+    ]
+
+
+def test_the_memory_of_a_host_that_captures_claim_has_at_most_63_bits(tmp_path: Path) -> None:
+    footprint.capture(os.getpid(), output=tmp_path / "own.capture")
+    with zipfile.ZipFile(tmp_path / "own.capture") as own, zipfile.ZipFile(tmp_path / "huge.capture", "w") as huge:
+        for name in own.namelist():
+            text = re.sub(rb'"memory_bytes": [0-9]+', b'"memory_bytes": 18446744073709551615', own.read(name))
+            huge.writestr(name, text)
+    paths = tmp_path / "own.capture", tmp_path / "huge.capture"
+    done = footprint.scan(*paths, output=tmp_path / "fleet", worker_count=1)
+    assert done.process_count == 1
+    assert any("memory_bytes" in note.detail for note in done.notes if note.slug == "input-unreadable")
+
+
+def test_a_clock_that_is_ahead_costs_no_days(tmp_path: Path) -> None:
+    fleet = of_days(tmp_path, 0, -36_500)
+    assert prune(str(fleet), 99_999)[1] == 0
+    assert prune(str(fleet), (datetime.now(UTC).date() - date(2025, 11, 23)).days + 1)[1] == 0
+    assert len(list((fleet / "rows").rglob("*.parquet"))) == 2
+
+
+def test_rows_that_a_killed_pruning_left_go_the_next_time(tmp_path: Path) -> None:
+    fleet = of_days(tmp_path, 0, 91)
+    (old,) = (fleet / "rows").rglob("day=2025-08-24/*.parquet")
+    rows = old.read_bytes()
+    assert prune(str(fleet), 90)[1] == 1
+    old.write_bytes(rows)
+    assert prune(str(fleet), 90)[1] == 0
+    assert not old.exists()
+
+
+def test_pruning_changes_no_file_of_another_dataset(tmp_path: Path) -> None:
+    import duckdb  # of an extra
+
+    other, fleet = of_days(tmp_path / "a", 0, 91), of_days(tmp_path / "b", 0, 91)
+    (_, victim) = sorted((other / "inputs").rglob("*.parquet"), key=os.path.getmtime)
+    (_, hostile) = sorted((fleet / "inputs").rglob("*.parquet"), key=os.path.getmtime)
+    before = victim.read_bytes()
+    part = os.path.relpath(victim.with_suffix(""), fleet / "inputs")
+    text = f"COPY (SELECT * REPLACE ('{part}' AS part) FROM read_parquet('{hostile}')) TO '{hostile}.new'"
+    duckdb.sql(f"{text} (FORMAT parquet)")
+    os.replace(f"{hostile}.new", hostile)
+    assert prune(str(fleet), 90)[1] == 0
+    assert victim.read_bytes() == before
+
+
+def test_a_pipe_in_place_of_a_file_of_the_container_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "meminfo")
+    assert read_memory(str(tmp_path / "meminfo")) == (None, None)
+
+
+def test_of_a_process_with_thousands_of_symbols_the_largest_are_rows_and_the_sums_are_kept() -> None:
+    audit = footprint.audit(ROOT / "tests" / "corpus" / "smaps-sleep.txt")
+    # 3,000 variables of 64 to 16,384 bytes: 666 have 8,192 or more, and 333 have 16,384.
+    row = next(row for row in audit.ledger if row.kind == "data")
+    sizes = [64 << number % 9 for number in range(3_000)]
+    rows = [row._replace(section=".data", symbol=f"v{at}", name=f"v{at}", bytes=size) for at, size in enumerate(sizes)]
+    kept = list(_without_small_symbols(rows))
+    assert [one.bytes for one in kept if one.symbol] == [16_384] * 333
+    assert [one.name for one in kept if not one.symbol] == ["[2667 of less than 16384 bytes]"]
+    assert sum(one.bytes or 0 for one in kept) == sum(sizes)
+
+
+def test_hosts_whose_memory_is_not_known_are_told_where_it_is_asked_how_many_fit(dataset: Path, tmp_path: Path) -> None:
+    (note,) = [note for note in footprint.fleet(dataset, "fit").notes if note.slug == "fleet-memory-unknown"]
+    assert note.subject == "2 hosts"  # db and web-1: web-0 has a copy of meminfo
+    os.utime(capture_of(tmp_path / "in" / "a" / "1.capture", BUILD_IDS))
+    footprint.capture(os.getpid(), output=tmp_path / "in" / "own.capture")
+    footprint.scan(tmp_path / "in", output=tmp_path / "fleet", worker_count=1)
+    answer = footprint.fleet(tmp_path / "fleet", "fit")
+    assert [note.subject for note in answer.notes if note.slug == "fleet-memory-unknown"] == ["1 host"]
+    assert [row[-2] for row in answer.result.rows] == [os.uname().nodename]
 
 
 def test_a_saved_prediction_is_no_process(tmp_path: Path) -> None:
@@ -396,7 +723,7 @@ def test_an_extra_that_is_not_installed_is_one_line_with_the_command(
 
 def test_names_that_are_not_text_and_values_of_another_day_come_back(tmp_path: Path) -> None:
     row = TABLES["rows"].row
-    values: dict[str, Any] = dict.fromkeys(one.name for one in TABLES["rows"].columns)
+    values: dict[str, Any] = dict.fromkeys(column.name for column in TABLES["rows"].columns)
     values |= {
         "host": "a b/../c%=",
         "day": MOMENT.date(),
@@ -415,7 +742,7 @@ def test_names_that_are_not_text_and_values_of_another_day_come_back(tmp_path: P
 def test_tables_that_do_not_add_up_are_an_error(captures: Path, tmp_path: Path) -> None:
     fleet = tmp_path / "fleet"
     footprint.scan(captures, output=fleet, worker_count=1)
-    parts = {name: [str(one) for one in (fleet / name).rglob("*.parquet")] for name in TABLES}
+    parts = {name: [str(path) for path in (fleet / name).rglob("*.parquet")] for name in TABLES}
     check_parts(str(fleet), [parts])
     with pytest.raises(InputError, match="the tables do not agree on the number of rows"):
         check_parts(str(fleet), [parts | {"rows": parts["rows"][1:]}])
@@ -441,16 +768,16 @@ def test_a_dataset_of_another_version_or_a_damaged_one_is_an_error(
 def test_half_of_a_part_is_removed_and_read_again(captures: Path, dataset: Path, tmp_path: Path) -> None:
     fleet = tmp_path / "fleet"
     subprocess.run(["cp", "-r", dataset, fleet], check=True)
-    for one in (fleet / "inputs").iterdir():
-        one.unlink()
+    for path in (fleet / "inputs").iterdir():
+        path.unlink()
     done = footprint.scan(captures, output=fleet, worker_count=1, moment=MOMENT)
     assert done.input_count == 9
     assert contents(fleet) == contents(dataset)
 
 
-def started(*words: str) -> "subprocess.Popen[str]":
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    return subprocess.Popen(words, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True)
+def started(*words: str, path: str = str(ROOT)) -> "subprocess.Popen[str]":
+    environment = os.environ | {"PYTHONPATH": path}
+    return subprocess.Popen(words, stderr=subprocess.PIPE, text=True, env=environment, cwd=path, start_new_session=True)
 
 
 def killed(process: "subprocess.Popen[str]") -> None:
@@ -525,7 +852,7 @@ def test_a_scan_refuses_another_one_shows_whole_parts_and_goes_on_when_it_is_kil
         assert parts_of(fleet) == before
         sums = "SELECT sum(process_count), sum(private_bytes) FROM"
         (in_inputs,), (in_files,) = (asked(fleet, f"{sums} {name}") for name in ("inputs", "processes"))
-        assert footprint.fleet(fleet, query=f"{sums} processes").found.rows == (in_inputs,)
+        assert footprint.fleet(fleet, query=f"{sums} processes").result.rows == (in_inputs,)
         assert in_files[0] > in_inputs[0] > 0
     finally:
         killed(child)
@@ -535,19 +862,21 @@ def test_a_scan_refuses_another_one_shows_whole_parts_and_goes_on_when_it_is_kil
     assert contents(fleet) == expected
 
 
-DEADLY = """
-import multiprocessing, os, sys
+DEADLY = '''
+from footprint.verbs.scan import runners
 
+HOOK = """
+import os, sys
 def hook(event, arguments):
-    if event == "open" and str(arguments[0]).endswith("deadly.smaps") and multiprocessing.parent_process():
+    if event == "open" and str(arguments[0]).endswith("deadly.smaps"):
         os.kill(os.getpid(), 9)
-
 sys.addaudithook(hook)
 """
+runners._SERVER = HOOK + runners._SERVER
+'''
 
 
 def test_an_input_that_kills_each_worker_is_a_note_and_the_others_are_there(tmp_path: Path) -> None:
-    # In a process of its own: the workers of this one may have started before.
     script = write(tmp_path / "scan.py", (DEADLY + SCAN).encode())
     for name in ("deadly", "harmless"):
         write(tmp_path / "web-1" / f"{name}.smaps", text_of(len(name)))
@@ -558,6 +887,41 @@ def test_an_input_that_kills_each_worker_is_a_note_and_the_others_are_there(tmp_
     assert asked(fleet, "SELECT count(*) FROM processes") == [(1,)]
     unreadable = "SELECT input FROM notes WHERE slug = 'input-unreadable'"
     assert asked(fleet, unreadable) == [(str(tmp_path / "web-1" / "deadly.smaps"),)]
+
+
+class AwkwardError(Exception):
+    """An error that a pickle cannot make again."""
+
+    def __init__(self, first: str, second: str) -> None:
+        super().__init__(f"{first} {second}")
+
+
+def test_an_error_that_no_pipe_can_carry_arrives_as_its_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Dask registers a way to pickle each class of errors that there is when it is imported.
+    monkeypatch.delitem(copyreg.dispatch_table, AwkwardError, raising=False)
+    unpicklable = ValueError("with", lambda: None)
+    assert str(runners._sendable(AwkwardError("no", "way"))) == "AwkwardError: no way"
+    assert str(runners._sendable(unpicklable)) == f"ValueError: {unpicklable}"
+    plain = InputError("a", "it is damaged", 7)
+    assert runners._sendable(plain) is plain
+
+
+def test_ctrl_c_never_reaches_the_workers_of_a_scan() -> None:
+    # Python would answer it by a traceback while it starts.
+    with closing(runners._Pool(1)) as pool:
+        pool._start(1)
+        status = Path(f"/proc/{pool._servers[0].pid}/status").read_text()
+    blocked = next(line.split()[1] for line in status.splitlines() if line.startswith("SigBlk:"))
+    assert int(blocked, 16) >> signal.SIGINT - 1 & 1
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+
+def test_an_interpreter_that_cannot_be_started_is_an_error_of_the_scan(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    with closing(runners._Pool(1)) as pool, pytest.raises(AccessError, match="no worker can be started: No such file"):
+        pool._start(1)
 
 
 # --- on a cluster -----------------------------------------------------------------------------------------------------
@@ -572,19 +936,18 @@ def wait_for(process: "subprocess.Popen[str]", text: str) -> str:
 
 
 @contextmanager
-def cluster() -> Iterator[tuple[str, list["subprocess.Popen[str]"]]]:
-    """Start a scheduler and two workers on loopback."""
-    python = sys.executable
-    running = [
-        started(python, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
-    ]
+def cluster(worker_count: int = 2, path: str = str(ROOT)) -> Iterator[tuple[str, list["subprocess.Popen[str]"]]]:
+    """Start a scheduler and workers on loopback, which find footprint on a path; yield the address and all of them."""
+    module = [sys.executable, "-m", "distributed.cli."]
+    words = ["--host", "127.0.0.1", "--port", "0", "--no-dashboard"]
+    running = [started(*module[:2], f"{module[2]}dask_scheduler", *words)]
     try:
         address = wait_for(running[0], "Scheduler at:").split()[-1]
-        for _ in range(2):
-            worker = started(python, "-m", "distributed.cli.dask_worker", address, "--nthreads", "1", "--no-nanny")
-            running.append(worker)
-            wait_for(worker, "Registered to:")
-        yield address, running[1:]
+        for _ in range(worker_count):
+            words = [*module[:2], f"{module[2]}dask_worker", address, "--nthreads", "1", "--no-nanny"]
+            running.append(started(*words, path=path))
+            wait_for(running[-1], "Registered to:")
+        yield address, running
     finally:
         for one in running:
             killed(one)
@@ -597,7 +960,7 @@ def test_a_cluster_that_loses_a_worker_and_its_client_makes_the_same_dataset(
     fleet = tmp_path / "fleet"
     with cluster() as (address, workers):
         client = scan_until_the_first_part(captures, fleet, {"scheduler": address})
-        killed(workers[0])
+        killed(workers[1])
         killed(client)
         known_count = len(asked(fleet, "SELECT * FROM inputs"))
         done = footprint.scan(captures, output=fleet, scheduler=address)
@@ -608,6 +971,54 @@ def test_a_cluster_that_loses_a_worker_and_its_client_makes_the_same_dataset(
 def test_an_address_without_a_scheduler_is_an_error(
     captures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("footprint.verbs.scan.runners._CONNECT_SECONDS", 1)
+    monkeypatch.setattr("footprint.verbs.scan.cluster._CONNECT_SECONDS", 1)
     with pytest.raises(AccessError, match="no scheduler answers"):
         footprint.scan(captures, output=tmp_path / "fleet", scheduler="tcp://127.0.0.1:1")
+
+
+def test_a_cluster_without_workers_is_an_error(captures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("footprint.verbs.scan.cluster._PATIENCE_SECONDS", 1)
+    with cluster(0) as (address, _), pytest.raises(AccessError, match="it has no worker after 1 seconds: start some"):
+        footprint.scan(captures, output=tmp_path / "fleet", scheduler=address)
+
+
+@pytest.mark.parametrize(
+    ("package", "cause"),
+    [
+        ("raise ModuleNotFoundError(\"No module named 'footprint'\")", "has no footprint .*: install version"),
+        ("__version__ = '0.0.1'", "has footprint 0.0.1, and this is .*: install the same"),
+    ],
+)
+def test_a_worker_without_this_version_of_footprint_is_an_error(
+    package: str, cause: str, captures: Path, tmp_path: Path
+) -> None:
+    write(tmp_path / "path" / "footprint" / "__init__.py", package.encode())
+    with cluster(1, str(tmp_path / "path")) as (address, _), pytest.raises(AccessError, match=f"worker tcp.* {cause}"):
+        footprint.scan(captures, output=tmp_path / "fleet", scheduler=address)
+
+
+def test_a_scheduler_that_dies_in_the_middle_is_an_error_and_the_next_scan_goes_on(
+    many: tuple[Path, dict[str, list[str]]], tmp_path: Path
+) -> None:
+    captures, expected = many
+    fleet = tmp_path / "fleet"
+    with cluster(1) as (address, running):
+        client = scan_until_the_first_part(captures, fleet, {"scheduler": address})
+        killed(running[0])
+        _, errors = client.communicate(timeout=120)
+    assert client.returncode == 0 or "the cluster is lost" in errors or "no answer" in errors
+    footprint.scan(captures, output=fleet, worker_count=1)
+    assert contents(fleet) == expected
+
+
+def test_an_executor_makes_the_same_dataset_and_one_that_lacks_the_folders_is_an_error(
+    many: tuple[Path, dict[str, list[str]]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    captures, expected = many
+    with ProcessPoolExecutor(2, get_context("spawn")) as executor:
+        footprint.scan(captures, output=tmp_path / "fleet", executor=executor)
+    assert contents(tmp_path / "fleet") == expected
+    with ThreadPoolExecutor(1) as executor:
+        monkeypatch.setattr("footprint.verbs.scan.cluster._unreachable", lambda places: f"has no {places.sources[0]}")
+        with pytest.raises(AccessError, match=r"has no .*: all workers must see the same folders"):
+            footprint.scan(captures, output=tmp_path / "other", executor=executor)

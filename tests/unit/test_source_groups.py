@@ -53,12 +53,12 @@ def test_a_rule_that_begins_with_a_slash_fits_at_the_start_only() -> None:
 
 
 @pytest.mark.parametrize(
-    "told",
+    "document",
     [{}, {"components": {}}, {"components": []}, {"components": {"src": 1}}, {"components": {"/": "x"}}, {"x": 1}],
 )
-def test_a_file_of_rules_says_nothing_else(told: dict[str, object]) -> None:
+def test_a_file_of_rules_says_nothing_else(document: dict[str, object]) -> None:
     with pytest.raises(UsageError, match=r"^c\.toml: "):
-        parse_components(told, "c.toml")
+        parse_components(document, "c.toml")
 
 
 def test_an_object_of_a_linker_map_has_the_group_of_its_folder() -> None:

@@ -17,13 +17,21 @@ from footprint.attribution.heap_usage import HeapUsage, heap_usage
 from footprint.errors import UsageError
 from footprint.formats import stacks as module
 from footprint.formats.document import About
-from footprint.formats.escape import printable
-from footprint.formats.folded import folded
 from footprint.formats.pprof import pprof
 from footprint.formats.speedscope import speedscope
-from footprint.formats.stacks import Measure, StackFrame, Stacks, StackSample, heap_stacks, ledger_stacks, symbol_stacks
-from footprint.heap import read_profile
+from footprint.formats.stacks import (
+    Measure,
+    StackFrame,
+    Stacks,
+    StackSample,
+    folded,
+    heap_stacks,
+    ledger_stacks,
+    symbol_stacks,
+)
 from footprint.heap.allocators import Allocators
+from footprint.heap.formats import read_profile
+from footprint.text.escape import printable
 from tests.formatschemas import SPEEDSCOPE_SCHEMA
 from tests.hostile import HOSTILE
 from tests.massifwriter import ROOT, Line, Moment, massif
@@ -60,7 +68,7 @@ def test_a_ledger_is_owner_section_and_symbol_and_adds_up_to_its_totals() -> Non
     audit = footprint.audit("sample_binaries/condor_shadow/base")
     stacks = ledger_stacks(audit.ledger)
     assert stacks.measures == (Measure("private", "bytes"), Measure("mapped", "bytes"))
-    private, mapped = map(sum, zip(*(one.amounts for one in stacks.samples), strict=True))
+    private, mapped = map(sum, zip(*(sample.amounts for sample in stacks.samples), strict=True))
     assert private == audit.totals.per_process.bytes
     assert mapped == audit.totals.mapped.bytes
     names = [stack for stack, _ in named(stacks)]
@@ -73,7 +81,7 @@ def test_a_ledger_of_virtual_sizes_has_only_these() -> None:
     audit = footprint.audit("tests/cases/condor_shadow/pmap-d.base.txt")
     stacks = ledger_stacks(audit.ledger)
     assert stacks.measures == (Measure("mapped", "bytes"),)
-    assert sum(one.amounts[0] for one in stacks.samples) == audit.totals.mapped.bytes
+    assert sum(sample.amounts[0] for sample in stacks.samples) == audit.totals.mapped.bytes
 
 
 def test_the_variables_of_a_file_add_up_to_its_sections() -> None:
@@ -82,7 +90,7 @@ def test_the_variables_of_a_file_add_up_to_its_sections() -> None:
     sizes: Counter[str] = Counter()
     for stack, (size_bytes,) in named(stacks):
         sizes[stack.split(";")[1]] += size_bytes
-    assert sizes == {one.section.name: one.size_bytes for one in found[0].sections if one.size_bytes}
+    assert sizes == {section.section.name: section.size_bytes for section in found[0].sections if section.size_bytes}
 
 
 def test_a_call_tree_has_the_outermost_function_first_and_adds_up_to_the_peak() -> None:
@@ -98,7 +106,7 @@ def test_a_call_tree_has_the_outermost_function_first_and_adds_up_to_the_peak() 
 
 def test_blocks_are_told_where_the_profile_counts_them() -> None:
     stacks = heap_stacks(footprint.heap_profile(f"{HEAP}/dhat.json").files[0])
-    sums = [sum(amounts) for amounts in zip(*(one.amounts for one in stacks.samples), strict=True)]
+    sums = [sum(amounts) for amounts in zip(*(sample.amounts for sample in stacks.samples), strict=True)]
     assert list(zip(stacks.measures, sums, strict=True)) == [
         (Measure("live", "bytes"), 180_000),
         (Measure("live_blocks", "count"), 103),
@@ -124,8 +132,8 @@ def test_of_a_profile_of_very_many_deep_stacks_the_later_ones_are_cut_shorter() 
         line = Line(number + 2, f"0x{number + 2:X}: f (in /a.so)", (line,))
     with mock.patch.object(module, "_MOST_FRAMES", 100):
         stacks = heap_stacks(usage(line))
-    assert sum(one.amounts[0] for one in stacks.samples) == 41
-    assert sum(len(one.frames) for one in stacks.samples) < 41 * 18
+    assert sum(sample.amounts[0] for sample in stacks.samples) == 41
+    assert sum(len(sample.frames) for sample in stacks.samples) < 41 * 18
 
 
 def test_a_profile_without_a_call_tree_is_refused() -> None:
@@ -153,23 +161,23 @@ def test_stacks_of_equal_names_are_one_line() -> None:
 def speedscope_of(stacks: Stacks) -> dict[str, Any]:
     text = speedscope(stacks, ABOUT)
     assert text.isascii()
-    found: dict[str, Any] = json.loads(text)
-    Draft202012Validator(SPEEDSCOPE_SCHEMA).validate(found)
-    for profile in found["profiles"]:
+    result: dict[str, Any] = json.loads(text)
+    Draft202012Validator(SPEEDSCOPE_SCHEMA).validate(result)
+    for profile in result["profiles"]:
         assert len(profile["samples"]) == len(profile["weights"])
         assert sum(profile["weights"]) == profile["endValue"]
-        assert all(place < len(found["shared"]["frames"]) for stack in profile["samples"] for place in stack)
-    return found
+        assert all(place < len(result["shared"]["frames"]) for stack in profile["samples"] for place in stack)
+    return result
 
 
 def test_a_speedscope_file_has_one_profile_for_each_measure() -> None:
-    found = speedscope_of(SMALL)
-    assert found["shared"]["frames"] == [
+    result = speedscope_of(SMALL)
+    assert result["shared"]["frames"] == [
         {"name": "main", "file": "a.c", "line": 7},
         {"name": "std::f()", "file": "/lib/b.so"},
         {"name": "[no symbol]"},
     ]
-    first, second = found["profiles"]
+    first, second = result["profiles"]
     assert (first["name"], first["unit"], first["samples"]) == ("live: audit server", "bytes", [[0, 1], [0, 1, 2]])
     assert (second["unit"], second["samples"], second["weights"]) == ("none", [[0, 1], [2]], [1, 3])
 
@@ -191,20 +199,20 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
 
 def fields(data: bytes) -> Fields:
     """Decode one message: its fields by number, those of variable length as bytes."""
-    found: Fields = {}
+    result: Fields = {}
     at = 0
     while at < len(data):
         key, at = varint(data, at)
         if key & 7 == 0:
             value, at = varint(data, at)
-            found.setdefault(key >> 3, []).append(value)
+            result.setdefault(key >> 3, []).append(value)
         else:
             assert key & 7 == 2
             length, at = varint(data, at)
             assert at + length <= len(data)
-            found.setdefault(key >> 3, []).append(data[at : at + length])
+            result.setdefault(key >> 3, []).append(data[at : at + length])
             at += length
-    return found
+    return result
 
 
 def numbers(packed: int | bytes) -> Iterator[int]:
@@ -221,43 +229,43 @@ class Decoded:
     def __init__(self, data: bytes) -> None:
         top = fields(gzip.decompress(data))
         self.strings = [one.decode() for one in top[6] if isinstance(one, bytes)]
-        self.types = [(self.text(one, 1), self.text(one, 2)) for one in self.messages(top, 1)]
+        self.types = [(self.text(message, 1), self.text(message, 2)) for message in self.messages(top, 1)]
         self.default = self.strings[int(top[14][0])]
         self.comments = [self.strings[int(one)] for one in top[13]]
-        self.mappings = {int(one[1][0]): self.text(one, 5) for one in self.messages(top, 3)}
+        self.mappings = {int(message[1][0]): self.text(message, 5) for message in self.messages(top, 3)}
         self.functions = {
             int(one[1][0]): (self.text(one, 2), self.text(one, 3), self.text(one, 4)) for one in self.messages(top, 5)
         }
         self.locations: dict[int, tuple[str, str, str, str, int, int]] = {}
-        for one in self.messages(top, 4):
-            (line,) = self.messages(one, 4)
-            mapping = self.mappings.get(int(one.get(2, [0])[0]), "")
-            addr, number = int(one.get(3, [0])[0]), int(line.get(2, [0])[0])
-            self.locations[int(one[1][0])] = (*self.functions[int(line[1][0])], mapping, addr, number)
+        for message in self.messages(top, 4):
+            (line,) = self.messages(message, 4)
+            mapping = self.mappings.get(int(message.get(2, [0])[0]), "")
+            addr, number = int(message.get(3, [0])[0]), int(line.get(2, [0])[0])
+            self.locations[int(message[1][0])] = (*self.functions[int(line[1][0])], mapping, addr, number)
         # Innermost first.
         self.samples = [
-            ([self.locations[place] for place in numbers(one[1][0])], list(numbers(one[2][0])))
-            for one in self.messages(top, 2)
+            ([self.locations[place] for place in numbers(message[1][0])], list(numbers(message[2][0])))
+            for message in self.messages(top, 2)
         ]
 
     @staticmethod
-    def messages(found: Fields, number: int) -> list[Fields]:
-        return [fields(one) for one in found.get(number, []) if isinstance(one, bytes)]
+    def messages(result: Fields, number: int) -> list[Fields]:
+        return [fields(one) for one in result.get(number, []) if isinstance(one, bytes)]
 
-    def text(self, found: Fields, number: int) -> str:
-        return self.strings[int(found.get(number, [0])[0])]
+    def text(self, result: Fields, number: int) -> str:
+        return self.strings[int(result.get(number, [0])[0])]
 
 
 def test_a_profile_of_pprof_has_its_main_measure_last_and_as_default() -> None:
-    found = Decoded(pprof(SMALL, ABOUT))
-    assert found.strings[0] == ""
-    assert found.types == [("live_blocks", "count"), ("live", "bytes")]
-    assert found.default == "live"
-    assert found.comments == ["footprint 1.2.3: audit server"]
+    result = Decoded(pprof(SMALL, ABOUT))
+    assert result.strings[0] == ""
+    assert result.types == [("live_blocks", "count"), ("live", "bytes")]
+    assert result.default == "live"
+    assert result.comments == ["footprint 1.2.3: audit server"]
     main = ("main", "main", "a.c", "/bin/a", 0x1000, 7)
     f = ("std::f()", "_ZSt1fv", "", "/lib/b.so", 0, 0)
     unknown = ("[no symbol]", "[no symbol]", "", "", 0, 0)
-    assert found.samples == [([f, main], [1, 4096]), ([unknown, f, main], [0, 8]), ([unknown], [3, 0])]
+    assert result.samples == [([f, main], [1, 4096]), ([unknown, f, main], [0, 8]), ([unknown], [3, 0])]
 
 
 def test_equal_answers_are_equal_files() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from footprint.attribution.start_memory import _unique_tables_bytes, start_memory
-from footprint.loader import Environment
+from footprint.loader.target import Environment
 from footprint.sources.programs import Programs
 from tests.elfwriter import DT_NEEDED, RO, RW, SHT_NOBITS, STT_TLS, TLS, Dyn, ElfFile, Section, Sym, write
 from tests.sysroot import GLIBC, Sysroot

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from footprint.process.stat import Stat, parse_stat, processes, read_stat, stands_still
+from footprint.process.status import Stat, parse_stat, processes, read_stat, stands_still
 
 # As Linux 6.18 printed it.
 LINE = (
@@ -16,7 +16,16 @@ LINE = (
     b"18446744073709551615 94080561041408 94080561060201 140723390066976 0 0 0 0 0 0 1 0 0 17 3 0 0 0 0 0 "
     b"94080561073424 94080561074736 94080592211968 140723390075330 140723390075341 140723390075341 140723390078955 0\n"
 )
-SLEEPING = Stat(b"sleep", "S", parent_pid=4700, session=4690, flags=4194304, start_ticks=5170894, pending=0)
+SLEEPING = Stat(
+    b"sleep",
+    "S",
+    parent_pid=4700,
+    session=4690,
+    flags=4194304,
+    start_ticks=5170894,
+    pending=0,
+    stack_addr=140723390066976,
+)
 NOBODY = (1 << 22) + 1  # more than the kernel ever gives
 
 
@@ -69,14 +78,14 @@ def test_flags_tell_who_is_beyond_its_exit_and_who_dies_of_a_signal() -> None:
 
 
 def test_this_process_and_its_threads_are_found() -> None:
-    own = read_stat(os.getpid())
-    assert own is not None
-    assert (own.parent_pid, own.session, own.is_still) == (os.getppid(), os.getsid(0), False)
+    stat = read_stat(os.getpid())
+    assert stat is not None
+    assert (stat.parent_pid, stat.session, stat.is_still) == (os.getppid(), os.getsid(0), False)
     thread = read_stat(os.getpid(), threading.get_native_id())
     assert thread is not None
-    assert (thread.state, thread.start_ticks >= own.start_ticks) == ("R", True)
+    assert (thread.state, thread.start_ticks >= stat.start_ticks) == ("R", True)
     found = processes()
-    assert found[os.getpid()].start_ticks == own.start_ticks
+    assert found[os.getpid()].start_ticks == stat.start_ticks
     assert list(found) == sorted(found)
 
 

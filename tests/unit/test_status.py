@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from footprint.process import Status
-from footprint.process.status import parse_status
+from footprint.process.status import Status, parse_status
 
 CORPUS = Path(__file__).resolve().parents[1] / "corpus"
 KIB = 1024

@@ -12,8 +12,8 @@ import footprint
 from footprint.cli import main
 from footprint.errors import Note, UsageError
 from footprint.formats.document import Table, Verdict
+from footprint.verbs.survey.answer import survey_document
 from footprint.verbs.survey.call import Survey, SurveyedProgram
-from footprint.verbs.survey.text import survey_document
 from tests.elfwriter import (
     DT_NEEDED,
     DT_SONAME,
@@ -72,8 +72,8 @@ def surveyed(root: Sysroot, **more: Any) -> Survey:  # noqa: ANN401 # arguments 
     return footprint.survey(str(root.root / "bin"), root=str(root.root), page_bytes=4 * K, **more)
 
 
-def names(found: Survey) -> list[str]:
-    return [one.path.rpartition("/")[2] for one in found.programs]
+def names(result: Survey) -> list[str]:
+    return [one.path.rpartition("/")[2] for one in result.programs]
 
 
 def test_programs_are_found_each_once_the_costliest_first(root: Sysroot) -> None:
@@ -176,20 +176,20 @@ def rank(count: int = 1, unused_bytes: int = 0, doubtful_bytes: int = 0) -> Surv
     return Survey(("/bin",), count, programs, ())
 
 
-def verdict(found: Survey) -> str:
-    last = survey_document(found)[-1]
+def verdict(result: Survey) -> str:
+    last = survey_document(result)[-1]
     assert isinstance(last, Verdict)
     return last.text
 
 
-def test_the_last_line_says_which_costs_most_and_what_could_be_spared() -> None:
+def test_the_last_line_says_which_costs_most_and_what_could_be_saved() -> None:
     costs = "/bin/program0 costs most, 148 KiB at its start (estimated)"
     assert verdict(rank()) == f"{costs}."
-    assert verdict(rank(1, 8 * K)) == f"{costs}; 200 KiB could be spared if one of each ran."
-    assert verdict(rank(1000, 8 * K)) == f"{costs}; 195.3 MiB could be spared if 1,000 of each ran."
-    low = "200 KiB could be spared if one of each ran, 100 KiB more with low confidence"
+    assert verdict(rank(1, 8 * K)) == f"{costs}; one of each would save 200 KiB without unused libraries."
+    assert verdict(rank(1000, 8 * K)) == f"{costs}; 1,000 of each would save 195.3 MiB without unused libraries."
+    low = "one of each would save 200 KiB without unused libraries, and 100 KiB more with low confidence"
     assert verdict(rank(1, 8 * K, 4 * K)) == f"{costs}; {low}."
-    low = "97.7 MiB could be spared if 1,000 of each ran, with low confidence"
+    low = "1,000 of each would save 97.7 MiB without unused libraries, with low confidence"
     assert verdict(rank(1000, 0, 4 * K)) == f"{costs}; {low}."
     assert verdict(Survey(("/bin",), 1, (), ())) == "There is no program."
 
@@ -197,9 +197,9 @@ def test_the_last_line_says_which_costs_most_and_what_could_be_spared() -> None:
 @pytest.mark.parametrize(("top", "rows"), [(20, 20), (3, 3), (0, 25), (25, 25)])
 def test_so_many_rows_are_shown_and_the_rest_is_counted(top: int, rows: int) -> None:
     tables = [block for block in survey_document(rank(1, 8 * K), top=top) if isinstance(block, Table)]
-    assert [len(one.rows) for one in tables] == [rows, rows]
+    assert [len(table.rows) for table in tables] == [rows, rows]
     rest = [] if rows == 25 else [f"[{25 - rows} more: --top 0 shows all]"] * 2
-    assert [footer[-1] for one in tables for footer in one.footer] == rest
+    assert [footer[-1] for table in tables for footer in table.footer] == rest
 
 
 def test_of_many_notes_the_first_are_shown() -> None:
@@ -226,7 +226,8 @@ SHOWN = """\
     uses.
   at start  startup min  startup max  objects  unused  program
     36 KiB       12 KiB       32 KiB        3   4 KiB  bin/large
-    28 KiB        8 KiB        8 KiB        2       -  bin/deeper/partial  [libraries missing]
+    28 KiB        8 KiB        8 KiB        2       -  bin/deeper/partial
+                                                         [libraries missing]
     28 KiB        8 KiB        8 KiB        2       -  bin/small
 
 Libraries that nobody uses
@@ -244,20 +245,20 @@ def test_the_text_has_the_programs_and_their_idle_libraries(
     out, error = capfdbinary.readouterr()
     shown, _, end = out.decode().partition("\nNotes\n")
     assert (shown, error) == (SHOWN, b"")
-    spared = "4 KiB could be spared if\none of each ran."
-    assert end.endswith(f"\nbin/large costs most, 36 KiB at its start (estimated); {spared}\n")
+    saved = "one of each would save 4 KiB without unused libraries."
+    assert " ".join(end.split()).endswith(f" bin/large costs most, 36 KiB at its start (estimated); {saved}")
 
 
 def test_the_json_is_valid_and_has_every_program(root: Sysroot, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     code, out, _ = answer(capfdbinary, root, "--json", "-n", "7", "--top", "1")
     assert code == 0
-    found = json.loads(out)
-    WRITTEN.validate(found)
-    assert (found["count"], [one["unused_bytes"] for one in found["programs"]]) == (7, [4 * K, 0, 0])
-    for member in found["programs"][0]:
-        less = {**found, "programs": [{key: value for key, value in found["programs"][0].items() if key != member}]}
+    result = json.loads(out)
+    WRITTEN.validate(result)
+    assert (result["count"], [one["unused_bytes"] for one in result["programs"]]) == (7, [4 * K, 0, 0])
+    for member in result["programs"][0]:
+        less = {**result, "programs": [{key: value for key, value in result["programs"][0].items() if key != member}]}
         assert not WRITTEN.is_valid(less), member
-    assert not WRITTEN.is_valid({**found, "programs": [{**found["programs"][0], "another": 1}]})
+    assert not WRITTEN.is_valid({**result, "programs": [{**result["programs"][0], "another": 1}]})
 
 
 @pytest.mark.parametrize(

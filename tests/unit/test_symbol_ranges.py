@@ -6,12 +6,12 @@ import pytest
 
 from footprint.attribution.owned_range import LoadedObject, OwnedRange, clip
 from footprint.attribution.symbol_ranges import PageNumbers, symbol_rows
-from footprint.elf import read_contents, read_image
-from footprint.model.evidence import Evidence
-from footprint.model.row import Attribution, MemoryKind, Row
-from footprint.process import Mapping, PageRange
+from footprint.elf.contents import read_contents
+from footprint.elf.image import read_image
+from footprint.model.row import Attribution, Evidence, MemoryKind, Row
 from footprint.process.mapped_files import FileKey
-from footprint.process.mappings import NO_COUNTERS
+from footprint.process.mappings import NO_COUNTERS, Mapping
+from footprint.process.pages import PageRange
 from tests.elfwriter import (
     PF_R,
     PF_W,
@@ -70,13 +70,13 @@ def cut(
     loaded = LoadedObject(key, image, B)
     mapping = Mapping(B + start, B + end, "rw-p", start, key.device, key.inode, key.name, NO_COUNTERS)
     part = OwnedRange(mapping, B + start, B + end, key.name, kind, Attribution.PROGRAM_HEADERS, loaded)
-    found = symbol_rows(
+    result = symbol_rows(
         part, read_contents(image), private, page_bytes, PageNumbers(sorted(relocated)), Evidence.MEASURED
     )
     # What holds for every answer.
-    assert sum(one.bytes or 0 for one in found) == sum(one.end_addr - one.start_addr for one in private)
-    assert sum(one.mapped_bytes for one in found) == end - start
-    return found
+    assert sum(one.bytes or 0 for one in result) == sum(one.end_addr - one.start_addr for one in private)
+    assert sum(one.mapped_bytes for one in result) == end - start
+    return result
 
 
 def row(
@@ -109,13 +109,13 @@ def row(
     )
 
 
-def lines(found: Iterable[Row]) -> list[tuple[str | None, str, int]]:
+def lines(result: Iterable[Row]) -> list[tuple[str | None, str, int]]:
     """Return section, name and private bytes of each row that has some."""
-    return [(one.section, one.name or "", one.bytes) for one in found if one.bytes]
+    return [(one.section, one.name or "", one.bytes) for one in result if one.bytes]
 
 
-def named(found: Iterable[Row], name: str) -> Row:
-    here = [one for one in found if one.name == name]
+def named(result: Iterable[Row], name: str) -> Row:
+    here = [one for one in result if one.name == name]
     assert len(here) == 1, here
     return here[0]
 
@@ -141,14 +141,14 @@ TWO_COUNTERS = program(
 
 
 def test_two_counters_of_8_bytes_4_kib_apart_cost_two_pages_each_alone_in_its_own() -> None:
-    found = cut(TWO_COUNTERS, 0x3000, 0x5000, pages((3, 5)))
-    assert lines(found) == [
+    result = cut(TWO_COUNTERS, 0x3000, 0x5000, pages((3, 5)))
+    assert lines(result) == [
         (".data", "hits", 8),
         (".data", "[padding]", 4088),
         (".data", "misses", 8),
         (".data", "[rest of the last page]", 4088),
     ]
-    assert [(one.name, one.pages, one.sole_pages) for one in found if one.symbol] == [("hits", 1, 1), ("misses", 1, 1)]
+    assert [(one.name, one.pages, one.sole_pages) for one in result if one.symbol] == [("hits", 1, 1), ("misses", 1, 1)]
 
 
 def test_a_counter_that_nobody_wrote_costs_nothing_and_is_no_line() -> None:

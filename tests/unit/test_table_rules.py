@@ -11,10 +11,10 @@ from footprint.elf.relocations import pages_relocated_alone
 from footprint.findings.graph_rules.thread_locals import thread_locals
 from footprint.findings.ledger_rules.relocated_tables import relocated_tables
 from footprint.findings.registry import LedgerFacts
-from footprint.loader import Environment, FoundBy
-from footprint.model.evidence import Evidence
+from footprint.loader.map_entry import FoundBy
+from footprint.loader.target import Environment
 from footprint.model.finding import Confidence, Finding
-from footprint.model.row import Attribution, MemoryKind, Row
+from footprint.model.row import Attribution, Evidence, MemoryKind, Row
 from footprint.sources.programs import Programs
 from tests.elfwriter import (
     DT_NEEDED,
@@ -93,13 +93,13 @@ def found_in(
 
 
 def test_a_block_of_an_unused_library_costs_each_thread_its_size(tmp_path: Path) -> None:
-    (found,) = found_in(tmp_path, with_block(1 << 20))
-    assert (found.rule, found.kind, found.subject) == ("thread-locals", "at-thread-start", "libblock.so")
-    assert (found.saving_bytes, found.confidence) == (1 << 20, Confidence.HIGH)
-    assert found.message == (
+    (result,) = found_in(tmp_path, with_block(1 << 20))
+    assert (result.rule, result.kind, result.subject) == ("thread-locals", "at-thread-start", "libblock.so")
+    assert (result.saving_bytes, result.confidence) == (1 << 20, Confidence.HIGH)
+    assert result.message == (
         "libblock.so has 1 MiB of thread-local variables (variable0 1 MiB): each thread pays all of it at its start"
     )
-    assert "unused-library" in found.remedy
+    assert "unused-library" in result.remedy
 
 
 def test_a_block_of_a_library_that_is_used_may_be_needed(tmp_path: Path) -> None:
@@ -239,14 +239,14 @@ def test_a_variable_that_shares_its_page_with_relocations_of_others_is_no_table(
     root.loader()
     root.file("/bin/program", write(file))
     audit = footprint.audit("/bin/program", root=str(tmp_path))
-    tables = [one for one in audit.findings if one.rule == "relocated-tables"]
+    tables = [finding for finding in audit.findings if finding.rule == "relocated-tables"]
     assert [(one.subject, one.saving_bytes) for one in tables] == [("names", PAGE)]
 
 
 def test_pages_are_relocated_for_a_variable_alone_where_no_other_relocation_is_in_them() -> None:
     vaddrs = [0, *range(PAGE, 2 * PAGE, 8), 3 * PAGE - 8, 3 * PAGE]
     ranges = ((0, PAGE), (8, PAGE), (PAGE, 2 * PAGE), (PAGE + 8, 2 * PAGE), (8, 3 * PAGE), (8, 4 * PAGE))
-    assert [pages_relocated_alone(vaddrs, *one, PAGE) for one in ranges] == [1, 0, 1, 0, 2, 3]
+    assert [pages_relocated_alone(vaddrs, *span, PAGE) for span in ranges] == [1, 0, 1, 0, 2, 3]
 
 
 def test_what_no_symbol_names_is_told_for_the_object_as_one() -> None:
@@ -274,7 +274,7 @@ def test_the_largest_come_first_and_the_order_of_rows_does_not_matter() -> None:
         nameless(owner="/usr/lib/libtwo.so", relocated_bytes=2 * PAGE),
         table(symbol="a", sole_pages=1),
     ]
-    subjects = [one.subject for one in relocated_tables(LedgerFacts(tuple(rows), PAGE))]
+    subjects = [relocated_table.subject for relocated_table in relocated_tables(LedgerFacts(tuple(rows), PAGE))]
     assert subjects == ["c", "libtwo.so", "a", "b"]
     assert subjects == [one.subject for one in relocated_tables(LedgerFacts(tuple(rows[::-1]), PAGE))]
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 import footprint
-from footprint.elf import read_image
+from footprint.elf.image import read_image
 from footprint.elf.notes import build_id, build_id_of_start
 from footprint.errors import InputError, UnsupportedError, UsageError
 from footprint.process.descriptions import OpenFileKind
-from footprint.process.snapshot import FileFacts, looks_like_capture
+from footprint.process.snapshot import FileFacts, Snapshot, looks_like_capture, read_process
 from footprint.process.text_capture import read_text_capture
 from footprint.sources.target import Capture, resolve
 from footprint.verbs.capture.call import capture_script
@@ -57,27 +57,35 @@ def no_build_id(_: bytes) -> None:
     return None
 
 
-def read(text: bytes) -> footprint.process.Snapshot:
+def read(text: bytes) -> Snapshot:
     (found,) = read_text_capture(text, "demo.capture", lambda start: start.hex())
     return found
 
 
 def test_a_process_has_its_mappings_counters_status_and_files() -> None:
-    found = read(TEXT)
-    assert (found.pid, found.page_bytes, found.host) == (4711, 4096, {"kernel": "6.1.0", "machine": "x86_64"})
-    assert [one.name for one in found.memory.mappings] == ["/usr/bin/demo"]
-    assert found.memory.mappings[0].counters.get("Private_Dirty") == 12 * KIB
-    assert found.rollup is not None
-    assert found.rollup.get("Anonymous") == 12 * KIB
-    assert found.status is not None
-    assert (found.status.thread_count, found.status.page_table_bytes) == (2, 44 * KIB)
-    assert found.files == {("fe:00", 77, "/usr/bin/demo"): FileFacts(5120, "7f454c460201")}
+    result = read(TEXT)
+    assert (result.pid, result.page_bytes, result.host) == (4711, 4096, {"kernel": "6.1.0", "machine": "x86_64"})
+    assert [mapping.name for mapping in result.memory.mappings] == ["/usr/bin/demo"]
+    assert result.memory.mappings[0].counters.get("Private_Dirty") == 12 * KIB
+    assert result.rollup is not None
+    assert result.rollup.get("Anonymous") == 12 * KIB
+    assert result.status is not None
+    assert (result.status.thread_count, result.status.page_table_bytes) == (2, 44 * KIB)
+    assert result.files == {("fe:00", 77, "/usr/bin/demo"): FileFacts(5120, "7f454c460201")}
 
 
 def test_shared_memory_has_what_is_allocated_in_blocks() -> None:
     told = TEXT.replace(b"\n0b12-77 end", b"\n0b12-77 4711 allocated 00:01 2048 16384\n\n0b12-77 end")
     assert read(told).allocated_bytes == {("00:01", 2048): 8 << 20}
     assert read(told)._replace(allocated_bytes={}) == read(TEXT)._replace(allocated_bytes={})
+
+
+def test_that_nothing_is_known_of_its_allocator_is_a_note_of_its_audit(tmp_path: Path) -> None:
+    (tmp_path / "demo.capture").write_bytes(TEXT)
+    audit = footprint.audit(str(tmp_path / "demo.capture"))
+    (note,) = [note for note in audit.notes if note.slug == "allocator-unread"]
+    assert note.detail == "a capture as text has no account of the allocator: how much of its heap is free is unknown"
+    assert audit.allocator is None
 
 
 @pytest.mark.parametrize("left", [b"stat\n4712 (demo) S\n", b"absent\n", b"smaps\n"])
@@ -88,11 +96,11 @@ def test_a_process_that_ended_while_it_was_captured_is_a_note_and_the_others_are
 
 
 def test_the_stack_pointer_of_a_thread_is_the_last_but_one_word_and_a_running_thread_has_none() -> None:
-    assert read(TEXT).thread_stack_addrs == (0x7F00DEADB000,)
+    assert read(TEXT).thread_stacks.pointers == (0x7F00DEADB000,)
 
 
 def test_each_open_description_is_there_once_with_its_kind_and_what_it_holds() -> None:
-    tcp, unix, pipe, epoll = read(TEXT).open_files
+    tcp, unix, pipe, epoll = read(TEXT).open_files or ()
     assert (tcp.kind, tcp.descriptor, tcp.content_bytes, tcp.is_unread) == (OpenFileKind.TCP, 3, 0x110, False)
     assert (unix.kind, unix.inode, unix.is_unread) == (OpenFileKind.UNIX, 98, True)
     assert (pipe.kind, pipe.is_write_only) == (OpenFileKind.PIPE, True)
@@ -110,14 +118,14 @@ def test_what_a_command_line_holds_begins_no_text() -> None:
 
 
 def test_lines_of_a_terminal_are_read_as_those_of_a_pipe(tmp_path: Path) -> None:
-    path, found = tmp_path / "demo.capture", []
+    path, result = tmp_path / "demo.capture", []
     for text in (TEXT, TEXT.replace(b"\n", b"\r\n")):
         path.write_bytes(text)
         target = resolve(path)
         assert isinstance(target, Capture)
-        found.append(target.snapshots)
-    assert len(found[0]) == 1
-    assert found[1] == found[0]
+        result.append(target.snapshots)
+    assert len(result[0]) == 1
+    assert result[1] == result[0]
 
 
 @pytest.mark.parametrize("kept_bytes", [30, 200, 500, len(TEXT) - 6])
@@ -188,6 +196,20 @@ def test_what_the_script_reads_is_audited_as_the_live_process_is(
     assert {row.owner for row in captured.ledger} == {row.owner for row in live.ledger}
 
 
+@pytest.mark.parametrize("tools", [("cat", "readlink"), ("cat", "readlink", "stat")], ids=["none", "without od"])
+def test_without_tools_that_identify_files_each_file_is_there_once(
+    tools: tuple[str, ...], family: subprocess.Popen[bytes], tmp_path: Path
+) -> None:
+    for name in tools:
+        (tmp_path / name).symlink_to(shutil.which(name) or "/")
+    command = [shutil.which("sh") or "sh", "-s", "--", str(family.pid)]
+    script = capture_script().encode()
+    done = subprocess.run(command, input=script, capture_output=True, check=False, env={"PATH": str(tmp_path)})
+    (snapshot,) = read_text_capture(done.stdout, "x", no_build_id)
+    (expected,) = read_text_capture(run_script(str(family.pid)).stdout, "x", no_build_id)
+    assert snapshot.files.keys() == expected.files.keys()
+
+
 ALLOCATED = """
 import mmap, os, time
 file = os.memfd_create("x")
@@ -202,7 +224,7 @@ def test_the_script_reads_what_shared_memory_holds_that_nobody_has_touched() -> 
     with subprocess.Popen([sys.executable, "-ISc", ALLOCATED], stdout=subprocess.PIPE) as started:
         assert started.stdout is not None
         started.stdout.readline()
-        live = footprint.process.read_process(started.pid)
+        live = read_process(started.pid)
         (captured,) = read_text_capture(run_script(str(started.pid)).stdout, "demo.capture", no_build_id)
         started.kill()
     if not live.allocated_bytes:
@@ -218,7 +240,7 @@ def test_a_tree_has_the_processes_that_descend_from_it_and_not_the_script(
     path.write_bytes(run_script("-t", str(family.pid)).stdout)
     target = resolve(path)
     snapshots = target.snapshots  # type: ignore[union-attr]
-    assert [one.command for one in snapshots] == ["sh -c sleep 1000 & echo; wait", "sleep 1000"]
+    assert [snapshot.command for snapshot in snapshots] == ["sh -c sleep 1000 & echo; wait", "sleep 1000"]
 
 
 @pytest.mark.parametrize("shell", [("dash",), ("bash", "--posix"), ("busybox", "sh"), ("zsh", "--emulate", "sh")])
@@ -231,7 +253,7 @@ def test_shells_of_all_kinds_print_the_same_texts(family: subprocess.Popen[bytes
     mappings = snapshot.memory.mappings, expected.memory.mappings
     assert done.stderr == b""
     # What is shared depends on how many processes run the shell just then.
-    facts = [[(one.start_addr, one.name, one.counters.get("Anonymous")) for one in each] for each in mappings]
+    facts = [[(one.start_addr, one.name, one.counters.get("Anonymous")) for one in mapping] for mapping in mappings]
     assert facts[0] == facts[1]
     assert snapshot.status == expected.status
 
@@ -283,6 +305,53 @@ def test_odd_names_of_processes_and_files_are_read_as_they_are(tmp_path: Path) -
     for snapshot in captured:
         ids = {path: facts.build_id for (_, _, path), facts in snapshot.files.items()}
         assert [ids.get(name) for name in names] == ["7f454c46"] * 3
+
+
+PLANTED = """
+import mmap, os, sys, time
+kept = []
+for kind in ("link", "pipe", "other"):
+    name = f"{sys.argv[1]}/{kind}"
+    with open(name, "w+b") as file:
+        file.write(b"mapped".ljust(4096))
+        file.flush()
+        kept.append(mmap.mmap(file.fileno(), 4096, prot=mmap.PROT_READ))
+    os.unlink(name)
+    planted = f"{name} (deleted)"
+    if kind == "link":
+        os.symlink("/etc/passwd", planted)
+    elif kind == "pipe":
+        os.mkfifo(planted)
+    else:
+        with open(planted, "wb") as file:
+            file.write(b"other".ljust(4096))
+print("ready", flush=True)
+time.sleep(1000)
+"""
+
+
+@pytest.mark.parametrize("by_path", [False, True], ids=["as allowed here", "where the kernel shows no map_files"])
+def test_nothing_is_read_that_a_process_has_put_in_the_place_of_a_mapped_file(tmp_path: Path, *, by_path: bool) -> None:
+    script = capture_script().replace("/map_files/", "/nothing/") if by_path else capture_script()
+    with subprocess.Popen([sys.executable, "-ISc", PLANTED, str(tmp_path)], stdout=subprocess.PIPE) as started:
+        assert started.stdout is not None
+        started.stdout.readline()
+        try:
+            words = ["sh", "-s", "--", str(started.pid)]
+            done = subprocess.run(words, input=script.encode(), capture_output=True, timeout=60, check=False)
+        finally:
+            started.kill()
+    (snapshot,) = read_text_capture(done.stdout, "x", lambda start: start.decode("latin-1").rstrip())
+    starts = {
+        path.rpartition("/")[2]: facts.build_id
+        for (_, _, path), facts in snapshot.files.items()
+        if str(tmp_path) in path
+    }
+    assert sorted(starts) == ["link (deleted)", "other (deleted)", "pipe (deleted)"]
+    assert set(starts.values()) <= {"mapped", "", None}  # all of it, or nothing
+    # The program itself is what its path leads to.
+    program = os.path.realpath(sys.executable)
+    assert any(facts.build_id and path == program for (_, _, path), facts in snapshot.files.items())
 
 
 def test_a_process_that_is_gone_leaves_the_others_readable(family: subprocess.Popen[bytes]) -> None:

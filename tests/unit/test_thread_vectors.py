@@ -75,7 +75,7 @@ def test_pointers_that_lead_elsewhere_are_no_control_block() -> None:
 def test_whatever_is_in_memory_is_read_without_an_error(data: bytes, addr: int) -> None:
     memory = Memory({addr: data, 0x1000: data})
     for vector in thread_vectors(memory, 8, [(addr, addr + len(data)), (0x1000, 0x1000 + len(data))]):
-        assert all(one is None or one < vector.tcb_addr for one in vector.block_addrs)
+        assert all(addr is None or addr < vector.tcb_addr for addr in vector.block_addrs)
     loader_entries(memory, 8, data)
     loader_entries(memory, 4, words(3, addr, 4, 56, 5, 2) + data)
 
@@ -120,7 +120,7 @@ def test_without_the_list_only_the_program_is_known(missing: int) -> None:
 
 def test_a_list_that_is_a_circle_ends() -> None:
     circle = PROGRAM | {LIST: words(0, 0, DYNAMIC, LIST)}
-    assert {one.section_addr for one in loader_entries(Memory(circle), 8, AUXV)} == {DYNAMIC}
+    assert {loader_entry.section_addr for loader_entry in loader_entries(Memory(circle), 8, AUXV)} == {DYNAMIC}
 
 
 def test_memory_full_of_control_blocks_is_not_read_without_end() -> None:

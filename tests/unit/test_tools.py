@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from footprint.elf import shown_name
-from footprint.sources.demanglers import learn_foreign_names
-from footprint.sources.tools import find_tool
+from footprint.elf.names import shown_name
+from footprint.sources.demanglers import find_tool, learn_foreign_names
 from footprint.verbs.run.massif import valgrind
 
 IS_ROOT = os.geteuid() == 0
@@ -25,7 +24,7 @@ def program(folder: Path, mode: int = 0o755) -> Path:
 def test_the_first_program_in_path_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program(tmp_path / "a", 0o644)
     paths = [program(tmp_path / "b"), program(tmp_path / "c")]
-    monkeypatch.setenv("PATH", os.pathsep.join([str(tmp_path / "a"), *(str(one.parent) for one in paths)]))
+    monkeypatch.setenv("PATH", os.pathsep.join([str(tmp_path / "a"), *(str(path.parent) for path in paths)]))
     assert find_tool("tool") == str(paths[0])
     assert find_tool("other") is None
 

@@ -3,7 +3,7 @@
 import pytest
 
 from footprint.errors import UsageError
-from footprint.units import format_bytes, parse_bytes
+from footprint.text.units import format_bytes, parse_bytes
 
 
 @pytest.mark.parametrize(

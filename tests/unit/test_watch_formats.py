@@ -2,10 +2,11 @@
 
 import json
 import re
+import select
 import socket
 import threading
 import time
-from typing import cast
+from contextlib import ExitStack, suppress
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -14,8 +15,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from footprint.errors import AccessError, Note, UsageError
 from footprint.formats.document import About
 from footprint.formats.perfetto import Trace, TraceCounter, TraceInstant, TraceProcess, perfetto
-from footprint.formats.sparkline import sparkline
-from footprint.formats.text import plain
+from footprint.formats.text import plain, sparkline
 from footprint.model.process_counters import ProcessCounters
 from footprint.series.growth import GrowthKind
 from footprint.series.records import (
@@ -25,17 +25,16 @@ from footprint.series.records import (
     Closed,
     Ended,
     GroupPeak,
+    NoteRecord,
     OwnersSeen,
     Sampled,
-    Told,
 )
 from footprint.series.timeline import Timeline
-from footprint.verbs.watch.metrics import timeline_metrics
+from footprint.verbs.watch.metrics import timeline_metrics, watch_trace
 from footprint.verbs.watch.result import result_of
-from footprint.verbs.watch.scrape import Listener, _answer
+from footprint.verbs.watch.scrape import Listener
 from footprint.verbs.watch.screen import SortKey, screen_document
 from footprint.verbs.watch.text import duration_text, tick_line, watch_document
-from footprint.verbs.watch.trace import watch_trace
 from tests.formatschemas import TRACE_SCHEMA
 from tests.hostile import HOSTILE
 
@@ -46,16 +45,16 @@ BEGAN = Began("server", 1_700_000_000, 1000, 16 * KIB, {"kernel": "6.18", "machi
 
 def timeline(command: str = "server --port 80", target: str = "server") -> Timeline:
     """Return a watch of 20 s: a process that grows by 1 MiB a second, and a short one that held 100 MiB."""
-    found = Timeline(BEGAN._replace(target=target))
-    found.add(Came(0, 1, 4711, 1, command))
+    result = Timeline(BEGAN._replace(target=target))
+    result.add(Came(0, 1, 4711, 1, command))
     for second in range(21):
         size = (10 + second) * MIB
-        found.add(Sampled(second * 1000, {1: ProcessCounters(size, 40 * KIB, 0, size, size, 1)}, 5 * second))
-        found.add(OwnersSeen(second * 1000, {"[heap]": size - 2 * MIB, "/usr/lib/libx.so": 2 * MIB}))
-    found.add(Came(5500, 2, 4712, 4711, "short"))
-    found.add(Ended(5510, 2, 100 * MIB, "taskstats", 3))
-    found.add(GroupPeak(5600, 130 * MIB, "memory.peak"))
-    return found
+        result.add(Sampled(second * 1000, {1: ProcessCounters(size, 40 * KIB, 0, size, size, 1)}, 5 * second))
+        result.add(OwnersSeen(second * 1000, {"[heap]": size - 2 * MIB, "/usr/lib/libx.so": 2 * MIB}))
+    result.add(Came(5500, 2, 4712, 4711, "short"))
+    result.add(Ended(5510, 2, 100 * MIB, "taskstats", 3))
+    result.add(GroupPeak(5600, 130 * MIB, "memory.peak"))
+    return result
 
 
 # --- Perfetto ---------------------------------------------------------------------------------------------------------
@@ -66,16 +65,16 @@ def test_a_trace_has_counters_spans_and_instants() -> None:
     found.add(AuditKept(2000, "peak", 12 * MIB, ""))
     found.taken.clear()
     events = json.loads(perfetto(watch_trace(result_of(found, None)), About("watch server", "1.2.3")))["traceEvents"]
-    names = {(one["pid"], one["args"]["name"]) for one in events if one["ph"] == "M"}
+    names = {(event["pid"], event["args"]["name"]) for event in events if event["ph"] == "M"}
     assert names == {(0, "footprint watch: server"), (1, "server --port 80"), (2, "short")}
-    costs = [(one["ts"], one["args"]["bytes"]) for one in events if (one["ph"], one["pid"]) == ("C", 1)]
+    costs = [(event["ts"], event["args"]["bytes"]) for event in events if (event["ph"], event["pid"]) == ("C", 1)]
     assert costs[0] == (0, 10 * MIB + 56 * KIB)
     assert costs[-1] == (20_000_000, 30 * MIB + 56 * KIB)
-    (short,) = [one for one in events if (one["ph"], one["pid"]) == ("X", 2)]
+    (short,) = [event for event in events if (event["ph"], event["pid"]) == ("X", 2)]
     assert (short["ts"], short["dur"]) == (5_500_000, 10_000)
     assert short["args"] == {"pid": 4712, "peak_resident_bytes": 100 * MIB, "exit_code": 3}
-    assert [one["name"] for one in events if one["ph"] == "i"] == ["peak"]
-    assert {one["name"] for one in events if (one["ph"], one["pid"]) == ("C", 0)} == {
+    assert [event["name"] for event in events if event["ph"] == "i"] == ["peak"]
+    assert {event["name"] for event in events if (event["ph"], event["pid"]) == ("C", 0)} == {
         "cost",
         "owner [heap]",
         "owner /usr/lib/libx.so",
@@ -116,7 +115,7 @@ def asked(request: bytes) -> bytes:
 
 
 def test_the_figures_of_now_are_openmetrics() -> None:
-    head, _, body = asked(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").partition(b"\r\n\r\n")
+    head, _, body = asked(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 200 OK\r\nContent-Type: application/openmetrics-text")
     assert f"Content-Length: {len(body)}".encode() in head
     samples = {
@@ -138,9 +137,9 @@ def test_many_processes_with_many_command_lines_are_few_metrics() -> None:
         many.add(Came(21_000, number, 5000 + number, 1, f"/opt/w/worker{number % 50} --job {number}"))
     many.add(Sampled(21_000, {number: ProcessCounters(MIB, 0, 0, MIB, MIB, 0) for number in range(3, 503)}, 0))
     (programs,) = [one for one in timeline_metrics(many) if one.name == "watch_program_cost"]
-    assert [one.labels["program"] for one in programs.samples][:2] == ["server", "worker0"]
+    assert [sample.labels["program"] for sample in programs.samples][:2] == ["server", "worker0"]
     assert programs.samples[-1].labels["program"] == "[others]"
-    assert sum(one.value for one in programs.samples) == many.sums.cost_bytes
+    assert sum(sample.value for sample in programs.samples) == many.sums.cost_bytes
     every = [sample for family in timeline_metrics(many) for sample in family.samples]
     assert len(every) < 60
     assert max(len(value) for sample in every for value in sample.labels.values()) <= 60
@@ -151,32 +150,70 @@ def test_other_requests_are_refused() -> None:
     assert asked(b"POST / HTTP/1.1\r\n\r\n").startswith(b"HTTP/1.1 405 ")
 
 
-def test_who_asks_and_sends_nothing_does_not_hold_the_watch() -> None:
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("localhost:9123", 200),
+        ("127.0.0.1", 200),
+        ("[::1]:9123", 200),
+        ("10.0.0.7:9123", 200),
+        (socket.gethostname(), 200),
+        ("evil.example", 421),
+        ("127.0.0.1.evil.example:9123", 421),
+        ("", 421),
+    ],
+)
+def test_only_who_names_this_machine_gets_figures(host: str, status: int) -> None:
+    # The name of a stranger's page, which leads to this machine for a moment, is in the Host of a browser.
+    answer = asked(f"GET /metrics HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+    assert answer.startswith(f"HTTP/1.1 {status} ".encode())
+    assert (b"footprint_watch" in answer) is (status == 200)
+    assert (b"--listen" in answer) is (status == 421)  # who is refused by mistake sees what helps
+
+
+def test_a_hundred_who_are_silent_hold_neither_the_watch_nor_who_asks() -> None:
     listener = Listener("127.0.0.1:0")
-    with socket.create_connection(("127.0.0.1", listener.port), 10):
+    with ExitStack() as opened:
+        opened.callback(listener.close)
+        silent: list[socket.socket] = []
+        for _ in range(4):
+            connections = (socket.create_connection(("127.0.0.1", listener.port), 60) for _ in range(25))
+            silent += map(opened.enter_context, connections)
+            listener.answer(timeline())
+        assert {connection.peer.gettimeout() for connection in listener._connections} == {0}  # nobody is waited for
+        silent[-1].sendall(b"G")
+        asking = opened.enter_context(socket.create_connection(("127.0.0.1", listener.port), 60))
+        asking.sendall(b"GET / HTTP/1.0\r\n\r\n")
+        # It is answered in the turn after the request has come.
+        for _ in range(1000):
+            listener.answer(timeline())
+            readable, _, _ = select.select([asking], [], [], 0.05)
+            if readable:
+                break
+        assert asking.recv(100).startswith(b"HTTP/1.1 200 OK")
+        # Those who have been silent longest were sent away, so that there is room for others.
+        readable, _, _ = select.select(silent, [], [], 0)
+        assert len(readable) >= 68
+        assert silent[-1] not in readable
+
+
+def test_who_is_slow_is_sent_away_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    listener = Listener("127.0.0.1:0")
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    with socket.create_connection(("127.0.0.1", listener.port), 60) as asking:
+        for _ in range(40):
+            asking.sendall(b"G")
+            listener.answer(timeline())
+            now[0] += 0.1
+            if select.select([asking], [], [], 0)[0]:
+                break
+        assert now[0] < 5
+        now[0] = 6
         listener.answer(timeline())
+        with suppress(ConnectionResetError):
+            assert asking.recv(100) == b""
     listener.close()
-
-
-class Trickle:
-    """A connection that sends a byte each 50 ms, without end."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def settimeout(self, seconds: float) -> None:
-        assert seconds > 0
-
-    def recv(self, _: int) -> bytes:
-        self.now += 0.05
-        return b"G"
-
-
-def test_who_asks_byte_by_byte_does_not_hold_the_watch(monkeypatch: pytest.MonkeyPatch) -> None:
-    asking = Trickle()
-    monkeypatch.setattr(time, "monotonic", lambda: asking.now)
-    _answer(cast("socket.socket", asking), timeline())
-    assert asking.now < 0.3
 
 
 def test_an_address_that_is_none_or_taken_is_an_error() -> None:
@@ -203,13 +240,13 @@ def test_the_report_has_the_peak_the_growth_with_its_owner_and_the_short_process
 
 
 def test_what_has_no_trend_has_no_rate() -> None:
-    found = Timeline(BEGAN)
-    found.add(Came(0, 1, 4711, 1, "server"))
+    result = Timeline(BEGAN)
+    result.add(Came(0, 1, 4711, 1, "server"))
     for second in range(30):
         size = 10 * MIB
-        found.add(Sampled(second * 1000, {1: ProcessCounters(size, 0, 0, size, size, 1)}, 0))
-        text = " ".join(plain(watch_document(result_of(found, None))).split())
-        screen = " ".join(plain(screen_document(found, SortKey.COST, 5, has_blocks=True)).split())
+        result.add(Sampled(second * 1000, {1: ProcessCounters(size, 0, 0, size, size, 1)}, 0))
+        text = " ".join(plain(watch_document(result_of(result, None))).split())
+        screen = " ".join(plain(screen_document(result, SortKey.COST, 5, has_blocks=True)).split())
         if second < 7:
             assert "trend unknown it was watched too short to tell whether it grows" in text
             assert "trend unknown" in screen
@@ -218,33 +255,33 @@ def test_what_has_no_trend_has_no_rate() -> None:
 
 
 def test_what_a_program_frees_at_its_exit_does_not_hide_its_growth() -> None:
-    found = timeline()
-    found.add(Sampled(21_000, {1: ProcessCounters(5 * MIB, 0, 0, 5 * MIB, 5 * MIB, 1)}, 0))
-    found.add(Ended(21_010, 1, 30 * MIB, "taskstats", 0))
-    found.add(Closed(21_020, 2, 2, "events"))
-    found.add(OwnersSeen(21_005, {"[heap]": 0, "/usr/lib/libx.so": 2 * MIB}))
-    assert found.growth().kind is GrowthKind.GROWS
-    assert [one.growth.kind for one in found.owner_growth()] == [GrowthKind.GROWS]
+    result = timeline()
+    result.add(Sampled(21_000, {1: ProcessCounters(5 * MIB, 0, 0, 5 * MIB, 5 * MIB, 1)}, 0))
+    result.add(Ended(21_010, 1, 30 * MIB, "taskstats", 0))
+    result.add(Closed(21_020, 2, 2, "events"))
+    result.add(OwnersSeen(21_005, {"[heap]": 0, "/usr/lib/libx.so": 2 * MIB}))
+    assert result.growth().kind is GrowthKind.GROWS
+    assert [one.growth.kind for one in result.owner_growth()] == [GrowthKind.GROWS]
 
 
 def test_processes_of_one_command_are_one_row_and_what_is_hidden_is_counted() -> None:
-    found = timeline("/usr/lib/jvm/bin/java -jar \n  /srv/some/where/else.jar --port 80")
+    result = timeline("/usr/lib/jvm/bin/java -jar \n  /srv/some/where/else.jar --port 80")
     for number in range(3, 43):
-        found.add(Came(6000, number, 5000 + number, 4711, "bash"))
-        found.add(Ended(6100, number, number * MIB, "taskstats", 0, 7))
-    text = plain(watch_document(result_of(found, None)))
+        result.add(Came(6000, number, 5000 + number, 4711, "bash"))
+        result.add(Ended(6100, number, number * MIB, "taskstats", 0, 7))
+    text = plain(watch_document(result_of(result, None)))
     assert re.search(
         r"30 MiB +status +30.1 MiB +20.0 s\+ +4711 +java -jar /srv/some/wh[a-z/]*\.\.\.$", text, re.MULTILINE
     )
     assert re.search(r"42 MiB  taskstats +- +7 ms +5042 +bash \[1 of 40\]$", text, re.MULTILINE)
     assert max(map(len, text[text.index("Processes") :].splitlines())) <= 80
-    text = plain(watch_document(result_of(found, None), top=2))
+    text = plain(watch_document(result_of(result, None), top=2))
     assert "[1 more: --top 0 shows all]" in text
 
 
 def test_a_note_of_the_watch_is_in_the_report() -> None:
     found = timeline()
-    found.add(Told(1, Note("clock-set", "server", "the clock was set by +3600 s")))
+    found.add(NoteRecord(1, Note("clock-set", "server", "the clock was set by +3600 s")))
     assert "clock-set: the clock was set by +3600 s" in plain(watch_document(result_of(found, None)))
 
 
@@ -264,13 +301,13 @@ def test_the_screen_has_a_sparkline_and_the_processes_in_an_order() -> None:
 
 
 def test_each_order_of_the_screen_is_what_it_is_called() -> None:
-    found = Timeline(BEGAN)
+    result = Timeline(BEGAN)
     for number, sizes in ((1, (30, 20, 20)), (2, (10, 10, 25)), (3, (5, 4, 3))):
-        found.add(Came(0, number, 100 - number, 1, f"p{number}"))
+        result.add(Came(0, number, 100 - number, 1, f"p{number}"))
         for second, size in enumerate(sizes):
-            found.add(Sampled(second * 1000, {number: ProcessCounters(size * MIB, 0, 0, 0, 0, 0)}, 0))
+            result.add(Sampled(second * 1000, {number: ProcessCounters(size * MIB, 0, 0, 0, 0, 0)}, 0))
     orders = {
-        sort: re.findall(r"\bp\d$", plain(screen_document(found, sort, 3, has_blocks=False)), re.MULTILINE)
+        sort: re.findall(r"\bp\d$", plain(screen_document(result, sort, 3, has_blocks=False)), re.MULTILINE)
         for sort in SortKey
     }
     assert orders == {

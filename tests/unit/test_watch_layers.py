@@ -20,7 +20,7 @@ def tick(ms: int, **costs: int) -> Sampled:
 
 
 def test_a_layer_has_what_its_owner_held_at_each_look_and_nothing_before_it_was_there() -> None:
-    found = owner_layers(
+    result = owner_layers(
         timeline(
             Came(0, 1, 71, 1, "server"),
             tick(0, p1=5),
@@ -30,16 +30,16 @@ def test_a_layer_has_what_its_owner_held_at_each_look_and_nothing_before_it_was_
             OwnersSeen(1010, {"[heap]": 3 * MIB, "/lib/a.so": 4 * MIB}),
         )
     )
-    assert found is not None
-    assert found.names == ("/lib/a.so", "[heap]")
-    assert [one[:4] for one in found.moments] == [
+    assert result is not None
+    assert result.names == ("/lib/a.so", "[heap]")
+    assert [moment[:4] for moment in result.moments] == [
         (10, "start", 5 * MIB, (0, 3 * MIB)),
         (1010, None, 9 * MIB, (4 * MIB, 3 * MIB)),
     ]
 
 
 def test_a_process_costs_nothing_before_it_came_and_after_it_has_ended() -> None:
-    found = process_layers(
+    result = process_layers(
         timeline(
             Came(0, 1, 71, 1, "server"),
             tick(0, p1=2),
@@ -49,10 +49,10 @@ def test_a_process_costs_nothing_before_it_came_and_after_it_has_ended() -> None
             tick(2000, p1=3),
         )
     )
-    assert found is not None
-    assert found.names == ("72 worker", "71 server")
-    assert [one.layer_bytes for one in found.moments] == [(0, 2 * MIB), (8 * MIB, 2 * MIB), (0, 3 * MIB)]
-    assert [one.cost_bytes for one in found.moments] == [2 * MIB, 10 * MIB, 3 * MIB]
+    assert result is not None
+    assert result.names == ("72 worker", "71 server")
+    assert [moment.layer_bytes for moment in result.moments] == [(0, 2 * MIB), (8 * MIB, 2 * MIB), (0, 3 * MIB)]
+    assert [moment.cost_bytes for moment in result.moments] == [2 * MIB, 10 * MIB, 3 * MIB]
 
 
 def test_two_processes_with_one_pid_are_two_layers() -> None:
@@ -69,7 +69,7 @@ def test_what_has_no_layer_of_its_own_is_with_the_others() -> None:
     found = process_layers(timeline(*came, tick(0, **costs), tick(1000, **costs)))
     assert found is not None
     assert len(found.names) == 24
-    assert [one.others_bytes for one in found.moments] == [sum(range(1, 7)) * MIB] * 2
+    assert [moment.others_bytes for moment in found.moments] == [sum(range(1, 7)) * MIB] * 2
 
 
 def test_one_process_has_no_layers_and_one_look_compares_nothing() -> None:
@@ -79,10 +79,10 @@ def test_one_process_has_no_layers_and_one_look_compares_nothing() -> None:
 
 def test_a_long_watch_has_some_hundred_moments_and_those_of_audits() -> None:
     looks = [OwnersSeen(ms, {"[heap]": ms}) for ms in range(0, 500_000, 1000)]
-    found = owner_layers(
+    result = owner_layers(
         timeline(Came(0, 1, 71, 1, "server"), *looks, AuditKept(101_000, "peak", 0, ""), OwnersSeen(500_000, {}))
     )
-    assert found is not None
-    assert [one.ms for one in found.moments if one.audit] == [101_000]
-    assert found.moments[-1].ms == 500_000
-    assert len(found.moments) < 100
+    assert result is not None
+    assert [moment.ms for moment in result.moments if moment.audit] == [101_000]
+    assert result.moments[-1].ms == 500_000
+    assert len(result.moments) < 100

@@ -8,23 +8,27 @@ from typing import cast
 
 import pytest
 
+from footprint.attribution.kernel import BUILT_IN
 from footprint.errors import AccessError, Note
-from footprint.model.audited import Audited
+from footprint.model.audit import Audit
 from footprint.model.process_counters import ProcessCounters
 from footprint.process.kernel_events import Executed, Exited, Forked, KernelEvents, TaskEnd
-from footprint.process.stat import Stat
-from footprint.series.records import AuditKept, Began, Came, Closed, Ended, OwnersSeen, Record, Sampled, Told
+from footprint.process.status import Stat
+from footprint.series.records import AuditKept, Began, Came, Closed, Ended, NoteRecord, OwnersSeen, Record, Sampled
 from footprint.verbs.watch import roster as roster_module
 from footprint.verbs.watch import watcher as watcher_module
-from footprint.verbs.watch.audits import Reading
+from footprint.verbs.watch.audits import Joined, Reading
 from footprint.verbs.watch.moments import AuditBudget, AuditMoment, RiseStep
 from footprint.verbs.watch.roster import Roster
+from footprint.verbs.watch.tick_costs import TickCosts
 from footprint.verbs.watch.watcher import Sources, Watcher
 
 KIB = 1024
 MIB = 1 << 20
 BEGAN = Began("server", 1_700_000_000, 1000, 16 * KIB, {"kernel": "6.18", "machine": "x86_64"}, "0.1.0")
 CLOSED = Closed(0, 0, 0, "polling")
+# A kernel whose objects cost nothing: the cost is memory, and the stacks of threads.
+FREE = BUILT_IN._replace(process_bytes=0, thread_bytes=0, mapping_bytes=0, written_bytes=0, file_bytes=0)
 
 
 @dataclass
@@ -36,6 +40,7 @@ class Process:
     parent_pid: int = 1
     name: bytes = b"work"
     state: str = "S"
+    stack_addr: int = 0
 
 
 @dataclass
@@ -52,7 +57,9 @@ class Machine:
 
     def stat(self, pid: int) -> Stat | None:
         one = self.processes.get(pid)
-        return None if one is None else Stat(one.name, one.state, one.parent_pid, 1, 0, one.start_ticks, 0)
+        return (
+            None if one is None else Stat(one.name, one.state, one.parent_pid, 1, 0, one.start_ticks, 0, one.stack_addr)
+        )
 
     def read(self) -> Iterator[Forked | Executed | Exited | TaskEnd]:
         events, self.events = self.events, []
@@ -69,7 +76,7 @@ class Machine:
             raise AccessError("server", "permission denied")
         self.work_seconds += self.audit_cost_seconds
         held = sum(self.processes[pid].private_bytes for pid in pids)
-        return Reading(lambda: cast("Audited", held), {})
+        return Reading(lambda: Joined(cast("Audit", held), {"[heap]": held}), {})
 
     def watcher(
         self, *, has_events: bool = False, has_children: bool = True, name: str | None = None, every_ms: int = 1000
@@ -89,10 +96,11 @@ class Machine:
             str,
             lambda: self.work_seconds,
             self.records.extend,
+            TickCosts(FREE, lambda pids: dict.fromkeys(pids, ())),
         )
 
     def of(self, kind: type[Record]) -> list[Record]:
-        return [one for one in self.records if isinstance(one, kind)]
+        return [record for record in self.records if isinstance(record, kind)]
 
 
 class Reader:
@@ -114,6 +122,12 @@ class Reader:
         size = self.process.private_bytes
         return ProcessCounters(size, 0, 0, size, size, 1)
 
+    def renew(self) -> None:
+        pass
+
+    def learn_private(self, private_bytes: int) -> None:
+        assert private_bytes >= 0
+
     def close(self) -> None:
         pass
 
@@ -123,8 +137,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     found = Machine()
     monkeypatch.setattr(roster_module, "read_stat", found.stat)
     monkeypatch.setattr(roster_module, "_command", lambda _, name: name.decode())
-    monkeypatch.setattr(watcher_module, "owners_of", lambda held: {"[heap]": held})
-    monkeypatch.setattr(watcher_module, "held_bytes_of", lambda held: held)
+    monkeypatch.setattr(watcher_module, "cost_of", lambda held: held)
     return found
 
 
@@ -141,7 +154,7 @@ def test_there_is_an_audit_at_the_start_at_a_peak_at_a_jump_and_at_the_end(machi
     watcher.audit(AuditMoment.END, len(sizes))
     watcher.end_audits(0)
     watcher.close(CLOSED)
-    taken = [one for one in machine.records if isinstance(one, AuditKept)]
+    taken = [record for record in machine.records if isinstance(record, AuditKept)]
     assert [(one.moment, one.ms, one.held_bytes // MIB) for one in taken] == [
         ("start", 0, 10),
         ("peak", 2000, 30),
@@ -158,23 +171,43 @@ def test_of_a_rise_over_several_ticks_the_audit_of_its_top_is_kept(machine: Mach
         watcher.tick(tenth / 10)
     watcher.end_audits(0)
     watcher.close(CLOSED)
-    peaks = [one for one in machine.records if isinstance(one, AuditKept) and one.moment == "peak"]
-    assert [(one.ms, one.held_bytes) for one in peaks] == [(300, 80 * MIB)]
+    peaks = [record for record in machine.records if isinstance(record, AuditKept) and record.moment == "peak"]
+    assert [(peak.ms, peak.held_bytes) for peak in peaks] == [(300, 80 * MIB)]
+
+
+def ended_after(machine: Machine, sizes: Sequence[int]) -> list[tuple[str, int]]:
+    """Watch a process that ends by itself after some seconds; return the audits that are kept."""
+    machine.processes[100] = server = Process(10 * MIB)
+    watcher = machine.watcher()
+    for second, size in enumerate(sizes):
+        server.private_bytes = size
+        watcher.tick(second)
+    del machine.processes[100]
+    watcher.tick(len(sizes))
+    watcher.end_audits(len(sizes))
+    watcher.close(CLOSED)
+    return [(record.moment, record.ms) for record in machine.records if isinstance(record, AuditKept)]
 
 
 def test_a_target_that_ends_by_itself_has_the_last_look_as_its_end(machine: Machine) -> None:
-    machine.processes[100] = Process(10 * MIB)
-    watcher = machine.watcher()
-    for second in range(3):
-        watcher.tick(second)
-    del machine.processes[100]
-    watcher.tick(3)
-    watcher.end_audits(0)
-    watcher.close(CLOSED)
-    assert [(one.moment, one.ms) for one in machine.records if isinstance(one, AuditKept)] == [
-        ("start", 0),
-        ("end", 2000),
-    ]
+    kept = ended_after(machine, [10 * MIB, 10 * MIB, 10 * MIB + 4 * KIB])
+    assert kept == [("start", 0), ("end", 2000)]
+    assert not machine.of(NoteRecord)
+
+
+def test_the_audit_of_the_start_is_never_that_of_the_end(machine: Machine) -> None:
+    machine.audit_cost_seconds = 1.0
+    assert ended_after(machine, [10 * MIB] * 5) == [("start", 0)]
+
+
+def test_where_the_end_was_not_audited_the_last_audit_has_another_name_and_a_note(machine: Machine) -> None:
+    machine.audit_cost_seconds = 1.0  # more than the budget of looks has
+    assert ended_after(machine, [10 * MIB, 10 * MIB + 900 * KIB]) == [("start", 0)]
+    (told,) = machine.of(NoteRecord)
+    assert cast("NoteRecord", told).note.slug == "end-not-audited"
+    assert cast("NoteRecord", told).note.detail == (
+        "the last audit is that of 0 s, of 10 MiB; at the last tick before their end the processes cost 10.9 MiB"
+    )
 
 
 def test_audits_that_nobody_asked_for_take_little_of_a_processor(machine: Machine) -> None:
@@ -202,7 +235,7 @@ def test_where_no_counter_changes_nothing_is_read_to_see_what_each_owner_holds(m
     assert readings[0] == 0
     assert len(readings) == 2
     assert readings[1] >= 20
-    seen = [one for one in machine.records if isinstance(one, OwnersSeen)]
+    seen = [record for record in machine.records if isinstance(record, OwnersSeen)]
     assert len(seen) > 30
     assert {one.owners["[heap]"] for one in seen if one.ms < 20_000} == {10 * MIB}
     assert {one.owners["[heap]"] for one in seen[-10:]} == {10 * MIB + KIB}
@@ -246,8 +279,8 @@ def test_an_audit_that_fails_is_one_note(machine: Machine) -> None:
     for second in range(5):
         watcher.audit(AuditMoment.SIGNAL, second)
         watcher.tick(second)
-    (note,) = machine.of(Told)
-    assert cast("Told", note).note.slug == "audit-failed"
+    (note,) = machine.of(NoteRecord)
+    assert cast("NoteRecord", note).note.slug == "audit-failed"
 
 
 def test_a_rise_counts_from_a_megabyte_or_a_tenth_on() -> None:
@@ -275,8 +308,8 @@ def test_a_tick_has_only_what_has_changed(machine: Machine) -> None:
     machine.processes[101].private_bytes = 3 * MIB
     watcher.tick(1)
     watcher.tick(2)
-    ticks = [one for one in machine.records if isinstance(one, Sampled)]
-    assert [list(one.figures) for one in ticks] == [[1, 2], [2], []]
+    ticks = [record for record in machine.records if isinstance(record, Sampled)]
+    assert [list(tick.figures) for tick in ticks] == [[1, 2], [2], []]
     assert watcher.timeline.sums.cost_bytes == 4 * MIB + 2 * 16 * KIB
 
 
@@ -288,8 +321,8 @@ def test_ticks_come_less_often_where_they_take_too_long(machine: Machine) -> Non
         watcher.tick(second)
     # 50 ms are 1 % of 5 s.
     assert 4.5 < watcher.every_seconds <= 5.0
-    (note,) = machine.of(Told)
-    assert cast("Told", note).note.slug == "ticks-slowed"
+    (note,) = machine.of(NoteRecord)
+    assert cast("NoteRecord", note).note.slug == "ticks-slowed"
 
 
 def test_quick_ticks_that_are_slowed_are_told_in_milliseconds(machine: Machine) -> None:
@@ -298,9 +331,10 @@ def test_quick_ticks_that_are_slowed_are_told_in_milliseconds(machine: Machine) 
     watcher = machine.watcher(every_ms=10)
     for turn in range(200):
         watcher.tick(turn / 100)
-    (note,) = machine.of(Told)
+    (note,) = machine.of(NoteRecord)
     assert (
-        "a tick takes 0.11 ms of a processor: from here on there is one every 11 ms" in cast("Told", note).note.detail
+        "a tick takes 0.11 ms of a processor: from here on there is one every 11 ms"
+        in cast("NoteRecord", note).note.detail
     )
 
 
@@ -333,7 +367,7 @@ def test_our_own_time_is_in_each_tick(machine: Machine) -> None:
     watcher = machine.watcher()
     for second in range(3):
         watcher.tick(second)
-    assert [one.own_cpu_ms for one in machine.records if isinstance(one, Sampled)] == [2, 4, 6]
+    assert [record.own_cpu_ms for record in machine.records if isinstance(record, Sampled)] == [2, 4, 6]
 
 
 # --- who is there -----------------------------------------------------------------------------------------------------
@@ -341,13 +375,13 @@ def test_our_own_time_is_in_each_tick(machine: Machine) -> None:
 
 def life(machine: Machine) -> list[tuple[object, ...]]:
     """Return who came and ended: number, PID and name; number, peak and its source."""
-    found: list[tuple[object, ...]] = []
-    for one in machine.records:
-        if isinstance(one, Came):
-            found.append((one.number, one.pid, one.command))
-        elif isinstance(one, Ended):
-            found.append((one.number, one.peak_resident_bytes, one.source, one.exit_code))
-    return found
+    result: list[tuple[object, ...]] = []
+    for record in machine.records:
+        if isinstance(record, Came):
+            result.append((record.number, record.pid, record.command))
+        elif isinstance(record, Ended):
+            result.append((record.number, record.peak_resident_bytes, record.source, record.exit_code))
+    return result
 
 
 def test_without_events_the_peak_of_a_process_is_that_of_the_last_tick(machine: Machine) -> None:
@@ -367,7 +401,7 @@ def test_a_process_that_is_replaced_by_one_with_its_pid_has_another_number(machi
     machine.processes[100] = Process(7 * MIB, start_ticks=2, name=b"other")
     watcher.tick(1)
     watcher.tick(2)
-    numbers = {one.number: one for one in machine.records if isinstance(one, Came)}
+    numbers = {record.number: record for record in machine.records if isinstance(record, Came)}
     assert {number: one.command for number, one in numbers.items()} == {1: "work", 2: "other"}
     assert watcher.timeline.sums.of == {2: 7 * MIB + 16 * KIB}
 
@@ -446,6 +480,47 @@ def test_a_process_that_executes_another_program_keeps_its_number(machine: Machi
     assert watcher.timeline.alive[1].came.command == "server"
 
 
+def test_a_process_that_goes_on_as_another_program_is_a_note(machine: Machine) -> None:
+    machine.processes[100] = Process()
+    watcher = machine.watcher(has_events=True)
+    watcher.tick(0)
+    machine.processes[100].name = b"server"
+    machine.events = [Executed(100)]
+    watcher.tick(1)
+    (told,) = machine.of(NoteRecord)
+    assert cast("NoteRecord", told).note == (
+        "program-changed",
+        "pid 100 at 1 s",
+        "it executed server; before, it was work",
+    )
+
+
+def test_a_child_that_executes_its_program_before_a_tick_has_seen_it_is_no_note(machine: Machine) -> None:
+    machine.processes[100] = Process()
+    watcher = machine.watcher(has_events=True)
+    watcher.tick(0)
+    machine.processes[200] = Process(parent_pid=100, name=b"sort")
+    machine.events = [Forked(100, 200), Executed(200)]
+    watcher.tick(1)
+    assert not machine.of(NoteRecord)
+
+
+def test_without_events_the_address_of_the_stack_tells_that_a_process_has_executed_another_program(
+    machine: Machine,
+) -> None:
+    machine.processes[100] = Process(stack_addr=0x7FFF0000)
+    watcher = machine.watcher()
+    watcher.tick(0)
+    machine.processes[100] = server = machine.processes[100]
+    server.name, server.stack_addr = b"server", 0x7FFE0000
+    watcher.tick(1)
+    watcher.tick(2)
+    assert life(machine) == [(1, 100, "work"), (1, 100, "server")]
+    server.stack_addr = 0  # of a program of root nobody else is told
+    watcher.tick(3)
+    assert len(life(machine)) == 2
+
+
 def test_a_thread_that_ends_is_not_its_process(machine: Machine) -> None:
     machine.processes[100] = Process()
     watcher = machine.watcher(has_events=True)
@@ -488,7 +563,7 @@ def test_a_note_is_told_once(machine: Machine) -> None:
     for second in range(3):
         watcher.tell(Note("clock-set", "server", f"after {second} s"), second)
         watcher.tick(second)
-    assert len(machine.of(Told)) == 1
+    assert len(machine.of(NoteRecord)) == 1
 
 
 def test_of_three_processes_with_one_pid_in_a_turn_each_has_its_own_peak(machine: Machine) -> None:

@@ -6,7 +6,7 @@ from typing import cast
 import pytest
 
 from footprint.model.audit import Audit
-from footprint.process.launch import When
+from footprint.process.launch.moment import When
 from footprint.verbs.run.result import Start
 from footprint.verbs.whatif.result import Agreement, Compared, Output, Trial, compare
 

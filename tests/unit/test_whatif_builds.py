@@ -7,11 +7,10 @@ import pytest
 
 from footprint.errors import Note
 from footprint.formats.text import plain
-from footprint.model.evidence import Evidence
-from footprint.model.row import MemoryKind
+from footprint.model.row import Evidence, MemoryKind
 from footprint.model.run_failure import RunFailure, RunFailureKind
 from footprint.model.totals import Total
-from footprint.process.launch import When
+from footprint.process.launch.moment import When
 from footprint.verbs.run.result import Expected, Start
 from footprint.verbs.whatif.build_comparison import BuildComparison, compare_trials
 from footprint.verbs.whatif.builds_json import builds_members
@@ -45,12 +44,12 @@ def starts(program: str, program_kib: int, stacks_kib: Sequence[int]) -> list[Tr
     return [start_of(program, program_kib, stack_kib) for stack_kib in stacks_kib]
 
 
-def verdict(found: BuildComparison) -> str:
-    return " ".join(plain(builds_document(found)).rpartition("\n\n")[2].split())
+def verdict(builds: BuildComparison) -> str:
+    return " ".join(plain(builds_document(builds)).rpartition("\n\n")[2].split())
 
 
 @pytest.mark.parametrize(
-    ("after_kib", "stacks_kib", "is_noise", "told"),
+    ("after_kib", "stacks_kib", "is_noise", "text"),
     [
         # 100 + 8, 12, 12 KiB before; the median is 112 KiB.
         (60, (8, 12, 12), False, "costs 40 KiB less (-35.7%) than one of agentd, beyond the spread of the starts"),
@@ -68,26 +67,26 @@ def verdict(found: BuildComparison) -> str:
     ],
 )
 def test_a_difference_counts_where_no_start_of_one_build_costs_what_one_of_the_other_does(
-    after_kib: int, stacks_kib: Sequence[int], *, is_noise: bool, told: str
+    after_kib: int, stacks_kib: Sequence[int], *, is_noise: bool, text: str
 ) -> None:
     found = compared(starts("agentd", 100, (12, 8, 12)), starts("agentd.new", after_kib, stacks_kib))
     assert found.is_noise is is_noise
-    assert verdict(found).startswith(f"A process of agentd.new {told}.")
+    assert verdict(found).startswith(f"A process of agentd.new {text}.")
 
 
 def test_what_the_stack_hides_in_the_whole_process_is_told_of_its_owner() -> None:
-    found = compared(starts("agentd", 100, (8, 8, 16)), starts("agentd.new", 96, (8, 16, 16)))
-    assert [(one.owner, one.delta_bytes, one.is_noise) for one in found.comparison.owners] == [
+    result = compared(starts("agentd", 100, (8, 8, 16)), starts("agentd.new", 96, (8, 16, 16)))
+    assert [(owner.owner, owner.delta_bytes, owner.is_noise) for owner in result.comparison.owners] == [
         ("[stack]", 8 * KIB, True),
         ("/srv/agentd.new", -4 * KIB, False),
     ]
-    assert found.is_noise
-    assert "Beyond the spread of single owners: 4 KiB less in agentd.new. It behaves as before." in verdict(found)
+    assert result.is_noise
+    assert "Beyond the spread of single owners: 4 KiB less in agentd.new. It behaves as before." in verdict(result)
 
 
 def test_one_start_of_each_has_no_spread_to_compare_with() -> None:
     found = compared(starts("agentd", 100, [8]), starts("agentd.new", 60, [8]), count=1000)
-    assert (found.is_noise, [one.is_noise for one in found.comparison.owners]) == (None, [None])
+    assert (found.is_noise, [owner.is_noise for owner in found.comparison.owners]) == (None, [None])
     assert verdict(found) == (
         "A process of agentd.new costs 40 KiB less (-37.0%) than one of agentd, by one start of each (--starts); 1,000 "
         "of them 39.1 MiB less. It behaves as before."
@@ -97,7 +96,7 @@ def test_one_start_of_each_has_no_spread_to_compare_with() -> None:
 def test_two_programs_under_any_names_are_one_owner_and_what_changed_of_it_adds_up() -> None:
     before = compared(starts("agentd-1.0", 100, [8]), starts("agentd-2.0", 60, [8]))
     assert [(one.old_owner, one.owner) for one in before.comparison.owners] == [("/srv/agentd-1.0", "/srv/agentd-2.0")]
-    assert [(one.symbol, one.delta_bytes) for one in before.comparison.changes] == [("table", -40 * KIB)]
+    assert [(change.symbol, change.delta_bytes) for change in before.comparison.changes] == [("table", -40 * KIB)]
     assert before.private is not None
     assert before.private.bytes == 40 * KIB
 
@@ -121,7 +120,7 @@ def test_a_comparison_of_another_moment_than_asked_for_says_of_which() -> None:
     note = Note("moment-not-reached", "./agentd", "it ended first")
     trial = start_of("agentd", 60, 8)
     late, early = (
-        [trial._replace(start=replace(trial.start, asked=When.TIME, moment=moment, notes=notes))]
+        [trial._replace(start=replace(trial.start, wanted_moment=When.TIME, moment=moment, notes=notes))]
         for moment, notes in ((When.TIME, ()), (When.EXIT, (note,)))
     )
     both = " The comparison is of agentd and agentd.new at their exit, not at the moment asked for."
@@ -141,7 +140,7 @@ def test_two_builds_with_one_file_name_are_called_by_their_paths() -> None:
 def test_a_note_on_a_start_names_the_build_that_was_started() -> None:
     note = Note("moment-not-reached", "./agentd", "it ended first")
     before, after = (
-        [one._replace(start=replace(one.start, notes=(note,))) for one in starts(name, 60, [8])]
+        [start._replace(start=replace(start.start, notes=(note,))) for start in starts(name, 60, [8])]
         for name in ("agentd", "agentd.new")
     )
     assert [one.subject for one in compared(before, after).notes] == ["./agentd", "./agentd.new"]

@@ -7,14 +7,15 @@ import stat
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from footprint import whole_file as module
 from footprint.errors import AccessError
-from footprint.whole_file import whole_file, write_file
+from footprint.system import whole_file as module
+from footprint.system.whole_file import open_kept, own_folder, refuse_shared_place, whole_file, write_file
 
 IS_ROOT = os.geteuid() == 0
 STRANGER = 54321
@@ -22,7 +23,7 @@ STRANGER = 54321
 
 def run(code: str, *arguments: object, **options: int) -> "subprocess.CompletedProcess[bytes]":
     """Run some lines of Python that may use both functions."""
-    head = "import os, resource, signal, sys\nfrom footprint.whole_file import whole_file, write_file\n"
+    head = "import os, resource, signal, sys\nfrom footprint.system.whole_file import whole_file, write_file\n"
     words = [sys.executable, "-c", head + code, *map(str, arguments)]
     return subprocess.run(words, check=False, capture_output="stdout" not in options, timeout=60, **options)  # type: ignore[call-overload,no-any-return]
 
@@ -197,7 +198,7 @@ def test_a_full_disk_leaves_the_old_file(overwrites: str, tmp_path: Path) -> Non
     path = tmp_path / "answer"
     path.write_bytes(b"old")
     lines = """
-from footprint import whole_file as module
+from footprint.system import whole_file as module
 def fail(*_):
     raise PermissionError(13, "the folder takes no file")
 if sys.argv[2] == "yes":
@@ -251,34 +252,161 @@ def test_a_path_that_cannot_be_written_is_an_error(path: str, tmp_path: Path, mo
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.skipif(not IS_ROOT, reason="only root may give files to others")
-def test_a_strangers_link_in_a_shared_folder_is_refused(tmp_path: Path) -> None:
-    # The kernel refuses it only where fs.protected_symlinks is set.
-    shared, target = tmp_path / "shared", tmp_path / "target"
-    shared.mkdir()
-    shared.chmod(0o1777)
-    target.write_bytes(b"old")
-    link = shared / "answer"
-    link.symlink_to(target)
-    os.chown(link, STRANGER, STRANGER, follow_symlinks=False)
-    with pytest.raises(AccessError):
-        write_file(link, b"new")
-    assert target.read_bytes() == b"old"
+# --- strangers --------------------------------------------------------------------------------------------------------
+
+OPENERS: dict[str, Callable[[Path], object]] = {
+    "write_file": lambda path: write_file(path, b"secret"),
+    "open_kept": lambda path: os.close(open_kept(str(path))),
+    "refuse_shared_place": lambda path: refuse_shared_place(str(path)),
+}
+by_each_opener = pytest.mark.parametrize("opener", OPENERS.values(), ids=OPENERS)
+only_root = pytest.mark.skipif(not IS_ROOT, reason="only root may give files to others")
 
 
-@pytest.mark.skipif(not IS_ROOT, reason="only root may give files to others")
+def strangers(path: Path) -> Path:
+    """Make a stranger the owner of a file, and return its path."""
+    os.chown(path, STRANGER, STRANGER, follow_symlinks=False)
+    return path
+
+
+@pytest.fixture(params=[0o1777, 0o777, 0o755], ids=["like /tmp", "open to all", "the stranger's"])
+def shared(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """Make a folder in which a stranger may put files."""
+    folder = tmp_path / "shared"
+    folder.mkdir()
+    folder.chmod(request.param)
+    return strangers(folder) if request.param == 0o755 else folder
+
+
+@only_root
+@by_each_opener
+@pytest.mark.parametrize("place", ["answer", "folder/answer"])
+def test_a_strangers_link_is_refused(
+    shared: Path, place: str, opener: Callable[[Path], object], tmp_path: Path
+) -> None:
+    # The kernel refuses it only where fs.protected_symlinks is set, and only in folders like /tmp.
+    target = tmp_path / "target"
+    target.mkdir()
+    (target / "answer").write_bytes(b"old")
+    link = shared / place.partition("/")[0]
+    link.symlink_to(target if "/" in place else target / "answer")
+    strangers(link)
+    with pytest.raises((OSError, AccessError), match=r"a link on the way to it belongs to another user|everybody may"):
+        opener(shared / place)
+    assert (target / "answer").read_bytes() == b"old"
+    assert os.listdir(target) == ["answer"]
+
+
+@only_root
+@pytest.mark.parametrize("mode", [0o1777, 0o777], ids=["like /tmp", "open to all"])
+@by_each_opener
 @pytest.mark.parametrize("kind", ["file", "pipe"])
-def test_a_strangers_file_in_a_shared_folder_is_refused(kind: str, tmp_path: Path) -> None:
+def test_a_strangers_file_in_a_shared_folder_is_refused(
+    mode: int, kind: str, opener: Callable[[Path], object], tmp_path: Path
+) -> None:
     shared = tmp_path / "shared"
     shared.mkdir()
-    shared.chmod(0o1777)
+    shared.chmod(mode)
     path = shared / "answer"
     path.write_bytes(b"old") if kind == "file" else os.mkfifo(path)
-    os.chown(path, STRANGER, STRANGER)
-    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    try:
-        with pytest.raises(AccessError, match="it belongs to another user"):
-            write_file(path, b"secret")
-        assert os.read(reader, 100) == (b"old" if kind == "file" else b"")
-    finally:
-        os.close(reader)
+    strangers(path)
+    # The pipe has no reader: to open it for writing would wait for ever.
+    with pytest.raises((OSError, AccessError), match=r"it belongs to another user|it is not a file|everybody may"):
+        opener(path)
+    assert stat.S_ISFIFO(path.stat().st_mode) if kind == "pipe" else path.read_bytes() == b"old"
+
+
+def test_what_is_written_bit_by_bit_is_a_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("pipe", ".", "new/"):
+        with pytest.raises(OSError, match=r"it is not a file|Is a directory|No such file"):
+            open_kept(f"{tmp_path}/{name}")
+    descriptor = open_kept(str(tmp_path / "new"))
+    os.write(descriptor, b"text")
+    os.close(descriptor)
+    assert (tmp_path / "new").read_bytes() == b"text"
+    assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o600
+
+
+@only_root
+def test_a_folder_where_strangers_may_put_files_is_refused(tmp_path: Path) -> None:
+    stranger, shared, link = tmp_path / "stranger", tmp_path / "shared", tmp_path / "link"
+    for folder in (stranger, shared):
+        folder.mkdir()
+    strangers(stranger)
+    shared.chmod(0o1777)
+    link.symlink_to(tmp_path)
+    strangers(link)
+    for folder in (stranger, shared, link, link / "new"):
+        with pytest.raises(PermissionError):
+            own_folder(str(folder))
+    own_folder(str(tmp_path / "new" / "inner"))
+    own_folder(f"{tmp_path}/new/inner/")
+    assert stat.S_IMODE((tmp_path / "new" / "inner").stat().st_mode) & stat.S_IWOTH == 0
+    assert sorted(os.listdir(tmp_path)) == ["link", "new", "shared", "stranger"]
+
+
+def test_links_and_steps_up_lead_where_the_kernel_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "up").symlink_to("a/b/..")
+    (tmp_path / "round").symlink_to("round")
+    for path in ("a/b/../x", "up/x", f"{tmp_path}/up/b/../../a/./x", "/proc/self/cwd/a/x"):
+        write_file(path, path.encode())
+        assert (tmp_path / "a" / "x").read_bytes() == path.encode()
+    with pytest.raises(AccessError, match="symbolic links"):
+        write_file("round/x", b"")
+
+
+def test_an_open_file_of_another_process_is_written_to_at_its_end(tmp_path: Path) -> None:
+    # As `-o /proc/1/fd/1` writes to the log of a container.
+    with (
+        (tmp_path / "log").open("ab", buffering=0) as log,
+        subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=log) as other,  # of the system
+    ):
+        log.write(b"old\n")
+        write_file(f"/proc/{other.pid}/fd/1", b"new\n")
+        other.communicate(b"newer\n", timeout=60)
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:  # the same
+        write_file(f"/proc/{other.pid}/fd/1", b"new\n")
+        assert other.communicate(timeout=60)[0] == b"new\n"
+    assert (tmp_path / "log").read_bytes() == b"old\nnew\nnewer\n"
+
+
+@only_root
+def test_the_folder_and_open_files_of_a_strangers_process_are_refused(tmp_path: Path) -> None:
+    # It may have its folder anywhere, and have opened for reading what only root may write.
+    (tmp_path / "file").write_bytes(b"old")
+    words = ["setpriv", f"--reuid={STRANGER}", "--clear-groups", "cat", "/dev/fd/0", "-"]
+    with (tmp_path / "file").open("rb") as file, subprocess.Popen(words, stdin=subprocess.PIPE, stderr=file) as other:
+        # Between setuid(2) and execve(2) its files in /proc are root's.
+        while Path(f"/proc/{other.pid}/comm").read_text() != "cat\n" or Path(f"/proc/{other.pid}").stat().st_uid == 0:
+            assert other.poll() is None
+        for path in ("fd/2", "cwd/new"):
+            with pytest.raises(AccessError, match="a link on the way to it belongs to another user"):
+                write_file(f"/proc/{other.pid}/{path}", b"new")
+        other.communicate(timeout=60)
+    assert (tmp_path / "file").read_bytes() == b"old"
+
+
+@only_root
+def test_a_folder_that_is_exchanged_for_a_link_on_the_way_leads_nowhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "target").mkdir()
+    link_target = module._link_target
+
+    def exchange(folder: int, name: str) -> str | None:
+        target = link_target(folder, name)
+        if name == "folder":
+            (tmp_path / "folder").rmdir()
+            strangers_link = tmp_path / "folder"
+            strangers_link.symlink_to(tmp_path / "target")
+            strangers(strangers_link)
+        return target
+
+    monkeypatch.setattr(module, "_link_target", exchange)
+    with pytest.raises(AccessError, match="Not a directory"):
+        write_file(tmp_path / "folder" / "answer", b"new")
+    assert os.listdir(tmp_path / "target") == []

@@ -12,10 +12,9 @@ from footprint.errors import UsageError
 from footprint.findings.registry import rule_names
 from footprint.formats.rules import BUDGET
 from footprint.formats.words import explain, known_words
-from footprint.model.evidence import Evidence
 from footprint.model.figures import FIGURES
 from footprint.model.finding import Confidence
-from footprint.model.row import MemoryKind, Row
+from footprint.model.row import Evidence, MemoryKind, Row
 from footprint.model.totals import FIGURE_NAMES, OfWhich
 from footprint.release.budget_file import LIBRARY_KEYS, LIMIT_KEYS
 from footprint.release.compare import RowStatus
@@ -35,22 +34,22 @@ def texts(*folders: str) -> Iterator[str]:
 
 def rules() -> dict[str, set[str]]:
     """Return the rules with their kinds, as their modules name them."""
-    found: dict[str, set[str]] = {}
+    result: dict[str, set[str]] = {}
     for rule in rule_names():
         (path,) = (SOURCES / "findings").glob(f"*_rules/{rule.replace('-', '_')}.py")
-        kinds = found.setdefault(rule, set())
+        kinds = result.setdefault(rule, set())
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Finding":
                 kinds |= words(node.args[1])
             elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]).lstrip("(").startswith("kind, "):
                 kinds |= words(node.value)
-    return found
+    return result
 
 
 def words(node: ast.AST) -> set[str]:
     """Return the literal texts of one word below a node."""
     constants = [one.value for one in ast.walk(node) if isinstance(one, ast.Constant)]
-    return {one for one in constants if isinstance(one, str) and " " not in one}
+    return {constant for constant in constants if isinstance(constant, str) and " " not in constant}
 
 
 WORDS = [
@@ -91,7 +90,7 @@ def test_the_words_of_ps_and_top_lead_to_the_figure_in_their_place(word: str) ->
 
 
 def test_what_the_reports_of_checks_and_comparisons_say_is_explained() -> None:
-    said = {one.strip() for one in texts("verbs")}
+    said = {text.strip() for text in texts("verbs")}
     for label in ("too much", "room", "grew most", "most of it", "among them", "new", "limit", "waived"):
         assert label in said
         assert explain(label)[0].text
@@ -100,7 +99,7 @@ def test_what_the_reports_of_checks_and_comparisons_say_is_explained() -> None:
 
 
 def test_each_owner_in_brackets_is_explained() -> None:
-    named = {one for one in texts("attribution", "model", "process") if re.fullmatch(r"\[[a-z][a-z ]*[a-z]\]", one)}
+    named = {text for text in texts("attribution", "model", "process") if re.fullmatch(r"\[[a-z][a-z ]*[a-z]\]", text)}
     # What Linux prints for the sums of a process, and a table of a budget file, are no owners.
     assert named - {"[rollup]", "[budgets]"} - set(known_words()) == set()
 

@@ -4,10 +4,8 @@ from typing import Final
 
 from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.findings.registry import Fact, Rule
-from footprint.findings.removal import listed
+from footprint.findings.removal import in_any_program, listed
 from footprint.model.finding import Confidence, Finding
-
-__all__ = ("RULE", "stub_libraries")
 
 
 def stub_libraries(graph: DependencyGraph) -> tuple[Finding, ...]:
@@ -21,19 +19,22 @@ def stub_libraries(graph: DependencyGraph) -> tuple[Finding, ...]:
     has_link = any(graph.name(number).startswith("libanl.") for number in stubs)
     are = "is" if len(stubs) == 1 else "are"
     return (
-        Finding(
-            RULE.name,
-            "empty",
-            subject,
-            f"{subject} {are} empty since glibc 2.34; {listed([graph.name(user) for user in users])}"
-            f" still need{'s' if len(users) == 1 else ''} {'it' if len(stubs) == 1 else 'them'}",
-            graph.cost_bytes(stubs),
-            Confidence.HIGH,
-            ("libc.so.6 defines what they defined",),
-            f"build {listed([graph.name(user) for user in users])} against glibc 2.34 or later"
-            f"{', without -lanl' if has_link else ': nothing else is needed'}",
-            tuple(graph.objects[number].path for number in stubs),
-            object_path=graph.objects[users[0]].path if len(users) == 1 else "",
+        in_any_program(
+            graph,
+            Finding(
+                RULE.name,
+                "empty",
+                subject,
+                f"{subject} {are} empty since glibc 2.34; {listed([graph.name(user) for user in users])}"
+                f" still need{'s' if len(users) == 1 else ''} {'it' if len(stubs) == 1 else 'them'}",
+                graph.cost_bytes(stubs),
+                Confidence.HIGH,
+                ("libc.so.6 defines what they defined",),
+                f"build {listed([graph.name(user) for user in users])} against glibc 2.34 or later"
+                f"{', without -lanl' if has_link else ': nothing else is needed'}",
+                tuple(graph.objects[number].path for number in stubs),
+                object_path=graph.objects[users[0]].path if len(users) == 1 else "",
+            ),
         ),
     )
 

@@ -7,13 +7,12 @@ memory like any other. For an object that is opened later, a thread pays at its 
 from typing import Final
 
 from footprint.attribution.dependency_graph import DependencyGraph
-from footprint.elf import SectionKind, read_contents
+from footprint.elf.contents import SectionKind, read_contents
 from footprint.errors import FootprintError
 from footprint.findings.registry import Fact, Rule
+from footprint.findings.removal import in_any_program
 from footprint.model.finding import Confidence, Finding
-from footprint.units import format_bytes
-
-__all__ = ("RULE", "thread_locals")
+from footprint.text.units import format_bytes
 
 _MOST_NAMED: Final = 3
 
@@ -21,11 +20,11 @@ _MOST_NAMED: Final = 3
 def thread_locals(graph: DependencyGraph) -> tuple[Finding, ...]:
     """Find the objects with a page or more of thread-local variables, the largest first."""
     findings = [
-        _finding(graph, number, prediction.tls_bytes)
+        in_any_program(graph, _finding(graph, number, prediction.tls_bytes))
         for number, prediction in enumerate(graph.predictions)
         if prediction is not None and prediction.tls_bytes >= graph.page_bytes
     ]
-    return tuple(sorted(findings, key=lambda one: (-one.saving_bytes, one.subject)))
+    return tuple(sorted(findings, key=lambda finding: (-finding.saving_bytes, finding.subject)))
 
 
 RULE: Final = Rule("thread-locals", "An object with many thread-local variables", (Fact.GRAPH,), thread_locals, rank=1)
@@ -64,7 +63,7 @@ def _largest(graph: DependencyGraph, number: int) -> str:
         contents = read_contents(graph.objects[number].library.image)
     except FootprintError:
         return ""
-    found = [variable for one in contents.sections if one.kind is SectionKind.TLS for variable in one.variables]
-    found.sort(key=lambda variable: (-variable.size_bytes, variable.name))
-    named = ", ".join(f"{one.name} {format_bytes(one.size_bytes)}" for one in found[:_MOST_NAMED] if one.size_bytes)
+    variables = [variable for s in contents.sections if s.kind is SectionKind.TLS for variable in s.variables]
+    variables.sort(key=lambda variable: (-variable.size_bytes, variable.name))
+    named = ", ".join(f"{v.name} {format_bytes(v.size_bytes)}" for v in variables[:_MOST_NAMED] if v.size_bytes)
     return f" ({named})" if named else ""

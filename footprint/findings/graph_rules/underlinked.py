@@ -2,6 +2,8 @@
 
 They work as long as another object brings the library in, and no longer when that one drops it. So whoever drops what
 is needed for nothing must know of them. The C library and the loader are left out: no process is without them.
+So is what a module uses of the library that opened it: a module of Python that needs libpython gets a second one where
+the interpreter has its own built in.
 """
 
 from collections.abc import Iterable
@@ -12,9 +14,8 @@ from footprint.elf.dynsym import SymbolReference
 from footprint.findings.link_advice import link_option
 from footprint.findings.registry import Fact, Rule
 from footprint.findings.removal import is_always_there, listed
+from footprint.loader.map_entry import FoundBy
 from footprint.model.finding import Confidence, Finding
-
-__all__ = ("RULE", "underlinked")
 
 
 def underlinked(graph: DependencyGraph) -> tuple[Finding, ...]:
@@ -26,7 +27,9 @@ def underlinked(graph: DependencyGraph) -> tuple[Finding, ...]:
         for provider in sorted(providers):
             if provider in {0, user} or is_always_there(graph, provider) or _is_needed(graph, user, provider):
                 continue
-            missed = [one for one in graph.bindings.references(user, provider) if _is_hard(graph, one, provider)]
+            if _may_have_opened(graph, provider, user):
+                continue
+            missed = [r for r in graph.bindings.references(user, provider) if _is_hard(graph, r, provider)]
             if missed:
                 findings.append(_finding(graph, user, provider, missed))
     return tuple(findings)
@@ -43,13 +46,19 @@ def _is_needed(graph: DependencyGraph, user: int, provider: int) -> bool:
     return provider in needed or any(provider in graph.filtees[number] for number in needed)
 
 
+def _may_have_opened(graph: DependencyGraph, provider: int, user: int) -> bool:
+    """Return whether an object that was opened while the program ran may have been opened by another, loaded before."""
+    is_opened = graph.objects[user].found_by is FoundBy.OPENED
+    return is_opened and provider < user and provider in graph.dlopen_callers and provider in graph.dlsym_callers
+
+
 def _is_hard(graph: DependencyGraph, reference: SymbolReference, provider: int) -> bool:
     return not reference.is_weak and not graph.bindings.has_other(reference, frozenset({provider}))
 
 
 def _finding(graph: DependencyGraph, user: int, provider: int, missed: Iterable[SymbolReference]) -> Finding:
     name, library = graph.name(user), graph.name(provider)
-    symbols = listed(list(dict.fromkeys(one.name for one in missed)))
+    symbols = listed(list(dict.fromkeys(reference.name for reference in missed)))
     bringers = [graph.name(number) for number, needed in enumerate(graph.needed) if provider in needed]
     where = (
         f"{listed(bringers)} need{'s' if len(bringers) == 1 else ''} it" if bringers else "it is preloaded or opened"

@@ -16,17 +16,16 @@ from footprint.findings.removal import (
     Doubt,
     differences,
     doubts,
+    in_any_program,
     is_always_there,
     listed,
     order_differences,
     weakest,
 )
 from footprint.loader.dependencies import reached
-from footprint.loader.without import Rebinding, Without
+from footprint.loader.library_removal import LibraryRemoval, Rebinding
 from footprint.model.finding import Confidence, Finding
-from footprint.units import format_bytes
-
-__all__ = ("RULE", "UnusedNeed", "unused_libraries", "unused_needs")
+from footprint.text.units import format_bytes
 
 # These are linked for their presence, not for their symbols.
 _RUNTIMES: Final = re.compile(r"lib(asan|tsan|ubsan|lsan|hwasan|clang_rt|gcov|profiler|gperftools|efence|duma)\b")
@@ -60,7 +59,7 @@ class _Whole(NamedTuple):
         order: What the loader would do at another time.
     """
 
-    without: Without
+    without: LibraryRemoval
     lost: dict[int, list[Rebinding]]
     order: tuple[Doubt, ...]
 
@@ -85,7 +84,8 @@ def unused_libraries(graph: DependencyGraph) -> tuple[Finding, ...]:
     loader = graph.link_map.interpreter
     findings += [_residue(graph, need) for need in sorted(unused - judged) if need.provider == loader]
     findings += _soft(graph, judged)
-    return tuple(sorted(findings, key=lambda one: (-one.saving_bytes, _SAFE.index(one.confidence), one.subject)))
+    findings = [in_any_program(graph, finding) for finding in findings]
+    return tuple(sorted(findings, key=lambda f: (-f.saving_bytes, _SAFE.index(f.confidence), f.subject)))
 
 
 RULE: Final = Rule(
@@ -112,36 +112,36 @@ def _apart(graph: DependencyGraph, unused: frozenset[UnusedNeed]) -> list[Findin
     judged: list[_Judged] = []
     gone: list[frozenset[int]] = []
     whole: _Whole | None = None
-    for group in sorted(leaving, key=lambda one: (-len(leaving[one]), sorted(one))):
+    for group in sorted(leaving, key=lambda group_heads: (-len(leaving[group_heads]), sorted(group_heads))):
         needing = set[int]().union(*(users[head] for head in group))
-        if any(needing <= one for one in gone):
+        if any(needing <= earlier for earlier in gone):
             continue
         needs = frozenset(UnusedNeed(user, head) for head in group for user in users[head])
         gone_now = leaving[group] if leaving[group] & group else frozenset[int]()
         if len(judged) * len(graph.objects) < _MOST_LINKED:
-            found = doubts(graph, graph.without(needs), gone_now)
+            doubts_of_group = doubts(graph, graph.without(needs), gone_now)
         else:
             whole = whole or _whole(graph, unused)
-            found = _doubts_of_many(graph, whole, gone_now)
-        finding = _finding(graph, group, needing, leaving[group], found)
+            doubts_of_group = _doubts_of_many(graph, whole, gone_now)
+        finding = _finding(graph, group, needing, leaving[group], doubts_of_group)
         judged.append(_Judged(finding, needs))
         if leaving[group] & group and finding.confidence is not Confidence.BLOCKED:
             gone.append(leaving[group])
-    return [_beside_others(one, judged) for one in _together(graph, judged)]
+    return [_beside_others(finding_judged, judged) for finding_judged in _together(graph, judged)]
 
 
 def _whole(graph: DependencyGraph, unused: frozenset[UnusedNeed]) -> _Whole:
     without = replace(graph.without(unused), swapped=None)
     lost: dict[int, list[Rebinding]] = {}
-    for one in without.rebindings:
-        if one.before is not None:
-            lost.setdefault(one.before, []).append(one)
+    for rebinding in without.rebindings:
+        if rebinding.before is not None:
+            lost.setdefault(rebinding.before, []).append(rebinding)
     return _Whole(without, lost, order_differences(graph, without))
 
 
 def _doubts_of_many(graph: DependencyGraph, whole: _Whole, leaving: frozenset[int]) -> tuple[Doubt, ...]:
     """Find what speaks against one of very many removals, of which only all together were computed."""
-    rebindings = tuple([one for number in sorted(leaving) for one in whole.lost.get(number, ())])
+    rebindings = tuple([r for number in sorted(leaving) for r in whole.lost.get(number, ())])
     alone = replace(whole.without, rebindings=rebindings)
     reason = "only the removal of all needs without use was computed: there are too many to try each"
     return (*doubts(graph, alone, leaving, whole.order), Doubt(Confidence.MEDIUM, reason))
@@ -149,32 +149,32 @@ def _doubts_of_many(graph: DependencyGraph, whole: _Whole, leaving: frozenset[in
 
 def _together(graph: DependencyGraph, judged: Sequence[_Judged]) -> list[_Judged]:
     """Lower the confidence of findings whose needs are safe to drop each, and not together: all, or all of one link."""
-    sure = [one for one in judged if one.finding.confidence is Confidence.HIGH]
-    users = sorted({need.user for one in sure for need in one.needs})
-    links = [[one for one in sure if any(need.user == user for need in one.needs)] for user in users]
-    lowered = {one: one for one in judged}
+    sure = [judgement for judgement in judged if judgement.finding.confidence is Confidence.HIGH]
+    users = sorted({need.user for judgement in sure for need in judgement.needs})
+    links = [[j for j in sure if any(need.user == user for need in j.needs)] for user in users]
+    lowered = {judgement: judgement for judgement in judged}
     if len(users) * len(graph.objects) > _MOST_LINKED:
         links = []
     for link in [sure, *(link for link in links if link != sure)]:
-        needs = frozenset[UnusedNeed]().union(*(one.needs for one in link))
+        needs = frozenset[UnusedNeed]().union(*(judgement.needs for judgement in link))
         leaving = _leaving(graph, frozenset([need.provider for need in needs]), needs)
-        found = differences(graph, graph.without(needs), leaving) if len(link) > 1 else []
-        for one in link if found else ():
+        problems = differences(graph, graph.without(needs), leaving) if len(link) > 1 else []
+        for m in link if problems else ():
             reason = f"dropping {listed([other.finding.subject for other in link])} together is not safe"
-            reasons = (*one.finding.reasons, f"{reason}: {found[0].reason}")
-            lowered[one] = one._replace(finding=replace(one.finding, confidence=Confidence.MEDIUM, reasons=reasons))
+            reasons = (*m.finding.reasons, f"{reason}: {problems[0].reason}")
+            lowered[m] = m._replace(finding=replace(m.finding, confidence=Confidence.MEDIUM, reasons=reasons))
     return list(lowered.values())
 
 
-def _beside_others(one: _Judged, judged: Sequence[_Judged]) -> Finding:
+def _beside_others(removal: _Judged, judged: Sequence[_Judged]) -> Finding:
     """Add to the remedy of a finding what --as-needed would also drop, and may not."""
-    users = {need.user for need in one.needs}
+    users = {need.user for need in removal.needs}
     blocked = [
         other.finding.subject
         for other in judged
         if other.finding.confidence is Confidence.BLOCKED and users & {need.user for need in other.needs}
     ]
-    finding = one.finding
+    finding = removal.finding
     if not blocked or finding.confidence is Confidence.BLOCKED or "--as-needed" not in finding.remedy:
         return finding
     return replace(finding, remedy=f"{finding.remedy}; --as-needed would also drop {listed(blocked)}, which is blocked")
@@ -221,21 +221,21 @@ def _finding(
     heads: frozenset[int],
     needing: set[int],
     leaving: frozenset[int],
-    found: tuple[Doubt, ...],
+    doubts_of_group: tuple[Doubt, ...],
 ) -> Finding:
     """Make the finding on the libraries of one group."""
     users = sorted(needing - leaving)
     subject = _names(graph, heads)
     if not leaving & heads:
-        return _staying(graph, heads, users, found)
-    confidence = weakest(found)
+        return _staying(graph, heads, users, doubts_of_group)
+    confidence = weakest(doubts_of_group)
     saving_bytes = graph.saving_bytes(leaving)
     others = sorted(leaving - heads)
     message = f"{subject} {'is' if len(heads) == 1 else 'are'} needed by {_names(graph, users)}, and nothing is used"
     message += f" of {'it' if len(heads) == 1 else 'them'}"
     if others:
         message += f"; {_names(graph, others)} would leave with {'it' if len(heads) == 1 else 'them'}"
-    reasons = tuple([one.reason for one in found]) or ("no object of the process binds to what would leave",)
+    reasons = tuple([d.reason for d in doubts_of_group]) or ("no object of the process binds to what would leave",)
     return Finding(
         RULE.name,
         "droppable-set"
@@ -260,7 +260,7 @@ def _only_path(graph: DependencyGraph, users: Sequence[int]) -> str:
     return graph.objects[users[0]].path if len(users) == 1 else ""
 
 
-def _staying(graph: DependencyGraph, heads: frozenset[int], users: list[int], found: Sequence[Doubt]) -> Finding:
+def _staying(graph: DependencyGraph, heads: frozenset[int], users: list[int], doubts: Sequence[Doubt]) -> Finding:
     """Make the finding for a need whose removal frees nothing: others need the library too, and use it."""
     keepers = sorted(
         user
@@ -277,10 +277,10 @@ def _staying(graph: DependencyGraph, heads: frozenset[int], users: list[int], fo
         f"{_names(graph, users)} need{'s' if len(users) == 1 else ''} {subject} without using it, but it stays"
         f" loaded {through}",
         0,
-        weakest(found),
-        ("dropping it saves nothing", *(one.reason for one in found)),
+        weakest(doubts),
+        ("dropping it saves nothing", *(doubt.reason for doubt in doubts)),
         "none is needed"
-        if found
+        if doubts
         else f"none is needed; relinking {_names(graph, users)} with -Wl,--as-needed tidies it up",
         object_path=_only_path(graph, users),
     )
@@ -325,10 +325,10 @@ def _soft(graph: DependencyGraph, unused: frozenset[UnusedNeed]) -> list[Finding
             references = graph.bindings.references(user, provider) if user < len(graph.bindings.symbols) else ()
             if not references or (user, provider) in unused or not _is_judged(graph, provider):
                 continue
-            names = listed([one.name for one in references])
-            is_optional = all(one.is_weak for one in references)
+            names = listed([reference.name for reference in references])
+            is_optional = all(reference.is_weak for reference in references)
             gone = frozenset({provider})
-            if not is_optional and not all(graph.bindings.has_other(one, gone) for one in references):
+            if not is_optional and not all(graph.bindings.has_other(reference, gone) for reference in references):
                 continue
             leaving = _leaving_alone(graph, provider, frozenset({UnusedNeed(user, provider)}))
             if provider not in leaving:

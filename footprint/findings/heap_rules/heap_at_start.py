@@ -10,15 +10,13 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from footprint.attribution.heap_usage import HeapUsage
-from footprint.findings.heap_functions import LEAST_BYTES, asked, at_most_held, function_facts
+from footprint.findings.heap_functions import LEAST_BYTES, at_most_held, function_facts, requested
 from footprint.findings.registry import Fact, HeapFacts, Rule
-from footprint.heap import CallTree, Counted, Profile
 from footprint.heap.attribution import charged
+from footprint.heap.profile import CallTree, Counted, Profile
 from footprint.model.finding import Confidence, Finding
 from footprint.model.heap_account import Share
-from footprint.units import counted, format_bytes
-
-__all__ = ("RULE", "heap_at_start")
+from footprint.text.units import counted, format_bytes
 
 _LEAST_ALIKE: Final = 64
 # The start is the first tenth of a run. A very short run is all start.
@@ -40,12 +38,13 @@ _Place = tuple[str, str]
 
 
 class _Table(NamedTuple):
-    """The memory that a function asked for and kept."""
+    """The memory that a function asked for and kept; whether it did so at the start, as far as is known."""
 
     share: Share
     kind: str
     confidence: Confidence
     reasons: tuple[str, ...]
+    is_at_start: bool = True
 
 
 def heap_at_start(heap: HeapFacts) -> tuple[Finding, ...]:
@@ -59,9 +58,9 @@ def heap_at_start(heap: HeapFacts) -> tuple[Finding, ...]:
     if profile.counted is not Counted.HEAP or not profile.snapshots or profile.heap_owner is not None:
         return ()
     tables = list(_tables(usage))
-    found = [_table_finding(table, held_bytes) for table in tables]
-    found += map(_alike_finding, _alike(usage, {table.share[:2] for table in tables}))
-    return tuple(sorted(found, key=lambda one: (-one.saving_bytes, one.subject)))
+    findings = [_table_finding(table, held_bytes) for table in tables]
+    findings += map(_alike_finding, _alike(usage, {table.share[:2] for table in tables}))
+    return tuple(sorted(findings, key=lambda finding: (-finding.saving_bytes, finding.subject)))
 
 
 RULE: Final = Rule(
@@ -90,7 +89,7 @@ def _by_place(tree: CallTree, usage: HeapUsage) -> dict[_Place, Share]:
 
 def _start_end(profile: Profile) -> float:
     """Return the time at which the start ends."""
-    times = [one.time for one in profile.snapshots if one.time is not None]
+    times = [snapshot.time for snapshot in profile.snapshots if snapshot.time is not None]
     return max(max(times, default=0) / _START_SHARE, _SHORT.get(profile.time_unit or "", 0))
 
 
@@ -117,21 +116,26 @@ def _counted(usage: HeapUsage, tallies: Dict[str, CallTree]) -> Iterator[_Table]
         if lived is None:
             if is_left and is_at_peak:
                 reason = "nothing of it was freed, and nothing added after the peak"
-                yield _Table(share, "kept", Confidence.LOW, (reason, _UNWRITTEN))
+                yield _Table(share, "kept", Confidence.LOW, (reason, _UNWRITTEN, _WHEN), is_at_start=False)
             continue
         life = lived[place].size_bytes / max(1, share.block_count or 0) if place in lived else 0
         run = last.time or 0
         if not (is_left and run - life <= _start_end(profile)) and life * 10 < run * _KEPT_TENTHS:
             continue
+        is_at_start = (run - life) * _START_SHARE <= run or life * 10 >= run * _KEPT_TENTHS
+        reason = "its blocks live from the start to the end"
+        if not is_at_start:
+            reason = f"its blocks live for the last {life / run:.0%} of the run, and so short a run is all start"
         if written is None:
-            yield _Table(share, "kept", Confidence.MEDIUM, ("its blocks live from the start to the end", _UNWRITTEN))
+            yield _Table(share, "kept", Confidence.MEDIUM, (reason, _UNWRITTEN), is_at_start=is_at_start)
             continue
         written_bytes = written[place].size_bytes if place in written else 0
         if share.size_bytes // 2 <= written_bytes <= share.size_bytes:
-            reasons = ("its blocks live from the start to the end", f"{written_bytes:,} bytes were written, once each")
-            yield _Table(share, "filled-once", Confidence.HIGH, reasons)
+            reasons = (reason, f"{written_bytes:,} bytes were written, once each")
+            yield _Table(share, "filled-once", Confidence.HIGH, reasons, is_at_start=is_at_start)
 
 
+_WHEN: Final = "when it was asked for, it does not tell either"
 _UNWRITTEN: Final = "whether it is written later, or touched at all, the profile does not tell"
 
 
@@ -140,54 +144,57 @@ _UNWRITTEN: Final = "whether it is written later, or touched at all, the profile
 
 def _steady(usage: HeapUsage) -> Iterator[_Table]:
     profile = usage.profile
-    moments = [(one.time or 0, _by_place(one.tree, usage)) for one in profile.snapshots if one.tree is not None]
+    moments = [(s.time or 0, _by_place(s.tree, usage)) for s in profile.snapshots if s.tree is not None]
     start_end = _start_end(profile)
     # What was seen once may have been freed right after.
     if len(moments) < 2:
         return
     is_short = moments[-1][0] <= start_end
-    run, last = max(one.time or 0 for one in profile.snapshots), moments[-1][0]
+    run, last = max(snapshot.time or 0 for snapshot in profile.snapshots), moments[-1][0]
     # After the last tree, all that is known of a function is that it holds no more than the whole program.
-    left_bytes = min(one.live_bytes for one in profile.snapshots if (one.time or 0) >= last)
+    left_bytes = min(snapshot.live_bytes for snapshot in profile.snapshots if (snapshot.time or 0) >= last)
     for place, share in moments[-1][1].items():
         if not _is_told(share) or moments[-2][1].get(place) != share:
             continue
-        first = next(time for time, found in moments if found.get(place) == share)
+        first = next(time for time, shares in moments if shares.get(place) == share)
         if share.size_bytes > left_bytes and (last - first) * 10 < run * _KEPT_TENTHS:
             continue
-        sizes = [(time, found[place].size_bytes if place in found else 0) for time, found in moments]
-        is_growing = all(one[1] <= other[1] for one, other in pairwise(sizes))
+        sizes = [(time, shares[place].size_bytes if place in shares else 0) for time, shares in moments]
+        is_growing = all(sample[1] <= other[1] for sample, other in pairwise(sizes))
         later = [size_bytes for time, size_bytes in sizes if time > start_end]
         if is_growing and all(size_bytes == share.size_bytes for size_bytes in later):
             confidence = Confidence.LOW
-            if is_short:
+            is_at_start = not is_short or first * _START_SHARE <= run
+            if not is_at_start:
+                reason = f"it is first seen at {first / run:.0%} of the run, and so short a run is all start"
+            elif is_short:
                 reason = "it is there at the end, but so short a run is all start"
             elif len(later) < _FEW_TREES:
                 reason = f"it was looked at in {counted(len(later), 'snapshot')} after the start only"
             else:
                 confidence = Confidence.MEDIUM
                 reason = f"it is there from the first tenth of the run on, as large in {len(later)} snapshots"
-            yield _Table(share, "kept", confidence, (reason, _UNWRITTEN))
+            yield _Table(share, "kept", confidence, (reason, _UNWRITTEN), is_at_start=is_at_start)
 
 
 # --- blocks that are alike --------------------------------------------------------------------------------------------
 
 
-def _alike(usage: HeapUsage, known: Container[_Place]) -> Iterator[Share]:
+def _alike(usage: HeapUsage, reported: Container[_Place]) -> Iterator[Share]:
     """Return what one call asked for in many blocks of one size, and kept to the end."""
     profile, tree = usage.profile, usage.profile.snapshots[-1].tree
     ever = next((tally.tree for tally in profile.tallies if tally.name == "allocated"), None)
     if tree is None or ever is None:
         return
     many = [
-        one
-        for one in charged(tree, usage.calls, LEAST_BYTES)
-        if (one[2] or 0) >= _LEAST_ALIKE and not one[1] % (one[2] or 1)
+        part
+        for part in charged(tree, usage.calls, LEAST_BYTES)
+        if (part[2] or 0) >= _LEAST_ALIKE and not part[1] % (part[2] or 1)
     ]
     # A call whose function, size and number are the same in both trees freed nothing.
     were = set(charged(ever, usage.calls, LEAST_BYTES)) if many else set()
     for call, size_bytes, block_count in many:
-        is_known = (call.owner, call.function) in known or call.function.startswith("[")
+        is_known = (call.owner, call.function) in reported or call.function.startswith("[")
         if (call, size_bytes, block_count) in were and not is_known:
             yield Share(call.owner, call.function, size_bytes, block_count)
 
@@ -202,7 +209,7 @@ def _table_finding(table: _Table, held_bytes: Dict[_Place, int] | None) -> Findi
         RULE.name,
         table.kind,
         facts.subject,
-        f"{facts.shown} {asked(share)} at the start, and keeps them",
+        f"{facts.shown} {requested(share)}{' at the start' if table.is_at_start else ''}, and keeps them",
         saving_bytes,
         table.confidence,
         reasons,

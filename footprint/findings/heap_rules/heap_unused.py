@@ -8,15 +8,13 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from footprint.attribution.heap_usage import HeapUsage
-from footprint.findings.heap_functions import LEAST_BYTES, asked, at_most_held, function_facts
+from footprint.findings.heap_functions import LEAST_BYTES, at_most_held, function_facts, requested
 from footprint.findings.registry import Fact, HeapFacts, Rule
 from footprint.heap.attribution import charged_frames
 from footprint.heap.profile import Frame
 from footprint.model.finding import Confidence, Finding, SourceLocation
 from footprint.model.heap_account import Share
-from footprint.units import format_bytes
-
-__all__ = ("RULE", "heap_unused")
+from footprint.text.units import format_bytes
 
 # Pages within larger blocks that nothing touches are not in memory.
 _PAGE_BYTES: Final = 4096
@@ -53,8 +51,8 @@ _KINDS: Final = {
 def heap_unused(heap: HeapFacts) -> tuple[Finding, ...]:
     """Find functions whose memory is never read or never written, by what was in use at the peak."""
     groups = [group for group in _unused(heap.usage) if group.size_bytes >= LEAST_BYTES]
-    found = [_finding(group, heap) for group in groups]
-    return tuple(sorted(found, key=lambda one: (-one.saving_bytes, one.subject, one.kind)))
+    findings = [_finding(group, heap) for group in groups]
+    return tuple(sorted(findings, key=lambda finding: (-finding.saving_bytes, finding.subject, finding.kind)))
 
 
 def _finding(group: "_Group", heap: HeapFacts) -> Finding:
@@ -74,7 +72,7 @@ def _finding(group: "_Group", heap: HeapFacts) -> Finding:
         RULE.name,
         kind.name,
         facts.subject,
-        f"{facts.shown} {asked(share)} at the peak, {kind.what}",
+        f"{facts.shown} {requested(share)} at the peak, {kind.what}",
         saving_bytes,
         Confidence.MEDIUM if is_resident else Confidence.LOW,
         reasons,

@@ -8,13 +8,14 @@ from typing import Final
 
 from footprint.findings.registry import Fact, LedgerFacts, Rule
 from footprint.model.finding import Confidence, Finding
-from footprint.units import format_bytes
-
-__all__ = ("RULE", "free_heap")
+from footprint.text.units import format_bytes
 
 _LEAST_BYTES: Final = 1 << 20
 _LEAST_SHARE: Final = 10  # a tenth of what is free and in use
 _REMEDY: Final = "call malloc_trim(0) when much was freed, or free what was allocated last first"
+# JDK 18, and 17.0.9: the command calls malloc_trim(0).
+_JAVA_REMEDY: Final = "let the JVM call malloc_trim(0): `jcmd PID System.trim_native_heap`"
+_JVM: Final = "libjvm.so"
 
 
 def free_heap(ledger: LedgerFacts) -> tuple[Finding, ...]:
@@ -30,7 +31,7 @@ def free_heap(ledger: LedgerFacts) -> tuple[Finding, ...]:
         if row.name == FREE:
             by_owner[row.owner] = by_owner.get(row.owner, 0) + (row.bytes or 0)
     # Arenas of threads are owners of their own.
-    places = sorted(by_owner.items(), key=lambda one: -one[1]) if len(by_owner) > 1 or HEAP not in by_owner else ()
+    places = sorted(by_owner.items(), key=lambda item: -item[1]) if len(by_owner) > 1 or HEAP not in by_owner else ()
     where = ", ".join([f"{format_bytes(size)} in {owner}" for owner, size in places])
     reasons = (
         f"{account.allocator}'s own lists say what is free, page bits that it is private",
@@ -45,7 +46,7 @@ def free_heap(ledger: LedgerFacts) -> tuple[Finding, ...]:
             account.trimmable_bytes,
             Confidence.MEDIUM,
             reasons,
-            _REMEDY,
+            _JAVA_REMEDY if any(row.owner.endswith(_JVM) for row in ledger.rows) else _REMEDY,
             private_bytes=account.free_private_bytes,
         ),
     )

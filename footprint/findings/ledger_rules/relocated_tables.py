@@ -6,13 +6,11 @@ private in each process from the start. Most of what is written at start is writ
 
 from typing import Final
 
-from footprint.elf import shown_name
+from footprint.elf.names import shown_name
 from footprint.findings.registry import Fact, LedgerFacts, Rule
 from footprint.model.finding import Confidence, Finding
 from footprint.model.row import MemoryKind, Row
-from footprint.units import format_bytes
-
-__all__ = ("RULE", "relocated_tables")
+from footprint.text.units import format_bytes
 
 _REMEDY: Final = (
     "hold offsets or indexes instead of pointers, or build the tables when they are first needed; a program that is"
@@ -27,7 +25,7 @@ _OF_LINKER: Final = (".got", ".plt", ".dynamic", ".init_array", ".fini_array", "
 def relocated_tables(ledger: LedgerFacts) -> tuple[Finding, ...]:
     """Find the variables that alone make pages private by their relocations, and objects without symbols for them."""
     page_bytes = ledger.page_bytes
-    found: list[Finding] = []
+    findings: list[Finding] = []
     nameless: dict[str, int] = {}
     for row in ledger.rows:
         relocated_bytes = row.relocated_bytes or 0
@@ -42,13 +40,13 @@ def relocated_tables(ledger: LedgerFacts) -> tuple[Finding, ...]:
                 # The global offset table may share the page of a variable that the loader does not write.
                 page_count = min(page_count, alone_count)
             if page_count:
-                found.append(_of_symbol(row, page_count * page_bytes))
-    found += [
+                findings.append(_of_symbol(row, page_count * page_bytes))
+    findings += [
         _of_object(owner, size_bytes // page_bytes * page_bytes)
         for owner, size_bytes in nameless.items()
         if size_bytes >= page_bytes
     ]
-    return tuple(sorted(found, key=lambda one: (-one.saving_bytes, one.subject)))
+    return tuple(sorted(findings, key=lambda finding: (-finding.saving_bytes, finding.subject)))
 
 
 RULE: Final = Rule(

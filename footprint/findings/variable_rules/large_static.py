@@ -8,10 +8,10 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from footprint.elf import shown_name
 from footprint.elf.dynsym import read_dynamic_symbols
 from footprint.elf.image import Image
 from footprint.elf.initial import Initials
+from footprint.elf.names import shown_name
 from footprint.elf.references import Reference, ReferencedPlace, can_find_references, find_references, place_of_variable
 from footprint.elf.statics import Statics
 from footprint.elf.symbols import Symbol
@@ -20,9 +20,7 @@ from footprint.findings.copies import Lines, PrivateOf
 from footprint.findings.registry import Fact, Rule
 from footprint.findings.variables import Variables
 from footprint.model.finding import Confidence, Finding, SourceLocation
-from footprint.units import first_of, format_bytes
-
-__all__ = ("RULE", "large_ones", "large_statics")
+from footprint.text.units import first_of, format_bytes
 
 _OF_BUFFER: Final = "it costs the pages of it that are touched"
 _ASK_PROCESS: Final = f"{_OF_BUFFER}; `audit PID` tells how many those are"
@@ -31,12 +29,12 @@ _MOST_SEARCHED: Final = 512
 
 
 def _find(variables: Variables) -> tuple[Finding, ...]:
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for file in variables.files:
         # If the relocations of large variables are damaged, the rest of the answer stands.
         with suppress(FootprintError):
-            found += large_statics(file.statics, file.declared, private_of=file.private_of)
-    return tuple(found)
+            findings += large_statics(file.statics, file.declared, private_of=file.private_of)
+    return tuple(findings)
 
 
 RULE: Final = Rule(
@@ -69,21 +67,21 @@ def large_statics(
         users = _find_users(statics, large)
     initials = Initials(statics)
     initials.prepare(large)
-    found = [_finding(one, statics, users.get(one.vaddr), initials, declared or {}) for one in large]
+    findings = [_finding(s, statics, users.get(s.vaddr), initials, declared or {}) for s in large]
     if private_of is None:
-        return tuple(found)
-    return tuple([_with_private_bytes(finding, one, private_of) for finding, one in zip(found, large, strict=True)])
+        return tuple(findings)
+    return tuple([_with_private_bytes(finding, s, private_of) for finding, s in zip(findings, large, strict=True)])
 
 
 def large_ones(statics: Statics, least_bytes: int = 4096) -> list[Symbol]:
     """Return the writable variables of at least this size, the largest first."""
     sections = statics.image.sections
     large = [
-        one
-        for one in statics.statics
-        if one.size_bytes >= least_bytes and not one.is_tls and sections[one.section_index].is_writable
+        static
+        for static in statics.statics
+        if static.size_bytes >= least_bytes and not static.is_tls and sections[static.section_index].is_writable
     ]
-    return sorted(large, key=lambda one: (-one.size_bytes, one.name))
+    return sorted(large, key=lambda static: (-static.size_bytes, static.name))
 
 
 def _with_private_bytes(finding: Finding, static: Symbol, private_of: PrivateOf) -> Finding:
@@ -91,7 +89,7 @@ def _with_private_bytes(finding: Finding, static: Symbol, private_of: PrivateOf)
     if private_bytes is None:
         return finding
     part = format_bytes(private_bytes) if private_bytes else "none"
-    reasons = tuple(_OF_BUFFER if one == _ASK_PROCESS else one for one in finding.reasons)
+    reasons = tuple(_OF_BUFFER if reason == _ASK_PROCESS else reason for reason in finding.reasons)
     message = f"{finding.message}; {part} of it is private now"
     return replace(finding, message=message, reasons=reasons, private_bytes=private_bytes)
 
@@ -150,22 +148,22 @@ def _find_users(statics: Statics, large: Iterable[Symbol]) -> dict[int, _Users]:
     Raises:
         InputError: Where a table or segment is damaged.
     """
-    searched = [one for one in large if can_find_references(statics.image, one.size_bytes)][:_MOST_SEARCHED]
+    searched = [s for s in large if can_find_references(statics.image, s.size_bytes)][:_MOST_SEARCHED]
     if not searched:
         return {}
-    starts = sorted(one.vaddr for one in statics.statics if not one.is_tls)
-    places = [place_of_variable(one, starts) for one in sorted(searched, key=lambda one: one.vaddr)]
-    found = [_functions(statics, each) for each in find_references(statics.image, places, starts)]
+    starts = sorted(static.vaddr for static in statics.statics if not static.is_tls)
+    places = [place_of_variable(static, starts) for static in sorted(searched, key=lambda s: s.vaddr)]
+    users_found = [_functions(statics, r) for r in find_references(statics.image, places, starts)]
     exported = read_dynamic_symbols(statics.image).vaddrs(statics.image)
-    called = _called(statics.image, {one for each in found for one in each if one is not None}, exported)
+    called = _called(statics.image, {user for users in users_found for user in users if user is not None}, exported)
     users: dict[int, _Users] = {}
-    for place, functions in zip(places, found, strict=True):
+    for place, functions in zip(places, users_found, strict=True):
         is_exported = place.start_vaddr in exported
-        is_needed = is_exported or any(one is None or one in called for one in functions)
+        is_needed = is_exported or any(function is None or function in called for function in functions)
         names = [
-            one.name
-            for one, is_sure in functions.items()
-            if one is not None and is_sure and (one in called or not is_needed)
+            function.name
+            for function, is_sure in functions.items()
+            if function is not None and is_sure and (function in called or not is_needed)
         ]
         users[place.start_vaddr] = _Users(is_needed, is_exported or bool(functions), tuple(sorted(names)))
     return users
@@ -173,25 +171,25 @@ def _find_users(statics: Statics, large: Iterable[Symbol]) -> dict[int, _Users]:
 
 def _functions(statics: Statics, references: Iterable[Reference]) -> dict[Symbol | None, bool]:
     """Return the functions that hold references, and whether one of these is sure; None for anything else."""
-    found: dict[Symbol | None, bool] = {}
-    for one in references:
-        function = statics.functions.at(one.vaddr) if one.vaddr else None
+    sure_by_function: dict[Symbol | None, bool] = {}
+    for reference in references:
+        function = statics.functions.at(reference.vaddr) if reference.vaddr else None
         if function is not None and not function.size_bytes:
             # The code of a label without a size may be reached from the code before it.
             function = None
-        found[function] = found.get(function, False) or one.is_sure
-    return found
+        sure_by_function[function] = sure_by_function.get(function, False) or reference.is_sure
+    return sure_by_function
 
 
 def _called(image: Image, functions: Iterable[Symbol], exported: Container[int]) -> frozenset[Symbol]:
     """Return the functions that other objects can find, or that something outside of them refers to."""
-    ordered = sorted(functions, key=lambda one: one.vaddr)
-    places = [ReferencedPlace(one.vaddr, one.vaddr + one.size_bytes, is_code=True) for one in ordered]
+    ordered = sorted(functions, key=lambda function: function.vaddr)
+    places = [ReferencedPlace(f.vaddr, f.vaddr + f.size_bytes, is_code=True) for f in ordered]
     return frozenset(
         [
-            one
-            for one, place, references in zip(ordered, places, find_references(image, places), strict=True)
-            if one.vaddr in exported
-            or any(not place.start_vaddr <= each.vaddr < place.end_vaddr for each in references)
+            function
+            for function, place, references in zip(ordered, places, find_references(image, places), strict=True)
+            if function.vaddr in exported
+            or any(not place.start_vaddr <= reference.vaddr < place.end_vaddr for reference in references)
         ]
     )

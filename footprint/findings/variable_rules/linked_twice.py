@@ -3,15 +3,13 @@
 from collections.abc import Iterable
 from typing import Final
 
-from footprint.elf import shown_name
+from footprint.elf.names import shown_name
 from footprint.findings.copies import Cost
 from footprint.findings.linked_twice import LinkedTwice
 from footprint.findings.registry import Fact, Rule
 from footprint.findings.variables import Variables
 from footprint.model.finding import Finding
-from footprint.units import counted, first_of, format_bytes
-
-__all__ = ("RULE", "linked_twice_findings")
+from footprint.text.units import counted, first_of, format_bytes
 
 _MOST_NAMED: Final = 3
 _LONGEST_NAME: Final = 60
@@ -26,43 +24,43 @@ RULE: Final = Rule(
 )
 
 
-def linked_twice_findings(found: Iterable[LinkedTwice]) -> tuple[Finding, ...]:
+def linked_twice_findings(libraries: Iterable[LinkedTwice]) -> tuple[Finding, ...]:
     """Return what is linked in several times, and what to do about it."""
-    return tuple([_finding(one) for one in found])
+    return tuple([_finding(library) for library in libraries])
 
 
-def _finding(one: LinkedTwice) -> Finding:
-    what = one.library or first_of(one.units or tuple(map(_short, one.names)), _MOST_NAMED)
-    where = first_of([file.rsplit("/", 1)[-1] for file in one.files], _MOST_NAMED)
-    number = counted(one.copy_count, "copy")
-    tables = counted(len(one.names), "variable")
-    message = f"{number} of {what}, in {where}: {tables} of {format_bytes(one.size_bytes)} each time"
-    wastes = ", ".join(f"{format_bytes(size)} {cost.value}" for cost, size in one.waste.items())
+def _finding(linked: LinkedTwice) -> Finding:
+    what = linked.library or first_of(linked.units or tuple(map(_short, linked.names)), _MOST_NAMED)
+    where = first_of([file.rsplit("/", 1)[-1] for file in linked.files], _MOST_NAMED)
+    number = counted(linked.copy_count, "copy")
+    tables = counted(len(linked.names), "variable")
+    message = f"{number} of {what}, in {where}: {tables} of {format_bytes(linked.size_bytes)} each time"
+    wastes = ", ".join(f"{format_bytes(size)} {cost.value}" for cost, size in linked.waste.items())
     message += f"; all but one take {wastes}"
     # Each process has at least one thread.
-    saving_bytes = one.waste.get(Cost.AT_START, 0) + one.waste.get(Cost.PER_THREAD, 0)
+    saving_bytes = linked.waste.get(Cost.AT_START, 0) + linked.waste.get(Cost.PER_THREAD, 0)
     reason = "variables of the same names and contents that stand together"
-    if len(one.files) == 1:
+    if len(linked.files) == 1:
         remedy = "link it only once"
-    elif one.units or one.library:
+    elif linked.units or linked.library:
         remedy = "link it once, as a shared library that all of them need"
     else:
         remedy = "let one of the files hold it, and the others use it from there"
-    if not one.is_one_build:
+    if not linked.is_one_build:
         remedy = f"make sure that one build of it does for all; then {remedy}"
-    kind = "across-files" if len(one.files) > 1 else "within-file"
+    kind = "across-files" if len(linked.files) > 1 else "within-file"
     return Finding(
         RULE.name,
         kind,
         what,
         message,
         saving_bytes,
-        one.confidence,
+        linked.confidence,
         (reason,),
         remedy,
-        is_per_thread=one.waste.keys() == {Cost.PER_THREAD},
-        object_path=one.files[0] if len(one.files) == 1 else "",
-        size_bytes=sum(one.waste.values()),
+        is_per_thread=linked.waste.keys() == {Cost.PER_THREAD},
+        object_path=linked.files[0] if len(linked.files) == 1 else "",
+        size_bytes=sum(linked.waste.values()),
     )
 
 

@@ -10,24 +10,22 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Final
 
-from footprint.elf import shown_name
 from footprint.elf.dynsym import read_dynamic_symbols
+from footprint.elf.harmless import Use
 from footprint.elf.image import Image
 from footprint.elf.initial import Initials
-from footprint.elf.names import source_name
+from footprint.elf.names import shown_name, source_name
 from footprint.elf.references import ReferencedPlace, can_find_references
 from footprint.elf.sameness import is_constant, is_of_compiler
 from footprint.elf.statics import Statics
 from footprint.elf.symbols import Symbol
-from footprint.elf.uses import Use, Uses
+from footprint.elf.uses import Uses
 from footprint.errors import FootprintError
 from footprint.findings.copies import ARTEFACT, Lines, PrivateOf
 from footprint.findings.registry import Fact, Rule
 from footprint.findings.variables import Variables
 from footprint.model.finding import Confidence, Finding, SourceLocation
-from footprint.units import format_bytes
-
-__all__ = ("RULE", "constant_tables", "mutable_constants")
+from footprint.text.units import format_bytes
 
 _LEAST_BYTES: Final = 64
 _MOST_SEARCHED: Final = 4096
@@ -41,12 +39,12 @@ _REMEDY: Final = "declare and define it `const`: it then lies in .rodata, which 
 
 
 def _find(variables: Variables) -> tuple[Finding, ...]:
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for file in variables.files:
         # If tables of the file are damaged, the rest of the answer stands.
         with suppress(FootprintError):
-            found += mutable_constants(file.statics, file.declared, private_of=file.private_of)
-    return tuple(found)
+            findings += mutable_constants(file.statics, file.declared, private_of=file.private_of)
+    return tuple(findings)
 
 
 RULE: Final = Rule("mutable-constant", "A variable that nothing writes", (Fact.VARIABLES,), _find, rank=3)
@@ -59,22 +57,22 @@ def constant_tables(statics: Statics) -> list[Symbol]:
     """
     image = statics.image
     initials = Initials(statics)
-    found = []
-    for one in statics.statics:
-        section = image.sections[one.section_index]
+    tables = []
+    for static in statics.statics:
+        section = image.sections[static.section_index]
         is_candidate = (
-            one.size_bytes >= _LEAST_BYTES
-            and not one.is_tls
+            static.size_bytes >= _LEAST_BYTES
+            and not static.is_tls
             and section.has_file_bytes
             and not is_constant(image, section)
             and is_of_compiler(section)
-            and not ARTEFACT.match(one.name)
+            and not ARTEFACT.match(static.name)
         )
-        if is_candidate and not initials.is_relocated(one):
-            contents = initials.contents(one)
+        if is_candidate and not initials.is_relocated(static):
+            contents = initials.contents(static)
             if contents is not None and (contents.pointers or any(contents.raw or b"")):
-                found.append(one)
-    return sorted(found, key=lambda one: (-one.size_bytes, one.name))
+                tables.append(static)
+    return sorted(tables, key=lambda table: (-table.size_bytes, table.name))
 
 
 def mutable_constants(
@@ -91,40 +89,40 @@ def mutable_constants(
     if not candidates:
         return ()
     exported = read_dynamic_symbols(statics.image).vaddrs(statics.image)
-    tables = [one for one in candidates if one.vaddr not in exported][:_MOST_SEARCHED]
-    tables.sort(key=lambda one: one.vaddr)
-    starts = sorted({one.vaddr for one in statics.statics if not one.is_tls})
+    tables = [t for t in candidates if t.vaddr not in exported][:_MOST_SEARCHED]
+    tables.sort(key=lambda table: table.vaddr)
+    starts = sorted({static.vaddr for static in statics.statics if not static.is_tls})
     uses = Uses(statics.image, statics.functions, _places(tables, starts, statics.image), set(starts))
-    found = []
-    for one in tables:
-        use = uses.of(one.vaddr, Use.WRITTEN).use
-        private_bytes = None if private_of is None else private_of([(one.vaddr, one.vaddr + one.size_bytes)])
-        graded = _graded(one, use, private_bytes)
+    findings = []
+    for table in tables:
+        use = uses.of(table.vaddr, Use.WRITTEN).use
+        private_bytes = None if private_of is None else private_of([(table.vaddr, table.vaddr + table.size_bytes)])
+        graded = _graded(table, use, private_bytes)
         if graded is not None:
-            found.append(_finding(one, statics, declared or {}, private_bytes, *graded))
-    return tuple(sorted(found, key=lambda one: (-(one.size_bytes or 0), one.subject)))
+            findings.append(_finding(table, statics, declared or {}, private_bytes, *graded))
+    return tuple(sorted(findings, key=lambda finding: (-(finding.size_bytes or 0), finding.subject)))
 
 
 def _places(tables: Iterable[Symbol], starts: Sequence[int], image: Image) -> list[ReferencedPlace]:
     """Return the vaddrs that may mean each variable: `table[i - 1]` refers to one before it, but in its section."""
     places = []
-    for one in tables:
-        number, end_vaddr = bisect_left(starts, one.vaddr), one.vaddr + one.size_bytes
-        before_bytes = min(_MOST_BEFORE_BYTES, one.vaddr - image.sections[one.section_index].vaddr)
+    for table in tables:
+        number, end_vaddr = bisect_left(starts, table.vaddr), table.vaddr + table.size_bytes
+        before_bytes = min(_MOST_BEFORE_BYTES, table.vaddr - image.sections[table.section_index].vaddr)
         if number:
-            before_bytes = min(before_bytes, one.vaddr - starts[number - 1] - 1)
+            before_bytes = min(before_bytes, table.vaddr - starts[number - 1] - 1)
         is_followed = number + 1 < len(starts) and starts[number + 1] == end_vaddr
         places.append(
             ReferencedPlace(
-                one.vaddr, end_vaddr, is_code=False, before_bytes=max(0, before_bytes), after_bytes=not is_followed
+                table.vaddr, end_vaddr, is_code=False, before_bytes=max(0, before_bytes), after_bytes=not is_followed
             )
         )
     return places
 
 
-def _graded(one: Symbol, use: Use, private_bytes: int | None) -> tuple[Confidence, tuple[str, ...]] | None:
+def _graded(table: Symbol, use: Use, private_bytes: int | None) -> tuple[Confidence, tuple[str, ...]] | None:
     """Return how sure it is that nothing writes a variable, and why; None where something does, or may."""
-    hints = (_OF_NAME,) if _NAMED_CONSTANT.match(source_name(one.name)) else ()
+    hints = (_OF_NAME,) if _NAMED_CONSTANT.match(source_name(table.name)) else ()
     if private_bytes == 0:
         hints = (_OF_PROCESS, *hints)
     if use and not use & (Use.HANDED_ON | Use.WRITTEN):
@@ -135,17 +133,17 @@ def _graded(one: Symbol, use: Use, private_bytes: int | None) -> tuple[Confidenc
 
 
 def _finding(
-    one: Symbol,
+    table: Symbol,
     statics: Statics,
     declared: Lines,
     private_bytes: int | None,
     confidence: Confidence,
     reasons: tuple[str, ...],
 ) -> Finding:
-    name, path = shown_name(one.name), statics.image.file
-    section = statics.image.sections[one.section_index].name
-    at = declared.get((False, one.vaddr))
-    message = f"{name} takes {format_bytes(one.size_bytes)} of {section} of {path.rsplit('/', 1)[-1]}, "
+    name, path = shown_name(table.name), statics.image.file
+    section = statics.image.sections[table.section_index].name
+    at = declared.get((False, table.vaddr))
+    message = f"{name} takes {format_bytes(table.size_bytes)} of {section} of {path.rsplit('/', 1)[-1]}, "
     message += "and nothing writes it" if confidence is Confidence.HIGH else "and may be constant"
     if private_bytes:
         message += f"; {format_bytes(private_bytes)} of it is private now"
@@ -161,5 +159,5 @@ def _finding(
         location=SourceLocation(at.file, at.line) if at else None,
         object_path=path,
         private_bytes=private_bytes,
-        size_bytes=one.size_bytes,
+        size_bytes=table.size_bytes,
     )

@@ -12,12 +12,5 @@ No symbol is needed: `main_arena` is found by its shape, and each structure is b
 The process may run meanwhile. A walk that does not fit is tried again. One that fits is the heap of that moment, as far
 as there is one moment.
 
-Source: malloc/malloc.c and malloc/arena.c of glibc 2.26 to 2.42.
+Source: malloc/malloc.c and malloc/arena.c of glibc 2.26 to 2.43.
 """
-
-from footprint.process.glibc.heap import GlibcHeap, read_glibc_heap
-from footprint.process.glibc.mapped_blocks import MappedBlock
-from footprint.process.glibc.regions import HeapRegion
-from footprint.process.glibc.words import HeapMemory
-
-__all__ = ("GlibcHeap", "HeapMemory", "HeapRegion", "MappedBlock", "read_glibc_heap")

@@ -4,9 +4,7 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from footprint.process.glibc.words import MisfitError, ProcessWords
-
-__all__ = ("Arena", "Arenas", "HeapSpan", "find_arenas")
+from footprint.process.glibc.words import ArenaLayout, MisfitError, ProcessWords
 
 _BIN_WORDS: Final = 254  # two for each of 127 bins
 _BINMAP_BYTES: Final = 16
@@ -37,7 +35,12 @@ class Arena(NamedTuple):
 
 
 class HeapSpan(NamedTuple):
-    """The chunks of a heap: see `HeapRegion`."""
+    """The chunks of a heap: see `HeapRegion`.
+
+    Attributes:
+        chunk_flags: The flag of a size that each chunk in use has (NON_MAIN_ARENA), or 0.
+        is_open: Whether its end is not known, and is at most `end_addr`.
+    """
 
     start_addr: int
     first_addr: int
@@ -45,6 +48,8 @@ class HeapSpan(NamedTuple):
     end_addr: int
     is_main: bool
     is_last: bool
+    chunk_flags: int = 0
+    is_open: bool = False
 
 
 def find_arenas(words: ProcessWords, data: Iterable[tuple[int, memoryview]], page_bytes: int) -> "Arenas | None":
@@ -59,18 +64,18 @@ def find_arenas(words: ProcessWords, data: Iterable[tuple[int, memoryview]], pag
     for addr, piece in data:
         first_addr, last = addr - words.header_bytes, -_BIN_WORDS
         pairs = enumerate(pairwise(piece))
-        own = [place for place, (one, other) in pairs if one == other == first_addr + place * word]
-        for place in own:
+        fitting = [place for place, (first, other) in pairs if first == other == first_addr + place * word]
+        for place in fitting:
             # All empty bins of one arena lead to the same start: the next ones need no search.
             if place - last < _BIN_WORDS or not tries:
                 continue
             last, tries = place, tries - 1
             for before in range(0, min(place + 1, _BIN_WORDS), 2):
                 bins_addr = addr + (place - before) * word
-                for offset in words.layout.bins_offsets:
-                    found = Arenas(words, bins_addr - offset, offset, page_bytes)
-                    if found.addrs:
-                        return found
+                for layout in words.layout.arenas:
+                    arenas = Arenas(words, bins_addr - layout.bins_offset, layout, page_bytes)
+                    if arenas.addrs:
+                        return arenas
     return None
 
 
@@ -80,16 +85,18 @@ class Arenas:
     Args:
         words: Reads the process.
         main_addr: Where `main_arena` may be.
-        bins_offset: Where its bins are in it.
+        layout: How it begins.
         page_bytes: The size of a page.
 
     Attributes:
         addrs: All arenas, the main one first; none where there is no arena at `main_addr`.
+        has_fastbins: Whether they have fastbins, as up to 2.42.
     """
 
-    def __init__(self, words: ProcessWords, main_addr: int, bins_offset: int, page_bytes: int) -> None:
+    def __init__(self, words: ProcessWords, main_addr: int, layout: ArenaLayout, page_bytes: int) -> None:
         self._words = words
-        self._bins_offset = bins_offset
+        self._bins_offset, self._fastbin_count = layout
+        self.has_fastbins = layout.fastbin_count > 0
         self._page_bytes = page_bytes
         try:
             self.addrs = self._ring(main_addr)
@@ -115,21 +122,21 @@ class Arenas:
         """
         word = self._words.layout.word_bytes
         # The fastbins, the last chunk and the last remainder are before the bins, a map of them and counts behind.
-        fastbin_count = self._words.layout.fastbin_count
-        before, behind = fastbin_count + 2, _BIN_WORDS + _BINMAP_BYTES // word
+        before, behind = self._fastbin_count + 2, _BIN_WORDS + _BINMAP_BYTES // word
         bins_addr = addr + self._bins_offset
-        told = self._words.read(bins_addr - before * word, before + behind + 5)
-        own, odd_count = bins_addr - 2 * word, 0
+        numbers = self._words.read(bins_addr - before * word, before + behind + 5)
+        bin_addr, odd_count = bins_addr - 2 * word, 0
         for place in range(before, before + _BIN_WORDS, 2):
-            first, last = told[place], told[place + 1]
-            odd_count += (first == own) is not (last == own)
+            first, last = numbers[place], numbers[place + 1]
+            odd_count += (first == bin_addr) is not (last == bin_addr)
             if not first or not last or (first | last) % word or odd_count > _MOST_ODD_BINS:
                 raise MisfitError(f"the arena at {addr:#x} has a bin that is no list")
-            own += 2 * word
-        next_addr, _, _, system_bytes, most_bytes = told[before + behind :]
+            bin_addr += 2 * word
+        next_addr, _, _, system_bytes, most_bytes = numbers[before + behind :]
         if system_bytes > most_bytes:
             raise MisfitError(f"the arena at {addr:#x} has more memory than it ever had")
-        return Arena(addr, tuple(told[:fastbin_count]), told[fastbin_count], next_addr, system_bytes)
+        fastbins, top_addr = tuple(numbers[: self._fastbin_count]), numbers[self._fastbin_count]
+        return Arena(addr, fastbins, top_addr, next_addr, system_bytes)
 
     def spans(self, arena: Arena) -> list[HeapSpan]:
         """Return the heaps of an arena.
@@ -140,18 +147,27 @@ class Arenas:
         return list(self._main_span(arena)) if arena.addr == self.addrs[0] else list(self._spans(arena))
 
     def heap_start(self, main: Arena) -> int:
-        """Compute where the heap of brk(2) begins: it ends with its last chunk, and its arena counts its bytes.
+        """Compute where the heap of brk(2) begins, if it is one piece: it ends with its last chunk.
 
         Raises:
-            MisfitError: If the last chunk is none.
+            MisfitError: If the last chunk is none, or if it cannot be one piece.
         """
-        word = self._words.layout.word_bytes
-        size = self._words.read(main.top_addr + word, 1)[0]
-        end = main.top_addr + (size & ~_FLAGS)
-        start = end - main.system_bytes
-        if not size & _PREVIOUS_IN_USE or end % self._page_bytes or not 0 < start <= main.top_addr < end:
+        start = self.top_end(main) - main.system_bytes
+        if not 0 < start <= main.top_addr:
             raise MisfitError("the heap does not end where its last chunk ends")
         return start
+
+    def top_end(self, main: Arena) -> int:
+        """Return the end of the last chunk of the main arena.
+
+        Raises:
+            MisfitError: If it is none.
+        """
+        size = self._words.read(main.top_addr + self._words.layout.word_bytes, 1)[0]
+        end = main.top_addr + (size & ~_FLAGS)
+        if not size & _PREVIOUS_IN_USE or end % self._page_bytes or end <= main.top_addr:
+            raise MisfitError("the heap does not end where its last chunk ends")
+        return end
 
     def _main_span(self, arena: Arena) -> Iterator[HeapSpan]:
         if arena.system_bytes:
@@ -186,7 +202,7 @@ class Arenas:
             is_last = at <= top_addr < end
             # Two chunks without contents close a heap that another one follows.
             stop = top_addr if is_last else end - 16
-            yield HeapSpan(at, self._words.aligned(first), stop, end, is_main=False, is_last=is_last)
+            yield HeapSpan(at, self._words.aligned(first), stop, end, is_main=False, is_last=is_last, chunk_flags=4)
             if is_first:
                 return
             at = before_addr

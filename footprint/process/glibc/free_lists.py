@@ -6,10 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from footprint.process.glibc.regions import HeapRegion
-from footprint.process.glibc.words import ALIGNMENT, MisfitError, ProcessWords
-
-__all__ = ("TCACHES", "FreeList", "TcacheLayout", "fastbin_lists", "may_have_lists", "tcache_lists", "with_cached")
+from footprint.process.glibc.words import ALIGNMENT, HeapRegion, MisfitError, ProcessWords
 
 _FLAGS: Final = 7
 _LOW_BYTE: Final = 0 if sys.byteorder == "little" else 1
@@ -33,7 +30,9 @@ class TcacheLayout(NamedTuple):
         return self.size_bytes(word_bytes) + word_bytes + ALIGNMENT - 1 & -ALIGNMENT
 
 
-TCACHES: Final = (TcacheLayout(64, 2), TcacheLayout(76, 2), TcacheLayout(64, 1))
+TCACHE_OF_RANGES: Final = TcacheLayout(76, 2)
+"""From 2.42 on: the last lists have ranges of sizes."""
+TCACHES: Final = (TcacheLayout(64, 2), TCACHE_OF_RANGES, TcacheLayout(64, 1))
 """From 2.30 on, from 2.42 on, and before 2.30."""
 
 
@@ -83,12 +82,17 @@ def tcache_lists(words: ProcessWords, layout: TcacheLayout, addr: int, *, may_be
     firsts = words.of(data[counts_bytes:]).tolist()
     if any(first % ALIGNMENT for first in firsts) or not (may_be_empty or any(firsts)):
         return None
+    size, bounds = layout.count_bytes, range(0, counts_bytes, layout.count_bytes)
+    counts = [int.from_bytes(data[start : start + size], sys.byteorder) for start in bounds]
     if layout.list_count == _EXACT_COUNT:
-        size = layout.count_bytes
-        has_blocks = [any(data[place * size : (place + 1) * size]) for place in range(layout.list_count)]
-        # Later versions count what there is room for instead.
-        if has_blocks != list(map(bool, firsts)):
-            return None
+        is_right = list(map(bool, counts)) == list(map(bool, firsts))
+    else:
+        # From 2.42 on they count what there is room for, which is the same in each empty list, and less in others.
+        room = max(counts)
+        is_empty = [not first for first in firsts]
+        is_right = all(firsts) or [count == room for count in counts] == is_empty
+    if not is_right:
+        return None
     least_bytes = 4 * word
     return [
         FreeList(
@@ -114,40 +118,40 @@ class _Follower:
     def __init__(self, words: ProcessWords, regions: Sequence[HeapRegion]) -> None:
         self._words = words
         self._regions = regions
-        self._starts = [one.start_addr for one in regions]
-        self._found: list[dict[int, tuple[int, bool]]] = [{} for _ in regions]
+        self._starts = [region.start_addr for region in regions]
+        self._chunks: list[dict[int, tuple[int, bool]]] = [{} for _ in regions]
 
     def follow(self, lists: Iterable[FreeList]) -> tuple[list[HeapRegion], bool]:
         left = _MOST_CACHED
-        for one in lists:
-            at = one.first_addr
+        for free_list in lists:
+            at = free_list.first_addr
             while left and at:
                 left -= 1
-                at = self._add(at, one)
-        found = [_with_chunks(region, chunks) for region, chunks in zip(self._regions, self._found, strict=True)]
-        return found, left > 0
+                at = self._add(at, free_list)
+        with_lists = [_with_chunks(region, chunks) for region, chunks in zip(self._regions, self._chunks, strict=True)]
+        return with_lists, left > 0
 
-    def _add(self, at: int, one: FreeList) -> int:
+    def _add(self, at: int, free_list: FreeList) -> int:
         """Add a chunk, if it is one of the list; return the next, or 0."""
         place = self._place(at)
-        if place is None or at in self._found[place]:
+        if place is None or at in self._chunks[place]:
             return 0
         try:
-            _, size, told = self._words.read(at, 3)
+            _, size, next_addr = self._words.read(at, 3)
         except MisfitError:
             return 0
         region, size_bytes = self._regions[place], size & ~_FLAGS
         least_bytes = 4 * self._words.layout.word_bytes
-        is_right = size_bytes == one.size_bytes if one.size_bytes is not None else size_bytes >= least_bytes
+        is_right = size_bytes == free_list.size_bytes if free_list.size_bytes is not None else size_bytes >= least_bytes
         # An odd place is inside of a chunk of a bin: this one was merged into it meanwhile.
         if not is_right or bisect_right(region.binned, at) % 2 or at + size_bytes > region.top_addr:
             return 0
-        self._found[place][at] = size_bytes, one.is_of_thread
+        self._chunks[place][at] = size_bytes, free_list.is_of_thread
         # Since 2.32 an address is mixed with that of its own place (safe linking).
-        for addr in (told ^ (at + self._words.header_bytes >> 12), told):
+        for addr in (next_addr ^ (at + self._words.header_bytes >> 12), next_addr):
             if not addr:
                 return 0
-            chunk = addr - self._words.header_bytes if one.is_of_thread else addr
+            chunk = addr - self._words.header_bytes if free_list.is_of_thread else addr
             if self._place(chunk) is not None:
                 return chunk
         return 0

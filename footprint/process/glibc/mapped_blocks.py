@@ -1,11 +1,9 @@
 """The large blocks that malloc maps alone, and how many of them it counts."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from footprint.process.glibc.words import ALIGNMENT, ProcessWords
-
-__all__ = ("MappedBlock", "MappedCounts", "find_mapped_blocks", "mapped_counts")
+from footprint.process.glibc.words import ALIGNMENT, MappedBlock, ProcessWords
 
 _IS_MAPPED, _FLAGS = 2, 7
 _COUNTS_BYTES: Final = 16  # number now, most allowed, most so far, whether the threshold is fixed
@@ -15,37 +13,44 @@ _MOST_SPAN_BYTES: Final = 16 << 30
 _MOST_ALIGNED_BITS: Final = 31
 
 
-class MappedBlock(NamedTuple):
-    """A block that is mapped alone.
+class MappedCounts(NamedTuple):
+    """What malloc counts of these blocks: their number, and the size of their mappings.
 
     Attributes:
-        start_addr: The start of its mapping.
-        end_addr: The end.
-        usable_bytes: The room in it: what is before it, by its alignment, and its header are none.
+        heap_addr: Where the heap begins, or what was mapped first instead.
     """
-
-    start_addr: int
-    end_addr: int
-    usable_bytes: int
-
-
-class MappedCounts(NamedTuple):
-    """What malloc counts of these blocks: their number, and the size of their mappings."""
 
     block_count: int
     size_bytes: int
+    heap_addr: int
 
 
 def mapped_counts(
-    words: ProcessWords, data: Iterable[tuple[int, memoryview]], heap_addr: int, page_bytes: int
-) -> MappedCounts | None:
-    """Find the counts in `mp_`, which ends with the start of the heap and has them before; return None without it."""
+    words: ProcessWords,
+    data: Iterable[tuple[int, memoryview]],
+    heaps: Sequence[tuple[int, int]],
+    page_bytes: int,
+) -> Iterator[MappedCounts]:
+    """Find what may be the counts in `mp_`, which ends with the start of the heap and has them before.
+
+    Args:
+        words: Reads the process.
+        data: Pieces of the data of its C library, each with its address.
+        heaps: Where the heap may begin, from and to; 0 for a heap that has not begun.
+        page_bytes: The size of a page.
+    """
     word = words.layout.word_bytes
     # From 2.35 on the counts of 64 bits begin in the middle of a word.
     gaps = (4, 0) if word == 8 else (0,)
+    least, most = min([start for start, _ in heaps], default=0), max([end for _, end in heaps], default=0)
     for _, piece in data:
         raw = piece.cast("B")
-        for place in [place for place, value in enumerate(piece) if value == heap_addr]:
+        # Before the heap begins, its start is 0, as are many words: then there are counts only with blocks.
+        for place in [
+            place for place, value in enumerate(piece) if least <= value < most and (value or piece[place - 1])
+        ]:
+            if not _is_within(piece[place], heaps):
+                continue
             for gap in gaps:
                 at = (place - 2) * word - gap - _COUNTS_BYTES
                 if at < 0:
@@ -54,9 +59,12 @@ def mapped_counts(
                 size_bytes, most_bytes = piece[place - 2], piece[place - 1]
                 is_right = 0 <= count <= most_count and is_fixed in {0, 1} and size_bytes <= most_bytes
                 is_right = is_right and bool(count) is bool(size_bytes) and bool(most_count) is bool(most_bytes)
-                if is_right and size_bytes % page_bytes == 0:
-                    return MappedCounts(count, size_bytes)
-    return None
+                if is_right and size_bytes % page_bytes == 0 and (piece[place] or size_bytes):
+                    yield MappedCounts(count, size_bytes, piece[place])
+
+
+def _is_within(addr: int, ranges: Iterable[tuple[int, int]]) -> bool:
+    return any(start <= addr < end for start, end in ranges)
 
 
 def find_mapped_blocks(
@@ -66,8 +74,8 @@ def find_mapped_blocks(
 
     Blocks of neighbouring mappings lie one behind the other. `mappings` are those where blocks can be.
     """
-    found = tuple(_blocks(words, mappings, counts.block_count, page_bytes))
-    return found if sum([one.end_addr - one.start_addr for one in found]) <= counts.size_bytes else ()
+    blocks = tuple(_blocks(words, mappings, counts.block_count, page_bytes))
+    return blocks if sum([block.end_addr - block.start_addr for block in blocks]) <= counts.size_bytes else ()
 
 
 def _blocks(
@@ -102,8 +110,8 @@ def _blocks(
 def _likely_page(words: ProcessWords, at: int, end: int, page_bytes: int) -> int:
     """Return the first page that may begin with the header of a block, or the last one that was looked at."""
     word, start = words.layout.word_bytes, at - at % page_bytes
-    told = words.of(words.memory.read(start, min(_WINDOW_BYTES, end - start)))
-    sizes = told[(ALIGNMENT - words.header_bytes) // word + 1 :: page_bytes // word].tolist()
+    numbers = words.of(words.memory.read(start, min(_WINDOW_BYTES, end - start)))
+    sizes = numbers[(ALIGNMENT - words.header_bytes) // word + 1 :: page_bytes // word].tolist()
     place = next((place for place, size in enumerate(sizes) if size & _FLAGS == _IS_MAPPED), len(sizes) - 1)
     return start + max(0, place) * page_bytes
 
@@ -111,14 +119,17 @@ def _likely_page(words: ProcessWords, at: int, end: int, page_bytes: int) -> int
 def _block_at(words: ProcessWords, page: int, end: int, page_bytes: int) -> MappedBlock | None:
     """Return the block whose mapping begins at a page."""
     lead_bytes = ALIGNMENT - words.header_bytes
-    told = words.of(words.memory.read(page + lead_bytes, words.header_bytes)) if page < end else ()
-    if len(told) < 2 or told[0] != lead_bytes or told[1] & _FLAGS != _IS_MAPPED:
+    chunk = words.of(words.memory.read(page + lead_bytes, words.header_bytes)) if page < end else ()
+    if len(chunk) < 2 or chunk[0] != lead_bytes or chunk[1] & _FLAGS != _IS_MAPPED:
         return None
-    past = page + lead_bytes + (told[1] & ~_FLAGS)
+    chunk_end = page + lead_bytes + (chunk[1] & ~_FLAGS)
+    # From 2.43 on two words are behind the chunk, of which the block has the first.
+    rest_bytes = words.header_bytes if (chunk_end + words.header_bytes) % page_bytes == 0 else 0
+    past = chunk_end + rest_bytes
     if past % page_bytes or not page < past <= end:
         return None
-    header = _moved_header(words, page, past, page_bytes)
-    return MappedBlock(page, past, past - header - words.header_bytes)
+    header = _moved_header(words, page, chunk_end, page_bytes)
+    return MappedBlock(page, past, chunk_end - header - words.header_bytes + rest_bytes // 2)
 
 
 def _moved_header(words: ProcessWords, start: int, past: int, page_bytes: int) -> int:

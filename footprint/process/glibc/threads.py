@@ -10,11 +10,11 @@ sysdeps/generic/dl-dtv.h, elf/dl-tls.c of glibc 2.26 to 2.42; ELF Handling For T
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from itertools import compress
+from operator import eq
 from typing import Final, NamedTuple
 
 from footprint.process.glibc.words import LAYOUTS, HeapMemory, MisfitError, ProcessWords
-
-__all__ = ("LinkEntry", "ThreadVector", "loader_entries", "thread_vectors")
 
 _TCB_ALIGNMENT: Final = 64
 _MOST_MODULES: Final = 1 << 12
@@ -70,12 +70,15 @@ def thread_vectors(memory: HeapMemory, word_bytes: int, places: Iterable[tuple[i
     words = ProcessWords(memory, LAYOUTS[word_bytes])
     step, left = _TCB_ALIGNMENT // word_bytes, _MOST_BLOCKS
     for start_addr, data in (piece for place in places for piece in _present(memory, *place)):
-        found = words.of(data)
-        for place in range(-start_addr % _TCB_ALIGNMENT // word_bytes, len(found) - 2, step):
-            addr = start_addr + place * word_bytes
-            if found[place] == addr and found[place + 2] == addr:
+        numbers = words.of(data)
+        first, past = -start_addr % _TCB_ALIGNMENT // word_bytes, len(numbers) - 2
+        addrs = range(start_addr + first * word_bytes, start_addr + past * word_bytes, _TCB_ALIGNMENT)
+        # Python runs a step only for the words that hold their own address.
+        for addr in compress(addrs, map(eq, numbers[first:past:step], addrs)):
+            place = (addr - start_addr) // word_bytes
+            if numbers[place + 2] == addr:
                 with suppress(MisfitError):
-                    blocks = _block_addrs(words, addr, found[place + 1])
+                    blocks = _block_addrs(words, addr, numbers[place + 1])
                     left -= len(blocks)
                     if left < 0:
                         return
@@ -119,22 +122,22 @@ def loader_entries(memory: HeapMemory, word_bytes: int, auxiliary: bytes) -> tup
     """
     words = ProcessWords(memory, LAYOUTS[word_bytes])
     pairs = words.of(auxiliary).tolist()
-    known = dict(zip(pairs[::2], pairs[1::2], strict=False))
-    headers_addr = known.get(_AT_PHDR, 0)
+    values = dict(zip(pairs[::2], pairs[1::2], strict=False))
+    headers_addr = values.get(_AT_PHDR, 0)
     try:
-        dynamic_addr = _dynamic_addr(words, headers_addr, known.get(_AT_PHENT, 0), known.get(_AT_PHNUM, 0))
+        dynamic_addr = _dynamic_addr(words, headers_addr, values.get(_AT_PHENT, 0), values.get(_AT_PHNUM, 0))
         debug_addr = _debug_addr(words, dynamic_addr) if dynamic_addr else 0
         # struct r_debug: version, and the first struct link_map: l_addr, l_name, l_ld, l_next.
         entry_addr = words.read(debug_addr + word_bytes, 1)[0] if debug_addr else 0
-        found: list[LinkEntry] = []
-        while entry_addr and len(found) < _MOST_OBJECTS:
+        entries: list[LinkEntry] = []
+        while entry_addr and len(entries) < _MOST_OBJECTS:
             _, _, section_addr, next_addr = words.read(entry_addr, 4)
-            found.append(LinkEntry(section_addr, tuple(words.of(memory.read(entry_addr, _ENTRY_WORDS * word_bytes)))))
+            entries.append(LinkEntry(section_addr, tuple(words.of(memory.read(entry_addr, _ENTRY_WORDS * word_bytes)))))
             entry_addr = next_addr
     except MisfitError:
-        found = []
+        entries = []
     # The program comes first in any case.
-    return tuple(found) or (LinkEntry(headers_addr),)
+    return tuple(entries) or (LinkEntry(headers_addr),)
 
 
 def _dynamic_addr(words: ProcessWords, headers_addr: int, size_bytes: int, count: int) -> int:
@@ -142,16 +145,16 @@ def _dynamic_addr(words: ProcessWords, headers_addr: int, size_bytes: int, count
     is_64 = words.layout.word_bytes == 8
     if size_bytes != (56 if is_64 else 32) or not 0 < count <= _MOST_HEADERS:
         raise MisfitError(f"{count} program headers of {size_bytes} bytes")
-    each = size_bytes // words.layout.word_bytes
-    found = words.read(headers_addr, each * count)
+    header_words = size_bytes // words.layout.word_bytes
+    headers = words.read(headers_addr, header_words * count)
     bias_addr = vaddr = 0
-    for place in range(0, len(found), each):
+    for place in range(0, len(headers), header_words):
         # 64 bits: type and flags in one word, offset, vaddr. 32 bits: type, offset, vaddr.
-        kind = found[place] & 0xFFFFFFFF
+        kind = headers[place] & 0xFFFFFFFF
         if kind == _PT_PHDR:
-            bias_addr = headers_addr - found[place + 2]
+            bias_addr = headers_addr - headers[place + 2]
         elif kind == _PT_DYNAMIC:
-            vaddr = found[place + 2]
+            vaddr = headers[place + 2]
     return bias_addr + vaddr if vaddr else 0
 
 

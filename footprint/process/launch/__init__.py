@@ -4,22 +4,21 @@ Source: ptrace(2), waitpid(2), signalfd(2), PR_SET_CHILD_SUBREAPER(2const).
 """
 
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from footprint.errors import AccessError, Note, UsageError
-from footprint.model.peak import Peak
-from footprint.process.launch.moment import Moment, When
-from footprint.process.launch.own_process import adopting, interrupted_by_signals
+from footprint.errors import AccessError, InputError, Note, UsageError
+from footprint.model.over_time import Peak
+from footprint.process.launch.moment import Moment, Streams, When
+from footprint.process.launch.own_process import adopting, go_on_where, interrupted_by_signals
 from footprint.process.launch.peak import PeakWatch
 from footprint.process.launch.program import LaunchedProgram
-from footprint.process.launch.streams import Streams
 
 if TYPE_CHECKING:
     from footprint.process.cgroup import MemoryGroup
 
-__all__ = ("Moment", "Streams", "Taken", "When", "interrupted_by_signals", "launch")
 
 T = TypeVar("T")
 
@@ -38,6 +37,8 @@ class Taken(Generic[T]):
         peak: The peak of it and its descendants until the read; None where nobody asked for it.
         read_at_bytes: What they held when they were read, as the peak counts it.
         crashes: How descendants crashed until then, where they are read, too.
+        out_of_memory: The limit at which the kernel killed one of them for want of memory, "" where no limit of a
+            control group is known; None where it killed none. They were read before, if that was possible.
     """
 
     pid: int
@@ -49,6 +50,7 @@ class Taken(Generic[T]):
     peak: Peak | None = None
     read_at_bytes: int = 0
     crashes: tuple[str, ...] = ()
+    out_of_memory: str | None = None
 
 
 def launch(
@@ -87,33 +89,84 @@ def launch(
         raise UsageError("a word of a command cannot have a null byte")
     with ExitStack() as opened:
         opened.enter_context(interrupted_by_signals())
-        watch = PeakWatch(_group(opened), moment.peak_bytes if moment.is_held else None) if has_peak else None
+        watch = _watch(opened, moment) if has_peak else None
+        if watch is not None:
+            # systemd sends SIGTERM to a unit of which the kernel has killed a process: the answer is of use even so.
+            go_on_where(lambda: watch.killed_at() is not None)
+        at_brink: list[tuple[T, int]] = []
+
         adopts = opened.enter_context(adopting())
-        program = LaunchedProgram(
-            command,
-            moment,
-            adopts=adopts,
-            executable=executable,
-            streams=streams,
-            watch=watch,
-            follows=has_family,
+        program = opened.enter_context(
+            LaunchedProgram(
+                command,
+                moment,
+                adopts=adopts,
+                executable=executable,
+                streams=streams,
+                watch=watch,
+                follows=has_family,
+                read_at_brink=partial(_keep_reading, read, watch, at_brink),
+            )
         )
-        opened.enter_context(program)
         try:
             program.start()
         except OSError as error:
             raise AccessError(command[0], f"it cannot be started: {error.strerror}") from error
-        program.reach_moment(has_family=has_family)
-        when = When.EXIT if program.is_at_exit else moment.when
-        read_at_bytes = 0 if watch is None else watch.now_bytes
-        tasks = program.tasks(has_family=has_family)
-        with program.interruptible():
-            answer = read(tasks)
+        killed_at = _reach_moment(program, watch, at_brink, has_family=has_family)
+        if killed_at is not None and at_brink:
+            when, (answer, read_at_bytes) = When.PEAK, at_brink[0]
+        else:
+            when = When.EXIT if program.is_at_exit else moment.when
+            read_at_bytes = 0 if watch is None else watch.now_bytes
+            tasks = program.tasks(has_family=has_family)
+            with program.interruptible():
+                answer = read(tasks)
         crashes = program.crashes
         program.end()
-        code, name = program.ending if when is When.EXIT else (None, None)
+        code, name = program.ending if when is When.EXIT or killed_at is not None else (None, None)
         peak = None if watch is None else watch.result(program.most_resident_bytes)
-        return Taken(program.pid, answer, when, code, name, tuple(program.notes), peak, read_at_bytes, crashes)
+        return Taken(
+            program.pid, answer, when, code, name, tuple(program.notes), peak, read_at_bytes, crashes, killed_at
+        )
+
+
+def _keep_reading(
+    read: Callable[[tuple[int, ...]], T],
+    watch: PeakWatch | None,
+    kept: list[tuple[T, int]],
+    tasks: tuple[int, ...],
+) -> None:
+    """Read a program that is about to meet a limit, and keep the answer with what it and its descendants held."""
+    with suppress(AccessError, InputError):
+        kept.append((read(tasks), 0 if watch is None else watch.now_bytes))
+
+
+def _reach_moment(
+    program: LaunchedProgram, watch: PeakWatch | None, at_brink: Sequence[object], *, has_family: bool
+) -> str | None:
+    """Wait for the moment; return the limit at which the kernel killed a process for want of memory, or None.
+
+    Raises:
+        AccessError: Where the program ended before anyone could read it.
+    """
+    try:
+        program.reach_moment(has_family=has_family)
+    except AccessError as error:
+        killed_at = None if watch is None else watch.killed_at()
+        if killed_at is not None and not at_brink:
+            detail = f"the kernel killed it for want of memory ({killed_at}) before its memory could be read"
+            raise AccessError(error.subject, detail) from error
+        if killed_at is None:
+            raise
+        return killed_at
+    return None if watch is None else watch.killed_at()
+
+
+def _watch(opened: ExitStack, moment: Moment) -> PeakWatch:
+    from footprint.process.cgroup import read_room  # noqa: PLC0415 # only a peak needs it
+
+    group = _group(opened)
+    return PeakWatch(group, moment.peak_bytes if moment.is_held else None, read_room(group))
 
 
 def _group(opened: ExitStack) -> "MemoryGroup | None":

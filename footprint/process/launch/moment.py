@@ -3,16 +3,70 @@
 import math
 import os
 import re
+import select
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
-from footprint.process.launch.memory import private_bytes
-from footprint.process.launch.streams import Sink
+_SIZE = re.compile(rb"^(\w+):\s+([0-9]+) kB$", re.MULTILINE)
 
-__all__ = ("Calm", "Lines", "Moment", "When")
+
+def private_bytes(task: int) -> int | None:
+    """Read anonymous and swapped memory, from the cheapest exact source, else from the status text."""
+    exact = counted_sizes(task, "smaps_rollup")
+    if b"Anonymous" in exact:
+        return exact[b"Anonymous"] + exact.get(b"Swap", 0)
+    counted = counted_sizes(task, "status")
+    return counted[b"RssAnon"] + counted.get(b"VmSwap", 0) if b"RssAnon" in counted else None
+
+
+def peak_and_resident_bytes(task: int) -> tuple[int, int]:
+    """Read the peak and the current resident memory; 0 where not readable."""
+    status = counted_sizes(task, "status")
+    return status.get(b"VmHWM", 0), counted_sizes(task, "smaps_rollup").get(b"Rss", status.get(b"VmRSS", 0))
+
+
+def counted_sizes(task: int, name: str) -> dict[bytes, int]:
+    """Read the sizes in a text of /proc, in bytes; empty where not readable."""
+    with suppress(OSError), open(f"/proc/{task}/{name}", "rb") as file:
+        return {key: int(number) * 1024 for key, number in _SIZE.findall(file.read())}
+    return {}
+
+
+Sink = Callable[[bytes], object]
+
+
+class Streams(NamedTuple):
+    """The input file of a program, and the receivers of its output.
+
+    Attributes:
+        input_path: The file for its standard input, opened at its start.
+        output: Called with each piece of its standard output.
+        errors: Called with each piece of its standard error.
+    """
+
+    input_path: str
+    output: Sink
+    errors: Sink
+
+
+def pass_on(piece: bytes) -> None:
+    """Write a piece of output to our standard error."""
+    rest = memoryview(piece)
+    while rest:
+        try:
+            rest = rest[os.write(2, rest) :]
+        except BlockingIOError:
+            poll = select.poll()
+            poll.register(2, select.POLLOUT)
+            poll.poll()
+        except OSError:
+            # Nobody reads it; the program keeps running.
+            return
+
 
 _QUIET_SECONDS: Final = 1.0  # how long private memory must not change to count as settled
 _QUIET_SHARE: Final = 0.005  # the change that is allowed in that time

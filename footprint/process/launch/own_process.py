@@ -5,28 +5,30 @@ import os
 import signal
 import struct
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Final, NoReturn
+from typing import Final
 
-from footprint.c_library import buffer, prctl
-from footprint.process.system_calls import LIBC, os_error
-
-__all__ = ("ENDING", "adopting", "has_children", "interrupted_by_signals", "signal_descriptor")
+from footprint.system.c_library import LIBC, buffer, os_error, prctl
 
 ENDING: Final = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _PR_GET_CHILD_SUBREAPER: Final = 37
+_REASONS: Final[list[Callable[[], bool]]] = []
 
 
 @contextmanager
 def interrupted_by_signals() -> Iterator[None]:
-    """Turn signals that would end us at once into KeyboardInterrupt, so that nothing is left behind."""
+    """Turn signals that would end us at once into KeyboardInterrupt, so that nothing is left behind.
+
+    Where `go_on_where` has a reason to go on, they end us when the outermost such context is left.
+    """
     received: list[int] = []
 
-    def interrupt(number: int, _frame: object) -> NoReturn:
+    def interrupt(number: int, _frame: object) -> None:
         received.append(number)
-        raise KeyboardInterrupt
+        if not any(is_reason() for is_reason in _REASONS):
+            raise KeyboardInterrupt
 
     is_main = threading.current_thread() is threading.main_thread()
     ours = [number for number in ENDING if is_main and signal.getsignal(number) == signal.SIG_DFL]
@@ -37,8 +39,16 @@ def interrupted_by_signals() -> Iterator[None]:
     finally:
         for number in ours:
             signal.signal(number, signal.SIG_DFL)
+        if ours:
+            _REASONS.clear()
         if received:
             os.kill(os.getpid(), received[0])
+
+
+def go_on_where(is_reason: Callable[[], bool]) -> None:
+    """Keep signals from interrupting where there is a reason, until `interrupted_by_signals` is left."""
+    if threading.current_thread() is threading.main_thread():
+        _REASONS.append(is_reason)
 
 
 @contextmanager

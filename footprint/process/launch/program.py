@@ -11,22 +11,179 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import chain
-from typing import Final, Self
+from typing import Final, NoReturn, Protocol, Self
 
 from footprint.errors import AccessError, Note
-from footprint.process.launch.child import become, fill_standard_descriptors
-from footprint.process.launch.followed import Followed
-from footprint.process.launch.members import Members
-from footprint.process.launch.memory import peak_and_resident_bytes
-from footprint.process.launch.moment import Calm, Lines, Moment, When
-from footprint.process.launch.onlooker import Onlooker
+from footprint.process.launch.moment import Calm, Lines, Moment, Sink, Streams, When, pass_on, peak_and_resident_bytes
 from footprint.process.launch.own_process import ENDING, has_children, signal_descriptor
-from footprint.process.launch.streams import Sink, Streams, pass_on
+from footprint.process.launch.stops import (
+    EVENT_EXEC,
+    EVENT_EXIT,
+    EVENT_STOP,
+    STOPPING,
+    cont,
+    detach,
+    event_message,
+    is_tracer,
+    listen,
+)
 from footprint.process.launch.tracee import HOLD_SECONDS, STOP_SECONDS, Tracee
-from footprint.process.stat import Stat, stands_still
-from footprint.units import format_bytes
+from footprint.process.status import Stat, processes, stands_still
+from footprint.text.units import format_bytes
 
-__all__ = ("LaunchedProgram",)
+
+class Onlooker(Protocol):
+    """Is called between the events of a program; it decides how often."""
+
+    def begin(self, pid: int, *, adopter: int | None) -> None:
+        """Look at a process that is about to execute the program; its orphans become children of the adopter."""
+
+    @property
+    def seconds_to_look(self) -> float:
+        """Return how long to wait for the next look."""
+
+    def look(self, *, is_forced: bool = False) -> None:
+        """Read the counters, but not too often."""
+
+    def see(self, pid: int) -> object:
+        """Read a process that is stopped at its exit."""
+
+    def has_reached(self, peak_bytes: int) -> bool:
+        """Return whether the program holds so much."""
+
+    @property
+    def is_at_brink(self) -> bool:
+        """Whether the program is about to meet a limit, and was not let go."""
+
+    def killed_at(self) -> str | None:
+        """Return the limit at which the kernel has killed a process for want of memory; None if it has not."""
+
+    def largest(self) -> list[int]:
+        """Find the processes that hold most, the largest first."""
+
+    def let_go(self) -> None:
+        """Hold the program no longer, where the kernel was asked to."""
+
+
+class Members:
+    """A program, its session, and all descendants of every process seen there.
+
+    Args:
+        pid: The program, which leads its session.
+        adopts: Whether its orphans become our children, and we have no other children.
+    """
+
+    def __init__(self, pid: int, *, adopts: bool) -> None:
+        self._pid = pid
+        self._adopts = adopts
+        self._start_ticks: dict[int, int] = {}
+
+    def alive(self, *, is_gone: bool) -> dict[int, Stat]:
+        """Return the living ones. Once the program is gone, its PID may be that of another process."""
+        table = processes()
+        members = {pid for pid, ticks in self._start_ticks.items() if pid in table and table[pid].start_ticks == ticks}
+        members.update(pid for pid, stat in table.items() if stat.session == self._pid)
+        if not is_gone:
+            members.add(self._pid)
+        parents = members | {os.getpid()} if self._adopts else set(members)
+        while children := {pid for pid, stat in table.items() if stat.parent_pid in parents} - members:
+            members |= children
+            parents |= children
+        self._start_ticks = {pid: table[pid].start_ticks for pid in members if pid in table}
+        return {pid: table[pid] for pid in self._start_ticks if table[pid].state not in "ZX"}
+
+
+def become(
+    executable: str,
+    command: Sequence[str],
+    opening: int,
+    errors: int,
+    streams: tuple[str | None, int, int],
+    mask: set[int],
+) -> NoReturn:
+    """Wait at the gate, then execute the program; write the cause to `errors` where that fails.
+
+    Args:
+        executable: The file to run, searched in PATH where it names no directory.
+        command: Its argv.
+        opening: The read end of the gate.
+        errors: The descriptor for the error number.
+        streams: The file for its standard input, None for ours; the descriptors of its standard output and error.
+        mask: The signals that are blocked at its start.
+    """
+    try:
+        os.setsid()
+        input_path, output_end, error_end = streams
+        if input_path is not None:
+            os.dup2(os.open(input_path, os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC), 0)
+        os.dup2(output_end, 1)
+        os.dup2(error_end, 2)
+        # Python ignores these signals, and the program would inherit that.
+        for name in ("SIGPIPE", "SIGXFSZ"):
+            signal.signal(getattr(signal, name), signal.SIG_DFL)
+        if os.read(opening, 1):
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+            os.execvp(executable, list(command))  # noqa: S606 # the purpose of the caller
+    except OSError as error:
+        os.write(errors, str(error.errno).encode())
+    except BaseException:  # noqa: BLE001 # no handler of the parent may run here
+        os.write(errors, b"?")
+    finally:
+        os._exit(127)
+
+
+def fill_standard_descriptors() -> None:
+    """Open standard descriptors that are closed, so that no pipe of ours gets their numbers."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(descriptor)
+
+
+# Those of which signal(7) says `Core`: no program sends them to another one to end it.
+_CRASHES: Final = frozenset(
+    {
+        *(signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL),
+        *(signal.SIGSEGV, signal.SIGSYS, signal.SIGTRAP, signal.SIGXCPU, signal.SIGXFSZ),
+    }
+)
+_SIGNAL: Final = 0x7F
+
+
+class Followed:
+    """The descendants of a program. They run as if not traced.
+
+    Args:
+        see_exit: Called with a thread that is stopped at its exit, its memory still mapped.
+    """
+
+    def __init__(self, see_exit: Callable[[int], object]) -> None:
+        self._see_exit = see_exit
+        self.crashes: list[str] = []
+
+    def on_stop(self, task: int, status: int) -> None:
+        """Handle the stop of a thread, reported by waitpid(2)."""
+        number, event = os.WSTOPSIG(status), status >> 16
+        with suppress(ProcessLookupError):
+            if event == EVENT_EXIT:
+                self._see_exit(task)
+                self._see_crash(task)
+            if event == EVENT_STOP and number in STOPPING:
+                listen(task)
+            elif event == EVENT_EXEC and is_tracer(task):
+                detach(task)
+            else:
+                cont(task, 0 if event else number)
+
+    def _see_crash(self, task: int) -> None:
+        """Remember what crashed: each thread of a process ends by its signal, and its first thread counts."""
+        number = event_message(task) & _SIGNAL
+        if number not in _CRASHES:
+            return
+        with suppress(OSError), open(f"/proc/{task}/status", encoding="utf-8", errors="replace") as file:
+            fields = dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
+            if fields.get("Tgid") == str(task):
+                self.crashes.append(f"{signal.Signals(number).name} ended {fields.get('Name', task)}, which it started")
+
 
 _TERM_SECONDS: Final = 3.0  # how long a program may take to end by itself
 _KILL_SECONDS: Final = 10.0  # how long the kernel may take to end it
@@ -52,6 +209,8 @@ class LaunchedProgram:
         streams: Its input, and the receivers of its output; None where it shares our streams.
         watch: What looks at its memory while it runs; None where nobody asks for it.
         follows: Whether its descendants are traced, too, so that the watch sees each of them.
+        read_at_brink: Called with its tasks and those of its descendants, all stopped, when it is about to meet a limit
+            of memory; it runs on then.
     """
 
     def __init__(
@@ -64,10 +223,12 @@ class LaunchedProgram:
         streams: Streams | None = None,
         watch: Onlooker | None = None,
         follows: bool = False,
+        read_at_brink: Callable[[tuple[int, ...]], object] | None = None,
     ) -> None:
         self.pid = 0
         self.most_resident_bytes = 0
         self._watch = watch
+        self._read_at_brink = read_at_brink
         self._followed = Followed(watch.see) if watch is not None and follows and adopts else None
         self.notes: list[Note] = []
         self.ending: tuple[int | None, str | None] = (None, None)
@@ -197,9 +358,9 @@ class LaunchedProgram:
 
     def _on_start(self, errors: int) -> bool:
         """Read the error number from the new process; none arrives where exec succeeds."""
-        said = os.read(errors, 64)
-        if said:
-            cause = os.strerror(int(said)) if said.isdigit() else "interrupted"
+        number = os.read(errors, 64)
+        if number:
+            cause = os.strerror(int(number)) if number.isdigit() else "interrupted"
             raise AccessError(self._name, f"it cannot be started: {cause}")
         if self._started_at is None:
             self._started_at = time.monotonic()
@@ -220,6 +381,9 @@ class LaunchedProgram:
         # Outside the main thread no signal reports events: poll, and more often while there are many.
         self._pause_seconds = 0.001 if self._collect() else min(2 * self._pause_seconds, _TURN_SECONDS)
         self._tracee.release_awaited()
+        if self._tracee.is_ending_early:
+            # Somebody has killed it before its start: there is nothing to read, and it ends only when it goes on.
+            self._tracee.release_all()
 
     def _collect(self) -> bool:
         """Collect the threads that have stopped or ended; return whether there were any."""
@@ -274,16 +438,31 @@ class LaunchedProgram:
             self._watch.look(is_forced=True)
         if self.is_at_exit:
             self._await_ended_threads()
-            self._note_peak()
+            if self._watch is None or self._watch.killed_at() is None:
+                self._note_peak()
 
     def _look(self, watch: Onlooker) -> None:
         if self._started_at is not None:
             # At its exit there is one look, when all of it stands still.
             if not self.is_at_exit:
                 watch.look()
+                if watch.is_at_brink:
+                    self._pause_at_brink(watch)
         # Before its start it is a copy of us, which may itself hold more than a small program does.
         elif watch.has_reached(sys.maxsize):
             watch.let_go()
+
+    def _pause_at_brink(self, watch: Onlooker) -> None:
+        """Stop all processes, have them read, and let them run on."""
+        for pid in watch.largest():
+            _send(pid, signal.SIGSTOP)
+        watch.let_go()
+        self._stop()
+        if self._read_at_brink is not None:
+            with self.interruptible():
+                self._read_at_brink(self.tasks(has_family=True))
+        for pid in self._alive():
+            _send(pid, signal.SIGCONT)
 
     def _hold_largest(self, watch: Onlooker) -> None:
         """Stop the processes that hold most at once, before they free anything; the others are stopped later."""
@@ -337,17 +516,17 @@ class LaunchedProgram:
     def _stop(self) -> None:
         """Stop all processes, so that all are read at one moment; one at its exit is already stopped."""
         patience_end = time.monotonic() + STOP_SECONDS
-        asked: set[int] = set()
+        stopped: set[int] = set()
         while moving := {pid: stat.parent_pid for pid, stat in self._alive().items() if not self._stands_still(pid)}:
             if time.monotonic() > patience_end:
                 detail = f"{len(moving)} of its processes did not stop: their figures may be inconsistent"
                 self.notes.append(Note("not-stopped", self._name, detail))
                 return
             # A parent that waits for its child to exec (vfork) stops only after that: stop parents before children.
-            ready = {pid for pid, parent in moving.items() if parent not in moving} - asked
+            ready = {pid for pid, parent in moving.items() if parent not in moving} - stopped
             for pid in ready:
                 _send(pid, signal.SIGSTOP)
-            asked |= ready
+            stopped |= ready
             self._turn(self._pause_seconds)
             self._fail_if_gone()
 
@@ -391,13 +570,13 @@ class LaunchedProgram:
     def _end_by(self, number: signal.Signals, patience_seconds: float) -> bool:
         """Send a signal to all its processes, and return whether they ended."""
         patience_end = time.monotonic() + patience_seconds
-        asked: set[int] = set()
+        signalled: set[int] = set()
         self._tracee.release_all()
         while alive := self._alive():
-            for pid in alive.keys() - asked:
+            for pid in alive.keys() - signalled:
                 _send(pid, number)
                 _send(pid, signal.SIGCONT)
-            asked |= alive.keys()
+            signalled |= alive.keys()
             if time.monotonic() > patience_end:
                 return False
             with suppress(AccessError):

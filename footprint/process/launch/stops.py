@@ -5,23 +5,7 @@ import signal
 from contextlib import suppress
 from typing import Final
 
-from footprint.process.system_calls import ptrace
-
-__all__ = (
-    "EVENT_CLONE",
-    "EVENT_EXEC",
-    "EVENT_EXIT",
-    "EVENT_STOP",
-    "STOPPING",
-    "cont",
-    "detach",
-    "event_message",
-    "follow",
-    "interrupt",
-    "is_tracer",
-    "listen",
-    "seize",
-)
+from footprint.system.c_library import ptrace
 
 EVENT_CLONE: Final = 3
 EVENT_EXEC: Final = 4

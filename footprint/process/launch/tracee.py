@@ -20,9 +20,7 @@ from footprint.process.launch.stops import (
     listen,
     seize,
 )
-from footprint.process.stat import Stat, read_stat
-
-__all__ = ("HOLD_SECONDS", "STOP_SECONDS", "Tracee")
+from footprint.process.status import Stat, read_stat
 
 STOP_SECONDS: Final = 5.0  # the longest time that stopping may take
 # How long a thread may wait for another one that is stopped at its exit.
@@ -45,6 +43,7 @@ class Tracee:
         self._exiting: set[int] = set()
         self._held_since = 0.0
         self._is_released = False
+        self._has_executed = False
 
     @property
     def has_any(self) -> bool:
@@ -55,6 +54,11 @@ class Tracee:
     def is_exiting(self) -> bool:
         """Whether every thread is stopped at its exit, with the memory still mapped."""
         return bool(self._exiting) and not self._running
+
+    @property
+    def is_ending_early(self) -> bool:
+        """Whether it is stopped at its exit without having executed the program."""
+        return self.is_exiting and not self._has_executed
 
     @property
     def is_still(self) -> bool:
@@ -113,6 +117,7 @@ class Tracee:
         if event == EVENT_EXEC:
             # Only the calling thread is left, with the ID of the main thread.
             self._running, self._stopped, self._exiting = {self._pid}, set(), set()
+            self._has_executed = True
             if self._follow is not None:
                 follow(task, follows=not is_tracer(task))
         elif event == EVENT_CLONE and self._is_own(thread := event_message(task)):
@@ -129,21 +134,21 @@ class Tracee:
         stats = self._running_stats()
         if stats and len(self._exiting) == 1:
             self._held_since = time.monotonic()
-        own = read_stat(self._pid, task)
-        is_ending = any(stat.is_killed for stat in (*stats, *([own] if own else [])))
+        program_stat = read_stat(self._pid, task)
+        is_ending = any(stat.is_killed for stat in (*stats, *([program_stat] if program_stat else [])))
         if self._is_released or (stats and not is_ending):
             self._resume(task)
 
     def _running_stats(self) -> list[Stat]:
         """Read the state of the threads that have not reached their exit; SIGKILL ends some without that stop."""
-        found = []
+        stats = []
         for task in tuple(self._running):
             stat = read_stat(self._pid, task)
             if stat is None or stat.is_dead:
                 self._running.discard(task)
             else:
-                found.append(stat)
-        return found
+                stats.append(stat)
+        return stats
 
     def _resume(self, task: int) -> None:
         self._exiting.discard(task)

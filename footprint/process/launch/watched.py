@@ -6,11 +6,8 @@ from typing import NamedTuple
 
 from footprint.errors import AccessError, Note, UsageError
 from footprint.process.launch.moment import Moment, When
-from footprint.process.launch.onlooker import Onlooker
 from footprint.process.launch.own_process import adopting, interrupted_by_signals
-from footprint.process.launch.program import LaunchedProgram
-
-__all__ = ("Ending", "watch_program")
+from footprint.process.launch.program import LaunchedProgram, Onlooker
 
 
 class Ending(NamedTuple):

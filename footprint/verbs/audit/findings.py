@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
@@ -10,33 +10,32 @@ from typing import TYPE_CHECKING
 from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.attribution.kernel import BUILT_IN
 from footprint.attribution.program_prediction import predicted_audit
-from footprint.elf import Image
-from footprint.errors import FootprintError, Note
+from footprint.elf.image import Image
+from footprint.errors import FootprintError
 from footprint.findings.registry import Fact, LedgerFacts, fact_of, find_all, rules_reading
-from footprint.loader import Environment, Library
+from footprint.loader.system import Library
+from footprint.loader.target import Environment
 from footprint.model.audit import Audit
-from footprint.model.evidence import Evidence, weakest
+from footprint.model.costs import ObjectCost
 from footprint.model.finding import Confidence, Finding, SearchedRule
-from footprint.model.object_cost import ObjectCost
+from footprint.model.row import Evidence, weakest
 from footprint.model.totals import Total
-from footprint.process import Snapshot
-from footprint.process.descriptions import OpenFile
+from footprint.process.snapshot import Snapshot
 from footprint.sources.calibration import load_constants
 from footprint.sources.files import ElfFiles
-from footprint.sources.programs import ProcessView, Programs, missing_notes
-from footprint.sources.relocated_variables import RelocatedVariables
+from footprint.sources.programs import ProcessView, Programs, missing_notes, notes_of_files
+from footprint.verbs.audit.ledger_findings import RelocatedVariables
 from footprint.verbs.audit.process import audit_of, with_files_told
 from footprint.verbs.audit.request import AuditRequest
 
 if TYPE_CHECKING:
     from footprint.findings.variables import Variables
 
-__all__ = ("audit_program", "audit_with_findings", "with_objects")
 
 _USUAL_PAGE_BYTES = 4096
 
 
-def audit_program(target: str, asked: AuditRequest) -> Audit:
+def audit_program(target: str, request: AuditRequest) -> Audit:
     """Audit a program by its files; `target` is its path, as it sees it.
 
     If the answer is to be reproducible, nothing of this machine but the files goes into it: not its kernel, its
@@ -47,8 +46,8 @@ def audit_program(target: str, asked: AuditRequest) -> Audit:
         InputError: If it is no linked ELF file.
         UsageError: If the model needs a live process.
     """
-    root, page_bytes, files = asked.root, asked.page_bytes, ElfFiles(asked.debug, asked.root)
-    if asked.is_reproducible:
+    root, page_bytes, files = request.root, request.page_bytes, ElfFiles(request.debug, request.root)
+    if request.is_reproducible:
         environment = Environment(cwd=os.getcwd())
         programs = Programs(
             root,
@@ -63,43 +62,35 @@ def audit_program(target: str, asked: AuditRequest) -> Audit:
         constants = load_constants(system.release, system.machine)
         host = {"kernel": system.release, "machine": system.machine}
     graph = programs.graph(target)
-    found = predicted_audit(
+    predicted = predicted_audit(
         graph,
         files,
         target=target,
-        question=asked.question,
+        question=request.question,
         constants=constants,
         host=host,
-        notes=(*_library_note(graph, target), *graph.notes, *missing_notes(graph)),
-        has_page_maps=asked.has_page_maps,
+        notes=(*notes_of_files(graph, target), *graph.notes, *missing_notes(graph)),
+        has_page_maps=request.has_page_maps,
     )
     from footprint.verbs.duplicates.call import variables_in  # noqa: PLC0415 # debug information, which only findings need
 
-    variables = variables_in(graph.objects[0].library.image, asked.debug, files.opened)
-    images = {one.path: one.library for one in graph.objects}
-    ledger = _ledger_facts(found, graph, files, images)
-    findings, searched = _file_findings(graph, ledger, variables, asked.doubtful_rules)
-    told = replace(found, findings=findings, searched_rules=searched, objects=graph.object_costs())
-    return with_files_told(told, files)
+    variables = variables_in(graph.objects[0].library.image, request.debug, files.opened)
+    images = {linked.path: linked.library for linked in graph.objects}
+    ledger = _ledger_facts(predicted, graph, files, images)
+    findings, searched = _file_findings(graph, ledger, variables, request.doubtful_rules)
+    objects = graph.object_costs(has_start=request.has_start)
+    audited = replace(predicted, findings=findings, searched_rules=searched, objects=objects)
+    return with_files_told(audited, files)
 
 
-def _library_note(graph: DependencyGraph, target: str) -> list[Note]:
-    if graph.objects[0].library.is_program:
-        return []
-    detail = "it is a library: the figures are for a process with this library and its needs, without a program"
-    return [Note("no-program", target, detail)]
-
-
-def audit_with_findings(
-    snapshot: Snapshot, asked: AuditRequest, files: ElfFiles, open_files: Sequence[OpenFile] | None = None
-) -> Audit:
+def audit_with_findings(snapshot: Snapshot, request: AuditRequest, files: ElfFiles, *, has_heap: bool = True) -> Audit:
     """Audit a live process and what it could do without, for which the symbols of all its files are read.
 
     Args:
         snapshot: The process.
-        asked: What is asked of it.
+        request: What is asked of it.
         files: What opens its files.
-        open_files: The open file descriptions that it pays for; read from the process without it.
+        has_heap: Whether the structures of its allocator and of its threads are read.
 
     Raises:
         AccessError: If the process is gone, or may not be read.
@@ -110,41 +101,40 @@ def audit_with_findings(
 
     pid = snapshot.pid or 0
     view = ProcessView.of(pid)
-    found = audit_of(
+    audited = audit_of(
         snapshot,
         str(pid),
-        asked.question,
+        request.question,
         files=files,
-        has_page_maps=asked.has_page_maps,
-        open_files=open_files,
-        has_heap=open_files is None,
+        has_page_maps=request.has_page_maps,
+        has_heap=has_heap,
         has_whole_heap=True,
     )
-    graph = Programs.of_process(snapshot, view, open_file=files.opened).graph_of(snapshot, view, found.ledger)
-    variables = variables_of(snapshot, asked.debug, files.opened)
-    called = _owner_names(found, pid)
-    images = {called(one.path): one.library for one in graph.objects}
-    ledger = _ledger_facts(found, graph, files, images)
-    findings, searched = _file_findings(graph, ledger, variables, asked.doubtful_rules)
-    known = [one for one in graph.predictions if one]
-    totals = found.totals._replace(
-        startup_min=Total(sum(one.startup_min_bytes for one in known), weakest(one.evidence for one in known)),
-        startup_max=Total(sum(one.startup_max_bytes for one in known), Evidence.PREDICTED),
+    graph = Programs.of_process(snapshot, view, open_file=files.opened).graph_of(snapshot, view, audited.ledger)
+    variables = variables_of(snapshot, request.debug, files.opened)
+    called = _owner_names(audited, pid)
+    images = {called(linked.path): linked.library for linked in graph.objects}
+    ledger = _ledger_facts(audited, graph, files, images)
+    findings, searched = _file_findings(graph, ledger, variables, request.doubtful_rules)
+    made = [prediction for prediction in graph.predictions if prediction]
+    totals = audited.totals._replace(
+        startup_min=Total(sum(p.startup_min_bytes for p in made), weakest(p.evidence for p in made)),
+        startup_max=Total(sum(p.startup_max_bytes for p in made), Evidence.PREDICTED),
     )
-    notes = (*found.notes, *graph.notes, *missing_notes(graph))
+    notes = (*audited.notes, *graph.notes, *missing_notes(graph))
     return replace(
-        found,
+        audited,
         totals=totals,
         findings=tuple(
-            replace(one, object_path=called(one.object_path), leaves=tuple(map(called, one.leaves))) for one in findings
+            replace(f, object_path=called(f.object_path), leaves=tuple(map(called, f.leaves))) for f in findings
         ),
         searched_rules=searched,
         notes=tuple(dict.fromkeys(notes)),
-        objects=tuple(_renamed(one, called) for one in graph.object_costs()),
+        objects=tuple(_renamed(object_cost, called) for object_cost in graph.object_costs(has_start=request.has_start)),
     )
 
 
-def with_objects(found: Audit, snapshot: Snapshot, files: ElfFiles) -> Audit:
+def with_objects(audit: Audit, snapshot: Snapshot, files: ElfFiles) -> Audit:
     """Add to the audit of a live process what each of its objects costs with all that it brings in.
 
     Symbols are not read for it. A process that is gone by now, or that is no ELF program, stays without.
@@ -153,25 +143,25 @@ def with_objects(found: Audit, snapshot: Snapshot, files: ElfFiles) -> Audit:
     try:
         view = ProcessView.of(pid)
         programs = Programs.of_process(snapshot, view, open_file=files.opened)
-        graph = programs.graph_of(snapshot, view, found.ledger, is_bound=False)
+        graph = programs.graph_of(snapshot, view, audit.ledger, is_bound=False)
     except FootprintError:
-        return found
-    called = _owner_names(found, pid)
-    return replace(found, objects=tuple(_renamed(one, called) for one in graph.object_costs()))
+        return audit
+    called = _owner_names(audit, pid)
+    return replace(audit, objects=tuple(_renamed(object_cost, called) for object_cost in graph.object_costs()))
 
 
-def _renamed(one: ObjectCost, called: Callable[[str], str]) -> ObjectCost:
+def _renamed(cost: ObjectCost, called: Callable[[str], str]) -> ObjectCost:
     """Name an object, and all that it speaks of, as `called` does."""
-    return one._replace(
-        path=called(one.path),
-        held_by=None if one.held_by is None else called(one.held_by),
-        needs=None if one.needs is None else tuple([need._replace(path=called(need.path)) for need in one.needs]),
+    return cost._replace(
+        path=called(cost.path),
+        held_by=None if cost.held_by is None else called(cost.held_by),
+        needs=None if cost.needs is None else tuple([need._replace(path=called(need.path)) for need in cost.needs]),
     )
 
 
-def _owner_names(found: Audit, pid: int) -> Callable[[str], str]:
+def _owner_names(audit: Audit, pid: int) -> Callable[[str], str]:
     """Return a function that names an object as the ledger does: the loader may have followed a symbolic link to it."""
-    owners = {row.owner for row in found.ledger}
+    owners = {row.owner for row in audit.ledger}
     root = f"/proc/{pid}/root"
 
     @cache
@@ -213,14 +203,14 @@ def _file_findings(
     facts: dict[Fact, object] = {Fact.GRAPH: graph, Fact.LEDGER: ledger}
     if variables is not None:
         facts[Fact.VARIABLES] = variables
-    found, left_out = [], Counter[str]()
-    for one in find_all(facts):
-        is_doubtful = one.confidence is Confidence.LOW and one.private_bytes is None
-        if is_doubtful and fact_of(one.rule) is Fact.VARIABLES and one.rule not in doubtful_rules:
-            left_out[one.rule] += 1
+    findings, left_out = [], Counter[str]()
+    for finding in find_all(facts):
+        is_doubtful = finding.confidence is Confidence.LOW and finding.private_bytes is None
+        if is_doubtful and fact_of(finding.rule) is Fact.VARIABLES and finding.rule not in doubtful_rules:
+            left_out[finding.rule] += 1
         else:
-            found.append(one)
-    if variables is not None and all(one.statics.is_stripped for one in variables.files):
+            findings.append(finding)
+    if variables is not None and all(file.statics.is_stripped for file in variables.files):
         del facts[Fact.VARIABLES]
     searched = tuple(SearchedRule(rule.name, left_out[rule.name]) for rule in rules_reading(facts.keys()))
-    return tuple(sorted(found, key=lambda one: -one.saving_bytes)), searched
+    return tuple(sorted(findings, key=lambda finding: -finding.saving_bytes)), searched

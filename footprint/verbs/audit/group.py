@@ -1,133 +1,53 @@
-"""`footprint.audit_group`: several processes as one, with what they share counted once."""
+"""The audit of several processes as one, with what they share counted once."""
 
 import os
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
-from footprint.attribution.cgroup_comparison import compare_with_cgroup
+from footprint.attribution.address_spaces import count_address_spaces_once
+from footprint.attribution.cgroup_comparison import compare_with_cgroup, most_ahead_bytes
 from footprint.attribution.families import Channel
 from footprint.attribution.group import group_up
-from footprint.attribution.kernel import open_file_bytes
-from footprint.errors import AccessError, FootprintError, Note, UsageError
-from footprint.files import StrPath
+from footprint.attribution.kernel import KernelConstants, open_file_bytes
+from footprint.errors import AccessError, FootprintError, Note
 from footprint.model.audit import Audit
-from footprint.model.group import AS_IT_IS, Group, GroupQuestion
+from footprint.model.group import DEFAULT_QUESTION, GroupQuestion
 from footprint.model.projection import Question
-from footprint.process import Snapshot, read_process
-from footprint.process.descriptions import OpenFile, read_own_open_files
-from footprint.process.halves import in_halves
+from footprint.process.descriptions import OpenFile
+from footprint.process.snapshot import Snapshot, read_process, with_address_spaces, with_held_files
+from footprint.process.status import read_stat
+from footprint.process.two_processors import in_halves
 from footprint.sources.calibration import load_constants
-from footprint.sources.debug_files import STANDARD_PLACES, DebugSearch
+from footprint.sources.debuginfod import STANDARD_PLACES, DebugSearch
 from footprint.sources.demanglers import learn_foreign_names
 from footprint.sources.files import ElfFiles
 from footprint.sources.target import (
     NO_CHOICE,
-    AuditFile,
-    Capture,
-    ProcessChoice,
     Processes,
-    check_options,
-    filled_snapshots,
-    resolve,
     resolve_processes,
 )
-from footprint.units import first_of
+from footprint.text.units import first_of, format_bytes
 from footprint.verbs.audit.process import audit_of
-from footprint.verbs.audit.request import AuditRequest, all_doubtful_rules, question_of
-from footprint.verbs.audit.saved import read_saved
-
-__all__ = ("audit_group", "audit_group_target", "audit_processes", "group_of")
+from footprint.verbs.audit.request import AuditRequest
 
 # Members are started copies or forks, as each shows; the group has the projection.
 _EACH: Final = Question()
 _MOST_NAMED: Final = 5
-
-
-def audit_group(  # noqa: PLR0913 # all but the first are named
-    target: Sequence[int] | StrPath = (),
-    *,
-    tree: int | None = None,
-    name: str | None = None,
-    cgroup: str | None = None,
-    unit: str | None = None,
-    container: str | None = None,
-    count: int | None = None,
-    root: StrPath | None = None,
-    has_findings: bool = False,
-    debug: DebugSearch | None = STANDARD_PLACES,
-) -> Group:
-    """Audit several processes: what each holds alone, and once what they share.
-
-    Args:
-        target: The processes; or the path of a capture of several, or of a saved group.
-        tree: A process that is added with all its descendants.
-        name: A name; all processes that have it are added.
-        cgroup: The path of a control group; all processes in it and below it are added.
-        unit: A unit of systemd; all its processes are added.
-        container: The ID of a container; all its processes are added.
-        count: How many such groups to project to; None for one, and for what a saved group was saved with.
-        root: The folder with the files of the other machine, for a capture.
-        has_findings: Whether to search live processes for what they could do without, which takes some time.
-        debug: Where to look for the symbols of stripped files; None for nowhere.
-
-    Raises:
-        AccessError: If none of them can be read, or the file cannot be opened.
-        InputError: If the file is damaged.
-        UsageError: If no process is named, or the file is about one process.
-    """
-    choice = ProcessChoice(tree, name, cgroup, unit, container)
-    asked = AuditRequest(
-        question_of(count, None, "exec"),
-        root=None if root is None else os.fspath(root),
-        has_findings=has_findings,
-        debug=debug,
-        doubtful_rules=all_doubtful_rules(is_wanted=has_findings),
-        has_objects=True,
-        has_question=count is not None,
-    )
-    if not isinstance(target, str | os.PathLike):
-        return audit_group_target(resolve_processes(target, choice), asked)
-    if choice != NO_CHOICE:
-        raise UsageError(f"{os.fspath(target)} is a file; {choice.words[0]} chooses processes")
-    found = resolve(target)
-    if isinstance(found, Capture):
-        return audit_group_target(found, asked)
-    if isinstance(found, AuditFile):
-        check_options(found, asked.options)
-        saved = read_saved(found, asked).audit
-        if isinstance(saved, Group):
-            return saved
-    raise UsageError(f"{found.name} is no group of processes: `audit` audits it")
-
-
-def audit_group_target(target: Processes | Capture, asked: AuditRequest) -> Group:
-    """Audit live processes, or all processes of a capture.
-
-    Raises:
-        AccessError: If none of them can be read.
-        UsageError: If an option does not go with several processes.
-    """
-    question = GroupQuestion(asked.question.count)
-    check_options(target, asked.options)
-    if isinstance(target, Processes):
-        search = asked if asked.has_findings else None
-        return audit_processes(target, question, debug=asked.debug, search=search, has_objects=asked.has_objects)
-    if asked.heap is not None:
-        raise UsageError(f"{target.name} holds several processes: choose one with --pid for --heap")
-    snapshots = filled_snapshots(target)
-    return group_of(snapshots, root=asked.root, debug=asked.debug, question=question, target=target.name)
+_ZOMBIE: Final = " is a zombie: "
 
 
 def audit_processes(
     target: Processes,
-    question: GroupQuestion = AS_IT_IS,
+    question: GroupQuestion = DEFAULT_QUESTION,
     *,
     debug: DebugSearch | None = STANDARD_PLACES,
     search: AuditRequest | None = None,
     has_objects: bool = False,
-) -> Group:
+    has_quick_findings: bool = False,
+) -> Audit:
     """Audit several live processes as one; `search` is what is asked of a search for findings, None for no search.
 
     With `has_objects`, what the objects of each bring in is told without a search, too.
@@ -144,7 +64,14 @@ def audit_processes(
     halves = [_read(target.pids)] if os.getpid() in target.pids else in_halves(_read, target.pids)
     snapshots = [snapshot for some, _ in halves for snapshot in some]
     causes = {pid: cause for _, some in halves for pid, cause in some.items()}
-    notes = [Note("process-not-read", f"pid {pid}", f"{cause}; it is left out") for pid, cause in causes.items()]
+    # Of those that were named one by one, each that is missing is told.
+    is_chosen = bool(snapshots) and target.choice != NO_CHOICE
+    zombies = [int(pid) for pid, cause in causes.items() if is_chosen and _ZOMBIE in cause]
+    notes = [
+        Note("process-not-read", f"pid {pid}", f"{cause}; it is left out")
+        for pid, cause in causes.items()
+        if int(pid) not in zombies
+    ]
     if not snapshots:
         raise AccessError(
             first_of(list(causes), _MOST_NAMED), first_of(list(dict.fromkeys(causes.values())), _MOST_NAMED)
@@ -158,6 +85,8 @@ def audit_processes(
         target=target.name,
         search=search,
         has_objects=has_objects,
+        has_quick_findings=has_quick_findings,
+        zombies=zombies,
     )
     if target.control_group is None:
         return group
@@ -165,7 +94,23 @@ def audit_processes(
     if charges is None:
         absent = Note("cgroup-not-counted", path, "the memory controller is not enabled for it: there are no counters")
         return replace(group, notes=(*group.notes, absent))
-    return replace(group, cgroup=compare_with_cgroup(group, charges, path, version))
+    ahead_most_bytes = most_ahead_bytes(os.cpu_count() or 1, snapshots[0].page_bytes)
+    cgroup = compare_with_cgroup(group, charges, path, version, ahead_most_bytes=ahead_most_bytes)
+    monitors = [] if target.choice.container is None else _monitors(target.pids)
+    return replace(group, group=group.group._replace(cgroup=cgroup), notes=(*group.notes, *monitors))
+
+
+def _monitors(pids: Sequence[int]) -> list[Note]:
+    """Return a note on each conmon: podman and CRI-O keep it beside a container, as parent of its first process."""
+    parents = {stat.parent_pid for pid in pids if (stat := read_stat(pid)) is not None} - set(pids)
+    notes: list[Note] = []
+    for pid in sorted(parents):
+        with suppress(FootprintError):
+            if (stat := read_stat(pid)) is not None and stat.name == b"conmon":
+                size_bytes = audit_of(read_process(pid), str(pid), _EACH).totals.per_process.bytes or 0
+                detail = f"it watches the container, costs {format_bytes(size_bytes)}, and is not in the figures"
+                notes.append(Note("container-monitor", f"conmon (process {pid})", detail))
+    return notes
 
 
 def _read(pids: Sequence[int]) -> tuple[list[Snapshot], dict[str, str]]:
@@ -196,39 +141,39 @@ def _changes(target: Processes) -> list[Note]:
     return [Note("members-changed", target.name, f"{detail}, and what all share is estimated")]
 
 
-def group_of(  # noqa: PLR0913 # all but the first have their name
+def group_of(  # noqa: PLR0913 # keyword-only
     snapshots: Sequence[Snapshot],
     *,
     root: str | None = None,
     notes: Sequence[Note] = (),
     debug: DebugSearch | None = STANDARD_PLACES,
-    question: GroupQuestion = AS_IT_IS,
+    question: GroupQuestion = DEFAULT_QUESTION,
     target: str = "",
     search: AuditRequest | None = None,
     has_objects: bool = False,
+    has_quick_findings: bool = False,
     files: ElfFiles | None = None,
-) -> Group:
+    zombies: Sequence[int] = (),
+) -> Audit:
     """Audit several processes that were read already, such as those of a capture.
 
     An open file description that several of them have is charged to the first one. Only live processes are searched
-    for findings. `files` is what has opened the files for an earlier group.
+    for findings. `files` is what has opened the files for an earlier group, `zombies` are processes that have ended.
     """
     is_first = files is None
     files = files or ElfFiles(debug, root)
-    open_files = read_own_open_files([one.pid for one in snapshots if one.is_live and one.pid is not None])
-    open_files |= {one.pid: one.open_files for one in snapshots if not one.is_live and one.pid is not None}
+    if any(snapshot.open_files is None for snapshot in snapshots):
+        snapshots = with_address_spaces(with_held_files(snapshots))
+    snapshots, not_compared = count_address_spaces_once(snapshots)
     host = snapshots[0].host if snapshots else {}
-    constants = load_constants(host.get("kernel", ""), host.get("machine", ""))
-    channels = {
-        pid: [Channel(one.holder_count, open_file_bytes(one, constants)) for one in own if one.holder_count > 1]
-        for pid, own in open_files.items()
-    }
+    page_bytes = snapshots[0].page_bytes if snapshots else 4096
+    constants = load_constants(host.get("kernel", ""), host.get("machine", ""), page_bytes)
+    channels = {s.pid: _channels(s.open_files or (), constants) for s in snapshots if s.pid is not None}
 
     def audit_one(snapshot: Snapshot) -> tuple[Audit, list[Note]]:
-        own = open_files.get(snapshot.pid or 0, ())
         beside: list[Note] = []
-        if search is not None:
-            audit, beside = _searched(snapshot, files, search, own)
+        if search is not None and snapshot.memory.mappings:
+            audit, beside = _searched(snapshot, files, search)
             if audit is not None:
                 return audit, beside
         audit = audit_of(
@@ -237,23 +182,28 @@ def group_of(  # noqa: PLR0913 # all but the first have their name
             _EACH,
             root=root,
             files=files,
-            open_files=own,
             constants=constants if snapshot.host == host else None,
+            has_quick_findings=has_quick_findings,
         )
-        if has_objects and snapshot.is_live:
+        if has_objects and snapshot.is_live and snapshot.memory.mappings:
             from footprint.verbs.audit.findings import with_objects  # noqa: PLC0415 # the loader
 
             audit = with_objects(audit, snapshot, files)
         return audit, beside
 
     # What a copy of this process reads of files is lost for the next group, and findings are much to send.
-    is_divided = is_first and search is None and not has_objects and os.getpid() not in open_files
-    found = _audit_each(audit_one, snapshots, files, is_divided=is_divided)
-    members = [(snapshot, audit) for snapshot, (audit, _) in zip(snapshots, found, strict=True)]
-    notes = [*notes, *(note for _, beside in found for note in beside)]
-    group = group_up(members, notes, question, channels, target)
+    is_divided = is_first and search is None and not has_objects and os.getpid() not in {s.pid for s in snapshots}
+    audited = _audit_each(audit_one, snapshots, files, is_divided=is_divided)
+    members = list(zip(snapshots, [audit for audit, _ in audited], strict=True))
+    all_notes = [*notes, *not_compared, *(note for _, beside in audited for note in beside)]
+    group = group_up(members, all_notes, question, channels, target, zombies)
     learn_foreign_names([row.symbol for row in group.ledger if row.symbol is not None])
     return group
+
+
+def _channels(open_files: Sequence[OpenFile], constants: KernelConstants) -> list[Channel]:
+    """Return the sockets and pipes of a process that others have, too."""
+    return [Channel(f.holder_count, open_file_bytes(f, constants)) for f in open_files if f.holder_count > 1]
 
 
 _Audited = tuple[Audit, list[Note]]
@@ -267,11 +217,11 @@ def _audit_each(
     def work(some: Sequence[Snapshot]) -> tuple[list[_Audited], list[Note]]:
         return list(map(audit_one, some)), files.notes
 
-    (found, told), *others = in_halves(work, snapshots) if is_divided else [work(snapshots)]
-    again = frozenset(told)
+    (audited, noted), *others = in_halves(work, snapshots) if is_divided else [work(snapshots)]
+    again = frozenset(noted)
     for more, _ in others:
-        found += [(_without_notes(audit, again), beside) for audit, beside in more]
-    return found
+        audited += [(_without_notes(audit, again), beside) for audit, beside in more]
+    return audited
 
 
 def _without_notes(audit: Audit, left_out: AbstractSet[Note]) -> Audit:
@@ -280,15 +230,13 @@ def _without_notes(audit: Audit, left_out: AbstractSet[Note]) -> Audit:
     return replace(audit, notes=tuple([note for note in audit.notes if note not in left_out]))
 
 
-def _searched(
-    snapshot: Snapshot, files: ElfFiles, search: AuditRequest, open_files: Sequence[OpenFile]
-) -> tuple[Audit | None, list[Note]]:
+def _searched(snapshot: Snapshot, files: ElfFiles, search: AuditRequest) -> tuple[Audit | None, list[Note]]:
     """Audit a live process with its findings; None and a note where its files cannot be read."""
     from footprint.verbs.audit.findings import audit_with_findings  # noqa: PLC0415 # the loader
 
     try:
         return audit_with_findings(
-            snapshot, search._replace(question=_EACH, has_page_maps=False), files, open_files
+            snapshot, search._replace(question=_EACH, has_page_maps=False), files, has_heap=False
         ), []
     except FootprintError as error:
         detail = f"{error.detail}: it was not searched for findings"

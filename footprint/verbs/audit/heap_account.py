@@ -6,29 +6,30 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Final
 
-from footprint.attribution.heap_frames import Binary
 from footprint.attribution.heap_join import join_heap
+from footprint.attribution.heap_places import Binary
 from footprint.attribution.heap_usage import HeapUsage
-from footprint.elf import read_image, starts_like_elf
 from footprint.elf.function_starts import FunctionStarts
 from footprint.elf.functions import read_functions
+from footprint.elf.image import read_image, starts_like_elf
 from footprint.errors import FootprintError, Note, UsageError
-from footprint.files import open_input
 from footprint.findings.registry import Fact, HeapFacts, LedgerFacts, find_all
-from footprint.heap import Counted, Profile
 from footprint.heap.allocators import Allocators
+from footprint.heap.profile import Counted, Profile
 from footprint.model.audit import Audit
 from footprint.model.finding import Finding
 from footprint.model.row import MemoryKind
-from footprint.process import Mapping, Snapshot, open_mapped_file
-from footprint.process.mapped_files import FileKey, FileOpener, file_key
-from footprint.sources.debug_files import DebugFiles, DebugSearch
+from footprint.process.mapped_files import FileKey, FileOpener, file_key, open_mapped_file
+from footprint.process.mappings import Mapping
+from footprint.process.process_memory import word_bytes_of
+from footprint.process.snapshot import Snapshot
+from footprint.sources.debug_files import DebugFiles
+from footprint.sources.debuginfod import DebugSearch
 from footprint.sources.open_files import OpenFiles
 from footprint.sources.process_files import open_saved_file
+from footprint.system.files import open_input
 from footprint.verbs.audit.request import HeapRequest
 from footprint.verbs.heap.call import BinaryFiles, read_usages
-
-__all__ = ("with_heap",)
 
 _AT_END: Final = "end"
 _LONGEST_PATH: Final = 4096
@@ -36,7 +37,7 @@ _LONGEST_PATH: Final = 4096
 
 def with_heap(
     audit: Audit,
-    asked: HeapRequest,
+    request: HeapRequest,
     *,
     snapshot: Snapshot | None,
     root: str | None = None,
@@ -47,7 +48,7 @@ def with_heap(
 
     Args:
         audit: A process.
-        asked: By what.
+        request: By what.
         snapshot: The process, for profiles that name functions and no objects; None for a saved audit.
         root: A folder in which its files are, where it is not live.
         debug: Where to look for the symbols of stripped files.
@@ -64,43 +65,44 @@ def with_heap(
     if audit.heap is not None:
         raise UsageError(f"the heap of this audit is split already, by {audit.heap.file}")
     open_file = open_file or OpenFiles()
-    files = _ProcessFiles(snapshot, asked.binaries, root, debug, open_file)
-    allocators = Allocators(asked.allocators)
-    data = open_input(asked.path)
-    name = asked.called or asked.path
-    moment = (name, asked.at or _AT_END)
+    files = _ProcessFiles(snapshot, request.binaries, root, debug, open_file)
+    allocators = Allocators(request.allocators)
+    data = open_input(request.path)
+    name = request.called or request.path
+    moment = (name, request.at or _AT_END)
     (usage,) = read_usages(name, data, [moment], allocators, files.binaries, files.opened)
     if usage.snapshot is None or usage.profile.counted not in {Counted.HEAP, Counted.PAGES}:
         raise UsageError(f"{usage.file} has no memory in use at a moment, so it cannot be joined with a process")
-    known = {row.owner for row in audit.ledger}
+    owners_of_ledger = {row.owner for row in audit.ledger}
     heap_owner = usage.profile.heap_owner
-    if heap_owner is not None and heap_owner not in known:
+    if heap_owner is not None and heap_owner not in owners_of_ledger:
         raise UsageError(f"{usage.file} counts the {heap_owner[1:-1]}, and no memory of the process is known as that")
-    owners = _owners(usage, known)
-    joined = join_heap(audit, usage, owners)
+    owners = _owners(usage, owners_of_ledger)
+    word_bytes = 8 if snapshot is None else word_bytes_of(snapshot.memory.mappings)
+    joined = join_heap(audit, usage, owners, word_bytes)
     held_bytes = _held_bytes(joined, owners, usage)
     facts = {Fact.HEAP: HeapFacts(usage, held_bytes), Fact.LEDGER: LedgerFacts(joined.ledger, audit.page_bytes)}
-    found = (*audit.findings, *(_as_called(one, owners) for one in find_all(facts, Fact.HEAP)))
-    ordered = tuple(sorted(found, key=lambda one: -one.saving_bytes))
+    findings = (*audit.findings, *(_as_called(finding, owners) for finding in find_all(facts, Fact.HEAP)))
+    ordered = tuple(sorted(findings, key=lambda finding: -finding.saving_bytes))
     return replace(joined, findings=ordered, notes=tuple(dict.fromkeys((*joined.notes, *files.notes))))
 
 
-def _owners(usage: HeapUsage, known: set[str]) -> dict[str, str]:
+def _owners(usage: HeapUsage, owners_: set[str]) -> dict[str, str]:
     """Return the names that the ledger has for the objects of a profile, if they differ.
 
     Links may lead to one file by several paths, as `/lib` is a link to `/usr/lib`; pmap shows the last part of a path.
     """
-    real = {_real(owner): owner for owner in sorted(known) if owner.startswith("/")}
+    real = {_real(owner): owner for owner in sorted(owners_) if owner.startswith("/")}
     shares = usage.attribution.shares if usage.attribution is not None else ()
-    told = {share.owner for share in shares if share.owner.startswith("/")}
-    found = {}
-    for owner in told - known:
+    profiled = {share.owner for share in shares if share.owner.startswith("/")}
+    owners = {}
+    for owner in profiled - owners_:
         path = _real(owner)
-        names = (real.get(path), *(last for each in (path, owner) if (last := each.rpartition("/")[2]) in known))
+        names = (real.get(path), *(last for place in (path, owner) if (last := place.rpartition("/")[2]) in owners_))
         name = next(filter(None, names), None)
         if name is not None:
-            found[owner] = name
-    return found
+            owners[owner] = name
+    return owners
 
 
 def _as_called(finding: Finding, owners: dict[str, str]) -> Finding:
@@ -124,12 +126,12 @@ def _held_bytes(joined: Audit, owners: dict[str, str], usage: HeapUsage) -> dict
     """Return how much private memory each function of the profile has."""
     if joined.heap is None or joined.heap.held_bytes is None or joined.totals.private.bytes is None:
         return None
-    held = {
+    sizes = {
         (row.owner, row.symbol): row.bytes or 0 for row in joined.ledger if row.kind is MemoryKind.HEAP and row.symbol
     }
     shares = usage.attribution.shares if usage.attribution is not None else ()
     return {
-        (share.owner, share.function): held.get((owners.get(share.owner, share.owner), share.function), 0)
+        (share.owner, share.function): sizes.get((owners.get(share.owner, share.owner), share.function), 0)
         for share in shares
     }
 
@@ -164,19 +166,22 @@ class _ProcessFiles:
         # Mappings name their files by a path, which another machine or container has not, or by a build-id.
         if not is_untold or (profile.modules and not any(module.build_id for module in profile.modules)):
             return ()
-        return [*self._own.values(), *(one for one in self._given if one.path not in self._own)]
+        return [
+            *self._mapped_binaries.values(),
+            *(binary for binary in self._given if binary.path not in self._mapped_binaries),
+        ]
 
     def opened(self, path: str) -> Binary | None:
         """Return the file at a path of the profile: that of the process, if it has one."""
-        return self._own[path] if path in self._own else self._others.opened(path)
+        return self._mapped_binaries[path] if path in self._mapped_binaries else self._others.opened(path)
 
     @cached_property
-    def _own(self) -> dict[str, Binary]:
-        found: dict[str, Binary] = {}
+    def _mapped_binaries(self) -> dict[str, Binary]:
+        binaries: dict[str, Binary] = {}
         met: set[FileKey] = set()
         snapshot = self._snapshot
         if snapshot is None:
-            return found
+            return binaries
         for mapping in snapshot.memory.mappings:
             key = file_key(mapping)
             if key is None or key in met or mapping.permissions[2] != "x" or mapping.inode is None:
@@ -184,20 +189,20 @@ class _ProcessFiles:
             met.add(key)
             binary = self._binary(mapping, snapshot)
             if binary is not None:
-                found[binary.path] = binary
-        return found
+                binaries[binary.path] = binary
+        return binaries
 
     def _binary(self, mapping: Mapping, snapshot: Snapshot) -> Binary | None:
         if snapshot.is_live:
-            found = open_mapped_file(mapping, snapshot.pid, self._open_file)
+            opened = open_mapped_file(mapping, snapshot.pid, self._open_file)
         else:
             facts = snapshot.files.get((mapping.device, mapping.inode, mapping.name))
-            found = open_saved_file(mapping, facts, self._root, self._open_file)
+            opened = open_saved_file(mapping, facts, self._root, self._open_file)
         # The audit itself tells which files cannot be had.
-        if isinstance(found, Note) or not starts_like_elf(found.data):
+        if isinstance(opened, Note) or not starts_like_elf(opened.data):
             return None
         try:
-            image = read_image(found.data, mapping.name)
+            image = read_image(opened.data, mapping.name)
             functions = read_functions(self._debug_files.symbols_of(image, mapping.name))
             return Binary(mapping.name, image, functions, FunctionStarts(image))
         except FootprintError as error:

@@ -2,26 +2,34 @@
 
 from footprint.attribution.heap_join import BEYOND, FREE, NAMELESS, NOT_TOLD, OVERHEAD
 from footprint.formats.document import Block, Facts, Fold, Heading, Paragraph, Table
-from footprint.formats.sections.names import Names
-from footprint.formats.sections.rest import cut_at, more
-from footprint.model.evidence import Evidence
-from footprint.model.heap_account import HeapAccount
-from footprint.units import format_bytes
-
-__all__ = ("heap_account_blocks",)
+from footprint.formats.report_parts import Names, cut_at, more
+from footprint.model.heap_account import AllocatorAccount, HeapAccount
+from footprint.model.row import Evidence
+from footprint.text.units import format_bytes
 
 _MISSING = "[asked for, and not held]"
+_REPLACED = (
+    "In the ledger its functions have the heap's bytes: what is left of a row [heap] there is address space that is "
+    "not private."
+)
 _LONGEST = 120
 _Row = tuple[str, ...]
 
 
 def heap_account_blocks(
-    account: HeapAccount, names: Names, top: int, *, nameless_bytes: int, is_measured: bool
+    account: HeapAccount,
+    allocator: AllocatorAccount | None,
+    names: Names,
+    top: int,
+    *,
+    nameless_bytes: int,
+    is_measured: bool,
 ) -> list[Block]:
-    """Write what the heap is made of, to the byte.
+    """Show what the heap is made of, to the byte.
 
     Args:
         account: The heap.
+        allocator: What its allocator has, where that was read.
         names: How owners and functions are shown.
         top: How many functions; 0 for all.
         nameless_bytes: How much nameless memory is left in the ledger.
@@ -31,10 +39,11 @@ def heap_account_blocks(
     if account.held_bytes is None:
         blocks.append(Paragraph("virtual: the profile counts address space, so it is shown and added to nothing."))
     else:
-        blocks.append(_held(account, is_measured=is_measured))
+        blocks.append(_heap_facts(account, is_measured=is_measured))
     blocks.append(_table(account, names, top))
     if account.held_bytes is not None:
-        blocks += [Paragraph(text) for text in _explained(account, nameless_bytes, is_measured=is_measured)]
+        texts = _explained(account, allocator, nameless_bytes, is_measured=is_measured)
+        blocks += [Paragraph(text) for text in texts]
     return blocks
 
 
@@ -45,15 +54,15 @@ def _moment(account: HeapAccount) -> str:
     return f"the peak ({which})" if account.is_peak else which
 
 
-def _held(account: HeapAccount, *, is_measured: bool) -> Facts:
-    known = "measured" if is_measured else "virtual: what is mapped"
-    rows = [("heap of the process", format_bytes(account.total_bytes), known)]
+def _heap_facts(account: HeapAccount, *, is_measured: bool) -> Facts:
+    how = "measured" if is_measured else "virtual: what is mapped"
+    rows = [("heap of the process", format_bytes(account.total_bytes), how)]
     if account.apart_bytes:
         apart = format_bytes(account.apart_bytes)
         which = "blocks that are mapped each on its own" if account.held_bytes else "as much as is profiled"
         rows = [
             ("heap of the process", format_bytes(account.total_bytes), "estimated"),
-            ("  heap and arenas", format_bytes(account.held_bytes or 0), known),
+            ("  heap and arenas", format_bytes(account.held_bytes or 0), how),
             ("  nameless memory", apart, f"estimated: {which}"),
         ]
     rows.append(("live, as profiled", format_bytes(account.live_bytes), "never scaled"))
@@ -73,17 +82,17 @@ def _table(account: HeapAccount, names: Names, top: int) -> Table:
     shown, rest = cut_at(account.shares, top)
     rows = tuple(
         row(
-            one.size_bytes,
-            _cut(names.owner(one.owner)),
-            "" if one.function == one.owner else _cut(names.symbol(one.function)),
+            share.size_bytes,
+            _cut(names.owner(share.owner)),
+            "" if share.function == share.owner else _cut(names.symbol(share.function)),
         )
-        for one in shown
+        for share in shown
     )
-    footer = [row(sum(one.size_bytes for one in rest), more(len(rest)))] if rest else []
+    footer = [row(sum(share.size_bytes for share in rest), more(len(rest)))] if rest else []
     if account.held_bytes is not None:
         footer += [row(size, label) for size, label in _beside(account) if size]
     footer.append(row(total_bytes, "[total]"))
-    return Table(("bytes", "share", "object", "function"), rows, frozenset({2}), tuple(footer), Fold.NEVER)
+    return Table(("bytes", "share", "object", "function"), rows, frozenset({2}), tuple(footer), Fold.WHOLE)
 
 
 def _beside(account: HeapAccount) -> list[tuple[int, str]]:
@@ -100,7 +109,7 @@ def _cut(text: str) -> str:
 
 
 def _parts_explained(account: HeapAccount) -> list[str]:
-    """Write what the parts of the heap are taken from."""
+    """Describe what the parts of the heap are taken from."""
     texts = []
     if account.apart_bytes and not account.held_bytes:
         texts.append(
@@ -114,10 +123,12 @@ def _parts_explained(account: HeapAccount) -> list[str]:
         )
     if not account.has_end and not account.is_peak:
         unknown = "the live bytes" if account.is_free_measured else "the live and the free bytes"
-        texts.append(
-            "Massif writes no snapshot at the end of a run: what was freed after this one is still live in it, so "
-            f"{unknown} at the end are unknown."
+        why = (
+            "The recording was cut"
+            if account.format == "heaptrack"
+            else "Massif writes no snapshot at the end of a run"
         )
+        texts.append(f"{why}: what was freed after this one is still live in it, so {unknown} at the end are unknown.")
     if account.extra_bytes:
         whose = account.allocator if account.is_extra_modelled else "Valgrind's own allocator"
         texts.append(f"{OVERHEAD} is a model by the block sizes of {whose}, not a measurement.")
@@ -131,25 +142,57 @@ def _parts_explained(account: HeapAccount) -> list[str]:
     return texts
 
 
-def _explained(account: HeapAccount, nameless_bytes: int, *, is_measured: bool) -> list[str]:
-    """Write what the remainders are, and what would make them smaller."""
-    texts = _parts_explained(account)
+def _live(account: HeapAccount, allocator: AllocatorAccount | None) -> str:
+    """Describe what the profile and the allocator itself have as live, where that was read."""
+    if allocator is None or allocator.allocator != account.allocator:
+        return ""
+    in_use_bytes = allocator.live_bytes + allocator.overhead_bytes
+    absent_bytes = in_use_bytes - account.total_bytes + account.free_bytes if account.is_free_measured else 0
+    absent = f", {format_bytes(absent_bytes)} of it in no private page" if absent_bytes > 0 else ""
+    profiled, read = format_bytes(account.live_bytes), format_bytes(allocator.live_bytes)
+    return f" (profile {profiled} live, allocator {read} live{absent})"
+
+
+def _missing_explained(account: HeapAccount, allocator: AllocatorAccount | None, *, is_measured: bool) -> str:
+    """Describe why the profile has more than the process."""
+    amount = f"{'held' if is_measured else 'mapped'}{_live(account, allocator)}"
+    causes = "its samples hit more than their part, " if account.is_sampled else ""
+    causes += "" if account.has_end else "some of it was freed after this snapshot, "
+    causes += "the model of its blocks adds more than they have, " if account.is_extra_modelled else ""
+    return (
+        f"The profile has {format_bytes(-account.difference_bytes)} more than is {amount}: memory that was asked "
+        f"for and never touched is not there, what fork relatives share is not its own, {causes}or the runs differ. "
+        "Which functions lack it is unknown, so in the ledger each has what is left of it if all of that were missing "
+        f"there, and {NOT_TOLD} is the rest."
+    )
+
+
+def _explained(
+    account: HeapAccount, allocator: AllocatorAccount | None, nameless_bytes: int, *, is_measured: bool
+) -> list[str]:
+    """Describe what the remainders are, and what would make them smaller."""
+    texts = [_REPLACED] if account.held_bytes and is_measured else []
+    texts += _parts_explained(account)
     difference = account.difference_bytes
     if difference > 0:
         unknown = "" if is_measured else "memory that was never touched, since only virtual sizes are known; "
+        unknown += "the chance of its samples; " if account.is_sampled else ""
         unknown += "" if account.extra_bytes is not None else "what the allocator itself uses, which it does not tell; "
+        unknown += "" if account.is_free_measured else "whole pages of which parts are used, holes between blocks, and "
         texts.append(
-            f"{BEYOND}: {format_bytes(difference)} that the profile does not explain: {unknown}whole pages of "
-            "which parts are used, holes between blocks, and what this run did otherwise than the profiled one."
+            f"{BEYOND}: {format_bytes(difference)} that the profile does not explain{_live(account, allocator)}: "
+            f"{unknown}what this run did otherwise than the profiled one."
         )
     if difference < 0:
-        held = "held" if is_measured else "mapped"
-        texts.append(
-            f"The profile has {format_bytes(-difference)} more than is {held}: memory that was asked for and never "
-            "touched is not there, what fork relatives share is not its own, or the runs differ. Which functions lack "
-            "it nobody knows, so in the ledger each has what is left of it if all of that were missing there, and "
-            f"{NOT_TOLD} is the rest."
+        texts.append(_missing_explained(account, allocator, is_measured=is_measured))
+    if account.is_sampled:
+        error_bytes = account.sampling_error_bytes
+        most = (
+            ""
+            if error_bytes is None
+            else f": by chance they are up to {format_bytes(error_bytes)} off, in 19 of 20 runs"
         )
+        texts.append(f"The profile is sampled, so its live bytes are an estimate{most}.")
     if account.peak_bytes > 2 * account.profiled_bytes:
         texts.append(
             f"At its peak the profiled run had {format_bytes(account.peak_bytes)}: `audit --heap FILE --heap-at peak` "

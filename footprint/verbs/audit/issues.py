@@ -6,16 +6,14 @@ from typing import TYPE_CHECKING
 from footprint.errors import UsageError
 from footprint.findings.registry import rule_names
 from footprint.formats.issues import Issues, issues_of_findings
-from footprint.model.audited_names import program_path
+from footprint.model.audit import program_path
 from footprint.release.compare import covers
 
-__all__ = ("applied_rules", "issues_of_audit")
-
 if TYPE_CHECKING:
-    from footprint.model.audited import Audited
+    from footprint.model.audit import Audit
 
 
-def issues_of_audit(audit: "Audited") -> Issues:
+def issues_of_audit(audit: "Audit") -> Issues:
     """Return the findings of an audit.
 
     Raises:
@@ -25,7 +23,7 @@ def issues_of_audit(audit: "Audited") -> Issues:
     return issues_of_findings(audit.findings, audit.target, count=audit.count, binary=binary, rules=rules)
 
 
-def applied_rules(audit: "Audited") -> Sequence[str]:
+def applied_rules(audit: "Audit") -> Sequence[str]:
     """Return the rules that were applied in an audit: only of these it is true that nothing else was found.
 
     Raises:

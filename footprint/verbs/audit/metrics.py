@@ -1,4 +1,4 @@
-"""The metrics of an audit, of one process or a group, and of a projection."""
+"""The metrics of an audit, of one process or a group."""
 
 from typing import TYPE_CHECKING
 
@@ -6,14 +6,10 @@ from footprint.formats.metrics import MetricFamily, MetricSample, finding_famili
 from footprint.model.figures import FIGURES
 
 if TYPE_CHECKING:
-    from footprint.model.audited import Audited
-    from footprint.model.group import GroupProjection
-    from footprint.model.projection import Projection
-
-__all__ = ("audit_metrics", "projection_metrics")
+    from footprint.model.audit import Audit
 
 
-def audit_metrics(audit: "Audited") -> list[MetricFamily]:
+def audit_metrics(audit: "Audit") -> list[MetricFamily]:
     """Return the figures of a process or group: the whole, its owners, what N cost, and the findings."""
     target = {"target": audit.target}
     families = [total_family(FIGURES[name], total, target) for name, total in audit.figures.items()]
@@ -21,27 +17,19 @@ def audit_metrics(audit: "Audited") -> list[MetricFamily]:
         MetricFamily(FIGURES[name].title, FIGURES[name].sentence, [MetricSample(target, value)], "")
         for name, value in audit.counts.items()
     ]
-    projection = [] if audit.projection is None else projection_metrics(audit.projection, audit.target, audit.noun)
+    projection = []
+    if (cost := audit.projection).terms:
+        labels = target | {"model": cost.model.value, "evidence": cost.evidence.value}
+        many, total = [MetricSample(labels, cost.count)], [MetricSample(labels, cost.total_bytes)]
+        nouns = "groups" if audit.noun == "group" else "processes"
+        projection = [
+            MetricFamily("projected", f"The cost of all projected {nouns}.", total),
+            MetricFamily(f"projected_{nouns}", f"The number of projected {nouns}.", many, ""),
+        ]
     return [
         *families,
         *counts,
         *owner_families(audit.ledger, target),
         *projection,
         *finding_families(audit.findings, target),
-    ]
-
-
-def projection_metrics(
-    projection: "Projection | GroupProjection", target: str, noun: str = "process"
-) -> list[MetricFamily]:
-    """Return what N processes or groups cost."""
-    labels = {"target": target, "model": projection.model.value, "evidence": projection.evidence.value}
-    nouns = "groups" if noun == "group" else "processes"
-    return [
-        MetricFamily(
-            "projected", f"The cost of all projected {nouns}.", [MetricSample(labels, projection.total_bytes)]
-        ),
-        MetricFamily(
-            f"projected_{nouns}", f"The number of projected {nouns}.", [MetricSample(labels, projection.count)], ""
-        ),
     ]

@@ -1,22 +1,25 @@
 """The audit of one process that was read already: its files are opened, and joined with what the kernel says."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from footprint.attribution.cost_models import ForkParent
 from footprint.attribution.kernel import KernelConstants
-from footprint.attribution.process_audit import audit_snapshot
+from footprint.attribution.process_audit import audit_snapshot, captured_heap
+from footprint.elf.image import Image
 from footprint.errors import AccessError, FootprintError, Note
 from footprint.model.audit import Audit
+from footprint.model.heap_account import AllocatorAccount
 from footprint.model.projection import Model, Question
-from footprint.process import Mapping, PageRange, Snapshot, read_process
-from footprint.process.descriptions import OpenFile, read_own_open_files
-from footprint.process.stat import processes
+from footprint.process.mappings import Mapping
+from footprint.process.pages import PageRange
+from footprint.process.snapshot import CapturedHeap, Snapshot, read_process, with_held_files
+from footprint.process.status import processes
 from footprint.sources.calibration import load_constants
-from footprint.sources.debug_files import STANDARD_PLACES, DebugSearch
+from footprint.sources.debuginfod import STANDARD_PLACES, DebugSearch
 from footprint.sources.demanglers import learn_foreign_names
 from footprint.sources.files import ElfFiles
 from footprint.sources.process_files import images_of
@@ -26,10 +29,8 @@ if TYPE_CHECKING:
     from footprint.attribution.page_maps import Presence
     from footprint.process.live_threads import LiveThreads
 
-__all__ = ("audit_of", "files_of", "with_files_told")
 
-
-def audit_of(  # noqa: PLR0913 # all but the first three have their name
+def audit_of(  # noqa: PLR0913 # keyword-only
     snapshot: Snapshot,
     target: str,
     question: Question,
@@ -38,10 +39,10 @@ def audit_of(  # noqa: PLR0913 # all but the first three have their name
     files: ElfFiles | None = None,
     debug: DebugSearch | None = STANDARD_PLACES,
     has_page_maps: bool = False,
-    open_files: Sequence[OpenFile] | None = None,
     constants: KernelConstants | None = None,
     has_heap: bool = False,
     has_whole_heap: bool = False,
+    has_quick_findings: bool = False,
 ) -> Audit:
     """Audit a process that was read already; its files are opened now, so a live one must still be there.
 
@@ -53,30 +54,36 @@ def audit_of(  # noqa: PLR0913 # all but the first three have their name
         files: What opens the files, and has read some for other processes; None to open all anew.
         debug: Where to look for the symbols of stripped files, read anew.
         has_page_maps: Whether the pages of its objects are told one by one.
-        open_files: The open file descriptions that it pays for; read from a live process without it.
         constants: What its kernel spends on each thing; those that are known of its host without it.
         has_heap: Whether the structures of its allocator and of its threads are read, if it is live.
         has_whole_heap: Whether those of the allocator are read however many they are.
+        has_quick_findings: Whether to search a live process for what the ledger shows by itself.
     """
+    if snapshot.open_files is None:
+        (snapshot,) = with_held_files([snapshot])
     files = files or files_of(snapshot, debug, root)
     files.drop_if_many()
     images, file_notes = images_of(snapshot, root, files.opened, files.images)
-    known = len(files.notes)
-    constants = constants or load_constants(snapshot.host.get("kernel", ""), snapshot.host.get("machine", ""))
+    note_count, host = len(files.notes), snapshot.host
+    constants = constants or load_constants(host.get("kernel", ""), host.get("machine", ""), snapshot.page_bytes)
     parent: ForkParent | None = None
     parent_notes: Sequence[Note] = ()
     if snapshot.is_live and question.model in {None, Model.FORK}:
         parent, parent_notes = _fork_parent(snapshot, constants)
-    heap, heap_notes = _heap_of(snapshot, is_whole=has_whole_heap) if has_heap else (None, ())
+    heap, heap_notes = (None, snapshot.captured_heap.notes) if has_heap else (None, ())
+    if has_heap and snapshot.is_live:
+        from footprint.process import live_heap  # noqa: PLC0415 # only a single live process needs it
+
+        most_chunks = live_heap.MOST_CHUNKS_OF_A_SEARCH if has_whole_heap else live_heap.MOST_CHUNKS
+        heap, heap_notes = _heap_of(snapshot, most_chunks)
     with _presence(snapshot, is_wanted=has_page_maps) as presence:
-        found = audit_snapshot(
+        audited = audit_snapshot(
             snapshot,
             images,
             files,
             target=target,
             question=question,
             constants=constants,
-            open_files=_open_files(snapshot) if open_files is None else open_files,
             notes=(*file_notes, *parent_notes, *heap_notes, *_own_notes(snapshot)),
             presence=presence,
             parent=parent,
@@ -84,16 +91,61 @@ def audit_of(  # noqa: PLR0913 # all but the first three have their name
             heap=heap,
             threads=_threads_of(snapshot) if has_heap else None,
         )
-    return with_files_told(found, files, known)
+    if has_heap and snapshot.is_live:
+        owners = {row.owner for row in audited.ledger}
+        notes = _with_linked_allocator(audited.notes, owners, snapshot, images.values(), audited.allocator)
+        audited = replace(audited, notes=notes)
+    if has_quick_findings and snapshot.is_live:
+        from footprint.verbs.audit.ledger_findings import with_quick_findings  # noqa: PLC0415 # few audits are searched
+
+        audited = with_quick_findings(audited, files, {key.name: image for key, image in images.items()})
+    return with_files_told(audited, files, note_count)
 
 
-def _heap_of(snapshot: Snapshot, *, is_whole: bool) -> "tuple[HeapRanges | None, tuple[Note, ...]]":
-    """Read the heap of a process, as its allocator has it."""
+def captured_heap_of(snapshot: Snapshot, process_count: int) -> CapturedHeap:
+    """Read the heap of a live process as its allocator has it, to be saved with the process.
+
+    Processes that are stopped together share the number of chunks that are read.
+    """
+    from footprint.process.live_heap import MOST_CHUNKS  # noqa: PLC0415 # only a live process needs it
+
+    heap, notes = _heap_of(snapshot, MOST_CHUNKS // process_count)
+    images, _ = images_of(snapshot, _other_root(snapshot))
+    account, owners = captured_heap(snapshot, images, heap)
+    return CapturedHeap(account, _with_linked_allocator(notes, owners, snapshot, images.values(), account))
+
+
+def _with_linked_allocator(
+    notes: Sequence[Note],
+    owners: Collection[str],
+    snapshot: Snapshot,
+    images: Iterable[Image],
+    account: AllocatorAccount | None,
+) -> tuple[Note, ...]:
+    """Name an allocator in a note that is linked into the program, so that no library names it."""
+    from footprint.attribution.runtimes import ALLOCATOR_HEAPS, has_tcmalloc  # noqa: PLC0415 # only a live process
+    from footprint.process.live_heap import has_unread_break, other_allocator, other_allocator_note  # noqa: PLC0415 # the same
+
+    names = [name for owner, name in ALLOCATOR_HEAPS.items() if owner in owners]
+    read_bytes = account.held_bytes if account else 0
+    if (
+        other_allocator(notes) is None
+        and has_unread_break(snapshot.memory.mappings, read_bytes)
+        and has_tcmalloc(images)
+    ):
+        names.append("tcmalloc")
+    named = [other_allocator_note(name, snapshot.source) for name in names]
+    # Where nothing was read, the note on it knows less.
+    has_less = bool(named) and account is None
+    return (*[note for note in notes if not has_less or note.slug != "allocator-unread"], *named)
+
+
+def _heap_of(snapshot: Snapshot, most_chunks: int) -> "tuple[HeapRanges | None, tuple[Note, ...]]":
+    """Read the heap of a live process, as its allocator has it."""
     from footprint.attribution.heap_ranges import HeapRanges  # noqa: PLC0415 # only a single live process needs it
-    from footprint.process import live_heap  # noqa: PLC0415 # the same
+    from footprint.process.live_heap import read_live_heap  # noqa: PLC0415 # the same
 
-    most_chunks = live_heap.MOST_CHUNKS_OF_A_SEARCH if is_whole else live_heap.MOST_CHUNKS
-    heap, notes = live_heap.read_live_heap(snapshot, most_chunks)
+    heap, notes = read_live_heap(snapshot, most_chunks)
     return None if heap is None else HeapRanges(heap, snapshot.page_bytes), notes
 
 
@@ -104,34 +156,28 @@ def _threads_of(snapshot: Snapshot) -> "LiveThreads | None":
     return read_live_threads(snapshot)
 
 
-def _open_files(snapshot: Snapshot) -> tuple[OpenFile, ...]:
-    """Return the open files of a process: read from a live one, or as they were captured."""
-    if not snapshot.is_live or snapshot.pid is None:
-        return snapshot.open_files
-    return read_own_open_files([snapshot.pid])[snapshot.pid]
-
-
 def _fork_parent(snapshot: Snapshot, constants: KernelConstants) -> tuple[ForkParent | None, list[Note]]:
     """Read the parent of a live process, if the process is a fork of it."""
     from footprint.attribution.families import fork_parent  # noqa: PLC0415 # for a projection only
 
     pid, status = snapshot.pid or 0, snapshot.status
     above = (status.parent_pid if status else None) or 0
-    found = None
+    above_cost = None
     notes = []
     try:
         if _is_same_program(pid, above):
-            found = fork_parent(snapshot, read_process(above), constants, read_own_open_files([above])[above])
+            (parent,) = with_held_files([read_process(above)])
+            above_cost = fork_parent(snapshot, parent, constants)
     except FootprintError as error:
         detail = f"its parent {above} cannot be read ({error.detail}): what the parent costs is not in the answer"
         notes.append(Note("parent-not-read", snapshot.source, detail))
-    workers = [] if found else [one for one, stat in processes().items() if stat.parent_pid == pid]
-    workers = [one for one in workers if _is_same_program(one, pid)]
+    workers = [] if above_cost else [number for number, stat in processes().items() if stat.parent_pid == pid]
+    workers = [worker for worker in workers if _is_same_program(worker, pid)]
     if workers:
         many = "a child" if len(workers) == 1 else f"{len(workers):,} children"
         detail = f"it has {many} of the same program: `--tree {pid}` projects it with its workers"
         notes.append(Note("has-workers", snapshot.source, detail))
-    return found, notes
+    return above_cost, notes
 
 
 def _is_same_program(pid: int, other: int) -> bool:
@@ -184,15 +230,15 @@ def _presence(snapshot: Snapshot, *, is_wanted: bool) -> "Iterator[Presence | No
         yield presence
 
 
-def with_files_told(found: Audit, files: ElfFiles, known: int = 0) -> Audit:
-    """Add to an audit the notes on its files, without those `known` before, and the files with their symbols."""
+def with_files_told(audit: Audit, files: ElfFiles, note_count: int = 0) -> Audit:
+    """Add to an audit the notes on its files, without those `note_count` before, and the files with their symbols."""
     # A group has hundreds of thousands of rows: by columns.
-    owners, _, _, symbols, *_ = zip(*found.ledger, strict=True) if found.ledger else ((), (), (), ())
+    owners, _, _, symbols, *_ = zip(*audit.ledger, strict=True) if audit.ledger else ((), (), (), ())
     learn_foreign_names([symbol for symbol in symbols if symbol is not None])
-    notes, debug_files = files.notes[known:], files.debug_paths_of(owners)
+    notes, debug_files = files.notes[note_count:], files.debug_paths_of(owners)
     if not notes and not debug_files:
-        return found
-    return replace(found, notes=(*found.notes, *notes), debug_files=debug_files)
+        return audit
+    return replace(audit, notes=(*audit.notes, *notes), debug_files=debug_files)
 
 
 def files_of(snapshot: Snapshot, debug: DebugSearch | None, root: str | None = None) -> ElfFiles:

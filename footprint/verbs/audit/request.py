@@ -2,15 +2,17 @@
 
 import os
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from footprint.errors import UsageError
-from footprint.files import StrPath
 from footprint.model.projection import ONE, Model, Question
-from footprint.sources.debug_files import STANDARD_PLACES, DebugSearch
-from footprint.sources.target import Named
+from footprint.series import USUAL_MOST
+from footprint.sources.debuginfod import STANDARD_PLACES, DebugSearch
+from footprint.sources.target import AnyTarget, Named
+from footprint.system.files import StrPath
 
-__all__ = ("AuditRequest", "HeapRequest", "all_doubtful_rules", "heap_request", "question_of")
+if TYPE_CHECKING:
+    from footprint.model.group import GroupQuestion
 
 
 class HeapRequest(NamedTuple):
@@ -32,13 +34,16 @@ class HeapRequest(NamedTuple):
 
 
 class AuditRequest(NamedTuple):
-    """What is asked of an audit. The attributes are the arguments of `footprint.audit`, and three more.
+    """What is asked of an audit. The attributes are the arguments of `footprint.audit`, and five more.
 
     Attributes:
+        has_quick_findings: Whether to search a process for what its ledger shows by itself, if for nothing else.
         doubtful_rules: The rules about variables whose doubtful findings are wanted, too.
         has_objects: Whether a live process is wanted with what each of its objects brings in, so that a later
             comparison can tell what came with what.
+        has_start: Whether the objects have what the loader does for each at start.
         has_question: Whether the question was asked: a saved audit else keeps its own.
+        worker_count: The workers of each group; None for as many as there are.
     """
 
     question: Question = ONE
@@ -46,13 +51,38 @@ class AuditRequest(NamedTuple):
     root: str | None = None
     page_bytes: int | None = None
     has_findings: bool = False
+    has_quick_findings: bool = False
     has_page_maps: bool = False
     heap: HeapRequest | None = None
     debug: DebugSearch | None = STANDARD_PLACES
     is_reproducible: bool = False
     doubtful_rules: frozenset[str] = frozenset()
     has_objects: bool = False
+    has_start: bool = False
     has_question: bool = False
+    limit: str | None = None
+    worker_count: int | None = None
+
+    def with_limits_of(self, target: AnyTarget) -> "AuditRequest":
+        """Return the request with the limits that more of the target would meet, if it asks how many fit."""
+        if self.question.memory_bytes is None and self.limit is None:
+            return self
+        from footprint.sources.fit_limits import with_limits  # noqa: PLC0415 # few ask how many fit
+
+        return self._replace(question=with_limits(self.question, target, self.limit))
+
+    @property
+    def series_moment(self) -> str | None:
+        """The moment of a series whose cost N are projected from; None for the last one, if nobody asks for N."""
+        return USUAL_MOST if self.has_question else None
+
+    @property
+    def group_question(self) -> "GroupQuestion":
+        """The same question about several processes."""
+        from footprint.model.group import GroupQuestion  # noqa: PLC0415 # few are of groups
+
+        count, memory_bytes, _, reserve_bytes, limits = self.question
+        return GroupQuestion(count, self.worker_count, memory_bytes, reserve_bytes, limits)
 
     @property
     def options(self) -> list[str]:
@@ -65,6 +95,8 @@ class AuditRequest(NamedTuple):
             "--reproducible": self.is_reproducible,
             "--findings": self.has_findings,
             "--heap": self.heap is not None,
+            "--model": self.has_question and self.question.model is not None,
+            "--workers": self.worker_count is not None,
         }
         return [option for option, is_given in given.items() if is_given]
 
@@ -87,16 +119,32 @@ def all_doubtful_rules(*, is_wanted: bool) -> frozenset[str]:
     return frozenset(rule_names(Fact.VARIABLES))
 
 
-def question_of(count: int | None, memory_bytes: int | None, model: str | None) -> Question:
-    """Return the question that the options of the command ask; None of a count is one process.
+def request_of(
+    count: int | None = None,
+    memory_bytes: int | None = None,
+    model: str | None = None,
+    *,
+    reserve_bytes: int = 0,
+    limit: str | None = None,
+    worker_count: int | None = None,
+) -> AuditRequest:
+    """Return the request for the cost of N, or for how many fit; without an argument, for one more started copy.
 
     Raises:
-        UsageError: If there is no such model.
+        UsageError: If there is no such model, or if how many is said twice.
     """
-    try:
-        return Question(1 if count is None else count, memory_bytes, None if model is None else Model(model))
-    except ValueError:
-        raise UsageError(f"{model!r} is not a model: choose exec, fork or threads") from None
+    is_fit = memory_bytes is not None or limit is not None
+    if is_fit and count is not None:
+        raise UsageError("say how many processes (-n), or how much memory they may take (--memory, --limit), not both")
+    if reserve_bytes and not is_fit:
+        raise UsageError("--reserve is a part of a memory: name the memory with --memory or --limit")
+    has_question = is_fit or any(value is not None for value in (count, model, worker_count))
+    if model is not None and model not in set(Model):
+        raise UsageError(f"{model!r} is not a model: choose exec, fork or threads")
+    # One process is what a started copy costs; how many more come about is seen at the process.
+    default = None if has_question else Model.EXEC
+    question = Question(1 if count is None else count, memory_bytes, Model(model) if model else default, reserve_bytes)
+    return AuditRequest(question, has_question=has_question, limit=limit, worker_count=worker_count)
 
 
 def heap_request(
@@ -108,7 +156,7 @@ def heap_request(
         UsageError: If options for a profile are given without one.
     """
     if path is not None:
-        return HeapRequest(os.fspath(path), at, tuple(allocators), tuple([os.fspath(one) for one in binaries]))
+        return HeapRequest(os.fspath(path), at, tuple(allocators), tuple([os.fspath(binary) for binary in binaries]))
     if at is not None or allocators or binaries:
         raise UsageError("the moment, allocators and binaries need an allocator profile of the heap (--heap)")
     return None

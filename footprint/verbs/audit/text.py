@@ -1,30 +1,72 @@
-"""The reports of `footprint audit` and `footprint project`."""
+"""The report of `footprint audit`."""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from heapq import nsmallest
 from typing import TYPE_CHECKING, Final
 
-from footprint.attribution.source_groups import SourceOf, key_of_source
-from footprint.formats.document import Block, Document, Facts, Heading, Paragraph, Table, Verdict
-from footprint.formats.sections.debug_files import debug_file_blocks
-from footprint.formats.sections.limits import limit_blocks
-from footprint.formats.sections.names import Names
-from footprint.formats.sections.notes import note_blocks
-from footprint.formats.sections.rest import cut_at, more
-from footprint.model.audit import Audit
+from footprint.formats.document import Block, Document, Facts, Heading, Paragraph, Table, Verdict, note_blocks
+from footprint.formats.report_parts import Names, cache_remark, cut_at, debug_file_blocks, limit_blocks, more
+from footprint.model.audit import Audit, GroupMember
+from footprint.model.costs import MemoryFileCost
+from footprint.model.heap_account import AllocatorAccount
 from footprint.model.projection import FILES_TERM, Basis, LimitUnit, Model, Projection
-from footprint.model.row import OF_OBJECTS, MemoryKind, Row, RowSums, sum_rows
-from footprint.model.totals import OfWhich, Total
-from footprint.units import counted, format_bytes
+from footprint.model.row import OF_OBJECTS, MemoryKind, Row, RowSums, file_name, sum_rows
+from footprint.model.totals import OfWhich, Part, Total, kind_parts
+from footprint.text.escape import shortened
+from footprint.text.units import counted, format_bytes
 
 if TYPE_CHECKING:
-    from footprint.model.audited import Audited
+    from footprint.attribution.source_groups import SourceOf
 
-__all__ = ("GROUPINGS", "audit_document", "heap_blocks", "ledger_table", "origin", "projection_document")
 
+def allocator_blocks(account: AllocatorAccount) -> list[Block]:
+    """Show how much of the heap is in use, and how much is free but resident."""
+    if not account.held_bytes:
+        return []
+    arenas = counted(account.arena_count, "arena")
+    mapped = format_bytes(account.mapped_block_bytes)
+    alone = f"; {mapped} in {counted(account.mapped_block_count, 'block')} of their own"
+    facts = [
+        (
+            "in use",
+            account.live_bytes,
+            f"{counted(account.live_block_count, 'block')}, touched or not"
+            + (alone if account.mapped_block_count else ""),
+        ),
+        ("headers, structures", account.overhead_bytes, arenas),
+        ("free", account.free_bytes, "touched or not"),
+    ]
+    if account.allocator == "glibc":
+        kept = "of the same size, by threads and fastbins"
+        facts.append(("  kept for the next request", account.cached_bytes, kept))
+    facts.append(("  in private memory", account.free_private_bytes, "free but resident"))
+    if account.allocator == "glibc":
+        facts.append(("    whole pages", account.trimmable_bytes, "malloc_trim(0) returns them to the kernel"))
+    rows = tuple((label, format_bytes(size_bytes), remark) for label, size_bytes, remark in facts)
+    part = ", as far as it could be read" if account.unread else ""
+    size = format_bytes(account.held_bytes)
+    heading = f"The heap as {account.allocator} has it, {size}{part}"
+    if account.captured_at:
+        moment = account.captured_at.replace("T", " ").replace("Z", " UTC")
+        heading = f"The heap as {account.allocator} had it at {moment}, {size}{part}"
+    return [Heading(heading), Facts(rows)]
+
+
+_PARTS: Final = {
+    Part.HEAP: "heap",
+    Part.RUNTIME_HEAP: "heap of its runtime",
+    Part.OBJECTS: "program and libraries",
+    Part.STACKS: "stacks",
+    Part.OTHER: "anonymous and other",
+}
+_MOST_MEMORY_FILES: Final = 3
+_MOST_OF_WHICH: Final = 3
+_LONGEST_COMMAND: Final = 28
+_LONGEST_FILE_CHARS: Final = 40
 
 _Key = tuple[str, ...]
+_LONGEST_FUNCTION: Final = 60
 
 
 def _by_owner(row: Row) -> _Key:
@@ -58,20 +100,23 @@ def audit_document(
     by: str = "owner",
     top: int = 20,
     has_whole_names: bool = False,
-    source_of: SourceOf | None = None,
+    source_of: "SourceOf | None" = None,
 ) -> Document:
-    """Write where the memory of a process goes; `top` rows a table, 0 for all.
+    """Show where the memory goes; `top` rows a table, 0 for all.
 
     `source_of` returns the group of source files of a row, where these are what the ledger is grouped by.
     """
+    if audit.is_group:
+        return _group_document(audit, by=by, top=top, has_whole_names=has_whole_names, source_of=source_of)
     names = Names({row.owner for row in audit.ledger}, is_whole=has_whole_names)
     return (
-        Heading(_title("audit", audit)),
+        Heading(title(audit)),
         Paragraph(origin(audit)),
-        Heading(_cost_heading(audit)),
-        _totals(audit),
-        *_cost_at_count(audit.projection, has_terms=audit.projection.basis is Basis.STARTED_COPY),
-        Heading(_ledger_heading(audit, by)),
+        Heading(cost_heading(audit)),
+        totals_facts(audit),
+        *_reasons(audit.projection),
+        *cost_at_count(audit),
+        Heading(ledger_heading(audit, by)),
         ledger_table(
             audit.ledger,
             by,
@@ -81,19 +126,109 @@ def audit_document(
             has_shared=not _is_prediction(audit),
             source_of=source_of,
         ),
+        *_findings(audit, is_verbose=has_whole_names),
         *heap_blocks(audit, names, top),
         *_allocator(audit),
         *_symbols(audit, by, top, names),
         *_causes(audit),
         *debug_file_blocks(audit.debug_files, names, is_whole=has_whole_names),
-        *_findings(audit, is_verbose=has_whole_names),
         *note_blocks(audit.notes, audit.target),
-        Verdict(_verdict(audit)),
+        verdict(audit, names),
     )
 
 
+def _group_document(
+    audit: Audit,
+    *,
+    by: str,
+    top: int,
+    has_whole_names: bool,
+    source_of: "SourceOf | None",
+) -> Document:
+    """Show where the memory of several processes goes, with what they share counted once."""
+    from footprint.verbs.audit.family_text import family_blocks, family_verdict  # noqa: PLC0415 # few audits are of groups
+
+    names = Names((row.owner for row in audit.ledger), is_whole=has_whole_names)
+    return (
+        Heading(f"footprint audit: {counted(len(audit.members), 'process')}  {audit.target}"),
+        Paragraph(origin(audit)),
+        Heading("Together they cost"),
+        group_totals(audit),
+        *family_blocks(audit),
+        Heading("Each process by itself"),
+        members_table(audit),
+        Heading(f"Where the private memory of all is, by {by}"),
+        ledger_table(
+            audit.ledger,
+            by,
+            top,
+            names,
+            is_virtual=audit.totals.private.bytes is None,
+            has_shared=False,
+            source_of=source_of,
+        ),
+        *_findings(audit, is_verbose=has_whole_names),
+        *debug_file_blocks(audit.debug_files, names, is_whole=has_whole_names),
+        *note_blocks(audit.notes),
+        Verdict(family_verdict(audit)),
+    )
+
+
+def group_totals(audit: Audit, *, has_parts: bool = True) -> Facts:
+    """Show what a group costs together; `has_parts` for what its private and shared memory consists of."""
+    totals = audit.totals
+    rows: list[tuple[str, str, str]] = []
+
+    def add(label: str, total: Total, remark: str = "") -> None:
+        figure = "unknown" if total.bytes is None else format_bytes(total.bytes)
+        rows.append((label, figure, total.evidence.value + remark))
+
+    add("together", totals.per_process)
+    add("  private memory", totals.private, ", of each alone")
+    rows.extend(_private_parts(audit, "    ") if has_parts else ())
+    add("  shared between them", totals.cow_shared, ", since they were forked, once")
+    if audit.group.own_shared.bytes:
+        add("  shared memory of their own", audit.group.own_shared, ", once")
+        rows.extend(memory_file_facts(audit.memory_files) if has_parts else ())
+    add("  kernel memory", totals.kernel, ": page tables, stacks, objects" if has_parts else "")
+    add("files and shared memory", totals.shared_once, ", once")
+    return Facts(tuple(rows))
+
+
+def members_table(audit: Audit, top: int = 0) -> Table:
+    """List the processes of a group: the `top` dearest ones and the sums of the others, 0 for all as they came."""
+
+    def cost(member: GroupMember) -> int:
+        return -(member.totals.per_process.bytes or 0)
+
+    rows = []
+    shown, rest = cut_at(sorted(audit.members, key=cost) if top else audit.members, top)
+    for member in shown:
+        totals = member.totals
+        rows.append(
+            (
+                str(member.pid),
+                _size(totals.private.bytes),
+                _size(totals.cow_shared.bytes),
+                _size(totals.kernel.bytes),
+                _size(totals.per_process.bytes),
+                shortened(member.command, _LONGEST_COMMAND if top else 80),
+            )
+        )
+    of_rest = [group.totals for group in rest]
+    columns_of_rest = zip(*((t.private, t.cow_shared, t.kernel, t.per_process) for t in of_rest), strict=True)
+    sums = [_size(sum(total.bytes or 0 for total in totals)) for totals in columns_of_rest]
+    footer = (("", *sums, f"[{len(rest):,} more: -v shows all]"),) if rest else ()
+    columns = ("pid", "private", "COW-shared", "kernel", "per process", "command")
+    return Table(columns, tuple(rows), frozenset(), footer)
+
+
+def _size(size_bytes: int | None) -> str:
+    return format_bytes(size_bytes) if size_bytes else "-"
+
+
 def heap_blocks(audit: Audit, names: Names, top: int) -> list[Block]:
-    """Write who asked for the heap, where a profile says it."""
+    """Show who asked for the heap, where a profile says it."""
     if audit.heap is None:
         return []
     from footprint.attribution.heap_join import NAMELESS  # noqa: PLC0415 # profiles, which few audits have
@@ -102,13 +237,14 @@ def heap_blocks(audit: Audit, names: Names, top: int) -> list[Block]:
     is_measured = audit.totals.private.bytes is not None
     sums = sum_rows([row for row in audit.ledger if row.owner == NAMELESS])
     nameless_bytes = sums.private_bytes if is_measured else sums.writable_bytes
-    return heap_account_blocks(audit.heap, names, top, nameless_bytes=nameless_bytes, is_measured=is_measured)
+    return heap_account_blocks(
+        audit.heap, audit.allocator, names, top, nameless_bytes=nameless_bytes, is_measured=is_measured
+    )
 
 
 def _allocator(audit: Audit) -> list[Block]:
     if audit.allocator is None:
         return []
-    from footprint.verbs.audit.allocator_text import allocator_blocks  # noqa: PLC0415 # only live processes have one
 
     return allocator_blocks(audit.allocator)
 
@@ -116,44 +252,31 @@ def _allocator(audit: Audit) -> list[Block]:
 def _findings(audit: Audit, *, is_verbose: bool) -> list[Block]:
     if not audit.findings:
         return []
-    from footprint.formats.sections.findings import finding_blocks  # noqa: PLC0415 # few audits of processes have them
+    from footprint.formats.finding_blocks import finding_blocks  # noqa: PLC0415 # few audits of processes have them
 
-    return finding_blocks(audit.findings, audit.projection.count, is_verbose=is_verbose)
-
-
-def projection_document(audit: Audit) -> Document:
-    """Show what N processes cost, or how many fit."""
-    return (
-        Heading(_title("project", audit)),
-        Paragraph(origin(audit)),
-        Heading(_cost_heading(audit)),
-        _totals(audit),
-        *_reasons(audit.projection),
-        *_cost_at_count(audit.projection, has_terms=True),
-        *note_blocks(audit.notes, audit.target),
-        Verdict(_verdict(audit)),
-    )
+    return finding_blocks(audit.findings, audit.count, is_verbose=is_verbose)
 
 
 def _reasons(projection: Projection) -> list[Block]:
-    """Write how the N start, if that was seen."""
+    """Show how the N start, if that was seen."""
     if not projection.reasons:
         return []
     return [Paragraph(f"Projected as a forked worker: {', and '.join(projection.reasons)}.")]
 
 
-def _title(verb: str, audit: Audit) -> str:
+def title(audit: Audit) -> str:
+    """Return what is audited, in one line."""
     pid = f"process {audit.pid}" if audit.pid is not None else audit.target
     command = audit.command if len(audit.command) <= 60 else audit.command[:57] + "..."
-    return f"footprint {verb}: {pid}{'  ' + command if command else ''}"
+    return f"footprint audit: {pid}{'  ' + command if command else ''}"
 
 
-def _is_prediction(audit: "Audited") -> bool:
+def _is_prediction(audit: "Audit") -> bool:
     return audit.source == "prediction"
 
 
-def origin(audit: "Audited") -> str:
-    """Write what was read, when and where."""
+def origin(audit: "Audit") -> str:
+    """Describe what was read, when and where."""
     saved = "" if audit.saved_in is None else f"Saved in {audit.saved_in}. "
     if _is_prediction(audit):
         mappings = counted(audit.mapping_count, "mapping")
@@ -168,13 +291,15 @@ def origin(audit: "Audited") -> str:
     return f"{origin}{kernel}: {counted(audit.mapping_count, 'mapping')}."
 
 
-def _cost_heading(audit: Audit) -> str:
+def cost_heading(audit: Audit) -> str:
+    """Return what the figures of one process are: its cost, or the part of it that is known."""
     if audit.totals.per_process.bytes is not None:
         return "One process costs"
     return "One process holds" if audit.totals.private.bytes is not None else "One process maps"
 
 
-def _totals(audit: Audit) -> Facts:
+def totals_facts(audit: Audit, *, has_parts: bool = True) -> Facts:
+    """Show what a process costs; `has_parts` for what its private memory consists of, and for all that it maps."""
     totals = audit.totals
     rows: list[tuple[str, str, str]] = []
 
@@ -185,36 +310,69 @@ def _totals(audit: Audit) -> Facts:
     add("per process", totals.per_process)
     is_part = totals.per_process.bytes is not None
     add("  private memory" if is_part else "private memory", totals.private)
-    add("    its objects at start (startup minimum)", totals.startup_min)
-    add("    its objects, all written (startup maximum)", totals.startup_max)
-    kernel = MemoryKind.KERNEL
-    rows.extend(
-        ("  " + (row.name or "").strip("[]"), format_bytes(row.bytes or 0), row.evidence.value)
-        for row in audit.ledger
-        if row.kind is kernel
-    )
+    if has_parts:
+        rows.extend(_private_parts(audit, "    " if is_part else "  "))
+        add("    its objects at start (startup minimum)", totals.startup_min)
+        add("    its objects, all written (startup maximum)", totals.startup_max)
+        rows.extend(
+            ("  " + (row.name or "").strip("[]"), format_bytes(row.bytes or 0), row.evidence.value)
+            for row in audit.ledger
+            if row.kind is MemoryKind.KERNEL
+        )
+    else:
+        add("  kernel memory", totals.kernel, ": page tables, stacks, objects")
     own_shared_bytes = totals.of_which.own_shared_bytes
     if own_shared_bytes:
         rows.append(("  shared memory of its own", format_bytes(own_shared_bytes), "derived: each copy makes its own"))
+        rows.extend(memory_file_facts(audit.memory_files) if has_parts else ())
     if totals.shared_once.bytes is not None:
         add("shared, once per machine", totals.shared_once._replace(bytes=totals.shared_once.bytes - own_shared_bytes))
     if totals.cow_shared.bytes:
         add("COW-shared", totals.cow_shared)
-    rows.extend(_of_which(totals.of_which))
+    rows.extend(list(_of_which(totals.of_which))[: None if has_parts else _MOST_OF_WHICH])
 
     def says(pmap: str, total: Total, what: str = "") -> str:
         # Of a process that is not there, pmap says nothing.
+        what = what if has_parts or audit.totals.private.bytes is None else ""
         return "" if _is_prediction(audit) else f", {pmap}: {(total.bytes or 0) // 1024}K{what}"
 
     add("mapped writable", totals.mapped_writable, says("pmap -d", totals.mapped_writable, " writeable/private"))
-    if totals.mapped_shared.bytes or totals.private.bytes is None:
+    if (totals.mapped_shared.bytes and has_parts) or totals.private.bytes is None:
         add("mapped shared", totals.mapped_shared, says("pmap -d", totals.mapped_shared, " shared"))
-    add("mapped", totals.mapped, says("pmap", totals.mapped))
+    if has_parts or totals.private.bytes is None:
+        add("mapped", totals.mapped, says("pmap", totals.mapped))
     return Facts(tuple(rows))
 
 
+def _private_parts(audit: Audit, indent: str) -> Iterable[tuple[str, str, str]]:
+    """Describe what the private memory of a process or a group is made of; the parts add up to it."""
+    private_bytes = audit.totals.private.bytes
+    if not private_bytes or _is_prediction(audit):
+        return []
+    parts = kind_parts(audit.ledger)
+    return [
+        (f"{indent}{_PARTS[part.part]}", format_bytes(part.bytes), f"{part.bytes / private_bytes:.1%} of it")
+        for part in parts
+        if part.part in _PARTS
+    ]
+
+
+def memory_file_facts(files: Iterable[MemoryFileCost]) -> list[tuple[str, str, str]]:
+    """Describe which files in memory are part of the cost: the largest ones, and the sum of the others."""
+    kept = sorted([file for file in files if file.own_bytes], key=lambda file: -file.own_bytes)
+    facts = []
+    for usage in kept[:_MOST_MEMORY_FILES]:
+        holds = ((usage.mapping_count, "mapping"), (usage.descriptor_count, "descriptor"))
+        held_by = ", ".join(counted(count, noun) for count, noun in holds if count)
+        name = shortened(file_name(usage.owner), _LONGEST_FILE_CHARS)
+        facts.append((f"    {name}", format_bytes(usage.own_bytes), f"{usage.evidence}: {held_by}"))
+    if others := kept[_MOST_MEMORY_FILES:]:
+        facts.append((f"    {len(others)} more", format_bytes(sum(other.own_bytes for other in others)), ""))
+    return facts
+
+
 def _of_which(special: OfWhich) -> Iterable[tuple[str, str, str]]:
-    """Write which figures need an explanation, if there is such memory."""
+    """Describe which figures need an explanation, if there is such memory."""
     lines = (
         ("swapped out", special.swapped_bytes, "in private memory"),
         ("free for the kernel to take", special.lazy_free_bytes, "in private memory (LazyFree)"),
@@ -236,8 +394,15 @@ def _subject(projection: Projection) -> str:
     return {Model.EXEC: "One process", Model.FORK: "One worker", Model.THREADS: "One more thread"}[projection.model]
 
 
-def _cost_at_count(projection: Projection, *, has_terms: bool) -> list[Block]:
-    """Write what N cost, or how many fit; with every term if that is the question."""
+def cost_at_count(audit: Audit, *, has_terms: bool = True) -> list[Block]:
+    """Show what N cost, or how many fit, and every term that the cost of one process does not list, if N is asked."""
+    projection = audit.projection
+    is_asked = (
+        projection.basis is Basis.STARTED_COPY
+        or projection.count > 1
+        or projection.model is not Model.EXEC
+        or bool(projection.limits)
+    )
     once = f" + {format_bytes(projection.shared_once_bytes)} once" if projection.shared_once_bytes else ""
     basis = projection.basis.phrase
     noun = projection.model.nouns[1]
@@ -250,19 +415,21 @@ def _cost_at_count(projection: Projection, *, has_terms: bool) -> list[Block]:
         fits = (noun, f"{projection.count:,}", f"{projection.evidence.value}{basis}{first}")
         cost = ("their cost", format_bytes(projection.total_bytes), sum_text)
         files = [term for term in projection.terms if term.name == FILES_TERM]
-        cache = [("  page cache", format_bytes(one.size_bytes), "files that they map, paid once") for one in files]
+        cache = [("  page cache", format_bytes(file.size_bytes), cache_remark(projection.limits)) for file in files]
         blocks.append(Facts((fits, cost, *cache)))
         blocks.extend(limit_blocks(projection.limits, noun))
-    elif projection.count > 1 or has_terms:
+    elif is_asked:
         blocks.append(Heading(f"{_subject(projection)} {'costs' if projection.count == 1 else 'cost'}"))
         remark = f"{projection.evidence.value}: {sum_text}{basis}"
         blocks.append(Facts((("in all", format_bytes(projection.total_bytes), remark),)))
-    if has_terms:
-        blocks.extend(_terms(projection))
+    # A single term is in the sum already.
+    if has_terms and is_asked and len(projection.terms) > 1:
+        blocks.extend(_terms(projection, {(label.strip(), figure) for label, figure, _ in totals_facts(audit).rows}))
     return [*blocks, *_points(projection)]
 
 
-def _terms(projection: Projection) -> list[Block]:
+def _terms(projection: Projection, shown: set[tuple[str, str]]) -> list[Block]:
+    """List what each pays and what all pay once, but for lists of which every term and figure is shown already."""
     blocks: list[Block] = []
     for is_once, heading in ((False, "Each pays"), (True, "All pay once")):
         rows = tuple(
@@ -270,7 +437,9 @@ def _terms(projection: Projection) -> list[Block]:
             for term in projection.terms
             if term.is_once is is_once
         )
-        if rows:
+        if not shown.issuperset(
+            ("shared, once per machine" if name == FILES_TERM else name, size) for name, size, _ in rows
+        ):
             blocks += [Heading(heading), Facts(rows)]
     return blocks
 
@@ -293,30 +462,49 @@ def _points(projection: Projection) -> list[Block]:
     return blocks
 
 
+def verdict(audit: Audit, names: Names) -> Verdict:
+    """Return the result in one line."""
+    return Verdict(_verdict(audit) + _heap_verdict(audit, names))
+
+
 def _verdict(audit: Audit) -> str:
     projection = audit.projection
     basis = projection.basis.phrase
     noun = projection.model.nouns[1]
     if _is_prediction(audit):
         basis = f"{basis} at {'its' if projection.count == 1 else 'their'} start"
-    one = format_bytes(projection.per_process_bytes)
+    cost = format_bytes(projection.per_process_bytes)
     if projection.limits:
         first = projection.limits[0]
         is_memory = first.unit is LimitUnit.BYTES and projection.memory_bytes == first.most
         fits = f"1 {projection.model.nouns[0]} fits" if projection.count == 1 else f"{projection.count:,} {noun} fit"
         fit = f"{fits} " + (f"into {format_bytes(first.most)}" if is_memory else f"before {first.name} is hit")
-        return f"{fit}, at {one} each{basis} ({projection.evidence.value})."
+        return f"{fit}, at {cost} each{basis} ({projection.evidence.value})."
     if projection.count == 1:
-        return f"{_subject(projection)} costs {one}{basis} ({projection.evidence.value})."
+        return f"{_subject(projection)} costs {cost}{basis} ({projection.evidence.value})."
     total = format_bytes(projection.total_bytes)
-    return f"{projection.count:,} {noun} cost {total}, {one} each{basis} ({projection.evidence.value})."
+    return f"{projection.count:,} {noun} cost {total}, {cost} each{basis} ({projection.evidence.value})."
+
+
+def _heap_verdict(audit: Audit, names: Names) -> str:
+    """Describe how much of the cost is heap, and who asked for most of it, where a profile says it."""
+    heap = audit.heap
+    if heap is None or not heap.total_bytes:
+        return ""
+    first = next((share for share in heap.shares if not share.owner.startswith("[")), None)
+    largest = ""
+    if first is not None:
+        function = shortened(names.symbol(first.function), _LONGEST_FUNCTION)
+        largest = f"; {function} of {names.owner(first.owner)} asked for the most, {format_bytes(first.size_bytes)}"
+    return f" {format_bytes(heap.total_bytes)} of each is heap{largest}."
 
 
 def _together(groups: Sequence[RowSums]) -> RowSums:
     return RowSums(*map(sum, zip(*groups, strict=True))) if groups else RowSums(0, 0, 0, 0)
 
 
-def _ledger_heading(audit: Audit, by: str) -> str:
+def ledger_heading(audit: Audit, by: str) -> str:
+    """Return the heading of the table of owners, or of what else the ledger is grouped by."""
     what = "private memory" if audit.totals.private.bytes is not None else "mapped writable memory"
     return f"Where the {what} is, by {by}"
 
@@ -329,29 +517,34 @@ def ledger_table(
     *,
     is_virtual: bool,
     has_shared: bool = True,
-    source_of: SourceOf | None = None,
+    source_of: "SourceOf | None" = None,
 ) -> Table:
     """Group a ledger; where only virtual sizes are known, by what is writable."""
-    group_of = GROUPINGS[by] if source_of is None else partial(key_of_source, source_of=source_of)
+    if source_of is None:
+        group_of = GROUPINGS[by]
+    else:
+        from footprint.attribution.source_groups import key_of_source  # noqa: PLC0415 # few answers are grouped so
+
+        group_of = partial(key_of_source, source_of=source_of)
     kernel = MemoryKind.KERNEL
     groups: dict[_Key, list[Row]] = {}
     for row in rows:
         if row.kind is not kernel:
             groups.setdefault(group_of(row), []).append(row)
 
-    def own(sums: RowSums) -> int:
+    def own_bytes(sums: RowSums) -> int:
         return sums.writable_bytes if is_virtual else sums.private_bytes
 
     def cells(sums: RowSums, label: str) -> tuple[str, ...]:
-        share = f"{own(sums) / whole_bytes:.1%}" if whole_bytes else ""
-        sizes = (own(sums), sums.mapped_bytes, *((sums.shared_bytes,) if has_shared and not is_virtual else ()))
+        share = f"{own_bytes(sums) / whole_bytes:.1%}" if whole_bytes else ""
+        sizes = (own_bytes(sums), sums.mapped_bytes, *((sums.shared_bytes,) if has_shared and not is_virtual else ()))
         first, *others = (format_bytes(size) if size else "-" for size in sizes)
         return (first, share, *others, label)
 
-    ordered = [(key, sum_rows(found)) for key, found in groups.items()]
-    ordered.sort(key=lambda item: (-own(item[1]), -item[1].mapped_bytes, item[0]))
+    ordered = [(key, sum_rows(group)) for key, group in groups.items()]
+    ordered.sort(key=lambda item: (-own_bytes(item[1]), -item[1].mapped_bytes, item[0]))
     total = _together([sums for _, sums in ordered])
-    whole_bytes = own(total)
+    whole_bytes = own_bytes(total)
     shown, left_out = cut_at(ordered, top)
     assumed = {key for key, _ in shown if _is_assumed(groups[key])}
     shown_rows = tuple(cells(sums, _label(key, names) + (" *" if key in assumed else "")) for key, sums in shown)
@@ -366,7 +559,7 @@ def ledger_table(
 def _is_assumed(rows: Sequence[Row]) -> bool:
     """Return whether an owner is only likely: of its private bytes, or of its address space where it has none."""
     costly = [row for row in rows if row.bytes != 0]
-    return any(one.is_assumed for one in {row.attribution for row in costly or rows})
+    return any(attribution.is_assumed for attribution in {row.attribution for row in costly or rows})
 
 
 def _label(key: _Key, names: Names) -> str:
@@ -415,7 +608,7 @@ def _is_loader(owner: str) -> bool:
 
 
 def _causes(audit: Audit) -> list[Block]:
-    """Write why the private pages of files were written, as far as the files show it."""
+    """Show why the private pages of files were written, as far as the files show it."""
     if _is_prediction(audit):
         return _predicted_causes(audit)
     is_told = False
@@ -444,7 +637,7 @@ def _causes(audit: Audit) -> list[Block]:
 
 
 def _predicted_causes(audit: Audit) -> list[Block]:
-    """Write why pages of files would be written; no part of the program has run yet."""
+    """Show why pages of files would be written; no part of the program has run yet."""
     rows = [row for row in audit.ledger if row.kind in OF_OBJECTS and row.bytes]
     relocated_bytes = sum([row.relocated_bytes or 0 for row in rows])
     other_bytes = sum([row.bytes or 0 for row in rows]) - relocated_bytes

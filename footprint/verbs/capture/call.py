@@ -11,17 +11,18 @@ from typing import IO, Final
 
 import footprint.process
 from footprint import __version__
-from footprint.command_line import hides_command_lines
 from footprint.errors import AccessError, UsageError
-from footprint.files import StrPath
 from footprint.process.capture import Captured, Freeze, capture_processes
 from footprint.sources.process_files import build_id_of
+from footprint.store.remote import is_store, put
+from footprint.system.files import StrPath
+from footprint.system.whole_file import whole_file
+from footprint.text.command_line import hides_command_lines
+from footprint.verbs.audit.process import captured_heap_of
 from footprint.verbs.capture import LONGEST_STOP_SECONDS
-from footprint.whole_file import whole_file
-
-__all__ = ("capture", "capture_script")
 
 _MOST_STOP_SECONDS: Final = 3600
+_NAMES_HOST: Final = 'echo "name $(uname -n 2>/dev/null)"\n'
 _OF_COMMANDS: Final = re.compile(r"^.*[ /]cmdline\".*\n", re.MULTILINE)
 
 
@@ -31,6 +32,7 @@ def capture(
     freeze: bool = False,
     together: bool = False,
     longest_stop_seconds: float = LONGEST_STOP_SECONDS,
+    anonymous: bool = False,
 ) -> Captured:
     """Write what the kernel says of processes into one file, which every verb takes as its target.
 
@@ -43,6 +45,7 @@ def capture(
         freeze: Stop each of them while it is read (ptrace). They run on however footprint ends.
         together: With `freeze`: stop all of them at one moment, until the last one has been read.
         longest_stop_seconds: How long they may be stopped; what is read later gets a note.
+        anonymous: Leave out the name of this host.
 
     Raises:
         AccessError: If none of them exists or may be read, or the file cannot be written.
@@ -61,22 +64,37 @@ def capture(
     stop = Freeze(together, longest_stop_seconds) if freeze else None
     try:
         with _opened(os.fspath(output)) as file:
-            return capture_processes(pids, file, freeze=stop, version=__version__, build_id_of=build_id_of)
+            return capture_processes(
+                pids,
+                file,
+                freeze=stop,
+                version=__version__,
+                build_id_of=build_id_of,
+                heap_of=captured_heap_of,
+                is_anonymous=anonymous,
+            )
     except BrokenPipeError:
         raise
     except OSError as error:
         raise AccessError(os.fspath(output), error.strerror or str(error)) from error
 
 
-def capture_script() -> str:
+def capture_script(*, is_anonymous: bool = False) -> str:
     """Return a POSIX shell script that prints a capture as text on a machine where footprint is not installed."""
     script = (files(footprint.process) / "capture.sh").read_text("utf-8")
+    if is_anonymous:
+        script = script.replace(_NAMES_HOST, "")
     return _OF_COMMANDS.sub("", script) if hides_command_lines() else script
 
 
 @contextmanager
 def _opened(output: str) -> Iterator[IO[bytes]]:
     """Open a file to write to; it becomes the output if all goes well."""
+    if is_store(output):
+        written = io.BytesIO()
+        yield written
+        put(output, written.getvalue())
+        return
     if output != "-":
         with whole_file(output, mode=0o600, keeps_mode=False) as file:
             yield file
@@ -85,6 +103,6 @@ def _opened(output: str) -> Iterator[IO[bytes]]:
         raise UsageError("a capture cannot be printed on a terminal: name a file with -o")
     from footprint.verbs.output import emit  # noqa: PLC0415 # a file needs none of it
 
-    held = io.BytesIO()
-    yield held
-    emit(held.getvalue(), "-")
+    contents = io.BytesIO()
+    yield contents
+    emit(contents.getvalue(), "-")

@@ -2,37 +2,28 @@
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any, Final
 
 from footprint.errors import FootprintError, InputError, UsageError
-from footprint.files import StrPath, open_input
-from footprint.formats.saved_audit import looks_like_audit
-from footprint.model.audited import Audited
-from footprint.model.audited_names import is_audited, is_reproducible, program_name
+from footprint.model.audit import ONE_START, Audit, AuditRecord, Spreads, is_audited, is_reproducible, program_name
 from footprint.model.projection import Question
-from footprint.model.spread import ONE_START, Spreads
-from footprint.release.budget import Budgets, Checked, check_audit, parse_budgets, propose
+from footprint.release.budget import A_TWENTIETH, Checked, check_audit, propose
+from footprint.release.budget_file import Budgets, limit_growth, parse_budgets, parse_share
 from footprint.release.matching import is_same_program
 from footprint.release.places import with_places
-from footprint.sources.debug_files import STANDARD_PLACES, DebugSearch
+from footprint.sources.debuginfod import STANDARD_PLACES, DebugSearch
 from footprint.sources.target import AnyTarget, AuditFile, Named, Process, Processes, Program, resolve
-from footprint.verbs.audit.call import audit_any, with_objects_if_new
+from footprint.system.files import StrPath, open_input
+from footprint.verbs.audit.call import audit_target, with_objects_if_new
 from footprint.verbs.audit.request import AuditRequest
-from footprint.verbs.audit.saved import AuditedTarget
-
-__all__ = (
-    "check",
-    "check_for_baseline",
-    "has_project_budgets",
-    "load_budgets",
-    "proposal",
-    "replaceable_baseline",
-)
 
 _FILE: Final = "footprint.toml"
 _PROJECT_FILE: Final = "pyproject.toml"
+_BASELINE: Final = "footprint-baseline.json"
 _MOST_BYTES: Final = 1 << 20
 
 
@@ -51,17 +42,17 @@ def load_budgets(path: StrPath | None = None) -> Budgets:
             raise UsageError(
                 f"there are budgets in {_FILE} and in {_PROJECT_FILE}: keep one, or name one with --config"
             )
-        path = next((one for one in (_FILE, _PROJECT_FILE) if os.path.isfile(one)), None)
+        path = next((name for name in (_FILE, _PROJECT_FILE) if os.path.isfile(name)), None)
         if path is None:
             raise UsageError(f"there is no {_FILE} here: name one with --config, or let --propose write a first one")
     path = os.fspath(path)
-    told, lines = _toml(path)
+    document, lines = _toml(path)
     if os.path.basename(path) == _PROJECT_FILE:
-        told = _of_project(told)  # type: ignore[assignment]
-        if not isinstance(told, dict):
+        document = _of_project(document)  # type: ignore[assignment]
+        if not isinstance(document, dict):
             raise UsageError(f"{path} has no table [tool.footprint]: name a budget file with --config")
         lines = {name[2:]: line for name, line in lines.items() if name[:2] == ("tool", "footprint")}
-    budgets = parse_budgets(told, path, lines)
+    budgets = parse_budgets(document, path, lines)
     if budgets.is_empty:
         raise UsageError(
             f"{path} has no limit: write [budgets] or [libraries] there, or let --propose write a first file"
@@ -69,8 +60,42 @@ def load_budgets(path: StrPath | None = None) -> Budgets:
     return budgets
 
 
-def _of_project(told: Mapping[str, Any]) -> object:
-    tool = told.get("tool")
+def budgets_of(config: str | None, max_increase: str | None, baseline: str | None) -> Budgets:
+    """Read the budget file, or make the budgets of `--max-increase`.
+
+    Raises:
+        UsageError: If the options contradict one another. `load_budgets` and `growth_budgets` have the other errors.
+    """
+    if max_increase is None and baseline is not None:
+        raise UsageError("--baseline goes with --max-increase; a budget file names its own")
+    if max_increase is not None and config is not None:
+        raise UsageError("--max-increase is for a check without a budget file: write `max_increase` into the file")
+    return load_budgets(config) if max_increase is None else growth_budgets(max_increase, baseline)
+
+
+def growth_budgets(increase: str, baseline: StrPath | None = None) -> Budgets:
+    """Make budgets that let the cost of what is checked grow by a part or an amount, without a budget file.
+
+    A program is predicted as its baseline was; for a new baseline without what the machine adds.
+
+    Args:
+        increase: `5 %`, `64 KiB`, or `5 % or 64 KiB`: the larger one holds.
+        baseline: The saved audit to compare with; None for `footprint-baseline.json` here.
+
+    Raises:
+        AccessError: If the baseline cannot be read.
+        InputError: If it is damaged.
+        UsageError: If it is neither a share nor a size.
+    """
+    path = os.fspath(baseline or _BASELINE)
+    saved = resolve(Path(path)) if os.path.exists(path) else None
+    audit = audit_target(saved, AuditRequest()).audit if isinstance(saved, AuditFile) else None
+    is_as_saved = audit is None or audit.source != "prediction" or is_reproducible(audit)
+    return limit_growth(increase, path, is_reproducible=is_as_saved)
+
+
+def _of_project(document: Mapping[str, Any]) -> object:
+    tool = document.get("tool")
     return tool.get("footprint") if isinstance(tool, dict) else None
 
 
@@ -88,12 +113,12 @@ def _toml(path: str) -> tuple[dict[str, Any], Mapping[tuple[str, ...], int]]:
     data = bytes(open_input(path))
     if len(data) > _MOST_BYTES:
         raise InputError(path, "longer than any budget file", _MOST_BYTES)
-    told, text = read_toml(data, path)
-    return told, key_lines(text)
+    document, text = read_toml(data, path)
+    return document, key_lines(text)
 
 
-def check(  # noqa: PLR0913 # all but the first two have their name
-    target: Named | AnyTarget | Audited,
+def check(  # noqa: PLR0913 # keyword-only
+    target: Named | AnyTarget | Audit,
     budgets: Budgets,
     *,
     today: date | None = None,
@@ -124,20 +149,41 @@ def check(  # noqa: PLR0913 # all but the first two have their name
         UsageError: If a budget is about something that is missing, or needs a baseline that is not named.
     """
     audited = (
-        AuditedTarget(target, spreads)
+        AuditRecord(target, spreads)
         if is_audited(target)
         else _audit(target, budgets, pid, root, debug, has_page_maps=has_page_maps)
     )
-    found = audited.audit
-    baseline, baseline_spreads = (None, ONE_START) if budgets.baseline is None else _baseline(budgets, found)
+    audit = audited.audit
+    baseline, baseline_spreads = (None, ONE_START) if budgets.baseline is None else _baseline(budgets, audit)
     if baseline is not None and not is_audited(target) and not isinstance(target, Processes):
-        found = with_objects_if_new(found, baseline, resolve(target, root=root))
+        audit = with_objects_if_new(audit, baseline, resolve(target, root=root))
     day = today or date.today()  # noqa: DTZ011 # a waiver ends with the day of whoever reads it
-    checked = check_audit(found, budgets, baseline, day, audited.spreads, baseline_spreads)
+    checked = check_audit(audit, budgets, baseline, day, audited.spreads, baseline_spreads)
+    # A report says what to do, and so does a check that fails.
+    if has_page_maps or any(result.fails for result in checked.limits):
+        checked = checked._replace(audit=_searched(audit, debug))
     if checked.comparison is None:
         return checked
-    top, linker_map = (None if one is None else os.fspath(one) for one in (root, map))
+    top, linker_map = (None if path is None else os.fspath(path) for path in (root, map))
     return checked._replace(comparison=with_places(checked.comparison, top, debug, ".", linker_map))
+
+
+def _searched(audit: Audit, debug: DebugSearch | None) -> Audit:
+    """Add to the audit of a run what was found in the files of its program, where they are still the same."""
+    program = next(iter(audit.objects), None)
+    if program is None or program.build_id is None or audit.is_group or (audit.is_live and audit.saved_in is None):
+        return audit
+    if not os.path.isfile(program.path):
+        return audit
+    with suppress(FootprintError):
+        files = audit_target(resolve(Path(program.path)), AuditRequest(debug=debug)).audit
+        if files.objects and files.objects[0].build_id == program.build_id:
+            # What was searched in the process itself is measured there.
+            known = {searched.rule for searched in audit.searched_rules}
+            more = [finding for finding in files.findings if finding.rule not in known]
+            rules = [searched for searched in files.searched_rules if searched.rule not in known]
+            return replace(audit, findings=(*audit.findings, *more), searched_rules=(*audit.searched_rules, *rules))
+    return audit
 
 
 def _audit(
@@ -149,30 +195,32 @@ def _audit(
     *,
     has_page_maps: bool,
     has_objects: bool = False,
-) -> AuditedTarget[Audited]:
-    found = target if isinstance(target, Processes) else resolve(target, root=root)
+) -> AuditRecord:
+    resolved = target if isinstance(target, Processes) else resolve(target, root=root)
     question = Question(budgets.at_processes)
-    if isinstance(found, AuditFile):
+    if isinstance(resolved, AuditFile):
         own_model = question._replace(model=None)
-        return audit_any(found, AuditRequest(own_model, pid=pid, has_page_maps=has_page_maps, has_question=True))
+        return audit_target(resolved, AuditRequest(own_model, pid=pid, has_page_maps=has_page_maps, has_question=True))
     # Only what reads the files of a process finds these. A report says what to do.
-    needs_files = any(
-        one.table == "findings" or one.name in {"floor_bytes", "ceiling_bytes"} for one in budgets.budgets
+    has_start = any(budget.name.startswith("start_") for budget in budgets.budgets)
+    needs_files = has_start or any(
+        budget.table == "findings" or budget.name in {"floor_bytes", "ceiling_bytes"} for budget in budgets.budgets
     )
-    has_findings = isinstance(found, Process | Processes) and (has_page_maps or needs_files)
-    has_objects |= any(one.table == "retained" or one.name == "tls_bytes" for one in budgets.budgets)
-    asked = AuditRequest(
+    has_findings = isinstance(resolved, Process | Processes) and (has_page_maps or needs_files)
+    has_objects |= any(budget.table == "retained" or budget.name == "tls_bytes" for budget in budgets.budgets)
+    request = AuditRequest(
         question,
         pid=pid,
         root=None if root is None else os.fspath(root),
         has_findings=has_findings,
         has_page_maps=has_page_maps,
         debug=debug,
-        is_reproducible=budgets.is_reproducible and isinstance(found, Program),
-        doubtful_rules=frozenset(one.name for one in budgets.budgets if one.counts_doubtful),
+        is_reproducible=budgets.is_reproducible and isinstance(resolved, Program),
+        doubtful_rules=frozenset(budget.name for budget in budgets.budgets if budget.counts_doubtful),
         has_objects=has_objects,
+        has_start=has_start,
     )
-    return audit_any(found, asked)
+    return audit_target(resolved, request)
 
 
 def _baseline_path(budgets: Budgets) -> str:
@@ -196,13 +244,18 @@ def replaceable_baseline(budgets: Budgets) -> str:
     """
     path = _baseline_path(budgets)
     if os.path.lexists(path):
+        from footprint.formats.saved_audit import looks_like_audit  # noqa: PLC0415 # json
+
         if not os.path.isfile(path) or (os.path.getsize(path) and not looks_like_audit(open_input(path))):
             raise UsageError(
                 f"{path} is no saved audit: --update-baseline replaces nothing else; name another baseline"
             )
         return path
+    if budgets.cost_limit is not None:
+        # The user named it.
+        return path
     place = os.path.realpath(path)
-    folders = [os.path.realpath(one) for one in (os.path.dirname(budgets.file) or ".", ".")]
+    folders = [os.path.realpath(folder) for folder in (os.path.dirname(budgets.file) or ".", ".")]
     if not any(os.path.commonpath([place, folder]) == folder for folder in folders):
         raise UsageError(
             f"{path} is neither below the folder of {budgets.file} nor below this one: make it yourself first"
@@ -210,28 +263,28 @@ def replaceable_baseline(budgets: Budgets) -> str:
     return path
 
 
-def _baseline(budgets: Budgets, found: Audited) -> tuple[Audited | None, Spreads]:
+def _baseline(budgets: Budgets, audit: Audit) -> tuple[Audit | None, Spreads]:
     path = _baseline_path(budgets)
     if not os.path.exists(path):
         if budgets.needs_baseline:
-            raise UsageError(f"{path}: there is no baseline yet: --update-baseline writes it")
+            raise UsageError(f"{path}: there is no baseline yet: the same command with --update-baseline writes it")
         return None, ONE_START
     file = resolve(Path(path))
     if not isinstance(file, AuditFile):
         raise InputError(path, "it is not a saved audit: --update-baseline writes a new one")
-    saved = audit_any(file, AuditRequest())
-    if saved.audit.noun != found.noun:
-        raise InputError(path, f"it is the baseline of a {saved.audit.noun}, this is a {found.noun}")
-    theirs, ours = program_name(saved.audit), program_name(found)
+    saved = audit_target(file, AuditRequest())
+    if saved.audit.noun != audit.noun:
+        raise InputError(path, f"it is the baseline of a {saved.audit.noun}, this is a {audit.noun}")
+    theirs, ours = program_name(saved.audit), program_name(audit)
     if not is_same_program(theirs, ours):
-        raise InputError(path, f"it is a baseline of {theirs or 'another kind'}, this is {ours or found.target}")
+        raise InputError(path, f"it is a baseline of {theirs or 'another kind'}, this is {ours or audit.target}")
     _refuse_failed_run(saved.audit, path)
     is_predicted = saved.audit.source == "prediction"
-    if is_predicted is not (found.source == "prediction"):
+    if is_predicted is not (audit.source == "prediction"):
         how = "is predicted from its files, and this was measured"
         other = "was measured, and this is predicted from its files"
         raise InputError(path, f"the baseline {how if is_predicted else other}: growth cannot be computed from it")
-    if is_predicted and is_reproducible(saved.audit) is not is_reproducible(found):
+    if is_predicted and is_reproducible(saved.audit) is not is_reproducible(audit):
         theirs, ours = ("with", "without") if is_reproducible(saved.audit) else ("without", "with")
         cause = f"the baseline was predicted {theirs} `reproducible = true`, and this {ours} it"
         raise InputError(path, f"{cause}: --update-baseline writes a new one")
@@ -254,13 +307,13 @@ def check_for_baseline(
     """
     _baseline_path(budgets)
     # The new baseline has the findings that any budget needs, also one that is not checked here.
-    found = _audit(target, budgets, pid, root, debug, has_page_maps=has_page_maps, has_objects=True).audit
+    audit = _audit(target, budgets, pid, root, debug, has_page_maps=has_page_maps, has_objects=True).audit
     absolute = tuple(
-        one._replace(limit=one.limit._replace(most_increase=None, most_increase_share=None))
-        for one in budgets.budgets
-        if one.limit.most is not None
+        budget._replace(limit=budget.limit._replace(most_increase=None, most_increase_share=None))
+        for budget in budgets.budgets
+        if budget.limit.most is not None
     )
-    return check(found, budgets._replace(budgets=absolute, allows_new=True, baseline=None))
+    return check(audit, budgets._replace(budgets=absolute, allows_new=True, baseline=None, cost_limit=None))
 
 
 def proposal(
@@ -269,22 +322,23 @@ def proposal(
     pid: int | None = None,
     root: StrPath | None = None,
     debug: DebugSearch | None = STANDARD_PLACES,
+    room: str | None = None,
 ) -> str:
-    """Write a first budget file for a target, from what it costs now.
+    """Format a first budget file for a target, from what it costs now, with `room` such as `5 %`.
 
     Raises:
         AccessError: If the target is gone or may not be read.
         InputError: If it is damaged.
     """
-    found = target if isinstance(target, Processes) else resolve(target, root=root)
-    is_saved = isinstance(found, AuditFile)
-    asked = AuditRequest(pid=pid, root=None if root is None or is_saved else os.fspath(root), debug=debug)
-    audit = audit_any(found, asked).audit
+    resolved = target if isinstance(target, Processes) else resolve(target, root=root)
+    is_saved = isinstance(resolved, AuditFile)
+    request = AuditRequest(pid=pid, root=None if root is None or is_saved else os.fspath(root), debug=debug)
+    audit = audit_target(resolved, request).audit
     _refuse_failed_run(audit, audit.saved_in or audit.target)
-    return propose(audit)
+    return propose(audit, A_TWENTIETH if room is None else parse_share(room))
 
 
-def _refuse_failed_run(audit: Audited, name: str) -> None:
+def _refuse_failed_run(audit: Audit, name: str) -> None:
     """Refuse to measure other costs by those of a program that failed.
 
     Raises:

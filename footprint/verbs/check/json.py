@@ -1,21 +1,21 @@
-"""The JSON of `check`."""
+"""The JSON, the metrics and the HTML report of `check`."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-from footprint.elf import shown_name
+from footprint.elf.names import shown_name
 from footprint.errors import Note
-from footprint.formats.audit_json import ProcessTarget, ProcessTotals, process_target, process_totals
-from footprint.formats.codec import encode
+from footprint.formats.audit_rows import ProcessTarget, ProcessTotals, process_target, process_totals
 from footprint.formats.group_json import GroupTotals, group_totals
-from footprint.formats.json import Envelope, Json, Tool
+from footprint.formats.metrics import MetricFamily, MetricSample
+from footprint.json.answer import Envelope, Json, Tool
+from footprint.json.codec import encode
 from footprint.members import Positive
-from footprint.model.audit import Audit
 from footprint.release.budget import BudgetResult, Checked
 from footprint.release.compare import RowChange
 from footprint.release.new_libraries import NewRoot
-
-__all__ = ("CheckJson", "GroupCheckJson", "check_members")
+from footprint.verbs.audit.metrics import audit_metrics
+from footprint.verbs.check.text import check_document, check_verdict
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,8 +28,9 @@ class CheckJson(Envelope):
         count: The number of processes that `total_at_count_bytes` is for.
         totals: The figures of the whole.
         checks_failed: The number of budgets that fail.
-        budgets: The limits, those that fail first.
-        roots: The libraries that are new since the baseline, with what each retains.
+        verdict: The result in a sentence: the limit that is exceeded by its largest part, and what makes it so.
+        budgets: The limits, those that fail first, and of these the one that is exceeded by its largest part.
+        roots: The libraries that are new since the baseline, with what each brought.
         grown_variables: The variables that are new or grew by 1 KiB or more since the baseline, with their lines.
         notes: What the reader of the figures must know.
     """
@@ -40,6 +41,7 @@ class CheckJson(Envelope):
     count: Positive
     totals: ProcessTotals
     checks_failed: int
+    verdict: str
     budgets: tuple[BudgetResult, ...]
     roots: tuple[NewRoot, ...]
     grown_variables: tuple[RowChange, ...]
@@ -56,8 +58,9 @@ class GroupCheckJson(Envelope):
         count: The number of groups that `total_at_count_bytes` is for.
         group: The figures of all processes together.
         checks_failed: The number of budgets that fail.
-        budgets: The limits, those that fail first.
-        roots: The libraries that are new since the baseline, with what each retains.
+        verdict: The result in a sentence: the limit that is exceeded by its largest part, and what makes it so.
+        budgets: The limits, those that fail first, and of these the one that is exceeded by its largest part.
+        roots: The libraries that are new since the baseline, with what each brought.
         grown_variables: The variables that are new or grew by 1 KiB or more since the baseline, with their lines.
         notes: What the reader of the figures must know.
     """
@@ -68,6 +71,7 @@ class GroupCheckJson(Envelope):
     count: Positive
     group: GroupTotals
     checks_failed: int
+    verdict: str
     budgets: tuple[BudgetResult, ...]
     roots: tuple[NewRoot, ...]
     grown_variables: tuple[RowChange, ...]
@@ -76,40 +80,46 @@ class GroupCheckJson(Envelope):
 
 def check_members(checked: Checked, version: str) -> Json:
     """Return the members of the answer."""
-    audit = checked.audit
-    tool, target, count = Tool("footprint", version), process_target(audit), checked.budgets.at_processes
-    failed, since = len(checked.failures), checked.comparison
-    roots = () if since is None else since.roots
+    audit, since = checked.audit, checked.comparison
     variables = () if since is None else since.grown_variables
-    grown = tuple([one._replace(name=shown_name(one.symbol or "")) for one in variables])
-    if isinstance(audit, Audit):
-        return encode(
-            CheckJson(
-                tool=tool,
-                host=audit.host,
-                target=target,
-                budget_file=checked.budgets.file,
-                count=count,
-                totals=process_totals(audit.totals),
-                checks_failed=failed,
-                budgets=checked.results,
-                roots=roots,
-                grown_variables=grown,
-                notes=checked.notes,
-            )
-        )
-    return encode(
-        GroupCheckJson(
-            tool=tool,
-            host=audit.host,
-            target=target,
-            budget_file=checked.budgets.file,
-            count=count,
-            group=group_totals(audit),
-            checks_failed=failed,
-            budgets=checked.results,
-            roots=roots,
-            grown_variables=grown,
-            notes=checked.notes,
-        )
+    members: dict[str, Any] = {
+        "tool": Tool("footprint", version),
+        "host": audit.host,
+        "target": process_target(audit),
+        "budget_file": checked.budgets.file,
+        "count": checked.budgets.at_processes,
+        "checks_failed": len(checked.failures),
+        "verdict": check_verdict(checked),
+        "budgets": checked.results,
+        "roots": () if since is None else since.roots,
+        "grown_variables": tuple([variable._replace(name=shown_name(variable.symbol or "")) for variable in variables]),
+        "notes": checked.notes,
+    }
+    if not audit.is_group:
+        return encode(CheckJson(**members, totals=process_totals(audit.totals)))
+    return encode(GroupCheckJson(**members, group=group_totals(audit)))
+
+
+def check_metrics(checked: Checked) -> list[MetricFamily]:
+    """Return the figures of what was checked, and the budgets beside what is measured."""
+    families = []
+    for unit in ("bytes", ""):
+        results = [result for result in checked.results if result.is_count is not bool(unit)]
+        keys = [{"budget": r.key, "limit": "absolute" if r.grew_from is None else "growth"} for r in results]
+        values = [MetricSample(key, result.value) for key, result in zip(keys, results, strict=True)]
+        limits = [MetricSample(key, result.limit) for key, result in zip(keys, results, strict=True)]
+        what = "budget" if unit else "budget_count"
+        families.append(MetricFamily(f"{what}_used", "The measured value of what a budget limits.", values, unit))
+        families.append(MetricFamily(f"{what}_limit", "The most that passes.", limits, unit))
+    failed = MetricFamily(
+        "budgets_exceeded", "Limits that are exceeded.", [MetricSample({}, len(checked.failures))], ""
     )
+    return [*audit_metrics(checked.audit), *families, failed]
+
+
+def check_html(checked: Checked, version: str, failure: str = "") -> str:
+    """Write the HTML report of an audit with its budgets, as `audit_html` does."""
+    from footprint.verbs.audit.html import audit_html  # noqa: PLC0415 # few answers are reports
+
+    more = {"check": check_members(checked, version)}
+    return audit_html(checked.audit, version, failure, more, check_document(checked))

@@ -5,26 +5,22 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from footprint.errors import InputError, UsageError
-from footprint.files import StrPath
-from footprint.model.audited import Audited
-from footprint.model.audited_names import is_audited, is_reproducible
+from footprint.model.audit import Audit, AuditRecord, is_audited, is_reproducible
 from footprint.release.compare import Comparison, compare
 from footprint.release.places import with_places
-from footprint.sources.debug_files import STANDARD_PLACES, DebugSearch
+from footprint.sources.debuginfod import STANDARD_PLACES, DebugSearch
 from footprint.sources.target import AnyTarget, AuditFile, Capture, Named, Processes, Program, Text, resolve
-from footprint.verbs.audit.call import audit_any, with_objects_if_new
+from footprint.system.files import StrPath
+from footprint.verbs.audit.call import audit_target, with_objects_if_new
 from footprint.verbs.audit.request import AuditRequest
-from footprint.verbs.audit.saved import AuditedTarget
 
 if TYPE_CHECKING:
     from footprint.verbs.heap.call import HeapProfiles
 
-__all__ = ("diff", "diff_profiles")
-
 
 def diff(
-    old: Named | AnyTarget | Audited,
-    new: Named | AnyTarget | Audited,
+    old: Named | AnyTarget | Audit,
+    new: Named | AnyTarget | Audit,
     *,
     count: int | None = None,
     pids: Sequence[int] = (),
@@ -52,16 +48,16 @@ def diff(
         UsageError: If one is predicted from its files and the other was measured, or one is a group and the other is
             not.
     """
-    targets = [one if is_audited(one) else _resolved(one, root) for one in (old, new)]
+    targets = [side if is_audited(side) else _resolved(side, root) for side in (old, new)]
     (before, old_spreads, _), (now, new_spreads, _) = (
-        AuditedTarget(one) if is_audited(one) else _audit(one, pid, root, debug, has_page_maps=has_page_maps)
-        for one, pid in zip(targets, _pid_of_each(pids, targets), strict=True)
+        AuditRecord(target) if is_audited(target) else _audit(target, pid, root, debug, has_page_maps=has_page_maps)
+        for target, pid in zip(targets, _pid_of_each(pids, targets), strict=True)
     )
     before, now = (
-        _audit(one, None, root, debug, has_page_maps=has_page_maps, is_reproducible=True).audit
-        if isinstance(one, Program) and audit.host and is_reproducible(other)
+        _audit(target, None, root, debug, has_page_maps=has_page_maps, is_reproducible=True).audit
+        if isinstance(target, Program) and audit.host and is_reproducible(other)
         else audit
-        for one, audit, other in zip(targets, (before, now), (now, before), strict=True)
+        for target, audit, other in zip(targets, (before, now), (now, before), strict=True)
     )
     if before.noun != now.noun:
         group, process = targets if before.noun == "group" else targets[::-1]
@@ -81,9 +77,9 @@ def diff(
 
         is_same = likeness_of(before, now, None if root is None else os.fspath(root), debug)
     before, now = with_objects_if_new(before, now, targets[0]), with_objects_if_new(now, before, targets[1])
-    found = compare(before, now, number, old_spreads, new_spreads, is_same)
+    comparison = compare(before, now, number, old_spreads, new_spreads, is_same)
     return with_places(
-        found, None if root is None else os.fspath(root), debug, ".", None if map is None else os.fspath(map)
+        comparison, None if root is None else os.fspath(root), debug, ".", None if map is None else os.fspath(map)
     )
 
 
@@ -91,11 +87,11 @@ def _resolved(named: Named | AnyTarget, root: StrPath | None) -> AnyTarget:
     return named if isinstance(named, Processes) else resolve(named, root=root)
 
 
-def _called(side: AnyTarget | Audited) -> str:
+def _called(side: AnyTarget | Audit) -> str:
     return side.target if is_audited(side) else side.name
 
 
-def _pid_of_each(pids: Sequence[int], sides: Sequence[AnyTarget | Audited]) -> tuple[int | None, int | None]:
+def _pid_of_each(pids: Sequence[int], sides: Sequence[AnyTarget | Audit]) -> tuple[int | None, int | None]:
     """Return which process is chosen of each side.
 
     Raises:
@@ -103,10 +99,10 @@ def _pid_of_each(pids: Sequence[int], sides: Sequence[AnyTarget | Audited]) -> t
     """
     if len(pids) > len(sides):
         raise UsageError(f"--pid chooses one process of each side: {len(pids)} are named")
-    if pids and not any(isinstance(one, Capture | Text) for one in sides):
-        raise UsageError("--pid goes with a capture or a saved text: neither side is one")
-    each = (pids[0], pids[-1]) if pids else (None, None)
-    before, now = (pid if isinstance(one, Capture | Text) else None for one, pid in zip(sides, each, strict=True))
+    if pids and not any(isinstance(side, Capture | Text) for side in sides):
+        raise UsageError("--pid is for captures and saved texts, and neither side is one")
+    chosen = (pids[0], pids[-1]) if pids else (None, None)
+    before, now = (pid if isinstance(side, Capture | Text) else None for side, pid in zip(sides, chosen, strict=True))
     return before, now
 
 
@@ -118,10 +114,10 @@ def _audit(
     *,
     has_page_maps: bool,
     is_reproducible: bool = False,
-) -> AuditedTarget[Audited]:
+) -> AuditRecord:
     root = None if root is None or isinstance(target, AuditFile | Processes) else os.fspath(root)
-    asked = AuditRequest(pid=pid, root=root, debug=debug, has_page_maps=has_page_maps, is_reproducible=is_reproducible)
-    return audit_any(target, asked)
+    query = AuditRequest(pid=pid, root=root, debug=debug, has_page_maps=has_page_maps, is_reproducible=is_reproducible)
+    return audit_target(target, query)
 
 
 def diff_profiles(
@@ -141,11 +137,11 @@ def diff_profiles(
         UsageError: If only one of them is a profile, if they count different things, or if binaries are given and none
             is a profile.
     """
-    targets = [_resolved(one, root) for one in (old, new)]
-    profiles = [one for one in targets if isinstance(one, Text) and _is_profile(one)]
+    targets = [_resolved(side, root) for side in (old, new)]
+    profiles = [target for target in targets if isinstance(target, Text) and _is_profile(target)]
     if not profiles:
         if binaries:
-            raise UsageError("--binary goes with allocator profiles: neither is one")
+            raise UsageError("--binary is for allocator profiles, and neither side is one")
         return None
     if len(profiles) < len(targets):
         profile, other = targets if targets[0] is profiles[0] else targets[::-1]
@@ -154,14 +150,14 @@ def diff_profiles(
         )
     from footprint.verbs.heap.call import heap_profile  # noqa: PLC0415 # profiles, which few comparisons are of
 
-    found = heap_profile(*profiles, binaries=binaries, root=root, debug=debug, has_all_trees=has_all_trees)
-    if len(found.files) < 2:
-        unread = next(note for note in found.notes if note.slug == "file-unreadable")
+    profiles_read = heap_profile(*profiles, binaries=binaries, root=root, debug=debug, has_all_trees=has_all_trees)
+    if len(profiles_read.files) < 2:
+        unread = next(note for note in profiles_read.notes if note.slug == "file-unreadable")
         raise InputError(unread.subject, unread.detail)
-    return found
+    return profiles_read
 
 
 def _is_profile(target: Text) -> bool:
-    from footprint.heap import looks_like_profile  # noqa: PLC0415 # only of what is nothing else
+    from footprint.heap.formats import looks_like_profile  # noqa: PLC0415 # only of what is nothing else
 
     return looks_like_profile(target.data, target.name)

@@ -2,39 +2,34 @@
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from footprint.errors import UsageError
 from footprint.verbs import options
-from footprint.verbs.lazy import lazy_modules
-from footprint.verbs.output import Answer, check_formats, write
+from footprint.verbs.declared import Argument, Option
+from footprint.verbs.output import Answer, check_formats, lazy_modules, write
 
 if TYPE_CHECKING:
     from footprint.formats.issues import Issues
     from footprint.release.compare import Comparison
-    from footprint.sources.debug_files import DebugSearch
+    from footprint.sources.debuginfod import DebugSearch
     from footprint.sources.target import ProcessChoice
-    from footprint.verbs.diff import call, html, json, metrics, text
+    from footprint.verbs.diff import call, json, text
 else:
-    call, html, json, metrics, text = lazy_modules("footprint.verbs.diff", "call html json metrics text")
+    call, json, text = lazy_modules("footprint.verbs.diff", "call json text")
 
-__all__ = ("diff",)
 
 ORDER = 100
 
 
 @options.shared_options("html output format_ table json color quiet verbose strict", "issues figures report")
 def diff(
-    old: Annotated[str, typer.Argument(help="The one before: a saved audit, a PID, a program, a capture, a profile.")],
-    new: Annotated[
-        list[str] | None, typer.Argument(help="The one now, of the same kind; several PIDs are a group.")
-    ] = None,
+    old: Annotated[str, Argument(help="The one before: a saved audit, a PID, a program, a capture, a profile.")],
+    new: Annotated[list[str] | None, Argument(help="The one now, of the same kind; several PIDs are a group.")] = None,
     count: options.OptionalCount = None,
     top: options.Top = 20,
     binaries: options.Binaries = None,
     pid: Annotated[
         list[int] | None,
-        typer.Option("--pid", help="Which process of captures and texts; twice for one of each side."),
+        Option("--pid", help="Which process of captures and texts; twice for one of each side."),
     ] = None,
     root: options.Root = None,
     map_: options.LinkMap = None,
@@ -56,17 +51,17 @@ def diff(
     footprint diff massif.out.1 massif.out.2
     footprint diff before.json after.json --html change.html
     """
-    from footprint.model.audited_names import lasting_name
+    from footprint.model.audit import lasting_name
     from footprint.sources.target import NO_CHOICE, resolve, resolve_any
 
     answer: Answer[Comparison] = Answer(
         "diff",
         "diff",
-        document=lambda found: text.diff_document(found, top=top, has_whole_names=output.has_whole_names),
+        document=lambda comparison: text.diff_document(comparison, top=top, has_whole_names=output.has_whole_names),
         members=json.diff_members,
         issues=_issues,
-        figures=metrics.diff_metrics,
-        report=html.diff_html,
+        figures=json.diff_metrics,
+        report=json.diff_html,
     )
     check_formats(answer, output)
     now = new or []
@@ -87,19 +82,18 @@ def diff(
         name = f"diff {old} {' '.join(now)}"
         view = HeapView(top=top, is_whole=output.has_whole_names)
         return write(comparison_answer(name, view), profiles, name, output, profiles.notes)
-    found = call.diff(
+    comparison = call.diff(
         *targets, count=count, pids=pid or (), root=root, debug=debug, has_page_maps=output.has_report, map=map_
     )
-    name = f"diff {lasting_name(found.old)} {lasting_name(found.new)}"
-    return write(answer, found, name, output, found.notes)
+    name = f"diff {lasting_name(comparison.old)} {lasting_name(comparison.new)}"
+    return write(answer, comparison, name, output, comparison.notes)
 
 
-def _issues(found: "Comparison") -> "Issues":
-    from footprint.formats.growth_issues import growth_issues
-    from footprint.formats.issues import Level, issues_of_findings
-    from footprint.model.audited_names import lasting_name, program_path
+def _issues(diff: "Comparison") -> "Issues":
+    from footprint.formats.issues import Level, growth_issues, issues_of_findings
+    from footprint.model.audit import lasting_name, program_path
 
-    name, binary, grown = lasting_name(found.new), program_path(found.new), growth_issues(found, Level.NOTE)
+    name, binary, grown = lasting_name(diff.new), program_path(diff.new), growth_issues(diff, Level.NOTE)
     return issues_of_findings(
-        found.new_findings, name, count=found.count, binary=binary, rules=found.compared_rules, others=grown
+        diff.new_findings, name, count=diff.count, binary=binary, rules=diff.compared_rules, others=grown
     )

@@ -1,21 +1,23 @@
-"""The JSON of `diff`."""
+"""The JSON, the metrics and the HTML report of `diff`."""
 
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from footprint.elf import shown_name
+from footprint.elf.names import shown_name
 from footprint.errors import Note
-from footprint.formats.audit_json import ProcessTarget, process_target
-from footprint.formats.codec import encode
+from footprint.formats.answer_table import answer_table, column, rows_of
+from footprint.formats.audit_rows import ProcessTarget, process_target
 from footprint.formats.finding_rows import FindingRow, finding_rows
-from footprint.formats.json import Envelope, Json, Tool
+from footprint.formats.metrics import MetricFamily, MetricSample
+from footprint.json.answer import Envelope, Json, Tool
+from footprint.json.codec import encode, encode_columns
 from footprint.members import Signed
-from footprint.model.evidence import Evidence
+from footprint.model.audit import is_reproducible
+from footprint.model.row import Evidence
 from footprint.release.compare import Comparison, CostChange, OwnerChange, RowChange, TotalChange
 from footprint.release.member_changes import MemberChange
 from footprint.release.new_libraries import NewRoot
-
-__all__ = ("DiffJson", "DiffTarget", "FigureChange", "diff_answer", "diff_members", "figure_changes", "named_changes")
+from footprint.verbs.audit.metrics import audit_metrics
 
 
 class DiffTarget(NamedTuple):
@@ -30,31 +32,36 @@ class DiffTarget(NamedTuple):
     new: ProcessTarget
 
 
-class FigureChange(NamedTuple):
-    """One figure of the whole, before and now.
+class _ChangeOfMany(NamedTuple):
+    change: TotalChange
+    count: int  # type: ignore[assignment] # tuple.count is not missed
 
-    Attributes:
-        name: The figure, as `totals` of an audit or `group` of a group has it; `per_worker_bytes` of a group.
-        old_bytes: The value before; null where it is not known.
-        new_bytes: The value now; null where it is not known.
-        delta_bytes: The difference; null where one of them is not known.
-        delta_at_count_bytes: The difference for `count` processes or groups; null where it has no sum.
-        is_once: Whether all of N processes pay it once together, and not each of them; null where it has no sum.
-        old_evidence: How the value before is known.
-        new_evidence: How the value now is known.
-        is_noise: Whether the spreads of the starts overlap, so that nothing need have changed; null where it was
-            measured once.
-    """
 
-    name: str
-    old_bytes: int | None
-    new_bytes: int | None
-    delta_bytes: Signed | None
-    delta_at_count_bytes: Signed | None
-    is_once: bool | None
-    old_evidence: Evidence
-    new_evidence: Evidence
-    is_noise: bool | None
+@answer_table
+class FigureChange:
+    """One figure of the whole, before and now."""
+
+    name: str = column(
+        "The figure, as `totals` of an audit or `group` of a group has it; `per_worker_bytes` of a group.",
+        lambda row: f"{row.change.name}_bytes",
+    )
+    old_bytes: int | None = column("The value before; null where it is not known.", "change.old.bytes")
+    new_bytes: int | None = column("The value now; null where it is not known.", "change.new.bytes")
+    delta_bytes: Signed | None = column("The difference; null where one of them is not known.", "change.delta_bytes")
+    delta_at_count_bytes: Signed | None = column(
+        "The difference for `count` processes or groups; null where it has no sum.",
+        lambda row: row.change.delta_at_count(row.count),
+    )
+    is_once: bool | None = column(
+        "Whether all of N processes pay it once together, and not each of them; null where it has no sum.",
+        "change.figure.is_once",
+    )
+    old_evidence: Evidence = column("How the value before is known.", "change.old.evidence")
+    new_evidence: Evidence = column("How the value now is known.", "change.new.evidence")
+    is_noise: bool | None = column(
+        "Whether the spreads of the starts overlap, so that nothing need have changed; null where measured once.",
+        "change.is_noise",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,51 +107,72 @@ class DiffJson(Envelope):
     notes: tuple[Note, ...]
 
 
-def diff_members(found: Comparison, version: str) -> Json:
+def diff_members(comparison: Comparison, version: str) -> Json:
     """Return the members of the answer."""
-    return encode(diff_answer(found, version))
+    return encode(diff_answer(comparison, version))
 
 
-def diff_answer(found: Comparison, version: str) -> DiffJson:
+def diff_answer(comparison: Comparison, version: str) -> DiffJson:
     """Return the answer that a comparison is."""
     return DiffJson(
         tool=Tool("footprint", version),
-        host=found.new.host,
-        target=DiffTarget(process_target(found.old), process_target(found.new)),
-        count=found.count,
-        cost=found.cost,
-        figures=figure_changes(found),
-        roots=found.roots,
-        owner_changes=found.owners,
-        members=found.members,
-        diff=named_changes(found),
-        same_count=found.same_count,
-        compared_rules=found.compared_rules,
-        new_findings=finding_rows(found.new_findings, found.count, found.new.ledger),
-        fixed_findings=finding_rows(found.fixed_findings, found.count, found.old.ledger),
-        notes=found.notes,
+        host=comparison.new.host,
+        target=DiffTarget(process_target(comparison.old), process_target(comparison.new)),
+        count=comparison.count,
+        cost=comparison.cost,
+        figures=figure_changes(comparison),
+        roots=comparison.roots,
+        owner_changes=comparison.owners,
+        members=comparison.members,
+        diff=named_changes(comparison),
+        same_count=comparison.same_count,
+        compared_rules=comparison.compared_rules,
+        new_findings=finding_rows(comparison.new_findings, comparison.count, comparison.new.ledger),
+        fixed_findings=finding_rows(comparison.fixed_findings, comparison.count, comparison.old.ledger),
+        notes=comparison.notes,
     )
 
 
-def figure_changes(found: Comparison) -> tuple[FigureChange, ...]:
+def figure_changes(comparison: Comparison) -> tuple[FigureChange, ...]:
     """Return the figures of the whole, before and now."""
-    return tuple([_figure(one, found.count) for one in found.totals])
+    return rows_of(FigureChange, [_ChangeOfMany(total, comparison.count) for total in comparison.totals])
 
 
-def named_changes(found: Comparison) -> tuple[RowChange, ...]:
+def named_changes(diff: Comparison) -> tuple[RowChange, ...]:
     """Return the rows that differ, with names to show in place of linker names."""
-    return tuple([one if one.symbol is None else one._replace(name=shown_name(one.symbol)) for one in found.changes])
+    return tuple([row if row.symbol is None else row._replace(name=shown_name(row.symbol)) for row in diff.changes])
 
 
-def _figure(one: TotalChange, count: int) -> FigureChange:
-    return FigureChange(
-        name=f"{one.name}_bytes",
-        old_bytes=one.old.bytes,
-        new_bytes=one.new.bytes,
-        delta_bytes=one.delta_bytes,
-        delta_at_count_bytes=one.delta_at_count(count),
-        is_once=one.figure.is_once,
-        old_evidence=one.old.evidence,
-        new_evidence=one.new.evidence,
-        is_noise=one.is_noise,
-    )
+def diff_metrics(comparison: Comparison) -> list[MetricFamily]:
+    """Return the figures of the newer side, and by how much each is larger."""
+    totals = [
+        MetricSample({"figure": total.name}, delta_bytes)
+        for total in comparison.totals
+        if (delta_bytes := total.delta_bytes) is not None
+    ]
+    owners = [MetricSample({"owner": owner.owner}, owner.delta_bytes) for owner in comparison.owners]
+    return [
+        *audit_metrics(comparison.new),
+        MetricFamily("change", "The growth of a figure of the whole process.", totals),
+        MetricFamily("owner_change", "The growth of an owner.", owners),
+    ]
+
+
+def diff_html(diff: Comparison, version: str, failure: str = "") -> str:
+    """Write the HTML report of a comparison and of both audits, as `audit_html` does."""
+    from footprint.formats.audit_json import audit_columns  # noqa: PLC0415 # few answers are reports
+    from footprint.html.reports import map_members, report  # noqa: PLC0415 # the same
+    from footprint.verbs.audit.html import title_of  # noqa: PLC0415 # the same
+    from footprint.verbs.diff.text import diff_document  # noqa: PLC0415 # the same
+
+    old, new = audit_columns(diff.old, version), audit_columns(diff.new, version)
+    answers = {
+        "kind": "diff",
+        "diff": encode_columns(diff_answer(diff, version)),
+        "old": old,
+        "audit": new,
+        "old_maps": map_members(diff.old, old["ledger"]),
+        "maps": map_members(diff.new, new["ledger"]),
+        **({"made": None} if is_reproducible(diff.old) and is_reproducible(diff.new) else {}),
+    }
+    return report(f"{title_of(diff.old)} → {title_of(diff.new)}", answers, diff_document(diff), failure=failure)

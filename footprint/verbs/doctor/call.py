@@ -11,29 +11,17 @@ from enum import StrEnum
 from typing import Final
 
 from footprint.attribution.kernel import KernelConstants
-from footprint.elf import read_image
+from footprint.elf.image import read_image
 from footprint.errors import AccessError, FootprintError, Note
-from footprint.files import open_input
-from footprint.model.evidence import Evidence
+from footprint.model.row import Evidence
 from footprint.process.pages import has_exclusive_bit
-from footprint.sources.calibration import calibrate, load_constants
-from footprint.sources.constructor_calibration import calibrate_constructors, load_constructors
+from footprint.sources.calibration import load_constants
+from footprint.sources.constructor_calibration import load_constructors
 from footprint.sources.debug_files import STANDARD_FOLDER
-from footprint.sources.demanglers import TOOLS
-from footprint.sources.libc_calibration import calibrate_libc, load_libc_start, own_libc
-from footprint.sources.tools import find_tool
-from footprint.units import counted
-
-__all__ = (
-    "Check",
-    "Diagnosis",
-    "State",
-    "calibrate",
-    "calibrate_constructors",
-    "calibrate_libc",
-    "doctor",
-    "load_constants",
-)
+from footprint.sources.demanglers import TOOLS, find_tool
+from footprint.sources.libc_calibration import load_libc_start, own_libc
+from footprint.system.files import open_input
+from footprint.text.units import counted
 
 
 class State(StrEnum):
@@ -156,8 +144,8 @@ def _map_files() -> Check:
 
 
 def _has_ptrace_capability() -> bool:
-    found = re.search(r"^CapEff:\s*([0-9a-f]+)$", _text("/proc/self/status") or "", re.MULTILINE)
-    return bool(found and int(found.group(1), 16) >> _CAP_SYS_PTRACE & 1)
+    match = re.search(r"^CapEff:\s*([0-9a-f]+)$", _text("/proc/self/status") or "", re.MULTILINE)
+    return bool(match and int(match.group(1), 16) >> _CAP_SYS_PTRACE & 1)
 
 
 def _capability() -> Check:
@@ -169,7 +157,7 @@ def _capability() -> Check:
 def _other_users() -> Check:
     """Try the first processes of others that have memory."""
     name = "other users' processes"
-    found = None
+    refused = None
     for pid in _pids_of_others():
         folder = f"/proc/{pid}"
         try:
@@ -179,23 +167,23 @@ def _other_users() -> Check:
             with open(f"{folder}/pagemap", "rb"):
                 return Check(name, State.OK, f"process {pid} can be read, for one")
         except PermissionError:
-            found = pid
+            refused = pid
         except OSError:
             continue
-    if found is not None:
-        return Check(name, State.LIMITED, f"process {found}, for one, may not be read", f"{_AS_ROOT}; or be its user")
+    if refused is not None:
+        return Check(name, State.LIMITED, f"process {refused}, for one, may not be read", f"{_AS_ROOT}; or be its user")
     return Check(name, State.OK, "there is none to try")
 
 
 def _pids_of_others() -> Iterator[int]:
-    own = os.geteuid()
+    user = os.geteuid()
     try:
         entries = os.listdir("/proc")
     except OSError:
         return
     for entry in [entry for entry in entries if entry.isdigit()][:_MOST_TRIES]:
         try:
-            is_own = os.stat(f"/proc/{entry}").st_uid == own
+            is_own = os.stat(f"/proc/{entry}").st_uid == user
         except OSError:
             continue
         if not is_own:
@@ -232,8 +220,8 @@ def _cgroup() -> Check:
 
 def _huge_pages() -> Check:
     name = "transparent huge pages"
-    found = re.search(r"\[(\w+)\]", _text("/sys/kernel/mm/transparent_hugepage/enabled") or "[never]")
-    setting = found.group(1) if found else "never"
+    match = re.search(r"\[(\w+)\]", _text("/sys/kernel/mm/transparent_hugepage/enabled") or "[never]")
+    setting = match.group(1) if match else "never"
     if setting != "always":
         return Check(name, State.OK, f"{setting}: no page grows unasked")
     meaning = "always: touching a byte may cost 2 MiB, and pages are merged later: starts differ more"

@@ -1,21 +1,11 @@
 """`footprint doctor`: what this host lets us read."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
-import typer
-
-from footprint.activity import begin
+from footprint.system.limits import begin_activity
 from footprint.verbs import options
-from footprint.verbs.lazy import lazy_modules
+from footprint.verbs.declared import Option
 from footprint.verbs.output import Answer, check_formats, write
-
-if TYPE_CHECKING:
-    from footprint.verbs.doctor import call, json, text
-    from footprint.verbs.doctor.call import Diagnosis
-else:
-    call, json, text = lazy_modules("footprint.verbs.doctor", "call json text")
-
-__all__ = ("doctor",)
 
 ORDER = 160
 NEEDS_RIGHTS = True
@@ -25,7 +15,7 @@ NEEDS_RIGHTS = True
 def doctor(
     calibrate: Annotated[
         bool,
-        typer.Option("--calibrate", help="Measure the costs of the C library and the kernel first, and store them."),
+        Option("--calibrate", help="Measure the costs of the C library and the kernel first, and store them."),
     ] = False,
     *,
     output: options.OutputOptions,
@@ -39,18 +29,22 @@ def doctor(
     footprint doctor
     sudo footprint doctor --calibrate
     """
-    answer: Answer[Diagnosis] = Answer(
+    from footprint.verbs.doctor import answer, call
+
+    parts: Answer[call.Diagnosis] = Answer(
         "doctor",
         "checks",
-        document=text.doctor_document,
-        members=json.doctor_members,
+        document=answer.doctor_document,
+        members=answer.doctor_members,
     )
-    check_formats(answer, output)
+    check_formats(parts, output)
     if calibrate:
-        begin("measures the C library")
-        call.calibrate_libc()
-        begin("measures what constructors of libraries write")
-        call.calibrate_constructors()
-        begin("measures what the kernel spends on a process")
-        call.calibrate()
-    return write(answer, call.doctor(), "doctor", output)
+        from footprint.sources import calibration, constructor_calibration, libc_calibration
+
+        begin_activity("measures the C library")
+        libc_calibration.calibrate_libc()
+        begin_activity("measures what constructors of libraries write")
+        constructor_calibration.calibrate_constructors()
+        begin_activity("measures what the kernel spends on a process")
+        calibration.calibrate()
+    return write(parts, call.doctor(), "doctor", output)

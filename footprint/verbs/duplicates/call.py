@@ -1,40 +1,86 @@
-"""`footprint.duplicates`: data that files hold several times over."""
+"""`footprint.duplicates`: data that files hold several times over.
+
+Where constants are declared whose address the debug information lacks: found by name, source file and size.
+
+gcc writes no address for an array whose contents it knows. A line is used only where nothing else can be meant:
+every source of the name that the symbol table gives has debug information, each declares the one line, and each has
+one variable for it.
+"""
 
 import os
+import posixpath
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from footprint.dwarf import Declaration, VariablePlace
 from footprint.dwarf.declared_variables import declaration_of
-from footprint.dwarf.places import VariablePlaces
-from footprint.elf import Buffer, Image, abi, read_image, read_members, starts_like_archive, starts_like_elf
+from footprint.dwarf.description import Declaration
+from footprint.dwarf.places import VariablePlace, VariablePlaces
+from footprint.elf import abi
+from footprint.elf.archive import read_members, starts_like_archive
+from footprint.elf.image import Buffer, Image, read_image, starts_like_elf
 from footprint.elf.names import source_name
 from footprint.elf.prelink import Prelinked, prelinked
 from footprint.elf.statics import Statics, read_statics
 from footprint.elf.symbols import Symbol
 from footprint.errors import AccessError, FootprintError, InputError, Note, UsageError
-from footprint.files import open_input
 from footprint.findings.copies import Declared, Lines, SearchedFile, of_one_name
-from footprint.findings.declared_by_name import declared_by_name
 from footprint.findings.linked_twice import LinkedTwice, zeros_of_one_name
 from footprint.findings.registry import Fact, find_all
 from footprint.findings.variable_rules.large_static import large_ones
 from footprint.findings.variable_rules.mutable_constant import constant_tables
 from footprint.findings.variables import FileVariables, Variables, file_variables
 from footprint.model.finding import Finding
-from footprint.process import Snapshot, read_process
 from footprint.process.mapped_files import FileOpener
-from footprint.sources.debug_files import STANDARD_PLACES, DebugFiles, DebugSearch, absolute_paths
+from footprint.process.snapshot import Snapshot, read_process
+from footprint.sources.debug_files import DebugFiles, absolute_paths
 from footprint.sources.debug_information import DebugInformation
+from footprint.sources.debuginfod import STANDARD_PLACES, DebugSearch
 from footprint.sources.open_files import each_once
-from footprint.sources.process_files import ProcessFiles
-from footprint.sources.target import Named, process_of
+from footprint.sources.target import Named, process_of, script_error
+from footprint.system.files import open_input
 
-__all__ = ("Duplicates", "duplicates", "variables_in", "variables_of")
+if TYPE_CHECKING:
+    from footprint.sources.process_files import ProcessFiles
+
+
+def declared_by_name(
+    statics: Statics,
+    lacking: Collection[Symbol],
+    by_name: Mapping[str, Sequence[Declaration]],
+    compiled: Sequence[str],
+) -> dict[tuple[bool, int], Declared]:
+    """Find where the variables `lacking` are declared, whose address the debug information lacks.
+
+    `by_name` has the declarations without an address by their name in the source, `compiled` the source file of each
+    unit with debug information.
+    """
+    file_counts = Counter(statics.units)
+    compiled_counts = Counter(map(posixpath.basename, compiled))
+    sources: dict[str, set[str]] = {}
+    for path in compiled:
+        sources.setdefault(posixpath.basename(path), set()).add(path)
+    named = [(source_name(static.name), static) for static in lacking if static.unit is not None]
+    counts = Counter((name, static.unit, static.size_bytes) for name, static in named)
+    lines: dict[tuple[bool, int], Declared] = {}
+    for name, static in named:
+        unit = statics.units[static.unit or 0]
+        if counts[name, static.unit, static.size_bytes] > 1 or file_counts[unit] > compiled_counts[unit]:
+            continue
+        fitting = [
+            d for d in by_name.get(name, ()) if d.size_bytes == static.size_bytes and d.unit in sources.get(unit, ())
+        ]
+        places = {(d.defined_in, d.defined_at_line, d.is_in_header, d.type_name, d.alignment_bytes) for d in fitting}
+        if len(places) == 1 and {d.unit for d in fitting} == sources.get(unit):
+            file, line, is_in_header, type_name, alignment_bytes = places.pop()
+            if file is not None and line is not None:
+                declared = Declared(file, line, is_in_header, type_name=type_name, standard=fitting[0].standard)
+                lines[static.is_tls, static.vaddr] = declared._replace(alignment_bytes=alignment_bytes)
+    return lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +120,7 @@ def duplicates(*targets: Named, debug: DebugSearch | None = STANDARD_PLACES) -> 
     if not targets:
         raise UsageError("name at least one ELF file, or a PID")
     named = process_of(targets[0]) if len(targets) == 1 else None
-    process = None if named is None else ProcessFiles(read_process(named.pid))
+    process = None if named is None else _files_of(read_process(named.pid))
     paths = map(str, targets) if process is None else process.paths
     debug_files = DebugFiles(debug)
     files: list[Statics] = []
@@ -91,9 +137,9 @@ def duplicates(*targets: Named, debug: DebugSearch | None = STANDARD_PLACES) -> 
             if len(targets) == 1 and process is None:
                 raise
             notes.append(Note("file-unreadable", path, error.detail))
-    told = _with_symbols(objects, notes) or objects
-    wholes = [prelinked(alike, _name_of_objects(alike, targets)) for alike in _of_one_machine(told)]
-    files += [read_statics(one.image) for one in wholes]
+    searched = _with_symbols(objects, notes) or objects
+    wholes = [prelinked(alike, _name_of_objects(alike, targets)) for alike in _of_one_machine(searched)]
+    files += [read_statics(whole.image) for whole in wholes]
     if not files and notes:
         raise InputError(notes[0].subject, f"nothing could be read: {notes[0].detail}")
     variables = _variables_of(files, process, debug_files, notes, wholes)
@@ -101,7 +147,7 @@ def duplicates(*targets: Named, debug: DebugSearch | None = STANDARD_PLACES) -> 
     return Duplicates(
         tuple(map(str, targets)),
         None if named is None else named.pid,
-        tuple(one.summary for one in variables.files),
+        tuple(file.summary for file in variables.files),
         variables.linked_twice,
         find_all({Fact.VARIABLES: variables}),
         tuple(notes),
@@ -110,13 +156,13 @@ def duplicates(*targets: Named, debug: DebugSearch | None = STANDARD_PLACES) -> 
 
 def _with_symbols(objects: Iterable[Image], notes: list[Note]) -> list[Image]:
     """Return the objects with symbols; others that hold anything become notes: most are empty source files."""
-    found = []
-    for one in objects:
-        if any(section.type == abi.SHT_SYMTAB for section in one.sections):
-            found.append(one)
-        elif any(section.is_in_memory and section.size_bytes for section in one.sections):
-            notes.append(Note("no-source-files", one.file, "it has no symbol table: its variables are not known"))
-    return found
+    with_symbols = []
+    for image in objects:
+        if any(section.type == abi.SHT_SYMTAB for section in image.sections):
+            with_symbols.append(image)
+        elif any(section.is_in_memory and section.size_bytes for section in image.sections):
+            notes.append(Note("no-source-files", image.file, "it has no symbol table: its variables are not known"))
+    return with_symbols
 
 
 def _name_of_objects(objects: Sequence[Image], targets: Sequence[Named]) -> str:
@@ -130,14 +176,14 @@ def _name_of_objects(objects: Sequence[Image], targets: Sequence[Named]) -> str:
 def _of_one_machine(objects: Iterable[Image]) -> list[list[Image]]:
     """Group objects by machine: only those of one can become one file."""
     groups: dict[tuple[bool, bool, int], list[Image]] = {}
-    for one in objects:
-        groups.setdefault((one.is_64, one.is_little, one.machine), []).append(one)
+    for image in objects:
+        groups.setdefault((image.is_64, image.is_little, image.machine), []).append(image)
     return list(groups.values())
 
 
 def _variables_of(
     files: Sequence[Statics],
-    process: ProcessFiles | None,
+    process: "ProcessFiles | None",
     debug_files: DebugFiles,
     notes: list[Note],
     wholes: Iterable[Prelinked] = (),
@@ -147,22 +193,22 @@ def _variables_of(
     Raises:
         InputError: If the only file is damaged; of several, a damaged one becomes a note.
     """
-    private = None if process is None else process.private_bytes([one.image for one in files])
+    private = None if process is None else process.private_bytes([file.image for file in files])
     reached = _reached(process)
-    found: list[FileVariables] = []
-    whole_of = {id(one.image): one for one in wholes}
-    for one, zeros in zip(files, zeros_of_one_name(files), strict=True):
-        parts = _parts_of(one, whole_of.get(id(one.image)), debug_files, reached)
-        groups = of_one_name(one)
-        declared = _declared(one, [static for group in groups for static in group], zeros, parts, notes)
-        private_of = None if private is None else partial(private.of, one.image)
+    variables: list[FileVariables] = []
+    whole_of = {id(whole.image): whole for whole in wholes}
+    for file, zeros in zip(files, zeros_of_one_name(files), strict=True):
+        parts = _parts_of(file, whole_of.get(id(file.image)), debug_files, reached)
+        groups = of_one_name(file)
+        declared = _declared(file, [static for group in groups for static in group], zeros, parts, notes)
+        private_of = None if private is None else partial(private.of, file.image)
         try:
-            found.append(file_variables(one, declared, groups, private_of))
+            variables.append(file_variables(file, declared, groups, private_of))
         except FootprintError as error:
             if len(files) == 1:
                 raise
-            notes.append(Note("file-unreadable", one.image.file, error.detail))
-    return Variables(found)
+            notes.append(Note("file-unreadable", file.image.file, error.detail))
+    return Variables(variables)
 
 
 def variables_in(image: Image, debug: DebugSearch | None, open_file: FileOpener) -> Variables | None:
@@ -179,7 +225,7 @@ def variables_in(image: Image, debug: DebugSearch | None, open_file: FileOpener)
 
 def variables_of(snapshot: Snapshot, debug: DebugSearch | None, open_file: FileOpener) -> Variables | None:
     """Read the variables of the files of a live process; None if its only file is damaged."""
-    process, debug_files = ProcessFiles(snapshot), DebugFiles(debug, open_file=open_file)
+    process, debug_files = _files_of(snapshot), DebugFiles(debug, open_file=open_file)
     files: list[Statics] = []
     for path in each_once(process.paths, [], process.reached):
         # The audit itself tells which files cannot be read.
@@ -192,7 +238,13 @@ def variables_of(snapshot: Snapshot, debug: DebugSearch | None, open_file: FileO
         return None
 
 
-def _reached(process: ProcessFiles | None) -> Callable[[str], str]:
+def _files_of(snapshot: Snapshot) -> "ProcessFiles":
+    from footprint.sources.process_files import ProcessFiles  # noqa: PLC0415 # most answers are of files alone
+
+    return ProcessFiles(snapshot)
+
+
+def _reached(process: "ProcessFiles | None") -> Callable[[str], str]:
     """Return a function from the name of a file to its path: a process may have another root directory."""
     return str if process is None else process.reached
 
@@ -208,6 +260,8 @@ def _read(
     if starts_like_archive(data):
         objects, notes = _members(data, path)
         return [], objects, notes
+    if bytes(data[:2]) == b"#!":
+        raise script_error(path, bytes(data[:4096]))
     image = read_image(data, path)
     if image.is_relocatable:
         return [], [image], []
@@ -259,8 +313,8 @@ def _parts_of(
     paths = absolute_paths(reached(statics.image.file))
     information = DebugInformation(debug_files, statics.image, statics.debug, *paths)
 
-    def place_of(one: Symbol) -> VariablePlace | None:
-        return VariablePlace(one.vaddr, one.is_tls) if one.section_index in information.within else None
+    def place_of(symbol: Symbol) -> VariablePlace | None:
+        return VariablePlace(symbol.vaddr, symbol.is_tls) if symbol.section_index in information.within else None
 
     return [_Part(information, place_of)]
 
@@ -284,17 +338,17 @@ class _UnitFunctions:
 def _object_part(whole: Prelinked, number: int, debug_files: DebugFiles) -> _Part:
     image = whole.objects[number]
     places = VariablePlaces(image)
-    own = [one for one in whole.places if one.number == number]
-    starts = [(one.is_tls, one.start_vaddr) for one in own]
+    own_places = [place for place in whole.places if place.number == number]
+    starts = [(own_place.is_tls, own_place.start_vaddr) for own_place in own_places]
 
-    def place_of(one: Symbol) -> VariablePlace | None:
-        at = bisect_right(starts, (one.is_tls, one.vaddr)) - 1
-        held = own[at] if at >= 0 else None
-        if held is None or held.is_tls != one.is_tls or not held.start_vaddr <= one.vaddr < held.end_vaddr:
+    def place_of(symbol: Symbol) -> VariablePlace | None:
+        at = bisect_right(starts, (symbol.is_tls, symbol.vaddr)) - 1
+        place = own_places[at] if at >= 0 else None
+        if place is None or place.is_tls != symbol.is_tls or not place.start_vaddr <= symbol.vaddr < place.end_vaddr:
             return None
-        if held.section is None:
-            return VariablePlace(places.commons[held.name], one.is_tls)
-        return places.at(held.section, one.vaddr - held.start_vaddr)
+        if place.section is None:
+            return VariablePlace(places.commons[place.name], symbol.is_tls)
+        return places.at(place.section, symbol.vaddr - place.start_vaddr)
 
     return _Part(DebugInformation(debug_files, image, None, *absolute_paths(image.file)), place_of)
 
@@ -307,22 +361,22 @@ def _declared(
 ) -> Lines:
     """Look up where variables are declared that are large, may be const or copies, also of `zeros` of other files."""
     others = (*zeros, *large_ones(statics))
-    wanted = {(one.is_tls, one.vaddr): one for one in (*several, *others, *constant_tables(statics))}
+    wanted = {(other.is_tls, other.vaddr): other for other in (*several, *others, *constant_tables(statics))}
     if not wanted:
         return {}
     lines: dict[_Place, Declared] = {}
     for part in parts:
-        within = {key: place for key, one in wanted.items() if (place := part.place_of(one)) is not None}
+        within = {key: place for key, static in wanted.items() if (place := part.place_of(static)) is not None}
         names = {place: wanted[key].name for key, place in within.items()}
-        found = part.information.declarations(within.values(), names)
+        by_place = part.information.declarations(within.values(), names)
         for key, place in within.items():
-            said = declaration_of(wanted[key].name, found.get(place, ()))
-            if said is not None and said.defined_in is not None:
-                at = said.defined_in, said.defined_at_line, said.is_in_header
-                is_own = not said.is_in_header and said.unit_start is not None
-                functions = _UnitFunctions(part.information, said.unit_start or 0) if is_own else None
-                known = Declared(*at, said.function, said.type_name, said.standard, functions)
-                lines[key] = known._replace(alignment_bytes=said.alignment_bytes)
+            declaration = declaration_of(wanted[key].name, by_place.get(place, ()))
+            if declaration is not None and declaration.defined_in is not None:
+                at = declaration.defined_in, declaration.defined_at_line, declaration.is_in_header
+                is_own = not declaration.is_in_header and declaration.unit_start is not None
+                functions = _UnitFunctions(part.information, declaration.unit_start or 0) if is_own else None
+                entry = Declared(*at, declaration.function, declaration.type_name, declaration.standard, functions)
+                lines[key] = entry._replace(alignment_bytes=declaration.alignment_bytes)
     lines |= _constants(statics, several, lines, parts)
     if several or others:
         # Variables that may be const are shown without a line, too.
@@ -336,39 +390,40 @@ def _constants(
     """Find the lines of constants that lack an address in some units, and the contents that they have there."""
     sections = statics.image.sections
     constants = {
-        key: one
-        for one in several
-        if (key := (one.is_tls, one.vaddr)) not in lines or not sections[one.section_index].is_writable
+        key: static
+        for static in several
+        if (key := (static.is_tls, static.vaddr)) not in lines or not sections[static.section_index].is_writable
     }
+    lacking = [constant for key, constant in constants.items() if key not in lines]
     by_name: dict[str, tuple[Declaration, ...]] = {}
     compiled: list[str] = []
     for part in parts:
-        named, sources = part.information.declarations_by_name(source_name(one.name) for one in constants.values())
+        names = [source_name(constant.name) for constant in constants.values()]
+        named, sources = part.information.declarations_by_name(names, with_types=bool(lacking))
         compiled += sources
         for name, declarations in named.items():
             by_name[name] = (*by_name.get(name, ()), *declarations)
-    lacking = [one for key, one in constants.items() if key not in lines]
-    found = declared_by_name(statics, lacking, by_name, compiled)
-    for key, one in constants.items():
-        at = found.get(key) or lines.get(key)
-        folded = at and _folded(source_name(one.name), at, by_name)
+    lines_found = declared_by_name(statics, lacking, by_name, compiled)
+    for key, constant in constants.items():
+        at = lines_found.get(key) or lines.get(key)
+        folded = at and _folded(source_name(constant.name), at, by_name)
         if at is not None and folded:
-            found[key] = at._replace(folded=folded)
-    return found
+            lines_found[key] = at._replace(folded=folded)
+    return lines_found
 
 
 def _folded(name: str, at: Declared, by_name: Mapping[str, Sequence[Declaration]]) -> frozenset[bytes]:
     """Return the contents that the line of a constant has in units that need no address of it."""
     return frozenset(
-        one.contents
-        for one in by_name.get(name, ())
-        if one.contents is not None and (one.defined_in, one.defined_at_line) == (at.file, at.line)
+        d.contents
+        for d in by_name.get(name, ())
+        if d.contents is not None and (d.defined_in, d.defined_at_line) == (at.file, at.line)
     )
 
 
 def _symbol_notes(files: Sequence[Statics]) -> Iterable[Note]:
-    for one in files:
-        if one.is_stripped:
-            yield Note("no-source-files", one.image.file, "it is stripped: only exported variables are known")
-        elif not one.units:
-            yield Note("no-source-files", one.image.file, "its symbols have no source files")
+    for file in files:
+        if file.is_stripped:
+            yield Note("no-source-files", file.image.file, "it is stripped: only exported variables are known")
+        elif not file.units:
+            yield Note("no-source-files", file.image.file, "its symbols have no source files")

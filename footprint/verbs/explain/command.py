@@ -1,20 +1,10 @@
 """`footprint explain`: what a word of an answer means."""
 
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import Annotated
 
 from footprint.verbs import options
-from footprint.verbs.lazy import lazy_modules
+from footprint.verbs.declared import Argument
 from footprint.verbs.output import Answer, check_formats, write
-
-if TYPE_CHECKING:
-    from footprint.formats.words import Explanation
-    from footprint.verbs.explain import json, text
-else:
-    json, text = lazy_modules("footprint.verbs.explain", "json text")
-
-__all__ = ("explain",)
 
 ORDER = 150
 
@@ -23,7 +13,7 @@ ORDER = 150
 def explain(
     word: Annotated[
         str | None,
-        typer.Argument(help="A figure, finding, note, owner, kind or exit code; without one all are listed."),
+        Argument(help="A figure, finding, note, owner, kind or exit code; without one all are listed."),
     ] = None,
     *,
     output: options.OutputOptions,
@@ -35,19 +25,22 @@ def explain(
     footprint explain unused-library
     footprint explain 3
     """
+    from footprint.formats.words import Explanation, known_words
     from footprint.formats.words import explain as look_up
-    from footprint.formats.words import known_words
+    from footprint.verbs.explain import answer
 
-    def all_words() -> "tuple[Explanation, ...]":
-        return tuple(dict.fromkeys(one for each in known_words().values() for one in each))
+    def all_words() -> tuple[Explanation, ...]:
+        return tuple(dict.fromkeys(meaning for meanings in known_words().values() for meaning in meanings))
 
     # Without a word all are listed.
-    answer: Answer[tuple[Explanation, ...] | None] = Answer(
+    parts: Answer[tuple[Explanation, ...] | None] = Answer(
         "explain",
         "words",
-        document=lambda found: text.words_document(known_words()) if found is None else text.explain_document(found),
-        members=lambda found, version: json.explain_members(found or all_words(), version),
+        document=lambda meanings: (
+            answer.words_document(known_words()) if meanings is None else answer.explain_document(meanings)
+        ),
+        members=lambda meanings, version: answer.explain_members(meanings or all_words(), version),
     )
-    check_formats(answer, output)
-    found = None if word is None else look_up(word)
-    return write(answer, found, "explain" if word is None else f"explain {word}", output)
+    check_formats(parts, output)
+    document = None if word is None else look_up(word)
+    return write(parts, document, "explain" if word is None else f"explain {word}", output)

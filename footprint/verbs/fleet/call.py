@@ -2,21 +2,28 @@
 
 import os
 import re
+from collections import defaultdict
 from collections.abc import Mapping
 from datetime import date
 from typing import Final, NamedTuple
 
 from footprint.errors import Note, UsageError
-from footprint.files import StrPath
-from footprint.store.asking import Cell, Dataset, Found
+from footprint.release.matching import comparable_name, matched_owners, matched_programs
+from footprint.store.asking import Cell, Dataset, QueryResult
 from footprint.store.confined import confined
-from footprint.store.parquet import keep_dataset
-from footprint.units import counted, format_bytes
-from footprint.verbs.fleet.matches import add_matches
-from footprint.verbs.fleet.questions import SAVINGS, FleetQuestion, definitions_of, question_of
+from footprint.store.parquet import keep_dataset, own_place, prune
+from footprint.store.remote import fetch, is_store, locked_store, upload
+from footprint.system.files import StrPath
+from footprint.text.units import counted, format_bytes
+from footprint.verbs.fleet.questions import (
+    SAVINGS,
+    FleetQuestion,
+    definitions_of,
+    fitting_question,
+    question_of,
+)
 
-__all__ = ("Fleet", "fleet", "variables_of")
-
+_KEPT: Final = re.compile(r"([0-9]{1,5})d?")
 _FIRST_DAY: Final = "SELECT min(day) FROM inputs WHERE process_count > 0"
 _SILENT: Final = "SELECT getvariable('day'), count(*) FILTER (day < getvariable('first_day')), count(*) FROM host_days"
 _PARTS: Final = """
@@ -29,8 +36,25 @@ SELECT count(*), sum(private_bytes)::BIGINT, arg_max(program, private_bytes) FRO
     WHERE side = 'old' AND program NOT IN (SELECT program FROM matched_owners) GROUP BY program
 )"""
 _WHOLE: Final = """
-SELECT count(DISTINCT host), coalesce(sum(process_count), 0)::BIGINT, coalesce(sum(per_process_bytes), 0)::BIGINT
+SELECT count(DISTINCT host), coalesce(sum(process_count), 0)::BIGINT,
+       coalesce(sum(coalesce(per_process_bytes, private_bytes)), 0)::BIGINT
 FROM current_processes"""
+_COSTS: Final = """
+SELECT sum(coalesce(per_process_bytes, private_bytes))::BIGINT, sum(process_count)::BIGINT, {name}
+FROM current_processes GROUP BY {name} ORDER BY 1 DESC NULLS LAST, 3"""
+_PROGRAMS: Final = "SELECT count(DISTINCT host), count(DISTINCT program) FROM current_programs"
+_COVERAGE: Final = """
+SELECT count(DISTINCT (program, build_id)) FILTER (is_known), count(DISTINCT (program, build_id)),
+       count(DISTINCT host) FILTER (NOT is_known), count(DISTINCT host)
+FROM program_coverage"""
+_UNKNOWN: Final = (
+    "SELECT program FROM program_coverage WHERE NOT is_known GROUP BY program ORDER BY count(*) DESC, program"
+)
+_MOST_UNKNOWN: Final = 10
+"""How many programs a note names."""
+_WITHOUT_MEMORY: Final = """
+SELECT count(DISTINCT host) FROM current_processes
+WHERE host NOT IN (SELECT host FROM current_hosts WHERE available_bytes IS NOT NULL)"""
 _ALONE: Final = """
 SELECT count(*) FROM (
     SELECT program FROM current_processes WHERE process_count = 1 GROUP BY program HAVING count(*) < 5
@@ -41,6 +65,20 @@ _CUT: Final = re.compile(r"\nLIMIT ([0-9]+);")
 _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
+class FleetCost(NamedTuple):
+    """What the processes of one program, or of one host, cost.
+
+    Attributes:
+        cost_bytes: The bytes.
+        process_count: How many they are.
+        name: The program or the host.
+    """
+
+    cost_bytes: int
+    process_count: int
+    name: str
+
+
 class Fleet(NamedTuple):
     """The answer to a question about a fleet.
 
@@ -49,12 +87,16 @@ class Fleet(NamedTuple):
         question: The question; None for SQL of the user's, and where none was asked.
         sql: The SQL that found the rows.
         day: The day of the state of the fleet; None where no process is known.
-        host_count: The number of hosts with processes then.
+        host_count: The number of hosts with processes then; of a dataset without processes those with programs.
         process_count: The number of these processes.
+        program_count: The number of programs in a dataset without processes; else 0.
         total_bytes: What these cost.
-        found: The rows.
+        result: The rows.
         is_overview: Whether nothing was asked: the rows are those of the largest savings.
         notes: What the reader of the figures must know.
+        program_costs: What each program costs, with its processes and its name, the dearest first; only in an overview.
+            The private memory alone where the rest is not known.
+        host_costs: The same of each host.
     """
 
     dataset: str
@@ -63,10 +105,13 @@ class Fleet(NamedTuple):
     day: date | None
     host_count: int
     process_count: int
+    program_count: int
     total_bytes: int
-    found: Found
+    result: QueryResult
     is_overview: bool
     notes: tuple[Note, ...]
+    program_costs: tuple[FleetCost, ...] = ()
+    host_costs: tuple[FleetCost, ...] = ()
 
 
 def fleet(
@@ -104,17 +149,43 @@ def fleet(
     """
     if question is not None and query is not None:
         raise UsageError("ask a question, or write a query of your own")
-    asked = None if query is not None else question_of(question or SAVINGS)
-    if not (asked and asked.compares) and (before, after) != (None, None):
+    known_question = None if query is not None else question_of(question or SAVINGS)
+    if not (known_question and known_question.compares) and (before, after) != (None, None):
         raise UsageError("--from and --to go with the question `growth`")
     folder = os.fspath(dataset)
     variables = variables_of(day, before, after, count, program)
 
     def answered() -> Fleet:
-        return _answered(folder, asked, query, variables, is_overview=query is None and question is None)
+        return _answered(folder, known_question, query, variables, is_overview=query is None and question is None)
 
+    if is_store(folder):
+        folder = fetch(folder)
     keep_dataset(folder)
     return confined(answered, folder if query is None else "--query")
+
+
+def prune_dataset(dataset: str, question: str | None, keep: str | None) -> str:
+    """Remove old days of a dataset, and return a line that says so.
+
+    Raises:
+        AccessError: If there is no dataset, or a scan writes to it.
+        InputError: If a file of it is damaged.
+        UsageError: If the words do not say how many days are kept.
+    """
+    days = _KEPT.fullmatch(keep or "")
+    if question != "prune" or days is None:
+        raise UsageError("remove old days with `footprint fleet FOLDER prune --keep 90d`")
+    if is_store(dataset):
+        with locked_store(dataset):
+            copy = fetch(dataset, is_written=True)
+            first, count = prune(copy, int(days[1]))
+            upload(dataset, copy)
+    else:
+        own_place(dataset)
+        first, count = prune(dataset, int(days[1]))
+    if first is None:
+        return "The dataset has no processes.\n"
+    return f"The processes of {counted(count, 'input')} before {first} are gone; programs and files stay.\n"
 
 
 def variables_of(
@@ -134,23 +205,37 @@ def variables_of(
 
 
 def _answered(
-    folder: str, asked: FleetQuestion | None, query: str | None, variables: Mapping[str, Cell], *, is_overview: bool
+    folder: str, named: FleetQuestion | None, query: str | None, variables: Mapping[str, Cell], *, is_overview: bool
 ) -> Fleet:
     opened = Dataset(folder)
+    if named is not None:
+        named = fitting_question(named, opened.files)
     opened.set_variables(variables)
-    for name, statements in definitions_of(asked, opened.views).items():
+    for name, statements in definitions_of(named, opened.views).items():
         opened.define(name, statements)
     notes: list[Note] = []
     day = _last_day(opened, notes)
-    if asked is not None and asked.compares:
+    if named is not None and named.compares:
         _compare(opened, notes)
-    sql = asked.sql if asked is not None else query or ""
-    found = opened.ask(sql) if asked is None else opened.run(sql)
-    if asked is not None:
-        _tell_left_out(opened, asked, len(found.rows), notes)
+    sql = named.sql if named is not None else query or ""
+    result = opened.ask(sql) if named is None else opened.run(sql)
+    if named is not None:
+        _tell_left_out(opened, named, len(result.rows), notes)
     ((hosts, processes, total),) = opened.run(_WHOLE).rows
-    counts = int(hosts or 0), int(processes or 0), int(total or 0)
-    return Fleet(folder, asked, sql, day, *counts, found, is_overview, tuple(notes))
+    programs: Cell = 0
+    if named is not None and named.is_about_programs:
+        ((hosts, programs),) = opened.run(_PROGRAMS).rows
+        detail = "figures are predictions from files, for one process of each program: scan captures, or --processes"
+        notes.append(Note("fleet-programs-alone", folder, detail))
+    counts = int(hosts or 0), int(processes or 0), int(programs or 0), int(total or 0)
+    costs = [_costs(opened, name) if is_overview and day is not None else () for name in ("program", "host")]
+    return Fleet(folder, named, sql, day, *counts, result, is_overview, tuple(notes), *costs)
+
+
+def _costs(opened: Dataset, name: str) -> tuple[FleetCost, ...]:
+    """Return what each program, or each host, costs."""
+    rows = opened.run(_COSTS.format(name=name)).rows
+    return tuple(FleetCost(int(size or 0), int(count or 0), str(of or "")) for size, count, of in rows)
 
 
 def _last_day(opened: Dataset, notes: list[Note]) -> date | None:
@@ -173,17 +258,35 @@ def _last_day(opened: Dataset, notes: list[Note]) -> date | None:
     return date.fromisoformat(str(day))
 
 
-def _tell_left_out(opened: Dataset, asked: FleetQuestion, row_count: int, notes: list[Note]) -> None:
+def _tell_left_out(opened: Dataset, question: FleetQuestion, row_count: int, notes: list[Note]) -> None:
     """Note what the question does not look at, or does not show."""
-    cut = _CUT.search(asked.sql)
+    cut = _CUT.search(question.sql)
     if cut and row_count == int(cut[1]):
         detail = "no more are told: smaller ones may be left out; --program and --query show others"
         notes.append(Note("fleet-rows-left-out", f"{row_count:,} rows", detail))
-    if asked.name == "outliers":
+    if question.tells_savings:
+        _tell_coverage(opened, notes)
+    if question.name == "fit":
+        ((unknown_count,),) = opened.run(_WITHOUT_MEMORY).rows
+        if unknown_count:
+            detail = "how much memory they have is not known: capture them with this version"
+            notes.append(Note("fleet-memory-unknown", counted(int(unknown_count), "host"), detail))
+    if question.name == "outliers":
         ((alone_count,),) = opened.run(_ALONE).rows
         if alone_count:
             detail = "they have fewer than 5 processes, so there is nothing usual to compare them with"
             notes.append(Note("fleet-few-siblings", counted(int(alone_count), "program"), detail))
+
+
+def _tell_coverage(opened: Dataset, notes: list[Note]) -> None:
+    """Note of how many programs the findings are known, and which are to be scanned."""
+    ((known_count, count, lacking_count, host_count),) = opened.run(_COVERAGE).rows
+    names = [str(name) for (name,) in opened.run(_UNKNOWN).rows]
+    if names:
+        more = f" and {len(names) - _MOST_UNKNOWN:,} more" if len(names) > _MOST_UNKNOWN else ""
+        where = f"{lacking_count:,} of {host_count:,} hosts run others"
+        detail = f"findings are known of these; {where}: scan {', '.join(names[:_MOST_UNKNOWN])}{more}"
+        notes.append(Note("fleet-findings-unknown", f"{known_count:,} of {count:,} programs", detail))
 
 
 def _compare(opened: Dataset, notes: list[Note]) -> None:
@@ -204,9 +307,30 @@ def _compare(opened: Dataset, notes: list[Note]) -> None:
         if side not in sides_known:
             kind = "on" if _DAY.fullmatch(wanted) else "with the build or version"
             raise UsageError(f"no process is known {kind} {wanted[:80]}")
-    add_matches(opened)
+    _add_matches(opened)
     ((gone_count, gone_bytes, largest),) = opened.run(_GONE).rows
     if gone_count:
-        held = format_bytes(int(gone_bytes or 0))
-        detail = f"no process of them is on the new side; they held {held}, most of it {largest}"
+        size = format_bytes(int(gone_bytes or 0))
+        detail = f"no process of them is on the new side; they held {size}, most of it {largest}"
         notes.append(Note("fleet-programs-gone", counted(int(gone_count), "program"), detail))
+
+
+def _add_matches(dataset: Dataset) -> None:
+    """Fill the tables `matched_owners` and `matched_symbols`: what has another name on the new side."""
+    owners: dict[str, dict[str, set[str]]] = {"old": defaultdict(set), "new": defaultdict(set)}
+    for side, program, owner in dataset.run("SELECT DISTINCT side, program, owner FROM compared_amounts").rows:
+        owners[str(side)][str(program)].add(str(owner))
+    rows = []
+    for program, new_program in matched_programs(owners["old"].keys(), owners["new"].keys()).items():
+        before, now = owners["old"][program], owners["new"][new_program]
+        names = matched_owners(before, now) | {program: new_program}
+        rows += [("old", program, owner, new_program, names.get(owner, owner)) for owner in sorted(before)]
+    columns = zip(*rows, strict=True) if rows else [()] * 5
+    keys = ("side", "program", "owner", "new_program", "new_owner")
+    dataset.fill("matched_owners", {name: list(column) for name, column in zip(keys, columns, strict=True)})
+    symbols = dataset.run(
+        "SELECT symbol FROM compared_amounts WHERE symbol IS NOT NULL GROUP BY symbol HAVING count(DISTINCT side) = 1"
+    )
+    names_by_symbol = {symbol: comparable_name(symbol) for (symbol,) in symbols.rows if isinstance(symbol, str)}
+    changed = {symbol: name for symbol, name in names_by_symbol.items() if symbol != name}
+    dataset.fill("matched_symbols", {"symbol": list(changed), "name": list(changed.values())})

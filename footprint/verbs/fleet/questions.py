@@ -1,15 +1,14 @@
 """The questions: each is a file of SQL in `sql/`, whose first lines say what it asks and how the answer is told."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import Final, NamedTuple
 
 from footprint.errors import UsageError
-from footprint.store.parquet import table_views
-
-__all__ = ("SAVINGS", "FleetQuestion", "definitions_of", "question_names", "question_of", "script_of", "shared_sql")
+from footprint.store.parquet import table_views, whole_files
 
 _ENDING: Final = ".sql"
 _DEFINED: Final = re.compile(r"^CREATE (?:TABLE|VIEW) (\w+)", re.MULTILINE)
@@ -28,23 +27,30 @@ class FleetQuestion(NamedTuple):
         title: The question.
         verdict: How its first row is told: columns in braces.
         sql: The SQL that answers it.
+        is_about_programs: Whether it is about programs that were scanned, where a dataset has no processes.
     """
 
     name: str
     title: str
     verdict: str
     sql: str
+    is_about_programs: bool = False
 
     @property
     def compares(self) -> bool:
         """Return whether it compares two days, builds or package versions."""
         return "compared_" in self.sql
 
+    @property
+    def tells_savings(self) -> bool:
+        """Return whether it is about findings of processes."""
+        return "fleet_savings" in self.sql
+
 
 @cache
 def question_names() -> tuple[str, ...]:
     """Return the names of the questions."""
-    names = (one.name for one in (files(__package__) / "sql").iterdir())
+    names = (path.name for path in (files(__package__) / "sql").iterdir())
     return tuple(sorted(name.removesuffix(_ENDING) for name in names if name.endswith(_ENDING) and name[0] != "_"))
 
 
@@ -56,7 +62,20 @@ def question_of(name: str) -> FleetQuestion:
     """
     if name not in question_names():
         raise UsageError(f"there is no question {name[:80]!r}: ask {', '.join(question_names())}")
-    sql = shared_sql(name)
+    return _read_question(name, files(__package__) / "sql")
+
+
+def fitting_question(question: FleetQuestion, dataset_files: Mapping[str, Sequence[str]]) -> FleetQuestion:
+    """Return the question as a dataset can answer it: by program, where it has no processes; itself where it cannot."""
+    folder = files(__package__) / "sql" / "of_programs"
+    is_answered = not dataset_files["processes"] and (folder / f"{question.name}{_ENDING}").is_file()
+    if not dataset_files["programs"] or not is_answered:
+        return question
+    return _read_question(question.name, folder)._replace(is_about_programs=True)
+
+
+def _read_question(name: str, folder: Traversable) -> FleetQuestion:
+    sql = (folder / f"{name}{_ENDING}").read_text(encoding="utf-8")
     title, verdict = (line.removeprefix("-- ") for line in sql.split("\n", 2)[:2])
     return FleetQuestion(name, title, verdict, sql)
 
@@ -76,7 +95,8 @@ def definitions_of(question: FleetQuestion | None, tables: Mapping[str, str]) ->
     blocks = {name: f"{view};" for name, view in tables.items()}
     for shared in ("_state", "_sides")[: 2 if question and question.compares else 1]:
         blocks |= {_DEFINED.findall(block)[-1]: block for block in shared_sql(shared).strip().split("\n\n")}
-    named = " ".join(blocks if question is None else (question.sql, *_ALWAYS))
+    coverage = ("program_coverage",) if question and question.tells_savings else ()
+    named = " ".join(blocks if question is None else (question.sql, *_ALWAYS, *coverage))
     kept = set()
     for name, block in reversed(blocks.items()):
         if re.search(rf"\b{name}\b", _COMMENT.sub("", named)):
@@ -92,6 +112,7 @@ def script_of(question: FleetQuestion, folder: str, variables: Mapping[str, str 
     Raises:
         AccessError: If there is no dataset.
     """
+    question = fitting_question(question, whole_files(folder))
     settings = "\n".join(f"SET VARIABLE {name} = {_literal(value)};" for name, value in variables.items())
     definitions = definitions_of(question, table_views(folder)).values()
     return "\n\n".join((settings, *definitions, question.sql))

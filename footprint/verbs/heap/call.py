@@ -8,28 +8,29 @@ from functools import partial
 from itertools import islice
 from typing import Final, NamedTuple
 
-from footprint.attribution.heap_frames import Binary, name_frames
-from footprint.attribution.heap_places import Origin
+from footprint.attribution.heap_frames import name_frames
+from footprint.attribution.heap_places import Binary, Origin
 from footprint.attribution.heap_totals import counted_by, run_totals
 from footprint.attribution.heap_usage import HeapUsage, heap_usage, place_at
-from footprint.elf import Buffer, read_image
 from footprint.elf.function_starts import FunctionStarts
 from footprint.elf.functions import read_functions
+from footprint.elf.image import Buffer, read_image
 from footprint.errors import AccessError, FootprintError, InputError, Note, UsageError
-from footprint.files import StrPath, open_input
 from footprint.findings.registry import Fact, HeapFacts, find_all
-from footprint.heap import Counted, Profile, read_profile
 from footprint.heap.allocators import Allocators
-from footprint.loader import System, link
+from footprint.heap.formats import read_profile
+from footprint.heap.profile import Counted, HeapSnapshot, Profile
+from footprint.loader.link_map import link
+from footprint.loader.system import System
 from footprint.model.finding import Finding
 from footprint.process.mapped_files import FileOpener
-from footprint.roots import path_inside
-from footprint.sources.debug_files import STANDARD_PLACES, DebugFiles, DebugSearch
+from footprint.sources.debug_files import DebugFiles
+from footprint.sources.debuginfod import STANDARD_PLACES, DebugSearch
 from footprint.sources.open_files import OpenFiles
-from footprint.sources.target import Text, split_moment
-from footprint.units import format_bytes
-
-__all__ = ("BinaryFiles", "HeapProfiles", "check_order", "heap_profile", "read_usages")
+from footprint.sources.target import Text, check_no_process, split_moment
+from footprint.system.files import StrPath, open_input
+from footprint.system.roots import path_inside
+from footprint.text.units import format_bytes
 
 # So many call trees of a massif profile, evenly spread, show what has been there since the start.
 _STEPS: Final = 8
@@ -95,23 +96,23 @@ def heap_profile(
     if not paths:
         raise UsageError("name at least one heap profile")
     files = BinaryFiles(root, debug)
-    known = files.with_needed(binaries)
+    named = files.with_needed(binaries)
     known_allocators = Allocators(allocators)
-    asked = [_asked(path, at) for path in paths]
+    moments_named = [_moment_of(path, at) for path in paths]
     found_of: dict[int, HeapUsage] = {}
     notes: list[Note] = []
-    for file in dict.fromkeys(one.file for one in asked):
-        places = [place for place, one in enumerate(asked) if one.file == file]
+    for file in dict.fromkeys(u.file for u in moments_named):
+        places = [place for place, u in enumerate(moments_named) if u.file == file]
         try:
-            data = asked[places[0]].data
+            data = moments_named[places[0]].data
             data = open_input(file) if data is None else data
-            moments = [(asked[place].name, asked[place].at) for place in places]
+            moments = [(moments_named[place].name, moments_named[place].at) for place in places]
             usages = read_usages(
                 file,
                 data,
                 moments,
                 known_allocators,
-                (lambda _: known) if known else partial(files.of_profile, folder=os.path.dirname(file)),
+                (lambda _: named) if named else partial(files.of_profile, folder=os.path.dirname(file)),
                 files.opened,
                 has_all_trees=has_all_trees,
             )
@@ -122,16 +123,16 @@ def heap_profile(
             if len(paths) == 1:
                 raise
             notes.append(Note("file-unreadable", file, error.detail))
-    found = [found_of[place] for place in sorted(found_of)]
-    if not found:
+    usages_read = [found_of[place] for place in sorted(found_of)]
+    if not usages_read:
         raise InputError(notes[0].subject, f"nothing could be read: {notes[0].detail}")
-    _check_alike(found)
-    notes += [note for one in found for note in one.notes]
-    findings = find_all({Fact.HEAP: HeapFacts(found[0])}) if len(paths) == 1 else ()
-    return HeapProfiles(tuple(found), tuple(dict.fromkeys(notes + files.notes)), findings)
+    _check_alike(usages_read)
+    notes += [note for u in usages_read for note in u.notes]
+    findings = find_all({Fact.HEAP: HeapFacts(usages_read[0])}) if len(paths) == 1 else ()
+    return HeapProfiles(tuple(usages_read), tuple(dict.fromkeys(notes + files.notes)), findings)
 
 
-class _Asked(NamedTuple):
+class _NamedMoment(NamedTuple):
     """A profile as the user named it.
 
     Attributes:
@@ -147,22 +148,25 @@ class _Asked(NamedTuple):
     data: Buffer | None = None
 
 
-def _asked(path: StrPath | Text, at: str | None) -> _Asked:
+def _moment_of(path: StrPath | Text, at: str | None) -> _NamedMoment:
     if isinstance(path, Text):
         file = path.name if path.moment is None else path.name.removesuffix(f"@{path.moment}")
-        return _Asked(path.name, file, path.moment or at, path.data)
+        return _NamedMoment(path.name, file, path.moment or at, path.data)
     name = os.fspath(path)
+    check_no_process(
+        name, f"`footprint {name}` shows the heap of a process, and `footprint {name} --heap PROFILE` who asked for it"
+    )
     file, moment = split_moment(name)
-    return _Asked(name, file, moment or at)
+    return _NamedMoment(name, file, moment or at)
 
 
 def _check_alike(usages: Sequence[HeapUsage]) -> None:
     """Refuse profiles that count different things: their difference has no meaning."""
     first = usages[0]
-    for one in usages[1:]:
-        if (one.profile.counted, one.tally) != (first.profile.counted, first.tally):
+    for usage in usages[1:]:
+        if (usage.profile.counted, usage.tally) != (first.profile.counted, first.tally):
             raise UsageError(
-                f"{first.file} counts {_counted_by(first)}, {one.file} {_counted_by(one)}: "
+                f"{first.file} counts {_counted_by(first)}, {usage.file} {_counted_by(usage)}: "
                 "compare profiles that count the same"
             )
 
@@ -227,15 +231,34 @@ def read_usages(
     usages = []
     for (name, at), place in zip(moments, places_in(profile), strict=True):
         usage = heap_usage(name, profile, place, named)
-        if at == "end" and place is not None:
-            usage = replace(usage, notes=(*usage.notes, *_end_notes(profile, place, file)))
+        if place is not None:
+            usage = replace(usage, notes=(*usage.notes, *_moment_notes(profile, at, place, file)))
         usages.append(usage)
     return usages
 
 
+def _moment_notes(profile: Profile, at: str | None, place: int, name: str) -> Iterator[Note]:
+    """Return notes where the snapshot that is used is not the end, or the peak, that was asked for."""
+    if at == "end":
+        return _end_notes(profile, place, name)
+    return _peak_notes(profile, place, name) if at in {None, "peak"} else iter(())
+
+
+def _peak_notes(profile: Profile, place: int, name: str) -> Iterator[Note]:
+    """Return a note where the snapshot that is used for the peak is smaller than another."""
+    peak = profile.untold_peak
+    if peak is None:
+        return
+    detail = (
+        f"{_shown(profile.snapshots[place])} is used for the peak: it has the largest call tree, and {_shown(peak)} "
+        f"has none; massif --detailed-freq=1 keeps all of them, and `footprint run --massif` that of the end, too"
+    )
+    yield Note("heap-peak-untold", name, detail)
+
+
 def _end_notes(profile: Profile, place: int, name: str) -> Iterator[Note]:
     """Return notes where the snapshot that is used for the end is not the end of the run."""
-    if not profile.has_end:
+    if not profile.has_end and profile.format == "massif":
         last = profile.snapshots[-1]
         detail = (
             f"massif writes no snapshot at the end of a run: the last one ({last.number}) has "
@@ -248,13 +271,16 @@ def _end_notes(profile: Profile, place: int, name: str) -> Iterator[Note]:
 
 
 def _end_untold(profile: Profile, place: int, name: str) -> Note:
-    both = (profile.snapshots[place], profile.snapshots[-1])
-    taken, last = (f"snapshot {one.number} ({format_bytes(one.live_bytes)} live)" for one in both)
+    taken, last = _shown(profile.snapshots[place]), _shown(profile.snapshots[-1])
     detail = (
         f"{taken} is used for the end: it has the last call tree, and {last} has none; "
         f"massif --detailed-freq=1 keeps all of them"
     )
     return Note("heap-end-untold", name, detail)
+
+
+def _shown(snapshot: HeapSnapshot) -> str:
+    return f"snapshot {snapshot.number} ({format_bytes(snapshot.live_bytes)} live)"
 
 
 class BinaryFiles:
@@ -294,15 +320,15 @@ class BinaryFiles:
             AccessError: If a named file cannot be opened.
             InputError: If a named file is not ELF.
         """
-        found: dict[str, Binary] = {}
+        binaries: dict[str, Binary] = {}
         for path in paths:
             whole = os.path.realpath(os.fspath(path))
-            found[whole] = self._read(os.fspath(path), whole)
-        for path in list(found):
+            binaries[whole] = self._read(os.fspath(path), whole)
+        for path in list(binaries):
             for library in self._needed(path):
-                if library not in found and (binary := self.opened(library)) is not None:
-                    found[library] = binary
-        return list(found.values())
+                if library not in binaries and (binary := self.opened(library)) is not None:
+                    binaries[library] = binary
+        return list(binaries.values())
 
     def of_profile(self, profile: Profile, folder: str) -> list[Binary]:
         """Return the files that a profile tells.
@@ -316,21 +342,21 @@ class BinaryFiles:
         """
         if profile.modules:
             return []
-        found: list[Binary] = []
+        binaries: list[Binary] = []
         frames = [frame for frame in profile.frames if frame.addr is not None]
         if profile.command and any(frame.object is None and frame.function is not None for frame in frames):
             with suppress(FootprintError):
                 place = program_of(profile.command, folder, self._root)
-                found = self.with_needed([] if place is None else [place])
-                found[:1] = [one._replace(origin=Origin.COMMAND) for one in found[:1]]
-        known = {binary.path for binary in found}
+                binaries = self.with_needed([] if place is None else [place])
+                binaries[:1] = [binary._replace(origin=Origin.COMMAND) for binary in binaries[:1]]
+        present = {binary.path for binary in binaries}
         paths = dict.fromkeys(frame.object for frame in frames if frame.function is None)
         for path in islice(paths, _MOST_FILES):
-            if path is not None and path.startswith("/") and path not in known:
+            if path is not None and path.startswith("/") and path not in present:
                 with suppress(FootprintError):
                     place = path if self._root is None else path_inside(self._root, path)
-                    found.append(self._read(place, path)._replace(origin=Origin.PROFILE))
-        return found
+                    binaries.append(self._read(place, path)._replace(origin=Origin.PROFILE))
+        return binaries
 
     def _needed(self, path: str) -> list[str]:
         try:
@@ -338,7 +364,7 @@ class BinaryFiles:
         except FootprintError:
             # A file from another machine: its libraries are not here.
             return []
-        return [os.path.realpath(one.path) for one in link_map.objects[1:]]
+        return [os.path.realpath(linked.path) for linked in link_map.objects[1:]]
 
     def _read(self, place: str, path: str) -> Binary:
         data = self._open_file(place, None)
@@ -368,9 +394,9 @@ def program_of(command: str, folder: str, root: str | None) -> str | None:
         else:
             folders = os.environ.get("PATH", os.defpath).split(":")
             places = [
-                os.path.join(one, name) if root is None else path_inside(root, os.path.join(one, name))
-                for one in folders
-                if os.path.isabs(one)
+                os.path.join(folder, name) if root is None else path_inside(root, os.path.join(folder, name))
+                for folder in folders
+                if os.path.isabs(folder)
             ]
         for place in places:
             if os.path.isfile(place) and os.access(place, os.X_OK):

@@ -2,25 +2,22 @@
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from footprint.errors import UsageError
 from footprint.verbs import options
+from footprint.verbs.declared import Argument, Option
 from footprint.verbs.fail_on import conditions_of, write_judged
-from footprint.verbs.lazy import LazyModule, lazy_modules
-from footprint.verbs.output import Answer, check_formats
+from footprint.verbs.output import Answer, LazyModule, check_formats, lazy_modules
 
 if TYPE_CHECKING:
     from footprint.attribution.heap_usage import HeapUsage
     from footprint.formats import stacks
     from footprint.formats.issues import Issues
-    from footprint.sources.debug_files import DebugSearch
-    from footprint.verbs.heap import call, html, json, metrics, text
+    from footprint.sources.debuginfod import DebugSearch
+    from footprint.verbs.heap import call, html, json, text
 else:
-    call, html, json, metrics, text = lazy_modules("footprint.verbs.heap", "call html json metrics text")
+    call, html, json, text = lazy_modules("footprint.verbs.heap", "call html json text")
     stacks = LazyModule("footprint.formats.stacks")
 
-__all__ = ("comparison_answer", "heap")
 
 ORDER = 80
 
@@ -29,24 +26,24 @@ ORDER = 80
 def heap(
     files: Annotated[
         list[str],
-        typer.Argument(help="Profiles of massif, DHAT, heaptrack, pprof, Go, jemalloc and others.", metavar="FILE..."),
+        Argument(help="Profiles of massif, DHAT, heaptrack, pprof, Go, jemalloc and others.", metavar="FILE..."),
     ],
     at: Annotated[
         list[str] | None,
-        typer.Option("--at", help="The number of a snapshot, a time such as 1.5s, end, or peak.", metavar="MOMENT"),
+        Option("--at", help="The number of a snapshot, a time such as 1.5s, end, or peak.", metavar="MOMENT"),
     ] = None,
-    by: Annotated[options.HeapBy, typer.Option("--by", help="The grouping of the sums.")] = options.HeapBy.FUNCTION,
+    by: Annotated[options.HeapBy, Option("--by", help="The grouping of the sums.")] = options.HeapBy.FUNCTION,
     sort: Annotated[
-        options.HeapSort | None, typer.Option("--sort", help="The order of the totals over the run, largest first.")
+        options.HeapSort | None, Option("--sort", help="The order of the totals over the run, largest first.")
     ] = None,
     threshold: Annotated[
         float,
-        typer.Option("--threshold", min=0, max=100, help="Leave smaller calls out of a tree.", metavar="PERCENT"),
+        Option("--threshold", min=0, max=100, help="Leave smaller calls out of a tree.", metavar="PERCENT"),
     ] = 1.0,
     allocators: options.AllocFns = None,
     has_allocators: Annotated[
         bool,
-        typer.Option("--allocators", help="List the functions that only pass memory on, and the rules that say so."),
+        Option("--allocators", help="List the functions that only pass memory on, and the rules that say so."),
     ] = False,
     binaries: options.Binaries = None,
     root: options.Root = None,
@@ -75,8 +72,8 @@ def heap(
     if is_one:
         answer = answer._replace(
             verb="heap",
-            issues=lambda found: _issues(found, binary),
-            stacks=lambda found: stacks.heap_stacks(found.files[0]),
+            issues=lambda profiles: _issues(profiles, binary),
+            stacks=lambda profiles: stacks.heap_stacks(profiles.files[0]),
         )
     check_formats(answer, output)
     conditions = conditions_of(fail_on or (), "heap", "heap")
@@ -87,7 +84,7 @@ def heap(
         raise UsageError("--threshold is a number of percent")
     if not is_one and by not in {options.HeapBy.OWNER, options.HeapBy.FUNCTION}:
         raise UsageError(f"--by {by.value} shows one profile: compare several by owner or function")
-    found = call.heap_profile(
+    read = call.heap_profile(
         *files,
         at=options.one_moment(at),
         allocators=allocators or (),
@@ -96,9 +93,9 @@ def heap(
         debug=debug,
         has_all_trees=output.has_report or by is options.HeapBy.GROWTH,
     )
-    for usage in found.files if sort is not None else ():
+    for usage in read.files if sort is not None else ():
         call.check_order(usage, view.sort or "")
-    return write_judged(answer, found, found.findings, conditions, f"heap {' '.join(files)}", output, found.notes)
+    return write_judged(answer, read, read.findings, conditions, f"heap {' '.join(files)}", output, read.notes)
 
 
 def comparison_answer(verb: str, view: "text.HeapView") -> "Answer[call.HeapProfiles]":
@@ -107,33 +104,35 @@ def comparison_answer(verb: str, view: "text.HeapView") -> "Answer[call.HeapProf
         verb,
         # The table of csv, tsv and jsonl.
         "totals" if view.sort else "heap",
-        document=lambda found: text.heap_document(found.files, found.notes, found.findings, view),
-        members=lambda found, version: json.heap_members(
-            _by_file(found),
-            found.notes,
+        document=lambda profiles: text.heap_document(profiles.files, profiles.notes, profiles.findings, view),
+        members=lambda profiles, version: json.heap_members(
+            _by_file(profiles),
+            profiles.notes,
             version,
             by=view.by,
             sort=view.sort,
             has_allocators=view.has_allocators,
-            findings=found.findings,
+            findings=profiles.findings,
         ),
-        figures=lambda found: metrics.heap_metrics(_by_file(found)),
-        report=lambda found, *told: html.heap_html(_by_file(found), found.notes, told[0], found.findings, *told[1:]),
+        figures=lambda read: json.heap_metrics(_by_file(read)),
+        report=lambda profiles, *about: html.heap_html(
+            _by_file(profiles), profiles.notes, about[0], profiles.findings, *about[1:]
+        ),
     )
 
 
-def _by_file(found: "call.HeapProfiles") -> "tuple[HeapUsage, ...]":
+def _by_file(profiles: "call.HeapProfiles") -> "tuple[HeapUsage, ...]":
     """Return the profiles for tables, which name them by file: one that is compared with itself is there once."""
-    return tuple({one.file: one for one in found.files}.values())
+    return tuple({file.file: file for file in profiles.files}.values())
 
 
-def _issues(found: "call.HeapProfiles", binary: str) -> "Issues":
+def _issues(profiles: "call.HeapProfiles", binary: str) -> "Issues":
     from footprint.findings.registry import Fact, rules_reading
     from footprint.formats.issues import issues_of_findings
-    from footprint.heap import Counted
+    from footprint.heap.profile import Counted
 
-    usage = found.files[0]
+    usage = profiles.files[0]
     if usage.profile.counted is not Counted.HEAP:
         raise UsageError(f"{usage.file} has no memory in use: nothing can be found in it")
-    rules = [one.name for one in rules_reading({Fact.HEAP})]
-    return issues_of_findings(found.findings, usage.file, binary=binary, rules=rules)
+    rules = [rule.name for rule in rules_reading({Fact.HEAP})]
+    return issues_of_findings(profiles.findings, usage.file, binary=binary, rules=rules)

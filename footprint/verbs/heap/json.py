@@ -4,24 +4,55 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
-from footprint.attribution.heap_growth import growth_of
-from footprint.attribution.heap_totals import run_totals, sorted_totals
+from footprint.attribution.heap_growth import GrownFunction, Growth, growth_of
+from footprint.attribution.heap_totals import FunctionTotals, run_totals, sorted_totals
 from footprint.attribution.heap_usage import HeapUsage
-from footprint.command_line import shown_command
-from footprint.elf import shown_name
+from footprint.elf.names import shown_name
 from footprint.errors import Note
-from footprint.formats.codec import encode, encode_columns, like
+from footprint.formats.answer_table import answer_table, column, rows_of
 from footprint.formats.finding_rows import FailedFinding, FindingRow, finding_rows
-from footprint.formats.heap_account_json import heap_share
-from footprint.formats.json import Envelope, Json, Tool
-from footprint.heap import CallTree, Counted, Profile
+from footprint.formats.heap_account_json import HeapShare, heap_share
+from footprint.formats.metrics import MetricFamily, MetricSample
 from footprint.heap.attribution import callees, callers, stepped_over
+from footprint.heap.profile import CallTree, Counted, HeapSnapshot, Profile, Tally
+from footprint.json.answer import Envelope, Json, Tool
+from footprint.json.codec import encode, encode_columns
 from footprint.members import ABSENT, Absent, Positive, Signed
-from footprint.model.evidence import Evidence
 from footprint.model.finding import Finding
 from footprint.model.heap_account import Share
+from footprint.model.row import Evidence
+from footprint.text.command_line import shown_command
 
-__all__ = ("HeapJson", "heap_members", "tree_members")
+_OF_RUN: Final = frozenset({"allocated", "freed", "temporary", "read", "written"})
+
+
+def heap_metrics(usages: Iterable[HeapUsage]) -> list[MetricFamily]:
+    """Return what heap profiles say about their moment, by object."""
+    live, extra, stacks, owners, counts = [], [], [], [], []
+    for usage in usages:
+        file = {"file": usage.file}
+        if (snapshot := usage.snapshot) is not None:
+            labels = file | {"evidence": usage.evidence.value}
+            live.append(MetricSample(labels, snapshot.live_bytes))
+            if snapshot.extra_bytes is not None:
+                extra.append(MetricSample(labels, snapshot.extra_bytes))
+            if snapshot.stack_bytes is not None:
+                stacks.append(MetricSample(labels, snapshot.stack_bytes))
+        counts += [
+            MetricSample(file | {"counted": tally.name}, tally.tree.total_bytes)
+            for tally in usage.profile.tallies
+            if tally.name in _OF_RUN
+        ]
+        if usage.attribution is not None:
+            owners += [MetricSample(file | {"owner": o.owner}, o.size_bytes) for o in usage.attribution.owners]
+    return [
+        MetricFamily("heap_live", "Memory that the program asked for and has not freed.", live),
+        MetricFamily("heap_overhead", "Memory that the allocator uses in addition.", extra),
+        MetricFamily("heap_stacks", "The stacks.", stacks),
+        MetricFamily("heap_counted", "What was counted over the whole run.", counts),
+        MetricFamily("heap_owner", "By the object that asked for it.", owners),
+    ]
+
 
 # The nodes of a tree repeat their names, and a name may be as long as a profile is.
 _LONGEST_NAME: Final = 8192
@@ -44,66 +75,68 @@ class HeapTarget(NamedTuple):
     by: str
 
 
-class ProfileRow(NamedTuple):
-    """One heap profile.
+@answer_table
+class ProfileRow:
+    """One heap profile."""
 
-    Attributes:
-        file: The file, with the moment that was named of it.
-        format: The profiler that wrote it.
-        counted: What its amounts are: `heap` bytes, `pages` of address space, bytes of `copies`, or `events`.
-        command: The program that was profiled; null where the profile does not say.
-        description: What the profile says of itself; null where it says nothing.
-        time_unit: The unit of its times; null where it has none.
-        pid: The process that was profiled; null where the profile does not say.
-        snapshot: The number of the snapshot that `owners`, `heap` and `calls` are about; null where there is none.
-        tally: What these tables count over the whole run, where they are about no snapshot; else null.
-        live_bytes: The bytes that the program had asked for and not freed; null without a snapshot.
-        extra_bytes: The bytes that the allocator used besides; null where the profile does not say.
-        stack_bytes: The stacks; null where the profile does not say.
-        tree_bytes: The bytes of the call tree; null where there is none.
-        attributed_bytes: The part of them whose object is known.
-        evidence: How the amounts are known.
-    """
+    file: str = column("The file, with the moment that was named of it.")
+    format: str = column("The profiler that wrote it.", "profile.format")
+    counted: Counted = column(
+        "What its amounts are: `heap` bytes, `pages` of address space, bytes of `copies`, or `events`.",
+        "profile.counted",
+    )
+    command: str | None = column(
+        "The program that was profiled; null where the profile does not say.",
+        lambda usage: None if usage.profile.command is None else shown_command(usage.profile.command),
+    )
+    description: str | None = column(
+        "What the profile says of itself; null where it says nothing.", "profile.description"
+    )
+    time_unit: str | None = column("The unit of its times; null where it has none.", "profile.time_unit")
+    pid: int | None = column("The process that was profiled; null where the profile does not say.", "profile.pid")
+    snapshot: int | None = column(
+        "The number of the snapshot that `owners`, `heap` and `calls` are about; null where there is none.",
+        "snapshot.number",
+    )
+    tally: str | None = column(
+        "What these tables count over the whole run, where they are about no snapshot; else null."
+    )
+    live_bytes: int | None = column(
+        "The bytes that the program had asked for and not freed; null without a snapshot.", "snapshot.live_bytes"
+    )
+    extra_bytes: int | None = column(
+        "The bytes that the allocator used besides; null where the profile does not say.", "snapshot.extra_bytes"
+    )
+    stack_bytes: int | None = column("The stacks; null where the profile does not say.", "snapshot.stack_bytes")
+    tree_bytes: int | None = column("The bytes of the call tree; null where there is none.", "attribution.total_bytes")
+    attributed_bytes: Signed | None = column("The part of them whose object is known.", "attribution.attributed_bytes")
+    evidence: Evidence = column("How the amounts are known.")
 
+
+class _SnapshotOfFile(NamedTuple):
     file: str
-    format: str
-    counted: Counted
-    command: str | None
-    description: str | None
-    time_unit: str | None
-    pid: int | None
-    snapshot: int | None
-    tally: str | None
-    live_bytes: int | None
-    extra_bytes: int | None
-    stack_bytes: int | None
-    tree_bytes: int | None
-    attributed_bytes: Signed | None
-    evidence: Evidence
-
-
-class SnapshotRow(NamedTuple):
-    """One moment of a profile.
-
-    Attributes:
-        file: The profile.
-        number: The number of the snapshot.
-        time: The time, in the unit of the profile; null where the profile has none.
-        live_bytes: The bytes that the program had asked for and not freed.
-        extra_bytes: The bytes that the allocator used besides; null where the profile does not say.
-        stack_bytes: The stacks; null where the profile does not say.
-        is_peak: Whether the profile calls it the peak.
-        has_tree: Whether it has a call tree.
-    """
-
-    file: str
-    number: int
-    time: float | None
-    live_bytes: int
-    extra_bytes: int | None
-    stack_bytes: int | None
-    is_peak: bool
+    snapshot: HeapSnapshot
     has_tree: bool
+
+
+@answer_table
+class SnapshotRow:
+    """One moment of a profile."""
+
+    file: str = column("The profile.")
+    number: int = column("The number of the snapshot.", "snapshot.number")
+    time: float | None = column(
+        "The time, in the unit of the profile; null where the profile has none.", "snapshot.time"
+    )
+    live_bytes: int = column("The bytes that the program had asked for and not freed.", "snapshot.live_bytes")
+    extra_bytes: int | None = column(
+        "The bytes that the allocator used besides; null where the profile does not say.", "snapshot.extra_bytes"
+    )
+    stack_bytes: int | None = column("The stacks; null where the profile does not say.", "snapshot.stack_bytes")
+    is_peak: bool = column(
+        "Whether it is the peak: the one that the profile marks, unless another is larger.", "snapshot.is_peak"
+    )
+    has_tree: bool = column("Whether it has a call tree.")
 
 
 class OwnerBytes(NamedTuple):
@@ -188,88 +221,100 @@ class AllocatorRow(NamedTuple):
     block_count: Signed | None
 
 
-class GrowthRow(NamedTuple):
-    """How the memory of one function grew.
-
-    Attributes:
-        file: The profile.
-        owner: The path of the object that the function is in, or in brackets why it is not known.
-        symbol: The linker name of the function; null where it has none.
-        name: The name to show; in brackets the address where it starts in its file, or why it has no name.
-        first_snapshot: The number of the first snapshot with a call tree.
-        first_bytes: Its bytes then.
-        last_snapshot: The number of the snapshot that the other tables are about.
-        last_bytes: Its bytes then.
-        growth_bytes: The difference.
-        step_first_snapshot: The number of the snapshot after which it grew most until the next one with a call tree.
-        step_last_snapshot: The number of this next one.
-        step_bytes: By how much it grew between them.
-    """
-
+class _FunctionOfFile(NamedTuple):
     file: str
-    owner: str
-    symbol: str | None
-    name: str
-    first_snapshot: int
-    first_bytes: Signed
-    last_snapshot: int
-    last_bytes: Signed
-    growth_bytes: Signed
-    step_first_snapshot: int
-    step_last_snapshot: int
-    step_bytes: Signed
+    function: GrownFunction | FunctionTotals
+    share: HeapShare
+    growth: Growth | None = None
 
 
-class FunctionTotalsRow(NamedTuple):
-    """What a profile counted over the whole run of one function; null where it does not count something.
+_OWNER: Final = column(
+    "The path of the object that the function is in, or in brackets why it is not known.", "share.owner"
+)
+_SYMBOL: Final = column("The linker name of the function; null where it has none.", "share.symbol")
+_NAME: Final = column(
+    "The name to show; in brackets the address where it starts in its file, or why it has no name.",
+    "share.name",
+)
 
-    Attributes:
-        file: The profile.
-        owner: The path of the object that the function is in, or in brackets why it is not known.
-        symbol: The linker name of the function; null where it has none.
-        name: The name to show; in brackets the address where it starts in its file, or why it has no name.
-        allocated_bytes: All bytes that it asked for.
-        allocated_blocks: The number of blocks.
-        temporary_blocks: Blocks that were freed right after they were allocated: between the two was no other
-            allocation and no other free.
-        lifetime: How long a block lived on average, in the unit of time of the profile; blocks that were not freed
-            lived until the end.
-        read_bytes: The bytes that were read in its blocks; a byte counts as often as it was read.
-        written_bytes: The bytes that were written in its blocks, likewise.
-        leaked_bytes: The bytes that were not freed when the program ended.
-        leaked_blocks: The number of these blocks.
-    """
 
+@answer_table
+class GrowthRow:
+    """How the memory of one function grew."""
+
+    file: str = column("The profile.")
+    owner: str = _OWNER
+    symbol: str | None = _SYMBOL
+    name: str = _NAME
+    first_snapshot: int = column(
+        "The number of the first snapshot with a call tree.", lambda row: row.growth.numbers[0]
+    )
+    first_bytes: Signed = column("Its bytes then.", "function.first_bytes")
+    last_snapshot: int = column(
+        "The number of the snapshot that the other tables are about.", lambda row: row.growth.numbers[-1]
+    )
+    last_bytes: Signed = column("Its bytes then.", "function.last_bytes")
+    growth_bytes: Signed = column("The difference.", "function.growth_bytes")
+    step_first_snapshot: int = column(
+        "The number of the snapshot after which it grew most until the next one with a call tree.",
+        lambda row: row.function.step[0],
+    )
+    step_last_snapshot: int = column("The number of this next one.", lambda row: row.function.step[1])
+    step_bytes: Signed = column("By how much it grew between them.", "function.step_bytes")
+
+
+@answer_table
+class FunctionTotalsRow:
+    """What a profile counted over the whole run of one function; null where it does not count something."""
+
+    file: str = column("The profile.")
+    owner: str = _OWNER
+    symbol: str | None = _SYMBOL
+    name: str = _NAME
+    allocated_bytes: Signed | None = column("All bytes that it asked for.", "function.allocated_bytes")
+    allocated_blocks: Signed | None = column("The number of blocks.", "function.allocated_blocks")
+    temporary_blocks: Signed | None = column(
+        "Blocks that were freed right after they were allocated: between the two was no other allocation and no other "
+        "free.",
+        "function.temporary_blocks",
+    )
+    lifetime: float | None = column(
+        "How long a block lived on average, in the unit of time of the profile; blocks that were not freed lived until "
+        "the end.",
+        "function.lifetime",
+    )
+    read_bytes: Signed | None = column(
+        "The bytes that were read in its blocks; a byte counts as often as it was read.", "function.read_bytes"
+    )
+    written_bytes: Signed | None = column(
+        "The bytes that were written in its blocks, likewise.", "function.written_bytes"
+    )
+    leaked_bytes: Signed | None = column(
+        "The bytes that were not freed when the program ended.", "function.leaked_bytes"
+    )
+    leaked_blocks: Signed | None = column("The number of these blocks.", "function.leaked_blocks")
+
+
+class _TallyOfFile(NamedTuple):
     file: str
-    owner: str
-    symbol: str | None
-    name: str
-    allocated_bytes: Signed | None
-    allocated_blocks: Signed | None
-    temporary_blocks: Signed | None
-    lifetime: float | None
-    read_bytes: Signed | None
-    written_bytes: Signed | None
-    leaked_bytes: Signed | None
-    leaked_blocks: Signed | None
-
-
-class TallyRow(NamedTuple):
-    """An amount that the profile counts over the whole run.
-
-    Attributes:
-        file: The profile.
-        name: What is counted: `allocated`, `freed`, `temporary`, `read`, `written`, `copied`, `occurred`, `lived`.
-        amount: The amount.
-        unit: Its unit; null where only the profile knows it.
-        block_count: The blocks; null where the profile does not count them.
-    """
-
-    file: str
-    name: str
-    amount: int
+    tally: Tally
     unit: str | None
-    block_count: int | None
+
+
+@answer_table
+class TallyRow:
+    """An amount that the profile counts over the whole run."""
+
+    file: str = column("The profile.")
+    name: str = column(
+        "What is counted: `allocated`, `freed`, `temporary`, `read`, `written`, `copied`, `occurred`, `lived`.",
+        lambda row: row.tally.name[:_LONGEST_NAME],
+    )
+    amount: int = column("The amount.", "tally.tree.total_bytes")
+    unit: str | None = column("Its unit; null where only the profile knows it.")
+    block_count: int | None = column(
+        "The blocks; null where the profile does not count them.", "tally.tree.total_blocks"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -319,6 +364,7 @@ def heap_members(
     findings: Sequence[Finding] = (),
 ) -> Json:
     """Return the members of the answer; `by` is `tree`, `callers` or `growth` where these tables are wanted too."""
+    grown_usages = usages if by == "growth" else ()
     grown = {"tree": callees, "callers": callers}.get(by)
     owners: list[OwnerBytes] = []
     functions: list[FunctionBytes] = []
@@ -327,9 +373,7 @@ def heap_members(
     for usage in usages:
         if usage.attribution is None or usage.tree is None:
             continue
-        owners += [
-            OwnerBytes(usage.file, one.owner, one.size_bytes, one.block_count) for one in usage.attribution.owners
-        ]
+        owners += [OwnerBytes(usage.file, o.owner, o.size_bytes, o.block_count) for o in usage.attribution.owners]
         functions += _share_rows(usage.attribution.shares, usage.file)
         calls += () if grown is None else _call_rows(grown(usage.tree, usage.calls), usage.file)
         if has_allocators:
@@ -340,49 +384,31 @@ def heap_members(
             tool=Tool("footprint", version),
             host={},
             target=HeapTarget(tuple([usage.file for usage in usages]), by),
-            profiles=tuple(map(_profile, usages)),
-            snapshots=tuple([row for usage in usages for row in _snapshots(usage)]),
+            profiles=rows_of(ProfileRow, usages),
+            snapshots=rows_of(SnapshotRow, (row for usage in usages for row in _snapshots(usage))),
             owners=tuple(owners),
             heap=tuple(functions),
             calls=tuple(calls),
-            growth=tuple([row for usage in usages for row in _growth_rows(usage)]) if by == "growth" else (),
+            growth=rows_of(GrowthRow, (row for usage in grown_usages for row in _growth_rows(usage))),
             allocators=tuple(allocators),
-            tallies=tuple([row for usage in usages for row in _tallies(usage.profile, usage.file)]),
-            totals=tuple([row for usage in usages for row in _totals(usage, sort)]),
+            tallies=rows_of(TallyRow, (row for usage in usages for row in _tallies(usage.profile, usage.file))),
+            totals=rows_of(FunctionTotalsRow, (row for usage in usages for row in _totals(usage, sort))),
             findings=finding_rows(findings, 1),
             notes=tuple(notes),
         )
     )
 
 
-def _profile(usage: HeapUsage) -> ProfileRow:
-    snapshot, attribution = usage.snapshot, usage.attribution
-    return like(
-        ProfileRow,
-        usage.profile,
-        file=usage.file,
-        command=None if usage.profile.command is None else shown_command(usage.profile.command),
-        snapshot=None if snapshot is None else snapshot.number,
-        tally=usage.tally,
-        live_bytes=None if snapshot is None else snapshot.live_bytes,
-        extra_bytes=None if snapshot is None else snapshot.extra_bytes,
-        stack_bytes=None if snapshot is None else snapshot.stack_bytes,
-        tree_bytes=None if attribution is None else attribution.total_bytes,
-        attributed_bytes=None if attribution is None else attribution.attributed_bytes,
-        evidence=usage.evidence,
-    )
-
-
-def _snapshots(usage: HeapUsage) -> Iterator[SnapshotRow]:
+def _snapshots(usage: HeapUsage) -> Iterator[_SnapshotOfFile]:
     trees = frozenset(usage.profile.tree_places)
-    for place, one in enumerate(usage.profile.snapshots):
-        yield like(SnapshotRow, one, file=usage.file, has_tree=place in trees)
+    for place, snapshot in enumerate(usage.profile.snapshots):
+        yield _SnapshotOfFile(usage.file, snapshot, place in trees)
 
 
-def _tallies(profile: Profile, file: str) -> Iterator[TallyRow]:
-    for one in profile.tallies:
-        unit = profile.time_unit or "" if one.name == "lived" else _UNITS.get(one.name)
-        yield TallyRow(file, one.name[:_LONGEST_NAME], one.tree.total_bytes, unit, one.tree.total_blocks)
+def _tallies(profile: Profile, file: str) -> Iterator[_TallyOfFile]:
+    for tally in profile.tallies:
+        unit = profile.time_unit or "" if tally.name == "lived" else _UNITS.get(tally.name)
+        yield _TallyOfFile(file, tally, unit)
 
 
 class _TreeTables(NamedTuple):
@@ -401,28 +427,15 @@ def _share_rows(shares: Iterable[Share], file: str) -> Iterator[FunctionBytes]:
     return (FunctionBytes(file, *heap_share(share)) for share in shares)
 
 
-def _totals(usage: HeapUsage, sort: str | None) -> Iterator[FunctionTotalsRow]:
-    for one in sorted_totals(run_totals(usage), sort):
-        owner, symbol, name, *_ = heap_share(Share(one.owner, one.function, 0))
-        yield like(FunctionTotalsRow, one, file=usage.file, owner=owner, symbol=symbol, name=name)
+def _totals(usage: HeapUsage, sort: str | None) -> Iterator[_FunctionOfFile]:
+    for row in sorted_totals(run_totals(usage), sort):
+        yield _FunctionOfFile(usage.file, row, heap_share(Share(row.owner, row.function, 0)))
 
 
-def _growth_rows(usage: HeapUsage) -> Iterator[GrowthRow]:
+def _growth_rows(usage: HeapUsage) -> Iterator[_FunctionOfFile]:
     growth = growth_of(usage)
-    for one in growth.functions:
-        owner, symbol, name, *_ = heap_share(Share(one.owner, one.function, one.last_bytes))
-        yield like(
-            GrowthRow,
-            one,
-            file=usage.file,
-            owner=owner,
-            symbol=symbol,
-            name=name,
-            first_snapshot=growth.numbers[0],
-            last_snapshot=growth.numbers[-1],
-            step_first_snapshot=one.step[0],
-            step_last_snapshot=one.step[1],
-        )
+    for f in growth.functions:
+        yield _FunctionOfFile(usage.file, f, heap_share(Share(f.owner, f.function, f.last_bytes)), growth)
 
 
 def _call_rows(tree: CallTree, file: str) -> Iterator[CallRow]:

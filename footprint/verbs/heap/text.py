@@ -7,25 +7,32 @@ from typing import Final, NamedTuple
 from footprint.attribution.heap_growth import growth_of
 from footprint.attribution.heap_places import STARTS_AT
 from footprint.attribution.heap_totals import ORDERS, FunctionTotals, counted_by, run_totals, sorted_totals
-from footprint.attribution.heap_usage import HeapUsage, used_bytes
-from footprint.command_line import shown_command
+from footprint.attribution.heap_usage import HeapUsage
 from footprint.errors import Note
-from footprint.formats.document import Block, Document, Facts, Graph, GraphPoint, Heading, Paragraph, Table, Verdict
-from footprint.formats.escape import shortened
+from footprint.formats.document import (
+    Block,
+    Document,
+    Facts,
+    Graph,
+    GraphPoint,
+    Heading,
+    Paragraph,
+    Table,
+    Verdict,
+    note_blocks,
+)
+from footprint.formats.finding_blocks import finding_blocks
 from footprint.formats.graph import format_time
-from footprint.formats.sections.findings import finding_blocks
-from footprint.formats.sections.names import Names
-from footprint.formats.sections.notes import note_blocks
-from footprint.formats.sections.rest import cut_at, rest_rows, sum_row
-from footprint.heap import CallTree, Counted, Frame, HeapSnapshot, Profile
+from footprint.formats.report_parts import Names, cut_at, rest_rows, sum_row
 from footprint.heap.allocators import RULES
 from footprint.heap.attribution import callees, callers, stepped_over
-from footprint.model.evidence import Evidence
+from footprint.heap.profile import CallTree, Counted, Frame, HeapSnapshot, Profile
 from footprint.model.finding import Finding
 from footprint.model.heap_account import Share
-from footprint.units import counted, format_bytes
-
-__all__ = ("OVERHEAD", "STACKS", "HeapView", "heap_document")
+from footprint.model.row import Evidence
+from footprint.text.command_line import shown_command
+from footprint.text.escape import shortened
+from footprint.text.units import counted, format_bytes
 
 OVERHEAD: Final = "[allocator overhead]"
 STACKS: Final = "[stacks]"
@@ -82,7 +89,7 @@ def heap_document(
     findings: Sequence[Finding] = (),
     view: HeapView = HeapView(),  # noqa: B008 # it does not change
 ) -> Document:
-    """Write how much memory was in use and who asked for it; several profiles are compared.
+    """Show how much memory was in use and who asked for it; several profiles are compared.
 
     Args:
         usages: What each profile says of its moment.
@@ -94,7 +101,7 @@ def heap_document(
     names = Names({call.owner for usage in usages for call in usage.calls}, is_whole=view.is_whole)
     if len(usages) == 1:
         (usage,) = usages
-        blocks = _one(usage, names, top)
+        blocks = _single(usage, names, top)
         blocks += _by(usage, view, names)
         # What a profile without moments shows by function is its only total already.
         has_more = usage.snapshot is not None or len(usage.profile.tallies) > 1
@@ -105,15 +112,15 @@ def heap_document(
     else:
         blocks = _several(usages, view, names)
         verdict = _difference(usages)
-    found = finding_blocks(findings, 1, is_verbose=view.is_whole)
+    of_findings = finding_blocks(findings, 1, is_verbose=view.is_whole)
     target = usages[0].file if len(usages) == 1 else ""
-    return (*blocks, *found, *note_blocks(notes, target), Verdict(verdict))
+    return (*blocks, *of_findings, *note_blocks(notes, target), Verdict(verdict))
 
 
 # --- one profile ------------------------------------------------------------------------------------------------------
 
 
-def _one(usage: HeapUsage, names: Names, top: int) -> list[Block]:
+def _single(usage: HeapUsage, names: Names, top: int) -> list[Block]:
     profile = usage.profile
     command = shortened(shown_command(profile.command or "").replace("\n", " "), _LONGEST_COMMAND)
     blocks: list[Block] = [Heading(f"{usage.file}: {profile.format}{f' of {command}' if command else ''}")]
@@ -136,7 +143,7 @@ def _one(usage: HeapUsage, names: Names, top: int) -> list[Block]:
 
 
 def moment_name(usage: HeapUsage) -> str:
-    """Write which moment it is: `at the peak (snapshot 63)`."""
+    """Return the name of a moment: `at the peak (snapshot 63)`."""
     if usage.snapshot is None:
         return "over the whole run"
     number = f"snapshot {usage.snapshot.number}"
@@ -148,11 +155,11 @@ def moment_name(usage: HeapUsage) -> str:
 def _graph(profile: Profile) -> list[Block]:
     trees = frozenset(profile.tree_places)
     points = tuple(
-        GraphPoint(one.time, used_bytes(one), "#" if one.is_peak else "@" if place in trees else " ")
-        for place, one in enumerate(profile.snapshots)
-        if one.time is not None
+        GraphPoint(snapshot.time, snapshot.used_bytes, "#" if snapshot.is_peak else "@" if place in trees else " ")
+        for place, snapshot in enumerate(profile.snapshots)
+        if snapshot.time is not None
     )
-    if len(points) < _LEAST_POINTS or points[0].time >= points[-1].time or not any(one.size_bytes for one in points):
+    if len(points) < _LEAST_POINTS or points[0].time >= points[-1].time or not any(p.size_bytes for p in points):
         return []
     legend = ["# the peak"] if any(point.mark == "#" for point in points) else []
     legend += ["@ with a call tree"] if any(point.mark == "@" for point in points) else []
@@ -162,6 +169,10 @@ def _graph(profile: Profile) -> list[Block]:
 def _facts(usage: HeapUsage, snapshot: HeapSnapshot) -> Facts:
     when = "" if snapshot.time is None else f", at {format_time(snapshot.time, _unit(usage.profile))}"
     rows = [(moment_name(usage), format_bytes(usage.total_bytes), f"{_KNOWN[usage.evidence]}{when}")]
+    peak = usage.profile.untold_peak
+    if peak is not None and peak is not snapshot:
+        larger = f"at the peak (snapshot {peak.number})"
+        rows.insert(0, (larger, format_bytes(peak.used_bytes), "no call tree: who asked for it is not known"))
     rows.append(("  live", format_bytes(snapshot.live_bytes), ""))
     if snapshot.extra_bytes:
         rows.append(("  allocator overhead", format_bytes(snapshot.extra_bytes), ""))
@@ -169,12 +180,12 @@ def _facts(usage: HeapUsage, snapshot: HeapSnapshot) -> Facts:
         rows.append(("  stacks", format_bytes(snapshot.stack_bytes), ""))
     rows += [
         (
-            f"{one.name} over the run",
-            format_bytes(one.tree.total_bytes),
-            "" if one.tree.total_blocks is None else f"in {counted(one.tree.total_blocks, 'block')}",
+            f"{tally.name} over the run",
+            format_bytes(tally.tree.total_bytes),
+            "" if tally.tree.total_blocks is None else f"in {counted(tally.tree.total_blocks, 'block')}",
         )
-        for one in usage.profile.tallies
-        if one.name in _SHOWN_TALLIES
+        for tally in usage.profile.tallies
+        if tally.name in _SHOWN_TALLIES
     ]
     return Facts(tuple(rows))
 
@@ -186,12 +197,12 @@ def _snapshots(usage: HeapUsage, top: int) -> Table:
     places = _picked(usage, top)
     rows = []
     for place in places:
-        one = snapshots[place]
-        marks = ["peak"] * one.is_peak + ["tree"] * (place in trees)
-        parts = (used_bytes(one), one.live_bytes, one.extra_bytes, one.stack_bytes)
+        snapshot = snapshots[place]
+        marks = ["peak"] * snapshot.is_peak + ["tree"] * (place in trees)
+        parts = (snapshot.used_bytes, snapshot.live_bytes, snapshot.extra_bytes, snapshot.stack_bytes)
         amounts = ("-" if part is None else f"{part:,}" for part in parts)
-        time = "-" if one.time is None else f"{one.time:,}"
-        rows.append((str(one.number), time, *amounts, " ".join(marks)))
+        time = "-" if snapshot.time is None else f"{snapshot.time:,}"
+        rows.append((str(snapshot.number), time, *amounts, " ".join(marks)))
     left = len(snapshots) - len(places)
     footer = (("", "", "", "", "", "", f"[{left} more]"),) if left else ()
     time_heading = f"time ({_unit(profile)})" if profile.time_unit else "time"
@@ -203,15 +214,15 @@ def _picked(usage: HeapUsage, top: int) -> list[int]:
     if not top or count <= top:
         return list(range(count))
     wanted = [usage.profile.peak_index, count - 1, 0]
-    wanted += [place for place, one in enumerate(usage.profile.snapshots) if one is usage.snapshot]
-    known = list(dict.fromkeys(place for place in wanted if place is not None))[:top]
+    wanted += [place for place, snapshot in enumerate(usage.profile.snapshots) if snapshot is usage.snapshot]
+    picked = list(dict.fromkeys(place for place in wanted if place is not None))[:top]
     for step in range(1, top):
-        if len(known) >= top:
+        if len(picked) >= top:
             break
         place = step * count // top
-        if place not in known:
-            known.append(place)
-    return sorted(known)
+        if place not in picked:
+            picked.append(place)
+    return sorted(picked)
 
 
 def _unit(profile: Profile) -> str:
@@ -234,14 +245,14 @@ def _shares_table(
     amounts = _amount_headings(usage)
     columns = (*amounts, *words)
     shown, rest = cut_at(shares, top)
-    rows = tuple((*_amounts(one, usage), *(cell(one) for cell in words.values())) for one in shown)
-    rest_bytes = sum(one.size_bytes for one in rest)
+    rows = tuple((*_amounts(share, usage), *(cell(share) for cell in words.values())) for share in shown)
+    rest_bytes = sum(share.size_bytes for share in rest)
     footer = rest_rows(len(rest), len(columns), f"{rest_bytes:,}", _share(rest_bytes, usage))
     return Table(columns, rows, frozenset(range(len(amounts), len(columns) - 1)), footer)
 
 
 def _owners(usage: HeapUsage, shares: Sequence[Share], names: Names, top: int) -> Table:
-    table = _shares_table(usage, shares, top, {"object": lambda one: _owner(one.owner, names)})
+    table = _shares_table(usage, shares, top, {"object": lambda share: _owner(share.owner, names)})
     beside = [] if usage.snapshot is None else [(label, size_of(usage.snapshot)) for label, size_of in _BESIDE]
     rows = [sum_row(label, len(table.columns), f"{size:,}", _share(size, usage)) for label, size in beside if size]
     return table._replace(footer=(*table.footer, *rows))
@@ -253,9 +264,9 @@ def _amount_headings(usage: HeapUsage) -> tuple[str, ...]:
     return (*amounts, _BLOCKS[usage.profile.counted]) if has_blocks else amounts
 
 
-def _amounts(one: Share, usage: HeapUsage) -> tuple[str, ...]:
-    blocks = () if one.block_count is None else (f"{one.block_count:,}",)
-    return (f"{one.size_bytes:,}", _share(one.size_bytes, usage), *blocks)
+def _amounts(share: Share, usage: HeapUsage) -> tuple[str, ...]:
+    blocks = () if share.block_count is None else (f"{share.block_count:,}",)
+    return (f"{share.size_bytes:,}", _share(share.size_bytes, usage), *blocks)
 
 
 def _by(usage: HeapUsage, view: HeapView, names: Names) -> list[Block]:
@@ -272,8 +283,8 @@ def _by(usage: HeapUsage, view: HeapView, names: Names) -> list[Block]:
             attribution.shares,
             top,
             {
-                "object": lambda one: _owner(one.owner, names),
-                "function": lambda one: _function(one.owner, one.function, names),
+                "object": lambda share: _owner(share.owner, names),
+                "function": lambda share: _function(share.owner, share.function, names),
             },
         )
     else:
@@ -303,11 +314,11 @@ def _totals_table(usage: HeapUsage, sort: str | None, names: Names, top: int) ->
     shown, rest = cut_at(sorted_totals(totals, order), top)
     rows = tuple(
         (
-            *(_total_cell(one, each, usage.profile) for each in orders),
+            *(_total_cell(total, order, usage.profile) for order in orders),
             # With a column for the object, 80 columns have no room for the function.
-            f"{_function(one.owner, one.function, names)}  ({_owner(one.owner, names)})",
+            f"{_function(total.owner, total.function, names)}  ({_owner(total.owner, names)})",
         )
-        for one in shown
+        for total in shown
     )
     columns = (*orders, "function")
     footer = rest_rows(len(rest), len(columns))
@@ -318,8 +329,8 @@ def _totals_table(usage: HeapUsage, sort: str | None, names: Names, top: int) ->
     ]
 
 
-def _total_cell(one: FunctionTotals, order: str, profile: Profile) -> str:
-    value = getattr(one, ORDERS[order])
+def _total_cell(totals: FunctionTotals, order: str, profile: Profile) -> str:
+    value = getattr(totals, ORDERS[order])
     if order == "lifetime":
         return format_time(value, _unit(profile)).removesuffix(_unit(profile)).strip()
     return f"{value:,}"
@@ -328,20 +339,20 @@ def _total_cell(one: FunctionTotals, order: str, profile: Profile) -> str:
 def _growth(usage: HeapUsage, names: Names, top: int) -> list[Block]:
     """List by how much each function grew from the first call tree on, and between which snapshots it grew most."""
     growth = growth_of(usage)
-    shown, rest = cut_at([one for one in growth.functions if one.growth_bytes or one.step_bytes], top)
+    shown, rest = cut_at([f for f in growth.functions if f.growth_bytes or f.step_bytes], top)
     first, last = growth.numbers[0], growth.numbers[-1]
     columns = ("grew", f"at {last}", "most in", "object", "function")
     rows = tuple(
         (
-            f"{one.growth_bytes:+,}",
-            f"{one.last_bytes:,}",
-            f"{one.step[0]}-{one.step[1]}" if one.step_bytes > 0 else "-",
-            _owner(one.owner, names),
-            _function(one.owner, one.function, names),
+            f"{f.growth_bytes:+,}",
+            f"{f.last_bytes:,}",
+            f"{f.step[0]}-{f.step[1]}" if f.step_bytes > 0 else "-",
+            _owner(f.owner, names),
+            _function(f.owner, f.function, names),
         )
-        for one in shown
+        for f in shown
     )
-    rest_bytes = sum(one.growth_bytes for one in rest), sum(one.last_bytes for one in rest)
+    rest_bytes = sum(f.growth_bytes for f in rest), sum(f.last_bytes for f in rest)
     footer = rest_rows(len(rest), len(columns), f"{rest_bytes[0]:+,}", f"{rest_bytes[1]:,}")
     trees = counted(len(growth.numbers), "call tree")
     title = f"By growth, from snapshot {first} to snapshot {last} in {trees}"
@@ -367,13 +378,13 @@ def _allocators(usage: HeapUsage, names: Names, top: int) -> Iterator[Block]:
     if passed:
         yield Heading(f"Functions that only pass memory on, {moment_name(usage)}")
         words: dict[str, Callable[[Share], str]] = {
-            "rule": lambda one: rules[one[:2]],
-            "object": lambda one: _owner(one.owner, names),
-            "function": lambda one: _function(one.owner, one.function, names),
+            "rule": lambda call: rules[call[:2]],
+            "object": lambda call: _owner(call.owner, names),
+            "function": lambda call: _function(call.owner, call.function, names),
         }
         shown, rest = cut_at([share for _, share in passed], top)
         columns = (*_amount_headings(usage), *words)
-        rows = tuple((*_amounts(one, usage), *(cell(one) for cell in words.values())) for one in shown)
+        rows = tuple((*_amounts(call, usage), *(cell(call) for cell in words.values())) for call in shown)
         texts = frozenset(range(len(columns) - len(words), len(columns) - 1))
         yield Table(columns, rows, texts, rest_rows(len(rest), len(columns)))
     used = {call.rule for call, _ in passed}
@@ -400,7 +411,7 @@ def _label(tree: CallTree, node: int, names: Names, *, is_raw: bool) -> str:
 
 
 def _raw_label(frame: Frame) -> str:
-    """Write a frame as Valgrind does."""
+    """Format a frame as Valgrind does."""
     if frame.label is not None:
         return frame.label
     where = f" ({frame.file}:{frame.line})" if frame.file else f" (in {frame.object})" if frame.object else ""
@@ -411,7 +422,7 @@ def _raw_label(frame: Frame) -> str:
 def _tree_rows(
     usage: HeapUsage, tree: CallTree, least_bytes: float, top: int, label: Callable[[int], str]
 ) -> Iterator[tuple[str, ...]]:
-    """Write a row for each node, the largest first; those below the threshold share a row.
+    """Return a row for each node, the largest first; those below the threshold share a row.
 
     A node that is all of its parent is not indented below it: most chains are long.
     """
@@ -439,11 +450,11 @@ def _tree_rows(
 
     waiting = [rows_below(0, -1)]
     while waiting:
-        found = next(waiting[-1], None)
-        if found is None:
+        node_below = next(waiting[-1], None)
+        if node_below is None:
             waiting.pop()
             continue
-        node, depth, cells = found
+        node, depth, cells = node_below
         yield cells
         if node:
             waiting.append(rows_below(node, depth))
@@ -467,12 +478,12 @@ def _several(usages: Sequence[HeapUsage], view: HeapView, names: Names) -> list[
         for number, (usage, total_bytes) in enumerate(zip(usages, totals, strict=True), 1)
     )
     columns = ("", "bytes", "to the first", "known", "moment", "profile")
-    is_one = all(one.profile is usages[0].profile for one in usages)
+    is_one = all(usage.profile is usages[0].profile for usage in usages)
     title = f"{len(usages)} moments of one profile" if is_one else f"{len(usages)} profiles"
     blocks: list[Block] = [Heading(title), Table(columns, rows, frozenset({3, 4}))]
     blocks += _left_out(usages)
     owners = [
-        [(one.owner, "", one.size_bytes) for one in (usage.attribution.owners if usage.attribution else ())]
+        [(owner.owner, "", owner.size_bytes) for owner in (usage.attribution.owners if usage.attribution else ())]
         + [(label, "", size_bytes) for label, size_bytes in _beside(usage, usages)]
         for usage in usages
     ]
@@ -483,8 +494,8 @@ def _several(usages: Sequence[HeapUsage], view: HeapView, names: Names) -> list[
     if by == "function":
         functions = [
             [
-                (one.owner, one.function, one.size_bytes)
-                for one in (usage.attribution.shares if usage.attribution else ())
+                (share.owner, share.function, share.size_bytes)
+                for share in (usage.attribution.shares if usage.attribution else ())
             ]
             for usage in usages
         ]
@@ -492,7 +503,7 @@ def _several(usages: Sequence[HeapUsage], view: HeapView, names: Names) -> list[
     if view.sort:
         field = ORDERS[view.sort]
         functions = [
-            [(one.owner, one.function, round(getattr(one, field) or 0)) for one in run_totals(usage)]
+            [(row.owner, row.function, round(getattr(row, field) or 0)) for row in run_totals(usage)]
             for usage in usages
         ]
         blocks += [Heading(f"By function over the whole run: {view.sort}"), _beside_each_other(functions, top, words)]
@@ -507,23 +518,23 @@ def _beside(usage: HeapUsage, usages: Sequence[HeapUsage]) -> Iterator[tuple[str
 
 
 def _silent(usages: Sequence[HeapUsage], size_of: Callable[[HeapSnapshot], int | None]) -> list[HeapUsage]:
-    return [one for one in usages if one.snapshot is not None and size_of(one.snapshot) is None]
+    return [usage for usage in usages if usage.snapshot is not None and size_of(usage.snapshot) is None]
 
 
 def _totals(usages: Sequence[HeapUsage]) -> list[int]:
     """Return the memory of each profile, without the amounts that one of them lacks."""
     return [
-        one.total_bytes
-        if one.snapshot is None
-        else one.snapshot.live_bytes + sum(size_bytes for _, size_bytes in _beside(one, usages))
-        for one in usages
+        usage.total_bytes
+        if usage.snapshot is None
+        else usage.snapshot.live_bytes + sum(size_bytes for _, size_bytes in _beside(usage, usages))
+        for usage in usages
     ]
 
 
 def _left_out(usages: Sequence[HeapUsage]) -> Iterator[Block]:
     for label, size_of in _BESIDE:
         silent = _silent(usages, size_of)
-        if any(one.snapshot is not None and size_of(one.snapshot) for one in usages) and silent:
+        if any(usage.snapshot is not None and size_of(usage.snapshot) for usage in usages) and silent:
             yield Paragraph(f"Without {label}: {silent[0].file} does not tell it.")
 
 
@@ -570,18 +581,26 @@ def _verdict(usage: HeapUsage, names: Names) -> str:
         return f"{_tally(usage, usage.tree)} over the whole run, {why}."
     what = "of address space" if usage.evidence is Evidence.VIRTUAL else "of heap"
     amount = f"{format_bytes(usage.snapshot.live_bytes)} {what} {moment_name(usage)}"
+    peak = usage.profile.untold_peak
+    if peak is not None and usage.snapshot is not peak:
+        larger = f"{format_bytes(peak.live_bytes)} {what} at the peak (snapshot {peak.number})"
+        amount = f"{larger}, which has no call tree; {amount}"
     if attribution is None or not attribution.total_bytes:
         return f"{amount[0].upper()}{amount[1:]}."
     first = attribution.owners[0]
     whole_bytes = attribution.whole_bytes
-    known = attribution.attributed_bytes / whole_bytes
+    share = attribution.attributed_bytes / whole_bytes
     if first.owner.startswith("["):
-        return f"{amount}; which object asked for it is known of {known:.1%}."
+        return f"{amount}; which object asked for it is known of {share:.1%}."
     most = f"{_owner(first.owner, names)} asked for {first.size_bytes / whole_bytes:.1%} of "
     most += (
         "it" if whole_bytes == attribution.total_bytes else f"the {format_bytes(whole_bytes)} that its calls add up to"
     )
-    return f"{amount}: {most}; the object is known of {known:.1%}."
+    largest = next(share for share in attribution.shares if share.owner == first.owner)
+    if not largest.function.startswith("["):
+        function = shortened(largest.function, _LONGEST_FUNCTION)
+        most += f", its {function} for {largest.size_bytes / whole_bytes:.1%}"
+    return f"{amount}: {most}; the object is known of {share:.1%}."
 
 
 def _tally(usage: HeapUsage, tree: CallTree) -> str:

@@ -5,17 +5,15 @@ from dataclasses import dataclass
 from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.attribution.process_audit import owner_rows
 from footprint.errors import Note
-from footprint.files import StrPath
 from footprint.findings.registry import Fact, find_all
-from footprint.loader import Environment
+from footprint.loader.target import Environment
 from footprint.model.finding import Finding
-from footprint.process import read_process
+from footprint.process.snapshot import read_process
 from footprint.sources.process_files import images_of
-from footprint.sources.programs import ProcessView, Programs, missing_notes
+from footprint.sources.programs import ProcessView, Programs, missing_notes, notes_of_files
 from footprint.sources.target import Named, check_options, process_of
+from footprint.system.files import StrPath
 from footprint.verbs.audit.process import files_of
-
-__all__ = ("Libraries", "libraries")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +24,7 @@ class Libraries:
         target: What was asked about, as the user named it.
         pid: The process, where a live one was asked about.
         graph: The objects, and all relations between them.
-        findings: Libraries that nobody uses, and what else could be spared.
+        findings: Libraries that nobody uses, and what else could be saved.
         count: How many processes to project to.
         notes: What the reader of the figures must know.
     """
@@ -64,20 +62,22 @@ def libraries(
     process = process_of(target)
     if process is None:
         graph = Programs(root, environment, page_bytes=page_bytes).graph(str(target))
+        notes = notes_of_files(graph, str(target))
     else:
         given = {"--root": root is not None, "--page-size": page_bytes is not None}
         check_options(process, [option for option, is_given in given.items() if is_given])
         snapshot = read_process(process.pid)
         view = ProcessView.of(snapshot.pid or process.pid)
         files = files_of(snapshot, None)
-        held = owner_rows(snapshot, images_of(snapshot, None, files.opened, files.images)[0])
+        notes = []
+        ledger = owner_rows(snapshot, images_of(snapshot, None, files.opened, files.images)[0])
         images = [image for _, image in files.images.values()]
-        graph = Programs.of_process(snapshot, view, environment, images=images).graph_of(snapshot, view, held)
+        graph = Programs.of_process(snapshot, view, environment, images=images).graph_of(snapshot, view, ledger)
     return Libraries(
         str(target),
         None if process is None else process.pid,
         graph,
-        tuple(sorted(find_all({Fact.GRAPH: graph}), key=lambda one: -one.saving_bytes)),
+        tuple(sorted(find_all({Fact.GRAPH: graph}), key=lambda finding: -finding.saving_bytes)),
         count,
-        (*graph.notes, *missing_notes(graph)),
+        (*notes, *graph.notes, *missing_notes(graph)),
     )

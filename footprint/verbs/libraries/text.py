@@ -1,24 +1,26 @@
 """The report of `footprint libraries`: a table in load order, a tree, or the chains to one of them."""
 
 from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from typing import Final
 
 from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.errors import UsageError
-from footprint.formats.document import Block, Document, Heading, Paragraph, Table, Verdict
-from footprint.formats.sections.findings import finding_blocks
-from footprint.formats.sections.notes import note_blocks
-from footprint.formats.sections.rest import cut_at, rest_rows
-from footprint.loader import FoundBy
+from footprint.formats.answer_table import size_text, table, titled
+from footprint.formats.document import Block, Document, Heading, Paragraph, Table, Verdict, note_blocks
+from footprint.formats.finding_blocks import finding_blocks, first_remedy
 from footprint.loader.dependencies import chains, reached
+from footprint.loader.link_map import MissingLibrary
+from footprint.loader.map_entry import FoundBy
+from footprint.loader.target import Libc
 from footprint.model.finding import Confidence
-from footprint.units import counted, format_bytes
+from footprint.text.units import counted, format_bytes
+from footprint.verbs.libraries.answer import LibraryRow, ObjectOfGraph, mark_of, objects_of
 from footprint.verbs.libraries.call import Libraries
 from footprint.verbs.options import LibrarySort
 
-__all__ = ("chains_document", "libraries_document", "tree_document")
-
 _MOST_CHAINS = 20
+_MOST_NEAR: Final = 3
 _RULES: Final = {
     FoundBy.PROGRAM: "the program",
     FoundBy.PRELOAD: "LD_PRELOAD or /etc/ld.so.preload",
@@ -38,63 +40,118 @@ _MOST_AGAIN = 4
 
 
 def libraries_document(
-    found: Libraries, *, sort: LibrarySort = LibrarySort.LOAD, top: int = 0, has_whole_names: bool = False
+    libraries: Libraries, *, sort: LibrarySort = LibrarySort.LOAD, top: int = 0, has_whole_names: bool = False
 ) -> Document:
-    """Write what a program is made of.
+    """Show what a program is made of.
 
     Args:
-        found: What to say.
+        libraries: What to say.
         sort: The order of the objects.
         top: How many objects to list; 0 for all.
         has_whole_names: Whether to show whole paths, and findings that save nothing.
     """
-    show = _shower(found.graph, is_whole=has_whole_names)
-    return _document(found, _table(found.graph, show, sort, top), has_whole_names=has_whole_names)
+    show = _shower(libraries.graph, is_whole=has_whole_names)
+    return _document(libraries, _table(libraries.graph, show, sort, top), has_whole_names=has_whole_names)
 
 
-def tree_document(found: Libraries, *, depth: int | None = None, has_whole_names: bool = False) -> Document:
-    """Write who brings whom in; `depth` levels, None for all."""
-    show = _shower(found.graph, is_whole=has_whole_names)
-    return _document(found, _tree(found.graph, show, depth), has_whole_names=has_whole_names)
+def tree_document(libraries: Libraries, *, depth: int | None = None, has_whole_names: bool = False) -> Document:
+    """Show who brings whom in; `depth` levels, None for all."""
+    show = _shower(libraries.graph, is_whole=has_whole_names)
+    return _document(libraries, _tree(libraries.graph, show, depth), has_whole_names=has_whole_names)
 
 
-def _document(found: Libraries, table: Table, *, has_whole_names: bool) -> Document:
-    blocks: list[Block] = [_heading(found), table, *_difference(found.graph)]
-    blocks.extend(finding_blocks(found.findings, found.count, is_verbose=has_whole_names))
-    blocks.extend(note_blocks(found.notes, found.target))
-    return (*blocks, Verdict(_verdict(found)))
+def _document(libraries: Libraries, table: Table, *, has_whole_names: bool) -> Document:
+    blocks: list[Block] = [_heading(libraries), table, *_difference(libraries.graph)]
+    blocks.extend(first_remedy(libraries.findings, {libraries.graph.objects[0].path}))
+    blocks.extend(finding_blocks(libraries.findings, libraries.count, is_verbose=has_whole_names))
+    blocks.extend(note_blocks(libraries.notes, libraries.target))
+    return (*blocks, Verdict(_verdict(libraries)))
 
 
-def chains_document(found: Libraries, library: str) -> Document:
-    """Write the chains of objects that lead to a library, and how many of its symbols each last object uses.
+def chains_document(libraries: Libraries, library: str) -> Document:
+    """Show the chains of objects that lead to a library, and how many of its symbols each last object uses.
 
     Raises:
-        UsageError: If it is none of the objects.
+        UsageError: If it is neither one of the objects nor missing.
     """
-    graph = found.graph
+    graph = libraries.graph
+    missing = [m for m in graph.link_map.missing if library in {m.name, _file_name(m.name)}]
+    if missing:
+        return _missing_document(libraries, missing)
     numbers = [
         number
         for number, linked in enumerate(graph.objects)
         if library in {linked.path, linked.path.rsplit("/", 1)[-1], graph.name(number)}
     ] or [n for n in range(len(graph.objects)) if graph.name(n).startswith(f"{library}.so")]
     if not numbers:
-        raise UsageError(f"{library} is none of the {len(graph.objects)} objects of {found.target}")
+        near = _near(graph, library)
+        hint = f"; did you mean {' or '.join(near)}?" if near else ""
+        raise UsageError(
+            f"{library} is none of the {counted(len(graph.objects), 'object')} of {libraries.target}{hint}"
+        )
     number = numbers[0]
     show = _shower(graph, is_whole=False)
     found_chains = chains(graph.needed, graph.roots, number, _MOST_CHAINS + 1)
     rows = tuple((_used(graph, chain), " -> ".join(map(show, chain))) for chain in found_chains[:_MOST_CHAINS])
-    footer = (("", "[more chains]"),) if len(found_chains) > _MOST_CHAINS else ()
-    members = dict.fromkeys(one for chain in found_chains[:_MOST_CHAINS] for one in chain)
-    places = tuple((graph.objects[one].path, _found_by(graph, one)) for one in members)
+    footer = _more_chains(len(found_chains), 2)
+    members = dict.fromkeys(number for chain in found_chains[:_MOST_CHAINS] for number in chain)
+    places = tuple((graph.objects[member].path, _found_by(graph, member)) for member in members)
     retained = graph.retained[number]
     gone = "nothing else" if len(retained) == 1 else f"{len(retained) - 1} more"
-    verdict = f"{show(number)} costs {_size(graph.cost_bytes(frozenset({number})))} a process"
-    verdict += f"; with it {gone} would leave: {_size(graph.cost_bytes(retained))} in all"
+    verdict = f"{show(number)} costs {size_text(graph.cost_bytes(frozenset({number})))} a process"
+    verdict += f"; with it {gone} would leave: {size_text(graph.cost_bytes(retained))} in all"
     verdict += f" ({graph.evidence.value})."
-    heading = Heading(f"{found.target}: why {show(number)} is there")
+    heading = Heading(f"{libraries.target}: why {show(number)} is there")
     chains_table = Table(("symbols", "chain"), rows, frozenset(), footer)
     how = Table(("object", "found by"), places, frozenset({0, 1}))
     return heading, chains_table, Heading("How each file was found"), how, Verdict(verdict)
+
+
+def _missing_document(libraries: Libraries, missing: Sequence[MissingLibrary]) -> Document:
+    """Show the chains of objects that lead to who needs a missing library, and where it was searched for each."""
+    graph, (first, *others) = libraries.graph, missing
+    show = _shower(graph, is_whole=False)
+    blocks: list[Block] = [Heading(f"{libraries.target}: why {first.name} is missing")]
+    rows = [
+        (" -> ".join([*map(show, chain), f"{library.name} [missing]"]),)
+        for library in missing[:_MOST_CHAINS]
+        for chain in chains(graph.needed, graph.roots, library.requester, _MOST_CHAINS)
+    ]
+    blocks.append(Table(("chain",), tuple(rows[:_MOST_CHAINS]), frozenset({0}), _more_chains(len(rows), 1)))
+    target = graph.link_map.target
+    last = frozenset(target.system_directories if target else ())
+    has_cache = graph.link_map.libc is Libc.GLIBC and all(note.slug != "loader-cache" for note in libraries.notes)
+    for library in missing[:_MOST_CHAINS]:
+        places = [place for place in library.looked_in if place not in last]
+        places += ["/etc/ld.so.cache"] if has_cache and library.looked_in else []
+        places += [place for place in library.looked_in if place in last]
+        if places:
+            blocks.append(Heading(f"Where it is searched for {show(library.requester)}"))
+            blocks.append(Table(("place",), tuple([(place,) for place in places]), frozenset({0})))
+    more = f", and {counted(len(others), 'more object')} need{'s' if len(others) == 1 else ''} it" if others else ""
+    return (*blocks, Verdict(f"{show(first.requester)} needs {first.name}{more}: {first.cause}."))
+
+
+def _more_chains(count: int, column_count: int) -> tuple[tuple[str, ...], ...]:
+    """Return the last row of a table of chains where there are more than it has."""
+    return ((*[""] * (column_count - 1), "[more chains]"),) if count > _MOST_CHAINS else ()
+
+
+def _near(graph: DependencyGraph, library: str) -> list[str]:
+    """Return the names of objects, and of missing ones, that contain or resemble a name."""
+    objects = map(graph.name, range(len(graph.objects)))
+    names = list(dict.fromkeys([*objects, *(m.name for m in graph.link_map.missing)]))
+    inside = [name for name in names if library and library in name]
+    close = get_close_matches(_stem(library), map(_stem, names), _MOST_NEAR)
+    return (inside or [name for name in names if _stem(name) in close])[:_MOST_NEAR]
+
+
+def _stem(name: str) -> str:
+    return name.removeprefix("lib").partition(".so")[0]
+
+
+def _file_name(path: str) -> str:
+    return path.rpartition("/")[2]
 
 
 def _found_by(graph: DependencyGraph, number: int) -> str:
@@ -110,137 +167,88 @@ def _used(graph: DependencyGraph, chain: tuple[int, ...]) -> str:
     return str(len(graph.answerers(chain[-2]).get(chain[-1], ())) or "none")
 
 
-def _heading(found: Libraries) -> Heading:
-    graph = found.graph
-    name = f"pid {found.pid}: {graph.name(0)}" if found.pid is not None else found.target
+def _heading(libraries: Libraries) -> Heading:
+    graph = libraries.graph
+    name = f"pid {libraries.pid}: {graph.name(0)}" if libraries.pid is not None else libraries.target
     count = len(graph.objects)
     is_static = graph.objects[0].library.linkage.interpreter is None and graph.objects[0].library.is_program
     libc = "statically linked" if is_static else graph.link_map.libc.value
     cost = format_bytes(graph.cost_bytes(range(count)))
-    sure_bytes, doubtful_bytes = _spared(found)
-    spared = f", {format_bytes(sure_bytes)} of it could go" if sure_bytes else ""
+    sure_bytes, doubtful_bytes = _spared(libraries)
+    spared = f", {format_bytes(sure_bytes)} unused" if sure_bytes else ""
     if doubtful_bytes and not sure_bytes:
-        spared = f", {format_bytes(doubtful_bytes)} of it may go"
+        spared = f", {format_bytes(doubtful_bytes)} perhaps unused"
     threads = f" and {format_bytes(size_bytes)} for threads" if (size_bytes := graph.thread_local_bytes) else ""
     return Heading(f"{name}: {counted(count, 'object')}, {libc}; {cost} a process{threads}{spared}")
 
 
-def _spared(found: Libraries) -> tuple[int, int]:
+def _spared(libraries: Libraries) -> tuple[int, int]:
     """Add up what a process saves without the libraries that nobody uses: surely enough, and with low confidence."""
-    free = [one for one in found.findings if one.rule in {"unused-library", "stub-library"}]
+    free = [finding for finding in libraries.findings if finding.rule in {"unused-library", "stub-library"}]
     return (
-        sum(one.saving_bytes for one in free if one.confidence.is_counted),
-        sum(one.saving_bytes for one in free if one.confidence is Confidence.LOW),
+        sum(f.saving_bytes for f in free if f.confidence.is_counted),
+        sum(f.saving_bytes for f in free if f.confidence is Confidence.LOW),
     )
 
 
 def _table(graph: DependencyGraph, show: Callable[[int], str], sort: LibrarySort, top: int) -> Table:
-    columns = (*_cost_columns(graph), "users", "symbols", "object")
-    shown, rest = cut_at(_sorted(graph, sort), top)
-    rows = tuple((*_figures(graph, number), _label(graph, number, show)) for number in shown)
-    return Table(columns, rows, frozenset(), (*rest_rows(len(rest), len(columns)), _total(graph)))
-
-
-def _sorted(graph: DependencyGraph, sort: LibrarySort) -> Sequence[int]:
-    """Return the objects in an order; those that are equal in it stay in load order."""
-    numbers = range(len(graph.objects))
-    match sort:
-        case LibrarySort.LOAD:
-            return numbers
-        case LibrarySort.NAME:
-            return sorted(numbers, key=graph.name)
-        case LibrarySort.RETAINED:
-            return sorted(numbers, key=lambda number: 0 if number in graph.roots else -graph.retained_bytes[number])
-        case LibrarySort.USERS:
-            return sorted(numbers, key=lambda number: -len(graph.bindings.users(number)))
-        case LibrarySort.FLOOR:
-            known = [one.startup_min_bytes if one else 0 for one in graph.predictions]
-            return sorted(numbers, key=lambda number: -known[number])
-
-
-def _cost_columns(graph: DependencyGraph) -> tuple[str, ...]:
-    measured = () if graph.private_bytes is None else ("private", "beyond")
-    threads = ("in threads",) if graph.thread_local_bytes else ()
-    return ("startup min", *measured, *threads, "mapped", "retained")
-
-
-def _figures(graph: DependencyGraph, number: int) -> tuple[str, ...]:
-    prediction = graph.predictions[number]
-    private: tuple[str, ...] = ()
-    if graph.private_bytes is not None:
-        held_bytes = graph.private_bytes[number]
-        private = (_size(held_bytes), _size(max(0, held_bytes - (prediction.startup_min_bytes if prediction else 0))))
-    is_root = number in graph.roots
-    has_threads = graph.thread_local_bytes > 0
-    return (
-        _size(prediction.startup_min_bytes) if prediction else "?",
-        *private,
-        *([_size(graph.thread_bytes((number,)) * graph.thread_count)] if has_threads else []),
-        _size(prediction.mapped_bytes) if prediction else "?",
-        "" if is_root else _size(graph.retained_bytes[number]),
-        str(len(graph.bindings.users(number)) or "-"),
-        str(graph.used_count(number) or "-"),
+    orders: dict[LibrarySort, Callable[[ObjectOfGraph], object]] = {
+        LibrarySort.NAME: lambda row: graph.name(row.number),
+        LibrarySort.RETAINED: lambda row: 0 if row.is_root else -graph.retained_bytes[row.number],
+        LibrarySort.USERS: lambda row: -len(graph.bindings.users(row.number)),
+        LibrarySort.START: lambda row: -graph.start_us[row.number],
+        LibrarySort.FLOOR: lambda row: -row.predicted.startup_min_bytes if row.predicted else 0,
+    }
+    return table(
+        LibraryRow,
+        objects_of(graph),
+        heading="object",
+        label=lambda row: _label(graph, row.number, show),
+        top=top,
+        order=orders.get(sort),
+        # Pages of thread-local variables are those of all objects together.
+        totals={"thread_bytes": graph.thread_local_bytes},
     )
 
 
-def _total(graph: DependencyGraph) -> tuple[str, ...]:
-    known = [one for one in graph.predictions if one]
-    private = () if graph.private_bytes is None else (_size(sum(graph.private_bytes)), "")
-    startup_min = _size(sum(one.startup_min_bytes for one in known))
-    threads = (_size(size_bytes),) if (size_bytes := graph.thread_local_bytes) else ()
-    return (startup_min, *private, *threads, _size(sum(one.mapped_bytes for one in known)), "", "", "", "[total]")
-
-
-def _size(size_bytes: int) -> str:
-    return format_bytes(size_bytes) if size_bytes else "-"
-
-
 def _label(graph: DependencyGraph, number: int, show: Callable[[int], str]) -> str:
-    found_by, mark = graph.objects[number].found_by, ""
-    if found_by is FoundBy.PRELOAD:
-        mark = "  [preloaded]"
-    elif found_by is FoundBy.OPENED:
-        mark = "  [opened while running]"
-    elif found_by is FoundBy.AUDIT:
-        mark = "  [watches the loader]"
-    elif number == len(graph.link_map.objects):
-        mark = "  [the loader]"
-    elif number not in graph.roots and not graph.bindings.users(number):
-        mark = "  [unused]"
-    return f"{show(number)}{mark}"
+    mark = mark_of(graph, number)
+    return f"{show(number)}  [{mark}]" if mark else show(number)
 
 
 def _tree(graph: DependencyGraph, show: Callable[[int], str], depth: int | None) -> Table:
     """List each object below the one that needs it first; in brackets what else that one needs."""
     rows: list[tuple[str, ...]] = []
+    objects = objects_of(graph)
+    columns = [c for c in titled(LibraryRow, objects) if c.key not in {"start_us", "users", "used_symbol_count"}]
     shown = set(graph.roots)
     waiting: list[tuple[int, int | None, int]] = [(number, None, 0) for number in reversed(graph.roots)]
     while waiting:
         number, user, level = waiting.pop()
         used = "" if user is None else str(len(graph.answerers(user).get(number, ())) or "-")
-        new = [one for one in graph.needed[number] if one not in shown]
+        new = [n for n in graph.needed[number] if n not in shown]
         if depth is not None and level >= depth:
             below = reached(graph.needed, new) - shown
             shown |= below
             mark = f"  [{counted(len(below), 'object')} below]" if below else ""
         else:
-            again = [show(one) for one in graph.needed[number] if one in shown]
+            again = [show(n) for n in graph.needed[number] if n in shown]
             more = f" and {len(again) - _MOST_AGAIN} more" if len(again) > _MOST_AGAIN else ""
             mark = f"  [and {', '.join(again[:_MOST_AGAIN])}{more}]" if again else ""
             shown |= set(new)
             waiting.extend((provider, number, level + 1) for provider in reversed(new))
         indent = "  " * min(level, _DEEPEST)
-        rows.append((*_figures(graph, number)[:-2], used, f"{indent}{show(number)}{mark}"))
-    return Table((*_cost_columns(graph), "symbols", "object"), tuple(rows))
+        rows.append((*[column.cell(objects[number]) for column in columns], used, f"{indent}{show(number)}{mark}"))
+    return Table((*[column.title or "" for column in columns], "symbols", "object"), tuple(rows))
 
 
 def _difference(graph: DependencyGraph) -> list[Block]:
-    """Write what a live process has beyond what its loader surely wrote, and who wrote it."""
+    """Show what a live process has beyond what its loader surely wrote, and who wrote it."""
     if graph.private_bytes is None:
         return []
-    startup_mins = [one.startup_min_bytes if one else 0 for one in graph.predictions]
-    beyond = {n: held - startup_mins[n] for n, held in enumerate(graph.private_bytes) if held > startup_mins[n]}
-    less_bytes = sum(startup_mins[n] - held for n, held in enumerate(graph.private_bytes) if held < startup_mins[n])
+    startup_mins = [prediction.startup_min_bytes if prediction else 0 for prediction in graph.predictions]
+    beyond = {n: size - startup_mins[n] for n, size in enumerate(graph.private_bytes) if size > startup_mins[n]}
+    less_bytes = sum(startup_mins[n] - size for n, size in enumerate(graph.private_bytes) if size < startup_mins[n])
     text = f"beyond: pages written after the loader was done, {format_bytes(sum(beyond.values()))}"
     constructed = [number for number in beyond if graph.constructor_count(number)]
     if constructed:
@@ -258,10 +266,12 @@ def _shower(graph: DependencyGraph, *, is_whole: bool) -> Callable[[int], str]:
     return (lambda number: graph.objects[number].path) if is_whole else graph.name
 
 
-def _verdict(found: Libraries) -> str:
-    graph = found.graph
+def _verdict(libraries: Libraries) -> str:
+    graph = libraries.graph
     everything = frozenset(range(len(graph.objects)))
     cost = f"{format_bytes(graph.cost_bytes(everything))} private memory a process ({graph.evidence.value})"
+    if any(note.slug == "go-heap-unknown" for note in libraries.notes):
+        cost = f"at least {cost}"
     if thread_local_bytes := graph.thread_local_bytes:
         cost += f" and {format_bytes(thread_local_bytes)} of thread-local variables"
     count = len(graph.objects)
@@ -269,11 +279,11 @@ def _verdict(found: Libraries) -> str:
     if missing := graph.link_map.missing:
         are = "is" if len(missing) == 1 else "are"
         return f"{whole}; {counted(len(missing), 'needed library')} {are} missing, so that is not all."
-    many = f" in {found.count:,} processes" if found.count > 1 else ""
-    sure_bytes, doubtful_bytes = (size_bytes * found.count for size_bytes in _spared(found))
+    who = f"{libraries.count:,} processes" if libraries.count > 1 else "it"
+    sure_bytes, doubtful_bytes = (size_bytes * libraries.count for size_bytes in _spared(libraries))
     if sure_bytes:
-        low = f", {format_bytes(doubtful_bytes)} more with low confidence" if doubtful_bytes else ""
-        return f"{whole}; {format_bytes(sure_bytes)}{many} of it could be spared{low}."
+        low = f", and {format_bytes(doubtful_bytes)} more with low confidence" if doubtful_bytes else ""
+        return f"{whole}; without unused libraries {who} would save {format_bytes(sure_bytes)}{low}."
     if doubtful_bytes:
-        return f"{whole}; {format_bytes(doubtful_bytes)}{many} of it could be spared, with low confidence."
+        return f"{whole}; without unused libraries {who} may save {format_bytes(doubtful_bytes)} (low confidence)."
     return f"{whole}; no library can be dropped as it is."

@@ -4,32 +4,35 @@ import math
 import os
 import re
 import shlex
+import shutil
 import stat
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
-from footprint.command_line import shown_words
 from footprint.errors import AccessError, InputError, Note, UsageError
 from footprint.model.audit import Audit
-from footprint.model.peak import Peak
+from footprint.model.over_time import Peak
 from footprint.model.projection import Question
 from footprint.model.run_failure import RunFailureKind
-from footprint.process import Snapshot, read_process
-from footprint.process.launch import Moment, Streams, When, launch
-from footprint.sources.debug_files import STANDARD_PLACES
+from footprint.process.launch import launch
+from footprint.process.launch.moment import Moment, Streams, When
+from footprint.process.snapshot import Snapshot, read_process
+from footprint.process.start_measurement import measure_starts
+from footprint.sources.debuginfod import STANDARD_PLACES
 from footprint.sources.files import ElfFiles
-from footprint.units import format_bytes
+from footprint.text.command_line import shown_words
+from footprint.text.units import format_bytes
 from footprint.verbs.audit.process import audit_of
 from footprint.verbs.audit.request import HeapRequest
 from footprint.verbs.run.result import Expected, RunResult, Start, median_start
 
-__all__ = ("check_command", "parse_expected", "parse_moment", "run", "start")
-
 _MOST_SECONDS: Final = 1e7
 _MOST_STARTS: Final = 1000
 _MOST_EXIT_CODE: Final = 255
+LEAST_STARTS: Final = 11
+"""The least number of starts that are measured up to the entry point."""
 # The parts of the peak at which a run is stopped, one after the other, until one is near the peak. Where the first
 # passes unseen, the kernel holds the next one.
 _PEAK_SHARES: Final = (0.98, 0.95, 0.9)
@@ -39,7 +42,7 @@ _DURATION = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(ms|s|min)")
 _UNIT_SECONDS: Final = {"ms": 0.001, "s": 1.0, "min": 60.0}
 
 
-def run(  # noqa: PLR0913 # all but the command have their name
+def run(  # noqa: PLR0913 # keyword-only
     command: Sequence[str],
     *,
     when: str = "exit",
@@ -53,6 +56,7 @@ def run(  # noqa: PLR0913 # all but the command have their name
     massif_seconds: float = 600,
     expect_exit: int = 0,
     allow: Sequence[str] = (),
+    has_start_cost: bool = False,
 ) -> RunResult:
     """Start a program, take it at a moment, end it, and audit it.
 
@@ -72,8 +76,10 @@ def run(  # noqa: PLR0913 # all but the command have their name
         massif_out: Where to keep the profile of that run; None for nowhere.
         massif_seconds: After how long that run is ended.
         expect_exit: The exit code of success.
-        allow: Failures to accept: `signal`, `exit`, `moment`, `child`. All others are in `run_failures` of the audit,
-            and fail `check` and `record`.
+        allow: Failures to accept: `signal`, `exit`, `moment`, `child`, `memory`. All others are in `run_failures` of
+            the audit, and fail `check` and `record`.
+        has_start_cost: Whether it is started more often, without arguments, to measure what that costs up to its entry
+            point: as often as `starts` says, and at least 11 times.
 
     Raises:
         AccessError: Where it cannot be started, read, or caught at its exit, or there is no Valgrind to run it under.
@@ -101,19 +107,54 @@ def run(  # noqa: PLR0913 # all but the command have their name
     )
     ran = median_start(shown_words(words), when if when_output is None else When.OUTPUT.value, done, expected=expected)
     ran = replace(ran, notes=(*ran.notes, *_peak_notes(ran)))
+    if has_start_cost:
+        path = program_file(words[0])
+        ran = replace(ran, start_cost=measure_starts([lambda: path], max(starts, LEAST_STARTS))[0])
     return _with_massif(ran, words, moment, massif_seconds, massif_out) if has_massif else ran
 
 
 def _peak_notes(ran: RunResult) -> list[Note]:
     """Return a note where most of the peak is not in the audit, unless the program itself has one."""
-    audited_bytes = ran.start.audited_bytes
-    if ran.peak is None or audited_bytes is None or any(note.slug == "freed-before-exit" for note in ran.notes):
+    explained_bytes = ran.start.explained_bytes
+    if ran.peak is None or explained_bytes is None or any(note.slug == "freed-before-exit" for note in ran.notes):
         return []
-    if ran.peak.peak_bytes - audited_bytes <= max(_PEAK_BYTES, audited_bytes // 10):
+    if ran.peak.peak_bytes - explained_bytes <= max(_PEAK_BYTES, explained_bytes // 10):
         return []
-    sizes = f"{format_bytes(ran.peak.peak_bytes)} at the peak, {format_bytes(audited_bytes)} in the audit"
+    sizes = f"{format_bytes(ran.peak.peak_bytes)} at the peak, {format_bytes(explained_bytes)} in the audit"
     detail = f"it and the processes that it started held {sizes}: the rest was freed before; --when peak explains it"
     return [Note("freed-before-exit", ran.command[0], detail)]
+
+
+def program_file(name: str) -> str:
+    """Return the absolute path of a program; a name without a slash is searched in PATH.
+
+    Raises:
+        AccessError: If there is none, or if it may not be executed.
+        UsageError: If it is a script, or if the name is empty.
+    """
+    if not name:
+        raise UsageError("say which program to run")
+    path_found = shutil.which(name)
+    if path_found is None:
+        raise AccessError(name, _missing_cause(name))
+    path = os.path.abspath(path_found)
+    try:
+        with open(path, "rb") as file:
+            head = file.read(2)
+    except OSError as error:
+        raise AccessError(path, error.strerror or str(error)) from error
+    if head == b"#!":
+        raise UsageError(f"{path} is a script: run the program in its first line, with the script as its argument")
+    return path
+
+
+def _missing_cause(name: str) -> str:
+    """Return why a name is no program."""
+    if not os.path.exists(name):
+        return "there is no such program"
+    if not os.path.isfile(name):
+        return "it is not a file"
+    return "it is not executable" if "/" in name else f"it is not in PATH: write ./{name}"
 
 
 def parse_expected(exit_code: int, allow: Sequence[str]) -> Expected:
@@ -172,9 +213,9 @@ def _near_peak(
         moment = Moment(When.PEAK, timeout_seconds, peak_bytes=int(share * peak.peak_bytes), is_held=is_held)
         with suppress(OSError):
             os.lseek(0, input_offset or 0, os.SEEK_SET)
-        found = start(words, moment, question, has_family=True, has_peak=True, has_objects=True)
-        if best is None or found.read_at_bytes > best.read_at_bytes:
-            best = found
+        ran = start(words, moment, question, has_family=True, has_peak=True, has_objects=True)
+        if best is None or ran.read_at_bytes > best.read_at_bytes:
+            best = ran
         if best.moment is When.PEAK and best.read_at_bytes >= _NEAR_PEAK * peak.peak_bytes:
             return best
     if best is None:
@@ -195,8 +236,8 @@ def _with_massif(
         named = kept_as or "massif's run of it"
         # It has ended: its files are those of these paths that are the same.
         snapshot = ran.start.snapshots[0]._replace(is_live=False)
-        asked = HeapRequest(profiled.path, at=profiled.at, called=named)
-        joined = with_heap(ran.audit, asked, snapshot=snapshot, debug=STANDARD_PLACES)
+        request = HeapRequest(profiled.path, at=profiled.at, called=named)
+        joined = with_heap(ran.audit, request, snapshot=snapshot, debug=STANDARD_PLACES)
     # All but those of the profile are told already.
     added = [note for note in joined.notes if note not in ran.audit.notes]
     notes = tuple(dict.fromkeys((*ran.notes, *profiled.notes, *added)))
@@ -263,7 +304,7 @@ def start(
     notes: list[Note] = []
 
     def read(tasks: tuple[int, ...]) -> list[tuple[Snapshot, Audit]]:
-        found = []
+        members = []
         files = ElfFiles()
         for index, task in enumerate(tasks):
             try:
@@ -271,30 +312,31 @@ def start(
                 snapshot = read_process(task)
                 called = name if index == 0 else str(task)
                 audit = audit_of(snapshot, called, question, files=files, has_heap=True)
-                found.append((snapshot, with_objects(audit, snapshot, files) if has_objects else audit))
+                members.append((snapshot, with_objects(audit, snapshot, files) if has_objects else audit))
             except (AccessError, InputError) as error:
                 if index == 0:
                     raise
                 notes.append(Note("process-not-read", f"pid {task}", f"{error.detail}; it is left out"))
-        return found
+        return members
 
     taken = launch(
         words, moment, read, has_family=has_family, executable=executable, streams=streams, has_peak=has_peak
     )
     members = taken.answer
-    if moment.when is When.PEAK:
-        members = sorted(members, key=lambda each: -(each[1].totals.per_process.bytes or 0))
+    if taken.when is When.PEAK:
+        members = sorted(members, key=lambda member: -(member[1].totals.per_process.bytes or 0))
     (_, main), *others = members
     return Start(
         audit=main,
         children=tuple(audit for _, audit in others),
         snapshots=tuple(snapshot for snapshot, _ in members),
         moment=taken.when,
-        asked=moment.when,
+        wanted_moment=moment.when,
         exit_code=taken.exit_code,
         signal=taken.signal,
         notes=(*taken.notes, *notes),
         peak=taken.peak,
         read_at_bytes=taken.read_at_bytes,
         crashes=taken.crashes,
+        out_of_memory=taken.out_of_memory,
     )

@@ -1,16 +1,21 @@
-"""The JSON of `run`: the audit of the median start, and how the program was run."""
+"""The JSON and the metrics of `run`: the audit of the median start, and how the program was run."""
 
-from footprint.formats.audit_json import audit_answer
-from footprint.formats.codec import encode, like
-from footprint.formats.json import Json
+from footprint import __version__
+from footprint.formats.audit_json import audit_answer, written_members
+from footprint.formats.metrics import MetricFamily, total_family
 from footprint.formats.run_json import KindSpread, OwnerSpread, RunChild, RunFigures, RunJson, RunMembers, RunPeak
+from footprint.json.answer import Json, write
+from footprint.json.codec import encode, like
 from footprint.members import ABSENT
 from footprint.model.audit import Audit
-from footprint.model.peak import Peak
+from footprint.model.figures import FIGURES
+from footprint.model.over_time import Peak
 from footprint.model.row import MemoryKind
+from footprint.model.totals import Total
+from footprint.system.files import StrPath
+from footprint.system.whole_file import write_file
+from footprint.verbs.audit.metrics import audit_metrics
 from footprint.verbs.run.result import RunResult
-
-__all__ = ("run_members",)
 
 
 def run_members(ran: RunResult, version: str) -> Json:
@@ -34,13 +39,40 @@ def _run(ran: RunResult) -> RunMembers:
         children=tuple([_child(child) for child in ran.start.children]),
         peak=None if ran.peak is None else _peak(ran, ran.peak),
         failures=ran.audit.run_failures,
+        start_cost=ran.start_cost,
     )
 
 
 def _peak(ran: RunResult, peak: Peak) -> RunPeak:
     start = ran.start
-    return like(RunPeak, peak, audited_bytes=start.audited_bytes, read_at_bytes=start.read_at_bytes)
+    return like(RunPeak, peak, audited_bytes=start.explained_bytes, read_at_bytes=start.read_at_bytes)
 
 
 def _child(child: Audit) -> RunChild:
     return RunChild(child.pid, child.command, child.totals.private.bytes, child.totals.per_process.bytes)
+
+
+def run_metrics(ran: RunResult) -> list[MetricFamily]:
+    """Return the figures of the median start, and the peak."""
+    families, peak = audit_metrics(ran.audit), ran.peak
+    if peak is None:
+        return families
+    labels = {"target": ran.audit.target, "source": peak.source}
+    return [*families, total_family(FIGURES["peak_bytes"], Total(peak.peak_bytes, peak.evidence), labels)]
+
+
+def save(answer: Audit | RunResult, path: StrPath) -> None:
+    """Save an audit, a group, or a run with what its starts differ by, as the JSON that `-o` of the commands writes.
+
+    Args:
+        answer: What `audit`, `audit_group` or `run` returned.
+        path: Where to write. An existing file is replaced; a new one with command lines is for its owner only.
+
+    Raises:
+        AccessError: If the file cannot be written.
+    """
+    members = (
+        run_members(answer, __version__) if isinstance(answer, RunResult) else written_members(answer, __version__)
+    )
+    mode = 0o666 if isinstance(answer, Audit) and answer.source == "prediction" else 0o600
+    write_file(path, write(members).encode("utf-8", "backslashreplace"), mode=mode)

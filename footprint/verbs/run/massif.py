@@ -10,12 +10,11 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from footprint.errors import AccessError, InputError, Note
-from footprint.files import open_input
-from footprint.process.launch import Moment, Streams, When, launch
-from footprint.sources.tools import find_tool
-from footprint.whole_file import whole_file
-
-__all__ = ("Profiled", "profiled_by_massif", "valgrind")
+from footprint.process.launch import launch
+from footprint.process.launch.moment import Moment, Streams, When
+from footprint.sources.demanglers import find_tool
+from footprint.system.files import open_input
+from footprint.system.whole_file import open_kept, whole_file
 
 _TOOL: Final = "valgrind"
 # Valgrind runs a program some 20 times slower than it runs by itself.
@@ -98,20 +97,20 @@ def profiled_by_massif(
         )
         words = (tool, *_OPTIONS, *files, "--", *command)
         taken = launch(words, _under_valgrind(moment, limit_seconds), lambda tasks: tasks[0], streams=_streams())
-        found = f"{folder}/{taken.pid}.out"
-        if not os.path.isfile(found):
+        profile = f"{folder}/{taken.pid}.out"
+        if not os.path.isfile(profile):
             raise AccessError(_TOOL, f"it wrote no profile of {command[0]}{_cause(f'{folder}/{taken.pid}.log')}")
         # That an exit came before the limit is as it should be, and what Valgrind itself gives back is of no interest.
-        told = {"left-behind", "not-stopped", *(() if moment.when is When.EXIT else ("moment-not-reached",))}
-        notes = [*(note for note in taken.notes if note.slug in told), *_notes(moment, taken.when)]
+        slugs = {"left-behind", "not-stopped", *(() if moment.when is When.EXIT else ("moment-not-reached",))}
+        notes = [*(note for note in taken.notes if note.slug in slugs), *_notes(moment, taken.when)]
         if moment.when is When.EXIT and taken.when is not When.EXIT:
             detail = f"under Valgrind it did not end within {limit_seconds:g} s, and was ended"
             notes.append(Note("massif-cut-off", command[0], detail))
-        _append_end(found, f"{folder}/{taken.pid}.ms")
+        _append_end(profile, f"{folder}/{taken.pid}.ms")
         if kept_as is not None:
-            _keep(found, kept_as)
+            _keep(profile, kept_as)
         has_ended_before = moment.when is not When.EXIT and taken.when is When.EXIT
-        yield Profiled(kept_as or found, "peak" if has_ended_before else "end", tuple(notes))
+        yield Profiled(kept_as or profile, "peak" if has_ended_before else "end", tuple(notes))
 
 
 def _under_valgrind(moment: Moment, limit_seconds: float) -> Moment:
@@ -141,18 +140,18 @@ def _streams() -> Streams:
 def _cause(log: str) -> str:
     """Return what Valgrind says about it."""
     try:
-        said = bytes(open_input(log)[:_MOST_LOG_BYTES]).decode("utf-8", "replace").strip()
+        text = bytes(open_input(log)[:_MOST_LOG_BYTES]).decode("utf-8", "replace").strip()
     except (AccessError, InputError):
         return ""
-    last = said.splitlines()[-1] if said else ""
+    last = text.splitlines()[-1] if text else ""
     return f": {last.rpartition('== ')[2] or last}" if last else ""
 
 
-def _append_end(found: str, xtree: str) -> None:
+def _append_end(profile: str, xtree: str) -> None:
     """Append the columns of an XTree to the profile of massif, as the snapshots that follow its last one."""
     if not os.path.isfile(xtree):
         return
-    text, columns = bytes(open_input(found)), bytes(open_input(xtree))
+    text, columns = bytes(open_input(profile)), bytes(open_input(xtree))
     last = _HEAD.search(text, text.rfind(_SNAPSHOT))
     if last is None or _SNAPSHOT not in columns or not text.endswith(b"\n"):
         return
@@ -160,13 +159,13 @@ def _append_end(found: str, xtree: str) -> None:
     def following(head: re.Match[bytes]) -> bytes:
         return b"snapshot=%d\n%btime=%b" % (int(last[1]) + 1 + int(head[1]), head[2], last[3])
 
-    with open(found, "ab") as file:
+    with open(open_kept(profile), "ab") as file:
         file.write(_HEAD.sub(following, columns[columns.index(_SNAPSHOT) :]))
 
 
-def _keep(found: str, path: str) -> None:
+def _keep(profile: str, path: str) -> None:
     try:
-        with open(found, "rb") as source, whole_file(path, mode=0o600) as file:
+        with open(profile, "rb") as source, whole_file(path, mode=0o600) as file:
             shutil.copyfileobj(source, file)
     except OSError as error:
         raise AccessError(path, error.strerror or str(error)) from error

@@ -6,14 +6,12 @@ from typing import NamedTuple
 
 from footprint.attribution.group import group_up
 from footprint.errors import Note
-from footprint.model.audit import Audit
-from footprint.model.peak import Peak
+from footprint.model.audit import Audit, Spread, Spreads
+from footprint.model.costs import StartMeasurement
+from footprint.model.over_time import Peak
 from footprint.model.run_failure import RunFailure, RunFailureKind, failures_of_start
-from footprint.model.spread import Spread, Spreads
-from footprint.process import Snapshot
 from footprint.process.launch.moment import When
-
-__all__ = ("Expected", "RunResult", "Start", "cost_per_process", "median_start", "private_memory")
+from footprint.process.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +28,9 @@ class Start:
         notes: What was odd about running it; what is odd about its figures is in the audit.
         peak: The peak of it and its descendants until it was read; None where nobody asked for it.
         read_at_bytes: What they held when it was read, counted as the peak is.
-        asked: The moment that was asked for; None for the one that it was taken at.
+        wanted_moment: The moment that was asked for; None for the one that it was taken at.
         crashes: How processes crashed that it had started, where they were asked for.
+        out_of_memory: The limit at which the kernel killed a process for want of memory; None if it killed none.
     """
 
     audit: Audit
@@ -43,15 +42,18 @@ class Start:
     notes: tuple[Note, ...]
     peak: Peak | None = None
     read_at_bytes: int = 0
-    asked: When | None = None
+    wanted_moment: When | None = None
     crashes: tuple[str, ...] = ()
+    out_of_memory: str | None = None
 
     @property
-    def audited_bytes(self) -> int | None:
-        """The cost of all processes that were audited; None where it is not known."""
-        if not self.children:
-            return self.audit.totals.per_process.bytes
-        return group_up(self.members).per_group.bytes
+    def explained_bytes(self) -> int | None:
+        """The cost of the processes that were audited, of the kinds that the peak counts; None if unknown."""
+        group = group_up(self.members)
+        if self.peak is None or self.peak.has_kernel_memory:
+            return group.totals.per_process.bytes
+        kinds = [group.figures[name].bytes for name in ("private_bytes", "shared_between_bytes", "own_shared_bytes")]
+        return None if None in kinds else sum(size or 0 for size in kinds)
 
     @property
     def members(self) -> tuple[tuple[Snapshot, Audit], ...]:
@@ -76,6 +78,7 @@ class RunResult:
         peaks: The peak over all starts; None where it is not known, and for the moment `peak`.
         notes: All notes on the start that is shown, and on how the starts differ.
         peak: The peak; with the moment `peak` that of the run before. None where nobody asked for it.
+        start_cost: What its starts cost up to the entry point; None where nobody asked for it.
     """
 
     command: tuple[str, ...]
@@ -90,6 +93,7 @@ class RunResult:
     notes: tuple[Note, ...]
     peaks: Spread | None = None
     peak: Peak | None = None
+    start_cost: StartMeasurement | None = None
 
     @property
     def audit(self) -> Audit:
@@ -152,7 +156,7 @@ def median_start(
         )
         notes.append(Note("starts-differ", command[0], f"its starts ended differently: {', '.join(texts)}"))
     several = [start.audit for start in ordered] if len(ordered) > 1 else []
-    costs = [[(each.path, each.retained_bytes) for each in one.objects] for one in several]
+    costs = [[(linked.path, linked.retained_bytes) for linked in audit.objects] for audit in several]
     return RunResult(
         command=command,
         when=when,
@@ -160,8 +164,8 @@ def median_start(
         start_count=len(ordered),
         private=_spread(start.audit.totals.private.bytes for start in ordered),
         per_process=_spread(start.audit.totals.per_process.bytes for start in ordered),
-        owners=_spreads_by([[(row.owner, row.bytes) for row in one.ledger] for one in several]),
-        kinds=_spreads_by([[(row.kind.value, row.bytes) for row in one.ledger] for one in several]),
+        owners=_spreads_by([[(row.owner, row.bytes) for row in audit.ledger] for audit in several]),
+        kinds=_spreads_by([[(row.kind.value, row.bytes) for row in audit.ledger] for audit in several]),
         retained=_spreads_by(costs) if all(costs) else {},
         notes=tuple(notes),
         peaks=_spread(map(_peak_bytes, ordered)),
@@ -175,17 +179,18 @@ def _peak_bytes(start: Start) -> int | None:
 
 def _failures(number: int, start: Start, expected: Expected) -> list[RunFailure]:
     """Return how a start failed, without what is accepted."""
-    found = failures_of_start(
+    failures = failures_of_start(
         number,
         exit_code=start.exit_code,
         signal=start.signal,
-        asked=start.asked or start.moment,
+        wanted_moment=start.wanted_moment or start.moment,
         moment=start.moment,
         is_missed=any(note.slug == "moment-not-reached" for note in start.notes),
         expected_exit=expected.exit_code,
         crashes=start.crashes,
+        out_of_memory=start.out_of_memory,
     )
-    return [one for one in found if one.kind not in expected.allowed]
+    return [failure for failure in failures if failure.kind not in expected.allowed]
 
 
 def _spreads_by(starts: Sequence[Iterable[tuple[str, int | None]]]) -> dict[str, Spread]:
@@ -194,15 +199,15 @@ def _spreads_by(starts: Sequence[Iterable[tuple[str, int | None]]]) -> dict[str,
     for number, parts in enumerate(starts):
         for name, size_bytes in parts:
             sizes = sums.setdefault(name, [0] * len(starts))
-            known = sizes[number]
-            sizes[number] = None if known is None or size_bytes is None else known + size_bytes
+            sum_before = sizes[number]
+            sizes[number] = None if sum_before is None or size_bytes is None else sum_before + size_bytes
     spreads = {name: _spread(sizes) for name, sizes in sums.items()}
     return {name: spread for name, spread in spreads.items() if spread is not None}
 
 
 def _spread(figures: Iterable[int | None]) -> Spread | None:
     sizes = list(figures)
-    known = sorted(size for size in sizes if size is not None)
-    if len(known) < len(sizes):
+    present = sorted(size for size in sizes if size is not None)
+    if len(present) < len(sizes):
         return None
-    return Spread(known[0], known[(len(known) - 1) // 2], known[-1])
+    return Spread(present[0], present[(len(present) - 1) // 2], present[-1])

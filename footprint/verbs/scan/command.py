@@ -2,18 +2,15 @@
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from footprint.verbs import options
-from footprint.verbs.lazy import lazy_modules
-from footprint.verbs.output import Answer, check_formats, write
+from footprint.verbs.declared import Argument, Option
+from footprint.verbs.output import EXIT_UNREADABLE, Answer, check_formats, lazy_modules, write
 
 if TYPE_CHECKING:
-    from footprint.verbs.scan import call, json, text
+    from footprint.verbs.scan import answer, call
 else:
-    call, json, text = lazy_modules("footprint.verbs.scan", "call json text")
+    answer, call = lazy_modules("footprint.verbs.scan", "answer call")
 
-__all__ = ("scan",)
 
 ORDER = 145
 NEEDS_RIGHTS = True
@@ -22,30 +19,28 @@ NEEDS_RIGHTS = True
 @options.shared_options("format_ table json color quiet strict")
 def scan(
     dataset: Annotated[
-        str, typer.Option("-o", "--output", help="The folder of the dataset; it is made or added to.", metavar="FOLDER")
+        str, Option("-o", "--output", help="The folder of the dataset, or s3://, gs://, az://.", metavar="FOLDER")
     ],
     sources: Annotated[
         list[str] | None,
-        typer.Argument(help="Folders of programs or captures, root file systems, container images, files."),
+        Argument(help="Folders of programs or captures, root file systems, container images, files."),
     ] = None,
     processes: Annotated[
-        bool, typer.Option("--processes", help="All processes of this machine, and their programs.")
+        bool, Option("--processes", help="All processes of this machine, and their programs.")
     ] = False,
     root: options.Root = None,
     host: Annotated[
-        str | None, typer.Option("--host", help="The name of the host that all inputs are from.", metavar="NAME")
+        str | None, Option("--host", help="The name of the host that all inputs are from.", metavar="NAME")
     ] = None,
-    command_lines: Annotated[
-        bool, typer.Option("--command-lines", help="Keep the command lines of processes.")
-    ] = False,
-    anonymous: Annotated[bool, typer.Option("--anonymous", help="Keep digests in place of host names.")] = False,
+    command_lines: Annotated[bool, Option("--command-lines", help="Keep the command lines of processes.")] = False,
+    anonymous: Annotated[bool, Option("--anonymous", help="Keep digests in place of host names.")] = False,
     scheduler: Annotated[
         str | None,
-        typer.Option("--scheduler", help="Let a Dask cluster do the work: tcp://HOST:PORT.", metavar="ADDRESS"),
+        Option("--scheduler", help="Let a Dask cluster do the work: tcp://HOST:PORT.", metavar="ADDRESS"),
     ] = None,
     workers: Annotated[
         int | None,
-        typer.Option("--workers", min=1, max=1024, help="How many processes work; one a processor.", metavar="N"),
+        Option("--workers", min=1, max=1024, help="How many processes work; one a processor.", metavar="N"),
     ] = None,
     *,
     output: options.OutputOptions,
@@ -60,10 +55,10 @@ def scan(
     footprint scan captures/ audits/ image.tar -o fleet
     footprint scan captures/ -o fleet --scheduler tcp://scheduler:8786
     """
-    answer: Answer[call.Scanned] = Answer("scan", "scanned", text.scan_document, json.scan_members)
-    check_formats(answer, output)
+    parts: Answer[call.Scanned] = Answer("scan", "scanned", answer.scan_document, answer.scan_members)
+    check_formats(parts, output)
     named = sources or []
-    found = call.scan(
+    scanned = call.scan(
         *named,
         output=dataset,
         processes=processes,
@@ -74,4 +69,5 @@ def scan(
         scheduler=scheduler,
         worker_count=workers,
     )
-    return write(answer, found, f"scan {' '.join(named)}", output, found.notes)
+    code = write(parts, scanned, f"scan {' '.join(named)}", output, scanned.notes)
+    return EXIT_UNREADABLE if scanned.is_nothing_read else code

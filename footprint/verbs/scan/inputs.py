@@ -4,17 +4,15 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
 from typing import Final, NamedTuple
 
 from footprint.errors import AccessError, FootprintError, Note, UsageError
-from footprint.roots import path_inside, stat_path
+from footprint.process.origin import CaptureHost, read_memory
 from footprint.sources.images import container_images, is_image
 from footprint.store.audits import digest
-
-__all__ = ("Candidate", "Lister", "ScanPlace", "file_state", "utc")
+from footprint.system.roots import path_inside, stat_path
 
 # Folders with these are trees of programs: a search of their hundred thousand texts for captures would find none.
 _OF_PROGRAMS: Final = frozenset({"bin", "sbin", "lib", "lib64", "libexec", "usr"})
@@ -28,8 +26,6 @@ _DATA: Final = re.compile(
     r"svg|gif|jpe?g|ttf|otf|woff2?|mo|po|a|o|la|pc|cmake|ko|pm|pl|pod|rb|go|rs|java|el|elc|vim|tcl|m4|list|md5sums|yml|"
     r"yaml|toml|ini|conf|service|desktop|dat|db|bin|log|csv|tmpl|test|pem|crt|patch|diff)\Z"
 )
-_MEMORY: Final = re.compile(r"^(MemTotal|MemAvailable): +(\d{1,15}) kB$", re.MULTILINE)
-_MOST_MEMINFO_BYTES: Final = 1 << 16
 
 
 class ScanPlace(NamedTuple):
@@ -104,6 +100,11 @@ class Lister:
         self._seen: set[tuple[int, int]] = set()
         self._sources: list[str] = []
 
+    @property
+    def has_host(self) -> bool:
+        """Whether the name of the host of all inputs was given."""
+        return self._host is not None
+
     def called(self, name: str) -> str:
         """Return the name of a host in the dataset."""
         shown = _as_text(name) or "unknown"
@@ -112,7 +113,7 @@ class Lister:
     @property
     def this_host(self) -> ScanPlace:
         """This machine."""
-        total, available = _memory("/proc/meminfo")
+        total, available = read_memory("/proc/meminfo")
         name = self.called(self._host or os.uname().nodename)
         return ScanPlace(name, "host", None, None, total, available, os.cpu_count())
 
@@ -123,7 +124,7 @@ class Lister:
             AccessError: If a source does not exist.
             UsageError: If a source is not below the root.
         """
-        self._sources = [os.path.realpath(one) for one in sources]
+        self._sources = [os.path.realpath(source) for source in sources]
         for source in sources:
             if not os.path.exists(source):
                 raise AccessError(source, "no such file or folder")
@@ -137,10 +138,10 @@ class Lister:
     def _of_file(self, source: str) -> Iterator[Candidate]:
         with open(source, "rb") as file:
             is_elf = file.read(4) == b"\x7fELF"
-        found = self._elf(source, self._program_place(source)) if is_elf else None
-        found = found or self._record(source, os.path.basename(source).partition(".")[0], os.path.dirname(source))
-        if found is not None:
-            yield found
+        item = self._elf(source, self._program_place(source)) if is_elf else None
+        item = item or self._record(source, os.path.basename(source).partition(".")[0], os.path.dirname(source))
+        if item is not None:
+            yield item
 
     def _of_image(self, source: str) -> Iterator[Candidate]:
         notes: list[Note] = []
@@ -153,8 +154,8 @@ class Lister:
         except FootprintError as error:
             notes.append(Note("input-unreadable", source, error.detail))
         name = self.called(self._host or os.path.basename(source))
-        for one in notes:
-            self._add_note(name, one, source)
+        for note in notes:
+            self._add_note(name, note, source)
 
     def _add_note(self, host: str, note: Note, path: str) -> None:
         shown = digest(os.path.abspath(path))[:16] if self._is_anonymous else path
@@ -176,18 +177,18 @@ class Lister:
             for name in folders:
                 self._see_folder(folder, name, place or self.this_host)
             for name in sorted(files):
-                found, is_record = None, has_records and _RECORD.search(name) is not None
+                candidate, is_record = None, has_records and _RECORD.search(name) is not None
                 try:
                     if place is not None and not is_record and not _DATA.search(name):
-                        found = self._elf(os.path.join(folder, name), place)
+                        candidate = self._elf(os.path.join(folder, name), place)
                     elif is_record:
                         first = os.path.relpath(folder, source).split(os.sep)[0]
                         host = name.partition(".")[0] if first == "." else first
-                        found = self._record(os.path.join(folder, name), host, source)
+                        candidate = self._record(os.path.join(folder, name), host, source)
                 except OSError as error:
                     refused(error)
-                if found is not None:
-                    yield found
+                if candidate is not None:
+                    yield candidate
 
     def _see_folder(self, folder: str, name: str, place: ScanPlace) -> None:
         """Note a link to a folder that is in none of the sources: links are not followed, so that nothing is twice."""
@@ -195,9 +196,9 @@ class Lister:
         if not os.path.islink(path):
             return
         root = place.root or ""
-        own = os.path.realpath(folder).removeprefix(root)
-        target = path_inside(root, f"{own}/{name}") if root else os.path.realpath(path)
-        if target and not any(_is_below(target, one) for one in self._sources):
+        inside = os.path.realpath(folder).removeprefix(root)
+        target = path_inside(root, f"{inside}/{name}") if root else os.path.realpath(path)
+        if target and not any(_is_below(target, source) for source in self._sources):
             detail = "it leads to a folder that is in no source, and is not followed: name that folder, too"
             self._add_note(place.host, Note("link-not-followed", path, detail), path)
 
@@ -221,8 +222,8 @@ class Lister:
         if (facts.st_dev, facts.st_ino) in self._seen:
             return None
         self._seen.add((facts.st_dev, facts.st_ino))
-        own = os.path.realpath(path)[len(place.root or "") :]
-        return Candidate(place, own, _as_text(own), _state_of(facts), self._moment, True, is_executable)  # noqa: FBT003
+        inside = os.path.realpath(path)[len(place.root or "") :]
+        return Candidate(place, inside, _as_text(inside), _state_of(facts), self._moment, True, is_executable)  # noqa: FBT003
 
     def mapped(self, place: ScanPlace, path: str) -> Candidate | None:
         """Return a file that a process or program maps, as a candidate; None where it is not there."""
@@ -234,10 +235,11 @@ class Lister:
             return None
         if not stat.S_ISREG(facts.st_mode):
             return None
-        own = whole.removeprefix(root)
+        inner_path = whole.removeprefix(root)
         # Without a state, the file is an input of its own once a folder with it is scanned.
         is_executable = bool(facts.st_mode & 0o111)
-        return Candidate(place if root else self.this_host, own, _as_text(own), "", self._moment, True, is_executable)  # noqa: FBT003
+        place = place if root else self.this_host
+        return Candidate(place, inner_path, _as_text(inner_path), "", self._moment, True, is_executable)  # noqa: FBT003
 
     def _record(self, path: str, host: str, source: str) -> Candidate | None:
         facts = os.stat(path)
@@ -249,8 +251,22 @@ class Lister:
         shown = f"{place.host}/{digest(whole)[:16]}" if self._is_anonymous else _as_text(whole)
         return Candidate(place, whole, shown, _state_of(facts), utc(facts.st_mtime), False, False)  # noqa: FBT003
 
+    def located(self, candidate: Candidate, host: CaptureHost) -> Candidate:
+        """Return a capture with the host and the moment that it has itself, where no other host was named."""
+        place, shown = candidate.place, candidate.input
+        if host.name and self._host is None:
+            place = place._replace(host=self.called(host.name))
+            shown = f"{place.host}/{shown.rpartition('/')[2]}" if self._is_anonymous else shown
+        if host.memory_bytes is not None:
+            place = place._replace(
+                memory_bytes=host.memory_bytes,
+                available_bytes=host.available_bytes,
+                processor_count=host.processor_count,
+            )
+        return candidate._replace(place=place, input=shown, moment=moment_of(host) or candidate.moment)
+
     def _record_place(self, host: str, meminfo: str) -> ScanPlace:
-        total, available = _memory(meminfo)
+        total, available = read_memory(meminfo)
         return ScanPlace(self.called(host), "host", self._root, None, total, available)
 
 
@@ -268,13 +284,12 @@ def utc(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None)
 
 
-def _memory(path: str) -> tuple[int | None, int | None]:
-    """Read MemTotal and MemAvailable of a file as /proc/meminfo; None where it does not tell."""
-    text = ""
-    with suppress(OSError), open(path, "rb") as file:
-        text = file.read(_MOST_MEMINFO_BYTES).decode("ascii", "replace")
-    found = {name: int(number) << 10 for name, number in _MEMORY.findall(text)}
-    return found.get("MemTotal"), found.get("MemAvailable")
+def moment_of(host: CaptureHost) -> datetime | None:
+    """Return when a capture was made, in UTC; None where it does not say so."""
+    try:
+        return datetime.strptime(host.captured_at or "", "%Y-%m-%dT%H:%M:%SZ")  # noqa: DTZ007 # UTC, as in the dataset
+    except ValueError:
+        return None
 
 
 def _state_of(facts: os.stat_result) -> str:

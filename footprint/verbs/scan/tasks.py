@@ -6,9 +6,9 @@ from typing import Generic, NamedTuple, TypeVar
 
 from footprint.errors import Note
 from footprint.process.descriptions import OpenFile
+from footprint.process.memory_files import FileKeepers
+from footprint.process.origin import CaptureHost
 from footprint.verbs.scan.inputs import Candidate, ScanPlace
-
-__all__ = ("Identity", "Item", "PartDone", "Settings", "Task")
 
 _Each = TypeVar("_Each")
 
@@ -36,11 +36,13 @@ class Identity(NamedTuple):
         kind: `program`, `file`, `record` or `process`; `series` for one audit of a series; `other` for no input.
         key: The build-id, or the digest of the contents.
         name: The soname of an ELF file; "" for none.
+        host: What a capture says of its host.
     """
 
     kind: str
     key: str
     name: str = ""
+    host: CaptureHost = CaptureHost()
 
 
 class Item(NamedTuple):
@@ -53,6 +55,7 @@ class Item(NamedTuple):
         package: The package that the file is from, and its version; None where unknown.
         pid: The live process that it is; None for a file.
         open_files: The open file descriptions that the live process pays for.
+        keepers: Who keeps the files in memory of all live processes.
     """
 
     candidate: Candidate
@@ -61,6 +64,7 @@ class Item(NamedTuple):
     package: tuple[str, str] | None = None
     pid: int | None = None
     open_files: tuple[OpenFile, ...] = ()
+    keepers: FileKeepers | None = None
 
 
 class Task(NamedTuple, Generic[_Each]):

@@ -6,27 +6,32 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Any, Final
+from itertools import chain
+from typing import Any, Final, NamedTuple
 
 from footprint.attribution.start_memory import start_memory
-from footprint.command_line import command_lines
-from footprint.elf import Image, read_contents, read_image, starts_like_elf
 from footprint.elf.abi import DF_1_PIE, ET_EXEC
-from footprint.elf.contents import SectionKind
+from footprint.elf.contents import SectionKind, read_contents
+from footprint.elf.image import Image, read_image, starts_like_elf
 from footprint.elf.linkage import Linkage, read_linkage
 from footprint.elf.notes import build_id
 from footprint.errors import AccessError, FootprintError, InputError, Note, UnsupportedError
-from footprint.files import open_input, text_of
-from footprint.findings.graph_rules.stub_library import stub_libraries
-from footprint.findings.graph_rules.unused_library import unused_libraries
-from footprint.limits import limited
-from footprint.model.audited import Audited
-from footprint.model.audited_names import program_name, program_path
+from footprint.findings.registry import Fact, find_all
+from footprint.model.audit import Audit, program_name, program_path
+from footprint.model.finding import Confidence
 from footprint.model.projection import Question
-from footprint.process import Snapshot, looks_like_memory_text, read_process, read_texts
-from footprint.process.descriptions import OpenFile
+from footprint.process.capture import read_host_of_capture
 from footprint.process.mapped_files import open_regular
-from footprint.roots import enter_root
+from footprint.process.origin import CaptureHost, Placement, read_placement
+from footprint.process.snapshot import (
+    TEXT_CAPTURE_START,
+    Snapshot,
+    looks_like_capture,
+    looks_like_memory_text,
+    read_process,
+    read_texts,
+)
+from footprint.process.text_capture import host_of_text
 from footprint.series import looks_like_series
 from footprint.series.file import read_series
 from footprint.series.timeline import Timeline
@@ -41,6 +46,7 @@ from footprint.store.audits import (
     Provenance,
     Tables,
     add_audited,
+    add_file_findings,
     add_program,
     add_variables,
     digest,
@@ -48,15 +54,19 @@ from footprint.store.audits import (
 )
 from footprint.store.parquet import write_part
 from footprint.store.tables import FleetFile, FleetHost, FleetInput, FleetNote
+from footprint.system.decompression import pieces_of
+from footprint.system.files import open_input, text_of
+from footprint.system.limits import limited
+from footprint.system.roots import enter_root
+from footprint.text.command_line import command_lines
 from footprint.verbs.audit.process import audit_of
-from footprint.verbs.audit.request import AuditRequest
 from footprint.verbs.audit.saved import read_saved
-from footprint.verbs.scan.inputs import Candidate, ScanPlace, file_state, utc
+from footprint.verbs.duplicates.call import variables_in
+from footprint.verbs.scan.inputs import Candidate, ScanPlace, file_state, moment_of, utc
 from footprint.verbs.scan.tasks import Identity, Item, PartDone, Settings, Task
 
-__all__ = ("identify", "run_shard")
-
 _ALONE: Final = Question()
+_PAST_FIGURES: Final = 1 << 63
 _HEAD_BYTES: Final = 1024
 # A capture may have one process or thousands: a part ends with the input that fills it, so that memory has a bound.
 _ROWS_OF_PART: Final = 1 << 16
@@ -74,41 +84,41 @@ def identify(task: Task[Candidate]) -> tuple[str, list[tuple[Identity, ...]]]:
     Returns:
         The name of the task, and what each candidate is.
     """
-    found: list[tuple[Identity, ...]] = []
-    for one in task.items:
+    identities: list[tuple[Identity, ...]] = []
+    for item in task.items:
         try:
-            _check_safe(one, is_deadly=task.is_deadly)
-            _enter(task.settings, one.place)
+            _check_safe(item, is_deadly=task.is_deadly)
+            _enter(task.settings, item.place)
             with limited():
-                found.append((_elf_identity(one),) if one.is_elf else _record_identities(one))
+                identities.append((_elf_identity(item),) if item.is_elf else _record_identities(item))
         except FootprintError as error:
             # What is damaged becomes a note when it is read.
-            kind = "file" if one.is_elf else "record"
-            found.append((Identity(kind, digest(one.input, one.state, error.detail)),))
-    return task.name, found
+            kind = "file" if item.is_elf else "record"
+            identities.append((Identity(kind, digest(item.input, item.state, error.detail)),))
+    return task.name, identities
 
 
-def _check_safe(one: Candidate, *, is_deadly: bool) -> None:
+def _check_safe(candidate: Candidate, *, is_deadly: bool) -> None:
     if is_deadly:
-        raise InputError(one.opened, "each worker that reads it is killed, perhaps for want of memory")
+        raise InputError(candidate.opened, "each worker that reads it is killed, perhaps for want of memory")
 
 
-def _check_unchanged(one: Candidate) -> None:
-    is_file = one.place.image is None and one.state != ""
-    if is_file and file_state(one.opened) != one.state:
-        raise InputError(one.opened, "it was changed while the scan ran: the next scan reads it")
+def _check_unchanged(candidate: Candidate) -> None:
+    is_file = candidate.place.image is None and candidate.state != ""
+    if is_file and file_state(candidate.opened) != candidate.state:
+        raise InputError(candidate.opened, "it was changed while the scan ran: the next scan reads it")
 
 
-def _elf_identity(one: Candidate) -> Identity:
-    data = open_regular(one.opened, None)
+def _elf_identity(candidate: Candidate) -> Identity:
+    data = open_regular(candidate.opened, None)
     if isinstance(data, str):
-        raise AccessError(one.path, data)
+        raise AccessError(candidate.path, data)
     if not starts_like_elf(data[:4]):
         return Identity("other", "")
-    image = read_image(data, one.opened, with_sections=False)
+    image = read_image(data, candidate.opened, with_sections=False)
     linkage = read_linkage(image)
     key = build_id(image) or f"blake2b:{blake2b(data, digest_size=16).hexdigest()}"
-    is_program = one.is_executable and _can_be_run(image, linkage)
+    is_program = candidate.is_executable and _can_be_run(image, linkage)
     return Identity("program" if is_program else "file", key, linkage.soname or "")
 
 
@@ -116,13 +126,21 @@ def _can_be_run(image: Image, linkage: Linkage) -> bool:
     return image.type == ET_EXEC or linkage.interpreter is not None or bool(linkage.flags_1 & DF_1_PIE)
 
 
-def _record_identities(one: Candidate) -> tuple[Identity, ...]:
-    data = open_input(one.path)
+def _record_identities(candidate: Candidate) -> tuple[Identity, ...]:
+    data = open_input(candidate.path)
     if looks_like_series(bytes(data[:_HEAD_BYTES])):
-        taken = Timeline.of(read_series(data, one.path), one.path).taken
-        return tuple([Identity("series", digest(each.packed)) for each in taken])
-    # An idle process has the same text each day.
-    return (Identity("record", digest(blake2b(data, digest_size=16).hexdigest(), one.moment.date())),)
+        taken = Timeline.of(read_series(data, candidate.path), candidate.path).taken
+        return tuple([Identity("series", digest(entry.packed)) for entry in taken])
+    host = _capture_host(data, candidate.path)
+    day = (moment_of(host) or candidate.moment).date()  # an idle process has the same text each day
+    return (Identity("record", digest(blake2b(data, digest_size=16).hexdigest(), day), host=host),)
+
+
+def _capture_host(data: bytes | memoryview, path: str) -> CaptureHost:
+    head = next(pieces_of(data, path), b"")[:_HEAD_BYTES]
+    if head.startswith(TEXT_CAPTURE_START):
+        return host_of_text(head.partition(b"\n\n")[0])
+    return read_host_of_capture(data, path) if looks_like_capture(head) else CaptureHost()
 
 
 # --- what is kept between shards --------------------------------------------------------------------------------------
@@ -184,16 +202,26 @@ def _write(work: "_Work", name: str, settings: Settings, input_count: int) -> Pa
     return PartDone(
         name,
         input_count,
-        sum(one[-3] for one in tables["processes"]),
+        sum(row[-3] for row in tables["processes"]),
         len(tables["programs"]),
         len(tables["files"]),
         len(tables["rows"]),
         tuple(notes[:10]),
         len(notes),
-        sum(one.slug == "input-unreadable" for one in notes),
+        work.unreadable_count,
         work.mapped,
         tuple(work.unread_files),
     )
+
+
+class _Audited(NamedTuple):
+    """An audit of an input, with the build-ids of its files by path."""
+
+    moment: datetime
+    audit: Audit
+    program: str
+    build_ids: dict[str, str | None]
+    placement: Placement = Placement()
 
 
 class _Work:
@@ -203,6 +231,7 @@ class _Work:
         self.tables = Tables(list)
         self.mapped: dict[str, tuple[ScanPlace, str]] = {}
         self.unread_files: list[str] = []
+        self.unreadable_count = 0
         self._shard = shard
         self._notes: dict[tuple[str, Note], None] = {}
         self._hosts: dict[ScanPlace, tuple[datetime, dict[str, str]]] = {}
@@ -222,10 +251,14 @@ class _Work:
                     depends_on, identity = self._read_elf(item, taken)
                 else:
                     sums = self._read_record(item, taken)
+            new_rows = (row for name, rows in self.tables.items() for row in rows[before.get(name, 0) :])
+            _check_figures(candidate, chain(sums, chain.from_iterable(new_rows)))
             _check_unchanged(candidate)
         except Exception as error:  # noqa: BLE001 # no input may stop the scan of all others
             for name, rows in self.tables.items():
                 del rows[before.get(name, 0) :]
+            sums, depends_on, identity = AuditSums(), [], item.identity.key
+            self.unreadable_count += 1
             if item.has_new_file:
                 self.unread_files.append(item.identity.key)
             detail = error.detail if isinstance(error, FootprintError) else f"{type(error).__name__}: {error}"
@@ -235,9 +268,9 @@ class _Work:
             self._note(candidate, [note])
         if candidate.place.image is None:  # all files of an image are inputs
             libraries: list[Any] = self.tables["libraries"][before.get("libraries", 0) :]
-            for one in libraries:
-                if one.build_id:
-                    self.mapped.setdefault(one.build_id, (candidate.place, one.path))
+            for library in libraries:
+                if library.build_id:
+                    self.mapped.setdefault(library.build_id, (candidate.place, library.path))
         self.tables["inputs"].append(
             FleetInput(
                 host=taken.host,
@@ -256,13 +289,13 @@ class _Work:
 
     def _note(self, candidate: Candidate, notes: Iterable[Note]) -> None:
         host, day = candidate.place.host, self._shard.settings.moment.date()
-        for one in notes:
-            told = one
+        for note in notes:
+            shown = note
             if candidate.opened not in {"", candidate.input}:
-                told = Note(*(text.replace(candidate.opened, candidate.input) for text in one))
-            if (host, told) not in self._notes:
-                self._notes[host, told] = None
-                self.tables["notes"].append(FleetNote(host, day, candidate.input, *told))
+                shown = Note(*(text.replace(candidate.opened, candidate.input) for text in note))
+            if (host, shown) not in self._notes:
+                self._notes[host, shown] = None
+                self.tables["notes"].append(FleetNote(host, day, candidate.input, *shown))
 
     def add_hosts(self) -> None:
         """Add a row for each host."""
@@ -282,23 +315,23 @@ class _Work:
             )
 
     def _see(self, candidate: Candidate, moment: datetime, system: dict[str, str]) -> None:
-        last, known = self._hosts.get(candidate.place, (moment, {}))
-        self._hosts[candidate.place] = max(moment, last), {**known, **system}
+        last, facts = self._hosts.get(candidate.place, (moment, {}))
+        self._hosts[candidate.place] = max(moment, last), {**facts, **system}
 
     # Programs and libraries
 
     def _read_elf(self, item: Item, taken: Provenance) -> tuple[list[str], str]:
         candidate, identity = item.candidate, item.identity
         if item.has_new_file:
-            self._add_file(item)
+            self._add_file(item, taken)
         self._see(candidate, candidate.moment, {})
         if identity.kind != "program":
             return [], identity.key
         root, settings = candidate.place.root, self._shard.settings
         graph = _programs(settings.scan, root, threading.get_ident()).graph(candidate.path)
-        depends_on = [one.library.real_path for one in graph.objects[1:]]  # the state of the first is in the input
-        state = "" if candidate.place.image else digest(*(file_state(one) for one in depends_on))
-        findings = (*unused_libraries(graph), *stub_libraries(graph))
+        depends_on = [o.library.real_path for o in graph.objects[1:]]  # the state of the first is in the input
+        state = "" if candidate.place.image else digest(*(file_state(path) for path in depends_on))
+        findings = find_all({Fact.GRAPH: graph})
         add_program(
             self.tables,
             taken._replace(identity=digest(identity.key, state)),
@@ -313,10 +346,10 @@ class _Work:
         if candidate.place.image:
             return [], identity.key
         # Without the root, whose name is that of a host.
-        own = [*(one.removeprefix(root or "") for one in depends_on), *_OF_LOADER]
-        return own, digest(*(file_state(f"{root or ''}{one}") for one in own))
+        depended = [*(path.removeprefix(root or "") for path in depends_on), *_OF_LOADER]
+        return depended, digest(*(file_state(f"{root or ''}{path}") for path in depended))
 
-    def _add_file(self, item: Item) -> None:
+    def _add_file(self, item: Item, taken: Provenance) -> None:
         candidate, identity = item.candidate, item.identity
         data = open_regular(candidate.opened, None)
         if isinstance(data, str):
@@ -326,7 +359,7 @@ class _Work:
         sizes = dict.fromkeys(SectionKind, 0)
         for section in contents.sections:
             sizes[section.kind] += section.size_bytes
-        read_only = [one for one in image.sections if one.is_in_memory and not one.is_writable and not one.is_tls]
+        read_only = [s for s in image.sections if s.is_in_memory and not s.is_writable and not s.is_tls]
         package, version = item.package or (None, None)
         self.tables["files"].append(
             FleetFile(
@@ -336,7 +369,7 @@ class _Work:
                 is_program=candidate.is_executable and _can_be_run(image, read_linkage(image)),
                 machine=image.machine,
                 size_bytes=len(data),
-                text_bytes=sum(one.size_bytes for one in read_only),
+                text_bytes=sum(s.size_bytes for s in read_only),
                 data_bytes=sizes[SectionKind.DATA],
                 relro_bytes=sizes[SectionKind.RELRO],
                 bss_bytes=sizes[SectionKind.BSS],
@@ -347,32 +380,41 @@ class _Work:
             )
         )
         add_variables(self.tables, identity.key, contents)
+        files = _files(self._shard.settings.scan, candidate.place.root, threading.get_ident())
+        variables = variables_in(image, None, files.opened)
+        findings = find_all({Fact.VARIABLES: variables}) if variables else ()
+        sure = [finding for finding in findings if finding.confidence is not Confidence.LOW]
+        add_file_findings(self.tables, taken, candidate.path, identity.key, sure)
 
     # Processes
 
     def _read_record(self, item: Item, taken: Provenance) -> AuditSums:
         audits = []
         row_count = len(self.tables["rows"])
-        for number, (moment, found, program, build_ids) in enumerate(self._audits(item)):
-            audits.append(found)
+        for number, (moment, audited, program, build_ids, placement) in enumerate(self._audits(item)):
+            audits.append(audited)
             add_audited(
                 self.tables,
                 taken._replace(moment=moment),
-                found,
+                audited,
                 number=number,
                 program=program,
                 build_ids=build_ids,
                 has_command=self._shard.settings.has_commands,
+                placement=placement,
             )
-            self._note(item.candidate, found.notes)
-            self._see(item.candidate, moment, found.host)
+            self._note(item.candidate, audited.notes)
+            self._see(item.candidate, moment, audited.host)
         return sums_of(audits, len(self.tables["rows"]) - row_count)
 
-    def _audits(self, item: Item) -> Iterator[tuple[datetime, Audited, str, dict[str, str | None]]]:
+    def _audits(self, item: Item) -> Iterator[_Audited]:
         """Yield the audits of an input, with their moments, programs and the build-ids of their files."""
         candidate = item.candidate
         if item.pid is not None:
-            yield candidate.moment, *self._of_snapshot(read_process(item.pid), item.open_files, None)
+            live = read_process(item.pid)._replace(
+                open_files=item.open_files, keepers=item.keepers, placement=read_placement(item.pid)
+            )
+            yield self._of_snapshot(candidate.moment, live, None)
             return
         data = open_input(candidate.path)
         if looks_like_series(bytes(data[:_HEAD_BYTES])):
@@ -380,44 +422,45 @@ class _Work:
             return
         target = resolve(candidate.path)
         if isinstance(target, AuditFile):
-            found = read_saved(target, AuditRequest()).audit
-            if found.source == "prediction":
+            audit = read_saved(target).audit
+            if audit.source == "prediction":
                 raise UnsupportedError(
                     candidate.path, "it is what a program may cost, and no process: scan the program"
                 )
-            yield candidate.moment, found, _program_of(found), {}
+            yield _Audited(candidate.moment, audit, _program_of(audit), {})
             return
-        for one in _snapshots(target):
-            yield candidate.moment, *self._of_snapshot(one, one.open_files, candidate.place.root)
+        for snapshot in _snapshots(target):
+            yield self._of_snapshot(candidate.moment, snapshot, candidate.place.root)
 
-    def _of_snapshot(
-        self, snapshot: Snapshot, open_files: tuple[OpenFile, ...], root: str | None
-    ) -> tuple[Audited, str, dict[str, str | None]]:
+    def _of_snapshot(self, moment: datetime, snapshot: Snapshot, root: str | None) -> _Audited:
         files = _files(self._shard.settings.scan, root, threading.get_ident())
         host = snapshot.host
-        found = audit_of(
+        audited = audit_of(
             snapshot,
             str(snapshot.process_id),
             _ALONE,
             root=root,
             files=files,
-            open_files=open_files,
-            constants=load_constants(host.get("kernel", ""), host.get("machine", "")),
+            constants=load_constants(host.get("kernel", ""), host.get("machine", ""), snapshot.page_bytes),
         )
         build_ids = {name: facts.build_id for (_, _, name), facts in snapshot.files.items()}
         if snapshot.is_live:
             images, _ = images_of(snapshot, root, files.opened, files.images)
             build_ids = {key.name: files.build_id_of(image) for key, image in images.items()}
-        return found, _program_in(snapshot) or program_name(found), build_ids
+        return _Audited(moment, audited, _program_in(snapshot) or program_name(audited), build_ids, snapshot.placement)
 
 
-def _of_series(
-    data: bytes | memoryview, candidate: Candidate, key: str
-) -> Iterator[tuple[datetime, Audited, str, dict[str, str | None]]]:
+def _check_figures(candidate: Candidate, cells: Iterable[object]) -> None:
+    """Refuse what a table cannot have: the rows of all other inputs of the part would be lost with it."""
+    if not all(-_PAST_FIGURES < cell < _PAST_FIGURES for cell in cells if isinstance(cell, int)):
+        raise InputError(candidate.opened, "a size or count in it has more than 63 bits")
+
+
+def _of_series(data: bytes | memoryview, candidate: Candidate, key: str) -> Iterator[_Audited]:
     timeline = Timeline.of(read_series(data, candidate.path), candidate.path)
-    one = next(each for each in timeline.taken if digest(each.packed) == key)
-    found = read_saved(AuditFile(candidate.path, one.answer(candidate.path)), AuditRequest()).audit
-    yield utc(timeline.began.time + one.ms / 1000), found, _program_of(found), {}
+    entry = next(kept for kept in timeline.taken if digest(kept.packed) == key)
+    audit = read_saved(AuditFile(candidate.path, entry.answer(candidate.path))).audit
+    yield _Audited(utc(timeline.began.time + entry.ms / 1000), audit, _program_of(audit), {})
 
 
 def _snapshots(target: SingleTarget) -> tuple[Snapshot, ...]:
@@ -429,19 +472,19 @@ def _snapshots(target: SingleTarget) -> tuple[Snapshot, ...]:
         if not looks_like_memory_text(bytes(target.data[:_TEXT_HEAD_BYTES])):
             raise InputError(target.name, "it is no capture, saved audit or series, and no text of smaps or pmap")
         snapshots = read_texts(text_of(target.data, target.name), target.name)
-    filled = tuple([one for one in snapshots if one.memory.mappings])
+    filled = tuple([snapshot for snapshot in snapshots if snapshot.memory.mappings])
     if not filled:
         raise InputError(target.name, "no mapping in it")
     return filled
 
 
-def _program_of(found: Audited) -> str:
-    return program_path(found) or program_name(found)
+def _program_of(audit: Audit) -> str:
+    return program_path(audit) or program_name(audit)
 
 
 def _program_in(snapshot: Snapshot) -> str | None:
     """Return the program of a process: the file with code at the lowest address, without the loader."""
-    for one in snapshot.memory.mappings:
-        if one.permissions[2] == "x" and one.name.startswith("/") and not one.name.rsplit("/", 1)[-1].startswith("ld-"):
-            return one.name
+    for m in snapshot.memory.mappings:
+        if m.permissions[2] == "x" and m.name.startswith("/") and not m.name.rsplit("/", 1)[-1].startswith("ld-"):
+            return m.name
     return None

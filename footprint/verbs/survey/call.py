@@ -8,38 +8,18 @@ from typing import NamedTuple
 
 from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.attribution.start_memory import start_memory
-from footprint.elf import starts_like_elf
+from footprint.elf.image import starts_like_elf
 from footprint.errors import FootprintError, Note, UsageError
-from footprint.files import StrPath
 from footprint.findings.graph_rules.stub_library import stub_libraries
 from footprint.findings.graph_rules.unused_library import unused_libraries
-from footprint.limits import limited
-from footprint.members import json_members
 from footprint.model.finding import Confidence
 from footprint.sources.programs import Programs, missing_notes
+from footprint.system.files import StrPath
+from footprint.system.limits import limited
 
-__all__ = ("Survey", "SurveyedProgram", "survey")
 
-
-@json_members(
-    "path object_count at_start_bytes floor_bytes=startup_min_bytes ceiling_bytes=startup_max_bytes start_bytes "
-    "unused_bytes unused "
-    "doubtful_bytes is_complete"
-)
 class SurveyedProgram(NamedTuple):
-    """One program.
-
-    Attributes:
-        path: The file.
-        object_count: How many objects a process of it has.
-        startup_min_bytes: What these have written at start.
-        startup_max_bytes: What can ever be written of them.
-        start_bytes: What a process has at start beside them: stack, thread block, the loader's lists.
-        unused_bytes: What libraries cost that nobody uses, where it is at least `medium` that they can be dropped.
-        unused: Those libraries.
-        doubtful_bytes: What libraries cost for which that is `low`.
-        is_complete: Whether all libraries were found.
-    """
+    """One program; `footprint.verbs.survey.answer` says what each figure is."""
 
     path: str
     object_count: int
@@ -95,9 +75,9 @@ def survey(
     """
     if not folders:
         raise UsageError("name a folder of programs")
-    names, root = [os.fspath(one) for one in folders], None if root is None else os.fspath(root)
+    names, root = [os.fspath(folder) for folder in folders], None if root is None else os.fspath(root)
     programs = Programs(root, page_bytes=page_bytes)
-    found: list[SurveyedProgram] = []
+    programs_found: list[SurveyedProgram] = []
     notes: list[Note] = []
     paths = list(_executable_paths(names, notes))
     for done_count, path in enumerate(paths):
@@ -111,25 +91,25 @@ def survey(
             notes.append(Note("file-unreadable", path, error.detail))
             continue
         if graph.objects[0].library.is_program:
-            found.append(_surveyed(path, graph))
+            programs_found.append(_surveyed(path, graph))
             notes.extend((*missing_notes(graph), *graph.start_failures))
-    found.sort(key=lambda one: (-one.startup_min_bytes - one.start_bytes, one.path))
-    return Survey(tuple(names), count, tuple(found), tuple(dict.fromkeys(notes)))
+    programs_found.sort(key=lambda p: (-p.startup_min_bytes - p.start_bytes, p.path))
+    return Survey(tuple(names), count, tuple(programs_found), tuple(dict.fromkeys(notes)))
 
 
 def _surveyed(path: str, graph: DependencyGraph) -> SurveyedProgram:
-    known = [one for one in graph.predictions if one]
-    unused = [one for one in (*unused_libraries(graph), *stub_libraries(graph)) if one.saving_bytes]
-    dropped = [one for one in unused if one.confidence.is_counted]
+    predictions = [prediction for prediction in graph.predictions if prediction]
+    unused = [f for f in (*unused_libraries(graph), *stub_libraries(graph)) if f.saving_bytes]
+    dropped = [f for f in unused if f.confidence.is_counted]
     return SurveyedProgram(
         path,
         len(graph.objects),
-        sum(one.startup_min_bytes for one in known),
-        sum(one.startup_max_bytes for one in known),
+        sum(prediction.startup_min_bytes for prediction in predictions),
+        sum(prediction.startup_max_bytes for prediction in predictions),
         sum(start_memory(graph)),
-        sum(one.saving_bytes for one in dropped),
-        tuple([one.subject for one in dropped]),
-        sum(one.saving_bytes for one in unused if one.confidence is Confidence.LOW),
+        sum(f.saving_bytes for f in dropped),
+        tuple([f.subject for f in dropped]),
+        sum(f.saving_bytes for f in unused if f.confidence is Confidence.LOW),
         not graph.link_map.missing,
     )
 

@@ -5,35 +5,28 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from footprint.elf import (
-    Buffer,
-    Contents,
-    Image,
-    SectionContents,
-    Symbol,
-    read_contents,
-    read_image,
-    read_members,
-    starts_like_archive,
-    starts_like_elf,
-)
-from footprint.elf.linker_map import read_linker_map
+from footprint.elf.archive import read_members, starts_like_archive
+from footprint.elf.contents import Contents, SectionContents, read_contents
+from footprint.elf.image import Buffer, Image, read_image, starts_like_elf
+from footprint.elf.linker_map.reader import read_linker_map
 from footprint.elf.origins import Origins, PathOf
 from footprint.elf.selection import EVERYTHING, Selection
+from footprint.elf.symbols import Symbol
 from footprint.errors import AccessError, FootprintError, InputError, Note, UsageError
-from footprint.files import StrPath, open_input
-from footprint.limits import time_limit
 from footprint.process.mapped_files import open_regular
-from footprint.sources.debug_files import STANDARD_PLACES, DebugFiles, DebugSearch, absolute_paths
+from footprint.sources.debug_files import DebugFiles, absolute_paths
+from footprint.sources.debuginfod import STANDARD_PLACES, DebugSearch
 from footprint.sources.demanglers import learn_foreign_names
 from footprint.sources.open_files import each_once
-from footprint.units import counted
+from footprint.sources.target import check_no_process, script_error
+from footprint.system.files import StrPath, open_input
+from footprint.system.limits import time_limit
+from footprint.text.units import counted
 
 if TYPE_CHECKING:
     from footprint.dwarf.declared_variables import DeclaredVariables
     from footprint.elf.debugfiles import DebugImage
 
-__all__ = ("FileSymbols", "symbols")
 
 # All names of node take a tenth of a second, by patterns of the usual kind.
 MOST_MATCHING_SECONDS: Final = 10
@@ -93,7 +86,7 @@ def symbols(
         DebugFiles(debug), None if map is None else os.fspath(map), has_sources=source or by_source, by_source=by_source
     )
     files, notes = reader.files, reader.notes
-    for path in each_once([os.fspath(one) for one in paths], notes):
+    for path in each_once([os.fspath(path) for path in paths], notes):
         try:
             reader.read(path)
         except FootprintError as error:
@@ -103,17 +96,17 @@ def symbols(
     if not files and notes:
         raise InputError(notes[0].subject, f"nothing could be read: {notes[0].detail}")
     learn_foreign_names(
-        variable.name for one in files for section in one.contents.sections for variable in section.variables
+        variable.name for file in files for section in file.contents.sections for variable in section.variables
     )
-    notes += [note for one in files for note in one.notes()]
+    notes += [note for file in files for note in file.notes()]
     if by_source and not source:
         # What has no debug information stands by that cause in the sums.
         notes[:] = [note for note in notes if note.slug != "debug-info-absent"]
     slow = f"--name: the pattern takes more than {MOST_MATCHING_SECONDS} seconds on these names: write a simpler one"
     with time_limit(MOST_MATCHING_SECONDS, UsageError(slow)) if selection.pattern else nullcontext():
-        chosen = tuple(one.selected(selection) for one in files)
+        chosen = tuple(file.selected(selection) for file in files)
     sources = tuple(reader.sources) if source else None
-    return FileSymbols(tuple(one.contents for one in chosen), tuple(notes), chosen, selection, sources)
+    return FileSymbols(tuple(f.contents for f in chosen), tuple(notes), chosen, selection, sources)
 
 
 def _is_linker_script(head: bytes) -> bool:
@@ -147,7 +140,12 @@ class _Reader:
         self._by_source = by_source
 
     def read(self, path: str) -> None:
+        check_no_process(
+            path, f"name its program, /proc/{path}/exe, or list its files with `footprint libraries {path}`"
+        )
         data = open_input(path)
+        if bytes(data[:2]) == b"#!":
+            raise script_error(path, bytes(data[:4096]))
         if _is_linker_script(bytes(data[:4096])):
             raise InputError(path, "a linker script, which names the files to read instead")
         if starts_like_archive(data):
@@ -161,7 +159,7 @@ class _Reader:
         self.notes += odd
         linker_map = None
         if self._map_path is not None:
-            names = {one.section.name for one in contents.sections}
+            names = {section.section.name for section in contents.sections}
             linker_map = read_linker_map(open_input(self._map_path), self._map_path, names)
         if self._has_sources:
             contents, odd = self._with_sources(image, contents, debug, *paths)
@@ -175,8 +173,8 @@ class _Reader:
         declared = self.sources[-1]
 
         def path_of(section: SectionContents, variable: Symbol) -> str | None:
-            said = declared.of(section, variable)
-            return None if said is None else said.defined_in or said.unit or None
+            declaration = declared.of(section, variable)
+            return None if declaration is None else declaration.defined_in or declaration.unit or None
 
         return path_of
 
@@ -206,13 +204,13 @@ class _Reader:
                     contents = _open_member(os.path.dirname(os.path.abspath(path)), member.name)
                 if starts_like_elf(contents):
                     image = read_image(contents, name)
-                    found = read_contents(image)
+                    contents_read = read_contents(image)
                     if self._has_sources:
-                        found, odd = self._with_sources(image, found, None)
+                        contents_read, odd = self._with_sources(image, contents_read, None)
                         others = [note for note in odd if note.slug != "debug-info-absent"]
                         lacking_count += len(others) < len(odd)
                         self.notes += others
-                    self.files.append(Origins(image, found, (path, member.name), path_of=self._path_of()))
+                    self.files.append(Origins(image, contents_read, (path, member.name), path_of=self._path_of()))
                 else:
                     detail = "it is not an ELF object (LTO bytecode, or a text): skipped"
                     self.notes.append(Note("member-not-elf", name, detail))

@@ -1,53 +1,54 @@
 """`footprint symbols`: what the writable memory of ELF files holds."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from footprint.elf.contents import SectionKind
+from footprint.elf.selection import Selection, name_pattern
+from footprint.errors import UsageError
+from footprint.text.units import parse_bytes
 from footprint.verbs import options
-from footprint.verbs.lazy import LazyModule, lazy_modules
-from footprint.verbs.output import Answer, check_formats, write
+from footprint.verbs.declared import Argument, Option
+from footprint.verbs.options import Sort, SymbolsBy, VariableKind
+from footprint.verbs.output import Answer, LazyModule, check_formats, lazy_modules, write
 
 if TYPE_CHECKING:
     from footprint.formats import stacks
-    from footprint.sources.debug_files import DebugSearch
+    from footprint.sources.debuginfod import DebugSearch
     from footprint.verbs import source_grouping as grouping
-    from footprint.verbs.symbols import call, json, metrics, selections, text
+    from footprint.verbs.symbols import call, json, text
 else:
-    call, json, metrics, selections, text = lazy_modules("footprint.verbs.symbols", "call json metrics selections text")
+    call, json, text = lazy_modules("footprint.verbs.symbols", "call json text")
     stacks = LazyModule("footprint.formats.stacks")
     grouping = LazyModule("footprint.verbs.source_grouping")
 
-__all__ = ("symbols",)
 
 ORDER = 40
 
 
 @options.shared_options("html output format_ table json color quiet verbose strict", "figures stacks report")
 def symbols(
-    files: Annotated[list[str], typer.Argument(help="Programs, libraries, objects (.o) or archives (.a).")],
+    files: Annotated[list[str], Argument(help="Programs, libraries, objects (.o) or archives (.a).")],
     map_: Annotated[
         str | None,
-        typer.Option("--map", help="The map of the link (-Wl,-Map=FILE): bfd, gold, lld, mold.", metavar="FILE"),
+        Option("--map", help="The map of the link (-Wl,-Map=FILE): bfd, gold, lld, mold.", metavar="FILE"),
     ] = None,
-    by: Annotated[options.SymbolsBy, typer.Option("--by", help="The grouping of the sums.")] = options.SymbolsBy.SYMBOL,
-    kind: Annotated[
-        list[options.VariableKind] | None, typer.Option("--kind", help="Only such memory; repeatable.")
-    ] = None,
-    is_local: Annotated[bool, typer.Option("--local", help="Only variables that one source file knows.")] = False,
-    is_global: Annotated[bool, typer.Option("--global", help="Only the others.")] = False,
+    by: Annotated[options.SymbolsBy, Option("--by", help="The grouping of the sums.")] = options.SymbolsBy.SYMBOL,
+    kind: Annotated[list[options.VariableKind] | None, Option("--kind", help="Only such memory; repeatable.")] = None,
+    is_local: Annotated[bool, Option("--local", help="Only variables that one source file knows.")] = False,
+    is_global: Annotated[bool, Option("--global", help="Only the others.")] = False,
     min_size: Annotated[
         str | None,
-        typer.Option("--min-size", help="Only variables of this size or more, such as 4KiB.", metavar="SIZE"),
+        Option("--min-size", help="Only variables of this size or more, such as 4KiB.", metavar="SIZE"),
     ] = None,
     name: Annotated[
-        str | None, typer.Option("--name", help="Only variables whose name matches, mangled or not.", metavar="REGEX")
+        str | None, Option("--name", help="Only variables whose name matches, mangled or not.", metavar="REGEX")
     ] = None,
     source: Annotated[
         bool,
-        typer.Option("--source", help="Show the declaration and the type of each variable, from debug information."),
+        Option("--source", help="Show the declaration and the type of each variable, from debug information."),
     ] = False,
-    sort: Annotated[options.Sort | None, typer.Option("--sort", help="The order of the variables; size.")] = None,
+    sort: Annotated[options.Sort | None, Option("--sort", help="The order of the variables; size.")] = None,
     top: options.Top = 20,
     prefix_map: options.PrefixMap = None,
     components: options.Components = None,
@@ -67,21 +68,50 @@ def symbols(
     footprint symbols --kind bss --min-size 1MiB libfoo.so
     footprint symbols --source /lib/x86_64-linux-gnu/libc.so.6
     """
-    order = selections.sort_order(by, sort)
+    order = sort_order(by, sort)
     groups = grouping.source_groups(by.value, prefix_map or (), components)
 
     answer: Answer[call.FileSymbols] = Answer(
         "symbols",
         "symbols",
-        document=lambda found: text.symbols_document(
-            found, by=by, order=order, top=top, has_whole_names=output.has_whole_names, groups=groups
+        document=lambda result: text.symbols_document(
+            result, by=by, order=order, top=top, has_whole_names=output.has_whole_names, groups=groups
         ),
-        members=lambda found, version: json.symbols_members(found.origins, found.notes, version, found.sources, groups),
-        figures=lambda found: metrics.symbols_metrics(found.origins),
-        stacks=lambda found: stacks.symbol_stacks(found.files),
+        members=lambda read, version: json.symbols_members(read.origins, read.notes, version, read.sources, groups),
+        figures=lambda result: json.symbols_metrics(result.origins),
+        stacks=lambda result: stacks.symbol_stacks(result.files),
         has_page=True,
     )
     check_formats(answer, output)
-    wanted = selections.selection(kind, min_size, name, is_local=is_local, is_global=is_global)
-    found = call.symbols(*files, map=map_, selection=wanted, debug=debug, source=source, by_source=groups is not None)
-    return write(answer, found, f"symbols {' '.join(files)}", output, found.notes)
+    wanted = selection(kind, min_size, name, is_local=is_local, is_global=is_global)
+    result = call.symbols(*files, map=map_, selection=wanted, debug=debug, source=source, by_source=groups is not None)
+    return write(answer, result, f"symbols {' '.join(files)}", output, result.notes)
+
+
+def selection(
+    kinds: Sequence[VariableKind] | None, min_size: str | None, name: str | None, *, is_local: bool, is_global: bool
+) -> Selection:
+    """Return the variables that the options ask for.
+
+    Raises:
+        UsageError: If a size or a regular expression is not valid, or if two options contradict each other.
+    """
+    if is_local and is_global:
+        raise UsageError("choose one of --local and --global, or neither for all variables")
+    return Selection(
+        frozenset(map(SectionKind, kinds or SectionKind)),
+        is_local if is_local or is_global else None,
+        0 if min_size is None else parse_bytes(min_size),
+        None if name is None else name_pattern(name),
+    )
+
+
+def sort_order(by: SymbolsBy, sort: Sort | None) -> Sort:
+    """Return the order of the variables.
+
+    Raises:
+        UsageError: If an order is given, but no variables are listed.
+    """
+    if sort is not None and by is not SymbolsBy.SYMBOL:
+        raise UsageError(f"--sort orders variables: the sums of --by {by.value} are always by size")
+    return sort or Sort.SIZE

@@ -7,20 +7,21 @@ from itertools import chain, count, repeat
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
-from footprint.elf import SectionContents, Symbol, shown_name
-from footprint.elf.contents import ResidueCause, SectionKind
-from footprint.elf.origins import Origins, SectionOrigins
+from footprint.elf.contents import Contents, ResidueCause, SectionContents, SectionKind
+from footprint.elf.names import shown_name
+from footprint.elf.origins import ByteOrigin, Origins, OriginShare, SectionOrigins
+from footprint.elf.symbols import Symbol
 from footprint.errors import Note
-from footprint.formats.codec import encode, shape_of
-from footprint.formats.json import Envelope, Json, LargeTable, Tool
-from footprint.members import ABSENT, Absent, Address
-from footprint.records import records
+from footprint.formats.answer_table import answer_table, column, row_metrics, rows_of
+from footprint.formats.metrics import MetricFamily
+from footprint.json.answer import Envelope, Json, LargeTable, Tool
+from footprint.json.codec import encode, shape_of
+from footprint.members import ABSENT, Absent, Address, records
 
 if TYPE_CHECKING:
     from footprint.attribution.source_groups import SourceGroups
     from footprint.dwarf.declared_variables import DeclaredVariables
 
-__all__ = ("SymbolsJson", "symbols_members")
 
 _ROWS_AT_ONCE: Final = 1 << 12
 _NAME, _SIZE = attrgetter("name"), attrgetter("size_bytes")
@@ -39,63 +40,67 @@ class SymbolsTarget(NamedTuple):
     map: str | None
 
 
-class SectionRow(NamedTuple):
-    """One writable or thread-local section.
-
-    Attributes:
-        file: The file.
-        section: The section.
-        kind: What makes its memory private.
-        vaddr: Its link-time address.
-        size_bytes: Its size in memory.
-        named_bytes: The bytes that a variable names.
-        residue: The other bytes, by the cause why no variable names them; with `named_bytes` they add up to
-            `size_bytes`.
-        overlap_bytes: The bytes that several symbols name, beyond the one that counts.
-        symbols_from: The symbol table: `.symtab`, `.dynsym`, `.gnu_debugdata`; null where the file names nothing.
-        debug_file: The file that has the symbol table; null where it is the file itself.
-    """
-
-    file: str
-    section: str
-    kind: SectionKind
-    vaddr: Address
-    size_bytes: int
-    named_bytes: int
-    residue: Mapping[ResidueCause, int]
-    overlap_bytes: int
-    symbols_from: str | None
-    debug_file: str | None
+class _SectionOfFile(NamedTuple):
+    contents: Contents
+    section: SectionContents
 
 
-class OriginRow(NamedTuple):
-    """The part of a section that came from one object or source file; all parts add up to the section.
+@answer_table
+class SectionRow:
+    """One writable or thread-local section."""
 
-    Attributes:
-        file: The file.
-        section: The section.
-        kind: What makes its memory private.
-        object: The object file or archive, as the linker or the user named it; null where it is not known.
-        member: The member of the archive; null where there is none.
-        unit: The source file, without folders; with them where debug information names it; null where it is not known.
-        group: The group of the source file or object, by the options; null without one, or where neither is known.
-        cause: Why neither is known; null where one is.
-        size_bytes: The bytes that came from there.
-        named_bytes: The bytes of these that a variable names.
-        variable_count: The number of variables.
-    """
+    file: str = column("The file.", "contents.file")
+    section: str = column("The section.", "section.section.name")
+    kind: SectionKind = column("What makes its memory private.", "section.kind")
+    vaddr: Address = column("Its link-time address.", "section.section.vaddr")
+    size_bytes: int = column("Its size in memory.", "section.size_bytes", views="metric")
+    named_bytes: int = column("The bytes that a variable names.", "section.named_bytes", views="metric")
+    residue: Mapping[ResidueCause, int] = column(
+        "The other bytes, by the cause why no variable names them; with `named_bytes` they add up to `size_bytes`.",
+        "section.residue_bytes",
+    )
+    overlap_bytes: int = column(
+        "The bytes that several symbols name, beyond the one that counts.", "section.lost_bytes"
+    )
+    symbols_from: str | None = column(
+        "The symbol table: `.symtab`, `.dynsym`, `.gnu_debugdata`; null where the file names nothing.",
+        "contents.symbols_from",
+    )
+    debug_file: str | None = column(
+        "The file that has the symbol table; null where it is the file itself.", "contents.debug_file"
+    )
 
-    file: str
-    section: str
-    kind: SectionKind
-    object: str | None
-    member: str | None
-    unit: str | None
+
+class _OriginOfSection(NamedTuple):
+    origins: Origins
+    section: SectionContents
+    origin: ByteOrigin
+    share: OriginShare
     group: str | None
-    cause: str | None
-    size_bytes: int
-    named_bytes: int
-    variable_count: int
+
+
+@answer_table
+class OriginRow:
+    """The part of a section that came from one object or source file; all parts add up to the section."""
+
+    file: str = column("The file.", "origins.contents.file")
+    section: str = column("The section.", "section.section.name")
+    kind: SectionKind = column("What makes its memory private.", "section.kind")
+    object: str | None = column(
+        "The object file or archive, as the linker or the user named it; null where it is not known.", "origin.object"
+    )
+    member: str | None = column("The member of the archive; null where there is none.", "origin.member")
+    unit: str | None = column(
+        "The source file, without folders; with them where debug information names it; null where it is not known.",
+        "origin.unit",
+    )
+    group: str | None = column(
+        "The group of the source file or object, by the options; null without one, or where neither is known."
+    )
+    cause: str | None = column("Why neither is known; null where one is.", lambda row: row.origin.cause or None)
+    size_bytes: int = column("The bytes that came from there.", "share.size_bytes")
+    named_bytes: int = column("The bytes of these that a variable names.", "share.named_bytes")
+    variable_count: int = column("The number of variables.", "share.variable_count")
 
 
 class SymbolRow(NamedTuple):
@@ -168,14 +173,14 @@ def symbols_members(
     groups: "SourceGroups | None" = None,
 ) -> Json:
     """Return the members of the answer; `sources` tells where variables are declared, where that was asked for."""
-    maps = [known.linker_map.file for known in files if known.linker_map]
-    origins = [row for known in files for row in _origins(known, groups)]
+    maps = [file.linker_map.file for file in files if file.linker_map]
+    origins = rows_of(OriginRow, (row for file in files for row in _origins(file, groups)))
     members = encode(
         SymbolsJson(
             tool=Tool("footprint", version),
             host={},
-            target=SymbolsTarget(tuple([known.contents.file for known in files]), maps[0] if maps else None),
-            sections=tuple([row for known in files for row in _sections(known)]),
+            target=SymbolsTarget(tuple([file.contents.file for file in files]), maps[0] if maps else None),
+            sections=rows_of(SectionRow, _sections(files)),
             origins=tuple(sorted(origins, key=lambda row: (row.file, row.section, -row.size_bytes))),
             symbols=(),
             notes=tuple(notes),
@@ -189,50 +194,36 @@ def symbols_members(
     return members
 
 
-def _sections(known: Origins) -> Iterator[SectionRow]:
-    contents = known.contents
-    for one in contents.sections:
-        yield SectionRow(
-            file=contents.file,
-            section=one.section.name,
-            kind=one.kind,
-            vaddr=one.section.vaddr,
-            size_bytes=one.size_bytes,
-            named_bytes=one.named_bytes,
-            residue=one.residue_bytes,
-            overlap_bytes=one.lost_bytes,
-            symbols_from=contents.symbols_from,
-            debug_file=contents.debug_file,
-        )
+def _sections(files: Iterable[Origins]) -> list[_SectionOfFile]:
+    return [_SectionOfFile(file.contents, section) for file in files for section in file.contents.sections]
 
 
-def _origins(known: Origins, groups: "SourceGroups | None") -> Iterator[OriginRow]:
-    for cut in known.sections:
-        one = cut.contents
-        for origin, share in known.shares(cut).items():
-            yield OriginRow(
-                known.contents.file,
-                one.section.name,
-                one.kind,
-                origin.object,
-                origin.member,
-                origin.unit,
-                None if groups is None else groups.of(origin),
-                origin.cause or None,
-                *share,
-            )
+def _origins(file: Origins, groups: "SourceGroups | None") -> Iterator[_OriginOfSection]:
+    for cut in file.sections:
+        for origin, share in file.shares(cut).items():
+            group = None if groups is None else groups.of(origin)
+            yield _OriginOfSection(file, cut.contents, origin, share, group)
+
+
+def symbols_metrics(files: Iterable[Origins]) -> list[MetricFamily]:
+    """Return the sizes of writable sections, and how much of each has a name."""
+
+    def labels(row: _SectionOfFile) -> dict[str, str]:
+        return {"file": row.contents.file, "section": row.section.section.name, "kind": row.section.kind.value}
+
+    return row_metrics(SectionRow, _sections(files), "section", labels)
 
 
 def _symbols(files: Sequence[Origins], sources: "Sequence[DeclaredVariables] | None") -> Iterator[list[SymbolRow]]:
     """Yield the rows of the variables, the largest first, some at a time: there may be a million."""
     sections = [
-        _Section(known, cut, sources[number] if sources else None)
-        for number, known in enumerate(files)
-        for cut in known.sections
+        _Section(file, cut, sources[number] if sources else None)
+        for number, file in enumerate(files)
+        for cut in file.sections
     ]
-    sections.sort(key=lambda one: one.known.contents.file)
-    counts = [len(one.cut.contents.variables) for one in sections]
-    variables = list(chain.from_iterable(one.cut.contents.variables for one in sections))
+    sections.sort(key=lambda section: section.origins.contents.file)
+    counts = [len(section.cut.contents.variables) for section in sections]
+    variables = list(chain.from_iterable(section.cut.contents.variables for section in sections))
     numbers = array("I", chain.from_iterable(map(repeat, count(), counts)))
     # The last key first: sorts keep the order of equals.
     order = sorted(range(len(variables)), key=list(map(_NAME, variables)).__getitem__)
@@ -245,16 +236,16 @@ def _symbols(files: Sequence[Origins], sources: "Sequence[DeclaredVariables] | N
 class _Section(NamedTuple):
     """A section of a file with the origins of its bytes, and the declarations of its variables."""
 
-    known: Origins
+    origins: Origins
     cut: SectionOrigins
     declared: "DeclaredVariables | None"
 
 
 def _rows(sections: Sequence[_Section], numbers: Sequence[int], variables: Sequence[Symbol]) -> list[SymbolRow]:
     """Return the rows of variables, each with the number of its section; by columns, which takes half the time."""
-    heads = [(one.known.contents.file, one.cut.contents.section.name, one.cut.contents.kind) for one in sections]
+    heads = [(s.origins.contents.file, s.cut.contents.section.name, s.cut.contents.kind) for s in sections]
     places = [sections[number] for number in numbers]
-    origins = [one.known.of(one.cut, variable) for one, variable in zip(places, variables, strict=True)]
+    origins = [place.origins.of(place.cut, variable) for place, variable in zip(places, variables, strict=True)]
     objects, members, units, _ = zip(*origins, strict=True)
     names = list(map(_NAME, variables))
     columns: list[Iterable[Any]] = [
@@ -267,22 +258,22 @@ def _rows(sections: Sequence[_Section], numbers: Sequence[int], variables: Seque
     if sections[0].declared is None:
         columns += [repeat(ABSENT)] * 5
     else:
-        said = (
-            _declaration(one.declared, one.cut.contents, variable)
-            for one, variable in zip(places, variables, strict=True)
-            if one.declared is not None
+        texts = (
+            _declaration(place.declared, place.cut.contents, variable)
+            for place, variable in zip(places, variables, strict=True)
+            if place.declared is not None
         )
-        columns += zip(*said, strict=True)
+        columns += zip(*texts, strict=True)
     return records(SymbolRow, zip(*columns, strict=False))
 
 
 def _declaration(
     sources: "DeclaredVariables", section: SectionContents, variable: Symbol
 ) -> tuple[str | None, int | None, str | None, str | None, Literal["symbol", "debug information"]]:
-    said = sources.of(section, variable)
+    line = sources.of(section, variable)
     named_by: Literal["symbol", "debug information"] = (
         "debug information" if sources.is_named_here(section, variable) else "symbol"
     )
-    if said is None:
+    if line is None:
         return None, None, None, None, named_by
-    return said.defined_in, said.defined_at_line or None, said.type_name, said.function, named_by
+    return (line.defined_in, line.defined_at_line or None, line.type_name, line.function, named_by)

@@ -3,18 +3,18 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from footprint.elf import SectionContents, Symbol
+from footprint.elf.contents import SectionContents
 from footprint.elf.names import lacks_function
+from footprint.elf.symbols import Symbol
 from footprint.formats.document import Block, Paragraph
-from footprint.formats.escape import shortened
-from footprint.units import counted
+from footprint.text.escape import shortened
+from footprint.text.units import counted
 from footprint.verbs.symbols.call import FileSymbols
 
 if TYPE_CHECKING:
-    from footprint.dwarf import Declaration
     from footprint.dwarf.declared_variables import DeclaredVariables
+    from footprint.dwarf.description import Declaration
 
-__all__ = ("declared_place", "declared_words", "sources_paragraph")
 
 # On a terminal of 80 columns that leaves some 30 for the name and the type.
 _LONGEST_PLACE: Final = 28
@@ -44,32 +44,32 @@ def declared_words(
     is_whole: bool,
 ) -> str:
     """Return the words behind a name: the function that it is in, its type, and whether no symbol names it."""
-    said = sources.of(section, variable)
-    if said is None:
+    declaration = sources.of(section, variable)
+    if declaration is None:
         return ""
-    function, type_name = said.function, said.type_name or ""
+    function, type_name = declaration.function, declaration.type_name or ""
     words = f" in {show(function)}" if function and lacks_function(variable.name, function) else ""
     if type_name:
         words += f": {type_name if is_whole else shortened(type_name, _LONGEST_TYPE)}"
     return f"{words}  (no symbol)" if sources.is_named_here(section, variable) else words
 
 
-def sources_paragraph(found: FileSymbols) -> list[Block]:
-    """Write for how many variables the line is known."""
+def sources_paragraph(symbols: FileSymbols) -> list[Block]:
+    """Show for how many variables the line is known."""
     count = found_count = size_bytes = found_bytes = 0
-    for contents, sources in zip(found.files, found.sources or (), strict=True):
+    for contents, sources in zip(symbols.files, symbols.sources or (), strict=True):
         for section in contents.sections:
-            told = {}
-            for one in section.variables:
-                said = sources.of(section, one)
-                told[one] = said is not None and bool(said.defined_at_line)
-            count += len(told)
-            found_count += sum(told.values())
+            has_line = {}
+            for variable in section.variables:
+                declaration = sources.of(section, variable)
+                has_line[variable] = declaration is not None and bool(declaration.defined_at_line)
+            count += len(has_line)
+            found_count += sum(has_line.values())
             # Not by their sizes: one symbol can lie in another.
             for start, end, owner in section.ranges.pieces:
-                if isinstance(owner, Symbol) and owner in told:
+                if isinstance(owner, Symbol) and owner in has_line:
                     size_bytes += end - start
-                    found_bytes += end - start if told[owner] else 0
+                    found_bytes += end - start if has_line[owner] else 0
     if not count:
         return []
     # Rounded down: 100 % is all of it.

@@ -4,18 +4,13 @@ from collections.abc import Collection, Sequence
 from typing import Final
 
 from footprint.attribution.source_groups import SourceGroups
-from footprint.elf import Contents, SectionContents, SectionKind
-from footprint.formats.document import Block, Document, Fold, Heading, Paragraph, Table, Verdict
-from footprint.formats.sections.debug_files import debug_file_blocks
-from footprint.formats.sections.names import Names
-from footprint.formats.sections.notes import note_blocks
-from footprint.formats.sections.rest import cut_at, rest_rows
+from footprint.elf.contents import Contents, SectionContents, SectionKind
+from footprint.formats.document import Block, Document, Fold, Heading, Paragraph, Table, Verdict, note_blocks
+from footprint.formats.report_parts import Names, cut_at, debug_file_blocks, rest_rows
 from footprint.verbs.options import SymbolsBy
 from footprint.verbs.symbols.call import FileSymbols
 from footprint.verbs.symbols.sources_text import sources_paragraph
 from footprint.verbs.symbols.variables_text import file_table, section_table, variables_table
-
-__all__ = ("symbols_document",)
 
 _STRIPPED: Final = {
     ".dynsym": ", stripped: only exported names",
@@ -24,7 +19,7 @@ _STRIPPED: Final = {
 
 
 def symbols_document(
-    found: FileSymbols,
+    symbols: FileSymbols,
     *,
     by: SymbolsBy,
     order: str,
@@ -32,34 +27,34 @@ def symbols_document(
     has_whole_names: bool = False,
     groups: SourceGroups | None = None,
 ) -> Document:
-    """Write what the writable memory of files holds.
+    """Show what the writable memory of files holds.
 
     Args:
-        found: The files.
+        symbols: The files.
         by: Whether to list variables, or what they add up to by file or section.
         order: The order of variables: `size`, `address` or `name`.
         top: How many rows a table has; 0 for all.
         has_whole_names: Whether to show linker names, whole paths and whole types.
         groups: How source files are grouped.
     """
-    files, kinds = found.files, found.selection.kinds
+    files, kinds = symbols.files, symbols.selection.kinds
     blocks = _one_file(files[0], kinds) if len(files) == 1 else _many_files(files, top, kinds)
     if by.is_of_sources:
-        blocks += file_table(found.origins, top, groups)
+        blocks += file_table(symbols.origins, top, groups)
     elif by is SymbolsBy.SECTION:
-        blocks += section_table(found.origins, top)
+        blocks += section_table(symbols.origins, top)
     else:
-        blocks += variables_table(found, order, top, is_whole=has_whole_names)
-        if found.sources is not None:
-            blocks += sources_paragraph(found)
-    if found.selection.is_of_variables and not any(one.variables for contents in files for one in contents.sections):
-        blocks.append(Paragraph("no variable fits what was asked for: the filters leave none"))
+        blocks += variables_table(symbols, order, top, is_whole=has_whole_names)
+        if symbols.sources is not None:
+            blocks += sources_paragraph(symbols)
+    if symbols.selection.is_of_variables and not any(s.variables for contents in files for s in contents.sections):
+        blocks.append(Paragraph("no variable passes the filters"))
     if stray_count := sum(contents.stray_count for contents in files):
         blocks.append(Paragraph(f"{stray_count} symbols say they lie in one of these sections, and do not: left out"))
     if len(files) > 1:
         debug_files = {contents.file: contents.debug_file for contents in files if contents.debug_file is not None}
         blocks += debug_file_blocks(debug_files, Names((), is_whole=True), is_whole=has_whole_names)
-    return (*blocks, *note_blocks(found.notes), Verdict(_verdict(found)))
+    return (*blocks, *note_blocks(symbols.notes), Verdict(_verdict(symbols)))
 
 
 def _one_file(contents: Contents, kinds: Collection[SectionKind]) -> list[Block]:
@@ -71,8 +66,8 @@ def _one_file(contents: Contents, kinds: Collection[SectionKind]) -> list[Block]
 
 
 def _many_files(files: Sequence[Contents], top: int, kinds: Collection[SectionKind]) -> list[Block]:
-    """Write one line for each file, the largest first; the report of one file has its sections."""
-    sized = [(sum(one.size_bytes for one in contents.sections), contents) for contents in files]
+    """Show one line for each file, the largest first; the report of one file has its sections."""
+    sized = [(sum(section.size_bytes for section in contents.sections), contents) for contents in files]
     holding = sorted(
         ((size_bytes, contents) for size_bytes, contents in sized if size_bytes),
         key=lambda item: (-item[0], item[1].file),
@@ -81,7 +76,7 @@ def _many_files(files: Sequence[Contents], top: int, kinds: Collection[SectionKi
     rows = [
         (
             f"{size_bytes:,}",
-            f"{sum(one.named_bytes for one in contents.sections):,}",
+            f"{sum(section.named_bytes for section in contents.sections):,}",
             *(f"{size:,}" if (size := _size_of(contents, kind)) else "-" for kind in SectionKind),
             contents.file,
         )
@@ -95,7 +90,7 @@ def _many_files(files: Sequence[Contents], top: int, kinds: Collection[SectionKi
 
 
 def _size_of(contents: Contents, kind: SectionKind) -> int:
-    return sum(one.size_bytes for one in contents.sections if one.kind is kind)
+    return sum(section.size_bytes for section in contents.sections if section.kind is kind)
 
 
 def _symbols_origin(contents: Contents) -> str:
@@ -109,11 +104,11 @@ def _symbols_origin(contents: Contents) -> str:
 
 def _sections_table(sections: Sequence[SectionContents]) -> Table:
     rows = []
-    for one in sections:
-        named_bytes = one.named_bytes
-        residue = ", ".join(f"{size:,} {cause.value}" for cause, size in one.residue_bytes.items())
-        share = f"{named_bytes / one.size_bytes:.1%}"
-        rows.append((f"{one.size_bytes:,}", f"{named_bytes:,}", share, one.kind.value, one.section.name, residue))
+    for s in sections:
+        named_bytes = s.named_bytes
+        residue = ", ".join(f"{size:,} {cause.value}" for cause, size in s.residue_bytes.items())
+        share = f"{named_bytes / s.size_bytes:.1%}"
+        rows.append((f"{s.size_bytes:,}", f"{named_bytes:,}", share, s.kind.value, s.section.name, residue))
     return Table(
         ("bytes", "named", "share", "kind", "section", "without a name, and why"),
         tuple(rows),
@@ -122,11 +117,11 @@ def _sections_table(sections: Sequence[SectionContents]) -> Table:
     )
 
 
-def _verdict(found: FileSymbols) -> str:
-    sections = [one for contents in found.files for one in contents.sections]
-    total_bytes = sum(one.size_bytes for one in sections)
-    named_bytes = sum(one.named_bytes for one in sections)
-    namers = "Symbols and debug information" if any(one.named for one in found.sources or ()) else "Symbols"
+def _verdict(symbols: FileSymbols) -> str:
+    sections = [section for contents in symbols.files for section in contents.sections]
+    total_bytes = sum(section.size_bytes for section in sections)
+    named_bytes = sum(section.named_bytes for section in sections)
+    namers = "Symbols and debug information" if any(source.named for source in symbols.sources or ()) else "Symbols"
     share = f" ({named_bytes / total_bytes:.1%})" if total_bytes else ""
-    where = "" if len(found.files) == 1 else f" in {len(found.files)} files"
+    where = "" if len(symbols.files) == 1 else f" in {len(symbols.files)} files"
     return f"{namers} name {named_bytes:,} of {total_bytes:,} bytes of writable and thread-local memory{where}{share}."

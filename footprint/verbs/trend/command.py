@@ -1,56 +1,116 @@
-"""`footprint trend`: how the figures of a program went over its releases."""
+"""`footprint trend`: how the figures of a program went over its releases, and one more release (`--add`)."""
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from footprint.verbs import options
-from footprint.verbs.lazy import lazy_modules
-from footprint.verbs.output import Answer, check_formats, draws_blocks, write
+from footprint.verbs.declared import Argument, Option
+from footprint.verbs.output import Answer, check_formats, draws_blocks, lazy_modules, write
 
 if TYPE_CHECKING:
     from footprint.release.history import History
-    from footprint.verbs.trend import call, json, text
+    from footprint.sources.target import ProcessChoice
+    from footprint.verbs.trend import json, recording, text
 else:
-    call, json, text = lazy_modules("footprint.verbs.trend", "call json text")
+    json, recording, text = lazy_modules("footprint.verbs.trend", "json recording text")
 
-__all__ = ("trend",)
 
 ORDER = 130
 
 
 @options.shared_options("html output format_ table json color quiet strict", "report")
 def trend(
-    history: Annotated[str, typer.Option("--history", help="The file that record writes.", metavar="FILE")],
+    history: Annotated[
+        str, Option("--history", help="The file of the history; --add makes it if it is missing.", metavar="FILE")
+    ],
+    targets: Annotated[
+        list[str] | None,
+        Argument(help="For --add: a saved audit, a PID, a program, a capture or a text; several PIDs are a group."),
+    ] = None,
+    add: Annotated[bool, Option("--add", help="Keep the figures of a release in the history.")] = False,
+    version: Annotated[
+        str | None, Option("--version", help="The name of the release that is added.", metavar="VERSION")
+    ] = None,
+    commit: Annotated[str | None, Option("--commit", help="Or the commit that was built.", metavar="COMMIT")] = None,
+    time: Annotated[
+        str | None,
+        Option("--time", help="Its date, or seconds since 1970; else the time of the file.", metavar="TIME"),
+    ] = None,
     program: Annotated[
-        list[str] | None, typer.Option("--program", help="Only this program; repeatable.", metavar="NAME")
+        list[str] | None,
+        Option(
+            "--program",
+            help="Only this program; repeatable. With --add, its name, else that of its file.",
+            metavar="NAME",
+        ),
     ] = None,
     figure: Annotated[
         list[str] | None,
-        typer.Option("--figure", help="Only this figure, such as per_process_bytes; repeatable.", metavar="FIGURE"),
+        Option("--figure", help="Only this figure, such as per_process_bytes; repeatable.", metavar="FIGURE"),
     ] = None,
     owner: Annotated[
         str | None,
-        typer.Option("--owner", help="The part of one owner: a file name, or such as [heap].", metavar="OWNER"),
+        Option("--owner", help="The part of one owner: a file name, or such as [heap].", metavar="OWNER"),
     ] = None,
-    last: Annotated[int | None, typer.Option("--last", min=1, help="Only the newest releases.", metavar="N")] = None,
+    last: Annotated[int | None, Option("--last", min=1, help="Only the newest releases.", metavar="N")] = None,
+    pid: options.Pid = None,
     *,
+    choice: "ProcessChoice",
     output: options.OutputOptions,
 ) -> int:
     """Show how the figures of each program went over releases.
+
+    With --add, a release is added; one that is added again takes the place of the first.
 
     \b
     footprint trend --history footprint.sqlite
     footprint trend --history footprint.sqlite --figure private_bytes --last 20
     footprint trend --history footprint.sqlite --owner libssl.so.3 --json
+    footprint trend --add audit.json --history footprint.sqlite --version 1.4.0
+    footprint trend --add group.json --history f.db --version 1.4 --program family
+    footprint trend --add ./server --history f.db --commit "$(git rev-parse HEAD)"
     """
-    answer: Answer[History] = Answer(
-        "trend",
-        "trends",
-        document=lambda found: text.trend_document(found, has_blocks=draws_blocks(output.file)),
-        members=json.trend_members,
-        has_page=True,
+    from footprint.errors import UsageError
+
+    named = [*(targets or ()), *choice.words]
+    of_view = {"--figure": figure, "--owner": owner, "--last": last}
+    of_release = {"a target": named, "--version": version, "--commit": commit, "--time": time, "--pid": pid}
+    refused = [name for name, value in (of_view if add else of_release).items() if value]
+    if refused:
+        raise UsageError(f"{refused[0]} {'does not go' if add else 'goes'} with --add, which adds a release")
+    if not add:
+        answer: Answer[History] = Answer(
+            "trend",
+            "trends",
+            document=lambda history: text.trend_document(history, has_blocks=draws_blocks(output.file)),
+            members=json.trend_members,
+            has_page=True,
+        )
+        check_formats(answer, output)
+        result = recording.trend(history, programs=program or (), figures=figure or (), owner=owner, last=last)
+        return write(answer, result, f"trend {history}", output, result.notes)
+    if not named:
+        raise UsageError("name what is added; `footprint trend -h` shows what can be")
+    if program and len(program) > 1:
+        raise UsageError("a release is of one program: give --program once with --add")
+    return _add(targets or [], choice, (history, version, commit, program[0] if program else None, time, pid), output)
+
+
+def _add(
+    targets: list[str],
+    choice: "ProcessChoice",
+    release: tuple[str, str | None, str | None, str | None, str | None, int | None],
+    output: options.OutputOptions,
+) -> int:
+    from footprint.sources.target import NO_CHOICE, resolve_any
+
+    history, version, commit, program, time, pid = release
+    answer: Answer[recording.Recorded] = Answer(
+        "trend --add",
+        "recorded",
+        document=lambda made: text.record_document(made, history),
+        members=lambda made, version: json.record_members(made, history, version),
     )
     check_formats(answer, output)
-    found = call.trend(history, programs=program or (), figures=figure or (), owner=owner, last=last)
-    return write(answer, found, f"trend {history}", output, found.notes)
+    target = resolve_any(targets, choice) if choice != NO_CHOICE or len(targets) > 1 else targets[0]
+    made = recording.record(target, history, version=version, commit=commit, program=program, time=time, pid=pid)
+    return write(answer, made, f"trend --add {' '.join([*targets, *choice.words])}", output, made.notes)

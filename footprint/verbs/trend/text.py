@@ -1,17 +1,17 @@
-"""The reports of `footprint record` and `footprint trend`."""
+"""The reports of `footprint trend`, and of `footprint trend --add`."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from footprint.errors import Note
-from footprint.formats.document import Block, Document, Heading, Paragraph, Table, Verdict
-from footprint.formats.sections.notes import note_blocks
-from footprint.formats.sparkline import sparkline
+from footprint.formats.document import Block, Document, Heading, Paragraph, Table, Verdict, note_blocks
+from footprint.formats.text import sparkline
 from footprint.model.figures import FIGURES, FigureUnit
 from footprint.release.history import History, Release, Trend, TrendStep
-from footprint.units import counted, format_bytes
+from footprint.text.units import counted, format_bytes
 
-__all__ = ("record_document", "trend_document")
+if TYPE_CHECKING:  # few answers are of a release that is added
+    from footprint.verbs.trend.recording import Recorded
+
 
 _MOST_WIDE: Final = 40
 _SHORT_COMMIT: Final = 12
@@ -19,41 +19,36 @@ _SHORT_COMMIT: Final = 12
 _JUDGED: Final = ("per_process_bytes", "per_group_bytes", "private_bytes", "floor_bytes", "mapped_writable_bytes")
 
 
-def record_document(
-    release: Release, replaced: Release | None, count: int, file: str, notes: Sequence[Note] = ()
-) -> Document:
-    """Write what was recorded, and which release it replaced."""
-    told = tuple(note_blocks(notes, release.program))
+def record_document(made: "Recorded", file: str) -> Document:
+    """Show what was recorded, and which release it replaced."""
+    release = made.recording.release
     text = f"{release.program} {_version(release)} of {_day(release)} is recorded in {file}"
-    if replaced is not None:
-        return (
-            *told,
-            Verdict(f"{text}, in place of what was recorded for it before, of {_day(replaced)}."),
-        )
-    return (
-        *told,
-        Verdict(f"{text}, which has {counted(count, 'release')} of it now."),
+    text += (
+        f", which has {counted(made.release_count, 'release')} of it now"
+        if made.replaced is None
+        else f", in place of what was recorded for it before, of {_day(made.replaced)}"
     )
+    return (*note_blocks(made.notes, release.program), Verdict(f"{text}."))
 
 
-def trend_document(found: History, *, has_blocks: bool) -> Document:
-    """Write how the figures of each program went; `has_blocks` draws with block characters, else with ASCII."""
-    blocks: list[Block] = [Heading(f"footprint trend: {found.file}")]
-    for program, releases in found.releases.items():
-        trends = [one for one in found.trends if one.program == program]
+def trend_document(history: History, *, has_blocks: bool) -> Document:
+    """Show how the figures of each program went; `has_blocks` draws with block characters, else with ASCII."""
+    blocks: list[Block] = [Heading(f"footprint trend: {history.file}")]
+    for program, releases in history.releases.items():
+        trends = [trend for trend in history.trends if trend.program == program]
         part = f", the part of {trends[0].owner}" if trends and trends[0].owner is not None else ""
         blocks.append(Heading(f"{program}{part}: {counted(len(releases), 'release')}"))
         span = f"From {_dated(releases[0])} to {_dated(releases[-1])}." if len(releases) > 1 else _dated(releases[0])
         blocks.append(Paragraph(span))
         if trends:
-            rows = tuple(_row(one, has_blocks=has_blocks) for one in trends)
+            rows = tuple(_row(trend, has_blocks=has_blocks) for trend in trends)
             blocks.append(Table(("first", "last", "change", "%", "trend", "figure"), rows, frozenset({4})))
-        steps = tuple(_step(one, one.largest_step, releases) for one in trends if one.largest_step is not None)
+        steps = tuple(_step(trend, trend.largest_step, releases) for trend in trends if trend.largest_step is not None)
         if steps:
             blocks.append(Heading(f"The largest steps of {program}"))
             blocks.append(Table(("change", "came with", "figure", "the most by"), steps, frozenset({1, 2})))
-    blocks.extend(note_blocks(found.notes, found.file))
-    return (*blocks, Verdict(_verdict(found)))
+    blocks.extend(note_blocks(history.notes, history.file))
+    return (*blocks, Verdict(_verdict(history)))
 
 
 def _version(release: Release) -> str:
@@ -68,59 +63,59 @@ def _dated(release: Release) -> str:
     return f"{_version(release)} ({_day(release)})"
 
 
-def _row(one: Trend, *, has_blocks: bool) -> tuple[str, ...]:
+def _row(trend: Trend, *, has_blocks: bool) -> tuple[str, ...]:
     return (
-        _amount(one, one.first),
-        _amount(one, one.last),
-        _signed(one, one.change),
-        f"{one.change / one.first:+.1%}" if one.first and one.change else "",
-        sparkline(one.values, _MOST_WIDE, has_blocks=has_blocks),
-        one.figure,
+        _amount(trend, trend.first),
+        _amount(trend, trend.last),
+        _signed(trend, trend.change),
+        f"{trend.change / trend.first:+.1%}" if trend.first and trend.change else "",
+        sparkline(trend.values, _MOST_WIDE, has_blocks=has_blocks),
+        trend.figure,
     )
 
 
-def _amount(one: Trend, value: int) -> str:
-    return format_bytes(value) if one.unit is FigureUnit.BYTES else f"{value:,}"
+def _amount(trend: Trend, value: int) -> str:
+    return format_bytes(value) if trend.unit is FigureUnit.BYTES else f"{value:,}"
 
 
-def _signed(one: Trend, value: int) -> str:
-    return "-" if not value else f"{'+' if value > 0 else ''}{_amount(one, value)}"
+def _signed(trend: Trend, value: int) -> str:
+    return "-" if not value else f"{'+' if value > 0 else ''}{_amount(trend, value)}"
 
 
-def _step(one: Trend, step: TrendStep, releases: Sequence[Release]) -> tuple[str, ...]:
-    share = "" if step.owner is None else f"{step.owner}  {_signed(one, step.owner_delta)}"
-    return (_signed(one, step.delta), _version(_release(releases, step.after)), one.figure, share)
+def _step(trend: Trend, step: TrendStep, releases: Sequence[Release]) -> tuple[str, ...]:
+    share = "" if step.owner is None else f"{step.owner}  {_signed(trend, step.owner_delta)}"
+    return (_signed(trend, step.delta), _version(_release(releases, step.after)), trend.figure, share)
 
 
-def _verdict(found: History) -> str:
+def _verdict(history: History) -> str:
     texts = []
-    for program, releases in found.releases.items():
-        told = {one.figure: one for one in found.trends if one.program == program}
-        one = next((told[name] for name in _JUDGED if name in told), next(iter(told.values()), None))
-        if one is None:
+    for program, releases in history.releases.items():
+        by_figure = {trend.figure: trend for trend in history.trends if trend.program == program}
+        row = next((by_figure[name] for name in _JUDGED if name in by_figure), next(iter(by_figure.values()), None))
+        if row is None:
             continue
-        text = f"{program}: {_title(one)}{'' if one.owner is None else f' of {one.owner}'}"
-        step = one.largest_step
+        text = f"{program}: {_title(row)}{'' if row.owner is None else f' of {row.owner}'}"
+        step = row.largest_step
         ago = f"{counted(len(releases) - 1, 'release')} ago"
         if len(releases) == 1:
-            text += f" {_amount(one, one.last)}, in one release"
-        elif not one.change:
-            text += f" as {'before' if step is None else ago}, {_amount(one, one.last)}"
+            text += f" {_amount(row, row.last)}, in one release"
+        elif not row.change:
+            text += f" as {'before' if step is None else ago}, {_amount(row, row.last)}"
         else:
-            text += f" {_signed(one, one.change)} since {ago}, {_amount(one, one.last)} now"
+            text += f" {_signed(row, row.change)} since {ago}, {_amount(row, row.last)} now"
         if step is not None:
             text += f"; the largest step came with {_version(_release(releases, step.after))}"
-            if step.owner is not None and one.owner is None:
+            if step.owner is not None and row.owner is None:
                 text += f", the most of it by {step.owner}"
         texts.append(f"{text}.")
     return " ".join(texts) or "Nothing is recorded."
 
 
-def _title(one: Trend) -> str:
+def _title(trend: Trend) -> str:
     """Return what a sentence calls a figure."""
-    title = FIGURES[one.figure].title if one.figure in FIGURES else one.figure
-    return {"per_process_bytes": "cost per process", "per_group_bytes": "cost per group"}.get(one.figure, title)
+    title = FIGURES[trend.figure].title if trend.figure in FIGURES else trend.figure
+    return {"per_process_bytes": "cost per process", "per_group_bytes": "cost per group"}.get(trend.figure, title)
 
 
 def _release(releases: Sequence[Release], version: str) -> Release:
-    return next(one for one in releases if one.version == version)
+    return next(release for release in releases if release.version == version)

@@ -1,26 +1,38 @@
 """The whole audits of a watch: what is read in a moment, and joined with files later."""
 
 import os
+import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from footprint.attribution.address_spaces import count_address_spaces_once
+from footprint.attribution.counters import count_each
 from footprint.errors import AccessError, FootprintError, Note, UnsupportedError
-from footprint.limits import STANDARD, limited, time_limit
-from footprint.model.audited import Audited
+from footprint.model.audit import Audit
 from footprint.model.projection import Question
-from footprint.process import Snapshot, read_process
-from footprint.process.descriptions import read_own_open_files
-from footprint.process.freezer import held
-from footprint.series.grown_mappings import KeptMapping, largest_mappings
-from footprint.sources.debug_files import STANDARD_PLACES
+from footprint.process.freezer import frozen
+from footprint.process.snapshot import Snapshot, read_process, with_address_spaces, with_held_files
+from footprint.series.growth import KeptMapping, largest_mappings
+from footprint.sources.calibration import load_constants
+from footprint.sources.debuginfod import STANDARD_PLACES
 from footprint.sources.files import ElfFiles
+from footprint.system.limits import STANDARD, limited, time_limit
 from footprint.verbs.audit.process import audit_of, files_of
-
-__all__ = ("Audits", "Reading", "is_there")
+from footprint.verbs.watch.owner_costs import owner_costs, shared_weights
+from footprint.verbs.watch.tick_costs import KernelPrices, kernel_prices
+from footprint.verbs.watch.tick_files import HeldFile, held_files
 
 # Stopping more takes longer than their peak lasts.
 _MOST_STOPPED: Final = 16
 _LONGEST_STOP_SECONDS: Final = 5.0
+
+
+class Joined(NamedTuple):
+    """An audit, and what each owner costs in it."""
+
+    audit: Audit
+    owners: Mapping[str, int]
 
 
 class Reading(NamedTuple):
@@ -29,10 +41,18 @@ class Reading(NamedTuple):
     Attributes:
         join: Makes the audit of it.
         mappings: The private memory of the largest mappings, by their keys.
+        prices: What the kernel spent on each process.
+        files: The files in memory that they keep.
+        firsts: Of each process that has the address space of an earlier one, that one.
+        private_bytes: What is private of a process that is watched by itself, and shares memory since a fork.
     """
 
-    join: Callable[[], Audited]
+    join: Callable[[], Joined]
     mappings: Mapping[str, int]
+    prices: Mapping[int, KernelPrices] = MappingProxyType({})
+    files: Sequence[HeldFile] = ()
+    firsts: Mapping[int, int] = MappingProxyType({})
+    private_bytes: Mapping[int, int] = MappingProxyType({})
 
 
 def is_there(pid: int) -> bool:
@@ -54,6 +74,7 @@ class Audits:
         self._is_one = is_one
         self._stops_at_peak = stops_at_peak
         self._files: ElfFiles | None = None
+        self.constants = load_constants(platform.release(), platform.machine())
 
     def read(self, pids: Sequence[int], is_peak: bool) -> Reading:  # noqa: FBT001 # as the engine calls it
         """Read processes as they are now.
@@ -64,7 +85,7 @@ class Audits:
         snapshots: list[Snapshot] = []
         notes: list[Note] = []
         stopped = [pid for pid in pids if pid != os.getpid()] if is_peak and self._stops_at_peak else []
-        with limited(), held(stopped[:_MOST_STOPPED], _LONGEST_STOP_SECONDS):
+        with limited(), frozen(stopped[:_MOST_STOPPED], _LONGEST_STOP_SECONDS):
             for pid in pids:
                 try:
                     snapshots.append(read_process(pid))
@@ -78,32 +99,50 @@ class Audits:
                     notes.append(Note("process-not-read", f"pid {pid}", f"{error.detail}; it is left out"))
         if not snapshots:
             raise AccessError(self._target, notes[0].detail if notes else "no process of it is there")
-        open_files = read_own_open_files([one.pid for one in snapshots if one.pid is not None])
-        kept = [one._replace(open_files=open_files.get(one.pid or 0, ())) for one in snapshots]
-        return Reading(lambda: self._limited(kept, notes), largest_mappings(_private_bytes(kept)))
+        kept = with_address_spaces(with_held_files(snapshots))
+        counted, _ = count_address_spaces_once(kept)
+        every = [(s.process_id, kernel_prices(s, s.open_files or (), self.constants)) for s in counted]
+        prices = {number: price for number, price in every if number is not None and price is not None}
+        mappings = largest_mappings(_private_bytes(kept))
+        alone = _alone(kept) if self._is_one else {}
+        spaces = [(s.process_id or 0, s.address_space_pid) for s in kept]
+        firsts = {pid: first for pid, first in spaces if first is not None and first != pid}
+        return Reading(lambda: self._limited(kept, notes), mappings, prices, held_files(counted), firsts, alone)
 
-    def _limited(self, snapshots: Sequence[Snapshot], notes: Sequence[Note]) -> Audited:
+    def _limited(self, snapshots: Sequence[Snapshot], notes: Sequence[Note]) -> Joined:
         """Make an audit within the limits of one answer."""
         with limited(), time_limit(STANDARD.seconds):
             return self._joined(snapshots, notes)
 
-    def _joined(self, snapshots: Sequence[Snapshot], notes: Sequence[Note]) -> Audited:
+    def _joined(self, snapshots: Sequence[Snapshot], notes: Sequence[Note]) -> Joined:
         """Join what was read with the files; of a process that has ended since, the files at its paths."""
-        snapshots = [one._replace(is_live=one.pid is not None and is_there(one.pid)) for one in snapshots]
+        snapshots = [s._replace(is_live=s.pid is not None and is_there(s.pid)) for s in snapshots]
         if self._files is None:
             self._files = files_of(snapshots[0], STANDARD_PLACES) if self._is_one else ElfFiles(STANDARD_PLACES)
         if self._is_one:
-            (one,) = snapshots
-            return audit_of(one, self._target, Question(), files=self._files, open_files=one.open_files)
+            (snapshot,) = snapshots
+            audit = audit_of(snapshot, self._target, Question(), files=self._files)
+            return Joined(audit, owner_costs(audit, {}))
         from footprint.verbs.audit.group import group_of  # noqa: PLC0415 # few watches are of groups
 
-        return group_of(snapshots, notes=notes, target=self._target, files=self._files)
+        group = group_of(snapshots, notes=notes, target=self._target, files=self._files)
+        weights = shared_weights(snapshots, self._files) if group.totals.cow_shared.bytes else {}
+        return Joined(group, owner_costs(group, weights))
+
+
+def _alone(snapshots: Sequence[Snapshot]) -> Mapping[int, int]:
+    """Add up the private memory of processes that share some since a fork."""
+    sharing = [s for s in snapshots if s.rollup is not None and s.rollup.get("Pss_Anon") != s.rollup.get("Anonymous")]
+    return {
+        s.process_id or 0: sum(count.private_bytes or 0 for count in count_each(s.memory.mappings, s.pages))
+        for s in sharing
+    }
 
 
 def _private_bytes(snapshots: Sequence[Snapshot]) -> Iterator[tuple[KeptMapping, int]]:
     """Return the anonymous memory of each mapping that only its process holds, swapped memory included."""
     for snapshot in snapshots:
-        for one in snapshot.memory.mappings:
-            swapped_bytes = one.counters.get("SwapPss") or 0
-            kept = KeptMapping(snapshot.process_id or 0, one.start_addr, one.end_addr, one.name)
-            yield kept, one.counters.private_bounds()[0] + swapped_bytes
+        for mapping in snapshot.memory.mappings:
+            swapped_bytes = mapping.counters.get("SwapPss") or 0
+            kept = KeptMapping(snapshot.process_id or 0, mapping.start_addr, mapping.end_addr, mapping.name)
+            yield kept, mapping.counters.private_bounds()[0] + swapped_bytes

@@ -7,28 +7,26 @@ from contextlib import ExitStack, suppress
 from typing import Final
 
 from footprint.errors import AccessError, UsageError
-from footprint.files import StrPath, open_input
-from footprint.limits import untimed
 from footprint.process.cgroup import MemoryGroup
 from footprint.process.control_groups import ControlGroup
-from footprint.process.stat import read_stat
+from footprint.process.status import read_stat
 from footprint.series.file import read_series
 from footprint.series.records import GroupPeak
 from footprint.series.timeline import Timeline
 from footprint.sources.target import NO_CHOICE, Named, ProcessChoice, resolve_processes
+from footprint.system.files import StrPath, open_input
+from footprint.system.limits import untimed
 from footprint.verbs.watch.audits import Audits
 from footprint.verbs.watch.moments import AuditMoment
 from footprint.verbs.watch.roster import Roster
 from footprint.verbs.watch.session import KEPT_BYTES, Session, WatchOptions
 from footprint.verbs.watch.watcher import Watcher
 
-__all__ = ("replay", "watch", "watched")
-
 _LEAST_SECONDS: Final = 0.01
 _MOST_SECONDS: Final = 1e7
 
 
-def watch(  # noqa: PLR0913 # all but the first have their name
+def watch(  # noqa: PLR0913 # keyword-only
     targets: Sequence[Named] = (),
     *,
     command: Sequence[str] = (),
@@ -127,7 +125,7 @@ def _watch_processes(
     next_tick = 0.0
     has_end = choice.name is None
     try:
-        while True:
+        while not session.is_over:
             seconds = session.seconds
             if options.most_seconds is not None and seconds >= options.most_seconds:
                 break

@@ -4,28 +4,36 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from footprint.errors import UsageError
-from footprint.formats.escape import printable
-from footprint.units import parse_bytes, parse_rate, parse_seconds
+from footprint.text.escape import printable
+from footprint.text.units import parse_bytes, parse_rate, parse_seconds
 from footprint.verbs import options
-from footprint.verbs.lazy import lazy_modules
-from footprint.verbs.output import Answer, check_formats, draws_blocks, emit, has_colour, has_screen, write
+from footprint.verbs.declared import Argument, Option
+from footprint.verbs.output import (
+    EXIT_PARTIAL,
+    Answer,
+    check_formats,
+    complain,
+    draws_blocks,
+    emit,
+    has_colour,
+    has_screen,
+    lazy_modules,
+    write,
+)
 
 if TYPE_CHECKING:
     from footprint.series.timeline import Timeline
     from footprint.sources.target import ProcessChoice
     from footprint.verbs.options import OutputOptions
-    from footprint.verbs.watch import call, json, metrics, result, session, text, trace
+    from footprint.verbs.watch import call, json, metrics, result, session, text
     from footprint.verbs.watch.result import WatchResult
     from footprint.verbs.watch.session import WatchOptions
 else:
-    call, json, metrics, result, session, text, trace = lazy_modules(
-        "footprint.verbs.watch", "call json metrics result session text trace"
+    call, json, metrics, result, session, text = lazy_modules(
+        "footprint.verbs.watch", "call json metrics result session text"
     )
 
-__all__ = ("watch",)
 
 SHARES_TERMINAL = True
 ORDER = 25
@@ -36,26 +44,31 @@ EXIT_GROWS = 1
 @options.shared_options("html output format_ table json color quiet verbose strict", "figures trace report")
 def watch(
     words: Annotated[
-        list[str] | None, typer.Argument(help="PIDs, or a program and its arguments after --.", metavar="PID... | CMD")
+        list[str] | None, Argument(help="PIDs, or a program and its arguments after --.", metavar="PID... | CMD")
     ] = None,
-    every: Annotated[str, typer.Option("--every", help="The time between two ticks.", metavar="TIME")] = "1s",
+    every: Annotated[str, Option("--every", help="The time between two ticks.", metavar="TIME")] = "1s",
     for_: Annotated[
-        str | None, typer.Option("--for", help="How long to watch; else until all have ended.", metavar="TIME")
+        str | None, Option("--for", help="How long to watch; else until all have ended.", metavar="TIME")
     ] = None,
     keep: Annotated[
-        str, typer.Option("--keep", help="What the series may take: then it has fewer ticks.", metavar="SIZE")
+        str, Option("--keep", help="What the series may take: then it has fewer ticks.", metavar="SIZE")
     ] = "28MiB",
     replay: Annotated[
-        str | None, typer.Option("--replay", help="Show a series again that -o has kept.", metavar="FILE")
+        str | None, Option("--replay", help="Show a series again that -o has kept.", metavar="FILE")
     ] = None,
     listen: Annotated[
         str | None,
-        typer.Option("--listen", help="Tell the figures of now by HTTP, as OpenMetrics.", metavar="HOST:PORT"),
+        Option("--listen", help="Tell the figures of now by HTTP, as OpenMetrics.", metavar="HOST:PORT"),
     ] = None,
     fail_on_growth: Annotated[
         str | None,
-        typer.Option("--fail-on-growth", help="Exit with 1 if it grows faster, such as 1MiB/h.", metavar="RATE"),
+        Option(
+            "--fail-on-growth",
+            help="Exit with 1 if it grows faster, such as 1MiB/h, or nobody can tell.",
+            metavar="RATE",
+        ),
     ] = None,
+    accept: options.Accept = None,
     heap: options.Heap = None,
     heap_at: options.HeapAt = None,
     alloc_fn: options.AllocFns = None,
@@ -84,16 +97,19 @@ def watch(
     answer: Answer[WatchResult] = Answer(
         "watch",
         "samples",
-        document=lambda found: text.watch_document(found, top=top, has_whole_names=output.has_whole_names),
+        document=lambda outcome: text.watch_document(outcome, top=top, has_whole_names=output.has_whole_names),
         members=json.watch_members,
         figures=metrics.watch_metrics,
-        trace=trace.watch_trace,
+        trace=metrics.watch_trace,
         has_page=True,
     )
     check_formats(answer, output)
     most_per_second = None if fail_on_growth is None else parse_rate(fail_on_growth)
+    from footprint.model.over_time import WatchGapKind, parse_accepted
+    from footprint.series.growth import GrowthKind
     from footprint.verbs.audit.request import heap_request
 
+    accepted = parse_accepted(accept or ())
     profile = heap_request(heap, options.one_moment(heap_at), alloc_fn or (), binaries or ())
     if profile is not None and replay is None and (any(choice) or len(words or []) != 1):
         raise UsageError("--heap goes with one process")
@@ -111,11 +127,17 @@ def watch(
         )
         timeline = _watched(words or [], choice, how, output)
         name = timeline.began.target
-    found = result.result_of(timeline, replay or _kept(series), most_per_second, profile)
-    code = write(answer, found, f"watch {name}", output, found.notes)
-    if found.fails is not None and (output.file != "-" or output.format is not options.Format.TEXT):
-        typer.echo(f"footprint: {printable(text.growth_text(found.growth, found.owners))}", err=True)
-    return EXIT_GROWS if found.fails is not None else code
+    outcome = result.result_of(timeline, replay or _kept(series), most_per_second, profile, accepted)
+    code = write(answer, outcome, f"watch {name}", output, outcome.notes)
+    if outcome.fails is not None and (output.file != "-" or output.format is not options.Format.TEXT):
+        complain(f"footprint: {printable(text.failure_text(outcome))}")
+    if outcome.fails is not None:
+        return EXIT_GROWS
+    is_answer = for_ is not None and replay is None and series is None and output.file == "-"
+    if is_answer and outcome.growth.kind is GrowthKind.UNKNOWN and WatchGapKind.TOO_SHORT not in accepted:
+        complain("footprint: it was watched too short to tell whether it grows: --accept too-short passes that")
+        return EXIT_PARTIAL
+    return code
 
 
 def _kept(series: str | None) -> str | None:

@@ -1,101 +1,100 @@
 """The JSON of `watch`."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from footprint.errors import Note
-from footprint.formats.codec import encode
+from footprint.formats.answer_table import answer_table, column, row_of, rows_of
 from footprint.formats.heap_account_json import HeapAccountMembers, heap_account_members
-from footprint.formats.json import Envelope, Json, Tool
+from footprint.json.answer import Envelope, Json, Tool
+from footprint.json.codec import encode
 from footprint.members import Signed
+from footprint.model.over_time import WatchGap
 from footprint.release.compare import OwnerChange, RowChange
-from footprint.series.grown_mappings import MappingGrowth
-from footprint.series.growth import GrowthKind, GrowthTrend
+from footprint.series.growth import GrowthKind, GrowthTrend, MappingGrowth
 from footprint.series.timeline import WatchedProcess
 from footprint.verbs.watch.layers import WatchLayers, owner_layers, process_layers
 from footprint.verbs.watch.result import WatchResult
 
-__all__ = ("WatchJson", "watch_members")
+
+@answer_table
+class WatchTarget:
+    """What was watched."""
+
+    name: str = column("What the user named.", "timeline.began.target")
+    series: str | None = column(
+        "The file that keeps what was seen, all or a part of it; null where none does, or the disk took nothing."
+    )
+    time: int = column("When the watch began, in seconds since 1970.", "timeline.began.time")
 
 
-class WatchTarget(NamedTuple):
-    """What was watched.
+@answer_table
+class WatchFigures:
+    """What all processes together cost over time: private memory, files in memory of their own, and kernel memory."""
 
-    Attributes:
-        name: What the user named.
-        series: The file that keeps what was seen, all or a part of it; null where none does, or the disk took nothing.
-        time: When the watch began, in seconds since 1970.
-    """
-
-    name: str
-    series: str | None
-    time: int
-
-
-class WatchFigures(NamedTuple):
-    """What all processes together cost over time: private memory, page tables and kernel stacks.
-
-    Attributes:
-        duration_ms: How long the watch went.
-        every_ms: The time between two ticks that was asked for.
-        tick_count: The number of ticks.
-        own_cpu_ms: The processor time of the watch itself, its audits included.
-        cost_bytes: The cost at the last tick with a process.
-        peak_bytes: The largest cost at a tick; the peak of the cgroup where that is larger.
-        peak_source: The counter of the cgroup, or `ticks`.
-        peak_ms: The time of the tick with the largest cost.
-        audited_bytes: The most that an audit explains; null without an audit.
-        audited_ms: When that was.
-        usual_most_bytes: What was not exceeded in 95 % of the time.
-        process_count: The number of processes in all.
-        most_process_count: The largest number at a time.
-        started_count: How many processes and threads the whole machine has started meanwhile; null where nobody knows.
-        seen_count: How many of them were seen to start; the same.
-        seen_by: How: `events`, `ptrace`, `polling`, or `named` where the processes were named by their PIDs, so that no
-            other can belong to them; the same.
-    """
-
-    duration_ms: int
-    every_ms: int
-    tick_count: int
-    own_cpu_ms: int
-    cost_bytes: int
-    peak_bytes: int
-    peak_source: str
-    peak_ms: int
-    audited_bytes: int | None
-    audited_ms: int | None
-    usual_most_bytes: int
-    process_count: int
-    most_process_count: int
-    started_count: int | None
-    seen_count: int | None
-    seen_by: str | None
+    duration_ms: int = column("How long the watch went.", "timeline.ms")
+    every_ms: int = column("The time between two ticks that was asked for.", "timeline.began.every_ms")
+    tick_count: int = column("The number of ticks.", "timeline.tick_count")
+    own_cpu_ms: int = column("The processor time of the watch itself, its audits included.", "timeline.own_cpu_ms")
+    cost_bytes: int = column("The cost at the last tick with a process.", "timeline.last_cost_bytes")
+    peak_bytes: int = column(
+        "The largest cost at a tick; the peak of the cgroup, or what one process held at its own peak, where that is "
+        "larger.",
+        "peak.size_bytes",
+    )
+    peak_source: str = column("The counter of the cgroup, `ticks`, or the counter of a process.", "peak.source")
+    is_peak_lower_bound: bool = column(
+        "Whether more may have been held between two ticks, where nobody looked.", "peak.is_lower_bound"
+    )
+    peak_ms: int = column("The time of the tick with the largest cost.", "timeline.peak_ms")
+    audited_bytes: int | None = column(
+        "The most that an audit explains; null without an audit.", "near_peak.audit.held_bytes"
+    )
+    audited_ms: int | None = column("When that was.", "near_peak.audit.ms")
+    usual_most_bytes: int = column("What was not exceeded in 95 % of the time.", "timeline.usual_most_bytes")
+    process_count: int = column("The number of processes in all.", "timeline.process_count")
+    most_process_count: int = column("The largest number at a time.", "timeline.most_process_count")
+    started_count: int | None = column(
+        "How many processes and threads the whole machine has started meanwhile; null where nobody knows.",
+        "timeline.closed.fork_count",
+    )
+    seen_count: int | None = column("How many of them were seen to start; the same.", "timeline.closed.seen_count")
+    seen_by: str | None = column(
+        "How: `events`, `ptrace`, `polling`, or `named` where the processes were named by their PIDs, so that no other "
+        "can belong to them; the same.",
+        "timeline.closed.how",
+    )
 
 
-class WatchGrowth(NamedTuple):
-    """How memory went over time.
-
-    Attributes:
-        owner: The owner; null for the cost of all processes.
-        kind: How.
-        bytes_per_hour: Its slope by Theil and Sen; null where there are too few values.
-        least_bytes_per_hour: The lower end of its interval of 95 %.
-        most_bytes_per_hour: The upper end.
-        since_ms: From when on: what was before is its warm-up.
-        first_bytes: What it held in the first audit; of all processes, at the first tick.
-        last_bytes: What it held in the last one.
-    """
-
+class _Growth(NamedTuple):
     owner: str | None
-    kind: GrowthKind
-    bytes_per_hour: Signed | None
-    least_bytes_per_hour: Signed | None
-    most_bytes_per_hour: Signed | None
-    since_ms: int
+    growth: GrowthTrend
     first_bytes: int
     last_bytes: int
+
+
+def _rate(place: int) -> Callable[[Any], int | None]:
+    return lambda row: None if row.growth.slope is None else round(3600 * row.growth.slope[place])
+
+
+@answer_table
+class WatchGrowth:
+    """How memory went over time."""
+
+    owner: str | None = column(
+        "The owner; null for the cost of all processes. Where that has a trend, those of the owners add up to it; "
+        "`[between the audits]` is what the audits have not seen of it."
+    )
+    kind: GrowthKind = column("How.", "growth.kind")
+    bytes_per_hour: Signed | None = column("Its slope by Theil and Sen; null where there are too few values.", _rate(0))
+    least_bytes_per_hour: Signed | None = column("The lower end of its interval of 95 %.", _rate(1))
+    most_bytes_per_hour: Signed | None = column("The upper end.", _rate(2))
+    since_ms: int = column(
+        "From when on: what was before is its warm-up.", lambda row: round(1000 * row.growth.since_seconds)
+    )
+    first_bytes: int = column("What it held in the first audit; of all processes, at the first tick.")
+    last_bytes: int = column("What it held in the last one.")
 
 
 class WatchSample(NamedTuple):
@@ -110,48 +109,45 @@ class WatchSample(NamedTuple):
     cost_bytes: int
 
 
-class WatchProcess(NamedTuple):
-    """A process that was seen.
-
-    Attributes:
-        number: Its number in the watch: a later process can have the same PID.
-        pid: Its PID.
-        parent_pid: The PID of its parent, where that is known.
-        command: Its command line, or its name.
-        came_ms: When it was first seen.
-        ended_ms: When it was seen to have ended; null for one that had not.
-        lived_ms: How long it lived: by taskstats, else from when it was first seen to its end, or to now.
-        exit_code: Its exit code; null where it is not known.
-        peak_resident_bytes: The most resident memory that it had, where that is known.
-        peak_source: How that is known: `taskstats`, `exit stop` or `status`.
-        peak_cost_bytes: The largest cost at a tick; 0 for one that lived between two.
-    """
-
-    number: int
-    pid: int
-    parent_pid: int | None
-    command: str
-    came_ms: int
-    ended_ms: int | None
-    lived_ms: int
-    exit_code: int | None
-    peak_resident_bytes: int | None
-    peak_source: str
-    peak_cost_bytes: int
+class _ProcessNow(NamedTuple):
+    process: WatchedProcess
+    now_ms: int
 
 
-class WatchAudit(NamedTuple):
-    """A whole audit that was made.
+@answer_table
+class WatchProcess:
+    """A process that was seen."""
 
-    Attributes:
-        moment: Why: `start`, `peak`, `growth`, `end` or `signal`.
-        ms: When the processes were read.
-        held_bytes: What it explains: private memory and kernel memory.
-    """
+    number: int = column("Its number in the watch: a later process can have the same PID.", "process.came.number")
+    pid: int = column("Its PID.", "process.came.pid")
+    parent_pid: int | None = column("The PID of its parent, where that is known.", "process.came.parent_pid")
+    command: str = column("Its command line, or its name.", "process.came.command")
+    came_ms: int = column("When it was first seen.", "process.came.ms")
+    ended_ms: int | None = column("When it was seen to have ended; null for one that had not.", "process.ended.ms")
+    lived_ms: int = column(
+        "How long it lived: by taskstats, else from when it was first seen to its end, or to now.",
+        lambda row: row.process.lived_ms(row.now_ms),
+    )
+    exit_code: int | None = column("Its exit code; null where it is not known.", "process.ended.exit_code")
+    peak_resident_bytes: int | None = column(
+        "The most resident memory that it had, where that is known.", "process.peak_resident_bytes"
+    )
+    peak_source: str = column(
+        "How that is known: `taskstats`, `exit stop` or `status`.",
+        lambda row: "status" if row.process.ended is None else row.process.ended.source,
+    )
+    peak_cost_bytes: int = column(
+        "The largest cost at a tick; 0 for one that lived between two.", "process.peak_cost_bytes"
+    )
 
-    moment: str
-    ms: int
-    held_bytes: int
+
+@answer_table
+class WatchAudit:
+    """A whole audit that was made."""
+
+    moment: str = column("Why: `start`, `peak`, `growth`, `last`, `end` or `signal`.")
+    ms: int = column("When the processes were read.")
+    held_bytes: int = column("What it explains: the cost of all processes then.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,15 +157,16 @@ class WatchJson(Envelope):
     Attributes:
         target: What was watched.
         watch: Its figures.
-        growth: How the cost went, and the private memory of each owner.
+        growth: How the cost went, and that of each owner.
         samples: The cost over time.
-        owner_layers: The private memory of each owner over time; null where fewer than two moments are known.
+        owner_layers: The cost of each owner over time; null where fewer than two moments are known.
         process_layers: The cost of each process over time; null where there are fewer than two.
         processes: The processes, those with the largest peaks first.
         audits: The audits.
         owner_changes: What changed by owner between the first audit and the last one, or that at the peak.
         changes: The rows that differ between these two.
         grown_mappings: The mappings that grew between these two, those that grew most first.
+        gaps: What the watch cannot tell: gates fail on it, unless it is accepted by its name.
         heap_account: What the heap is made of at the end, by an allocator profile; null where none was named.
         notes: What the reader of the figures must know.
     """
@@ -186,92 +183,39 @@ class WatchJson(Envelope):
     owner_changes: tuple[OwnerChange, ...]
     changes: tuple[RowChange, ...]
     grown_mappings: tuple[MappingGrowth, ...]
+    gaps: tuple[WatchGap, ...]
     heap_account: HeapAccountMembers | None
     notes: tuple[Note, ...]
 
 
-def watch_members(found: WatchResult, version: str) -> Json:
+def watch_members(result: WatchResult, version: str) -> Json:
     """Return the members of the answer."""
-    timeline = found.timeline
-    began = timeline.began
+    timeline = result.timeline
+    began, costs = timeline.began, timeline.course.values or [0]
     every = [*timeline.alive.values(), *timeline.ended.values()]
-    every.sort(key=lambda one: (-(one.peak_resident_bytes or 0), one.came.number))
+    every.sort(key=lambda p: (-(p.peak_resident_bytes or 0), p.came.number))
     return encode(
         WatchJson(
             tool=Tool("footprint", version),
             host=began.host,
-            target=WatchTarget(began.target, found.series, began.time),
-            watch=_figures(found),
-            growth=tuple(_growth(found)),
+            target=row_of(WatchTarget, result),
+            watch=row_of(WatchFigures, result),
+            growth=rows_of(WatchGrowth, [_Growth(None, result.growth, costs[0], costs[-1]), *result.owners]),
             samples=tuple([WatchSample(round(at * 1000), round(value)) for at, value in timeline.course.points]),
             owner_layers=owner_layers(timeline),
             process_layers=process_layers(timeline),
-            processes=tuple([_process(one, timeline.ms) for one in every]),
-            audits=tuple([WatchAudit(one.moment, one.ms, one.held_bytes) for one in timeline.taken]),
-            owner_changes=() if found.comparison is None else found.comparison.owners,
-            changes=() if found.comparison is None else found.comparison.changes,
-            grown_mappings=found.mappings,
-            heap_account=_heap(found),
-            notes=found.notes,
+            processes=rows_of(WatchProcess, [_ProcessNow(p, timeline.ms) for p in every]),
+            audits=rows_of(WatchAudit, timeline.taken),
+            owner_changes=() if result.comparison is None else result.comparison.owners,
+            changes=() if result.comparison is None else result.comparison.changes,
+            grown_mappings=result.mappings,
+            gaps=result.gaps,
+            heap_account=_heap(result),
+            notes=result.notes,
         )
     )
 
 
-def _heap(found: WatchResult) -> HeapAccountMembers | None:
-    account = None if found.split is None else found.split.heap
+def _heap(result: WatchResult) -> HeapAccountMembers | None:
+    account = None if result.split is None else result.split.heap
     return None if account is None else heap_account_members(account)
-
-
-def _figures(found: WatchResult) -> WatchFigures:
-    timeline, closed, near = found.timeline, found.timeline.closed, found.near_peak
-    group = timeline.group_peak
-    is_group = group is not None and group.peak_bytes >= timeline.peak_bytes
-    return WatchFigures(
-        duration_ms=timeline.ms,
-        every_ms=timeline.began.every_ms,
-        tick_count=timeline.tick_count,
-        own_cpu_ms=timeline.own_cpu_ms,
-        cost_bytes=timeline.last_cost_bytes,
-        peak_bytes=found.timeline.most_bytes,
-        peak_source=group.source if group is not None and is_group else "ticks",
-        peak_ms=timeline.peak_ms,
-        audited_bytes=None if near is None else near.audit.held_bytes,
-        audited_ms=None if near is None else near.audit.ms,
-        usual_most_bytes=timeline.usual_most_bytes,
-        process_count=timeline.process_count,
-        most_process_count=timeline.most_process_count,
-        started_count=None if closed is None else closed.fork_count,
-        seen_count=None if closed is None else closed.seen_count,
-        seen_by=None if closed is None else closed.how,
-    )
-
-
-def _growth(found: WatchResult) -> Iterator[WatchGrowth]:
-    values = found.timeline.course.values or [0]
-    yield _trend(None, found.growth, values[0], values[-1])
-    for one in found.owners:
-        yield _trend(one.owner, one.growth, one.first_bytes, one.last_bytes)
-
-
-def _trend(owner: str | None, growth: GrowthTrend, first_bytes: int, last_bytes: int) -> WatchGrowth:
-    slope = growth.slope
-    rates = (None, None, None) if slope is None else tuple(round(3600 * one) for one in slope)
-    since_ms = round(1000 * growth.since_seconds)
-    return WatchGrowth(owner, growth.kind, rates[0], rates[1], rates[2], since_ms, first_bytes, last_bytes)
-
-
-def _process(one: WatchedProcess, now_ms: int) -> WatchProcess:
-    came, ended = one.came, one.ended
-    return WatchProcess(
-        number=came.number,
-        pid=came.pid,
-        parent_pid=came.parent_pid,
-        command=came.command,
-        came_ms=came.ms,
-        ended_ms=None if ended is None else ended.ms,
-        lived_ms=one.lived_ms(now_ms),
-        exit_code=None if ended is None else ended.exit_code,
-        peak_resident_bytes=one.peak_resident_bytes,
-        peak_source="status" if ended is None else ended.source,
-        peak_cost_bytes=one.peak_cost_bytes,
-    )

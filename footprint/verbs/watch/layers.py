@@ -6,8 +6,6 @@ from typing import Final, NamedTuple
 
 from footprint.series.timeline import Timeline, WatchedProcess
 
-__all__ = ("WatchLayers", "owner_layers", "process_layers")
-
 _MOST_LAYERS: Final = 24
 _MOST_MOMENTS: Final = 96
 
@@ -50,25 +48,25 @@ def owner_layers(timeline: Timeline) -> WatchLayers | None:
 
 def process_layers(timeline: Timeline) -> WatchLayers | None:
     """Compute what each process cost; None where there are fewer than two processes, or moments."""
-    every = [one for one in (*timeline.alive.values(), *timeline.ended.values()) if one.peak_cost_bytes]
+    every = [p for p in (*timeline.alive.values(), *timeline.ended.values()) if p.peak_cost_bytes]
     if len(every) < 2:
         return None
     costs: dict[str, Callable[[int], int]] = {}
-    for one in every:
-        name = f"{one.came.pid} {one.came.command}"
+    for p in every:
+        name = f"{p.came.pid} {p.came.command}"
         # A PID can return.
-        costs[f"{name} (from {one.came.ms:,} ms)" if name in costs else name] = _cost_at(one)
+        costs[f"{name} (from {p.came.ms:,} ms)" if name in costs else name] = _cost_at(p)
     return _layers(timeline, timeline.course.times, costs)
 
 
-def _cost_at(one: WatchedProcess) -> Callable[[int], int]:
-    return lambda ms: 0 if one.ended is not None and ms >= one.ended.ms else one.course.value_at(ms)
+def _cost_at(process: WatchedProcess) -> Callable[[int], int]:
+    return lambda ms: 0 if process.ended is not None and ms >= process.ended.ms else process.course.value_at(ms)
 
 
 def _layers(
     timeline: Timeline, times: Iterable[int], value_at: Mapping[str, Callable[[int], int]]
 ) -> WatchLayers | None:
-    audits = {one.ms: one.moment for one in timeline.taken}
+    audits = {entry.ms: entry.moment for entry in timeline.taken}
     spread = _spread(list(times), audits)
     if len(spread) < 2:
         return None

@@ -7,27 +7,55 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
-from footprint.formats.escape import shortened
 from footprint.formats.metrics import MetricFamily, MetricSample
-from footprint.series.timeline import Timeline
+from footprint.formats.perfetto import Trace, TraceCounter, TraceInstant, TraceProcess
+from footprint.series.timeline import Course, Timeline, WatchedProcess
+from footprint.text.escape import shortened
 from footprint.verbs.watch.result import WatchResult
 
-__all__ = ("timeline_metrics", "watch_metrics")
+
+def watch_trace(result: WatchResult) -> Trace:
+    """Return the cost of all processes and of each, the memory of each owner, the audits and the peak."""
+    timeline = result.timeline
+    owners = [_counter(f"owner {owner}", course) for owner, course in timeline.owners.items()]
+    whole = TraceProcess(
+        f"footprint watch: {timeline.began.target}", 0, timeline.ms, [_counter("cost", timeline.course), *owners], {}
+    )
+    instants = [TraceInstant(entry.ms, f"audit: {entry.moment}") for entry in timeline.taken]
+    instants.append(TraceInstant(timeline.peak_ms, "peak"))
+    every = sorted([*timeline.alive.values(), *timeline.ended.values()], key=lambda p: p.came.number)
+    return Trace(whole, [_process(p, timeline.ms) for p in every], instants)
+
+
+def _counter(name: str, course: Course) -> TraceCounter:
+    return TraceCounter(name, [(round(1000 * at), round(value)) for at, value in course.points])
+
+
+def _process(process: WatchedProcess, now_ms: int) -> TraceProcess:
+    facts: dict[str, str | int] = {"pid": process.came.pid}
+    if process.peak_resident_bytes is not None:
+        facts["peak_resident_bytes"] = process.peak_resident_bytes
+    if process.ended is not None and process.ended.exit_code is not None:
+        facts["exit_code"] = process.ended.exit_code
+    until_ms = now_ms if process.ended is None else process.ended.ms
+    counters = [_counter("cost", process.course)] if process.course.values else []
+    return TraceProcess(process.came.command, process.came.ms, until_ms, counters, facts)
+
 
 _MOST_VALUES: Final = 20
 _MOST_NAME_CHARS: Final = 60
 
 
-def watch_metrics(found: WatchResult) -> list[MetricFamily]:
+def watch_metrics(result: WatchResult) -> list[MetricFamily]:
     """Return the figures of a watch, and its growth."""
-    target = _target(found.timeline)
-    growth = [({}, found.growth), *(({"owner": one.owner}, one.growth) for one in found.owners[:_MOST_VALUES])]
+    target = _target(result.timeline)
+    growth = [({}, result.growth), *(({"owner": owner.owner}, owner.growth) for owner in result.owners[:_MOST_VALUES])]
     rates = [
-        MetricSample({**target, **labels, "kind": one.kind.value}, round(3600 * one.slope.per_second))
-        for labels, one in growth
-        if one.slope is not None
+        MetricSample({**target, **labels, "kind": trend.kind.value}, round(3600 * trend.slope.per_second))
+        for labels, trend in growth
+        if trend.slope is not None
     ]
-    return [*timeline_metrics(found.timeline), MetricFamily("watch_growth_per_hour", "The growth in an hour.", rates)]
+    return [*timeline_metrics(result.timeline), MetricFamily("watch_growth_per_hour", "The growth in an hour.", rates)]
 
 
 def timeline_metrics(timeline: Timeline) -> list[MetricFamily]:
@@ -35,15 +63,15 @@ def timeline_metrics(timeline: Timeline) -> list[MetricFamily]:
     target = _target(timeline)
     programs: Counter[str] = Counter()
     counts: Counter[str] = Counter()
-    for one in timeline.alive.values():
-        name = _program(one.came.command)
-        programs[name] += one.cost_bytes
+    for process in timeline.alive.values():
+        name = _program(process.came.command)
+        programs[name] += process.cost_bytes
         counts[name] += 1
     owners = {owner: course.values[-1] for owner, course in timeline.owners.items() if course.values}
     whole = (
         (
             "watch_cost",
-            "Private memory, page tables and kernel stacks of all processes.",
+            "What all processes cost: private memory, files in memory of their own, kernel memory.",
             timeline.sums.cost_bytes,
             "bytes",
         ),
@@ -58,9 +86,7 @@ def timeline_metrics(timeline: Timeline) -> list[MetricFamily]:
         MetricFamily(
             "watch_program_processes", "The processes now, by program.", _samples(counts, "program", target), ""
         ),
-        MetricFamily(
-            "watch_owner", "The private memory of each owner at the last audit.", _samples(owners, "owner", target)
-        ),
+        MetricFamily("watch_owner", "What each owner costs at the last audit.", _samples(owners, "owner", target)),
     ]
 
 

@@ -1,14 +1,7 @@
-"""The moments at which a watch makes a whole audit, and the audits themselves."""
+"""The moments at which a watch makes a whole audit."""
 
-from collections import Counter
-from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final, NamedTuple
-
-from footprint.model.audited import Audited
-from footprint.model.row import MemoryKind
-
-__all__ = ("AuditBudget", "AuditMoment", "RiseStep", "held_bytes_of", "owners_of")
 
 # All but the audits at the start, at the end and on request take at most this part of a processor, and what is free:
 # for looks at what each owner holds, and for all of them.
@@ -31,6 +24,8 @@ class AuditMoment(StrEnum):
     """All processes hold clearly more than in any audit before."""
     GROWTH = "growth"
     """They hold clearly more than a tick before."""
+    LAST = "last"
+    """The last one before the end, which could not be audited."""
     END = "end"
     SIGNAL = "signal"
     """SIGUSR1, or a key."""
@@ -91,17 +86,3 @@ class RiseStep(NamedTuple):
         if now_bytes > self.before_bytes + max(_JUMP_BYTES, _STEP_SHARE * self.before_bytes):
             return AuditMoment.GROWTH
         return None
-
-
-def owners_of(audit: Audited) -> Mapping[str, int]:
-    """Add up the private memory of each owner."""
-    sums: Counter[str] = Counter()
-    for row in audit.ledger:
-        if row.kind is not MemoryKind.KERNEL and row.bytes:
-            sums[row.owner] += row.bytes
-    return dict(sums)
-
-
-def held_bytes_of(audit: Audited) -> int:
-    """Return what an audit explains: private memory and kernel memory."""
-    return sum(row.bytes or 0 for row in audit.ledger)

@@ -7,13 +7,13 @@ import time
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Final
 
-from footprint.command_line import shown_words
 from footprint.errors import AccessError, Note
 from footprint.process.counters import parse_counters
 from footprint.process.launch.watched import watch_program
 from footprint.process.status import parse_status
 from footprint.series.records import GroupPeak
 from footprint.series.timeline import Timeline
+from footprint.text.command_line import shown_words
 from footprint.verbs.watch.audits import Audits
 from footprint.verbs.watch.moments import AuditMoment
 from footprint.verbs.watch.roster import Roster
@@ -22,7 +22,6 @@ from footprint.verbs.watch.session import Session, WatchOptions
 if TYPE_CHECKING:
     from footprint.process.cgroup import MemoryGroup
 
-__all__ = ("watch_command",)
 
 _LONGEST_SECONDS: Final = 1e7
 _LOOK_SECONDS: Final = 0.01
@@ -96,7 +95,7 @@ class _CommandWatch:
         self._before_bytes = 0
         self._rises_since = 0.0
         self._is_over = False
-        self.roster = Roster(self._pids, session.events, has_children=True)
+        self.roster = Roster(self._pids, session.events, has_children=True, are_started=True)
         self.watcher = session.start(name, self.roster, Audits(name, is_one=False, stops_at_peak=True), _START_SECONDS)
 
     def begin(self, pid: int, *, adopter: int | None) -> None:
@@ -107,7 +106,7 @@ class _CommandWatch:
         if self._session.events is not None:
             # What it forks before the first tick is a member, too.
             for record in self.roster.add(pid, os.getpid(), 0):
-                self.watcher.on_member(record)
+                self.watcher.add_unstarted(record)
         if self._group is not None:
             try:
                 self._group.enter(pid)
@@ -121,7 +120,13 @@ class _CommandWatch:
         return max(0.0, min(self._next_tick, self._next_look, self._next_turn) - self._session.seconds)
 
     def look(self, *, is_forced: bool = False) -> None:
-        """Tick where it is time for that, and see whether they hold much more than in any audit."""
+        """Tick where it is time for that, and see whether they hold much more than in any audit.
+
+        Raises:
+            KeyboardInterrupt: If a signal has asked for the end.
+        """
+        if self._session.is_over:
+            raise KeyboardInterrupt
         now = self._session.seconds
         if now >= self._next_tick or is_forced:
             self._is_over = is_forced
@@ -177,7 +182,8 @@ class _CommandWatch:
                 return
             for record in self.roster.add(pid, parse_status(text).parent_pid, ms):
                 self.watcher.on_member(record)
-            for ended in self.roster.end(pid, ms, counters.peak_resident_bytes, "exit stop", None):
+            peak_bytes, file_bytes = counters.peak_resident_bytes, counters.file_bytes
+            for ended in self.roster.end(pid, ms, peak_bytes, "exit stop", None, file_bytes=file_bytes):
                 self.watcher.on_member(ended)
 
     def read_at_end(self) -> None:
@@ -197,6 +203,14 @@ class _CommandWatch:
         """Return False: it is watched to its end, whatever it holds."""
         return peak_bytes < 0
 
+    @property
+    def is_at_brink(self) -> bool:
+        """A watched program is never stopped before a limit."""
+        return False
+
+    def killed_at(self) -> None:
+        """Return None: its signal is told."""
+
     def largest(self) -> list[int]:
         """Return nothing: none is held."""
         return []
@@ -211,7 +225,7 @@ class _CommandWatch:
                 return self._group.pids()
         if not self._root:
             return []
-        from footprint.process.family import descendants  # noqa: PLC0415 # only where there is no cgroup
+        from footprint.process.status import descendants  # noqa: PLC0415 # only where there is no cgroup
 
         with suppress(AccessError):
             return [pid for pid in descendants(self._adopter or self._root) if pid != os.getpid()]

@@ -1,25 +1,27 @@
 """What a watch comes to: its figures, what grew, and what changed between two of its audits."""
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from typing import Final, NamedTuple
 
 from footprint.errors import Note, UsageError
 from footprint.model.audit import Audit
-from footprint.model.audited import Audited
+from footprint.model.over_time import WatchGap, WatchGapKind
 from footprint.release.compare import Comparison, compare
-from footprint.series.grown_mappings import MappingGrowth, grown_mappings
-from footprint.series.growth import GrowthKind, GrowthTrend
+from footprint.series.growth import GrowthKind, GrowthTrend, MappingGrowth, grown_mappings
+from footprint.series.moments import gaps_of
+from footprint.series.peak import WatchedPeak, peak_of
 from footprint.series.records import AuditKept
 from footprint.series.timeline import OwnerGrowth, Timeline
-from footprint.sources.debug_files import STANDARD_PLACES
+from footprint.sources.debuginfod import STANDARD_PLACES
 from footprint.sources.target import AuditFile
-from footprint.verbs.audit.request import AuditRequest, HeapRequest
+from footprint.verbs.audit.request import HeapRequest
 from footprint.verbs.audit.saved import read_saved
-
-__all__ = ("NearPeak", "WatchResult", "result_of")
 
 # The last audit says more than that at the peak, unless much was freed since.
 _STILL_HELD: Final = 0.9
+# The peak says nothing about growth.
+_OF_GROWTH: Final = frozenset(WatchGapKind) - {WatchGapKind.LOWER_BOUND}
 
 
 class NearPeak(NamedTuple):
@@ -27,12 +29,10 @@ class NearPeak(NamedTuple):
 
     Attributes:
         audit: The audit.
-        distance_bytes: What was held at the peak and not when it was read.
         distance_ms: The time between both; negative where it was read before.
     """
 
     audit: AuditKept
-    distance_bytes: int
     distance_ms: int
 
 
@@ -48,6 +48,8 @@ class WatchResult(NamedTuple):
         compared: These two audits.
         mappings: The mappings that grew between them.
         near_peak: The audit that is nearest to the peak; None where there is none.
+        peak: The peak.
+        gaps: What the watch cannot tell.
         fails: Why the watch fails; None where it does not.
         split: The last audit, with its heap split by an allocator profile; None where none was named.
     """
@@ -60,6 +62,8 @@ class WatchResult(NamedTuple):
     compared: tuple[AuditKept, ...]
     mappings: tuple[MappingGrowth, ...]
     near_peak: NearPeak | None
+    peak: WatchedPeak
+    gaps: tuple[WatchGap, ...] = ()
     fails: str | None = None
     split: Audit | None = None
 
@@ -76,6 +80,7 @@ def result_of(
     series: str | None,
     most_per_second: float | None = None,
     heap: HeapRequest | None = None,
+    accepted: AbstractSet[WatchGapKind] = frozenset(),
 ) -> WatchResult:
     """Compute what a watch comes to.
 
@@ -84,6 +89,7 @@ def result_of(
         series: The file that has it.
         most_per_second: The growth in bytes a second from which on it fails; None for any.
         heap: The allocator profile that the heap at the end is split by; None for none.
+        accepted: What the watch need not tell to pass.
 
     Raises:
         AccessError: If the profile cannot be opened.
@@ -95,12 +101,9 @@ def result_of(
     name = series or timeline.began.target
     comparison = None
     if compared:
-        before, now = (_audit(one, name) for one in compared)
+        before, now = (_audit(entry, name) for entry in compared)
         comparison = compare(before, now)
-    fails = None
-    slope = growth.slope
-    if most_per_second is not None and slope is not None and growth.kind is GrowthKind.GROWS:
-        fails = "it grows" if slope.least > most_per_second else None
+    gaps, peak = gaps_of(timeline, growth), peak_of(timeline)
     return WatchResult(
         timeline,
         series,
@@ -108,15 +111,27 @@ def result_of(
         tuple(timeline.owner_growth()),
         comparison,
         compared,
-        tuple(grown_mappings(*(one.mappings for one in compared))) if compared else (),
+        tuple(grown_mappings(*(entry.mappings for entry in compared))) if compared else (),
         _near_peak(timeline),
-        fails,
+        peak,
+        gaps,
+        None if most_per_second is None else _failure(growth, most_per_second, gaps, accepted),
         None if heap is None else _with_heap(timeline, name, heap),
     )
 
 
-def _audit(kept: AuditKept, name: str) -> Audited:
-    return read_saved(AuditFile(f"{name}@{kept.moment}", kept.answer(name)), AuditRequest()).audit
+def _failure(
+    growth: GrowthTrend, most_per_second: float, gaps: Sequence[WatchGap], accepted: AbstractSet[WatchGapKind]
+) -> str | None:
+    """Return why a watch fails that must not grow: it grows, or cannot tell."""
+    if growth.slope is not None and growth.kind is GrowthKind.GROWS and growth.slope.least > most_per_second:
+        return "it grows"
+    open_gaps = [gap for gap in gaps if gap.kind in _OF_GROWTH - accepted]
+    return "; ".join(f"{gap.detail} (--accept {gap.kind.value} accepts that)" for gap in open_gaps) or None
+
+
+def _audit(kept: AuditKept, name: str) -> Audit:
+    return read_saved(AuditFile(f"{name}@{kept.moment}", kept.answer(name))).audit
 
 
 def _with_heap(timeline: Timeline, name: str, heap: HeapRequest) -> Audit:
@@ -124,7 +139,7 @@ def _with_heap(timeline: Timeline, name: str, heap: HeapRequest) -> Audit:
     from footprint.verbs.audit.heap_account import with_heap  # noqa: PLC0415 # profiles, which few watches have
 
     last = _audit(timeline.taken[-1], name) if timeline.taken else None
-    if not isinstance(last, Audit):
+    if last is None or last.is_group:
         raise UsageError(f"{name} has no audit of one process: --heap goes with one process")
     return with_heap(last, heap, snapshot=None, debug=STANDARD_PLACES)
 
@@ -134,7 +149,7 @@ def _compared(taken: Sequence[AuditKept]) -> tuple[AuditKept, ...]:
     if len(taken) < 2:
         return ()
     first, *others = taken
-    most = max(others, key=lambda one: one.held_bytes)
+    most = max(others, key=lambda other: other.held_bytes)
     last = others[-1]
     return first, (last if last.held_bytes >= _STILL_HELD * most.held_bytes else most)
 
@@ -142,5 +157,5 @@ def _compared(taken: Sequence[AuditKept]) -> tuple[AuditKept, ...]:
 def _near_peak(timeline: Timeline) -> NearPeak | None:
     if not timeline.taken:
         return None
-    nearest = max(timeline.taken, key=lambda one: one.held_bytes)
-    return NearPeak(nearest, max(0, timeline.most_bytes - nearest.held_bytes), nearest.ms - timeline.peak_ms)
+    nearest = max(timeline.taken, key=lambda entry: entry.held_bytes)
+    return NearPeak(nearest, nearest.ms - timeline.peak_ms)

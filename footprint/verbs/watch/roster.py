@@ -5,13 +5,11 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from typing import Final, NamedTuple
 
-from footprint.command_line import command_line
 from footprint.errors import AccessError, UsageError
 from footprint.process.kernel_events import Executed, Exited, Forked, KernelEvents, TaskEnd
-from footprint.process.stat import read_stat
+from footprint.process.status import read_stat
 from footprint.series.records import Came, Ended
-
-__all__ = ("Chooser", "Roster", "RosterMember")
+from footprint.text.command_line import command_line
 
 Chooser = Callable[[], Collection[int]]
 """Finds the processes of a target that are there now."""
@@ -30,14 +28,16 @@ class RosterMember(NamedTuple):
         pid: Its PID.
         start_ticks: When it was started, which tells it from a later process with its PID; None where it ended before
             that was read.
+        stack_addr: Where the stack of its program begins, which tells it from the next one that it executes; the same.
     """
 
     number: int
     pid: int
     start_ticks: int | None
+    stack_addr: int | None
 
 
-class _Seen:
+class _SeenEnd:
     """What events have said of a member that has ended."""
 
     def __init__(self) -> None:
@@ -55,19 +55,27 @@ class Roster:
         events: Starts and ends as the kernel reports them; None where it does not.
         has_children: Whether what a member forks is a member, too.
         name: The name whose processes are members; None where they are chosen otherwise.
+        are_started: Whether none of them ran before the watch began.
     """
 
     def __init__(
-        self, choose: Chooser, events: KernelEvents | None, *, has_children: bool, name: str | None = None
+        self,
+        choose: Chooser,
+        events: KernelEvents | None,
+        *,
+        has_children: bool,
+        name: str | None = None,
+        are_started: bool = False,
     ) -> None:
         self._choose = choose
         self._events = events
         self._has_children = has_children
         self._name = name
+        self._are_started = are_started
         self._next_choice = 0.0
         self._turn = 0
         self._last_number = 0
-        self._ends: dict[int, _Seen] = {}
+        self._ends: dict[int, _SeenEnd] = {}
         # What taskstats says in this turn, by PID: of each PID the first record is the first to be used.
         self._task_ends: dict[int, list[TaskEnd]] = {}
         self._unnamed: dict[int, int | None] = {}
@@ -110,26 +118,41 @@ class Roster:
         stat = None if has_ended else read_stat(pid)
         if pid == os.getpid() or (stat is not None and stat.state in "ZX" and parent_pid is None):
             return
-        known = self.members.get(pid)
+        member = self.members.get(pid)
         if stat is not None and self._gone.get(pid) == stat.start_ticks:
             # It is at its exit: its end was seen.
             return
-        if known is not None and (stat is None or known.start_ticks in {None, stat.start_ticks}):
+        if member is not None and (stat is None or member.start_ticks in {None, stat.start_ticks}):
+            addrs = (member.stack_addr, 0 if stat is None else stat.stack_addr)
+            if stat is not None and all(addrs) and len(set(addrs)) > 1 and pid not in self._unnamed:
+                # The stack of each program is at another address: it has executed one.
+                self.members[pid] = member._replace(stack_addr=stat.stack_addr)
+                yield Came(ms, member.number, pid, stat.parent_pid, _command(pid, stat.name))
             return
-        if known is not None:
+        if member is not None:
             # Another process has its PID by now.
             yield from self._finish(pid, ms)
         self._last_number += 1
         self.seen_count += 1
-        self.members[pid] = RosterMember(self._last_number, pid, None if stat is None else stat.start_ticks)
+        start = (None, None) if stat is None else (stat.start_ticks, stat.stack_addr)
+        self.members[pid] = RosterMember(self._last_number, pid, *start)
         if stat is None:
             self._unnamed[pid] = parent_pid
         else:
             parent_pid = stat.parent_pid if parent_pid is None else parent_pid
-            yield Came(ms, self._last_number, pid, parent_pid, _command(pid, stat.name))
+            is_older = self._turn == 1 and not self._are_started
+            yield Came(ms, self._last_number, pid, parent_pid, _command(pid, stat.name), is_older)
 
     def end(
-        self, pid: int, ms: int, peak_bytes: int | None, source: str, status: int | None, end: TaskEnd | None = None
+        self,
+        pid: int,
+        ms: int,
+        peak_bytes: int | None,
+        source: str,
+        status: int | None,
+        end: TaskEnd | None = None,
+        *,
+        file_bytes: int | None = None,
     ) -> Iterator[Came | Ended]:
         """Remove a member that has ended."""
         name, lived_ms = ("", None) if end is None else (end.name, end.lived_ms)
@@ -145,7 +168,7 @@ class Roster:
             )
         has_exited = status is not None and os.WIFEXITED(status)
         exit_code = os.WEXITSTATUS(status) if has_exited and status is not None else None
-        yield Ended(ms, member.number, peak_bytes, source, exit_code, lived_ms)
+        yield Ended(ms, member.number, peak_bytes, source, exit_code, lived_ms, file_bytes)
 
     def lose(self, pid: int, peak_bytes: int | None, ms: int) -> Iterator[Came | Ended]:
         """Remove a member that is not there any more; events may say more about its end in the next turn.
@@ -187,6 +210,7 @@ class Roster:
         if stat is None:
             return
         if member is not None and pid not in self._unnamed:
+            self.members[pid] = member._replace(stack_addr=stat.stack_addr)
             yield Came(ms, member.number, pid, stat.parent_pid, _command(pid, stat.name))
         elif member is None and stat.name == os.fsencode(self._name or ""):
             yield from self.add(pid, stat.parent_pid, ms)
@@ -202,12 +226,12 @@ class Roster:
             yield Came(max(0, ms - end.lived_ms), self._last_number, end.pid, end.parent_pid, end.name)
             yield Ended(ms, self._last_number, end.peak_resident_bytes, "taskstats", None, end.lived_ms)
 
-    def _end_of(self, pid: int) -> _Seen:
-        found = self._ends.get(pid)
-        if found is None:
-            found = self._ends[pid] = _Seen()
-            found.turn = self._turn
-        return found
+    def _end_of(self, pid: int) -> _SeenEnd:
+        end = self._ends.get(pid)
+        if end is None:
+            end = self._ends[pid] = _SeenEnd()
+            end.turn = self._turn
+        return end
 
     def _ended(self, ms: int) -> Iterator[Came | Ended]:
         """Remove those that have ended; what taskstats says of them may come a turn later."""
@@ -217,7 +241,7 @@ class Roster:
 
     def _finish(self, pid: int, ms: int) -> Iterator[Came | Ended]:
         """Remove a member with all that was said of its end."""
-        seen = self._ends.pop(pid, _Seen())
+        seen = self._ends.pop(pid, _SeenEnd())
         ends = self._task_ends.get(pid)
         if seen.end is None and ends:
             seen.end = ends.pop(0)

@@ -11,13 +11,12 @@ from enum import Enum
 from typing import Any, Final, Self
 
 from footprint.formats.document import Document, Facts, Heading, Paragraph, Table
-from footprint.formats.sparkline import sparkline
+from footprint.formats.text import sparkline
+from footprint.series.peak import peak_of
 from footprint.series.timeline import Timeline, WatchedProcess
-from footprint.terminal import draw
-from footprint.units import counted, format_bytes
-from footprint.verbs.watch.text import command_text, duration_text, growth_text, target_name, trend_word
-
-__all__ = ("Screen", "SortKey", "screen_document")
+from footprint.terminal.drawing import draw
+from footprint.text.units import counted, format_bytes
+from footprint.verbs.watch.text import command_text, duration_text, growth_text, peak_text, target_name, trend_word
 
 _BEGIN: Final = "\x1b[?1049h\x1b[?25l"  # another screen, no cursor
 _END: Final = "\x1b[?25h\x1b[?1049l"
@@ -46,14 +45,14 @@ class SortKey(Enum):
 
 
 def screen_document(timeline: Timeline, sort: SortKey, rows: int, *, has_blocks: bool) -> Document:
-    """Write what is known now; at most `rows` processes."""
-    shown = sorted(timeline.alive.values(), key=lambda one: _order(one, sort))[:rows]
+    """Show what is known now; at most `rows` processes."""
+    shown = sorted(timeline.alive.values(), key=lambda p: _order(p, sort))[:rows]
     line = sparkline(timeline.course.values, _MOST_WIDE, has_blocks=has_blocks)
     growth = timeline.growth()
     owner = max(timeline.owners.items(), key=lambda item: item[1].values[-1:], default=None)
     facts = [
         ("cost now", format_bytes(timeline.sums.cost_bytes), line),
-        ("peak", format_bytes(timeline.most_bytes), f"at {duration_text(timeline.peak_ms)}"),
+        ("peak", peak_text(peak_of(timeline)), f"at {duration_text(timeline.peak_ms)}"),
         ("trend", trend_word(growth), growth_text(growth, timeline.owner_growth())),
     ]
     if owner is not None and owner[1].values:
@@ -69,26 +68,26 @@ def screen_document(timeline: Timeline, sort: SortKey, rows: int, *, has_blocks:
     )
 
 
-def _order(one: WatchedProcess, sort: SortKey) -> tuple[int, int]:
+def _order(process: WatchedProcess, sort: SortKey) -> tuple[int, int]:
     figures = {
-        SortKey.COST: -one.cost_bytes,
-        SortKey.PEAK: -one.peak_cost_bytes,
-        SortKey.CHANGE: -_change(one),
-        SortKey.PID: one.came.pid,
+        SortKey.COST: -process.cost_bytes,
+        SortKey.PEAK: -process.peak_cost_bytes,
+        SortKey.CHANGE: -_change(process),
+        SortKey.PID: process.came.pid,
     }
-    return figures[sort], one.came.number
+    return figures[sort], process.came.number
 
 
-def _change(one: WatchedProcess) -> int:
-    values = one.course.values
+def _change(process: WatchedProcess) -> int:
+    values = process.course.values
     return values[-1] - values[0] if values else 0
 
 
-def _row(one: WatchedProcess) -> tuple[str, ...]:
-    change = _change(one)
+def _row(process: WatchedProcess) -> tuple[str, ...]:
+    change = _change(process)
     signed = "-" if not change else f"{'+' if change > 0 else ''}{format_bytes(change)}"
-    sizes = format_bytes(one.cost_bytes), format_bytes(one.peak_cost_bytes)
-    return (*sizes, signed, str(one.came.pid), command_text(one.came.command))
+    sizes = format_bytes(process.cost_bytes), format_bytes(process.peak_cost_bytes)
+    return (*sizes, signed, str(process.came.pid), command_text(process.came.command))
 
 
 class Screen:

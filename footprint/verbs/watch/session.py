@@ -3,15 +3,15 @@
 import platform
 import resource
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Final, NamedTuple
 
 from footprint import __version__
-from footprint.attribution.kernel import built_in_constants
 from footprint.errors import Note
-from footprint.model.audited import Audited
+from footprint.model.audit import Audit
 from footprint.process.counters import CounterReader
 from footprint.process.kernel_events import KernelEvents
 from footprint.series.file import SeriesFile
@@ -21,9 +21,8 @@ from footprint.verbs.watch.audits import Audits, is_there
 from footprint.verbs.watch.moments import AuditMoment
 from footprint.verbs.watch.roster import Roster
 from footprint.verbs.watch.scrape import Listener
+from footprint.verbs.watch.tick_costs import TickCosts
 from footprint.verbs.watch.watcher import Sources, Watcher
-
-__all__ = ("KEPT_BYTES", "Session", "WatchOptions")
 
 KEPT_BYTES: Final = 28 << 20
 """What the file of a series may take."""
@@ -78,7 +77,9 @@ class Session:
         if self._listener is not None:
             opened.callback(self._listener.close)
         self._is_asked = False
-        opened.enter_context(self._asked_by_signal())
+        self.is_over = False
+        """Whether a signal has asked for the end."""
+        opened.enter_context(self._asked_by_signals())
         self._clock_difference = _clock_difference()
         self._fork_start = fork_count()
         self.watcher: Watcher | None = None
@@ -91,28 +92,28 @@ class Session:
             return None
 
     @contextmanager
-    def _asked_by_signal(self) -> Iterator[None]:
-        def ask(_number: int, _frame: object) -> None:
-            self._is_asked = True
+    def _asked_by_signals(self) -> Iterator[None]:
+        """SIGUSR1 asks for an audit; what stops a service or closes a terminal asks for the end, with its report."""
 
-        try:
-            before = signal.signal(signal.SIGUSR1, ask)
-        except ValueError:
+        def ask(number: int, _frame: object) -> None:
+            self._is_asked |= number == signal.SIGUSR1
+            self.is_over |= number != signal.SIGUSR1
+
+        with ExitStack() as restored:
             # Only the main thread may do that.
+            if threading.current_thread() is threading.main_thread():
+                ending = [s for s in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(s) == signal.SIG_DFL]
+                for number in (signal.SIGUSR1, *ending):
+                    restored.callback(signal.signal, number, signal.signal(number, ask))
             yield
-            return
-        try:
-            yield
-        finally:
-            signal.signal(signal.SIGUSR1, before)
 
     def start(self, target: str, roster: Roster, audits: Audits, first_audit_seconds: float = 0.0) -> Watcher:
         """Begin the watch."""
         host = {"kernel": platform.release(), "machine": platform.machine()}
-        stack_bytes = built_in_constants(host["kernel"], host["machine"]).stack_bytes
         every_ms = round(self._options.every_seconds * 1000)
-        began = Began(target, int(time.time()), every_ms, stack_bytes, host, __version__)
-        sources = Sources(CounterReader, audits.read, is_there, _audit_line, time.process_time, self._sink)
+        began = Began(target, int(time.time()), every_ms, audits.constants.stack_bytes, host, __version__)
+        costs = TickCosts(audits.constants)
+        sources = Sources(CounterReader, audits.read, is_there, _audit_line, time.process_time, self._sink, costs)
         self._start = time.monotonic()
         self.watcher = Watcher(began, roster, sources, first_audit_seconds)
         return self.watcher
@@ -189,13 +190,13 @@ def _most_files() -> Iterator[tuple[int, int]]:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
-def _audit_line(audit: Audited) -> str:
-    """Write an audit as JSON in one line."""
+def _audit_line(audit: Audit) -> str:
+    """Format an audit as JSON in one line."""
     import json  # noqa: PLC0415 # few ticks write one
 
-    from footprint.verbs.audit.either import audited_members  # noqa: PLC0415 # the same
+    from footprint.formats.audit_json import audit_members  # noqa: PLC0415 # the same
 
-    return json.dumps(audited_members(audit, __version__), separators=(",", ":"))
+    return json.dumps(audit_members(audit, __version__), separators=(",", ":"))
 
 
 def fork_count() -> int:

@@ -1,21 +1,18 @@
 """The report of `footprint watch`, and its lines while it goes on."""
 
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 from typing import Final
 
-from footprint.formats.document import Block, Document, Facts, Heading, Paragraph, Table, Verdict
-from footprint.formats.escape import printable, shortened
-from footprint.formats.sections.names import Names
-from footprint.formats.sections.notes import note_blocks
-from footprint.formats.sections.rest import cut_at, rest_rows
-from footprint.series.grown_mappings import MappingGrowth
-from footprint.series.growth import GrowthKind, GrowthTrend
-from footprint.series.timeline import OwnerGrowth, Timeline, WatchedProcess
-from footprint.units import counted, format_bytes, format_minutes, format_rate
+from footprint.formats.document import Block, Document, Facts, Heading, Paragraph, Table, Verdict, note_blocks
+from footprint.formats.report_parts import Names, cut_at, rest_rows
+from footprint.series.growth import TRENDS, GrowthKind, GrowthTrend, MappingGrowth
+from footprint.series.peak import WatchedPeak
+from footprint.series.timeline import OwnerGrowth, Timeline, WatchedProcess, growth_shares
+from footprint.text.escape import printable, shortened
+from footprint.text.units import counted, format_bytes, format_minutes, format_rate
 from footprint.verbs.diff.text import comparison_names, owner_blocks, variable_blocks
 from footprint.verbs.watch.result import WatchResult
-
-__all__ = ("command_text", "duration_text", "growth_text", "target_name", "tick_line", "trend_word", "watch_document")
 
 _KINDS: Final = {
     GrowthKind.GROWS: "grows",
@@ -25,26 +22,25 @@ _KINDS: Final = {
     GrowthKind.SHRINKS: "shrinks",
     GrowthKind.UNKNOWN: "was watched too short to tell whether it grows",
 }
-_TRENDS: Final = frozenset({GrowthKind.GROWS, GrowthKind.SHRINKS})
 # An owner explains all of the growth from this part on.
 _ALL: Final = 0.95
 _MOST_NAME_CHARS: Final = 60
 _MOST_COMMAND_CHARS: Final = 28
 
 
-def watch_document(found: WatchResult, *, top: int = 20, has_whole_names: bool = False) -> Document:
-    """Write what a watch saw; `top` rows a table, 0 for all."""
-    timeline = found.timeline
+def watch_document(result: WatchResult, *, top: int = 20, has_whole_names: bool = False) -> Document:
+    """Show what a watch saw; `top` rows a table, 0 for all."""
+    timeline = result.timeline
     return (
         Heading(f"footprint watch: {target_name(timeline)}"),
-        Paragraph(_how(found)),
-        Facts(tuple(_facts(found))),
-        *_owners(found, top, is_whole=has_whole_names),
-        *_changes(found, top, is_whole=has_whole_names),
-        *_heap(found, top, is_whole=has_whole_names),
+        Paragraph(_how(result)),
+        Facts(tuple(_facts(result))),
+        *_owners(result, top, is_whole=has_whole_names),
+        *_changes(result, top, is_whole=has_whole_names),
+        *_heap(result, top, is_whole=has_whole_names),
         *_processes(timeline, top, is_whole=has_whole_names),
-        *note_blocks(found.notes, timeline.began.target),
-        Verdict(_verdict(found), is_failure=found.fails is not None),
+        *note_blocks(result.notes, timeline.began.target),
+        Verdict(_verdict(result), is_failure=result.fails is not None),
     )
 
 
@@ -55,43 +51,56 @@ def target_name(timeline: Timeline) -> str:
 
 
 def duration_text(ms: int) -> str:
-    """Write a time: `850 ms`, `12.3 s`, `3 min 20 s`, `2 h 5 min`."""
+    """Format a time: `850 ms`, `12.3 s`, `3 min 20 s`, `2 h 5 min`."""
     if ms < 1000:
         return f"{ms} ms"
     seconds = ms / 1000
     return f"{seconds:.1f} s" if seconds < 60 else format_minutes(seconds)
 
 
-def _how(found: WatchResult) -> str:
-    timeline = found.timeline
+def _how(result: WatchResult) -> str:
+    timeline = result.timeline
     work = f"{100 * timeline.own_cpu_ms / timeline.ms:.1f} % of a processor" if timeline.ms else "no time"
     parts = [f"Watched for {duration_text(timeline.ms)}: {counted(timeline.tick_count, 'tick')}"]
     parts.append(f"{counted(timeline.process_count, 'process')}, at most {timeline.most_process_count:,} at a time")
     part = "in part " if any(note.slug == "series-incomplete" for note in timeline.notes) else ""
-    kept = f" Kept {part}in {found.series}." if found.series is not None else ""
+    kept = f" Kept {part}in {result.series}." if result.series is not None else ""
     return f"{', '.join(parts)}. The watch itself took {work}, its audits included.{kept}"
 
 
-def _facts(found: WatchResult) -> list[tuple[str, str, str]]:
-    timeline = found.timeline
+def _facts(result: WatchResult) -> list[tuple[str, str, str]]:
+    timeline = result.timeline
     rows = [
-        ("cost at the end", format_bytes(timeline.last_cost_bytes), "private memory, page tables and kernel stacks")
+        (
+            "cost at the end",
+            format_bytes(timeline.last_cost_bytes),
+            "private, own shared and kernel memory",
+        )
     ]
     group = timeline.group_peak
     if group is not None:
         rows.append(("peak", format_bytes(group.peak_bytes), f"measured ({group.source}), without page cache"))
+    elif result.peak.source != "ticks":
+        rows.append(("peak", peak_text(result.peak), f"{result.peak.source}, less its pages of files"))
     at = f"at {duration_text(timeline.peak_ms)}"
-    rows.append(("peak of the ticks", format_bytes(timeline.peak_bytes), at))
-    near = found.near_peak
-    if near is not None and found.timeline.most_bytes:
-        share = f"{100 * near.audit.held_bytes / found.timeline.most_bytes:.1f} % of the peak"
-        if near.audit.held_bytes > found.timeline.most_bytes:
+    is_least = result.peak.is_lower_bound and result.peak.source == "ticks"
+    rows.append(
+        (
+            "peak of the ticks",
+            format_bytes(timeline.peak_bytes),
+            f"{at}; more was possible between two" if is_least else at,
+        )
+    )
+    near = result.near_peak
+    if near is not None and result.peak.size_bytes:
+        share = f"{100 * near.audit.held_bytes / result.peak.size_bytes:.1f} % of the peak"
+        if near.audit.held_bytes > result.peak.size_bytes:
             share = "all of the peak, and kernel objects"
         way = "before" if near.distance_ms < 0 else "after"
         when = f", {duration_text(abs(near.distance_ms))} {way} the tick" if near.distance_ms else ""
         rows.append(("explained by the audit", format_bytes(near.audit.held_bytes), f"{share}{when}"))
     rows.append(("95 % of the time", format_bytes(timeline.usual_most_bytes), "at most"))
-    rows.append(("trend", trend_word(found.growth), f"it {_kind(found.growth)}"))
+    rows.append(("trend", trend_word(result.growth), f"it {_kind(result.growth)}"))
     closed = timeline.closed
     if closed is not None and closed.how != "named":
         how = {
@@ -106,11 +115,11 @@ def _facts(found: WatchResult) -> list[tuple[str, str, str]]:
 
 def trend_word(growth: GrowthTrend) -> str:
     """Return the rate of what grows or shrinks; what has no trend has a kind, and no rate."""
-    return _rate(growth) if growth.kind in _TRENDS else growth.kind.value
+    return _rate(growth) if growth.kind in TRENDS else growth.kind.value
 
 
 def _kind(growth: GrowthTrend) -> str:
-    if growth.kind not in _TRENDS:
+    if growth.kind not in TRENDS:
         return _KINDS[growth.kind]
     since = f" since {duration_text(round(growth.since_seconds * 1000))}" if growth.since_seconds >= 1 else ""
     return f"{_KINDS[growth.kind]}{since} ({_interval(growth)})"
@@ -125,88 +134,81 @@ def _interval(growth: GrowthTrend) -> str:
     return "" if slope is None else f"{format_rate(slope.least)} to {format_rate(slope.most)}"
 
 
-def _owners(found: WatchResult, top: int, *, is_whole: bool) -> list[Block]:
-    """Write the table of growth by owner; those that only moved within the audits' noise are left out."""
-    grown = [one for one in found.owners if one.growth.kind is not GrowthKind.UNKNOWN]
+def _owners(result: WatchResult, top: int, *, is_whole: bool) -> list[Block]:
+    """Show the table of growth by owner; those that only moved within the audits' noise are left out."""
+    grown = [owner for owner in result.owners if owner.growth.kind is not GrowthKind.UNKNOWN]
     if not grown:
         return []
-    names = Names([one.owner for one in grown], is_whole=is_whole)
+    names = Names([row.owner for row in grown], is_whole=is_whole)
     shown, rest = cut_at(grown, top)
-    rows = tuple(_owner_row(one, found.growth, names) for one in shown)
+    rows = tuple(_owner_row(row, result.growth, names) for row in shown)
     columns = ("by the hour", "interval of 95 %", "share", "kind", "owner")
     return [Heading("Growth by owner"), Table(columns, rows, frozenset({1, 3}), rest_rows(len(rest), len(columns)))]
 
 
-def _owner_row(one: OwnerGrowth, whole: GrowthTrend, names: Names) -> tuple[str, ...]:
-    share = _share(one, whole)
-    has_share = share is not None and whole.kind in _TRENDS
+def _owner_row(row: OwnerGrowth, whole: GrowthTrend, names: Names) -> tuple[str, ...]:
+    share = row.share_of(whole)
+    has_share = share is not None and whole.kind in TRENDS
     share_text = f"{100 * share:.0f} %" if has_share and share is not None else ""
-    return (_rate(one.growth), _interval(one.growth), share_text, one.growth.kind.value, names.owner(one.owner))
+    return (_rate(row.growth), _interval(row.growth), share_text, row.growth.kind.value, names.owner(row.owner))
 
 
-def _share(one: OwnerGrowth, whole: GrowthTrend) -> float | None:
-    """Return which part of the growth of the whole is that of an owner."""
-    if whole.slope is None or one.growth.slope is None or not whole.slope.per_second:
-        return None
-    return one.growth.slope.per_second / whole.slope.per_second
-
-
-def _changes(found: WatchResult, top: int, *, is_whole: bool) -> list[Block]:
-    if found.comparison is None:
+def _changes(result: WatchResult, top: int, *, is_whole: bool) -> list[Block]:
+    if result.comparison is None:
         return []
-    first, last = found.compared
+    first, last = result.compared
     title = f"From the audit at {duration_text(first.ms)} ({first.moment}) to {duration_text(last.ms)} ({last.moment})"
-    names = comparison_names(found.comparison, is_whole=is_whole)
+    names = comparison_names(result.comparison, is_whole=is_whole)
     blocks = [
-        *owner_blocks(found.comparison, top, names),
-        *variable_blocks(found.comparison, top, names),
-        *_mappings(found.mappings, top, is_whole=is_whole),
+        *owner_blocks(result.comparison, top, names),
+        *variable_blocks(result.comparison, top, names),
+        *_mappings(result.mappings, top, is_whole=is_whole),
     ]
     return [Heading(title), *blocks] if blocks else []
 
 
 def _mappings(grown: Sequence[MappingGrowth], top: int, *, is_whole: bool) -> list[Block]:
-    """Write the table of the mappings that grew."""
+    """Show the table of the mappings that grew."""
     if not grown:
         return []
-    names = Names([one.name for one in grown], is_whole=is_whole)
+    names = Names([m.name for m in grown], is_whole=is_whole)
     shown, rest = cut_at(grown, top)
     rows = tuple(
         (
-            f"+{format_bytes(one.delta_bytes)}",
-            format_bytes(one.before_bytes),
-            format_bytes(one.now_bytes),
-            str(one.pid),
-            f"{one.start_addr:x}-{one.end_addr:x}",
-            names.owner(one.name) if one.name else "-",
+            f"+{format_bytes(m.delta_bytes)}",
+            format_bytes(m.before_bytes),
+            format_bytes(m.now_bytes),
+            str(m.pid),
+            f"{m.start_addr:x}-{m.end_addr:x}",
+            names.owner(m.name) if m.name else "-",
         )
-        for one in shown
+        for m in shown
     )
     columns = ("private", "before", "now", "pid", "addresses", "name")
     return [Heading("Mappings that grew"), Table(columns, rows, frozenset({4}), rest_rows(len(rest), len(columns)))]
 
 
-def _heap(found: WatchResult, top: int, *, is_whole: bool) -> list[Block]:
-    """Write who asked for what is in the heap at the end."""
-    if found.split is None:
+def _heap(result: WatchResult, top: int, *, is_whole: bool) -> list[Block]:
+    """Show who asked for what is in the heap at the end."""
+    if result.split is None:
         return []
     from footprint.verbs.audit.text import heap_blocks  # noqa: PLC0415 # few watches have a profile
 
-    return heap_blocks(found.split, Names([row.owner for row in found.split.ledger], is_whole=is_whole), top)
+    return heap_blocks(result.split, Names([row.owner for row in result.split.ledger], is_whole=is_whole), top)
 
 
 def _processes(timeline: Timeline, top: int, *, is_whole: bool) -> list[Block]:
-    """Write the table of processes: a row for all that ran one command, with the figures of the largest."""
+    """Show the table of processes: a row for all that ran one command, with the figures of the largest."""
     if timeline.process_count < 2:
         return []
     groups: dict[str, list[WatchedProcess]] = {}
-    for one in [*timeline.alive.values(), *timeline.ended.values()]:
-        groups.setdefault(one.came.command, []).append(one)
+    for p in [*timeline.alive.values(), *timeline.ended.values()]:
+        groups.setdefault(p.came.command, []).append(p)
     rows = sorted([(_largest(of), len(of)) for of in groups.values()], key=lambda row: _order(row[0]))
     shown, _ = cut_at(rows, top)
     columns = ("peak RSS", "known by", "peak cost", "lived", "pid", "command")
     hidden = timeline.process_count - sum(count for _, count in shown)
-    lines = tuple(_process_row(one, count, timeline.ms, is_whole=is_whole) for one, count in shown)
+    lines = tuple(_process_row(p, count, timeline.ms, is_whole=is_whole) for p, count in shown)
     footer = rest_rows(hidden, len(columns))
     return [Heading("Processes"), Table(columns, lines, frozenset({1}), footer)]
 
@@ -215,27 +217,27 @@ def _largest(processes: Iterable[WatchedProcess]) -> WatchedProcess:
     return min(processes, key=_order)
 
 
-def _order(one: WatchedProcess) -> tuple[int, int]:
-    return -(one.peak_resident_bytes or 0), one.came.number
+def _order(process: WatchedProcess) -> tuple[int, int]:
+    return -(process.peak_resident_bytes or 0), process.came.number
 
 
-def _process_row(one: WatchedProcess, count: int, now_ms: int, *, is_whole: bool) -> tuple[str, ...]:
-    peak_bytes = one.peak_resident_bytes
-    lived = duration_text(one.lived_ms(now_ms))
+def _process_row(p: WatchedProcess, count: int, now_ms: int, *, is_whole: bool) -> tuple[str, ...]:
+    peak_bytes = p.peak_resident_bytes
+    lived = duration_text(p.lived_ms(now_ms))
     of_which = "" if count == 1 else f" [1 of {count:,}]"
-    command = one.came.command if is_whole else command_text(one.came.command, _MOST_COMMAND_CHARS - len(of_which))
+    command = p.came.command if is_whole else command_text(p.came.command, _MOST_COMMAND_CHARS - len(of_which))
     return (
         "-" if peak_bytes is None else format_bytes(peak_bytes),
-        "status" if one.ended is None else one.ended.source,
-        format_bytes(one.peak_cost_bytes) if one.peak_cost_bytes else "-",
-        f"{lived}+" if one.ended is None else lived,
-        str(one.came.pid),
+        "status" if p.ended is None else p.ended.source,
+        format_bytes(p.peak_cost_bytes) if p.peak_cost_bytes else "-",
+        f"{lived}+" if p.ended is None else lived,
+        str(p.came.pid),
         f"{command}{of_which}",
     )
 
 
 def command_text(command: str, most: int = _MOST_COMMAND_CHARS) -> str:
-    """Write a command line for a row of a table: its program without folders, and cut."""
+    """Format a command line for a row of a table: its program without folders, and cut."""
     text = printable(" ".join(command.split()))
     if len(text) > most and text.startswith("/"):
         program, space, words = text.partition(" ")
@@ -245,35 +247,47 @@ def command_text(command: str, most: int = _MOST_COMMAND_CHARS) -> str:
 
 def growth_text(growth: GrowthTrend, owners: Sequence[OwnerGrowth]) -> str:
     """Write how memory went, and whose growth it is: `grows 3.2 MiB/h (2.9 MiB/h to 3.4 MiB/h), all of it [heap]`."""
-    if growth.kind not in _TRENDS:
+    if growth.kind not in TRENDS:
         return _KINDS[growth.kind]
     text = f"{_KINDS[growth.kind]} {_rate(growth)} ({_interval(growth)})"
-    shares = _shares(growth, owners)
+    shares = growth_shares(growth, owners)
     if not shares:
         return text
-    share, owner = max(shares)
+    owner, share = max(shares, key=itemgetter(1))
     part = "all of it" if share >= _ALL else f"{100 * share:.0f} % of it"
     return f"{text}, {part} {owner.rpartition('/')[2]}"
 
 
-def _shares(growth: GrowthTrend, owners: Sequence[OwnerGrowth]) -> list[tuple[float, str]]:
-    """Return which part of the growth is that of each owner: by the slopes, else by the first and last audit."""
-    shares = [(share, one.owner) for one in owners if (share := _share(one, growth)) is not None]
-    if shares:
-        return shares
-    whole = sum(one.last_bytes - one.first_bytes for one in owners)
-    is_alike = growth.slope is not None and whole * growth.slope.per_second > 0
-    return [((one.last_bytes - one.first_bytes) / whole, one.owner) for one in owners] if is_alike else []
+def _named(timeline: Timeline) -> str:
+    """Return the name of what is watched, where that is a PID with its program before it."""
+    name = target_name(timeline)
+    members = (*timeline.alive.values(), *timeline.ended.values())
+    commands = [member.came.command for member in members if str(member.came.pid) == name]
+    program = command_text(commands[0]).partition(" ")[0].rpartition("/")[2] if commands else ""
+    return f"{program} {name}".strip()
 
 
-def _verdict(found: WatchResult) -> str:
-    text = growth_text(found.growth, found.owners)
-    failure = "Failed: " if found.fails is not None else ""
-    return f"{failure}{target_name(found.timeline)} {text}; its peak is {format_bytes(found.timeline.most_bytes)}."
+def _verdict(result: WatchResult) -> str:
+    text = growth_text(result.growth, result.owners)
+    verdict = f"{_named(result.timeline)} {text}; its peak is {peak_text(result.peak)}."
+    if result.fails is None or result.growth.kind in TRENDS:
+        return verdict if result.fails is None else f"Failed: {verdict}"
+    return f"Failed: {verdict} Not told: {result.fails}."
+
+
+def failure_text(result: WatchResult) -> str:
+    """Describe why a watch fails."""
+    is_growth = result.growth.kind in TRENDS or result.fails is None
+    return growth_text(result.growth, result.owners) if is_growth else str(result.fails)
+
+
+def peak_text(peak: WatchedPeak) -> str:
+    """Format a peak: a lower bound as such."""
+    return f"{'at least ' if peak.is_lower_bound else ''}{format_bytes(peak.size_bytes)}"
 
 
 def tick_line(timeline: Timeline) -> str:
-    """Write a tick as a line, for a pipe."""
+    """Format a tick as a line, for a pipe."""
     cost, peak = format_bytes(timeline.sums.cost_bytes), format_bytes(timeline.peak_bytes)
     count = counted(len(timeline.alive), "process")
     return f"{duration_text(timeline.ms):>12}  cost {cost:>10}  peak {peak:>10}  {count}"

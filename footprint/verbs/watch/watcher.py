@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Final, NamedTuple, Protocol
 
 from footprint.errors import FootprintError, Note
-from footprint.model.audited import Audited
+from footprint.model.audit import Audit
 from footprint.model.process_counters import ProcessCounters
 from footprint.series.records import (
     AuditKept,
@@ -15,18 +15,20 @@ from footprint.series.records import (
     Closed,
     Ended,
     GroupPeak,
+    NoteRecord,
     OwnersSeen,
     Record,
     Sampled,
-    Told,
     packed,
 )
 from footprint.series.timeline import Timeline
-from footprint.verbs.watch.audits import Reading
-from footprint.verbs.watch.moments import AuditBudget, AuditMoment, RiseStep, held_bytes_of, owners_of
+from footprint.text.escape import shortened
+from footprint.text.units import format_bytes
+from footprint.verbs.watch.audits import Joined, Reading
+from footprint.verbs.watch.moments import AuditBudget, AuditMoment, RiseStep
+from footprint.verbs.watch.owner_costs import cost_of
 from footprint.verbs.watch.roster import Roster
-
-__all__ = ("CounterSource", "Sources", "Watcher")
+from footprint.verbs.watch.tick_costs import TickCosts
 
 # Ticks take at most this part of a processor.
 _TICK_SHARE: Final = 0.01
@@ -34,6 +36,12 @@ _TICK_SHARE: Final = 0.01
 _NEW_WEIGHT: Final = 0.1
 # An audit is worked on where nothing has risen for so long.
 _CALM_SECONDS: Final = 1.0
+# Where relatives come or end, reading anew what all share takes at most this part of a processor.
+_RENEWAL_SHARE: Final = 0.01
+# An audit is that of the end where it explains so nearly what the last tick has counted.
+_MOST_OFF_BYTES: Final = 64 << 10
+_MOST_OFF_SHARE: Final = 0.01
+_MOST_PROGRAM_NOTES: Final = 20
 _REPLACED: Final = frozenset({AuditMoment.PEAK, AuditMoment.GROWTH})
 
 
@@ -45,6 +53,12 @@ class CounterSource(Protocol):
 
     def read(self, now: float, reader_count: int) -> ProcessCounters | None:
         """Read the counters; None for a zombie. OSError where it has ended."""
+
+    def renew(self) -> None:
+        """Read again at the next look what is COW-shared."""
+
+    def learn_private(self, private_bytes: int) -> None:
+        """Take over what the page bits say is private, of a process that is watched without its relatives."""
 
     def close(self) -> None:
         """Close what is open."""
@@ -60,14 +74,16 @@ class Sources(NamedTuple):
         write_audit: Writes an audit as JSON in one line.
         work_seconds: Our own processor time so far.
         sink: Is given the records of each turn.
+        costs: Prices the counters.
     """
 
     open_reader: Callable[[int], CounterSource]
     read: Callable[[tuple[int, ...], bool], Reading]
     is_there: Callable[[int], bool]
-    write_audit: Callable[[Audited], str]
+    write_audit: Callable[[Audit], str]
     work_seconds: Callable[[], float]
     sink: Callable[[Sequence[Record]], None]
+    costs: TickCosts
 
 
 class _Waiting(NamedTuple):
@@ -87,11 +103,10 @@ class _Waiting(NamedTuple):
 
 
 class _Finished(NamedTuple):
-    """An audit that is finished, and what each owner holds in it."""
+    """An audit that is finished, and what was read for it."""
 
     waiting: _Waiting
-    audit: Audited
-    owners: Mapping[str, int]
+    joined: Joined
 
 
 class Watcher:
@@ -110,7 +125,10 @@ class Watcher:
         self._roster = roster
         self._sources = sources
         self._readers: dict[int, CounterSource] = {}
+        self._counters: dict[int, ProcessCounters] = {}
         self._figures: dict[int, ProcessCounters] = {}
+        self._has_new_relatives = False
+        self._next_renewal = 0.0
         self._budget = AuditBudget(self.every_seconds)
         self._audited_bytes = -1
         self._before_bytes = 0
@@ -121,10 +139,12 @@ class Watcher:
         self._waiting: list[_Waiting] = []
         self._last: _Finished | None = None
         self._work_start = sources.work_seconds()
-        self._told: set[tuple[str, str]] = set()
+        self._noted: set[tuple[str, str]] = set()
         self._queue: list[Record] = []
         self._tick_cost_seconds = 0.0
         self._numbers: dict[int, int] = {}
+        self._program_note_count = 0
+        self._unstarted: set[int] = set()
         sources.sink([began])
 
     @property
@@ -139,9 +159,9 @@ class Watcher:
 
     def tell(self, note: Note, ms: int) -> None:
         """Add a note, once."""
-        if note[:2] not in self._told:
-            self._told.add(note[:2])
-            self.add(Told(ms, note))
+        if note[:2] not in self._noted:
+            self._noted.add(note[:2])
+            self.add(NoteRecord(ms, note))
 
     def flush(self) -> None:
         """Hand over the records."""
@@ -156,8 +176,10 @@ class Watcher:
 
     def on_member(self, record: Came | Ended) -> None:
         """Add a process that came or ended."""
+        if isinstance(record, Came) and record.number in self._numbers:
+            self._tell_of_program(record)
         self.add(record)
-        self._has_changed = True
+        self._has_changed = self._has_new_relatives = True
         if isinstance(record, Came):
             # One that has executed another program has other memory.
             self._close(record.pid)
@@ -172,8 +194,32 @@ class Watcher:
         elif record.number in self._numbers:
             self._close(self._numbers.pop(record.number))
 
+    def add_unstarted(self, record: Came | Ended) -> None:
+        """Add a process that will execute its program: until then it is a copy of ours."""
+        self.on_member(record)
+        if isinstance(record, Came):
+            self._unstarted.add(record.pid)
+
+    def _tell_of_program(self, came: Came) -> None:
+        """Add a note that a process that was seen at a tick goes on as another program."""
+        before = self.timeline.alive[came.number].came.command
+        if came.pid in self._unstarted or came.pid not in self._figures or came.command == before:
+            self._unstarted.discard(came.pid)
+            return
+        if any(p.came.pid == came.parent_pid and p.came.command == before for p in self.timeline.alive.values()):
+            # A child of it, which has executed its program after the fork.
+            return
+        self._program_note_count += 1
+        if self._program_note_count <= _MOST_PROGRAM_NOTES:
+            # A later program of the same process is another note.
+            subject = f"pid {came.pid} at {came.ms / 1000:g} s"
+            detail = f"it executed {shortened(came.command, 80)}; before, it was {shortened(before, 80)}"
+            self.tell(Note("program-changed", subject, detail), came.ms)
+
     def _close(self, pid: int) -> None:
+        self._counters.pop(pid, None)
         self._figures.pop(pid, None)
+        self._sources.costs.drop(pid)
         reader = self._readers.pop(pid, None)
         if reader is not None:
             reader.close()
@@ -183,20 +229,39 @@ class Watcher:
         began = self._sources.work_seconds()
         ms = round(seconds * 1000)
         self.refresh(seconds)
-        changed = {}
+        is_renewal = self._has_new_relatives and seconds >= self._next_renewal
+        if is_renewal:
+            self._has_new_relatives = False
+            for reader in self._readers.values():
+                reader.renew()
+        began_reading = self._sources.work_seconds()
         for pid, reader in list(self._readers.items()):
-            member = self._roster.members.get(pid)
-            figures = self._read(pid, reader, seconds)
-            if figures is not None and member is not None and figures != self._figures.get(pid):
-                changed[member.number] = self._figures[pid] = figures
-        self._has_changed |= bool(changed)
+            counters = self._read(pid, reader, seconds)
+            if counters is not None:
+                self._counters[pid] = counters
+        if is_renewal:
+            # Opening the files of new processes is no part of it.
+            self._next_renewal = seconds + (self._sources.work_seconds() - began_reading) / _RENEWAL_SHARE
+        figures = self._sources.costs.priced(self._counters, seconds)
+        cost_seconds = self._sources.work_seconds() - began
+        self._has_changed |= figures != self._figures
+        if not is_last and self._audit_if_due(seconds, self._cost_of(figures)):
+            # The audit has priced what the tick has counted.
+            figures = self._sources.costs.priced(self._counters, seconds)
+        members = self._roster.members
+        changed = {
+            members[pid].number: f for pid, f in figures.items() if pid in members and f != self._figures.get(pid)
+        }
+        self._figures = figures
         own_cpu_ms = round((self._sources.work_seconds() - self._work_start) * 1000)
         self.add(Sampled(ms, changed, own_cpu_ms))
-        cost = self._sources.work_seconds() - began
-        self._slow_down(cost, ms)
-        if not is_last:
-            self._decide(seconds)
+        self._slow_down(cost_seconds, ms)
+        if not is_last and seconds >= self._last_step + _CALM_SECONDS:
+            self.finish_audits(seconds)
         self.flush()
+
+    def _cost_of(self, figures: Mapping[int, ProcessCounters]) -> int:
+        return sum([figure.cost_bytes(self.timeline.began.stack_bytes) for figure in figures.values()])
 
     def _read(self, pid: int, reader: CounterSource, seconds: float) -> ProcessCounters | None:
         counters = None
@@ -207,7 +272,7 @@ class Watcher:
                 detail = f"what is shared since a fork counts in each process: smaps_rollup of pid {pid} cannot be read"
                 self.tell(Note("shares-not-read", self.timeline.began.target, detail), round(seconds * 1000))
             return counters
-        last = self._figures.get(pid)
+        last = self._counters.get(pid)
         peak_bytes = None if last is None else last.peak_resident_bytes
         self._close(pid)
         for record in self._roster.lose(pid, peak_bytes, round(seconds * 1000)):
@@ -231,70 +296,77 @@ class Watcher:
 
     # --- audits
 
-    def _decide(self, seconds: float) -> None:
-        now_bytes = self.timeline.sums.cost_bytes
+    def _audit_if_due(self, seconds: float, now_bytes: int) -> bool:
+        """Read all processes for an audit if it is time for one, and return whether they were read."""
         moment = RiseStep(self._audited_bytes, self._before_bytes).moment(now_bytes)
         self._before_bytes = now_bytes
         if moment is not None:
             self._last_step = seconds
-        if self._readers:
-            if not self._has_begun:
-                if seconds >= self._first_audit_seconds:
-                    self.audit(AuditMoment.START, seconds)
-            elif moment is not None and self._budget.allows(seconds):
-                self.audit(moment, seconds)
-            elif not self._waiting and self._budget.is_look_due(seconds):
-                self._look(seconds)
-        if seconds >= self._last_step + _CALM_SECONDS:
-            self.finish_audits(seconds)
+        if not self._readers:
+            return False
+        if not self._has_begun:
+            return seconds >= self._first_audit_seconds and self.audit(AuditMoment.START, seconds, now_bytes)
+        if moment is not None and self._budget.allows(seconds):
+            return self.audit(moment, seconds, now_bytes)
+        return not self._waiting and self._budget.is_look_due(seconds) and self._look(seconds, now_bytes)
 
-    def _look(self, seconds: float) -> None:
+    def _look(self, seconds: float, now_bytes: int) -> bool:
         """See what each owner holds: where no counter has changed since the last audit, what it held then."""
         if self._has_changed or self._last is None:
-            self.audit(None, seconds)
-        else:
-            ms = round(seconds * 1000)
-            self._last = self._last._replace(waiting=self._last.waiting._replace(moment=None, ms=ms))
-            self.add(OwnersSeen(ms, self._last.owners))
-            self._budget.put_off(seconds)
+            return self.audit(None, seconds, now_bytes)
+        self.add(OwnersSeen(round(seconds * 1000), self._last.joined.owners))
+        self._budget.put_off(seconds)
+        return False
 
-    def audit(self, moment: AuditMoment | None, seconds: float) -> None:
-        """Read all processes for an audit; without a moment only the sums of its owners will be kept."""
+    def audit(self, moment: AuditMoment | None, seconds: float, cost_bytes: int | None = None) -> bool:
+        """Read all processes for an audit, and return whether that could be done.
+
+        Args:
+            moment: Why; None where only the sums of its owners will be kept.
+            seconds: The time.
+            cost_bytes: What the processes cost now; what they cost at the last tick without it.
+        """
         self._has_begun = True
         self._has_changed = False
         began = self._sources.work_seconds()
-        held_bytes = self.timeline.sums.cost_bytes
+        held_bytes = self.timeline.sums.cost_bytes if cost_bytes is None else cost_bytes
         try:
             reading = self._sources.read(self.pids, moment is AuditMoment.PEAK)
         except FootprintError as error:
             if any(map(self._sources.is_there, self.pids)):
                 note = Note("audit-failed", self.timeline.began.target, f"{error}: there is no audit of this moment")
                 self.tell(note, round(seconds * 1000))
-            return
+            return False
         finally:
             cost_seconds = self._spend(began, moment, seconds)
+        self._sources.costs.learn(reading.prices, reading.files, reading.firsts)
+        for pid in reading.private_bytes.keys() & self._readers.keys():
+            self._readers[pid].learn_private(reading.private_bytes[pid])
+            counters = self._read(pid, self._readers[pid], seconds)
+            if counters is not None:
+                self._counters[pid] = counters
         if moment in _REPLACED:
             # Of several peaks in a row the last one is the highest.
-            self._waiting = [one for one in self._waiting if one.moment not in _REPLACED]
+            self._waiting = [w for w in self._waiting if w.moment not in _REPLACED]
         self._waiting.append(_Waiting(moment, round(seconds * 1000), cost_seconds, reading))
         self._audited_bytes = max(self._audited_bytes, held_bytes)
+        return True
 
     def finish_audits(self, seconds: float) -> None:
         """Join what was read with the files, which takes long: it waits until nothing rises."""
         waiting, self._waiting = self._waiting, []
-        for one in waiting:
+        for reading in waiting:
             began = self._sources.work_seconds()
-            found = one.reading.join()
-            owners = owners_of(found)
-            self.add(OwnersSeen(one.ms, owners))
-            if one.moment is not None:
-                self._keep(one.moment, one, found)
-            self._last = _Finished(one, found, owners)
-            self._spend(began, one.moment, seconds, one.cost_seconds)
+            joined = reading.reading.join()
+            self.add(OwnersSeen(reading.ms, joined.owners))
+            if reading.moment is not None:
+                self._keep(reading.moment, reading, joined.audit)
+            self._last = _Finished(reading, joined)
+            self._spend(began, reading.moment, seconds, reading.cost_seconds)
 
-    def _keep(self, moment: AuditMoment, one: _Waiting, found: Audited) -> None:
-        audit = packed(self._sources.write_audit(found))
-        self.add(AuditKept(one.ms, moment.value, held_bytes_of(found), audit, one.reading.mappings))
+    def _keep(self, moment: AuditMoment, waiting: _Waiting, audit_read: Audit) -> None:
+        audit = packed(self._sources.write_audit(audit_read))
+        self.add(AuditKept(waiting.ms, moment.value, cost_of(audit_read), audit, waiting.reading.mappings))
 
     def _spend(self, began: float, moment: AuditMoment | None, seconds: float, before_seconds: float = 0.0) -> float:
         """Count the processor time since `began` for an audit that has taken some before, and return it."""
@@ -305,16 +377,30 @@ class Watcher:
 
     def see_group(self, peak: GroupPeak) -> None:
         """Add a new peak of the cgroup, if it is one."""
-        known = self.timeline.group_peak
-        if known is None or peak.peak_bytes > known.peak_bytes:
+        best = self.timeline.group_peak
+        if best is None or peak.peak_bytes > best.peak_bytes:
             self.add(peak)
 
     def end_audits(self, seconds: float) -> None:
-        """Finish the audits: the last one is that of the end."""
+        """Finish the audits: the last one is that of the end, if it explains what the processes cost then."""
         self.finish_audits(seconds)
         last = self._last
-        if last is not None and last.waiting.moment not in {AuditMoment.START, AuditMoment.END}:
-            self._keep(AuditMoment.END, last.waiting, last.audit)
+        if last is None or last.waiting.moment is AuditMoment.END:
+            self.flush()
+            return
+        explained_bytes, cost_bytes = cost_of(last.joined.audit), self.timeline.last_cost_bytes
+        is_of_end = abs(explained_bytes - cost_bytes) <= max(_MOST_OFF_BYTES, _MOST_OFF_SHARE * cost_bytes)
+        is_kept = last.waiting.moment is not None
+        if not is_of_end:
+            detail = (
+                f"the last audit is that of {last.waiting.ms / 1000:g} s, of {format_bytes(explained_bytes)}; at the "
+                f"last tick before their end the processes cost {format_bytes(cost_bytes)}"
+            )
+            self.tell(Note("end-not-audited", self.timeline.began.target, detail), round(seconds * 1000))
+            if not is_kept:
+                self._keep(AuditMoment.LAST, last.waiting, last.joined.audit)
+        elif last.waiting.moment is not AuditMoment.START:
+            self._keep(AuditMoment.END, last.waiting, last.joined.audit)
         self.flush()
 
     def close(self, closed: Closed) -> None:

@@ -5,14 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from footprint.errors import Note
+from footprint.model.audit import ONE_START
 from footprint.model.run_failure import RunFailure
-from footprint.model.spread import ONE_START
 from footprint.release.compare import Comparison, OwnerChange, compare
 from footprint.verbs.run.result import Expected, RunResult, median_start, private_memory
 from footprint.verbs.whatif.result import Compared, Saving, Trial, is_alike, per_process_saving, private_saving
 from footprint.verbs.whatif.result import compare as compare_behaviour
-
-__all__ = ("BuildComparison", "compare_trials")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +54,7 @@ class BuildComparison:
     @property
     def sure_changes(self) -> tuple[OwnerChange, ...]:
         """The owners that differ by more than the starts of one build do."""
-        return tuple([one for one in self.comparison.owners if one.is_noise is False and one.delta_bytes])
+        return tuple([owner for owner in self.comparison.owners if owner.is_noise is False and owner.delta_bytes])
 
     @property
     def is_alike(self) -> bool:
@@ -93,13 +91,13 @@ def compare_trials(
         expected: What counts as success.
     """
     ran, other = (
-        median_start(command, when, [one.start for one in trials], private_memory, expected)
+        median_start(command, when, [trial.start for trial in trials], private_memory, expected)
         for trials in (before, after)
     )
     other = _called(other, build)
     spreads = (ran.spreads, other.spreads) if len(before) > 1 else (ONE_START, ONE_START)
     comparison = compare(ran.audit, other.audit, count, *spreads)
-    own_notes = [note for one in (ran, other) for note in one.notes if note not in one.audit.notes]
+    own_notes = [note for trial in (ran, other) for note in trial.notes if note not in trial.audit.notes]
     return BuildComparison(
         command=command,
         build=build,

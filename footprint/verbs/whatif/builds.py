@@ -1,23 +1,25 @@
 """`footprint.compare_builds`: a program and another build of it, run in turn and compared."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 
-from footprint.activity import begin
-from footprint.command_line import shown_words
-from footprint.elf import read_image
+from footprint.elf.image import read_image
 from footprint.errors import AccessError
-from footprint.files import open_input
 from footprint.model.projection import Question
-from footprint.process.launch import When, interrupted_by_signals
-from footprint.verbs.run.call import check_command, parse_expected, parse_moment
+from footprint.process.launch.moment import When
+from footprint.process.launch.own_process import interrupted_by_signals
+from footprint.process.start_measurement import measure_starts
+from footprint.system.files import open_input
+from footprint.system.limits import begin_activity
+from footprint.text.command_line import shown_words
+from footprint.verbs.run.call import LEAST_STARTS, check_command, parse_expected, parse_moment, program_file
 from footprint.verbs.whatif.build_comparison import BuildComparison, compare_trials
 from footprint.verbs.whatif.result import Trial
-from footprint.verbs.whatif.trials import program_file, try_start
-
-__all__ = ("compare_builds",)
+from footprint.verbs.whatif.trials import try_start
 
 
-def compare_builds(  # noqa: PLR0913 # all but the two builds have their name
+def compare_builds(  # noqa: PLR0913 # keyword-only
     command: Sequence[str],
     build: str,
     *,
@@ -28,6 +30,7 @@ def compare_builds(  # noqa: PLR0913 # all but the two builds have their name
     timeout_seconds: float = 60,
     expect_exit: int = 0,
     allow: Sequence[str] = (),
+    has_start_cost: bool = False,
 ) -> BuildComparison:
     """Run a program and another build of it in turn, and measure what the other one saves or costs.
 
@@ -45,6 +48,7 @@ def compare_builds(  # noqa: PLR0913 # all but the two builds have their name
         timeout_seconds: Read it after this time if it does not settle, or if no line matches.
         expect_exit: The exit code of success.
         allow: Failures to accept: `signal`, `exit`, `moment`.
+        has_start_cost: Whether both are started more often, to measure what that costs up to the entry point.
 
     Raises:
         AccessError: If one of them cannot be started, read, or stopped at its exit.
@@ -62,15 +66,19 @@ def compare_builds(  # noqa: PLR0913 # all but the two builds have their name
         # Only to see whether its output is steady.
         original = try_start(words, moment, question, paths[0])
         for start in range(starts):
-            begin(f"starts both builds: {start + 1} of {starts}")
+            begin_activity(f"starts both builds: {start + 1} of {starts}")
             trials[0].append(try_start(words, moment, question, paths[0], has_objects=True))
             try:
                 trials[1].append(try_start(words, moment, question, paths[1], has_objects=True))
             except AccessError as error:
                 remark = "" if machines[0] == machines[1] else f"; it is for another machine than {words[0]}"
                 raise AccessError(build, f"{error.cause}{remark}") from error
-    asked = when if when_output is None else When.OUTPUT.value
-    return compare_trials(shown_words(words), build, asked, original, *trials, count=count, expected=expected)
+        variants = [partial(str, path) for path in paths]
+        costs = measure_starts(variants, max(starts, LEAST_STARTS)) if has_start_cost else (None, None)
+    moment_name = when if when_output is None else When.OUTPUT.value
+    compared = compare_trials(shown_words(words), build, moment_name, original, *trials, count=count, expected=expected)
+    before, after = replace(compared.before, start_cost=costs[0]), replace(compared.after, start_cost=costs[1])
+    return replace(compared, before=before, after=after)
 
 
 def _machine(path: str) -> tuple[int, bool]:

@@ -1,50 +1,49 @@
 """The JSON of `whatif --with`: what another build of a program saves or costs, and whether it behaves as before."""
 
 from dataclasses import dataclass
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal
 
 from footprint.errors import Note
-from footprint.formats.audit_json import process_target
-from footprint.formats.codec import encode
-from footprint.formats.json import Envelope, Json, Tool
-from footprint.members import NOT_EMPTY, Positive
+from footprint.formats.answer_table import answer_table, column, row_of
+from footprint.formats.audit_rows import process_target
+from footprint.json.answer import Envelope, Json, Tool
+from footprint.json.codec import encode
+from footprint.members import LATER, NOT_EMPTY, Positive
+from footprint.model.costs import StartMeasurement
 from footprint.model.run_failure import RunFailure
 from footprint.process.launch.moment import When
 from footprint.release.compare import CostChange, OwnerChange, RowChange
 from footprint.verbs.diff.json import DiffTarget, FigureChange, figure_changes, named_changes
 from footprint.verbs.whatif.build_comparison import BuildComparison
-from footprint.verbs.whatif.json import Variants, WhatIfFigures
+from footprint.verbs.whatif.json import WhatIfFigures, figures_of
 from footprint.verbs.whatif.result import Compared
 
-__all__ = ("WhatIfBuildJson", "builds_members")
 
+@answer_table
+class BuildMembers:
+    """How both builds were run."""
 
-class BuildMembers(NamedTuple):
-    """How both builds were run.
-
-    Attributes:
-        command: The program and its arguments.
-        build: The other build, as it was named; its argv is the same.
-        when: The moment that was asked for: `exit`, `settled`, `output`, or a time.
-        moment: The moment at which the program was really read.
-        build_moment: The same of the other build.
-        starts: The number of starts of each build.
-        is_alike: Whether nothing that a user sees was seen to differ.
-        failures: How starts of the program failed.
-        build_failures: How starts of the other build failed.
-        figures: The figures of all starts; `before` of the program, `after` of the other build.
-    """
-
-    command: Annotated[tuple[str, ...], NOT_EMPTY]
-    build: str
-    when: str
-    moment: When
-    build_moment: When
-    starts: Positive
-    is_alike: bool
-    failures: tuple[RunFailure, ...]
-    build_failures: tuple[RunFailure, ...]
-    figures: WhatIfFigures
+    command: Annotated[tuple[str, ...], NOT_EMPTY] = column("The program and its arguments.")
+    build: str = column("The other build, as it was named; its argv is the same.")
+    when: str = column("The moment that was asked for: `exit`, `settled`, `output`, or a time.", "before.when")
+    moment: When = column("The moment at which the program was really read.", "before.start.moment")
+    build_moment: When = column("The same of the other build.", "after.start.moment")
+    starts: Positive = column("The number of starts of each build.", "before.start_count")
+    is_alike: bool = column("Whether nothing that a user sees was seen to differ.")
+    failures: tuple[RunFailure, ...] = column("How starts of the program failed.", lambda builds: builds.failures[0])
+    build_failures: tuple[RunFailure, ...] = column(
+        "How starts of the other build failed.", lambda builds: builds.failures[1]
+    )
+    figures: WhatIfFigures = column(
+        "The figures of all starts; `before` of the program, `after` of the other build.", figures_of
+    )
+    start_cost: Annotated[StartMeasurement | None, LATER] = column(
+        "What the starts of the program cost up to the entry point; null where that was not measured.",
+        "before.start_cost",
+    )
+    start_cost_after: Annotated[StartMeasurement | None, LATER] = column(
+        "The same of the other build.", "after.start_cost"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,38 +78,22 @@ class WhatIfBuildJson(Envelope):
     notes: tuple[Note, ...]
 
 
-def builds_members(found: BuildComparison, version: str) -> Json:
+def builds_members(builds: BuildComparison, version: str) -> Json:
     """Return the members of the answer."""
-    comparison = found.comparison
+    comparison = builds.comparison
     return encode(
         WhatIfBuildJson(
             tool=Tool("footprint", version),
             host=comparison.new.host,
-            target=DiffTarget(process_target(found.before.audit), process_target(found.after.audit)),
-            whatif=_runs(found),
+            target=DiffTarget(process_target(builds.before.audit), process_target(builds.after.audit)),
+            whatif=row_of(BuildMembers, builds),
             count=comparison.count,
             cost=comparison.cost,
             figures=figure_changes(comparison),
             changes=comparison.owners,
             diff=named_changes(comparison),
             same_count=comparison.same_count,
-            behaviour=found.behaviour,
-            notes=found.notes,
+            behaviour=builds.behaviour,
+            notes=builds.notes,
         )
-    )
-
-
-def _runs(found: BuildComparison) -> BuildMembers:
-    before, after = found.before, found.after
-    return BuildMembers(
-        command=found.command,
-        build=found.build,
-        when=before.when,
-        moment=before.start.moment,
-        build_moment=after.start.moment,
-        starts=before.start_count,
-        is_alike=found.is_alike,
-        failures=found.failures[0],
-        build_failures=found.failures[1],
-        figures=WhatIfFigures(Variants(before.private, after.private), Variants(before.per_process, after.per_process)),
     )

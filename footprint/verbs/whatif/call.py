@@ -2,28 +2,30 @@
 
 import os
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 
-from footprint.activity import begin
 from footprint.attribution.dependency_graph import DependencyGraph
-from footprint.command_line import shown_words
 from footprint.errors import AccessError, Note, UsageError
-from footprint.loader import Environment
+from footprint.loader.target import Environment
 from footprint.model.audit import Audit
 from footprint.model.projection import Question
-from footprint.process.launch import When, interrupted_by_signals
+from footprint.process.launch.moment import When
+from footprint.process.launch.own_process import interrupted_by_signals
+from footprint.process.start_measurement import measure_starts
 from footprint.sources.programs import Programs
-from footprint.verbs.run.call import check_command, parse_moment
+from footprint.system.limits import begin_activity
+from footprint.text.command_line import shown_words
+from footprint.verbs.run.call import LEAST_STARTS, check_command, parse_moment, program_file
 from footprint.verbs.run.result import median_start, private_memory
 from footprint.verbs.whatif.copies import private_copies
 from footprint.verbs.whatif.dropping import plan_dropping
 from footprint.verbs.whatif.result import Agreement, Compared, Leaving, Trial, WhatIf, changes, compare
-from footprint.verbs.whatif.trials import program_file, try_start
-
-__all__ = ("whatif",)
+from footprint.verbs.whatif.trials import try_start
 
 
-def whatif(
+def whatif(  # noqa: PLR0913 # all but the command have their name
     command: Sequence[str],
     *,
     drop: Sequence[str],
@@ -33,6 +35,7 @@ def whatif(
     count: int = 1,
     force: bool = False,
     timeout_seconds: float = 60,
+    has_start_cost: bool = False,
 ) -> WhatIf:
     """Run a program with some of its libraries and without them, and measure what is really saved.
 
@@ -49,6 +52,7 @@ def whatif(
         count: How many processes to project to.
         force: Whether to try it although something is bound from a library.
         timeout_seconds: Read it after this time if it does not settle, or if no line matches.
+        has_start_cost: Whether both are started more often, to measure what that costs up to the entry point.
 
     Raises:
         AccessError: If the program cannot be copied, started, read, or stopped at its exit.
@@ -67,16 +71,14 @@ def whatif(
     with interrupted_by_signals(), private_copies(graph, dropping, environment) as copies:
         notes = copies.check()
         original = try_start(words, moment, question, None)
-        trials: dict[bool, list[Trial]] = {True: [], False: []}
-        for start in range(starts):
-            begin(f"starts both variants: {start + 1} of {starts}")
-            for is_on, found in trials.items():
-                copies.switch(is_on=is_on)
-                found.append(try_start(words, moment, question, copies.program))
-        owners = {os.path.realpath(one.library.real_path): one.path for one in graph.objects} | copies.originals
-    asked = when if when_output is None else When.OUTPUT.value
+        variants = {is_on: partial(copies.switched, is_on=is_on) for is_on in (True, False)}
+        trials = _trials(variants, lambda program: try_start(words, moment, question, program), starts)
+        costs = measure_starts(tuple(variants.values()), max(starts, LEAST_STARTS)) if has_start_cost else (None, None)
+        owners = {os.path.realpath(o.library.real_path): o.path for o in graph.objects} | copies.originals
+    moment_name = when if when_output is None else When.OUTPUT.value
     before, after = [
-        median_start(words, asked, [one.start for one in found], private_memory) for found in trials.values()
+        replace(median_start(words, moment_name, [start.start for start in trial], private_memory), start_cost=cost)
+        for trial, cost in zip(trials.values(), costs, strict=True)
     ]
     behaviour = compare(original, trials[True], trials[False])
     leaving = tuple(
@@ -101,12 +103,25 @@ def whatif(
     )
 
 
+def _trials(
+    variants: Mapping[bool, Callable[[], str]], run: Callable[[str], Trial], start_count: int
+) -> dict[bool, list[Trial]]:
+    """Start the variants in turn."""
+    trials: dict[bool, list[Trial]] = {is_on: [] for is_on in variants}
+    for number in range(start_count):
+        begin_activity(f"starts both variants: {number + 1} of {start_count}")
+        for is_on, prepared in variants.items():
+            trials[is_on].append(run(prepared()))
+    return trials
+
+
 def _environment() -> Environment:
     try:
         cwd = os.getcwd()
     except OSError as error:
         raise AccessError("the working directory", error.strerror or str(error)) from error
-    return Environment(os.environ.get("LD_LIBRARY_PATH", ""), os.environ.get("LD_PRELOAD", ""), cwd)
+    variables, caller = os.environ, (os.getuid(), os.getgid())
+    return Environment(variables.get("LD_LIBRARY_PATH", ""), variables.get("LD_PRELOAD", ""), cwd, caller=caller)
 
 
 def _program(words: tuple[str, ...]) -> str:
@@ -129,8 +144,8 @@ def _has_capabilities(path: str) -> bool:
 def _graph(path: str, environment: Environment) -> DependencyGraph:
     graph = Programs(environment=environment).graph(path)
     if graph.link_map.missing:
-        one = graph.link_map.missing[0]
-        raise AccessError(path, f"it does not start: it needs {one.name}, and {one.cause}")
+        library = graph.link_map.missing[0]
+        raise AccessError(path, f"it does not start: it needs {library.name}, and {library.cause}")
     for failure in graph.start_failures:
         if failure.slug == "does-not-start":
             raise AccessError(failure.subject, f"{path} does not start: {failure.detail}")
@@ -138,15 +153,15 @@ def _graph(path: str, environment: Environment) -> DependencyGraph:
 
 
 def _still_loaded(after: Audit, owners: Mapping[str, str], leaving: Sequence[Leaving]) -> list[Note]:
-    """Write notes on dropped libraries that the program loads all the same."""
+    """Return notes on dropped libraries that the program loads all the same."""
     loaded = {owners.get(row.owner, row.owner) for row in after.ledger}
     detail = "it was loaded nevertheless: something opens it, or a library that needs it, at run time"
-    return [Note("still-loaded", one.path, detail) for one in leaving if one.path in loaded]
+    return [Note("still-loaded", linked.path, detail) for linked in leaving if linked.path in loaded]
 
 
 def _copy_notes(name: str, behaviour: Sequence[Compared]) -> list[Note]:
-    """Write a note if a copy with all libraries behaves differently from the original: then it shows little."""
-    names = [one.name for one in behaviour if not one.is_as_original and one.verdict is not Agreement.VARYING]
+    """Return a note if a copy with all libraries behaves differently from the original: then it shows little."""
+    names = [part.name for part in behaviour if not part.is_as_original and part.verdict is not Agreement.VARYING]
     if not names:
         return []
     detail = f"a copy with all its libraries already differs ({', '.join(names)}): the program depends on its place"

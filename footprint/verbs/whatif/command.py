@@ -2,13 +2,11 @@
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from footprint.errors import UsageError
-from footprint.formats.escape import printable
+from footprint.text.escape import printable
 from footprint.verbs import options
-from footprint.verbs.lazy import lazy_modules
-from footprint.verbs.output import EXIT_RUN_FAILED, Answer, check_formats, write
+from footprint.verbs.declared import Option
+from footprint.verbs.output import EXIT_RUN_FAILED, Answer, check_formats, complain, lazy_modules, write
 
 if TYPE_CHECKING:
     from footprint.verbs.whatif import builds, builds_json, builds_text, call, json, text
@@ -19,7 +17,6 @@ else:
         "footprint.verbs.whatif", "builds builds_json builds_text call json text"
     )
 
-__all__ = ("whatif",)
 
 ORDER = 30
 NEEDS_RIGHTS = True
@@ -30,16 +27,17 @@ HAS_COMMAND = True
 def whatif(
     command: options.Words,
     drop: Annotated[
-        list[str] | None, typer.Option("--drop", help="A library that nobody uses; repeatable.", metavar="LIB")
+        list[str] | None, Option("--drop", help="A library that nobody uses; repeatable.", metavar="LIB")
     ] = None,
     with_: Annotated[
-        str | None, typer.Option("--with", help="Another build of the program, to compare it with.", metavar="BINARY")
+        str | None, Option("--with", help="Another build of the program, to compare it with.", metavar="BINARY")
     ] = None,
     when: options.When = "exit",
     when_output: options.WhenOutput = None,
     timeout: options.Timeout = 60,
     starts: options.Starts = 3,
-    force: Annotated[bool, typer.Option("--force", help="With --drop: although something is bound from it.")] = False,
+    start_cost: options.StartCost = False,
+    force: Annotated[bool, Option("--force", help="With --drop: although something is bound from it.")] = False,
     expect_exit: options.ExpectExit = 0,
     allow: options.Allow = None,
     count: options.Count = 1,
@@ -67,7 +65,7 @@ def whatif(
     if with_ is None:
         answer = _dropping_answer(top, is_whole=output.has_whole_names)
         check_formats(answer, output)
-        found = call.whatif(
+        result = call.whatif(
             command,
             drop=drop or (),
             when=when,
@@ -76,9 +74,10 @@ def whatif(
             count=count,
             force=force,
             timeout_seconds=timeout,
+            has_start_cost=start_cost,
         )
-        code = write(answer, found, name, output, found.notes)
-        return code if found.is_alike else 1
+        code = write(answer, result, name, output, result.notes)
+        return code if result.is_alike else 1
     with_answer = _builds_answer(top, is_whole=output.has_whole_names)
     check_formats(with_answer, output)
     compared = builds.compare_builds(
@@ -91,11 +90,12 @@ def whatif(
         timeout_seconds=timeout,
         expect_exit=expect_exit,
         allow=allow or (),
+        has_start_cost=start_cost,
     )
     code = write(with_answer, compared, name, output, compared.notes)
     if any(compared.failures):
         if output.file != "-":
-            typer.echo(f"footprint: {printable(builds_text.builds_failure_text(compared))}", err=True)
+            complain(f"footprint: {printable(builds_text.builds_failure_text(compared))}")
         return EXIT_RUN_FAILED
     return code if compared.is_alike else 1
 
@@ -104,7 +104,7 @@ def _dropping_answer(top: int, *, is_whole: bool) -> "Answer[WhatIf]":
     return Answer(
         "whatif",
         "changes",
-        document=lambda found: text.whatif_document(found, top=top, has_whole_names=is_whole),
+        document=lambda result: text.whatif_document(result, top=top, has_whole_names=is_whole),
         members=json.whatif_members,
         has_page=True,
     )
@@ -114,7 +114,7 @@ def _builds_answer(top: int, *, is_whole: bool) -> "Answer[BuildComparison]":
     return Answer(
         "whatif",
         "changes",
-        document=lambda found: builds_text.builds_document(found, top=top, has_whole_names=is_whole),
+        document=lambda result: builds_text.builds_document(result, top=top, has_whole_names=is_whole),
         members=builds_json.builds_members,
         has_page=True,
     )

@@ -6,14 +6,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from footprint.attribution.dependency_graph import DependencyGraph
-from footprint.elf import read_image
+from footprint.elf.image import read_image
 from footprint.errors import AccessError, InputError, Note, UsageError
-from footprint.loader import Environment, Linked, System, link
-from footprint.loader.paths import Tokens, expanded, parent
+from footprint.loader.configuration import Tokens, expanded, parent
+from footprint.loader.link_map import Linked, link
+from footprint.loader.system import System
+from footprint.loader.target import Environment
+from footprint.system.whole_file import open_kept, write_file
 from footprint.verbs.whatif.dropping import Dropping
 from footprint.verbs.whatif.rewrite import Switch, need_switches, with_search_path
-
-__all__ = ("PrivateCopies", "private_copies")
 
 
 class PrivateCopies:
@@ -37,8 +38,8 @@ class PrivateCopies:
         self._switches: list[tuple[str, tuple[Switch, ...]]] = []
         self.program = os.path.join(folder, "bin", os.path.basename(graph.objects[0].path))
         self.originals: dict[str, str] = {}
-        for each in (self.program, self._library_folder + os.sep):
-            os.mkdir(os.path.dirname(each), 0o700)
+        for path in (self.program, self._library_folder + os.sep):
+            os.mkdir(os.path.dirname(path), 0o700)
         users = {need.user for need in dropping.needs}
         copied = self._with_requesters({0} | users)
         requesters = {graph.objects[number].loader for number in copied}
@@ -46,7 +47,7 @@ class PrivateCopies:
             self._copy(number, has_copies=number in requesters)
 
     def _with_requesters(self, numbers: set[int]) -> set[int]:
-        found = set(numbers)
+        patched = set(numbers)
         waiting = list(numbers)
         while waiting:
             number = waiting.pop()
@@ -54,10 +55,10 @@ class PrivateCopies:
             if requester is None and number != 0:
                 name = self._graph.name(number)
                 raise UsageError(f"{name} is preloaded, and a copy of it would not be: it needs what is dropped")
-            if requester is not None and requester not in found:
-                found.add(requester)
+            if requester is not None and requester not in patched:
+                patched.add(requester)
                 waiting.append(requester)
-        return found
+        return patched
 
     def _copy(self, number: int, *, has_copies: bool) -> None:
         linked = self._graph.objects[number]
@@ -71,12 +72,11 @@ class PrivateCopies:
             after = self._library_folder if after is None else f"{self._library_folder}:{after}"
         if after is not None and after != before:
             data = with_search_path(data, linked.path, os.fsencode(after), is_runpath=is_runpath)
-        with open(path, "xb") as file:
-            file.write(data)
+        write_file(path, data)
         os.chmod(path, 0o700)
         self.originals[path] = linked.path
         dropped = {need.provider for need in self._dropping.needs if need.user == number}
-        names = frozenset([one.name for one in linked.dependencies if one.place in dropped])
+        names = frozenset([dependency.name for dependency in linked.dependencies if dependency.place in dropped])
         self._switches.append((path, need_switches(read_image(data, linked.path, with_sections=False), names)))
 
     def _path_of_copy(self, number: int) -> str:
@@ -85,7 +85,7 @@ class PrivateCopies:
             return self.program
         objects = self._graph.objects
         requester = objects[number].loader or 0
-        name = next(one.name for one in objects[requester].dependencies if one.place == number)
+        name = next(dependency.name for dependency in objects[requester].dependencies if dependency.place == number)
         if "/" in name:
             raise UsageError(f"{objects[requester].path} needs {name} by its path, so a copy of it would not be loaded")
         return os.path.join(self._library_folder, name)
@@ -100,6 +100,11 @@ class PrivateCopies:
             raise UsageError(f"{linked.path} looks for libraries beside itself, and a list cannot name {origin}")
         return expanded(directories, Tokens(origin, "$LIB", "$PLATFORM"))
 
+    def switched(self, *, is_on: bool) -> str:
+        """Switch the NEEDED entries as `switch` does, and return the program."""
+        self.switch(is_on=is_on)
+        return self.program
+
     def switch(self, *, is_on: bool) -> None:
         """Switch the NEEDED entries on or off, while no copy runs.
 
@@ -108,10 +113,10 @@ class PrivateCopies:
         """
         for path, switches in self._switches:
             try:
-                with open(path, "r+b") as file:
-                    for one in switches:
-                        file.seek(one.offset)
-                        file.write(one.on if is_on else one.off)
+                with open(open_kept(path), "r+b") as file:
+                    for entry in switches:
+                        file.seek(entry.offset)
+                        file.write(entry.on if is_on else entry.off)
             except OSError as error:
                 raise AccessError(self.originals[path], f"its copy cannot be changed: {error.strerror}") from error
 
@@ -124,7 +129,7 @@ class PrivateCopies:
         without = self._dropping.without
         for is_on, expected in ((True, self._graph.link_map), (False, without.link_map)):
             self.switch(is_on=is_on)
-            self._compare([one.path for one in expected.objects], self._loaded())
+            self._compare([linked.path for linked in expected.objects], self._loaded())
         if without.swapped is None:
             return ()
         detail = "without the needs its libraries are loaded in another order: symbols may come from other libraries"
@@ -132,13 +137,13 @@ class PrivateCopies:
 
     def _loaded(self) -> list[str]:
         # A new `System`, because another one may have read the files before they changed.
-        found = link(System(), self.program, self._environment)
-        return [self.originals.get(one.path, one.path) for one in found.objects]
+        link_map = link(System(), self.program, self._environment)
+        return [self.originals.get(linked.path, linked.path) for linked in link_map.objects]
 
-    def _compare(self, expected: list[str], found: list[str]) -> None:
-        if found != expected:
+    def _compare(self, expected: list[str], loaded: list[str]) -> None:
+        if loaded != expected:
             program = self._graph.objects[0].path
-            strange = sorted({*expected} ^ {*found}) or found
+            strange = sorted({*expected} ^ {*loaded}) or loaded
             raise InputError(program, f"its copy would not load the same libraries, but for {', '.join(strange)}")
 
 

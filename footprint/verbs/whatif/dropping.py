@@ -8,11 +8,9 @@ from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.errors import UsageError
 from footprint.findings.graph_rules.unused_library import UnusedNeed, unused_needs
 from footprint.findings.removal import Doubt, doubts
-from footprint.loader import FoundBy
-from footprint.loader.without import Without
+from footprint.loader.library_removal import LibraryRemoval
+from footprint.loader.map_entry import FoundBy
 from footprint.model.finding import Confidence
-
-__all__ = ("Dropping", "plan_dropping")
 
 _MOST_REASONS: Final = 3
 
@@ -32,7 +30,7 @@ class Dropping:
     heads: frozenset[int]
     needs: frozenset[UnusedNeed]
     leaving: frozenset[int]
-    without: Without
+    without: LibraryRemoval
     doubts: tuple[str, ...]
 
 
@@ -56,47 +54,47 @@ def plan_dropping(graph: DependencyGraph, names: Sequence[str], *, is_forced: bo
     dropped = needs if is_forced else unused
     leaving = _leaving(graph, dropped)
     without = graph.without(dropped)
-    found = doubts(graph, without, leaving)
-    blocks = [one for one in found if one.is_fatal or (one.confidence is Confidence.BLOCKED and not is_forced)]
+    doubts_found = doubts(graph, without, leaving)
+    blocks = [d for d in doubts_found if d.is_fatal or (d.confidence is Confidence.BLOCKED and not is_forced)]
     if blocks:
         # --force does not help where the loader would refuse the program.
-        hint = "" if any(one.is_fatal for one in blocks) else "; --force tries it anyway"
+        hint = "" if any(block.is_fatal for block in blocks) else "; --force tries it anyway"
         raise UsageError(f"{_names(graph, heads)} cannot be dropped: {_listed(blocks)}{hint}")
     # The needs of an object that leaves do not matter.
     kept = frozenset([need for need in dropped if need.user not in leaving])
-    return Dropping(heads, kept, leaving, without, tuple([one.reason for one in found]))
+    return Dropping(heads, kept, leaving, without, tuple([d.reason for d in doubts_found]))
 
 
 def _use(graph: DependencyGraph, staying: frozenset[int], unused: frozenset[UnusedNeed]) -> str:
-    """Write who uses some libraries, so that they stay, and who needs them without using them."""
+    """Describe who uses some libraries, so that they stay, and who needs them without using them."""
     needs = _needs(graph, staying)
-    found = doubts(graph, graph.without(needs), _leaving(graph, needs))
-    blocks = [one for one in found if one.confidence is Confidence.BLOCKED and not one.is_fatal]
+    doubts_found = doubts(graph, graph.without(needs), _leaving(graph, needs))
+    blocks = [d for d in doubts_found if d.confidence is Confidence.BLOCKED and not d.is_fatal]
     text = f"{_names(graph, staying)} cannot be dropped: {_listed(blocks)}"
     if users := {need.user for need in unused if need.provider in staying}:
         need = "needs it without using it" if len(users) == 1 else "need it without using it"
         text += f"; {_names(graph, users)} {need}, but it stays loaded, and nothing is saved"
-    return text if any(one.is_fatal for one in found) else f"{text}; --force tries it anyway"
+    return text if any(d.is_fatal for d in doubts_found) else f"{text}; --force tries it anyway"
 
 
 def _needs(graph: DependencyGraph, providers: frozenset[int]) -> frozenset[UnusedNeed]:
     return frozenset(
-        [UnusedNeed(user, one) for user, needed in enumerate(graph.needed) for one in providers & {*needed}]
+        [UnusedNeed(user, provider) for user, needed in enumerate(graph.needed) for provider in providers & {*needed}]
     )
 
 
 def _head(graph: DependencyGraph, name: str) -> int:
     """Find the library of a name, and refuse one that no process can do without."""
     objects = graph.objects
-    found = [number for number in range(len(objects)) if name in _names_of(graph, number)]
+    numbers = [number for number in range(len(objects)) if name in _names_of(graph, number)]
     if len(objects) == 1:
         raise UsageError(f"{objects[0].path} is a static program: it needs no library by name")
-    if not found:
+    if not numbers:
         path = objects[0].path
         raise UsageError(
             f"{name} is none of the {len(objects) - 1} libraries of {path}; `footprint libraries` shows them"
         )
-    number = found[0]
+    number = numbers[0]
     if number == 0:
         raise UsageError(f"{name} is the program itself")
     if objects[number].found_by is FoundBy.AUDIT:
@@ -112,7 +110,7 @@ def _head(graph: DependencyGraph, name: str) -> int:
 
 def _names_of(graph: DependencyGraph, number: int) -> set[str]:
     linked = graph.objects[number]
-    requested = {one.name for each in graph.link_map.objects for one in each.dependencies if one.place == number}
+    requested = {d.name for linked in graph.link_map.objects for d in linked.dependencies if d.place == number}
     return requested | {graph.name(number), linked.path, linked.path.rpartition("/")[2], linked.library.real_path}
 
 
@@ -126,6 +124,6 @@ def _names(graph: DependencyGraph, numbers: frozenset[int] | set[int]) -> str:
 
 
 def _listed(doubts: Sequence[Doubt]) -> str:
-    shown = [one.reason for one in doubts[:_MOST_REASONS]]
+    shown = [doubt.reason for doubt in doubts[:_MOST_REASONS]]
     rest = len(doubts) - len(shown)
     return "; ".join([*shown, *([f"and {rest} more"] if rest else [])])

@@ -1,18 +1,21 @@
 """The JSON of `whatif`: what a program saves without some libraries, and whether it behaves as before."""
 
 from dataclasses import dataclass
-from typing import Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from footprint.errors import Note
-from footprint.formats.audit_json import ProcessTarget, process_target
-from footprint.formats.codec import encode, like
-from footprint.formats.json import Envelope, Json, Tool
-from footprint.members import NOT_EMPTY, Positive, Signed
-from footprint.model.spread import Spread
+from footprint.formats.answer_table import answer_table, column, row_of, rows_of
+from footprint.formats.audit_rows import ProcessTarget, process_target
+from footprint.json.answer import Envelope, Json, Tool
+from footprint.json.codec import encode
+from footprint.members import LATER, NOT_EMPTY, Positive, Signed
+from footprint.model.audit import Spread
+from footprint.model.costs import StartMeasurement
 from footprint.process.launch.moment import When
 from footprint.verbs.whatif.result import Compared, Leaving, WhatIf
 
-__all__ = ("WhatIfJson", "whatif_members")
+if TYPE_CHECKING:  # the other answer of the verb
+    from footprint.verbs.whatif.build_comparison import BuildComparison
 
 
 class Variants(NamedTuple):
@@ -39,72 +42,69 @@ class WhatIfFigures(NamedTuple):
     per_process_bytes: Variants
 
 
-class WhatIfMembers(NamedTuple):
-    """What was left out, and how the variants were run.
-
-    Attributes:
-        command: The program and its arguments.
-        dropped: The libraries that were left out, by the names that they are needed by.
-        users: The objects that needed them.
-        leaves: The objects that leave the process.
-        when: The moment that was asked for: `exit`, `settled`, `output`, or a time.
-        moment: The moment at which the program was really read.
-        starts: The number of starts of each variant.
-        is_alike: Whether nothing that a user sees was seen to differ.
-        original_private_bytes: The private memory of one start of the program itself; null where it is not known.
-        doubts: What may go wrong elsewhere.
-        figures: The figures of all starts.
-    """
-
-    command: Annotated[tuple[str, ...], NOT_EMPTY]
-    dropped: Annotated[tuple[str, ...], NOT_EMPTY]
-    users: tuple[str, ...]
-    leaves: tuple[Leaving, ...]
-    when: str
-    moment: When
-    starts: Positive
-    is_alike: bool
-    original_private_bytes: int | None
-    doubts: tuple[str, ...]
-    figures: WhatIfFigures
+def figures_of(result: "WhatIf | BuildComparison") -> WhatIfFigures:
+    """Return the figures of all starts."""
+    before, after = result.before, result.after
+    return WhatIfFigures(Variants(before.private, after.private), Variants(before.per_process, after.per_process))
 
 
-class OwnerSavingRow(NamedTuple):
-    """An owner whose private memory differs between the median starts.
+@answer_table
+class WhatIfMembers:
+    """What was left out, and how the variants were run."""
 
-    Attributes:
-        owner: The object, or a name in brackets.
-        saved_bytes: What is saved of its private memory; negative where it takes more.
-        before_bytes: Its private memory with the libraries.
-        after_bytes: Its private memory without them.
-        predicted_bytes: The prediction for an object that leaves; else null.
-    """
+    command: Annotated[tuple[str, ...], NOT_EMPTY] = column("The program and its arguments.")
+    dropped: Annotated[tuple[str, ...], NOT_EMPTY] = column(
+        "The libraries that were left out, by the names that they are needed by."
+    )
+    users: tuple[str, ...] = column("The objects that needed them.")
+    leaves: tuple[Leaving, ...] = column("The objects that leave the process.", "leaving")
+    when: str = column("The moment that was asked for: `exit`, `settled`, `output`, or a time.", "before.when")
+    moment: When = column("The moment at which the program was really read.", "before.start.moment")
+    starts: Positive = column("The number of starts of each variant.", "before.start_count")
+    is_alike: bool = column("Whether nothing that a user sees was seen to differ.")
+    original_private_bytes: int | None = column(
+        "The private memory of one start of the program itself; null where it is not known.",
+        "original.audit.totals.private.bytes",
+    )
+    doubts: tuple[str, ...] = column("What may go wrong elsewhere.")
+    figures: WhatIfFigures = column("The figures of all starts.", figures_of)
+    start_cost: Annotated[StartMeasurement | None, LATER] = column(
+        "What the starts with the libraries cost up to the entry point; null where that was not measured.",
+        "before.start_cost",
+    )
+    start_cost_after: Annotated[StartMeasurement | None, LATER] = column("The same without them.", "after.start_cost")
 
-    owner: str
-    saved_bytes: Signed
-    before_bytes: int
-    after_bytes: int
-    predicted_bytes: int | None
+
+def _total_bytes(result: WhatIf) -> int | None:
+    saving = result.per_process or result.private
+    return None if saving is None else result.count * saving.bytes
 
 
-class SavingMembers(NamedTuple):
-    """The difference between the two starts whose private memory is the median.
+@answer_table
+class OwnerSavingRow:
+    """An owner whose private memory differs between the median starts."""
 
-    Attributes:
-        predicted_bytes: The prediction: what the objects that leave write at start, and at the start of each thread.
-        private_bytes: The private memory that is saved; null where it is not known.
-        kernel_bytes: The kernel memory that is saved; null where it is not known.
-        per_process_bytes: Both together; null where it is not known.
-        count: The number of processes that were asked about.
-        total_bytes: What so many processes save; null where it is not known.
-    """
+    owner: str = column("The object, or a name in brackets.")
+    saved_bytes: Signed = column("What is saved of its private memory; negative where it takes more.")
+    before_bytes: int = column("Its private memory with the libraries.")
+    after_bytes: int = column("Its private memory without them.")
+    predicted_bytes: int | None = column("The prediction for an object that leaves; else null.")
 
-    predicted_bytes: int
-    private_bytes: Signed | None
-    kernel_bytes: Signed | None
-    per_process_bytes: Signed | None
-    count: Positive  # type: ignore[assignment] # tuple.count is not missed
-    total_bytes: Signed | None
+
+@answer_table
+class SavingMembers:
+    """The difference between the two starts whose private memory is the median."""
+
+    predicted_bytes: int = column(
+        "The prediction: what the objects that leave write at start, and at the start of each thread."
+    )
+    private_bytes: Signed | None = column(
+        "The private memory that is saved; null where it is not known.", "private.bytes"
+    )
+    kernel_bytes: Signed | None = column("The kernel memory that is saved; null where it is not known.")
+    per_process_bytes: Signed | None = column("Both together; null where it is not known.", "per_process.bytes")
+    count: Positive = column("The number of processes that were asked about.")
+    total_bytes: Signed | None = column("What so many processes save; null where it is not known.", _total_bytes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,39 +129,18 @@ class WhatIfJson(Envelope):
     notes: tuple[Note, ...]
 
 
-def whatif_members(found: WhatIf, version: str) -> Json:
+def whatif_members(result: WhatIf, version: str) -> Json:
     """Return the members of the answer."""
-    audit, saving = found.before.audit, found.per_process or found.private
+    audit = result.before.audit
     return encode(
         WhatIfJson(
             tool=Tool("footprint", version),
             host=audit.host,
             target=process_target(audit),
-            whatif=_whatif(found),
-            changes=tuple([like(OwnerSavingRow, one) for one in found.changes]),
-            behaviour=found.behaviour,
-            saving=SavingMembers(
-                predicted_bytes=found.predicted_bytes,
-                private_bytes=None if found.private is None else found.private.bytes,
-                kernel_bytes=found.kernel_bytes,
-                per_process_bytes=None if found.per_process is None else found.per_process.bytes,
-                count=found.count,
-                total_bytes=None if saving is None else found.count * saving.bytes,
-            ),
-            notes=found.notes,
+            whatif=row_of(WhatIfMembers, result),
+            changes=rows_of(OwnerSavingRow, result.changes),
+            behaviour=result.behaviour,
+            saving=row_of(SavingMembers, result),
+            notes=result.notes,
         )
-    )
-
-
-def _whatif(found: WhatIf) -> WhatIfMembers:
-    before, after = found.before, found.after
-    return like(
-        WhatIfMembers,
-        found,
-        leaves=found.leaving,
-        when=before.when,
-        moment=before.start.moment,
-        starts=before.start_count,
-        original_private_bytes=found.original.audit.totals.private.bytes,
-        figures=WhatIfFigures(Variants(before.private, after.private), Variants(before.per_process, after.per_process)),
     )

@@ -8,26 +8,9 @@ from itertools import zip_longest
 from typing import Final, NamedTuple
 
 from footprint.errors import Note
-from footprint.model.audit import Audit
+from footprint.model.audit import Audit, Spread
 from footprint.model.row import MemoryKind
-from footprint.model.spread import Spread
 from footprint.verbs.run.result import RunResult, Start
-
-__all__ = (
-    "Agreement",
-    "Compared",
-    "Leaving",
-    "Output",
-    "OwnerSaving",
-    "Saving",
-    "Trial",
-    "WhatIf",
-    "changes",
-    "compare",
-    "is_alike",
-    "per_process_saving",
-    "private_saving",
-)
 
 _MOST_SHOWN_BYTES: Final = 200
 
@@ -189,7 +172,7 @@ class WhatIf:
     @property
     def predicted_bytes(self) -> int:
         """The bytes that are surely saved: what the leaving objects write at start, and at the start of each thread."""
-        return sum([one.predicted_bytes for one in self.leaving]) + self.thread_local_bytes
+        return sum([linked.predicted_bytes for linked in self.leaving]) + self.thread_local_bytes
 
     @property
     def private(self) -> Saving | None:
@@ -216,7 +199,7 @@ class WhatIf:
 
 def is_alike(behaviour: Iterable[Compared]) -> bool:
     """Return whether no difference was seen that a user would notice."""
-    return all(one.verdict is not Agreement.DIFFERENT for one in behaviour)
+    return all(part.verdict is not Agreement.DIFFERENT for part in behaviour)
 
 
 def private_saving(before: RunResult, after: RunResult) -> Saving | None:
@@ -248,14 +231,14 @@ def changes(
         owners: What to call an owner, where it is not as it is: copies by their originals.
         leaving: What leaves.
     """
-    held = [_private_by_owner(audit, owners) for audit in (before, after)]
-    predicted = {one.path: one.predicted_bytes for one in leaving}
-    found = [
-        OwnerSaving(owner, held[0].get(owner, 0), held[1].get(owner, 0), predicted.get(owner))
-        for owner in {**held[0], **held[1], **predicted}
+    sizes = [_private_by_owner(audit, owners) for audit in (before, after)]
+    predicted = {linked.path: linked.predicted_bytes for linked in leaving}
+    savings = [
+        OwnerSaving(owner, sizes[0].get(owner, 0), sizes[1].get(owner, 0), predicted.get(owner))
+        for owner in {**sizes[0], **sizes[1], **predicted}
     ]
-    differing = [one for one in found if one.before_bytes != one.after_bytes or one.predicted_bytes is not None]
-    return tuple(sorted(differing, key=lambda one: (one.after_bytes - one.before_bytes, one.owner)))
+    differing = [s for s in savings if s.before_bytes != s.after_bytes or s.predicted_bytes is not None]
+    return tuple(sorted(differing, key=lambda saving: (saving.after_bytes - saving.before_bytes, saving.owner)))
 
 
 def _private_by_owner(audit: Audit, owners: Mapping[str, str]) -> dict[str, int]:
@@ -277,7 +260,7 @@ def compare(original: Trial, before: Sequence[Trial], after: Sequence[Trial]) ->
     """
     return tuple(
         [
-            _compared(name, first, [one.seen[name] for one in before], [one.seen[name] for one in after])
+            _compared(name, first, [run_.seen[name] for run_ in before], [run_.seen[name] for run_ in after])
             for name, first in original.seen.items()
         ]
     )
@@ -287,11 +270,11 @@ def _compared(
     name: str, original: Output | str, before: Sequence[Output | str], after: Sequence[Output | str]
 ) -> Compared:
     usual, is_as_original = before[0], original == before[0]
-    other = next((one for one in after if one != usual), usual)
+    other = next((value for value in after if value != usual), usual)
     verdict = Agreement.DIFFERENT
-    if other == usual and all(one == usual for one in before):
+    if other == usual and all(value == usual for value in before):
         verdict = Agreement.EQUAL
-    elif not is_as_original or any(one != usual for one in before):
+    elif not is_as_original or any(value != usual for value in before):
         verdict = Agreement.VARYING
     if isinstance(usual, str) or isinstance(other, str):
         return Compared(name, verdict, is_as_original, None, None, str(usual), str(other))
@@ -302,9 +285,9 @@ def _compared(
 def _first_difference(before: bytes, after: bytes) -> tuple[int | None, str | None, str | None]:
     """Return the number of the first line that differs, and both texts of it; None if it is beyond the heads."""
     pairs = zip_longest(before.splitlines(keepends=True), after.splitlines(keepends=True))
-    for number, (one, other) in enumerate(pairs, start=1):
-        if one != other:
-            return number, _shown(one), _shown(other)
+    for number, (line, other) in enumerate(pairs, start=1):
+        if line != other:
+            return number, _shown(line), _shown(other)
     return None, None, None
 
 

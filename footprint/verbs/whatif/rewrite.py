@@ -20,8 +20,6 @@ from footprint.elf.image import Image
 from footprint.elf.linkage import read_linkage
 from footprint.errors import InputError, UsageError
 
-__all__ = ("Switch", "need_switches", "with_search_path")
-
 # Between DT_LOOS and DT_HIOS, where no system has put a meaning.
 _PASSED_OVER: Final = 0x6F00F00D
 

@@ -2,51 +2,15 @@
 
 import hashlib
 import os
-import shutil
 import stat
 from typing import Final
 
-from footprint.errors import AccessError, UsageError
 from footprint.model.projection import Question
-from footprint.process.launch import Moment, Streams
+from footprint.process.launch.moment import Moment, Streams
 from footprint.verbs.run.call import start
 from footprint.verbs.whatif.result import Output, Trial
 
-__all__ = ("program_file", "try_start")
-
 _MOST_HEAD_BYTES: Final = 1 << 20
-
-
-def program_file(name: str) -> str:
-    """Return the absolute path of a program; a name without a slash is searched in PATH.
-
-    Raises:
-        AccessError: If there is none, or if it may not be executed.
-        UsageError: If it is a script, or if the name is empty.
-    """
-    if not name:
-        raise UsageError("say which program to run")
-    found = shutil.which(name)
-    if found is None:
-        raise AccessError(name, _cause(name))
-    path = os.path.abspath(found)
-    try:
-        with open(path, "rb") as file:
-            head = file.read(2)
-    except OSError as error:
-        raise AccessError(path, error.strerror or str(error)) from error
-    if head == b"#!":
-        raise UsageError(f"{path} is a script: run the program in its first line, with the script as its argument")
-    return path
-
-
-def _cause(name: str) -> str:
-    """Return why a name is no program."""
-    if not os.path.exists(name):
-        return "there is no such program"
-    if not os.path.isfile(name):
-        return "it is not a file"
-    return "it is not executable" if "/" in name else f"it is not in PATH: write ./{name}"
 
 
 def try_start(

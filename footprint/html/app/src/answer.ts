@@ -11,8 +11,7 @@ import { groupCostSection } from "./group";
 import { header, placeOf } from "./header";
 import { kindLegend } from "./legend";
 import { notesSection } from "./origins";
-import { makePage, type Page } from "./page";
-import type { Part } from "./reports";
+import { makePage, type Page, type Part } from "./page";
 import { TABLES, type TableSpec } from "./sections";
 import type { Store } from "./store";
 import { table } from "./table";
@@ -30,7 +29,7 @@ export function answerReport(data: AnswerData, store: Store): Part[] {
   const page = makePage(store, answer.projection?.count ?? answer.saving?.count ?? answer.count ?? 1);
   // The rows are below the last heading.
   const question = table(data.parts).rows().at(-1)?.heading;
-  const shown = TABLES.filter(({ member }) => rowsOf(answer[member]).size);
+  const shown = TABLES.filter(({ member }) => rowsOf(answer[member]).size).map((spec) => ({ ...spec, columns: data.columns?.[spec.member] ?? spec.columns }));
   return [
     () => header(store, [answer.target?.command ?? "", placeOf({}, data.made)], answer),
     () => leadSection(data),

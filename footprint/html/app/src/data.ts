@@ -1,9 +1,11 @@
 // The data of a report, by its kind.
 
-import type { AnswerData } from "./answerdata";
+import type { Advice, AnswerData } from "./answerdata";
+import type { Common } from "./made";
 import type { MapDetails } from "./pagedata";
 import type { Payer } from "./payers";
-import type { AuditAnswer, CallRow, CheckAnswer, DiffAnswer, FitLimit, FunctionBytes, GroupAnswer, HeapAnswer, Rows } from "./types";
+import type { Rows } from "./table";
+import type { AuditAnswer, CallRow, CheckAnswer, DiffAnswer, FitLimit, FunctionBytes, GroupAnswer, HeapAnswer } from "./types";
 
 /** A moment of a heap profile: a snapshot by its number, or a tally by its name. */
 export interface Moment {
@@ -14,25 +16,11 @@ export interface Moment {
   shares: Rows<FunctionBytes>;
 }
 
-/** What every report holds. */
-export interface Common {
-  warning: string;
-  /** Why the command fails; "" where it does not. */
-  failure: string;
-  made: Made | null;
-}
-
-/** When and where an audit was made, or only the report of it. */
-export interface Made {
-  date: string;
-  host: string;
-  is_report: boolean;
-}
-
 /** An audit that was made where it could ask how many more the limits on tasks let run. */
 interface Placed extends Common {
   limits?: Rows<FitLimit>;
   payers: Rows<Payer>;
+  advice?: Advice;
 }
 
 export interface AuditData extends Placed {
@@ -59,6 +47,8 @@ export interface DiffData extends Common {
 
 export interface HeapData extends Common {
   kind: "heap";
+  /** Who asked for most. */
+  verdict: string;
   heap: HeapAnswer;
   /** All memory in use at each row of `heap.snapshots`. */
   used_bytes: number[];

@@ -12,9 +12,8 @@ import { header, placeOf } from "./header";
 import { ledgerSection } from "./ledger";
 import { librariesSection } from "./objects";
 import { notesSection, originsSection } from "./origins";
-import { makePage, type Page } from "./page";
+import { makePage, type Page, type Part } from "./page";
 import { heapAccountSection } from "./profiles";
-import type { Part } from "./reports";
 import type { Store } from "./store";
 import { table } from "./table";
 

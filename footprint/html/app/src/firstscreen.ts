@@ -1,8 +1,9 @@
 // The first section of an audit: what one more costs and what N cost, who costs most, and what to do about it.
 
+import type { Advice } from "./answerdata";
 import { Costs, momentsTable, partsBar, tiles } from "./cost";
 import { countControl } from "./count";
-import { type LedgerAnswer } from "./data";
+import type { LedgerAnswer } from "./data";
 import { answerSection, type Child, el, evidenceMark, fill } from "./dom";
 import { fitControl } from "./fit";
 import { printable, shortened, shortOwners } from "./names";
@@ -10,20 +11,20 @@ import { payersTable } from "./owners";
 import type { Page } from "./page";
 import { type Payer, termPayers } from "./payers";
 import { savings } from "./savings";
-import { table } from "./table";
+import { type Rows, table } from "./table";
 import { totalsTable } from "./totals";
-import type { AuditAnswer, Evidence, FitLimit, Rows, Term } from "./types";
+import type { AuditAnswer, Evidence, FitLimit, Term } from "./types";
 import { formatBytes, grouped } from "./units";
 import { NOUNS, PHRASES } from "./words";
 
-/** The characters of a name on the first screen. */
-const LONGEST_NAME = 80;
+const LONGEST_NAME = 80; // characters on the first screen
 
 /** What is known of an answer beside its cost. */
 export interface Known {
   audit: LedgerAnswer;
-  /** Who pays for it. */
+  /** Who pays for it, and what to do first. */
   payers: Payer[];
+  advice: Advice | undefined;
   /** Says what failed first. */
   failure: Node | null;
   /** The limits on tasks where the audit was made. */
@@ -71,10 +72,9 @@ export function firstSection(cost: Cost, page: Page, lines: Child[], details: Ch
       costs.once ? `${size === 1n ? "and" : " +"} ${formatBytes(costs.once)} that all pay once${paidMost}` : "");
     fill(owners, payersTable(payers, costs, size, nameIn, audit ? "owner" : "part", title));
   });
-  const bar = partsBar(terms.filter((term) => !term.is_once), costs.each);
   return answerSection("What it costs", cost.failure, el("div", { class: "verdicts" }, one, verdict, sum), ...lines,
     el("div", { class: "two" }, el("div", {}, el("h3", {}, title), owners),
-      audit && el("div", {}, el("h3", {}, "What to do"), savings(audit, costs.each, page))),
+      audit && el("div", {}, el("h3", {}, "What to do"), savings(audit, cost.advice, page))),
     el("div", { class: "controls" }, countControl(page.count, nouns), fitControl(page.store, costs, cost.memory_bytes, [cost.limits, cost.tasks].flatMap((one) => table(one).rows()), nouns)),
-    el("details", { class: "made-of" }, el("summary", {}, "How each part is known"), tiles(terms, costs, noun), bar), ...details);
+    el("details", { class: "made-of" }, el("summary", {}, "How each part is known"), tiles(terms, costs, noun), partsBar(terms.filter((term) => !term.is_once), costs.each)), ...details);
 }

@@ -3,7 +3,7 @@
 import type { Layer, Snapshot } from "./chart";
 import { COLOURS } from "./colours";
 import type { Moment } from "./data";
-import { nameOf } from "./functions";
+import { nameOf } from "./merged";
 import { printable, shortened } from "./names";
 import { table } from "./table";
 

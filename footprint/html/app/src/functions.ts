@@ -1,13 +1,10 @@
 // The functions that hold most, at each moment with a call tree; and who calls one function, and whom it calls.
 
 import type { Moment } from "./data";
-import { Merged } from "./merged";
+import { Merged, nameOf } from "./merged";
 import { table } from "./table";
 import { Tree } from "./tree";
 import type { CallRow } from "./types";
-
-/** The name by which two calls of one function are known. */
-export const nameOf = (row: { owner: string; symbol: string | null; name: string }) => `${row.owner}\n${row.symbol ?? row.name}`;
 
 /** The calls of a moment as lists: the parent of each node, its function and its bytes; node 0 is the whole. */
 interface Calls {

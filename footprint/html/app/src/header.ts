@@ -1,7 +1,7 @@
 // The head of the report: what it is about, where and when it was made, and the answer as a file.
 
 import { copy, save } from "./copy";
-import type { Made } from "./data";
+import type { Made } from "./made";
 import { el } from "./dom";
 import { written } from "./json";
 import { printable } from "./names";

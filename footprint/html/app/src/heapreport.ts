@@ -1,15 +1,14 @@
 // The report of heap profiles: one of them at a time.
 
 import type { HeapData } from "./data";
-import { el, fill } from "./dom";
+import { el, fill, prose } from "./dom";
 import { findingsSection } from "./findings";
 import { header, placeOf } from "./header";
 import { profileSections } from "./heap";
 import { printable } from "./names";
 import { notesSection } from "./origins";
-import { makePage } from "./page";
+import { makePage, type Part } from "./page";
 import { profileChangeSection, profilesTable } from "./profiles";
-import type { Part } from "./reports";
 import type { Store } from "./store";
 import { table } from "./table";
 
@@ -31,6 +30,7 @@ export function heapReport(data: HeapData, store: Store): Part[] {
   });
   return [
     () => header(store, [profiles.column("command")[0] ?? "", placeOf({}, data.made)], heap),
+    () => el("section", { class: "answer", "aria-label": "The answer" }, el("p", { class: "verdict" }, ...prose(data.verdict))),
     () => (profiles.size > 1 ? profilesTable(data) : null),
     () => (profiles.size > 1 ? profileChangeSection(data, page) : null),
     () => (files.length > 1 ? el("p", { class: "tools" }, el("label", { for: "file" }, "Profile"), select) : null),

@@ -1,9 +1,11 @@
 // Calls as a tree in which equal functions below one node are one node.
 
-import { nameOf } from "./functions";
 import { printable, shortened } from "./names";
 import { Tree } from "./tree";
 import type { CallRow } from "./types";
+
+/** The name by which two calls of one function are known. */
+export const nameOf = (row: { owner: string; symbol: string | null; name: string }) => `${row.owner}\n${row.symbol ?? row.name}`;
 
 export class Merged {
   readonly tree = new Tree();

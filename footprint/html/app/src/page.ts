@@ -10,6 +10,9 @@ export interface Page {
   count: Count;
 }
 
+/** Makes a part of the report; null where the answer has no data for it. */
+export type Part = () => Node | null;
+
 /** Make the page of an answer that was asked for `count` processes. */
 export function makePage(store: Store, count: number): Page {
   return { store, count: new Count(store, BigInt(count || 1)) };

@@ -1,8 +1,8 @@
 // Reads the page maps of an audit: the states of pages, and the sections and variables in them.
 
 import { NUMBERS, type PageMap, type Part, type Place, PRIVATE, STATES } from "./pagemap";
-import { type Table, table } from "./table";
-import type { PageMapRow, PagePartRow, Rows } from "./types";
+import { type Rows, type Table, table } from "./table";
+import type { PageMapRow, PagePartRow } from "./types";
 
 /** A variable in the pages of an object. */
 export interface VariableRow {

@@ -14,15 +14,12 @@ import { ledgerSection } from "./ledger";
 import { processesSection } from "./members";
 import { librariesSection } from "./objects";
 import { notesSection, originsSection } from "./origins";
-import { makePage } from "./page";
+import { makePage, type Part } from "./page";
 import { unlisted } from "./payers";
 import { heapAccountSection } from "./profiles";
 import type { Store } from "./store";
 import { table } from "./table";
 import type { AuditAnswer } from "./types";
-
-/** Makes a part of the report; null where the answer has no data for it. */
-export type Part = () => Node | null;
 
 function auditReport(data: AuditData, store: Store): Part[] {
   const { audit, check } = data;
@@ -30,7 +27,7 @@ function auditReport(data: AuditData, store: Store): Part[] {
   const payers = table(data.payers).rows();
   return [
     () => header(store, [audit.target.command, placeOf(audit.host, data.made)], check ?? audit),
-    () => costSection(audit, page, { audit, payers, failure: budgetFailure(check), tasks: data.limits }),
+    () => costSection(audit, page, { audit, payers, advice: data.advice, failure: budgetFailure(check), tasks: data.limits }),
     () => check ? budgetsSection(check) : null, () => ledgerSection(audit, page, unlisted(payers)),
     () => audit.heap_account && heapAccountSection(audit.heap_account, page),
     () => pageMapSection(store, { maps: audit.page_maps, details: data.maps }, audit.target.page_bytes),
@@ -46,7 +43,7 @@ function groupReport(data: GroupData, store: Store): Part[] {
   const payers = table(data.payers).rows();
   return [
     () => header(store, [group.target.name, placeOf(group.host, data.made)], check ?? group),
-    () => groupCostSection(group, page, { audit, payers, failure: budgetFailure(check), tasks: data.limits }),
+    () => groupCostSection(group, page, { audit, payers, advice: data.advice, failure: budgetFailure(check), tasks: data.limits }),
     () => check ? budgetsSection(check) : null, () => ledgerSection(audit, page, unlisted(payers)),
     () => processesSection(group), () => librariesSection(audit, page), () => findingsSection("findings", "Findings", table(audit.findings), page),
     () => notesSection(table(group.notes), data.warning), () => originsSection(audit),
@@ -64,6 +61,6 @@ export function partsOf(data: ReportData, store: Store): Part[] {
     case "group": return groupReport(data, store);
     case "heap": return heapReport(data, store);
     case "answer": return isAudit(data.answer)
-      ? auditReport({ kind: "audit", audit: data.answer, maps: {}, payers: data.payers ?? [], warning: data.warning, failure: data.failure, made: data.made }, store) : answerReport(data, store);
+      ? auditReport({ kind: "audit", audit: data.answer, maps: {}, payers: data.payers ?? [], advice: data.advice, warning: data.warning, failure: data.failure, made: data.made }, store) : answerReport(data, store);
   }
 }

@@ -3,7 +3,7 @@
 import { el, plainTable } from "./dom";
 import { printable } from "./names";
 import { table } from "./table";
-import { formatBytes, formatChange, grouped } from "./units";
+import { formatChange, grouped } from "./units";
 import type { Changes } from "./waterfall";
 
 const MOST_SHOWN = 3;
@@ -19,9 +19,9 @@ export function rootDetails(diff: Changes): HTMLElement[] {
     const why = users.length ? `which ${users.join(" and ")} now need${users.length > 1 ? "" : "s"}` : "which is opened at run time";
     const { location } = root;
     const link = location ? `; it is linked at ${printable(location.file)}${location.line ? `:${location.line}` : ""}` : "";
-    const libraries = root.library_count === 1 ? "1 library" : `${grouped(root.library_count)} libraries`;
+    const libraries = root.brought_count === 1 ? "1 library" : `${grouped(root.brought_count)} libraries`;
     return el("details", { class: "root" },
-      el("summary", {}, `Came with ${printable(root.name)}, ${why}: ${libraries}, ${formatBytes(root.retained_bytes)} retained${link}`),
+      el("summary", {}, `Came with ${printable(root.name)}, ${why}: ${libraries}, ${formatChange(root.delta_bytes)}${link}`),
       plainTable(["library", "change"], brought.map((one) => [printable(fileName(one.owner)), formatChange(one.delta_bytes)]),
         `What came with ${printable(root.name)}`));
   });

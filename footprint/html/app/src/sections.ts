@@ -13,7 +13,7 @@ export interface TableSpec {
   /** Rows that have these members in common are below one row. */
   groups?: string[];
   /** The members that are columns, each followed by its heading, with `|` between them; the first one sorts the table,
-   * and has bars. None for all that there are, of which the last one names a row. */
+   * and has bars. None for those that the answer declares, or else for all that there are, of which the last one names a row. */
   columns: string;
   /** Whether the values of the first column add up to a whole. */
   hasSum?: boolean;
@@ -27,7 +27,9 @@ export interface TableSpec {
 
 export const TABLES: TableSpec[] = [
   { member: "rows", title: "Rows", name: [], columns: "", isOrdered: true },
-  { member: "programs", title: "Programs", name: ["path"], hasPaths: true, columns: "at_start_bytes At start|floor_bytes Startup min|ceiling_bytes Startup max|object_count Objects|unused_bytes Unused|unused Unused libraries" },
+  { member: "program_costs", title: "What each program costs", name: ["name"], hasSum: true, columns: "cost_bytes Cost|process_count Processes" },
+  { member: "host_costs", title: "What each host costs", name: ["name"], hasSum: true, columns: "cost_bytes Cost|process_count Processes" },
+  { member: "programs", title: "Programs", name: ["path"], hasPaths: true, columns: "" },
   { member: "targets", title: "Side by side", name: ["target.command", "target.name"], columns: "projection.total_bytes All|projection.per_process_bytes Each|projection.shared_once_bytes Once|projection.count How many|target.pid PID|bits Bits" },
   { member: "classes", title: "Processes that are alike", name: ["command"], columns: "each_bytes One more|least_bytes Least|most_bytes Most|all_bytes All|pids PIDs" },
   { member: "growth", title: "What grows", name: ["owner"], unnamed: "[all]", columns: "bytes_per_hour An hour|least_bytes_per_hour At least|most_bytes_per_hour At most|first_bytes First|last_bytes Last|kind How" },
@@ -36,7 +38,7 @@ export const TABLES: TableSpec[] = [
   { member: "owner_changes", title: "Owners that changed", name: ["owner"], columns: "delta_bytes Change|old_bytes Before|new_bytes After" },
   { member: "changes", title: "Changes one by one", hasTotals: true, name: ["name", "owner"], columns: "delta_bytes Change|saved_bytes Saved|before_bytes Before|after_bytes After|old_bytes Before|new_bytes After|predicted_bytes Predicted" },
   { member: "diff", title: "Rows that changed", name: ["name", "section", "kind"], groups: ["owner"], columns: "delta_bytes Change|old_bytes Before|new_bytes After|status What|section Section" },
-  { member: "libraries", title: "Objects", name: ["path"], columns: "retained_bytes Leaves with it|private_bytes Private|floor_bytes Startup min|ceiling_bytes Startup max|used_symbol_count Symbols used|tls_bytes Each thread" },
+  { member: "libraries", title: "Objects", name: ["path"], columns: "" },
   { member: "missing", title: "Missing libraries", name: ["name"], columns: "cause Why", isOrdered: true },
   { member: "symbols", title: "Variables", name: ["name"], groups: ["file", "section"], hasSum: true, columns: "size_bytes Size|kind Kind|binding Binding|unit Source file|type Type" },
   { member: "sections", title: "Sections", name: ["section"], groups: ["file"], hasSum: true, columns: "size_bytes Size|named_bytes Named|overlap_bytes Named twice|kind Kind" },

@@ -1,7 +1,6 @@
 // The tables of answers.
 
 import { type PackedTable, valuesOf } from "./columns";
-import type { Rows } from "./types";
 
 /** A table of an answer, by columns. */
 export class Table<Row> {
@@ -43,6 +42,9 @@ export class Table<Row> {
     return found;
   }
 }
+
+/** A table of an answer; one without rows is an empty list. */
+export type Rows<Row> = Table<Row> | never[];
 
 const NO_ROWS = new Table<never>({ rows: 0, keys: [], texts: {}, steps: {}, values: {}, runs: {}, text_runs: {} }, []);
 

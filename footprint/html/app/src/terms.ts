@@ -1,9 +1,10 @@
 // What N cost: the only arithmetic on figures in the report. The JSON says of each figure who pays it.
 
-/** A figure of one process or group; `is_once` says that all of the N pay it once together, null that it has no sum over N. */
+/** A figure of one process or group; `is_once` says that all of the N pay it once together, null that it has no sum over N. The kernel drops page cache where memory is short. */
 export interface Paid {
   size_bytes: number;
   is_once: boolean | null;
+  is_page_cache?: boolean;
 }
 
 /** Return figures that each of the N pays. */
@@ -23,7 +24,7 @@ export function atCount(terms: readonly Paid[], count: bigint): bigint | null {
 
 /** Compute how many fit into a memory; null where one more costs nothing, so that any number fits. */
 export function fitting(terms: readonly Paid[], memory: bigint): bigint | null {
-  const once = atCount(terms.filter((term) => term.is_once), 1n) ?? 0n;
+  const once = atCount(terms.filter((term) => term.is_once && !term.is_page_cache), 1n) ?? 0n;
   const each = atCount(terms.filter((term) => !term.is_once), 1n) ?? 0n;
   if (each <= 0n) return null;
   return memory > once ? (memory - once) / each : 0n;

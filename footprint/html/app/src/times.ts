@@ -15,9 +15,11 @@ export function formatTime(time: number, unit: string): string {
     const parts = hours ? [[hours, "h"], [minutes, "min"]] as const : [[minutes, "min"], [seconds, "s"]] as const;
     return parts.filter(([count], place) => !place || count).map(([count, word]) => `${count} ${word}`).join(" ");
   }
+  // Massif writes i for instructions, DHAT instrs: people do not know either.
+  if (name === "i" || name === "instrs") name = "instructions";
   if (name && name !== "s" && name !== "ms") {
     const found = SI.find(([factor]) => value >= factor);
-    if (found) return `${(value / found[0]).toFixed(2)} ${found[1]}${printable(name)}`;
+    if (found) return `${(value / found[0]).toFixed(2)} ${found[1]}${name === "instructions" ? " " : ""}${printable(name)}`;
   }
   return `${value % 1 ? value.toFixed(2) : value.toFixed(0)} ${printable(name)}`.trimEnd();
 }

@@ -2,8 +2,8 @@
 
 import { el, plainTable, section, svg } from "./dom";
 import { printable } from "./names";
-import { table } from "./table";
-import type { Release, Rows, Trend } from "./types";
+import { type Rows, table } from "./table";
+import type { Release, Trend } from "./types";
 import { formatBytes, formatChange, grouped } from "./units";
 import { TITLES } from "./words";
 
@@ -22,7 +22,7 @@ export function trendSections(releases: Rows<Release> | undefined, trends: Rows<
     const dated = (one: Release) => `${versionOf(one)} (${one.time.slice(0, 10)})`;
     return section(`program-${place + 1}`, printable(program),
       el("p", {}, own.length === 1 ? dated(own[0]) : `${own.length} releases, from ${dated(own[0])} to ${dated(own[own.length - 1])}.`),
-      plainTable(["figure", "first", "last", "change", "over the releases", "largest step"],
+      plainTable(["figure", "first", "last", "change", "over the releases, from 0", "largest step"],
         rows.filter((one) => one.program === program).map((one) => cells(one, own)), printable(program)));
   }));
 }
@@ -48,10 +48,12 @@ function line(
 ): Element {
   const [width, height] = SIZE;
   const known = values.filter((one) => one !== null);
-  const [least, most] = known.reduce(([low, high], one) => [Math.min(low, one), Math.max(high, one)], [Infinity, -Infinity]);
+  // From zero: a step looks as large as it is.
+  const most = Math.max(1, ...known);
   const x = (place: number) => EDGE + (values.length > 1 ? (place / (values.length - 1)) * (width - 2 * EDGE) : 0);
-  const y = (value: number) => (most === least ? height / 2 : height - EDGE - ((value - least) / (most - least)) * (height - 2 * EDGE));
+  const y = (value: number) => height - EDGE - (value / most) * (height - 2 * EDGE);
   const drawn = svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": label, class: "line" });
+  drawn.append(svg("path", { d: `M0 ${height - EDGE}H${width}`, fill: "none", stroke: "currentColor", "stroke-width": 0.5, opacity: 0.5 }));
   let isDown = false;
   const path = values.map((value, place) => {
     if (value === null) { isDown = false; return ""; }

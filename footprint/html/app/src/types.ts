@@ -1,9 +1,6 @@
 // The JSON answers that the report shows. `make schema` writes this file from the types in Python.
 
-import type { Table } from "./table";
-
-/** A table of an answer; one without rows is an empty list. */
-export type Rows<Row> = Table<Row> | never[];
+import type { Rows } from "./table";
 
 export type Attribution = "program headers" | "name" | "allocator" | "thread vector" | "stack pointer" | "shape" | "adjacency" | "allocator profile" | "none";
 export type Basis = "per process" | "started copy" | "everything rewritten" | "private" | "mapped writable";
@@ -16,18 +13,20 @@ export type LimitUnit = "bytes" | "tasks";
 export type MemberStatus = "came" | "went" | "changed" | "same";
 export type MemoryKind = "data" | "bss" | "relro" | "text" | "tls" | "file" | "heap" | "stack" | "anonymous" | "shared" | "kernel";
 export type Model = "exec" | "fork" | "threads";
-export type RowStatus = "changed" | "added" | "removed" | "moved" | "renamed" | "shifted";
-export type RunFailureKind = "signal" | "exit" | "moment" | "child";
+export type Part = "heap" | "runtime_heap" | "objects" | "stacks" | "other" | "shared_between" | "own_shared" | "kernel";
+export type RowStatus = "changed" | "added" | "removed" | "moved" | "renamed" | "touched" | "shifted";
+export type RunFailureKind = "signal" | "exit" | "moment" | "child" | "memory";
+export type WatchGapKind = "too-short" | "lower-bound" | "no-audit" | "cut" | "not-watched";
 
-/** The heap of a live process, read from the structures of its allocator in its memory. Sizes are of addresses, touched or not, except where they say `private`. `held_bytes` are `live_bytes`, `overhead_bytes` and `free_bytes` together. */
+/** The heap of a process, read from the structures of its allocator in its memory. Sizes are of addresses, touched or not, except where they say `private`. `held_bytes` are `live_bytes`, `overhead_bytes` and `free_bytes` together. */
 export interface AllocatorAccount {
-  /** Whose structures were read: `glibc`. */
+  /** Whose structures were read: `glibc` or `musl`. */
   allocator: string;
-  /** How many arenas it has. */
+  /** How many arenas it has; musl has one. */
   arena_count: number;
   /** The number of blocks that the program has. */
   live_block_count: number;
-  /** The room in these blocks: what malloc_usable_size(3) returns of them. It is what the program asked for, rounded up to sizes that the allocator has. */
+  /** The room in these blocks: what malloc_usable_size(3) returns of them. With musl it is what the program asked for, with glibc this is rounded up to sizes that the allocator has. */
   live_bytes: number;
   /** What the allocator has for itself: a header before each block, and its structures. */
   overhead_bytes: number;
@@ -35,7 +34,7 @@ export interface AllocatorAccount {
   free_bytes: number;
   /** What it has from the kernel. */
   held_bytes: number;
-  /** The part of `free_bytes` in blocks that threads or fastbins keep for requests of the same size. mallinfo2(3) counts those of threads as in use. */
+  /** The part of `free_bytes` in blocks that threads or fastbins keep for requests of the same size. mallinfo2(3) counts those of threads as in use. musl keeps none. */
   cached_bytes: number;
   /** The number of large blocks that it maps alone; they are live. */
   mapped_block_count: number;
@@ -43,10 +42,12 @@ export interface AllocatorAccount {
   mapped_block_bytes: number;
   /** The part of `free_bytes` that is in private memory: the rows `[free]` of the ledger. */
   free_private_bytes: number;
-  /** The private memory in whole free pages that malloc_trim(3) returns to the kernel. */
+  /** The private memory in whole free pages that malloc_trim(3) returns to the kernel; musl has no such function. */
   trimmable_bytes: number;
   /** What could not be read and why, in sentences: that memory is in no figure of the account. */
   unread: string[];
+  /** When a capture read it, as `2026-11-27T19:40:00Z`: the ledger then has no rows of it. Null where the process was audited while it ran. */
+  captured_at: string | null;
 }
 
 /** An allocation function: it only passes memory on, and its callers are charged. */
@@ -85,6 +86,8 @@ export interface AuditAnswer {
   ledger: Rows<Row>;
   /** The same but for kind `kernel`, by source file, folder or component; the member is absent without `--by file`, `dir` or `component`. */
   sources?: Rows<SourceCost>;
+  /** What the cost is made of, by kind of memory: the `bytes` add up to `per_process_bytes`, or where that is not known to `private_bytes`. The member is absent where only virtual sizes are known. */
+  parts?: Rows<KindPart>;
   /** The cost of as many processes as were asked about. */
   projection: Projection;
   /** What the process could do without. */
@@ -97,12 +100,14 @@ export interface AuditAnswer {
   objects: Rows<ObjectCost>;
   /** What the heap is made of, by an allocator profile; null where none was joined. */
   heap_account: HeapAccountMembers | null;
-  /** The heap as the allocator of a live process accounts for it; null where it was not read. */
+  /** The heap as the allocator of the process accounts for it; null where it was not read. */
   allocator: AllocatorAccount | null;
   /** The pages of objects one by one, for the report of a saved audit. The member is absent where no file of an object could be read, in what `run` saves, and in baselines. */
   page_maps?: Rows<PageMapRow>;
   /** The mappings with private bytes, of each owner, the largest first: at most 1,000. What an owner has in others is one row for each kind of memory, so the `bytes` and the `mapped_bytes` of an owner add up to those of its rows in `ledger`, if no allocator profile was joined. The member is absent of a program, where private bytes are not known, in what `run` saves, and in baselines. */
   mappings?: Rows<MappingCost>;
+  /** What the files in memory cost that it maps or holds open. Their `own_bytes` add up to `own_shared_bytes`. The member is absent where there is none. */
+  memory_files?: Rows<MemoryFileCost>;
   /** What the reader of the figures must know. */
   notes: Rows<Note>;
   /** The findings that fail the answer; the member is absent without `--fail-on`. */
@@ -129,6 +134,8 @@ export interface BudgetResult {
   grew_from: number | null;
   /** The largest parts of the value, or of its growth; at most three. */
   contributors: Contributor[];
+  /** Whether the contributors are what grew since the baseline. */
+  is_growth: boolean;
   /** The waiver of the budget; null where there is none. */
   waiver: Waiver | null;
   /** Whether the starts of both runs overlap, so that the growth may be chance. */
@@ -207,9 +214,11 @@ export interface CheckAnswer {
   totals: ProcessTotals;
   /** The number of budgets that fail. */
   checks_failed: number;
-  /** The limits, those that fail first. */
+  /** The result in a sentence: the limit that is exceeded by its largest part, and what makes it so. */
+  verdict: string;
+  /** The limits, those that fail first, and of these the one that is exceeded by its largest part. */
   budgets: Rows<BudgetResult>;
-  /** The libraries that are new since the baseline, with what each retains. */
+  /** The libraries that are new since the baseline, with what each brought. */
   roots: Rows<NewRoot>;
   /** The variables that are new or grew by 1 KiB or more since the baseline, with their lines. */
   grown_variables: Rows<RowChange>;
@@ -317,7 +326,7 @@ export interface FigureChange {
   old_evidence: Evidence;
   /** How the value now is known. */
   new_evidence: Evidence;
-  /** Whether the spreads of the starts overlap, so that nothing need have changed; null where it was measured once. */
+  /** Whether the spreads of the starts overlap, so that nothing need have changed; null where measured once. */
   is_noise: boolean | null;
 }
 
@@ -339,6 +348,8 @@ export interface FindingRow {
   added_bytes: number;
   /** The private memory that each further thread of a process saves, in addition to `saving_bytes`. */
   thread_bytes: number;
+  /** The processor time that each start saves, estimated, in microseconds. */
+  saving_us: number;
   /** Whether each process saves it, or each thread, of which a process has at least one. */
   saving_per: "process" | "thread";
   /** The size of a variable that may be smaller, or of its copies; null where the finding is about none. */
@@ -375,6 +386,8 @@ export interface FitLimit {
   each: number;
   /** How many fit. */
   count: number;
+  /** How many fit beside the page cache of their files. More must read from the disk again what the kernel drops, and start slowly. */
+  beside_cache_count: number;
 }
 
 /** Where the bytes of a row were before. */
@@ -457,6 +470,8 @@ export interface GroupAnswer {
   ledger: Rows<Row>;
   /** The same but for kind `kernel`, by source file, folder or component; the member is absent without `--by file`, `dir` or `component`. */
   sources?: Rows<SourceCost>;
+  /** What the group costs by kind of memory: the `bytes` add up to `per_group_bytes`, or where that is not known to `private_bytes`. The member is absent where only virtual sizes are known. */
+  parts?: Rows<KindPart>;
   /** What the processes could do without, each once. */
   findings: Rows<FindingRow>;
   /** The rules that were run for all processes that were searched; empty where none was. */
@@ -465,6 +480,8 @@ export interface GroupAnswer {
   objects: Rows<ObjectCost>;
   /** The files that the names of stripped owners are from. */
   debug_files: Rows<DebugFile>;
+  /** What the files in memory cost that the processes map or hold open, each once. Their `own_bytes` add up to `own_shared_bytes`. The member is absent where there is none. */
+  memory_files?: Rows<MemoryFileCost>;
   /** What the reader of the figures must know. */
   notes: Rows<Note>;
   /** The findings that fail the answer; the member is absent without `--fail-on`. */
@@ -537,7 +554,7 @@ export interface GroupTotals {
   kernel_bytes: number | null;
   /** Anonymous memory that several processes of the group have shared since a fork, counted once. */
   shared_between_bytes: number | null;
-  /** Part of `shared_once_bytes` and of `per_process_bytes`: shared memory that nobody else maps (memfd, shared anonymous memory, SysV, deleted files, `/dev/shm`). */
+  /** Part of `shared_once_bytes` and of `per_process_bytes`: files in memory that nobody else keeps (memfd, shared anonymous memory, SysV, files of tmpfs), with all that they hold. */
   own_shared_bytes: number | null;
   /** What one more group of these processes costs: their private memory, the memory that they share among themselves, the shared memory that they made, and their kernel memory. */
   per_group_bytes: number | null;
@@ -587,7 +604,7 @@ export interface HeapAccountMembers {
   snapshot: number;
   /** The number of snapshots in the profile. */
   snapshot_count: number;
-  /** Whether the snapshot is the one that the profile calls its peak. */
+  /** Whether the snapshot is the peak of the profile: the one that it marks, unless another is larger. */
   is_peak: boolean;
   /** Whether the last snapshot of the profile is the end of the run: massif writes none there. */
   has_end: boolean;
@@ -615,6 +632,8 @@ export interface HeapAccountMembers {
   evidence: Evidence;
   /** The functions that asked for the live bytes, as profiled, the largest first; they add up to `live_bytes`. */
   shares: Rows<HeapShare>;
+  /** The mean distance of the samples, where the profile is sampled: then the live bytes are an estimate; 0 where it is unknown, null where it counts every block. */
+  sample_period_bytes: number | null;
 }
 
 /** What allocator profiles say; the `bytes` of `owners` and of `heap` add up to `tree_bytes`. */
@@ -681,6 +700,16 @@ export interface HeapTarget {
 export interface HistoryTarget {
   /** The file. */
   history: string;
+}
+
+/** A part of the cost. */
+export interface KindPart {
+  /** `heap` (of malloc), the heap of Java, of Go or of a sanitizer (`runtime_heap`), the program and its libraries (`objects`), `stacks`, all `other` private memory, memory that processes of a group have shared since a fork (`shared_between`), files in memory that nobody else keeps (`own_shared`), or what the `kernel` spends. */
+  part: Part;
+  /** The bytes. */
+  bytes: number;
+  /** How they are known. */
+  evidence: Evidence;
 }
 
 /** What one owner has in one mapping, or in all mappings of one kind that are not listed. A mapping of several owners has a row for each of them. When a mapping was made is not known: the kernel does not tell it. */
@@ -751,6 +780,28 @@ export interface MemberChange {
   per_process_bytes: number | null;
 }
 
+/** A file in memory: a memfd, shared anonymous memory, a SysV segment, or a file of tmpfs. */
+export interface MemoryFileCost {
+  /** What the ledger calls it. */
+  owner: string;
+  /** What it holds in all, swapped pages included, as far as that is known. */
+  size_bytes: number;
+  /** What of it is part of the cost: all that it holds where only these processes keep it, 0 where others keep it, too. These add up to `own_shared_bytes`. */
+  own_bytes: number;
+  /** What of it is part of `shared_once_bytes`. */
+  shared_bytes: number;
+  /** The virtual size of its mappings. */
+  mapped_bytes: number;
+  /** How many mappings it has. */
+  mapping_count: number;
+  /** How many descriptors hold it open. */
+  descriptor_count: number;
+  /** Who else keeps it: the first of them. */
+  keeper_pids: number[];
+  /** How `own_bytes` is known. */
+  evidence: Evidence;
+}
+
 /** An object that another one brings in. */
 export interface Need {
   /** Its path. */
@@ -779,6 +830,8 @@ export interface NewRoot {
   needed_for: string | null;
   /** What it costs with all libraries that came with it: the sum of their `delta_bytes`. */
   delta_bytes: number;
+  /** How many libraries came with it, itself included. */
+  brought_count: number;
 }
 
 /** Something that the reader of a figure must know, and that did not stop the answer. */
@@ -809,6 +862,8 @@ export interface ObjectCost {
   needs: Need[] | null;
   /** The build-id of its file; null where it has none, or it was not saved. */
   build_id: string | null;
+  /** What the loader does for it; null where that was not counted. */
+  start: StartCounts | null;
 }
 
 /** Kinds of memory within the totals that behave in their own way; 0 where there is none, or none is reported. */
@@ -827,7 +882,7 @@ export interface OfWhich {
   hugetlb_private_bytes: number;
   /** Huge pages of the reserved pool that several processes hold; in no total. */
   hugetlb_shared_bytes: number;
-  /** Part of `shared_once` and of `per_process`: shared memory that only this process has mapped (memfd, shared anonymous memory, SysV, deleted files, `/dev/shm`). Each started copy makes its own. */
+  /** Part of `shared_once` and of `per_process`: files in memory that only this process and its descendants keep (memfd, shared anonymous memory, SysV, files of tmpfs). Each started copy makes its own. */
   own_shared_bytes: number;
 }
 
@@ -951,6 +1006,8 @@ export interface ProcessClass {
   terms: Term[];
   /** How the cost is known. */
   evidence: Evidence;
+  /** Whether they only serve the main program of the group, and are of another program than that. */
+  is_helper: boolean;
 }
 
 /** The process, program or group that an answer is about. */
@@ -1179,7 +1236,7 @@ export interface SnapshotRow {
   extra_bytes: number | null;
   /** The stacks; null where the profile does not say. */
   stack_bytes: number | null;
-  /** Whether the profile calls it the peak. */
+  /** Whether it is the peak: the one that the profile marks, unless another is larger. */
   is_peak: boolean;
   /** Whether it has a call tree. */
   has_tree: boolean;
@@ -1209,6 +1266,18 @@ export interface SourceLocation {
   line: number | null;
 }
 
+/** What the loader does for one object at start. */
+export interface StartCounts {
+  /** The relocations that it applies. */
+  relocation_count: number;
+  /** The symbols that it looks up; null where its rules are not known. */
+  lookup_count: number | null;
+  /** The files that it tries and that are not there; null where its rules are not known. */
+  failed_open_count: number | null;
+  /** The page faults up to the entry point, estimated; null where that is not known. */
+  page_faults: number | null;
+}
+
 /** An amount that the profile counts over the whole run. */
 export interface TallyRow {
   /** The profile. */
@@ -1233,6 +1302,8 @@ export interface Term {
   is_once: boolean;
   /** How it is known. */
   evidence: Evidence;
+  /** Whether it is page cache: the kernel drops it where memory is short, so it takes nothing from a limit. */
+  is_page_cache: boolean;
 }
 
 /** The program that wrote the answer. */
@@ -1323,11 +1394,11 @@ export interface WatchAnswer {
   target: WatchTarget;
   /** Its figures. */
   watch: WatchFigures;
-  /** How the cost went, and the private memory of each owner. */
+  /** How the cost went, and that of each owner. */
   growth: Rows<WatchGrowth>;
   /** The cost over time. */
   samples: Rows<WatchSample>;
-  /** The private memory of each owner over time; null where fewer than two moments are known. */
+  /** The cost of each owner over time; null where fewer than two moments are known. */
   owner_layers: WatchLayers | null;
   /** The cost of each process over time; null where there are fewer than two. */
   process_layers: WatchLayers | null;
@@ -1341,6 +1412,8 @@ export interface WatchAnswer {
   changes: Rows<RowChange>;
   /** The mappings that grew between these two, those that grew most first. */
   grown_mappings: Rows<MappingGrowth>;
+  /** What the watch cannot tell: gates fail on it, unless it is accepted by its name. */
+  gaps: Rows<WatchGap>;
   /** What the heap is made of at the end, by an allocator profile; null where none was named. */
   heap_account: HeapAccountMembers | null;
   /** What the reader of the figures must know. */
@@ -1349,15 +1422,15 @@ export interface WatchAnswer {
 
 /** A whole audit that was made. */
 export interface WatchAudit {
-  /** Why: `start`, `peak`, `growth`, `end` or `signal`. */
+  /** Why: `start`, `peak`, `growth`, `last`, `end` or `signal`. */
   moment: string;
   /** When the processes were read. */
   ms: number;
-  /** What it explains: private memory and kernel memory. */
+  /** What it explains: the cost of all processes then. */
   held_bytes: number;
 }
 
-/** What all processes together cost over time: private memory, page tables and kernel stacks. */
+/** What all processes together cost over time: private memory, files in memory of their own, and kernel memory. */
 export interface WatchFigures {
   /** How long the watch went. */
   duration_ms: number;
@@ -1369,10 +1442,12 @@ export interface WatchFigures {
   own_cpu_ms: number;
   /** The cost at the last tick with a process. */
   cost_bytes: number;
-  /** The largest cost at a tick; the peak of the cgroup where that is larger. */
+  /** The largest cost at a tick; the peak of the cgroup, or what one process held at its own peak, where that is larger. */
   peak_bytes: number;
-  /** The counter of the cgroup, or `ticks`. */
+  /** The counter of the cgroup, `ticks`, or the counter of a process. */
   peak_source: string;
+  /** Whether more may have been held between two ticks, where nobody looked. */
+  is_peak_lower_bound: boolean;
   /** The time of the tick with the largest cost. */
   peak_ms: number;
   /** The most that an audit explains; null without an audit. */
@@ -1393,9 +1468,17 @@ export interface WatchFigures {
   seen_by: string | null;
 }
 
+/** Something that a watch cannot tell. */
+export interface WatchGap {
+  /** What. */
+  kind: WatchGapKind;
+  /** Why. */
+  detail: string;
+}
+
 /** How memory went over time. */
 export interface WatchGrowth {
-  /** The owner; null for the cost of all processes. */
+  /** The owner; null for the cost of all processes. Where that has a trend, those of the owners add up to it; `[between the audits]` is what the audits have not seen of it. */
   owner: string | null;
   /** How. */
   kind: GrowthKind;

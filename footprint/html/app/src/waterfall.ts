@@ -23,8 +23,8 @@ function steps(diff: Changes): Step[] {
   const roots = new Map(table(diff.roots).rows().map((one) => [one.owner, one]));
   const short = shortOwners(owners.map((one) => one.owner));
   const found = owners.filter((one) => !roots.has(one.came_with ?? one.owner)).map((one) => ({ name: short(one.owner), delta: one.delta_bytes }));
-  for (const { name, library_count, delta_bytes } of roots.values()) {
-    found.push({ name: name + (library_count > 1 ? ` with ${grouped(library_count - 1)} more` : ""), delta: delta_bytes });
+  for (const { name, brought_count, delta_bytes } of roots.values()) {
+    found.push({ name: name + (brought_count > 1 ? ` with ${grouped(brought_count - 1)} more` : ""), delta: delta_bytes });
   }
   return found.filter((one) => one.delta).sort((one, other) => Math.abs(other.delta) - Math.abs(one.delta));
 }

@@ -1,5 +1,5 @@
 -- Which processes cost far more than their siblings of the same program?
--- {program} on {host} (pid {pid}): {excess_bytes} more than half of its siblings, most of it in {owner}.
+-- {program} on {host} (pid {pid}): {excess_bytes} more than the median of its siblings, most of it in {owner}.
 WITH single AS (
     SELECT * FROM current_processes WHERE process_count = 1 AND per_process_bytes IS NOT NULL
 ),

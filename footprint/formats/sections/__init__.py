@@ -1,1 +1,0 @@
-"""Sections that the text reports of several verbs share."""

@@ -1,0 +1,325 @@
+"""What the loader does for each object before the program's own code runs: files, relocations, symbol lookups.
+
+Nothing is run. The loader of glibc is followed; of musl, the relocations are counted, and no lookups and files.
+
+Source: glibc 2.36, elf/dl-load.c (open_path), elf/dl-reloc.c (resolve_map), elf/do-rel.h and elf/rtld.c.
+"""
+
+from array import array
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, compress
+from operator import ne
+from typing import Final, NamedTuple
+
+from footprint.elf import abi
+from footprint.elf.abi import relocation_types
+from footprint.elf.constructors import initialisers
+from footprint.elf.dynamic import read_dynamic
+from footprint.elf.dynsym import DynamicSymbols
+from footprint.elf.image import Image
+from footprint.elf.relocations import count_alike, jump_relocations, main_relocations, relr_count, symbol_and_type
+from footprint.errors import FootprintError
+from footprint.loader.bindings import Bindings
+from footprint.loader.link_map import LibrarySearch, Linked, LinkMap
+from footprint.loader.map_entry import FoundBy
+from footprint.loader.target import Libc, Target
+from footprint.model.costs import StartCounts
+
+# The functions of the vDSO that the loader looks up for the C library (setup_vdso_pointers), each in one object.
+_VDSO_LOOKUPS: Final = {abi.EM_X86_64: 5, abi.EM_AARCH64: 3}
+# The resolver functions of the C library that look up a function of the vDSO each time that they are called.
+_VDSO_RESOLVERS: Final = {abi.EM_X86_64: frozenset({"gettimeofday", "time"})}
+_LIBC: Final = "libc.so.6"
+# Where a page of a file is read, the kernel maps those around it that are in the page cache (fault_around_bytes).
+_WINDOW_BYTES: Final = 1 << 16
+_SIZED_TABLES: Final = (
+    (abi.DT_STRTAB, abi.DT_STRSZ),
+    (abi.DT_RELA, abi.DT_RELASZ),
+    (abi.DT_REL, abi.DT_RELSZ),
+    (abi.DT_RELR, abi.DT_RELRSZ),
+    (abi.DT_JMPREL, abi.DT_PLTRELSZ),
+)
+# The loader takes over the allocator of the program (__rtld_malloc_init_real).
+_ALLOCATOR: Final = ("calloc", "free", "malloc", "realloc")
+# The C library calls it before any constructor (__libc_early_init).
+_EARLY_CALL: Final = "__tunable_get_val"
+
+
+class FailedOpens(NamedTuple):
+    """Files that the loader tried in one folder and that are not there.
+
+    Attributes:
+        folder: The folder.
+        reason: The rule by which it is searched.
+        is_for_processor: Whether it is a subfolder for the processor (glibc-hwcaps, and those of older releases).
+        file_count: The number of files.
+    """
+
+    folder: str
+    reason: FoundBy
+    is_for_processor: bool
+    file_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class StartCost:
+    """What the loader does for one object at start.
+
+    Attributes:
+        relative_count: Relocations that add the load address.
+        relr_count: The same in the packed encoding.
+        symbolic_count: Relocations with the address of a symbol, those of the PLT included.
+        copy_count: Copied variables.
+        irelative_count: Calls of resolver functions.
+        lookup_count: Searches for a symbol by name; None where the rules of the loader are not known.
+        asked_count: The objects that these ask, each search anew.
+        own_lookup_count: Those lookups that end in the object itself: of names that it defines.
+        own_asked_count: The objects that these ask.
+        repeated_count: Relocations that take the result of the lookup before.
+        bound_now_count: Calls through the PLT that are bound at start.
+        lazy_count: Calls through the PLT that are bound when they are made.
+        tried_count: The files that the loader tries to open to find it; None where its rules are not known.
+        failed_opens: Those of them that are not there, by folder.
+        table_windows: The stretches of 64 KiB with tables of symbols and relocations, which the kernel maps at once.
+        initialiser_count: The functions that are called at start, those of the compiler's start-up files included.
+        initialiser_bytes: The code of those whose size the unwind tables have, without what they call.
+        is_loader: Whether it is the loader, whose lookups for itself are among its own.
+    """
+
+    relative_count: int
+    relr_count: int
+    symbolic_count: int
+    copy_count: int
+    irelative_count: int
+    lookup_count: int | None
+    asked_count: int | None
+    own_lookup_count: int | None
+    own_asked_count: int | None
+    repeated_count: int | None
+    bound_now_count: int
+    lazy_count: int
+    tried_count: int | None
+    failed_opens: tuple[FailedOpens, ...]
+    table_windows: int
+    initialiser_count: int
+    initialiser_bytes: int
+    is_loader: bool
+
+    @property
+    def relocation_count(self) -> int:
+        """All relocations that are applied at start."""
+        return self.relative_count + self.relr_count + self.symbolic_count + self.copy_count + self.irelative_count
+
+    @property
+    def summary(self) -> StartCounts:
+        """What an audit keeps of it."""
+        failed_count = None if self.tried_count is None else sum([o.file_count for o in self.failed_opens])
+        return StartCounts(self.relocation_count, self.lookup_count, failed_count, None)
+
+
+def start_costs(link_map: LinkMap, bindings: Bindings, objects: Sequence[Linked]) -> tuple[StartCost | None, ...]:
+    """Compute what the loader does for each object; None for one that cannot be read, or is not there at start.
+
+    `objects` are those of the link map, and behind them the loader, where no object needs it. The lookups that the
+    loader makes for itself are its own.
+    """
+    is_glibc = link_map.libc is Libc.GLIBC
+    tries = _tries(link_map) if is_glibc else {}
+    return tuple([_start_cost(number, linked, link_map, bindings, tries) for number, linked in enumerate(objects)])
+
+
+def _start_cost(
+    number: int, linked: Linked, link_map: LinkMap, bindings: Bindings, tries: "dict[int, Counter[_Try]]"
+) -> StartCost | None:
+    if linked.found_by in {FoundBy.AUDIT, FoundBy.OPENED}:
+        return None
+    linkage, is_loader = linked.library.linkage, linked.found_by is FoundBy.INTERPRETER
+    is_glibc = link_map.libc is Libc.GLIBC
+    binds_now = linkage.binds_now or is_loader or not is_glibc
+    symbols = bindings.symbols[number] if number < len(bindings.symbols) else DynamicSymbols.none()
+    try:
+        table = _read_table(linked.library.image, symbols, binds_now=binds_now)
+        initialiser_count, initialiser_bytes = initialisers(linked.library.image)
+        table_windows = _table_windows(linked.library.image, symbols.count)
+    except FootprintError:
+        return None
+    lookups = _lookups(number, table, bindings, link_map) if is_glibc else _Lookups(None, None, None, None)
+    failed = tries.get(number, Counter())
+    return StartCost(
+        *table.counts,
+        **lookups._asdict(),
+        repeated_count=table.uses.total() - table.lookups.total() if is_glibc else None,
+        bound_now_count=table.jump_count if binds_now else 0,
+        lazy_count=0 if binds_now else table.jump_count,
+        tried_count=failed.total() if is_glibc else None,
+        failed_opens=tuple([FailedOpens(*key, count) for key, count in failed.items() if key is not _OPENED]),
+        table_windows=table_windows,
+        initialiser_count=initialiser_count,
+        initialiser_bytes=initialiser_bytes,
+        is_loader=is_loader,
+    )
+
+
+# --- lookups ----------------------------------------------------------------------------------------------------------
+
+
+class _Lookups(NamedTuple):
+    """The figures of `StartCost` about lookups."""
+
+    lookup_count: int | None
+    asked_count: int | None
+    own_lookup_count: int | None
+    own_asked_count: int | None
+
+
+def _lookups(user: int, table: "_Table", bindings: Bindings, link_map: LinkMap) -> _Lookups:
+    """Count the lookups of an object, and the objects that these ask: all up to the one that answers."""
+    if user >= len(bindings.symbols):
+        return _Lookups(*_loader_lookups(link_map, bindings), 0, 0)
+    references, count = bindings.symbols[user].references, len(bindings.symbols)
+    library = link_map.objects[user].library
+    is_symbolic = library.linkage.is_symbolic and user > 0
+    resolvers = _VDSO_RESOLVERS.get(library.kind.machine, frozenset())
+    provider_of = {place: provider for provider, places in bindings.providers[user].items() for place in places}
+    lookup_count, asked_count = _loader_lookups(link_map, bindings) if user == link_map.interpreter else (0, 0)
+    own_lookup_count = own_asked_count = vdso_count = 0
+    for place, times in table.lookups.items():
+        reference, provider = references[place], provider_of.get(place)
+        is_unique = provider is not None and reference.name in bindings.symbols[provider].unique
+        if is_unique or (reference.is_protected and reference.is_defined):
+            # The search ends at the first definition, and then another one is taken.
+            provider = bindings.first_match(reference)
+        far = count if provider is None else provider + 1
+        if is_symbolic:
+            far = 1 if provider == user else far + 1
+        asked_count += (far - reference.is_copy) * times
+        if provider == user:
+            own_lookup_count += times
+            own_asked_count += far * times
+        if reference.name in resolvers and provider and _is_libc(link_map, provider):
+            vdso_count += table.uses[place]
+    lookup_count += table.lookups.total() + vdso_count
+    return _Lookups(lookup_count, asked_count + vdso_count, own_lookup_count, own_asked_count)
+
+
+def _is_libc(link_map: LinkMap, number: int) -> bool:
+    return link_map.objects[number].library.linkage.soname == _LIBC
+
+
+def _loader_lookups(link_map: LinkMap, bindings: Bindings) -> tuple[int, int]:
+    """Count the lookups that the loader makes for itself, and at the first call of the C library."""
+    names = list(_ALLOCATOR)
+    for number, linked in enumerate(link_map.objects):
+        if _is_libc(link_map, number) and not linked.library.linkage.binds_now:
+            names += [_EARLY_CALL] if _EARLY_CALL in bindings.symbols[number].requested else []
+    count = len(bindings.symbols)
+    places = [next((at for at, s in enumerate(bindings.symbols, 1) if name in s.defined), count) for name in names]
+    vdso_count = _VDSO_LOOKUPS.get(link_map.objects[0].library.kind.machine, 0)
+    return vdso_count + len(places), vdso_count + sum(places)
+
+
+# --- relocations ------------------------------------------------------------------------------------------------------
+
+
+class _Table(NamedTuple):
+    """The relocations of a file: their numbers by kind, and how often each reference is used and looked up."""
+
+    counts: tuple[int, int, int, int, int]
+    uses: Counter[int]
+    lookups: Counter[int]
+    jump_count: int
+
+
+def _read_table(image: Image, symbols: DynamicSymbols, *, binds_now: bool) -> _Table:
+    types = relocation_types(image.machine)
+    calls = types.jump_slot | types.tls
+    places = {(ref.symbol, ref.is_call, ref.is_copy): place for place, ref in enumerate(symbols.references)}
+    kinds: Counter[int] = Counter()
+    looked_up: list[int] = []
+    jump_count = 0
+
+    def add(infos: "array[int]", *, is_lazy: bool) -> None:
+        alike = count_alike(infos) if infos else 0
+        if alike:
+            kinds[symbol_and_type(image, infos[0])[1]] += alike - 1
+        rest = infos[max(alike - 1, 0) :]
+        place_by_info = {}
+        for info, count in Counter(rest).items():
+            symbol, kind = symbol_and_type(image, info)
+            kinds[kind] += count
+            if kind in types.tls if is_lazy else kind:
+                place_by_info[info] = places.get((symbol, kind in calls, kind in types.copy))
+        looked_up.extend([slot for slot in map(place_by_info.get, rest) if slot is not None])
+
+    for main_relocation in main_relocations(image):
+        add(main_relocation.infos, is_lazy=False)
+    for jump_relocation in jump_relocations(image):
+        jump_count += len(jump_relocation.infos)
+        add(jump_relocation.infos, is_lazy=not binds_now)
+    changes = compress(looked_up, chain((True,), map(ne, looked_up[1:], looked_up)))
+    relative = sum([n for kind, n in kinds.items() if kind in types.relative])
+    copy = sum([n for kind, n in kinds.items() if kind in types.copy])
+    irelative = sum([n for kind, n in kinds.items() if kind in types.irelative])
+    empty = kinds[abi.R_NONE]
+    symbolic = kinds.total() - relative - copy - irelative - empty
+    counts = relative, relr_count(image), symbolic, copy, irelative
+    return _Table(counts, Counter(looked_up), Counter(changes), jump_count)
+
+
+def _table_windows(image: Image, symbol_count: int) -> int:
+    """Count the stretches of 64 KiB from the first table that the loader reads to the end of the last one."""
+    dynamic = read_dynamic(image)
+    ranges = [(dynamic.get(tag), dynamic.get(size_tag) or 0) for tag, size_tag in _SIZED_TABLES]
+    ranges += [(dynamic.get(tag), 0) for tag in (abi.DT_GNU_HASH, abi.DT_HASH)]
+    ranges.append((dynamic.get(abi.DT_SYMTAB), symbol_count * image.symbol_bytes))
+    tables = [range(vaddr, vaddr + size_bytes + 1) for vaddr, size_bytes in ranges if vaddr]
+    if not tables:
+        return 0
+    first, last = min([table.start for table in tables]), max([table.stop for table in tables])
+    # A damaged file may name any address.
+    return min(last // _WINDOW_BYTES - first // _WINDOW_BYTES + 1, -(-len(image.data) // _WINDOW_BYTES))
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+_OPENED: Final = ("", FoundBy.PATH, False)
+_Try = tuple[str, FoundBy, bool]
+
+
+def _tries(link_map: LinkMap) -> dict[int, Counter[_Try]]:
+    """Return for each object the files that the loader tries for it, by folder; a missing one is its requester's."""
+    numbers = {linked.path: number for number, linked in enumerate(link_map.objects)}
+    absent: set[tuple[str, int]] = set()
+    tries: dict[int, Counter[_Try]] = {}
+    for search in link_map.searches:
+        payer = search.requester if search.path is None else numbers.get(search.path, search.requester)
+        tries.setdefault(payer, Counter()).update(_tries_of(search, link_map, absent))
+    return tries
+
+
+def _tries_of(search: LibrarySearch, link_map: LinkMap, absent: set[tuple[str, int]]) -> Iterator[_Try]:
+    """Yield the files that the loader tries for one name; `absent` are the folders that it knows not to exist."""
+    target = link_map.target
+    lists = search.lists
+    if search.found_by not in {FoundBy.PATH, FoundBy.CACHE, FoundBy.CONFIGURATION} and target:
+        lists = (*lists, (FoundBy.DEFAULT, target.system_directories, None))
+    for rule, folders, _ in lists:
+        for folder in folders:
+            there = link_map.folders.get(folder, ())
+            for at, part in enumerate((*_parts(target), "")):
+                prefix = folder + part
+                if prefix not in there and folder.startswith("/"):
+                    if (folder, at) in absent:
+                        continue
+                    absent.add((folder, at))
+                if prefix + search.name == search.path:
+                    yield _OPENED
+                    return
+                yield prefix, rule, bool(part)
+    yield _OPENED
+
+
+def _parts(target: Target | None) -> tuple[str, ...]:
+    return target.subdirectories if target else ()

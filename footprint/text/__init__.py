@@ -1,0 +1,1 @@
+"""Texts: what is foreign in them made harmless."""

@@ -1,0 +1,236 @@
+"""What the loader does at start is predicted as the loader counts it: LD_DEBUG of programs held at their entry."""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import footprint
+from footprint.attribution.dependency_graph import DependencyGraph
+from footprint.elf.abi import ET_DYN
+from footprint.findings.registry import rule_named
+from footprint.loader.target import Environment
+from footprint.model.finding import Confidence, Finding
+from footprint.process.held_program import AT_ENTRY, held_at_start
+from footprint.process.start_measurement import measure_starts
+from footprint.sources.programs import Programs
+
+GLIBC = "/lib64/ld-linux-x86-64.so.2"
+# Lazy and not, with copies, with packed relocations, with RUNPATH, of C++; 3 to 60 objects.
+PROGRAMS = ("true", "git", "apt", "bash", "curl", "gdb", "gpg", "ls", "node", "openssl", "python3", "ssh", "systemctl")
+
+pytestmark = pytest.mark.skipif(not Path(GLIBC).exists(), reason=f"no {GLIBC}")
+
+needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is missing")
+
+
+class Counted(NamedTuple):
+    """What the loader counts."""
+
+    lookup_count: int
+    repeated_count: int
+    relative_count: int
+    tried_count: int
+    asked_count: int
+
+
+def counted_by_loader(program: str, folder: Path, **variables: str) -> Counted:
+    variables |= {"LD_DEBUG": "statistics,symbols,libs", "LD_DEBUG_OUTPUT": str(folder / "loader")}
+    with held_at_start(program, variables) as held:
+        held.run_to(held.auxiliary(AT_ENTRY))
+        text = (folder / f"loader.{held.pid}").read_text(errors="surrogateescape")
+    before, after = text.split("runtime linker statistics", 1)
+    numbers = dict(re.findall(r"(number of [a-z ]+): (\d+)", after))
+    return Counted(
+        int(numbers["number of relocations"]),
+        int(numbers["number of relocations from cache"]),
+        int(numbers["number of relative relocations"]),
+        before.count("trying file="),
+        before.count(";  lookup in file="),
+    )
+
+
+def predicted(graph: DependencyGraph) -> Counted:
+    costs = [start_cost for start_cost in graph.start_costs if start_cost]
+    # The loader of glibc 2.36 counts those that are sorted first, of objects that it moves.
+    moved = [
+        cost
+        for cost, linked in zip(graph.start_costs, graph.link_map.objects, strict=False)
+        if cost and linked.library.type == ET_DYN
+    ]
+    return Counted(
+        sum(cost.lookup_count or 0 for cost in costs),
+        sum(cost.repeated_count or 0 for cost in costs),
+        sum(one.relative_count for one in moved),
+        sum(cost.tried_count or 0 for cost in costs),
+        sum(cost.asked_count or 0 for cost in costs),
+    )
+
+
+def build(folder: Path, output: str, source: str, *options: str) -> str:
+    (folder / f"{output}.c").write_text(source)
+    kind = [] if output == "program" else ["-shared", "-fPIC"]
+    command = ["gcc", "-o", output, *kind, "-Wl,--no-as-needed", f"-Wl,-rpath,{folder}", f"{output}.c", *options]
+    subprocess.run(command, check=True, capture_output=True, cwd=folder)
+    return str(folder / output)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_loader_does_what_was_predicted(name: str, tmp_path: Path) -> None:
+    path = shutil.which(name, path="/usr/bin")
+    if path is None:
+        pytest.skip(f"{name} is missing")
+    graph = Programs(environment=Environment()).graph(os.path.realpath(path))
+    assert predicted(graph) == counted_by_loader(os.path.realpath(path), tmp_path)
+
+
+@needs_gcc
+def test_folders_of_a_library_path_that_do_not_exist_are_tried_once(tmp_path: Path) -> None:
+    build(tmp_path, "liba.so", "int a(void) { return 1; }")
+    build(tmp_path, "libb.so", "int b(void) { return 2; }")
+    (tmp_path / "empty").mkdir()
+    path = build(
+        tmp_path, "program", "int a(void); int b(void); int main(void) { return a() + b(); }", "liba.so", "libb.so"
+    )
+    folders = f"{tmp_path}/none:{tmp_path}/empty"
+    graph = Programs(environment=Environment(library_path=folders)).graph(path)
+    found = predicted(graph)
+    assert found == counted_by_loader(path, tmp_path, LD_LIBRARY_PATH=folders)
+    failed = [{one.folder: one.file_count for one in cost.failed_opens} for cost in graph.start_costs if cost]
+    assert failed[1][f"{tmp_path}/none/"] == failed[1][f"{tmp_path}/empty/"] == 1
+    assert failed[2] == {f"{tmp_path}/empty/": 1}
+
+
+@needs_gcc
+@pytest.mark.parametrize(
+    "options", [["-fPIC", "-Wl,-z,now"], ["-fPIC", "-Wl,-z,lazy"], ["-fno-pic", "-no-pie", "-Wl,-z,now"]]
+)
+def test_calls_are_bound_at_start_where_the_linker_was_told_so(options: list[str], tmp_path: Path) -> None:
+    build(tmp_path, "liba.so", "int data = 1; int a(void) { return 1; }", "-Wl,-Bsymbolic")
+    source = "extern int data; int a(void); int main(void) { return a() + data; }"
+    path = build(tmp_path, "program", source, "liba.so", *options)
+    graph = Programs(environment=Environment()).graph(path)
+    assert predicted(graph) == counted_by_loader(path, tmp_path)
+    cost = graph.start_costs[0]
+    assert cost
+    assert bool(cost.lazy_count) == ("-Wl,-z,lazy" in options)
+    assert cost.copy_count == ("-no-pie" in options)
+
+
+# --- remedies ---------------------------------------------------------------------------------------------------------
+
+
+def found_by(rule: str, graph: DependencyGraph, subject: str) -> Finding:
+    (found,) = [one for one in rule_named(rule).find(graph) if one.subject == subject]
+    return found
+
+
+@needs_gcc
+@pytest.mark.parametrize("remedy", ["-Wl,-Bsymbolic", "-fvisibility=hidden"])
+def test_names_that_are_bound_when_the_library_is_linked_need_no_lookup(tmp_path: Path, remedy: str) -> None:
+    count = 2500
+    functions = "\n".join(f"int f{n}(void) {{ return {n}; }}" for n in range(count))
+    table = ", ".join(f"f{n}" for n in range(count))
+    exported = '__attribute__((visibility("default")))'
+    source = f"{functions}\nint (*table[])(void) = {{{table}}};\n{exported} int a(void) {{ return table[0](); }}"
+    build(tmp_path, "liba.so", source, "-Wl,-soname,liba.so")
+    path = build(tmp_path, "program", "int a(void); int main(void) { return a(); }", "liba.so")
+    graph = Programs(environment=Environment()).graph(path)
+    before, cost = counted_by_loader(path, tmp_path), graph.start_costs[1]
+    assert predicted(graph) == before
+    assert found_by("own-lookups", graph, "liba.so").confidence is Confidence.MEDIUM
+    build(tmp_path, "liba.so", source, "-Wl,-soname,liba.so", remedy)
+    after = counted_by_loader(path, tmp_path)
+    assert cost
+    assert before.lookup_count - after.lookup_count == cost.own_lookup_count == count + 1
+    assert predicted(Programs(environment=Environment()).graph(path)) == after
+
+
+@needs_gcc
+def test_a_program_without_an_empty_folder_tries_fewer_files(tmp_path: Path) -> None:
+    build(tmp_path, "liba.so", "int a(void) { return 1; }", "-Wl,-soname,liba.so")
+    source = "int a(void); int main(void) { return a(); }"
+    path = build(tmp_path, "program", source, "liba.so", f"-Wl,-rpath,{tmp_path}/none")
+    graph = Programs(environment=Environment()).graph(path)
+    before = counted_by_loader(path, tmp_path)
+    finding = found_by("empty-search-path", graph, "program")
+    assert finding.confidence is Confidence.HIGH
+    failed_count = sum(one.file_count for cost in graph.start_costs if cost for one in cost.failed_opens)
+    # Both folders fail, since the linker was told the one with the library first.
+    build(tmp_path, "program", source, "liba.so")
+    after = counted_by_loader(path, tmp_path)
+    left = Programs(environment=Environment()).graph(path).start_costs
+    left_count = sum(one.file_count for cost in left if cost for one in cost.failed_opens)
+    assert before.tried_count - after.tried_count == failed_count - left_count > 0
+
+
+@needs_gcc
+def test_calls_that_are_left_until_they_are_made_are_not_looked_up(tmp_path: Path) -> None:
+    count = 600
+    build(tmp_path, "liba.so", "\n".join(f"int f{n}(void) {{ return {n}; }}" for n in range(count)))
+    calls = " + ".join(f"f{n}()" for n in range(count))
+    source = f"{' '.join(f'int f{n}(void);' for n in range(count))} int main(void) {{ return {calls}; }}"
+    path = build(tmp_path, "program", source, "liba.so", "-Wl,-z,now")
+    graph = Programs(environment=Environment()).graph(path)
+    before, cost = counted_by_loader(path, tmp_path), graph.start_costs[0]
+    assert found_by("bound-at-start", graph, "program").confidence is Confidence.LOW
+    build(tmp_path, "program", source, "liba.so", "-Wl,-z,lazy")
+    after = counted_by_loader(path, tmp_path)
+    assert cost
+    assert before.lookup_count - after.lookup_count == cost.bound_now_count == count
+
+
+@needs_gcc
+def test_a_library_that_is_opened_at_its_call_is_not_there_at_start(tmp_path: Path) -> None:
+    needed = [build(tmp_path, f"lib{n}.so", f"int f{n}(void) {{ return {n}; }}") for n in range(6)]
+    build(tmp_path, "liba.so", "int a(void) { return 1; }", *[Path(one).name for one in needed])
+    path = build(tmp_path, "program", "int a(void); int main(void) { return a(); }", "liba.so")
+    graph = Programs(environment=Environment()).graph(path)
+    finding = found_by("one-function", graph, "liba.so")
+    assert len(finding.leaves) == 6
+    source = f"""
+#include <dlfcn.h>
+int main(void) {{ int (*a)(void) = dlsym(dlopen("{tmp_path}/liba.so", RTLD_NOW), "a"); return a(); }}"""
+    build(tmp_path, "program", source)
+    assert subprocess.run([path], check=False).returncode == 1
+    after = Programs(environment=Environment()).graph(path)
+    assert len(graph.objects) - len(after.objects) == 1 + len(finding.leaves)
+    # The first library that is searched also tries the folders for the processor: now that is the C library.
+    tried_us = sum(2 * one.file_count for cost in graph.start_costs[1:2] if cost for one in cost.failed_opens)
+    assert sum(graph.start_us) - sum(after.start_us) >= finding.saving_us - tried_us
+
+
+# --- measured ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is missing")
+def test_system_calls_of_the_loader_are_those_that_strace_lists() -> None:
+    (measured,) = measure_starts([lambda: "/usr/bin/true"], 1)
+    done = subprocess.run(["strace", "/usr/bin/true"], capture_output=True, text=True, check=False)
+    # The loader unmaps its cache last; the constructors of the C library ask for random bytes or the like only then.
+    names = [line.partition("(")[0] for line in done.stderr.splitlines()]
+    last = names.index("munmap")
+    # execve itself is not counted.
+    assert measured.system_call_count == last
+    assert measured.processor_us.min > 0
+
+
+@needs_gcc
+def test_another_build_with_more_libraries_is_measured_in_turns(tmp_path: Path) -> None:
+    for number in range(30):
+        build(tmp_path, f"lib{number}.so", f"int f{number}(void) {{ return {number}; }}")
+    source = "int main(void) { return 0; }"
+    small = build(tmp_path, "program", source)
+    shutil.copy(small, tmp_path / "small")
+    large = build(tmp_path, "program", source, *[f"lib{number}.so" for number in range(30)])
+    compared = footprint.compare_builds([large], str(tmp_path / "small"), starts=1, has_start_cost=True)
+    before, after = compared.before.start_cost, compared.after.start_cost
+    assert before
+    assert after
+    # Each library is opened, read, mapped and closed.
+    assert before.system_call_count - after.system_call_count >= 30 * 8
+    assert before.minor_faults.min - after.minor_faults.max >= 30 * 3

@@ -1,0 +1,212 @@
+"""Files in memory: who keeps them, what they hold, and to whom that is charged; the expected figures by hand."""
+
+from collections.abc import Iterable
+
+import pytest
+
+from footprint.attribution.memory_files import ChargedFile, charge_files
+from footprint.attribution.process_audit import audit_snapshot
+from footprint.process.descriptions import OpenFile, OpenFileKind, mounted_memory_devices
+from footprint.process.memory_files import FileIdentity, FileKeepers, MemoryFile, file_identity
+from footprint.process.snapshot import Snapshot, read_texts
+from tests.groupmembers import KIB, NoFiles, block
+
+MIB = 1 << 20
+MEMFD: FileIdentity = ("00:01", 4250)
+
+
+def line(start: int, size: int, name: str, *, inode: int = 4250, permissions: str = "rw-s", offset: int = 0) -> str:
+    return f"{start:x}-{start + size:x} {permissions} {offset:08x} 00:01 {inode} {name}"
+
+
+JIT = [line(0x7F0000000000, 8 * MIB, "/memfd:vmem (deleted)"), line(0x7F1000000000, 8 * MIB, "/memfd:vmem (deleted)")]
+
+
+def process(
+    *blocks: bytes,
+    pid: int = 10,
+    holds: dict[FileIdentity, int] | None = None,
+    opened: Iterable[OpenFile] = (),
+    keepers: FileKeepers | None = None,
+) -> Snapshot:
+    (snapshot,) = read_texts(
+        b"".join(blocks) or block("00400000-00401000 r--p 00000000 08:01 9 /bin/x", Rss=4), "smaps"
+    )
+    return snapshot._replace(pid=pid, allocated_bytes=holds or {}, open_files=tuple(opened), keepers=keepers)
+
+
+def kept_by(*pids: int, parents: dict[int, int] | None = None, unread_count: int = 0) -> FileKeepers:
+    return FileKeepers({MEMFD: frozenset(pids)}, parents or {}, unread_count)
+
+
+def charged(*snapshots: Snapshot) -> ChargedFile:
+    (one,) = charge_files(snapshots)
+    return one
+
+
+def own_kib(*snapshots: Snapshot) -> int:
+    return charged(*snapshots).cost.own_bytes // KIB
+
+
+def twice(rss: int) -> list[bytes]:
+    """Return the blocks of a file whose pages one process has mapped twice: half a share of each for each mapping."""
+    return [block(one, Rss=rss, Pss=rss // 2, Shared_Dirty=rss) for one in JIT]
+
+
+def opened(size_kib: int, name: str = "/memfd:vmem (deleted)") -> OpenFile:
+    return OpenFile(5, OpenFileKind.MEMORY, 1, 4250, content_bytes=size_kib * KIB, name=name)
+
+
+# --- what belongs to one process --------------------------------------------------------------------------------------
+
+
+def test_a_file_that_only_one_process_keeps_costs_what_it_holds_however_often_it_is_mapped() -> None:
+    one = process(*twice(1024), holds={MEMFD: 3524 * KIB}, keepers=kept_by(10))
+    assert own_kib(one) == 3524
+    assert charged(one).cost.shared_bytes == 3524 * KIB
+    assert charged(one).cost.mapping_count == 2
+
+
+def test_a_file_that_is_open_and_not_mapped_costs_what_it_holds() -> None:
+    one = process(opened=[opened(4096)], keepers=kept_by(10))
+    audit = audit_snapshot(one, {}, NoFiles(), target="x")
+    assert audit.totals.of_which.own_shared_bytes == 4 * MIB
+    (row,) = [row for row in audit.ledger if row.owner == "/memfd:vmem (deleted)"]
+    assert (row.name, row.bytes, row.shared_bytes, row.mapped_bytes) == ("[open, not mapped]", 0, 4 * MIB, 0)
+    assert sum(row.shared_bytes or 0 for row in audit.ledger) == audit.totals.shared_once.bytes
+
+
+def test_a_file_that_is_only_open_counts_whole_where_not_all_processes_may_be_looked_at() -> None:
+    one = process(opened=[opened(4096)], keepers=kept_by(10, unread_count=1))
+    assert (own_kib(one), charged(one).least_bytes) == (4096, 0)
+
+
+def test_private_copies_count_beside_the_pages_of_the_file() -> None:
+    private = line(0x7F0000000000, 4 * MIB, "/memfd:d (deleted)", permissions="rw-p")
+    copied = block(private, Rss=4096, Pss=4096, Private_Dirty=4096, Anonymous=4096)
+    one = process(copied, holds={MEMFD: 4 * MIB}, opened=[opened(4096)], keepers=kept_by(10))
+    audit = audit_snapshot(one, {}, NoFiles(), target="x")
+    assert (audit.totals.private.bytes, audit.totals.of_which.own_shared_bytes) == (4 * MIB, 4 * MIB)
+
+
+def test_a_file_that_others_keep_is_not_its_own() -> None:
+    one = process(*twice(1024), holds={MEMFD: 3524 * KIB}, keepers=kept_by(10, 77))
+    assert own_kib(one) == 0
+    assert charged(one).cost.keeper_pids == (77,)
+    assert charged(one).cost.shared_bytes == 1024 * KIB
+
+
+def test_what_its_descendants_keep_too_is_its_own_as_a_copy_starts_its_own_descendants() -> None:
+    keepers = kept_by(10, 12, parents={12: 11, 11: 10, 10: 1, 1: 0})
+    assert own_kib(process(*twice(64), holds={MEMFD: 128 * KIB}, keepers=keepers)) == 128
+    assert own_kib(process(*twice(64), pid=12, holds={MEMFD: 128 * KIB}, keepers=keepers)) == 0
+
+
+def test_a_circle_of_parents_which_only_a_forged_capture_has_ends() -> None:
+    keepers = kept_by(10, 12, parents={12: 13, 13: 12})
+    assert own_kib(process(*twice(64), holds={MEMFD: 128 * KIB}, keepers=keepers)) == 0
+
+
+def test_a_segment_of_sysv_and_a_memfd_with_one_number_are_two_files() -> None:
+    segment = block(line(0x7F2000000000, 64 * KIB, "/SYSV00000000 (deleted)"), Rss=64, Pss=64, Private_Dirty=64)
+    one = process(*twice(128), segment)
+    assert {charge.file.identity for charge in charge_files([one])} == {MEMFD, ("SYSV", 4250)}
+
+
+def test_a_library_in_tmpfs_is_a_file_that_all_its_processes_use() -> None:
+    lines = [line(0x7F0000000000, 64 * KIB, "/run/libx.so", permissions=one) for one in ("r--p", "r-xp")]
+    assert charge_files([process(*(block(one, Rss=64, Pss=64) for one in lines), holds={MEMFD: 128 * KIB})]) == ()
+
+
+def test_a_file_of_tmpfs_that_is_only_read_is_paid_once() -> None:
+    read = block(line(0x7F0000000000, 64 * KIB, "/run/table", permissions="r--s"), Rss=64, Pss=64, Private_Clean=64)
+    one = process(read, holds={MEMFD: 128 * KIB}, keepers=kept_by(10))
+    assert (own_kib(one), charged(one).cost.shared_bytes) == (0, 64 * KIB)
+
+
+def test_a_file_under_a_name_is_counted_for_each_copy_with_a_note() -> None:
+    written = block(line(0x7F0000000000, 4 * MIB, "/run/ring"), Rss=64, Pss=64, Private_Dirty=64)
+    audit = audit_snapshot(process(written, holds={MEMFD: MIB}, keepers=kept_by(10)), {}, NoFiles(), target="x")
+    assert audit.totals.of_which.own_shared_bytes == MIB
+    (note,) = [note for note in audit.notes if note.slug == "shared-memory-of-whom"]
+    assert "if copies open the same name, each costs 1 MiB less" in note.detail
+
+
+def test_huge_pages_of_the_pool_are_in_no_total() -> None:
+    huge = block(line(0x7F0000000000, 4 * MIB, "/memfd:h (deleted)"), Rss=0, Pss=0) + b"VmFlags: rd wr sh ht\n"
+    assert charge_files([process(huge, holds={MEMFD: 0})]) == ()
+
+
+# --- where it cannot be told ------------------------------------------------------------------------------------------
+
+
+def test_where_some_processes_may_not_be_looked_at_both_figures_are_told() -> None:
+    touched = block(JIT[0], Rss=64, Pss=64, Private_Dirty=64)
+    one = process(touched, holds={MEMFD: MIB}, keepers=kept_by(10, unread_count=9))
+    assert (charged(one).cost.own_bytes, charged(one).least_bytes) == (MIB, 64 * KIB)
+    assert charged(one).cost.evidence == "estimated"
+    (note,) = [
+        n for n in audit_snapshot(one, {}, NoFiles(), target="x").notes if n.slug == "memory-file-keepers-unknown"
+    ]
+    assert "1 MiB of /memfd:vmem (deleted) counts as its own" in note.detail
+    assert "who were not looked at: 64 KiB of it is surely its own" in note.detail
+
+
+def test_a_file_all_of_whose_pages_are_mapped_here_alone_is_certain() -> None:
+    whole = block(JIT[0], Rss=1024, Pss=1024, Private_Dirty=1024)
+    one = process(whole, holds={MEMFD: MIB}, keepers=kept_by(10, unread_count=9))
+    assert (charged(one).cost.own_bytes, charged(one).cost.evidence) == (MIB, "measured")
+
+
+def test_a_file_whose_size_may_not_be_read_has_what_was_touched_with_a_note() -> None:
+    touched = block(JIT[0], Rss=64, Pss=64, Private_Dirty=64)
+    audit = audit_snapshot(process(touched, keepers=kept_by(10)), {}, NoFiles(), target="x")
+    assert audit.totals.of_which.own_shared_bytes == 64 * KIB
+    (note,) = [note for note in audit.notes if note.slug == "memory-file-size-unknown"]
+    assert "64 KiB that was touched here counts, of 8 MiB mapped" in note.detail
+
+
+@pytest.mark.parametrize(
+    ("blocks", "kib"),
+    [
+        pytest.param(twice(64), 64, id="the shares of two mappings are all of it"),
+        pytest.param([block(JIT[0], Rss=64, Pss=32, Shared_Dirty=60, Private_Dirty=4)], 4, id="others map it"),
+        pytest.param([block(JIT[0], Rss=0, Pss=0, Swap=256)], 256, id="it is swapped out"),
+    ],
+)
+def test_in_a_text_the_shares_decide(blocks: list[bytes], kib: int) -> None:
+    assert own_kib(process(*blocks)) == kib
+
+
+# --- several processes ------------------------------------------------------------------------------------------------
+
+
+def test_a_file_that_only_members_keep_is_theirs_once() -> None:
+    keepers = kept_by(10, 11)
+    members = [process(*twice(64), pid=pid, holds={MEMFD: 256 * KIB}, keepers=keepers) for pid in (10, 11)]
+    assert own_kib(*members) == 256
+    assert [own_kib(member) for member in members] == [0, 0]
+
+
+def test_mappings_of_different_parts_have_all_their_pages() -> None:
+    low = block(line(0x7F0000000000, MIB, "/memfd:vmem (deleted)"), Rss=64, Pss=32, Shared_Dirty=64)
+    high = block(line(0x7F1000000000, MIB, "/memfd:vmem (deleted)", offset=MIB), Rss=16, Pss=16, Private_Dirty=16)
+    file: MemoryFile = charged(process(low, high)).file
+    assert (file.resident_bytes, file.proportional_bytes, file.extent_bytes) == (80 * KIB, 48 * KIB, 2 * MIB)
+    assert file.is_mapped_elsewhere
+
+
+# --- what is read -----------------------------------------------------------------------------------------------------
+
+
+def test_the_devices_of_file_systems_in_memory_are_read_from_mountinfo() -> None:
+    text = (
+        b"22 27 0:21 / /proc rw,relatime - proc proc rw\n"
+        b"25 24 0:35 / /dev/shm rw,relatime shared:4 - tmpfs tmpfs rw,size=24684084k\n"
+        b"27 1 254:0 / / rw,relatime - ext4 /dev/vda rw\n"
+    )
+    assert mounted_memory_devices(text) == {"00:23"}
+
+
+def test_pmap_has_no_inodes_so_names_tell_files_apart() -> None:
+    assert file_identity(None, None, "memfd:a (deleted)") != file_identity(None, None, "memfd:b (deleted)")

@@ -1,0 +1,162 @@
+"""Object stores: a dataset and captures in a bucket of a small S3 server on loopback."""
+
+import os
+import re
+import shutil
+import threading
+import time
+from collections.abc import Iterator
+from email.utils import formatdate
+from hashlib import blake2b
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+from xml.sax.saxutils import escape
+
+import pytest
+
+import footprint
+from footprint.errors import AccessError, UsageError
+from footprint.store.remote import fetch, upload
+from footprint.verbs.fleet.call import prune_dataset
+
+ROOT = Path(__file__).resolve().parents[2]
+SMAPS = (ROOT / "tests" / "corpus" / "smaps-sleep.txt").read_bytes()
+UNUSED = ROOT / "sample_binaries" / "unused_library"
+
+
+class Bucket(BaseHTTPRequestHandler):
+    """What of S3 a store needs: list, get, put (also if absent) and delete; the objects are those of the class."""
+
+    objects: dict[str, tuple[bytes, float]] = {}  # noqa: RUF012 # one bucket a test
+    puts: list[str] = []  # noqa: RUF012 # the same
+
+    def _answer(self, status: int, body: bytes = b"", **headers: str) -> None:
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def _key(self) -> str:
+        return unquote(urlsplit(self.path).path).removeprefix("/bucket").lstrip("/")
+
+    def do_GET(self) -> None:  # as http.server calls it
+        query = parse_qs(urlsplit(self.path).query)
+        if "list-type" in query:
+            prefix = query.get("prefix", [""])[0]
+            form = "%Y-%m-%dT%H:%M:%S.000Z"
+            rows = "".join(
+                f'<Contents><Key>{escape(key)}</Key><Size>{len(data)}</Size><ETag>"{blake2b(data).hexdigest()}"</ETag>'
+                f"<LastModified>{time.strftime(form, time.gmtime(moment))}</LastModified></Contents>"
+                for key, (data, moment) in sorted(self.objects.items())
+                if key.startswith(prefix)
+            )
+            text = f"<ListBucketResult><IsTruncated>false</IsTruncated>{rows}</ListBucketResult>"
+            return self._answer(200, text.encode(), Content_Type="application/xml")
+        found = self.objects.get(self._key())
+        if found is None:
+            return self._answer(404)
+        data, moment = found
+        tag = blake2b(data).hexdigest()
+        return self._answer(200, data, ETag=f'"{tag}"', Last_Modified=formatdate(moment, usegmt=True))
+
+    do_HEAD = do_GET  # noqa: N815 # the same
+
+    def do_PUT(self) -> None:  # the same
+        data, key = self.rfile.read(int(self.headers["Content-Length"])), self._key()
+        if self.headers.get("If-None-Match") == "*" and key in self.objects:
+            return self._answer(412)
+        self.objects[key] = data, time.time()
+        self.puts.append(key)
+        return self._answer(200, ETag=f'"{blake2b(data).hexdigest()}"')
+
+    def do_DELETE(self) -> None:  # the same
+        self.objects.pop(self._key(), None)
+        self._answer(204)
+
+    def do_POST(self) -> None:  # the same: several are deleted at once
+        keys = re.findall("<Key>([^<]*)</Key>", self.rfile.read(int(self.headers["Content-Length"])).decode())
+        for key in keys:
+            self.objects.pop(key, None)
+        rows = "".join(f"<Deleted><Key>{key}</Key></Deleted>" for key in keys)
+        self._answer(200, f"<DeleteResult>{rows}</DeleteResult>".encode(), Content_Type="application/xml")
+
+    def log_message(self, *_: object) -> None:
+        """Print nothing."""
+
+
+@pytest.fixture
+def bucket(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[type[Bucket]]:
+    handler = type("OneBucket", (Bucket,), {"objects": {}, "puts": []})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    settings = {"ENDPOINT_URL": f"http://127.0.0.1:{server.server_port}", "REGION": "us-east-1"}
+    for name, value in {**settings, "ACCESS_KEY_ID": "key", "SECRET_ACCESS_KEY": "secret"}.items():
+        monkeypatch.setenv(f"AWS_{name}", value)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    yield handler
+    server.shutdown()
+    server.server_close()
+
+
+def rows(dataset: str, question: str) -> list[dict[str, Any]]:
+    answer = footprint.fleet(dataset, question).result
+    return [dict(zip(answer.columns, row, strict=True)) for row in answer.rows]
+
+
+def test_a_dataset_in_a_store_is_that_of_a_folder(bucket: type[Bucket], tmp_path: Path) -> None:
+    for host in ("a", "b", "c"):
+        path = tmp_path / "in" / host / "1.smaps"
+        path.parent.mkdir(parents=True)
+        path.write_bytes(SMAPS)
+    address = "s3://bucket/fleets/one"
+    assert footprint.scan(tmp_path / "in", UNUSED, output=address, worker_count=1).folder == address
+    # The file of inputs, which makes a part whole, comes last.
+    last = [at for at, key in enumerate(bucket.puts) if "/inputs/" in key]
+    assert last
+    assert all("/inputs/" in key or key.endswith("scan.lock") for key in bucket.puts[last[0] :])
+    assert "fleets/one/scan.lock" not in bucket.objects
+    footprint.scan(tmp_path / "in", UNUSED, output=tmp_path / "fleet", worker_count=1)
+    assert rows(address, "owners") == rows(str(tmp_path / "fleet"), "owners") != []
+    # Another machine, without the copy, has the same, and reads nothing twice.
+    shutil.rmtree(tmp_path / "cache")
+    put_count = len(bucket.puts)
+    again = footprint.scan(tmp_path / "in", UNUSED, output=address, worker_count=1)
+    assert (again.input_count, [key for key in bucket.puts[put_count:] if "lock" not in key]) == (0, [])
+    assert "of 0 inputs" in prune_dataset(address, "prune", "0d")
+    assert footprint.fleet(address, "owners").process_count == 3
+
+
+def test_captures_go_to_a_store_and_are_scanned_from_there(bucket: type[Bucket], tmp_path: Path) -> None:
+    footprint.capture(os.getpid(), output="s3://bucket/captures/web/1.capture")
+    assert list(bucket.objects) == ["captures/web/1.capture"]
+    done = footprint.scan("s3://bucket/captures", output=tmp_path / "fleet", worker_count=1)
+    assert done.process_count == 1
+
+
+def test_a_store_that_another_scan_writes_to_or_that_is_not_there_is_an_error(
+    bucket: type[Bucket], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "1.smaps").write_bytes(SMAPS)
+    bucket.objects["fleet/scan.lock"] = b"other", time.time()
+    with pytest.raises(AccessError, match=r"another scan writes to it; if that was killed, delete"):
+        footprint.scan(tmp_path / "1.smaps", output="s3://bucket/fleet")
+    with pytest.raises(AccessError, match="it is no dataset"):
+        footprint.fleet("s3://bucket/nothing")
+    monkeypatch.setitem(__import__("sys").modules, "obstore", None)
+    with pytest.raises(UsageError, match=r"pip install 'footprint-audit\[stores\]'"):
+        footprint.fleet("s3://bucket/fleet")
+
+
+def test_a_question_leaves_alone_what_a_scan_is_about_to_upload(bucket: type[Bucket]) -> None:
+    address = "s3://bucket/fleet"
+    written = Path(fetch(address, is_written=True))
+    (written / "inputs").mkdir()
+    (written / "inputs" / "new.parquet").write_bytes(b"new")
+    fetch(address)
+    upload(address, str(written))
+    assert bucket.objects["fleet/inputs/new.parquet"][0] == b"new"

@@ -1,0 +1,119 @@
+"""What the loader does at start, counted by hand for the fewest objects that show each rule."""
+
+from pathlib import Path
+
+from footprint.loader.link_map import LinkMap
+from footprint.loader.map_entry import FoundBy
+from footprint.loader.start_cost import FailedOpens, StartCost, start_costs
+from footprint.loader.system import Library
+from footprint.loader.target import Libc
+from tests.elfwriter import DT_SYMBOLIC, RO, SHT_RELA, STB_WEAK, At, Dyn, Rel, Section, Sym
+from tests.loadable import bind, defined, link_map, made
+from tests.sysroot import Sysroot
+
+COPY, GLOB_DAT, JUMP_SLOT, RELATIVE, IRELATIVE = 5, 6, 7, 8, 37
+
+
+def costs(*libraries: Library, libc: Libc = Libc.GLIBC) -> list[StartCost]:
+    """Return what the loader does for each object."""
+    linked = link_map(*libraries, libc=libc)
+    found = [one for one in start_costs(linked, bind(*libraries, libc=libc), linked.objects) if one]
+    assert len(found) == len(libraries)
+    return found
+
+
+def relocated(name: str, *relocations: tuple[str | None, int], symbols: tuple[Sym, ...] = ()) -> Library:
+    """Return a library with these relocations: the symbol and the type of each."""
+    table = [Rel(At(".data", 8 * place), kind, symbol or 0, 0) for place, (symbol, kind) in enumerate(relocations)]
+    return made(name, *symbols, sections=[Section(".rela.dyn", SHT_RELA, RO, table)])
+
+
+def test_relocations_are_counted_by_their_kind() -> None:
+    kinds = [(None, RELATIVE), (None, RELATIVE), ("f", GLOB_DAT), ("f", COPY), (None, IRELATIVE), (None, 0)]
+    cost = costs(relocated("program", *kinds, symbols=(Sym("f"),)), made("a", defined("f")))[0]
+    assert (cost.relative_count, cost.symbolic_count, cost.copy_count, cost.irelative_count) == (2, 1, 1, 1)
+    assert cost.relocation_count == 5
+
+
+def test_a_lookup_asks_all_objects_up_to_the_one_that_defines_the_name() -> None:
+    program = made("program", Sym("f"), asks={"f": GLOB_DAT})
+    cost = costs(program, made("a"), made("b", defined("f")), made("c", defined("f")))[0]
+    assert (cost.lookup_count, cost.asked_count) == (1, 3)
+
+
+def test_a_weak_name_that_nobody_defines_is_asked_of_all() -> None:
+    program = made("program", Sym("f", binding=STB_WEAK), asks={"f": GLOB_DAT})
+    cost = costs(program, made("a"), made("b"))[0]
+    assert (cost.lookup_count, cost.asked_count) == (1, 3)
+
+
+def test_a_symbolic_library_asks_itself_first_and_again_with_the_others() -> None:
+    symbols = defined("own"), Sym("f")
+    library = made("a", *symbols, asks={"own": GLOB_DAT, "f": GLOB_DAT}, more=[Dyn(DT_SYMBOLIC)])
+    cost = costs(made("program"), library, made("b", defined("f")))[1]
+    # `own` is in itself; `f` is in none of itself, the program and itself, but in the next.
+    assert (cost.lookup_count, cost.asked_count) == (2, 1 + 4)
+
+
+def test_the_loader_keeps_the_last_lookup_alone() -> None:
+    symbols = Sym("f"), Sym("g")
+    uses = [("f", GLOB_DAT), ("f", 1), ("g", GLOB_DAT), ("f", GLOB_DAT)]
+    cost = costs(relocated("program", *uses, symbols=symbols), made("a", defined("f"), defined("g")))[0]
+    assert (cost.lookup_count, cost.repeated_count) == (3, 1)
+
+
+def test_a_copied_variable_is_not_asked_of_the_program() -> None:
+    cost = costs(relocated("program", ("v", COPY), symbols=(Sym("v"),)), made("a", defined("v")))[0]
+    assert (cost.lookup_count, cost.asked_count) == (1, 1)
+
+
+def test_of_musl_the_relocations_are_known_and_not_the_lookups() -> None:
+    cost = costs(made("program", Sym("f"), asks={"f": JUMP_SLOT}), made("a", defined("f")), libc=Libc.MUSL)[0]
+    assert cost.symbolic_count == 1
+    assert (cost.lookup_count, cost.asked_count, cost.repeated_count, cost.tried_count) == (None,) * 4
+
+
+def failed_opens(result: LinkMap) -> list[list[FailedOpens]]:
+    """Return the failed opens of each library."""
+    bindings = bind(*[one.library for one in result.objects])
+    return [list(one.failed_opens) for one in start_costs(result, bindings, result.objects)[1:] if one]
+
+
+def test_a_folder_of_an_rpath_that_does_not_exist_is_tried_once(tmp_path: Path) -> None:
+    sysroot = Sysroot(tmp_path)
+    sysroot.loader()
+    sysroot.program("liba.so", "libb.so", rpath="/none:/empty:/opt")
+    for name in ("liba.so", "libb.so"):
+        sysroot.library(f"/opt/{name}")
+    (tmp_path / "empty").mkdir()
+    first, second = failed_opens(sysroot.link())
+    assert [one._replace(file_count=0) for one in first] == [
+        FailedOpens("/none/", FoundBy.RPATH, is_for_processor=False, file_count=0),
+        FailedOpens("/empty/", FoundBy.RPATH, is_for_processor=False, file_count=0),
+    ]
+    assert [(one.folder, one.file_count) for one in second] == [("/empty/", 1)]
+
+
+def test_each_folder_is_tried_with_its_subfolders_for_the_processor(tmp_path: Path) -> None:
+    sysroot = Sysroot(tmp_path)
+    sysroot.loader()
+    sysroot.program("liba.so", "libb.so", runpath="/opt")
+    for path in ("/opt/liba.so", "/opt/libb.so", "/opt/glibc-hwcaps/x86-64-v2/other.so"):
+        sysroot.library(path)
+    first, second = failed_opens(sysroot.link(hwcaps="x86-64-v3"))
+    assert [(one.folder, one.is_for_processor, one.file_count) for one in first] == [
+        ("/opt/glibc-hwcaps/x86-64-v3/", True, 1),
+        ("/opt/glibc-hwcaps/x86-64-v2/", True, 1),
+    ]
+    assert [(one.folder, one.file_count) for one in second] == [("/opt/glibc-hwcaps/x86-64-v2/", 1)]
+
+
+def test_a_missing_library_is_tried_in_all_folders_and_its_requester_pays(tmp_path: Path) -> None:
+    sysroot = Sysroot(tmp_path)
+    sysroot.loader(("/lib/", "/usr/lib/"))
+    sysroot.program("liba.so")
+    sysroot.library("/lib/liba.so", "libnone.so")
+    (tmp_path / "usr" / "lib").mkdir(parents=True)
+    assert [[(one.folder, one.reason, one.file_count) for one in opens] for opens in failed_opens(sysroot.link())] == [
+        [("/lib/", FoundBy.DEFAULT, 1), ("/usr/lib/", FoundBy.DEFAULT, 1)]
+    ]

@@ -1,0 +1,233 @@
+"""The rules about the start of a program: what they find, how sure they are, and what they leave alone."""
+
+from pathlib import Path
+
+import pytest
+
+from footprint.attribution.dependency_graph import DependencyGraph
+from footprint.findings.graph_rules.bound_at_start import bound_at_start
+from footprint.findings.graph_rules.empty_search_path import empty_search_path
+from footprint.findings.graph_rules.one_function import one_function
+from footprint.findings.graph_rules.own_lookups import own_lookups
+from footprint.loader.target import Environment
+from footprint.model.finding import Confidence
+from footprint.sources.programs import Programs
+from tests.elfwriter import (
+    DT_JMPREL,
+    DT_NEEDED,
+    DT_PLTREL,
+    DT_PLTRELSZ,
+    DT_RELA,
+    DT_SONAME,
+    RO,
+    RW,
+    SHT_PROGBITS,
+    SHT_RELA,
+    STT_FUNC,
+    At,
+    Dyn,
+    ElfFile,
+    Rel,
+    Section,
+    Size,
+    Sym,
+    write,
+)
+from tests.sysroot import GLIBC, Sysroot
+
+GLOB_DAT, JUMP_SLOT = 6, 7
+MUSL = "/lib/ld-musl-x86_64.so.1"
+NOW = Dyn(0x6FFFFFFB, 1)  # DT_FLAGS_1
+
+
+@pytest.fixture
+def sysroot(tmp_path: Path) -> Sysroot:
+    made = Sysroot(tmp_path)
+    made.loader()
+    return made
+
+
+def graph(sysroot: Sysroot) -> DependencyGraph:
+    environment = Environment(hwcaps="baseline")
+    return Programs(str(sysroot.root), environment, page_bytes=4096, is_calibrated=False).graph("/bin/program")
+
+
+def file(
+    *needed: str,
+    soname: str | None = None,
+    defines: list[str] | None = None,
+    uses: list[str] | None = None,
+    kind: int = GLOB_DAT,
+    more: list[Dyn] | None = None,
+) -> bytes:
+    """Return a program, or a library with a soname, that defines some functions and looks some up."""
+    defined, used = defines or [], uses or []
+    symbols = [Sym(name, At(".data", 8), 8, STT_FUNC) for name in defined]
+    symbols += [Sym(name) for name in used if name not in defined]
+    relocations = [Rel(At(".data", 8 * place), kind, name, 0) for place, name in enumerate(used)]
+    sections = [Section(".data", flags=RW, data=bytes(8 * max(2, len(used))))]
+    if relocations:
+        sections.insert(0, Section(".rela.plt" if kind == JUMP_SLOT else ".rela.dyn", SHT_RELA, RO, relocations))
+    if soname is None:
+        sections.append(Section(".interp", SHT_PROGBITS, RO, data=GLIBC.encode() + b"\0"))
+    dynamic = [*(Dyn(DT_NEEDED, name) for name in needed), *([Dyn(DT_SONAME, soname)] if soname else []), *(more or [])]
+    if kind == JUMP_SLOT and relocations:
+        place = Dyn(DT_JMPREL, At(".rela.plt")), Dyn(DT_PLTRELSZ, Size(".rela.plt")), Dyn(DT_PLTREL, DT_RELA)
+        dynamic += place
+    return write(ElfFile(sections=sections, dynamic=dynamic, dynamic_symbols=symbols))
+
+
+def names(count: int, prefix: str = "f") -> list[str]:
+    return [f"{prefix}{number}" for number in range(count)]
+
+
+# --- folders ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_folder_without_a_library_is_found_and_one_with_a_library_is_not(sysroot: Sysroot) -> None:
+    sysroot.program("liba.so", "libb.so", runpath="/none:/opt:/never")
+    sysroot.library("/opt/liba.so")
+    sysroot.library("/opt/libb.so")
+    (found,) = empty_search_path(graph(sysroot))
+    assert (found.subject, found.kind, found.confidence) == ("program", "runpath", Confidence.HIGH)
+    # The second library is not tried in a folder that does not exist; the third folder is never reached.
+    assert found.message == "/none/ in the RUNPATH of program has no library: 1 failed open at each start"
+    assert found.saving_us == 2
+
+
+def test_a_folder_that_exists_may_have_a_library_elsewhere(sysroot: Sysroot) -> None:
+    sysroot.program("liba.so", "libb.so", rpath="/empty:/opt")
+    for name in ("liba.so", "libb.so"):
+        sysroot.library(f"/opt/{name}")
+    (sysroot.root / "empty").mkdir()
+    (found,) = empty_search_path(graph(sysroot))
+    assert found.confidence is Confidence.MEDIUM
+    assert "2 failed opens" in found.message
+
+
+def test_a_folder_below_another_one_is_not_that_folder(sysroot: Sysroot) -> None:
+    sysroot.program("liba.so", runpath="/opt:/opt/lib")
+    sysroot.library("/opt/lib/liba.so")
+    assert [one.message.split()[0] for one in empty_search_path(graph(sysroot))] == ["/opt/"]
+
+
+def test_a_folder_that_several_objects_name_is_one_finding_and_its_opens_count_once(sysroot: Sysroot) -> None:
+    sysroot.program("liba.so", runpath="/none:/empty:/opt")
+    sysroot.library("/opt/liba.so", "libb.so", runpath="/none:/empty:/opt")
+    sysroot.library("/opt/libb.so")
+    (sysroot.root / "empty").mkdir()
+    findings = empty_search_path(graph(sysroot))
+    # The loader tries once what does not exist, and each library in a folder that does.
+    assert {finding.message for finding in findings} == {
+        "/none/ in the RUNPATH of program and liba.so has no library: 1 failed open at each start",
+        "/empty/ in the RUNPATH of program and liba.so has no library: 2 failed opens at each start",
+    }
+    assert all(finding.remedy.startswith("link program and liba.so without") for finding in findings)
+
+
+def test_opens_that_others_go_on_to_make_in_a_folder_are_not_counted(sysroot: Sysroot) -> None:
+    sysroot.program("liba.so", runpath="/opt:/lib")
+    sysroot.library("/lib/liba.so", "libb.so", runpath="/opt")
+    sysroot.library("/opt/libb.so")
+    (finding,) = empty_search_path(graph(sysroot))
+    assert finding.message == "/opt/ in the RUNPATH of program has no library: 1 failed open at each start"
+
+
+@pytest.mark.parametrize(("name", "confidence"), [("rpath", Confidence.MEDIUM), ("runpath", Confidence.HIGH)])
+def test_an_rpath_is_searched_for_what_libraries_open_too(sysroot: Sysroot, name: str, confidence: Confidence) -> None:
+    if name == "rpath":
+        sysroot.program("liba.so", rpath="/none")
+    else:
+        sysroot.program("liba.so", runpath="/none")
+    sysroot.file("/lib/liba.so", file(soname="liba.so", uses=["dlopen"]))
+    (finding,) = empty_search_path(graph(sysroot))
+    assert finding.confidence is confidence
+
+
+# --- lookups ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("count", "subjects"), [(2500, ["liba.so"]), (2499, [])])
+def test_a_library_that_looks_up_its_own_names_is_found_from_five_thousand_objects_on(
+    sysroot: Sysroot, count: int, subjects: list[str]
+) -> None:
+    sysroot.file("/bin/program", file("liba.so"))
+    sysroot.file("/lib/liba.so", file(soname="liba.so", defines=names(count), uses=names(count)))
+    findings = own_lookups(graph(sysroot))
+    # Each lookup asks the program and the library.
+    assert [finding.subject for finding in findings] == subjects
+    if findings:
+        assert "2,500 lookups" in findings[0].message
+        assert "5,000 objects" in findings[0].message
+        assert (findings[0].confidence, findings[0].saving_us) == (Confidence.MEDIUM, (2500 * 45 + 5000 * 5) // 1000)
+
+
+def test_names_of_cxx_make_it_doubtful(sysroot: Sysroot) -> None:
+    own = names(2500, "_Z1f")
+    sysroot.file("/bin/program", file("liba.so"))
+    sysroot.file("/lib/liba.so", file(soname="liba.so", defines=own, uses=own))
+    (found,) = own_lookups(graph(sysroot))
+    assert (found.kind, found.confidence) == ("cxx", Confidence.LOW)
+    assert "-Bsymbolic" not in found.remedy
+
+
+@pytest.mark.parametrize(("count", "more", "subjects"), [(500, [NOW], ["program"]), (499, [NOW], []), (500, [], [])])
+def test_five_hundred_calls_that_are_bound_at_start_are_found(
+    sysroot: Sysroot, count: int, more: list[Dyn], subjects: list[str]
+) -> None:
+    sysroot.file("/bin/program", file("liba.so", uses=names(count), kind=JUMP_SLOT, more=more))
+    sysroot.file("/lib/liba.so", file(soname="liba.so", defines=names(count)))
+    found = bound_at_start(graph(sysroot))
+    assert [(one.subject, one.confidence) for one in found] == [(name, Confidence.LOW) for name in subjects]
+
+
+# --- one function -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("used", "kind", "subjects"), [(1, JUMP_SLOT, ["liba.so"]), (2, JUMP_SLOT, []), (1, GLOB_DAT, [])]
+)
+def test_a_library_is_found_if_one_function_of_it_is_called_and_nothing_else_used(
+    sysroot: Sysroot, used: int, kind: int, subjects: list[str]
+) -> None:
+    others = [f"lib{number}.so" for number in range(6)]
+    sysroot.file("/bin/program", file("liba.so", uses=names(used), kind=kind))
+    # The library alone takes less than 200 us; what it brings in makes it worth a dlopen.
+    sysroot.file("/lib/liba.so", file(*others, soname="liba.so", defines=names(used)))
+    for name in others:
+        sysroot.file(f"/lib/{name}", file(soname=name))
+    found = one_function(graph(sysroot))
+    assert [one.subject for one in found] == subjects
+    if found:
+        assert found[0].message == "program calls f0 of liba.so, and uses nothing else of it"
+        assert found[0].saving_us >= 7 * 38
+
+
+def test_a_library_that_another_link_keeps_is_not_found(sysroot: Sysroot) -> None:
+    others = [f"lib{number}.so" for number in range(6)]
+    sysroot.file("/bin/program", file("liba.so", "libb.so", uses=["f0"], kind=JUMP_SLOT))
+    sysroot.file("/lib/liba.so", file(*others, soname="liba.so", defines=["f0"]))
+    sysroot.file("/lib/libb.so", file("liba.so", soname="libb.so"))  # uses nothing of it
+    for name in others:
+        sysroot.file(f"/lib/{name}", file(soname=name))
+    assert one_function(graph(sysroot)) == ()
+
+
+# --- time -------------------------------------------------------------------------------------------------------------
+
+
+def test_of_a_static_program_nothing_comes_before_its_entry_point(sysroot: Sysroot) -> None:
+    sysroot.file("/bin/program", write(ElfFile(sections=[Section(".data", flags=RW, data=bytes(8192))])))
+    static = graph(sysroot)
+    assert (static.start_us, static.start_page_faults) == ((0,), (0,))
+    sysroot.program("liba.so")
+    sysroot.library("/lib/liba.so")
+    assert all(graph(sysroot).start_us)
+
+
+def test_page_faults_are_not_estimated_for_musl(sysroot: Sysroot) -> None:
+    sysroot.program(path="/bin/program", interpreter=MUSL)
+    sysroot.file(MUSL, file(soname="libc.musl-x86_64.so.1"))
+    costs = graph(sysroot).object_costs(has_start=True)
+    assert [cost.start and cost.start.page_faults for cost in costs] == [None] * len(costs)
+    assert all(cost.start and cost.start.relocation_count == 0 for cost in costs)
