@@ -16,12 +16,12 @@ import pytest
 import footprint
 from footprint.formats.audit_json import audit_json
 from footprint.model.audit import Audit
-from footprint.model.finding import Confidence
 from footprint.release.budget import check_audit
 from footprint.release.budget_file import parse_budgets
 from footprint.release.compare import compare
 from footprint.text.units import format_bytes
 from footprint.verbs.audit.html import audit_html
+from footprint.verbs.audit.summary import advice_about
 from footprint.verbs.check.json import check_html
 from footprint.verbs.diff.json import diff_html
 from tests.chromium import Browser, Tab
@@ -145,22 +145,24 @@ READ = """(() => {
 
 
 def costs_shown(audit: Audit) -> tuple[str, str, str]:
-    """Return what the cost, the dearest owner and the best saving are, as the report has to say them."""
+    """Return the cost, the dearest owner and the best saving of what the user builds, as the report has to say them."""
     noun, cost = audit.noun, audit.cost.bytes or 0
     payers = bytes_by_owner(audit)
     if audit.is_group:
         payers["shared between them"] = audit.totals.cow_shared.bytes or 0
-    dearest, size = max(payers.items(), key=lambda item: item[1])
-    savings: dict[tuple[str, str], int] = {}
-    for one in audit.findings:
-        if one.confidence is not Confidence.BLOCKED:
-            savings[one.rule, one.remedy] = savings.get((one.rule, one.remedy), 0) + one.saving_bytes
-    (rule, remedy), saved = max(savings.items(), key=lambda item: item[1])
-    remedy = re.escape(remedy.replace("`", ""))
+    dearest, dearest_bytes = max(payers.items(), key=lambda item: item[1])
+    advice = advice_about(audit)
+    if advice.savings:
+        best = advice.savings[0]
+        step = re.escape(best.step.replace("`", ""))
+        saving = rf"{re.escape(format_bytes(best.saving_bytes))} each[^(]*\({best.rule}\) (proof|\w+ confidence) {step}"
+    else:
+        size = re.escape(format_bytes(advice.packaged_bytes))
+        saving = rf"{size} each.*: by rebuilding {advice.packaged_count} files? of packages"
     return (
-        f"One more {noun} costs {format_bytes(cost)} ",
-        f"{Path(dearest).name} {format_bytes(size)} {size / cost:.1%} ",
-        rf"{re.escape(format_bytes(saved))} each[^(]*\({rule}\) (proof|\w+ confidence) {remedy}",
+        f"One more {noun} costs {format_bytes(cost)}",  # where it shares memory now, that follows
+        f"{Path(dearest).name} {format_bytes(dearest_bytes)} {dearest_bytes / cost:.1%} ",
+        saving,
     )
 
 
