@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from footprint.errors import Note
 from footprint.formats.audit_rows import (
     DebugFile,
-    ProcessTarget,
     ProcessTotals,
     SourceCost,
     debug_file_rows,
@@ -23,7 +22,7 @@ from footprint.formats.page_maps_json import PageMapRow, page_map_rows
 from footprint.json.answer import Envelope, Json, LargeTable, Tool, in_memory, write
 from footprint.json.codec import Columns, encode, encode_columns, shape_of
 from footprint.members import ABSENT, LATER, Absent, Later
-from footprint.model.audit import Audit
+from footprint.model.audit import Audit, ProcessTarget
 from footprint.model.costs import MappingCost, MemoryFileCost, ObjectCost
 from footprint.model.finding import SearchedRule
 from footprint.model.heap_account import AllocatorAccount

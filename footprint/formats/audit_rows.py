@@ -7,34 +7,12 @@ from footprint.attribution.source_groups import key_of_source
 from footprint.elf.names import shown_name
 from footprint.json.codec import like
 from footprint.members import ABSENT, Absent, records
-from footprint.model.audit import Audit
+from footprint.model.audit import Audit, ProcessTarget
 from footprint.model.row import Evidence, MemoryKind, Row, sum_rows
 from footprint.model.totals import KindPart, OfWhich, Total, Totals, kind_parts
 
 if TYPE_CHECKING:
     from footprint.attribution.source_groups import SourceOf
-
-
-class ProcessTarget(NamedTuple):
-    """The process, program or group that an answer is about.
-
-    Attributes:
-        name: The target, as the user named it.
-        pid: The process; null where it is not known, and for a group.
-        command: The command line or the name of the process, of a group that of the first.
-        source: What was read: `smaps`, `pmap -d`, `prediction`, ...
-        is_live: Whether it was read from a running process.
-        mapping_count: The number of mappings.
-        page_bytes: The size of a page.
-    """
-
-    name: str
-    pid: int | None
-    command: str
-    source: str
-    is_live: bool
-    mapping_count: int
-    page_bytes: int
 
 
 TotalName = Literal[

@@ -19,7 +19,7 @@ from footprint.formats.finding_rows import FailedFinding, FindingRow, finding_ro
 from footprint.json.answer import Envelope, Tool
 from footprint.json.codec import like
 from footprint.members import ABSENT, Absent
-from footprint.model.audit import Audit
+from footprint.model.audit import Audit, ProcessTarget
 from footprint.model.costs import MemoryFileCost, ObjectCost
 from footprint.model.finding import SearchedRule
 from footprint.model.group import CgroupComparison, ProcessClass
@@ -105,27 +105,14 @@ class GroupTotals(NamedTuple):
     evidence: Mapping[GroupFigure, Evidence]
 
 
-class GroupProcess(NamedTuple):
+@dataclass(frozen=True)
+class GroupProcess(ProcessTarget):
     """One process of the group.
 
     Attributes:
-        name: The target, as the user named it.
-        pid: The process; null where it is not known.
-        command: The command line or the name of the process.
-        source: What was read: `smaps`, ...
-        is_live: Whether it was read from a running process.
-        mapping_count: The number of mappings.
-        page_bytes: The size of a page.
         totals: Its own figures.
     """
 
-    name: str
-    pid: int | None
-    command: str
-    source: str
-    is_live: bool
-    mapping_count: int
-    page_bytes: int
     totals: ProcessTotals
 
 

@@ -113,15 +113,6 @@ def _read_list(shape: "Shape", values: _Column, path: str, first: int = 0) -> _C
         raise
 
 
-def rows_like(cls: Callable[..., _T], sources: Iterable[object], **others: Iterable[object]) -> list[_T]:
-    """Return a NamedTuple for each source, with its attributes by their names, and some columns of other values."""
-    values = tuple(sources)
-    names = cls._fields  # type: ignore[attr-defined] # of a NamedTuple
-    return records(
-        cls, zip(*(others[name] if name in others else map(attrgetter(name), values) for name in names), strict=True)
-    )
-
-
 def like(cls: Callable[..., _T], source: object, **others: Any) -> _T:  # noqa: ANN401 # values of any type
     """Return a value of a type that has the attributes of another value by their names, and some others."""
     names = getattr(cls, "_fields", None) or [field.name for field in fields(cls)]  # type: ignore[arg-type]

@@ -27,18 +27,18 @@ if TYPE_CHECKING:
     from footprint.model.run_failure import RunFailure
 
 
-class GroupMember(NamedTuple):
-    """One process of a group, without its ledger.
+@dataclass(frozen=True)
+class ProcessTarget:
+    """The process, program or group that an answer is about.
 
     Attributes:
-        name: What was audited, as the user named it.
-        pid: The process, where known.
-        command: Its command line or name.
-        source: What was read: `smaps`, ...
+        name: The target, as the user named it.
+        pid: The process; null where it is not known, and for a group.
+        command: The command line or the name of the process, of a group that of the first.
+        source: What was read: `smaps`, `pmap -d`, `prediction`, ...
         is_live: Whether it was read from a running process.
-        mapping_count: How many mappings it has.
+        mapping_count: The number of mappings.
         page_bytes: The size of a page.
-        totals: Its own figures.
     """
 
     name: str
@@ -48,6 +48,16 @@ class GroupMember(NamedTuple):
     is_live: bool
     mapping_count: int
     page_bytes: int
+
+
+@dataclass(frozen=True)
+class GroupMember(ProcessTarget):
+    """One process of a group, without its ledger.
+
+    Attributes:
+        totals: Its own figures.
+    """
+
     totals: Totals
 
 

@@ -6,11 +6,11 @@ from typing import Literal
 
 from footprint.errors import Note
 from footprint.formats.answer_table import answer_table, column, rows_of
-from footprint.formats.audit_rows import ProcessTarget, ProcessTotals, process_target, process_totals
+from footprint.formats.audit_rows import ProcessTotals, process_target, process_totals
 from footprint.formats.document import Document, Heading, Table, Verdict, note_blocks
 from footprint.json.answer import Envelope, Json, Tool
 from footprint.json.codec import encode
-from footprint.model.audit import Audit, program_name
+from footprint.model.audit import Audit, ProcessTarget, program_name
 from footprint.model.projection import Projection
 from footprint.text.units import format_bytes
 

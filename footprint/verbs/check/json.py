@@ -5,12 +5,13 @@ from typing import Any, Literal
 
 from footprint.elf.names import shown_name
 from footprint.errors import Note
-from footprint.formats.audit_rows import ProcessTarget, ProcessTotals, process_target, process_totals
+from footprint.formats.audit_rows import ProcessTotals, process_target, process_totals
 from footprint.formats.group_json import GroupTotals, group_totals
 from footprint.formats.metrics import MetricFamily, MetricSample
 from footprint.json.answer import Envelope, Json, Tool
 from footprint.json.codec import encode
 from footprint.members import Positive
+from footprint.model.audit import ProcessTarget
 from footprint.release.budget import BudgetResult, Checked
 from footprint.release.compare import RowChange
 from footprint.release.new_libraries import NewRoot

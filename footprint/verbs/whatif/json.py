@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from footprint.errors import Note
 from footprint.formats.answer_table import answer_table, column, row_of, rows_of
-from footprint.formats.audit_rows import ProcessTarget, process_target
+from footprint.formats.audit_rows import process_target
 from footprint.json.answer import Envelope, Json, Tool
 from footprint.json.codec import encode
 from footprint.members import LATER, NOT_EMPTY, Positive, Signed
-from footprint.model.audit import Spread
+from footprint.model.audit import ProcessTarget, Spread
 from footprint.model.costs import StartMeasurement
 from footprint.process.launch.moment import When
 from footprint.verbs.whatif.result import Compared, Leaving, WhatIf

@@ -492,11 +492,11 @@ export interface GroupAnswer {
 export interface GroupProcess {
   /** The target, as the user named it. */
   name: string;
-  /** The process; null where it is not known. */
+  /** The process; null where it is not known, and for a group. */
   pid: number | null;
-  /** The command line or the name of the process. */
+  /** The command line or the name of the process, of a group that of the first. */
   command: string;
-  /** What was read: `smaps`, ... */
+  /** What was read: `smaps`, `pmap -d`, `prediction`, ... */
   source: string;
   /** Whether it was read from a running process. */
   is_live: boolean;
