@@ -61,6 +61,7 @@ lint: $(DEV) ## check format, style, types, who imports whom, and the words of t
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python shell/check_circles.py
+	$(BIN)/python shell/plain_names.py
 	$(BIN)/codespell $(PROSE) footprint shell benchmarks sample_binaries docs
 	$(BIN)/proselint check --config .proselintrc.json $(PROSE) docs/*.md docs/how-to docs/findings docs/examples/*/*.md
 
