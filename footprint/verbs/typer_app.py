@@ -10,6 +10,7 @@ import typer
 from typer.main import get_command
 
 from footprint import __version__
+from footprint.errors import UsageError
 from footprint.verbs.commands import command_of, has_command, verb_module, verb_names
 from footprint.verbs.declared import REQUIRED, Option, Parameter, parameters_of
 
@@ -40,8 +41,16 @@ def typer_command(verbs: Iterable[str]) -> Any:  # noqa: ANN401 # Typer does not
 def _with_signature(command: Callable[..., Any]) -> Callable[..., Any]:
     """Return a command with the signature that Typer reads."""
 
+    declared = [parameter for parameter in parameters_of(command) if isinstance(parameter.declared, Option)]
+    options = {name for parameter in declared for name in parameter.declared.names}
+
     @wraps(command)
     def called(**given: Any) -> Any:  # noqa: ANN401 # as the command
+        for parameter in declared:
+            # Typer takes what follows for the value, whatever it is.
+            if isinstance(value := given[parameter.name], str) and value in options:
+                name = parameter.declared.names[-1]
+                raise UsageError(f"{name} needs a value, and {value} is an option (a file of that name is ./{value})")
         return command(**given)
 
     parameters = [_typer_parameter(parameter) for parameter in parameters_of(command)]

@@ -255,6 +255,11 @@ def test_options_that_cannot_be_are_wrong_use(capfdbinary: Captured, words: list
         (["audit", SLEEP, "--html", ""], "--html needs the name of a file: it is empty"),
         (["capture", "1", "-o", ""], "--output needs the name of a file: it is empty"),
         (["symbols", BASE, "--map", ""], "--map needs the name of a file: it is empty"),
+        (
+            ["audit", SLEEP, "--html", "-n", "100"],
+            "--html needs a value, and -n is an option (a file of that name is ./-n)",
+        ),
+        (["audit", SLEEP, "-o", "--json"], "--output needs a value, and --json is an option"),
         (["audit", BASE, "--root", ""], "--root needs the name of a folder: it is empty"),
     ],
 )
