@@ -40,7 +40,6 @@ def typer_command(verbs: Iterable[str]) -> Any:  # noqa: ANN401 # Typer does not
 
 def _with_signature(command: Callable[..., Any]) -> Callable[..., Any]:
     """Return a command with the signature that Typer reads."""
-
     declared = [parameter for parameter in parameters_of(command) if isinstance(parameter.declared, Option)]
     options = {name for parameter in declared for name in parameter.declared.names}
 

@@ -39,8 +39,8 @@ _FIRST_STEP: Final = re.compile(r"[;:] (?!`)")
 # Memory that the program maps itself is named only where its shape proves whose it is.
 _LEAST_ANONYMOUS: Final = 5  # a fifth of the private memory
 _PROFILERS: Final = (
-    ("libpython", "memray shows who asked for it"),
-    ("python", "memray shows who asked for it"),
+    ("libpython", "memray shows what Python code asked for"),
+    ("python", "memray shows what Python code asked for"),
     ("libruby", "ObjectSpace.dump_all shows its objects"),
     ("beam", "erlang:memory() shows its parts"),
     ("libcoreclr", "dotnet-gcdump shows its objects"),
