@@ -17,7 +17,7 @@ from footprint.formats.document import About
 from footprint.formats.perfetto import Trace, TraceCounter, TraceInstant, TraceProcess, perfetto
 from footprint.formats.text import plain, sparkline
 from footprint.model.process_counters import ProcessCounters
-from footprint.series.growth import GrowthKind
+from footprint.series.growth import GrowthKind, GrowthTrend, Slope
 from footprint.series.records import (
     AuditKept,
     Began,
@@ -34,7 +34,7 @@ from footprint.verbs.watch.metrics import timeline_metrics, watch_trace
 from footprint.verbs.watch.result import result_of
 from footprint.verbs.watch.scrape import Listener
 from footprint.verbs.watch.screen import SortKey, screen_document
-from footprint.verbs.watch.text import duration_text, tick_line, watch_document
+from footprint.verbs.watch.text import duration_text, growth_text, tick_line, watch_document
 from tests.formatschemas import TRACE_SCHEMA
 from tests.hostile import HOSTILE
 
@@ -332,3 +332,10 @@ def test_a_sparkline_shows_the_newest_values() -> None:
     assert sparkline([0, 1, 2, 3, 4, 5, 6, 7], 4, has_blocks=False) == "_-=#"
     assert sparkline([5, None, 5], 4, has_blocks=True) == "▄ ▄"
     assert sparkline([], 4, has_blocks=True) == ""
+
+
+def test_an_interval_of_one_figure_is_written_once() -> None:
+    # 3 MiB an hour in each pair of points, and a trend that is known less exactly.
+    exact, rate = Slope(873.8, 873.8, 873.8), Slope(873.8, 800.0, 950.0)
+    assert growth_text(GrowthTrend(GrowthKind.GROWS, exact, 0), []) == "grows 3.00 MiB/h"
+    assert growth_text(GrowthTrend(GrowthKind.GROWS, rate, 0), []) == "grows 3.00 MiB/h (2.75 MiB/h to 3.26 MiB/h)"

@@ -131,7 +131,10 @@ def _rate(growth: GrowthTrend) -> str:
 
 def _interval(growth: GrowthTrend) -> str:
     slope = growth.slope
-    return "" if slope is None else f"{format_rate(slope.least)} to {format_rate(slope.most)}"
+    if slope is None:
+        return ""
+    least, most = format_rate(slope.least), format_rate(slope.most)
+    return least if least == most else f"{least} to {most}"
 
 
 def _owners(result: WatchResult, top: int, *, is_whole: bool) -> list[Block]:
@@ -249,7 +252,8 @@ def growth_text(growth: GrowthTrend, owners: Sequence[OwnerGrowth]) -> str:
     """Write how memory went, and whose growth it is: `grows 3.2 MiB/h (2.9 MiB/h to 3.4 MiB/h), all of it [heap]`."""
     if growth.kind not in TRENDS:
         return _KINDS[growth.kind]
-    text = f"{_KINDS[growth.kind]} {_rate(growth)} ({_interval(growth)})"
+    rate, interval = _rate(growth), _interval(growth)
+    text = f"{_KINDS[growth.kind]} {rate}" + (f" ({interval})" if interval != rate else "")
     shares = growth_shares(growth, owners)
     if not shares:
         return text
