@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 from zlib import crc32
 
 import footprint
+from footprint.dwarf.code_lines import code_lines
 from footprint.dwarf.declarations import declarations_by_name, read_declarations
 from footprint.dwarf.places import VariablePlaces
 from footprint.dwarf.units import DebugInfo
@@ -205,6 +206,7 @@ def _read_dwarf(data: bytes) -> None:
         (
             partial(read_declarations, image, wanted, with_functions=True),
             lambda: declarations_by_name(DebugInfo(image), [variable.name for variable in variables]),
+            lambda: code_lines(image, read_functions(image).starts),
         )
     )
 

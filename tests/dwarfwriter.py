@@ -97,13 +97,14 @@ class Die:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A unit, its line table (names of files, each with the number of its directory) and its addresses."""
+    """A unit, its line table (names of files, each with the number of its directory, and rows) and its addresses."""
 
     root: Die
     version: int = 5
     kind: int = 1
     directories: Sequence[str] = ("/src",)
     files: Sequence[tuple[str, int]] = ()
+    rows: bytes = b""
     addresses: Sequence[int] = ()
     first_code: int = 1
 
@@ -233,8 +234,8 @@ class _Writer:
         self.info += contents
 
     def line_table(self, unit: Unit) -> bytes:
-        """Write the head of a line table without lines."""
-        body = bytes([1, *([1] if unit.version >= 4 else []), 1, 0xFB, 14, 13]) + bytes(12)
+        """Write a line table."""
+        body = bytes([1, *([1] if unit.version >= 4 else []), 1, 0xFB, 14, 13, 0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1])
         if unit.version >= 5:
             body += b"\1" + uleb(1) + uleb(STRING) + uleb(len(unit.directories))
             body += b"".join(text.encode() + b"\0" for text in unit.directories)
@@ -247,7 +248,7 @@ class _Writer:
             body += b"".join(text.encode() + b"\0" for text in unit.directories) + b"\0"
             body += b"".join(name.encode() + b"\0" + uleb(place) + b"\0\0" for name, place in unit.files) + b"\0"
         before = self.number(unit.version, 2) + (bytes([self.bits // 8, 0]) if unit.version >= 5 else b"")
-        return before + self.offset(len(body)) + body
+        return before + self.offset(len(body)) + body + unit.rows
 
     def resolve(self) -> None:
         for at, size_bytes, label, is_global in self.pending:

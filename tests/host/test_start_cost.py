@@ -1,23 +1,22 @@
 """What the loader does at start is predicted as the loader counts it: LD_DEBUG of programs held at their entry."""
 
 import os
-import re
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 import footprint
+from benchmarks.libraries import FOLDERS, programs
 from footprint.attribution.dependency_graph import DependencyGraph
-from footprint.elf.abi import ET_DYN
 from footprint.findings.registry import rule_named
 from footprint.loader.target import Environment
-from footprint.model.finding import Confidence, Finding
-from footprint.process.held_program import AT_ENTRY, held_at_start
+from footprint.model.finding import Confidence, Finding, SourceLocation
 from footprint.process.start_measurement import measure_starts
 from footprint.sources.programs import Programs
+from tests.loader_counts import counted_by_loader, predicted
 
 GLIBC = "/lib64/ld-linux-x86-64.so.2"
 # Lazy and not, with copies, with packed relocations, with RUNPATH, of C++; 3 to 60 objects.
@@ -26,49 +25,6 @@ PROGRAMS = ("true", "git", "apt", "bash", "curl", "gdb", "gpg", "ls", "node", "o
 pytestmark = pytest.mark.skipif(not Path(GLIBC).exists(), reason=f"no {GLIBC}")
 
 needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is missing")
-
-
-class Counted(NamedTuple):
-    """What the loader counts."""
-
-    lookup_count: int
-    repeated_count: int
-    relative_count: int
-    tried_count: int
-    asked_count: int
-
-
-def counted_by_loader(program: str, folder: Path, **variables: str) -> Counted:
-    variables |= {"LD_DEBUG": "statistics,symbols,libs", "LD_DEBUG_OUTPUT": str(folder / "loader")}
-    with held_at_start(program, variables) as held:
-        held.run_to(held.auxiliary(AT_ENTRY))
-        text = (folder / f"loader.{held.pid}").read_text(errors="surrogateescape")
-    before, after = text.split("runtime linker statistics", 1)
-    numbers = dict(re.findall(r"(number of [a-z ]+): (\d+)", after))
-    return Counted(
-        int(numbers["number of relocations"]),
-        int(numbers["number of relocations from cache"]),
-        int(numbers["number of relative relocations"]),
-        before.count("trying file="),
-        before.count(";  lookup in file="),
-    )
-
-
-def predicted(graph: DependencyGraph) -> Counted:
-    costs = [start_cost for start_cost in graph.start_costs if start_cost]
-    # The loader of glibc 2.36 counts those that are sorted first, of objects that it moves.
-    moved = [
-        cost
-        for cost, linked in zip(graph.start_costs, graph.link_map.objects, strict=False)
-        if cost and linked.library.type == ET_DYN
-    ]
-    return Counted(
-        sum(cost.lookup_count or 0 for cost in costs),
-        sum(cost.repeated_count or 0 for cost in costs),
-        sum(one.relative_count for one in moved),
-        sum(cost.tried_count or 0 for cost in costs),
-        sum(cost.asked_count or 0 for cost in costs),
-    )
 
 
 def build(folder: Path, output: str, source: str, *options: str) -> str:
@@ -86,6 +42,18 @@ def test_the_loader_does_what_was_predicted(name: str, tmp_path: Path) -> None:
         pytest.skip(f"{name} is missing")
     graph = Programs(environment=Environment()).graph(os.path.realpath(path))
     assert predicted(graph) == counted_by_loader(os.path.realpath(path), tmp_path)
+
+
+def test_the_loader_does_what_was_predicted_in_a_sample_of_programs(tmp_path: Path) -> None:
+    everything = Programs(environment=Environment())
+    paths = [path for path in programs(FOLDERS) if path != os.path.realpath(GLIBC)]
+    different = {}
+    for path in paths[:: -(-len(paths) // 25)]:
+        with tempfile.TemporaryDirectory(dir=tmp_path) as folder:
+            pair = predicted(everything.graph(path)), counted_by_loader(path, Path(folder))
+        if len(set(pair)) > 1:
+            different[path] = pair
+    assert not different
 
 
 @needs_gcc
@@ -188,10 +156,17 @@ def test_calls_that_are_left_until_they_are_made_are_not_looked_up(tmp_path: Pat
 def test_a_library_that_is_opened_at_its_call_is_not_there_at_start(tmp_path: Path) -> None:
     needed = [build(tmp_path, f"lib{n}.so", f"int f{n}(void) {{ return {n}; }}") for n in range(6)]
     build(tmp_path, "liba.so", "int a(void) { return 1; }", *[Path(one).name for one in needed])
-    path = build(tmp_path, "program", "int a(void); int main(void) { return a(); }", "liba.so")
+    source = """int a(void);
+int main(void) {
+    return a();
+}"""
+    path = build(tmp_path, "program", source, "liba.so", "-g")
     graph = Programs(environment=Environment()).graph(path)
     finding = found_by("one-function", graph, "liba.so")
     assert len(finding.leaves) == 6
+    assert finding.message.startswith("program calls a of liba.so in main,")
+    assert finding.location == SourceLocation(f"{tmp_path}/program.c", 3)
+    before = counted_by_loader(path, tmp_path)
     source = f"""
 #include <dlfcn.h>
 int main(void) {{ int (*a)(void) = dlsym(dlopen("{tmp_path}/liba.so", RTLD_NOW), "a"); return a(); }}"""
@@ -199,6 +174,7 @@ int main(void) {{ int (*a)(void) = dlsym(dlopen("{tmp_path}/liba.so", RTLD_NOW),
     assert subprocess.run([path], check=False).returncode == 1
     after = Programs(environment=Environment()).graph(path)
     assert len(graph.objects) - len(after.objects) == 1 + len(finding.leaves)
+    assert before.mapped_count - counted_by_loader(path, tmp_path).mapped_count == 1 + len(finding.leaves)
     # The first library that is searched also tries the folders for the processor: now that is the C library.
     tried_us = sum(2 * one.file_count for cost in graph.start_costs[1:2] if cost for one in cost.failed_opens)
     assert sum(graph.start_us) - sum(after.start_us) >= finding.saving_us - tried_us

@@ -6,9 +6,14 @@ Below 200 us of start, the library and what leaves with it are not worth a dlope
 from typing import Final
 
 from footprint.attribution.dependency_graph import DependencyGraph
+from footprint.dwarf.code_lines import code_lines
+from footprint.elf.call_sites import call_sites
+from footprint.elf.image import Image
+from footprint.elf.names import shown_name
+from footprint.errors import FootprintError
 from footprint.findings.registry import Fact, Rule
-from footprint.findings.removal import is_always_there
-from footprint.model.finding import Confidence, Finding
+from footprint.findings.removal import is_always_there, listed
+from footprint.model.finding import Confidence, Finding, SourceLocation, listed_places
 
 _LEAST_US: Final = 200
 
@@ -39,16 +44,38 @@ def _requesters(graph: DependencyGraph, number: int) -> list[int]:
 
 def _finding(graph: DependencyGraph, number: int, user: int, function: str) -> Finding:
     name, retained = graph.name(number), graph.retained[number]
+    functions, lines = _calls(graph.objects[user].library.image, function)
+    callers = f" in {listed(functions)}" if functions else ""
+    places = f" ({listed_places(lines, 'and')})" if lines else ""
+    shown = shown_name(function)
     return Finding(
         RULE.name,
         "call",
         name,
-        f"{graph.name(user)} calls {function} of {name}, and uses nothing else of it",
+        f"{graph.name(user)} calls {shown} of {name}{callers}, and uses nothing else of it",
         graph.saving_bytes(retained),
         Confidence.LOW,
         ("a process that calls it pays all the same", "its constructors and its names would come later"),
-        f"open {name} with dlopen where {graph.name(user)} calls {function}, and drop it from the link",
+        f"open {name} with dlopen where {graph.name(user)} calls {shown}{places}, and drop it from the link",
         leaves=tuple([graph.objects[other].path for other in sorted(retained - {number})]),
+        location=lines[0] if lines else None,
         object_path=graph.objects[user].path,
         saving_us=graph.retained_start_us[number],
+    )
+
+
+def _calls(image: Image, function: str) -> tuple[list[str], list[SourceLocation]]:
+    """Return the functions that call a function of another file, and the lines of the calls, as far as they are known.
+
+    Where the file has no symbol for a function, its call has an address.
+    """
+    try:
+        sites = call_sites(image, function)
+        lines = code_lines(image, [site.vaddr for site in sites]) if sites else {}
+    except FootprintError:
+        return [], []
+    functions = [shown_name(site.function) for site in sites if site.function]
+    functions += [f"{site.vaddr:#x}" for site in sites if not site.function]
+    return list(dict.fromkeys(functions)), list(
+        dict.fromkeys([SourceLocation(*lines[site.vaddr]) for site in sites if site.vaddr in lines])
     )
