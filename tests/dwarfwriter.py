@@ -97,16 +97,16 @@ class Die:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A unit, its line table (names of files, each with the number of its directory, and rows) and its addresses."""
+    """A unit, its line table (names of files, each with the number of its directory, and rows), and its addresses."""
 
     root: Die
     version: int = 5
     kind: int = 1
     directories: Sequence[str] = ("/src",)
     files: Sequence[tuple[str, int]] = ()
-    rows: bytes = b""
     addresses: Sequence[int] = ()
     first_code: int = 1
+    rows: bytes = b""
 
 
 class Operand(NamedTuple):
