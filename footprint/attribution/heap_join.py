@@ -28,7 +28,7 @@ from footprint.heap.profile import CallTree, Counted, HeapSnapshot, Profile
 from footprint.model.audit import Audit
 from footprint.model.heap_account import AllocatorAccount, HeapAccount, Share
 from footprint.model.row import Attribution, Evidence, MemoryKind, Row, weakest
-from footprint.process.live_heap import other_allocator
+from footprint.process.live_memory import other_allocator
 from footprint.text.command_line import shown_command
 from footprint.text.units import first_of, format_bytes
 

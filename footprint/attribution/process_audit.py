@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from footprint.model.costs import MappingCost
     from footprint.model.heap_account import AllocatorAccount
     from footprint.model.page_map import PageMap
-    from footprint.process.live_threads import LiveThreads
+    from footprint.process.live_memory import LiveThreads
 
 
 def total_up(

@@ -19,7 +19,7 @@ from footprint.ranges import Claim, Gap, Piece, partition
 
 if TYPE_CHECKING:
     from footprint.process.glibc.threads import LinkEntry
-    from footprint.process.live_threads import LiveThreads
+    from footprint.process.live_memory import LiveThreads
 
 
 _Variable = tuple[str | None, str | None, str]

@@ -7,13 +7,11 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from footprint.elf.image import Buffer
+from footprint.elf.image import ARCHIVE_MAGIC, THIN_ARCHIVE_MAGIC, Buffer
 from footprint.errors import InputError
 from footprint.system.limits import draw_entries
 from footprint.text.units import decimal
 
-_MAGIC: Final = b"!<arch>\n"
-_THIN_MAGIC: Final = b"!<thin>\n"
 _HEADER_BYTES: Final = 60
 _LONGEST_NAME: Final = 1 << 14
 _LONG_NAME: Final = re.compile(rb"/([0-9]{1,15})(?::[0-9]{1,15})?")
@@ -33,11 +31,6 @@ class ArchiveMember(NamedTuple):
     data: Buffer | None
 
 
-def starts_like_archive(data: Buffer) -> bool:
-    """Return whether a file starts like a static library."""
-    return bytes(data[:8]) in {_MAGIC, _THIN_MAGIC}
-
-
 def read_members(data: Buffer, file: str) -> Iterator[ArchiveMember]:
     """Return the members of an archive in their order, without its own indexes.
 
@@ -45,9 +38,9 @@ def read_members(data: Buffer, file: str) -> Iterator[ArchiveMember]:
         InputError: Where a header is damaged or a member reaches beyond the end, after the members before it.
         LimitError: Where there are more members than the limits allow.
     """
-    is_thin = bytes(data[:8]) == _THIN_MAGIC
+    is_thin = bytes(data[:8]) == THIN_ARCHIVE_MAGIC
     long_names = b""
-    offset = len(_MAGIC)
+    offset = len(ARCHIVE_MAGIC)
     while offset < len(data):
         header = bytes(data[offset : offset + _HEADER_BYTES])
         if len(header) < _HEADER_BYTES or header[58:60] != b"`\n":

@@ -19,6 +19,8 @@ from footprint.elf import abi
 from footprint.errors import InputError, UnsupportedError
 
 MAGIC: Final = b"\x7fELF"
+ARCHIVE_MAGIC: Final = b"!<arch>\n"
+THIN_ARCHIVE_MAGIC: Final = b"!<thin>\n"
 
 
 _PN_XNUM: Final = 0xFFFF
@@ -179,6 +181,11 @@ class Image:
 def starts_like_elf(data: Buffer) -> bool:
     """Return whether a file starts with the magic number of ELF."""
     return bytes(data[:4]) == MAGIC
+
+
+def starts_like_archive(data: Buffer) -> bool:
+    """Return whether a file starts like a static library."""
+    return bytes(data[:8]) in {ARCHIVE_MAGIC, THIN_ARCHIVE_MAGIC}
 
 
 def read_image(data: Buffer, file: str, *, with_sections: bool = True) -> Image:

@@ -6,10 +6,9 @@ from collections.abc import Mapping as AbstractMapping
 from contextlib import contextmanager, suppress
 from itertools import chain, islice
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from footprint.errors import AccessError, InputError, Note, UnsupportedError
-from footprint.model.heap_account import AllocatorAccount
 from footprint.process.descriptions import OpenFile, read_own_open_files
 from footprint.process.mappings import NO_STACKS, Counters, Mapping, MemoryMap, ThreadStacks
 from footprint.process.maps_text import looks_like_maps, parse_maps, parse_rollup, split_rollups
@@ -21,12 +20,15 @@ from footprint.process.memory_files import (
     read_allocated_bytes,
     read_keepers,
 )
-from footprint.process.origin import CaptureHost, Placement
 from footprint.process.pages import PageRange, PageReader, has_exclusive_bit
 from footprint.process.status import NO_HOLDINGS, KernelHoldings, Status, parse_status, read_kernel_holdings
 from footprint.system.limits import begin_activity
 from footprint.text.command_line import command_line, shown_command
 from footprint.text.units import format_bytes
+
+if TYPE_CHECKING:
+    from footprint.model.heap_account import AllocatorAccount
+    from footprint.process.origin import CaptureHost, Placement
 
 Pages = dict[int, tuple[PageRange, ...]]
 MappedIdentity = tuple[str | None, int | None, str]
@@ -62,7 +64,7 @@ class CapturedHeap(NamedTuple):
         notes: Why it was not read, or not whole.
     """
 
-    account: AllocatorAccount | None = None
+    account: "AllocatorAccount | None" = None
     notes: tuple[Note, ...] = ()
 
 
@@ -98,8 +100,8 @@ class Snapshot(NamedTuple):
         main_pid: The process ID, where `pid` is the number of another thread.
         kernel_holdings: What it has in the kernel beside memory and open files.
         captured_heap: What its capture says of its allocator; nothing for other sources.
-        capture_host: What its capture says of its host; nothing for other sources, and earlier captures.
-        placement: What its capture says of who runs it.
+        capture_host: What its capture says of its host; None for other sources.
+        placement: What its capture says of who runs it; None for other sources.
     """
 
     source: str
@@ -124,8 +126,8 @@ class Snapshot(NamedTuple):
     main_pid: int | None = None
     kernel_holdings: KernelHoldings = NO_HOLDINGS
     captured_heap: CapturedHeap = CapturedHeap()
-    capture_host: CaptureHost = CaptureHost()
-    placement: Placement = Placement()
+    capture_host: "CaptureHost | None" = None
+    placement: "Placement | None" = None
 
     @property
     def process_id(self) -> int | None:

@@ -17,8 +17,8 @@ from typing import IO, Final, NamedTuple
 from footprint.elf.image import starts_like_elf
 from footprint.errors import AccessError, InputError, Note
 from footprint.sources.tar_members import ArchiveBytes, MemberKind, PiecedBytes, TarMember, ViewedBytes, members_of
-from footprint.system.decompression import PIECE_BYTES, is_compressed, unpacked_pieces
-from footprint.system.files import map_descriptor
+from footprint.system.decompression import PIECE_BYTES, unpacked_pieces
+from footprint.system.files import is_compressed, map_descriptor
 from footprint.system.limits import draw_entries
 from footprint.text.units import format_bytes
 

@@ -18,8 +18,8 @@ from footprint.errors import AccessError, FootprintError, InputError, Note, Unsu
 from footprint.json.stream import parsed
 from footprint.sources.image_tree import ImageTree, Layer, read_layer, tree_of_layers
 from footprint.sources.tar_members import MemberKind, ViewedBytes, members_of
-from footprint.system.decompression import is_compressed, unpacked_pieces
-from footprint.system.files import StrPath, map_descriptor, open_input
+from footprint.system.decompression import unpacked_pieces
+from footprint.system.files import StrPath, is_compressed, map_descriptor, open_input
 from footprint.system.roots import enter_root
 from footprint.text.units import format_bytes
 

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from footprint.elf.archive import starts_like_archive
-from footprint.elf.image import Buffer, starts_like_elf
+from footprint.elf.image import Buffer, starts_like_archive, starts_like_elf
 from footprint.errors import AccessError, InputError, UsageError
 from footprint.process.snapshot import (
     TEXT_CAPTURE_START,
@@ -23,8 +22,7 @@ from footprint.process.snapshot import (
     read_texts,
 )
 from footprint.series import looks_like_series
-from footprint.system.decompression import is_compressed, pieces_of
-from footprint.system.files import StrPath, open_input, text_of
+from footprint.system.files import StrPath, is_compressed, open_input, text_of
 
 if TYPE_CHECKING:
     from footprint.model.over_time import OverTime
@@ -370,6 +368,8 @@ def _unpacked(data: Buffer, name: str) -> Buffer:
         InputError: If it is damaged, or too long.
     """
     if is_compressed(data):
+        from footprint.system.decompression import pieces_of  # noqa: PLC0415 # few files are compressed
+
         data = b"".join(pieces_of(data, name))
     first_line, _, _ = bytes(data[:_HEAD_BYTES]).partition(b"\n")
     is_from_terminal = first_line.endswith(b"\r") and b"\0" not in first_line

@@ -7,12 +7,13 @@ from importlib import import_module
 from typing import IO, Any, Final, cast
 
 from footprint.errors import InputError, UnsupportedError
+from footprint.system.files import COMPRESSED_STARTS, is_compressed
 from footprint.system.limits import unpacked
 
 PIECE_BYTES: Final = 1 << 18
 _MOST_LINE_BYTES: Final = 16 << 20
 _KEPT_BYTES: Final = 4 << 20
-_GZIP, _BZIP2, _XZ, _ZSTD = b"\x1f\x8b", b"BZh", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd"
+_GZIP, _BZIP2, _XZ, _ZSTD = COMPRESSED_STARTS
 _ZSTD_FRAME, _ZSTD_SKIPPABLE = 0xFD2FB528, 0x184D2A50
 _START_BYTES: Final = 6
 _MOST_XZ_MEMORY_BYTES: Final = 256 << 20
@@ -32,11 +33,6 @@ class _View(io.RawIOBase):
         buffer[:count] = self._rest[:count]
         self._rest = self._rest[count:]
         return count
-
-
-def is_compressed(data: bytes | memoryview) -> bool:
-    """Return whether a file begins as gzip, bzip2, xz or zstd do."""
-    return bytes(data[:_START_BYTES]).startswith((_GZIP, _BZIP2, _XZ, _ZSTD))
 
 
 def pieces_of(data: bytes | memoryview, source: str) -> Iterator[bytes]:

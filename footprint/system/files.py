@@ -22,6 +22,9 @@ from footprint.errors import AccessError, InputError
 from footprint.system.limits import begin_activity, draw_bytes
 from footprint.system.roots import open_path
 
+COMPRESSED_STARTS: Final = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd")
+"""How files of gzip, bzip2, xz and zstd begin."""
+_START_BYTES: Final = 6
 # Of struct siginfo on 64-bit Linux.
 _FAULT_ADDR_OFFSET: Final = 16
 _MAP_FIXED: Final = 0x10
@@ -284,6 +287,11 @@ def _has_descriptors_left(descriptor: int) -> bool:
         return False
     os.close(number)
     return number < os.sysconf("SC_OPEN_MAX") - _KEPT_DESCRIPTORS
+
+
+def is_compressed(data: bytes | memoryview) -> bool:
+    """Return whether a file begins as gzip, bzip2, xz or zstd do."""
+    return bytes(data[:_START_BYTES]).startswith(COMPRESSED_STARTS)
 
 
 def text_of(data: bytes | memoryview, name: str) -> bytes:

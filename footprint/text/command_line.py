@@ -57,10 +57,10 @@ def command_line(data: bytes) -> str:
 
 def shown_command(text: str) -> str:
     """Return a command line that a file holds; its first word where the answer holds names only."""
-    from footprint.text.secret_words import without_secrets_in  # noqa: PLC0415 # the same
-
     if not text:
         return ""
+    from footprint.text.secret_words import without_secrets_in  # noqa: PLC0415 # the same
+
     return text.split(" ", 1)[0] if hides_command_lines() else without_secrets_in(text[:_MOST_BYTES])
 
 

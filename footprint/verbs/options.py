@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from enum import StrEnum
 from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
@@ -13,7 +14,6 @@ from footprint.system.files import guard_maps, inputs_kept
 from footprint.system.limits import STANDARD, limited, parse_limits, time_limit
 from footprint.text.command_line import command_lines
 from footprint.verbs.declared import Argument, Option, Parameter, parameters_of
-from footprint.verbs.progress import activity_line
 
 if TYPE_CHECKING:
     from footprint.sources.debuginfod import DebugSearch
@@ -489,6 +489,15 @@ _OF_EVERY_VERB: Final = (
 )
 
 
+def _activity_line(*, is_quiet: bool) -> AbstractContextManager[None]:
+    """Show on a terminal what a block does; nowhere else."""
+    if is_quiet or sys.stderr is None or not sys.stderr.isatty():
+        return nullcontext()
+    from footprint.verbs.progress import activity_line
+
+    return activity_line()
+
+
 def limited_command(command: _Command, *, shares_terminal: bool = False) -> _Command:
     """Add the options of every verb to a command.
 
@@ -505,14 +514,13 @@ def limited_command(command: _Command, *, shares_terminal: bool = False) -> _Com
             if value == "" or (isinstance(value, (list, tuple)) and "" in value):
                 raise UsageError(f"{option} needs the name of a {what}: it is empty")
         chosen = STANDARD if limits is None else parse_limits(limits)
-        has_no_line = shares_terminal or bool(given.get("quiet"))
         with (
             limited(chosen),
             time_limit(chosen.seconds),
             guard_maps(),
             inputs_kept(),
             command_lines(is_hidden=no_command),
-            activity_line(is_quiet=has_no_line),
+            _activity_line(is_quiet=shares_terminal or bool(given.get("quiet"))),
         ):
             return command(**given)
 

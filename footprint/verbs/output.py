@@ -14,7 +14,6 @@ from footprint.system.whole_file import open_kept, write_file
 from footprint.text.command_line import has_command_lines
 from footprint.text.escape import runner_safe
 from footprint.verbs.options import PARTS, Color, Format, OutputOptions
-from footprint.verbs.progress import end_line
 
 if TYPE_CHECKING:
     from footprint.formats.dot import Digraph
@@ -326,7 +325,10 @@ def emit(answer: str | bytes | Iterable[str], output: str, mode: int = 0o666) ->
     """
     parts = [answer] if isinstance(answer, str | bytes) else answer
     data = (part if isinstance(part, bytes) else part.encode("utf-8", "backslashreplace") for part in parts)
-    end_line()
+    if sys.stderr is not None and sys.stderr.isatty():
+        from footprint.verbs.progress import end_line
+
+        end_line()
     if output == "-":
         _write_out(data)
     else:

@@ -38,9 +38,9 @@ def _draw(text: str) -> None:
 
 
 @contextmanager
-def activity_line(*, is_quiet: bool) -> Iterator[None]:
+def activity_line() -> Iterator[None]:
     """Show what a block does, once it takes longer than a second, until the answer is written."""
-    if not _has_line(is_quiet=is_quiet) or threading.current_thread() is not threading.main_thread():
+    if not _has_line(is_quiet=False) or threading.current_thread() is not threading.main_thread():
         yield
         return
     from shutil import get_terminal_size  # noqa: PLC0415 # only on a terminal

@@ -38,7 +38,7 @@ def run(script: str) -> tuple[int, str]:
     [
         ("footprint.cli", -signal.SIGINT),
         ("footprint.errors", -signal.SIGINT),
-        ("footprint.verbs.app", 130),
+        ("footprint.verbs.commands", 130),
         ("footprint.verbs.declared", 130),
         ("footprint.verbs.audit.command", 130),
         ("footprint.formats.text", 130),

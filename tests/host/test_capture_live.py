@@ -143,8 +143,18 @@ def test_a_snapshot_that_is_read_back_is_the_one_that_was_read(sleeper: int, tmp
         if read_together(sleeper) == live:
             break
     for name in Snapshot._fields:
-        if name not in {"source", "is_live", "files", "found_memory_files", "captured_heap", "capture_host"}:
+        if name not in {
+            "source",
+            "is_live",
+            "files",
+            "found_memory_files",
+            "captured_heap",
+            "capture_host",
+            "placement",
+        }:
             assert getattr(saved, name) == getattr(live, name), name
+    assert saved.placement == read_placement(sleeper)
+    assert saved.capture_host is not None
     assert saved.capture_host.name == os.uname().nodename
     assert saved.capture_host.processor_count == os.cpu_count()
     assert not saved.is_live

@@ -5,7 +5,8 @@ from contextlib import suppress
 
 import pytest
 
-from footprint.elf.archive import ArchiveMember, read_members, starts_like_archive
+from footprint.elf.archive import ArchiveMember, read_members
+from footprint.elf.image import starts_like_archive
 from footprint.errors import InputError
 from tests.elfwriter import archive
 

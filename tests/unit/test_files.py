@@ -181,6 +181,6 @@ def test_memory_that_runs_out_is_one_line_and_exit_code_3(
     def run(_: list[str]) -> int:
         raise MemoryError
 
-    monkeypatch.setattr("footprint.verbs.app.run", run)
+    monkeypatch.setattr("footprint.cli.run", run)
     assert cli.main(["audit", "1"]) == 3
     assert capsys.readouterr().err == "footprint: there is not enough memory for the answer\n"

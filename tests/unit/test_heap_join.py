@@ -20,7 +20,7 @@ from footprint.heap.allocators import Allocators
 from footprint.heap.formats import read_profile
 from footprint.model.heap_account import AllocatorAccount
 from footprint.model.row import Attribution, Evidence
-from footprint.process.live_heap import other_allocator_note
+from footprint.process.live_memory import other_allocator_note
 from footprint.release.compare import compare
 from footprint.verbs.audit.heap_account_text import heap_account_blocks
 from footprint.verbs.audit.text import audit_document

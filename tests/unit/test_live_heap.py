@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from footprint.process import live_heap
-from footprint.process.live_heap import read_live_heap
+from footprint.process import live_memory
+from footprint.process.live_memory import read_live_heap
 from footprint.process.mappings import Mapping
 from footprint.process.snapshot import read_process
 
@@ -14,7 +14,7 @@ def test_memory_that_only_a_debugger_may_read_is_a_note(monkeypatch: pytest.Monk
     def denied(*_: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(live_heap, "ProcessMemory", denied)
+    monkeypatch.setattr(live_memory, "ProcessMemory", denied)
     mappings = (Mapping(0x1000, 0x2000, "rw-p"),)
     own = read_process(os.getpid())
     snapshot = own._replace(memory=own.memory._replace(mappings=mappings), pages={})

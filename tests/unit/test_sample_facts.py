@@ -7,9 +7,9 @@ import pytest
 
 import footprint
 from footprint.elf.abi import PT_GNU_RELRO
-from footprint.elf.archive import read_members, starts_like_archive
+from footprint.elf.archive import read_members
 from footprint.elf.contents import Contents, ResidueCause, SectionContents, SectionKind, read_contents
-from footprint.elf.image import Image, read_image, starts_like_elf
+from footprint.elf.image import Image, read_image, starts_like_archive, starts_like_elf
 from footprint.elf.names import shown_name
 from footprint.elf.symbols import Symbol
 from footprint.findings.copies import CopyOrigin, Cost

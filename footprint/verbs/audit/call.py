@@ -8,7 +8,7 @@ from footprint.model.audit import Audit, AuditRecord
 from footprint.model.row import OF_OBJECTS
 from footprint.process.snapshot import Snapshot
 from footprint.sources.debuginfod import STANDARD_PLACES, DebugSearch
-from footprint.sources.open_files import OpenFiles
+from footprint.sources.files import OpenFiles
 from footprint.sources.target import (
     AnyTarget,
     AuditFile,

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated
 from footprint.errors import UsageError
 from footprint.verbs import options
 from footprint.verbs.declared import Option
-from footprint.verbs.fail_on import conditions_of, write_judged
 from footprint.verbs.output import Answer, check_formats, lazy_modules, part_name, write
 
 if TYPE_CHECKING:
@@ -15,6 +14,7 @@ if TYPE_CHECKING:
     from footprint.model.audit import Audit
     from footprint.sources.debuginfod import DebugSearch
     from footprint.sources.target import ProcessChoice
+    from footprint.verbs import fail_on as judging
     from footprint.verbs import source_grouping
     from footprint.verbs.audit import (
         call,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from footprint.verbs.survey.call import Survey
 else:
     audit_json, stacks = lazy_modules("footprint.formats", "audit_json stacks")
-    (source_grouping,) = lazy_modules("footprint.verbs", "source_grouping")
+    judging, source_grouping = lazy_modules("footprint.verbs", "fail_on source_grouping")
     call, html, issues, mappings, mappings_json, metrics, row_sources, summary, text = lazy_modules(
         "footprint.verbs.audit", "call html issues mappings mappings_json metrics row_sources summary text"
     )
@@ -146,7 +146,7 @@ def audit(
         doubtful_rules=all_doubtful_rules(is_wanted=findings),
     )
     named = targets or []
-    conditions = conditions_of(fail_on or ())
+    conditions = judging.conditions_of(fail_on) if fail_on else ()
     if all_:
         _check_alone("--all", "ranks the programs of folders", {**of_many, "--fail-on": fail_on})
         return _audit_folders(named, request, _TOP if top is None else top, output)
@@ -155,7 +155,8 @@ def audit(
     if request.has_question and choice == NO_CHOICE and len(named) > 1 and not all(map(process_of, named)):
         _check_alone("several targets", "stand side by side", of_findings)
         return _audit_side_by_side(named, request, output)
-    groups = source_grouping.source_groups(by.value, prefix_map or (), components)
+    has_groups = by.is_of_sources or bool(prefix_map) or components is not None
+    groups = source_grouping.source_groups(by.value, prefix_map or (), components) if has_groups else None
 
     def source_of(audit: "Audit") -> "SourceOf | None":
         return groups and row_sources.row_sources(audit, groups, debug, root)
@@ -198,11 +199,13 @@ def audit(
         doubtful_rules=request.doubtful_rules.union(c.name for c in conditions if c.counts_doubtful),
     )
     made = call.audit_target(target, request).audit
-    if conditions:
-        from footprint.release.budget import check_counted
+    name = f"audit {lasting_name(made)}"
+    if not conditions:
+        return write(answer, made, name, output, made.notes)
+    from footprint.release.budget import check_counted
 
-        check_counted(conditions, made)
-    return write_judged(answer, made, made.findings, conditions, f"audit {lasting_name(made)}", output, made.notes)
+    check_counted(conditions, made)
+    return judging.write_judged(answer, made, made.findings, conditions, name, output, made.notes)
 
 
 def _check_alone(option: str, what: str, given: Mapping[str, object]) -> None:

@@ -25,7 +25,7 @@ from footprint.process.process_memory import word_bytes_of
 from footprint.process.snapshot import Snapshot
 from footprint.sources.debug_files import DebugFiles
 from footprint.sources.debuginfod import DebugSearch
-from footprint.sources.open_files import OpenFiles
+from footprint.sources.files import OpenFiles
 from footprint.sources.process_files import open_saved_file
 from footprint.system.files import open_input
 from footprint.verbs.audit.request import HeapRequest

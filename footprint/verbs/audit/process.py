@@ -4,12 +4,14 @@ import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from footprint.attribution.cost_models import ForkParent
 from footprint.attribution.kernel import KernelConstants
 from footprint.attribution.process_audit import audit_snapshot, captured_heap
 from footprint.elf.image import Image
+from footprint.elf.names import foreign_names
 from footprint.errors import AccessError, FootprintError, Note
 from footprint.model.audit import Audit
 from footprint.model.heap_account import AllocatorAccount
@@ -20,14 +22,13 @@ from footprint.process.snapshot import CapturedHeap, Snapshot, read_process, wit
 from footprint.process.status import processes
 from footprint.sources.calibration import load_constants
 from footprint.sources.debuginfod import STANDARD_PLACES, DebugSearch
-from footprint.sources.demanglers import learn_foreign_names
 from footprint.sources.files import ElfFiles
 from footprint.sources.process_files import images_of
 
 if TYPE_CHECKING:
     from footprint.attribution.heap_ranges import HeapRanges
     from footprint.attribution.page_maps import Presence
-    from footprint.process.live_threads import LiveThreads
+    from footprint.process.live_memory import LiveThreads
 
 
 def audit_of(  # noqa: PLR0913 # keyword-only
@@ -72,9 +73,9 @@ def audit_of(  # noqa: PLR0913 # keyword-only
         parent, parent_notes = _fork_parent(snapshot, constants)
     heap, heap_notes = (None, snapshot.captured_heap.notes) if has_heap else (None, ())
     if has_heap and snapshot.is_live:
-        from footprint.process import live_heap  # noqa: PLC0415 # only a single live process needs it
+        from footprint.process import live_memory  # noqa: PLC0415 # only a single live process needs it
 
-        most_chunks = live_heap.MOST_CHUNKS_OF_A_SEARCH if has_whole_heap else live_heap.MOST_CHUNKS
+        most_chunks = live_memory.MOST_CHUNKS_OF_A_SEARCH if has_whole_heap else live_memory.MOST_CHUNKS
         heap, heap_notes = _heap_of(snapshot, most_chunks)
     with _presence(snapshot, is_wanted=has_page_maps) as presence:
         audited = audit_snapshot(
@@ -107,7 +108,7 @@ def captured_heap_of(snapshot: Snapshot, process_count: int) -> CapturedHeap:
 
     Processes that are stopped together share the number of chunks that are read.
     """
-    from footprint.process.live_heap import MOST_CHUNKS  # noqa: PLC0415 # only a live process needs it
+    from footprint.process.live_memory import MOST_CHUNKS  # noqa: PLC0415 # only a live process needs it
 
     heap, notes = _heap_of(snapshot, MOST_CHUNKS // process_count)
     images, _ = images_of(snapshot, _other_root(snapshot))
@@ -124,7 +125,7 @@ def _with_linked_allocator(
 ) -> tuple[Note, ...]:
     """Name an allocator in a note that is linked into the program, so that no library names it."""
     from footprint.attribution.runtimes import ALLOCATOR_HEAPS, has_tcmalloc  # noqa: PLC0415 # only a live process
-    from footprint.process.live_heap import has_unread_break, other_allocator, other_allocator_note  # noqa: PLC0415 # the same
+    from footprint.process.live_memory import has_unread_break, other_allocator, other_allocator_note  # noqa: PLC0415 # the same
 
     names = [name for owner, name in ALLOCATOR_HEAPS.items() if owner in owners]
     read_bytes = account.held_bytes if account else 0
@@ -143,7 +144,7 @@ def _with_linked_allocator(
 def _heap_of(snapshot: Snapshot, most_chunks: int) -> "tuple[HeapRanges | None, tuple[Note, ...]]":
     """Read the heap of a live process, as its allocator has it."""
     from footprint.attribution.heap_ranges import HeapRanges  # noqa: PLC0415 # only a single live process needs it
-    from footprint.process.live_heap import read_live_heap  # noqa: PLC0415 # the same
+    from footprint.process.live_memory import read_live_heap  # noqa: PLC0415 # the same
 
     heap, notes = read_live_heap(snapshot, most_chunks)
     return None if heap is None else HeapRanges(heap, snapshot.page_bytes), notes
@@ -151,7 +152,7 @@ def _heap_of(snapshot: Snapshot, most_chunks: int) -> "tuple[HeapRanges | None, 
 
 def _threads_of(snapshot: Snapshot) -> "LiveThreads | None":
     """Read where the threads of a process have their variables."""
-    from footprint.process.live_threads import read_live_threads  # noqa: PLC0415 # only a single live process needs it
+    from footprint.process.live_memory import read_live_threads  # noqa: PLC0415 # only a single live process needs it
 
     return read_live_threads(snapshot)
 
@@ -234,7 +235,10 @@ def with_files_told(audit: Audit, files: ElfFiles, note_count: int = 0) -> Audit
     """Add to an audit the notes on its files, without those `note_count` before, and the files with their symbols."""
     # A group has hundreds of thousands of rows: by columns.
     owners, _, _, symbols, *_ = zip(*audit.ledger, strict=True) if audit.ledger else ((), (), (), ())
-    learn_foreign_names([symbol for symbol in symbols if symbol is not None])
+    if foreign := foreign_names([symbol for symbol in symbols if symbol is not None]):
+        from footprint.sources.demanglers import learn_foreign_names  # noqa: PLC0415 # few programs have such names
+
+        learn_foreign_names(chain(*foreign.values()))
     notes, debug_files = files.notes[note_count:], files.debug_paths_of(owners)
     if not notes and not debug_files:
         return audit

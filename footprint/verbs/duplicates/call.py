@@ -21,8 +21,8 @@ from footprint.dwarf.declared_variables import declaration_of
 from footprint.dwarf.description import Declaration
 from footprint.dwarf.places import VariablePlace, VariablePlaces
 from footprint.elf import abi
-from footprint.elf.archive import read_members, starts_like_archive
-from footprint.elf.image import Buffer, Image, read_image, starts_like_elf
+from footprint.elf.archive import read_members
+from footprint.elf.image import Buffer, Image, read_image, starts_like_archive, starts_like_elf
 from footprint.elf.names import source_name
 from footprint.elf.prelink import Prelinked, prelinked
 from footprint.elf.statics import Statics, read_statics
@@ -40,7 +40,7 @@ from footprint.process.snapshot import Snapshot, read_process
 from footprint.sources.debug_files import DebugFiles, absolute_paths
 from footprint.sources.debug_information import DebugInformation
 from footprint.sources.debuginfod import STANDARD_PLACES, DebugSearch
-from footprint.sources.open_files import each_once
+from footprint.sources.files import each_once
 from footprint.sources.target import Named, process_of, script_error
 from footprint.system.files import open_input
 

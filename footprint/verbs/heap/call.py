@@ -26,7 +26,7 @@ from footprint.model.finding import Finding
 from footprint.process.mapped_files import FileOpener
 from footprint.sources.debug_files import DebugFiles
 from footprint.sources.debuginfod import STANDARD_PLACES, DebugSearch
-from footprint.sources.open_files import OpenFiles
+from footprint.sources.files import OpenFiles
 from footprint.sources.target import Text, check_no_process, split_moment
 from footprint.system.files import StrPath, open_input
 from footprint.system.roots import path_inside

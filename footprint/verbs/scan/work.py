@@ -447,7 +447,8 @@ class _Work:
         if snapshot.is_live:
             images, _ = images_of(snapshot, root, files.opened, files.images)
             build_ids = {key.name: files.build_id_of(image) for key, image in images.items()}
-        return _Audited(moment, audited, _program_in(snapshot) or program_name(audited), build_ids, snapshot.placement)
+        program, placement = _program_in(snapshot) or program_name(audited), snapshot.placement or Placement()
+        return _Audited(moment, audited, program, build_ids, placement)
 
 
 def _check_figures(candidate: Candidate, cells: Iterable[object]) -> None:

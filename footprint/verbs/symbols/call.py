@@ -5,9 +5,9 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from footprint.elf.archive import read_members, starts_like_archive
+from footprint.elf.archive import read_members
 from footprint.elf.contents import Contents, SectionContents, read_contents
-from footprint.elf.image import Buffer, Image, read_image, starts_like_elf
+from footprint.elf.image import Buffer, Image, read_image, starts_like_archive, starts_like_elf
 from footprint.elf.linker_map.reader import read_linker_map
 from footprint.elf.origins import Origins, PathOf
 from footprint.elf.selection import EVERYTHING, Selection
@@ -17,7 +17,7 @@ from footprint.process.mapped_files import open_regular
 from footprint.sources.debug_files import DebugFiles, absolute_paths
 from footprint.sources.debuginfod import STANDARD_PLACES, DebugSearch
 from footprint.sources.demanglers import learn_foreign_names
-from footprint.sources.open_files import each_once
+from footprint.sources.files import each_once
 from footprint.sources.target import check_no_process, script_error
 from footprint.system.files import StrPath, open_input
 from footprint.system.limits import time_limit
