@@ -57,7 +57,6 @@ from footprint.model.heap_account import AllocatorAccount
 from footprint.process.bounded_zip import MOST_TOTAL_BYTES, BoundedZip
 from footprint.process.descriptions import OpenFile, read_own_open_files
 from footprint.process.freezer import frozen
-from footprint.process.kcmp import first_of_address_spaces
 from footprint.process.mapped_files import open_mapped_file
 from footprint.process.mappings import MemoryMap, ThreadStacks
 from footprint.process.maps_text import parse_maps, saved_rollup
@@ -75,6 +74,7 @@ from footprint.process.snapshot import (
     read_whole,
 )
 from footprint.process.status import NO_HOLDINGS, KernelHoldings, parse_stat, parse_status
+from footprint.system.c_library import first_of_address_spaces
 from footprint.text.command_line import shown_command
 from footprint.text.units import decimal
 

@@ -388,7 +388,7 @@ class DescriptionOwners:
     """
 
     def __init__(self, compare: "CompareDescriptions | None" = None) -> None:
-        from footprint.process.kcmp import description_order  # noqa: PLC0415 # ctypes
+        from footprint.system.c_library import description_order  # noqa: PLC0415 # ctypes
 
         self._compare = compare or description_order
         self._seen: dict[tuple[object, ...], list[tuple[int, int]]] = {}

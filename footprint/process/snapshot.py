@@ -319,7 +319,7 @@ def with_held_files(snapshots: Sequence[Snapshot]) -> list[Snapshot]:
 
 def with_address_spaces(snapshots: Sequence[Snapshot]) -> list[Snapshot]:
     """Find out which live processes have one address space."""
-    from footprint.process.kcmp import first_of_address_spaces  # noqa: PLC0415 # ctypes
+    from footprint.system.c_library import first_of_address_spaces  # noqa: PLC0415 # ctypes
 
     firsts = first_of_address_spaces({s.pid: s.place for s in snapshots if s.is_live and s.pid is not None})
     return [s._replace(address_space_pid=firsts[s.pid]) if s.pid in firsts else s for s in snapshots]

@@ -20,7 +20,6 @@ from footprint.model.finding import Finding, SourceLocation
 from footprint.model.over_time import WatchGap, WatchGapKind
 from footprint.model.projection import Model, cost_at
 from footprint.model.row import OF_OBJECTS, MemoryKind, Row, file_name, is_file
-from footprint.model.run_failure import which_starts
 from footprint.release.budget_file import (
     Budget,
     Budgets,
@@ -260,6 +259,8 @@ def _variable_name(change: RowChange) -> str:
 def _run_results(audit: "Audit", start_count: int) -> Iterable[BudgetResult]:
     """Return the failures of the run whose audit it is; no budget has to name them."""
     if audit.run_failures:
+        from footprint.model.run_failure import which_starts  # noqa: PLC0415 # few runs fail
+
         count = len(audit.run_failures)
         starts: dict[str, list[int]] = {}
         for run_failure in audit.run_failures:

@@ -21,11 +21,11 @@ from footprint.model.projection import cost_at
 from footprint.model.row import OF_OBJECTS, MemoryKind, Row, file_name, is_file, sum_rows
 from footprint.model.totals import Total
 from footprint.release.matching import comparable_name, differing_rows, owner_names, paired_findings, paired_rows
-from footprint.release.member_changes import MemberChange, member_changes
 from footprint.release.new_libraries import NewRoot, came_with, new_roots
 
 if TYPE_CHECKING:
-    from footprint.model.audit import Audit
+    from footprint.model.audit import Audit, GroupMember
+    from footprint.release.member_changes import MemberChange
 
 
 _LOADER: Final = re.compile(r"/ld(?:-linux|-musl|64|-[0-9]|\.so)[^/]*$")
@@ -262,7 +262,7 @@ class Comparison(NamedTuple):
     fixed_findings: tuple[Finding, ...]
     roots: tuple[NewRoot, ...] = ()
     unevenly_named: tuple[str, ...] = ()
-    members: tuple[MemberChange, ...] = ()
+    members: "tuple[MemberChange, ...]" = ()
 
     @property
     def notes(self) -> tuple[Note, ...]:
@@ -377,8 +377,16 @@ def compare(
         tuple(_only_in(old, new, uneven, owners)),
         tuple([_with_brought(root, changed) for root in new_roots(new, set(owners.values()))]),
         tuple(uneven.values()),
-        member_changes(old.members, new.members),
+        _member_changes(old.members, new.members),
     )
+
+
+def _member_changes(old: "tuple[GroupMember, ...]", new: "tuple[GroupMember, ...]") -> "tuple[MemberChange, ...]":
+    if not old and not new:
+        return ()
+    from footprint.release.member_changes import member_changes  # noqa: PLC0415 # few audits are of groups
+
+    return member_changes(old, new)
 
 
 def _loaders(side: "Audit") -> set[str]:

@@ -64,9 +64,9 @@ def test_an_audit_without_a_page_loads_nothing_of_pages() -> None:
 @pytest.mark.parametrize(
     ("words", "most_count"),
     [
-        (["audit", str(os.getpid())], 96),
-        (["audit", "--by", "mapping", str(ROOT / "tests" / "corpus" / "smaps-sleep.txt")], 50),
-        (["check", str(os.getpid()), "--config", "one.toml"], 104),
+        (["audit", str(os.getpid())], 84),
+        (["audit", "--by", "mapping", str(ROOT / "tests" / "corpus" / "smaps-sleep.txt")], 42),
+        (["check", str(os.getpid()), "--config", "one.toml"], 92),
         (["explain", "pss"], 30),
     ],
     ids=["audit PID", "audit --by mapping", "check with one limit", "explain"],

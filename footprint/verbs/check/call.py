@@ -14,7 +14,6 @@ from footprint.model.projection import Question
 from footprint.release.budget import A_TWENTIETH, Checked, check_audit, propose
 from footprint.release.budget_file import Budgets, limit_growth, parse_budgets, parse_share
 from footprint.release.matching import is_same_program
-from footprint.release.places import with_places
 from footprint.sources.debuginfod import STANDARD_PLACES, DebugSearch
 from footprint.sources.target import AnyTarget, AuditFile, Named, Process, Processes, Program, resolve
 from footprint.system.files import StrPath, open_input
@@ -164,6 +163,8 @@ def check(  # noqa: PLR0913 # keyword-only
         checked = checked._replace(audit=_searched(audit, debug))
     if checked.comparison is None:
         return checked
+    from footprint.release.places import with_places  # noqa: PLC0415 # only beside a baseline
+
     top, linker_map = (None if path is None else os.fspath(path) for path in (root, map))
     return checked._replace(comparison=with_places(checked.comparison, top, debug, ".", linker_map))
 

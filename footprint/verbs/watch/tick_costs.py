@@ -13,8 +13,8 @@ from typing import Final, NamedTuple
 from footprint.attribution.kernel import KernelConstants, kernel_costs, open_file_bytes
 from footprint.model.process_counters import ProcessCounters
 from footprint.process.descriptions import OpenFile, read_own_open_files
-from footprint.process.kcmp import address_space_order
 from footprint.process.snapshot import Snapshot
+from footprint.system.c_library import address_space_order
 from footprint.verbs.watch.tick_files import HeldFile, TickFiles
 
 # Reading open files takes at most this part of a processor, where their number has changed, and where it has not.
