@@ -14,30 +14,59 @@ _LONGEST_SUBJECT = 60
 _LEAST_SHOWN_US = 1_000
 
 
-def finding_blocks(findings: Sequence[Finding], count: int, *, is_verbose: bool = False) -> list[Block]:
+def finding_blocks(
+    findings: Sequence[Finding], count: int, programs: Collection[str] = (), *, is_verbose: bool = False
+) -> list[Block]:
     """List the findings that save memory, each with its remedy, and count the others.
+
+    What would save time at start in files of packages, which the user does not build, is named behind them.
 
     Args:
         findings: The findings, the largest saving first.
         count: The number of processes or groups that the total saving is computed for.
+        programs: The paths that count as the user's wherever they are.
         is_verbose: Whether to list the findings that save nothing too, and every row of a table of similar findings.
     """
     shown = [one for one in findings if one.saving_bytes or is_verbose or one.saving_us >= _LEAST_SHOWN_US]
     blocks: list[Block] = [Heading("Findings")] if findings else []
+    packaged = _packaged(shown, programs)
     of_rules: dict[str, dict[str, list[Finding]]] = {}
     for finding in shown:
-        of_rules.setdefault(finding.rule, {}).setdefault(finding.remedy, []).append(finding)
+        if finding not in packaged.get(finding.rule, ()):
+            of_rules.setdefault(finding.rule, {}).setdefault(finding.remedy, []).append(finding)
     for alike in (alike for of_rule in of_rules.values() for alike in of_rule.values()):
         if len(alike) > 1:
             blocks.extend(_alike(alike, len(alike) if is_verbose else _MOST_ALIKE))
         else:
             blocks.append(Paragraph(_text(alike[0], count)))
+    if packaged:
+        blocks.append(Paragraph(f"In files of packages, of each start: {'; '.join(map(_slow, packaged.values()))}."))
     if rest := len(findings) - len(shown):
         more = " more" if shown else ""
         what = "little" if any(finding.saving_us for finding in findings if finding not in shown) else "nothing"
         single, many = f"1{more} saves {what}: -v shows it.", f"{rest}{more} save {what}: -v shows them."
         blocks.append(Paragraph(single if rest == 1 else many))
     return blocks
+
+
+def _packaged(findings: Sequence[Finding], programs: Collection[str]) -> dict[str, list[Finding]]:
+    """Return by rule the findings that save time at start in files of packages, the largest saving first."""
+    slow = [finding for finding in findings if finding.saving_us and finding.object_path not in programs]
+    if not slow:
+        return {}
+    from footprint.findings.advice import is_packaged  # noqa: PLC0415 # few texts have findings
+
+    packaged: dict[str, list[Finding]] = {}
+    for finding in slow:
+        if is_packaged(finding.object_path):
+            packaged.setdefault(finding.rule, []).append(finding)
+    return packaged
+
+
+def _slow(findings: Sequence[Finding]) -> str:
+    """Name the objects that one rule found, each with the time that it is about."""
+    names = [f"{finding.subject} ({finding.saving_us / 1000:.1f} ms)" for finding in findings]
+    return f"{findings[0].rule} of {first_of(names, _MOST_SUBJECTS)}"
 
 
 def first_remedy(findings: Sequence[Finding], programs: Collection[str]) -> list[Block]:

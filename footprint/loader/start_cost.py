@@ -32,8 +32,7 @@ _VDSO_LOOKUPS: Final = {abi.EM_X86_64: 5, abi.EM_AARCH64: 3}
 # The resolver functions of the C library that look up a function of the vDSO each time that they are called.
 _VDSO_RESOLVERS: Final = {abi.EM_X86_64: frozenset({"gettimeofday", "time"})}
 _LIBC: Final = "libc.so.6"
-# Where a page of a file is read, the kernel maps those around it that are in the page cache (fault_around_bytes).
-_WINDOW_BYTES: Final = 1 << 16
+_PAGE_BYTES: Final = 1 << 12
 _SIZED_TABLES: Final = (
     (abi.DT_STRTAB, abi.DT_STRSZ),
     (abi.DT_RELA, abi.DT_RELASZ),
@@ -82,7 +81,7 @@ class StartCost:
         lazy_count: Calls through the PLT that are bound when they are made.
         tried_count: The files that the loader tries to open to find it; None where its rules are not known.
         failed_opens: Those of them that are not there, by folder.
-        table_windows: The stretches of 64 KiB with tables of symbols and relocations, which the kernel maps at once.
+        table_page_count: The pages from the first table of symbols and relocations to the end of the last one.
         initialiser_count: The functions that are called at start, those of the compiler's start-up files included.
         initialiser_bytes: The code of those whose size the unwind tables have, without what they call.
         is_loader: Whether it is the loader, whose lookups for itself are among its own.
@@ -102,7 +101,7 @@ class StartCost:
     lazy_count: int
     tried_count: int | None
     failed_opens: tuple[FailedOpens, ...]
-    table_windows: int
+    table_page_count: int
     initialiser_count: int
     initialiser_bytes: int
     is_loader: bool
@@ -142,7 +141,7 @@ def _start_cost(
     try:
         table = _read_table(linked.library.image, symbols, binds_now=binds_now)
         initialiser_count, initialiser_bytes = initialisers(linked.library.image)
-        table_windows = _table_windows(linked.library.image, symbols.count)
+        table_page_count = _table_page_count(linked.library.image, symbols.count)
     except FootprintError:
         return None
     lookups = _lookups(number, table, bindings, link_map) if is_glibc else _Lookups(None, None, None, None)
@@ -155,7 +154,7 @@ def _start_cost(
         lazy_count=0 if binds_now else table.jump_count,
         tried_count=failed.total() if is_glibc else None,
         failed_opens=tuple([FailedOpens(*key, count) for key, count in failed.items() if key is not _OPENED]),
-        table_windows=table_windows,
+        table_page_count=table_page_count,
         initialiser_count=initialiser_count,
         initialiser_bytes=initialiser_bytes,
         is_loader=is_loader,
@@ -268,8 +267,8 @@ def _read_table(image: Image, symbols: DynamicSymbols, *, binds_now: bool) -> _T
     return _Table(counts, Counter(looked_up), Counter(changes), jump_count)
 
 
-def _table_windows(image: Image, symbol_count: int) -> int:
-    """Count the stretches of 64 KiB from the first table that the loader reads to the end of the last one."""
+def _table_page_count(image: Image, symbol_count: int) -> int:
+    """Count the pages of 4 KiB from the first table that the loader reads to the end of the last one."""
     dynamic = read_dynamic(image)
     ranges = [(dynamic.get(tag), dynamic.get(size_tag) or 0) for tag, size_tag in _SIZED_TABLES]
     ranges += [(dynamic.get(tag), 0) for tag in (abi.DT_GNU_HASH, abi.DT_HASH)]
@@ -279,7 +278,7 @@ def _table_windows(image: Image, symbol_count: int) -> int:
         return 0
     first, last = min([table.start for table in tables]), max([table.stop for table in tables])
     # A damaged file may name any address.
-    return min(last // _WINDOW_BYTES - first // _WINDOW_BYTES + 1, -(-len(image.data) // _WINDOW_BYTES))
+    return min(last // _PAGE_BYTES - first // _PAGE_BYTES + 1, -(-len(image.data) // _PAGE_BYTES))
 
 
 # --- files ------------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from footprint.loader.target import Environment
 from footprint.model.finding import Confidence, Finding, SourceLocation
 from footprint.process.start_measurement import measure_starts
 from footprint.sources.programs import Programs
-from tests.loader_counts import counted_by_loader, predicted
+from tests.loader_counts import counted_by_loader, fault_count, predicted
 
 GLIBC = "/lib64/ld-linux-x86-64.so.2"
 # Lazy and not, with copies, with packed relocations, with RUNPATH, of C++; 3 to 60 objects.
@@ -54,6 +54,17 @@ def test_the_loader_does_what_was_predicted_in_a_sample_of_programs(tmp_path: Pa
         if len(set(pair)) > 1:
             different[path] = pair
     assert not different
+
+
+def test_page_faults_up_to_the_entry_point_are_on_average_within_5_percent() -> None:
+    everything = Programs(environment=Environment())
+    paths = [path for path in programs(FOLDERS) if path != os.path.realpath(GLIBC)]
+    errors = []
+    for path in paths[:: max(1, len(paths) // 100)]:
+        estimate = sum(everything.graph(path).start_page_faults)
+        # The graph has read the files: they are in the page cache.
+        errors.append(abs(estimate / fault_count(path) - 1))
+    assert sum(errors) / len(errors) < 0.05
 
 
 @needs_gcc

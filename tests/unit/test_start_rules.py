@@ -1,5 +1,6 @@
 """The rules about the start of a program: what they find, how sure they are, and what they leave alone."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,10 @@ from footprint.findings.graph_rules.bound_at_start import bound_at_start
 from footprint.findings.graph_rules.empty_search_path import empty_search_path
 from footprint.findings.graph_rules.one_function import one_function
 from footprint.findings.graph_rules.own_lookups import own_lookups
+from footprint.formats.document import Paragraph
+from footprint.formats.finding_blocks import finding_blocks
 from footprint.loader.target import Environment
-from footprint.model.finding import Confidence
+from footprint.model.finding import Confidence, Finding
 from footprint.sources.programs import Programs
 from tests.elfwriter import (
     DT_JMPREL,
@@ -211,6 +214,36 @@ def test_a_library_that_another_link_keeps_is_not_found(sysroot: Sysroot) -> Non
     for name in others:
         sysroot.file(f"/lib/{name}", file(soname=name))
     assert one_function(graph(sysroot)) == ()
+
+
+# --- files of packages ------------------------------------------------------------------------------------------------
+
+
+def slow(rule: str, path: str, us: int) -> Finding:
+    name = path.rsplit("/", 1)[-1]
+    found = Finding(rule, "c", name, f"{name} is slow", 0, Confidence.MEDIUM, ("why",), "build it")
+    return replace(found, object_path=path, saving_us=us)
+
+
+def test_files_of_packages_are_named_behind_what_the_user_builds() -> None:
+    findings = [
+        *[slow("own-lookups", f"/usr/lib/lib{number}.so", 900 - number) for number in range(5)],
+        slow("own-lookups", "/opt/app/libmine.so", 200),
+        slow("bound-at-start", "/usr/bin/program", 100),
+    ]
+    blocks = finding_blocks(findings, 1, {"/usr/bin/program"}, is_verbose=True)
+    texts = [block.text for block in blocks if isinstance(block, Paragraph)]
+    assert [text.partition(":")[0] for text in texts] == [
+        "own-lookups (medium)",
+        "bound-at-start (medium)",
+        "In files of packages, of each start",
+    ]
+    assert "libmine.so" in texts[0]
+    assert texts[2].endswith(": own-lookups of lib0.so (0.9 ms), lib1.so (0.9 ms), lib2.so (0.9 ms) and 2 more.")
+    # Without -v a start of less than a millisecond is not worth a line.
+    assert [block.text for block in finding_blocks(findings, 1) if isinstance(block, Paragraph)] == [
+        "7 save little: -v shows them."
+    ]
 
 
 # --- time -------------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from footprint.formats.document import Block, Document, Facts, Heading, Paragraph, Table, Verdict, note_blocks
 from footprint.formats.report_parts import Names, cache_remark, cut_at, debug_file_blocks, limit_blocks, more
-from footprint.model.audit import Audit, GroupMember
+from footprint.model.audit import Audit, GroupMember, program_path
 from footprint.model.costs import MemoryFileCost
 from footprint.model.heap_account import AllocatorAccount
 from footprint.model.projection import FILES_TERM, Basis, LimitUnit, Model, Projection
@@ -254,7 +254,7 @@ def _findings(audit: Audit, *, is_verbose: bool) -> list[Block]:
         return []
     from footprint.formats.finding_blocks import finding_blocks  # noqa: PLC0415 # few audits of processes have them
 
-    return finding_blocks(audit.findings, audit.count, is_verbose=is_verbose)
+    return finding_blocks(audit.findings, audit.count, {program_path(audit)}, is_verbose=is_verbose)
 
 
 def _reasons(projection: Projection) -> list[Block]:

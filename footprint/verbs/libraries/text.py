@@ -62,8 +62,9 @@ def tree_document(libraries: Libraries, *, depth: int | None = None, has_whole_n
 
 def _document(libraries: Libraries, table: Table, *, has_whole_names: bool) -> Document:
     blocks: list[Block] = [_heading(libraries), table, *_difference(libraries.graph)]
-    blocks.extend(first_remedy(libraries.findings, {libraries.graph.objects[0].path}))
-    blocks.extend(finding_blocks(libraries.findings, libraries.count, is_verbose=has_whole_names))
+    programs = {libraries.graph.objects[0].path}
+    blocks.extend(first_remedy(libraries.findings, programs))
+    blocks.extend(finding_blocks(libraries.findings, libraries.count, programs, is_verbose=has_whole_names))
     blocks.extend(note_blocks(libraries.notes, libraries.target))
     return (*blocks, Verdict(_verdict(libraries)))
 
