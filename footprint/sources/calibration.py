@@ -17,7 +17,6 @@ from footprint.attribution.kernel import KernelConstants, ObjectSizes, built_in_
 from footprint.errors import AccessError, Note
 from footprint.model.row import Evidence
 from footprint.process.snapshot import read_process
-from footprint.system.whole_file import whole_file
 from footprint.text.units import decimal
 
 if TYPE_CHECKING:
@@ -73,6 +72,8 @@ def keep(path: str, table: str, added: Mapping[str, dict[str, Any]]) -> None:
     text = json.dumps({"format": _FORMAT, table: entries}, indent=2, sort_keys=True) + "\n"
     try:
         os.makedirs(os.path.dirname(path), exist_ok=True)
+        from footprint.system.whole_file import whole_file  # noqa: PLC0415 # most read what was measured before
+
         with whole_file(path, mode=0o600) as file:
             file.write(text.encode("ascii"))
     except OSError as error:

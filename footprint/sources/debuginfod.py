@@ -12,7 +12,6 @@ from typing import IO, TYPE_CHECKING, Final, NamedTuple
 from footprint.errors import Note, UsageError
 from footprint.system.files import StrPath
 from footprint.system.limits import begin_activity
-from footprint.system.whole_file import whole_file
 
 if TYPE_CHECKING:
     from http.client import HTTPResponse
@@ -105,6 +104,8 @@ def _download(address: str, path: str) -> str | None:
     from http.client import HTTPException  # noqa: PLC0415 # slow to import, and only for those who ask for it
     from urllib import request  # noqa: PLC0415 # the same
     from urllib.error import HTTPError  # noqa: PLC0415 # the same
+
+    from footprint.system.whole_file import whole_file  # noqa: PLC0415 # the same
 
     # What urllib opens by itself may also be a file of this machine.
     opener = request.OpenerDirector()

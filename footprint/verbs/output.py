@@ -10,7 +10,6 @@ from footprint import __version__
 from footprint.errors import AccessError, Note, UsageError
 from footprint.formats.document import About, Document, Verdict
 from footprint.formats.text import WIDTH, plain
-from footprint.system.whole_file import open_kept, write_file
 from footprint.text.command_line import has_command_lines
 from footprint.text.escape import runner_safe
 from footprint.verbs.options import PARTS, Color, Format, OutputOptions
@@ -235,6 +234,8 @@ def _summarise(document: Callable[[], Document], about: About, output: str) -> N
             # GitHub would throw all of it away.
             complain("footprint: the summary of the step is full: this report is not in it")
             return
+        from footprint.system.whole_file import open_kept
+
         with open(open_kept(place, mode=0o666), "ab") as file:
             file.write(text)
     except OSError as error:
@@ -332,6 +333,8 @@ def emit(answer: str | bytes | Iterable[str], output: str, mode: int = 0o666) ->
     if output == "-":
         _write_out(data)
     else:
+        from footprint.system.whole_file import write_file
+
         write_file(output, data, mode=mode)
 
 

@@ -7,7 +7,7 @@ No symbol is needed: `main_arena` is found by its shape, and each structure is b
    a size says whether the chunk before is free. One size that does not fit makes the heap unknown, with the cause.
 3. `free_lists`: free chunks that a thread keeps for itself (tcache) and those of fastbins have this bit set. Lists lead
    to them, and each must have the size of its list.
-4. `mapped_blocks`: large blocks have mappings of their own, with a header at their start. malloc counts them.
+4. `arenas`, too: large blocks have mappings of their own, with a header at their start. malloc counts them.
 
 The process may run meanwhile. A walk that does not fit is tried again. One that fits is the heap of that moment, as far
 as there is one moment.

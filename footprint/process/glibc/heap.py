@@ -7,7 +7,15 @@ from itertools import islice, pairwise
 from operator import attrgetter
 from typing import Final, NamedTuple
 
-from footprint.process.glibc.arenas import Arena, Arenas, HeapSpan, find_arenas
+from footprint.process.glibc.arenas import (
+    Arena,
+    Arenas,
+    HeapSpan,
+    MappedCounts,
+    find_arenas,
+    find_mapped_blocks,
+    mapped_counts,
+)
 from footprint.process.glibc.chunks import ChunkWalk, is_closed, likely_start, page_starts
 from footprint.process.glibc.free_lists import (
     TCACHE_OF_RANGES,
@@ -18,7 +26,6 @@ from footprint.process.glibc.free_lists import (
     tcache_lists,
     with_cached,
 )
-from footprint.process.glibc.mapped_blocks import MappedCounts, find_mapped_blocks, mapped_counts
 from footprint.process.glibc.words import (
     ALIGNMENT,
     LAYOUTS,

@@ -24,8 +24,7 @@ from footprint.process.snapshot import Snapshot
 from footprint.sources.calibration import load_constants
 from footprint.sources.files import ElfFiles
 from footprint.sources.programs import ProcessView, Programs, missing_notes, notes_of_files
-from footprint.verbs.audit.ledger_findings import RelocatedVariables
-from footprint.verbs.audit.process import audit_of, with_files_told
+from footprint.verbs.audit.process import RelocatedVariables, audit_of, with_files_told
 from footprint.verbs.audit.request import AuditRequest
 
 if TYPE_CHECKING:

@@ -1,8 +1,10 @@
 """The audit of one process that was read already: its files are opened, and joined with what the kernel says."""
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from array import array
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Mapping as Dict
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -12,10 +14,12 @@ from footprint.attribution.kernel import KernelConstants
 from footprint.attribution.process_audit import audit_snapshot, captured_heap
 from footprint.elf.image import Image
 from footprint.elf.names import foreign_names
+from footprint.elf.relocations import pages_relocated_alone, relocated_vaddrs
 from footprint.errors import AccessError, FootprintError, Note
 from footprint.model.audit import Audit
 from footprint.model.heap_account import AllocatorAccount
 from footprint.model.projection import Model, Question
+from footprint.model.row import Row
 from footprint.process.mappings import Mapping
 from footprint.process.pages import PageRange
 from footprint.process.snapshot import CapturedHeap, Snapshot, read_process, with_held_files
@@ -97,8 +101,6 @@ def audit_of(  # noqa: PLR0913 # keyword-only
         notes = _with_linked_allocator(audited.notes, owners, snapshot, images.values(), audited.allocator)
         audited = replace(audited, notes=notes)
     if has_quick_findings and snapshot.is_live:
-        from footprint.verbs.audit.ledger_findings import with_quick_findings  # noqa: PLC0415 # few audits are searched
-
         audited = with_quick_findings(audited, files, {key.name: image for key, image in images.items()})
     return with_files_told(audited, files, note_count)
 
@@ -257,3 +259,61 @@ def _other_root(snapshot: Snapshot) -> str | None:
         return folder if snapshot.is_live and not os.path.samefile(folder, "/") else None
     except OSError:
         return None
+
+
+_Places = Dict[tuple[str | None, str | None], tuple[int, int]]
+
+
+class RelocatedVariables:
+    """Counts the pages that only the relocations of a variable write; a file is read when it is first asked about.
+
+    Args:
+        files: Reads the symbols of files.
+        image_of: Returns the file of an owner, or None.
+        page_bytes: The size of a page.
+    """
+
+    def __init__(self, files: ElfFiles, image_of: Callable[[str], Image | None], page_bytes: int) -> None:
+        self._files = files
+        self._image_of = image_of
+        self._page_bytes = page_bytes
+        self._relocated: dict[str, tuple[array[int], _Places]] = {}
+
+    def page_count(self, row: Row) -> int | None:
+        """Count the pages for the variable of a row; None where it cannot be read."""
+        if row.owner not in self._relocated:
+            self._relocated[row.owner] = array("Q"), {}
+            with suppress(FootprintError):
+                self._relocated[row.owner] = self._read(row.owner)
+        vaddrs, places = self._relocated[row.owner]
+        place = places.get((row.section, row.symbol))
+        return None if place is None else pages_relocated_alone(vaddrs, *place, self._page_bytes)
+
+    def _read(self, owner: str) -> tuple["array[int]", _Places]:
+        image = self._image_of(owner)
+        if image is None:
+            return array("Q"), {}
+        contents, _ = self._files.debug_files.contents_of(image, owner)
+        places: _Places = {
+            (section.section.name, variable.name): (
+                section.section.vaddr + variable.offset,
+                section.section.vaddr + variable.offset + variable.size_bytes,
+            )
+            for section in contents.sections
+            for variable in section.variables
+        }
+        return array("Q", sorted(relocated_vaddrs(image))), places
+
+
+def with_quick_findings(audit: Audit, files: ElfFiles, images: Dict[str, Image]) -> Audit:
+    """Add what the rules find that read nothing but the ledger; `images` has the files of its owners."""
+    from footprint.findings.registry import Fact, LedgerFacts, find_all, rules_reading  # noqa: PLC0415 # few audits
+    from footprint.model.finding import SearchedRule  # noqa: PLC0415 # the same
+
+    variables = RelocatedVariables(files, images.get, audit.page_bytes)
+    facts = {Fact.LEDGER: LedgerFacts(audit.ledger, audit.page_bytes, audit.allocator, variables.page_count)}
+    return replace(
+        audit,
+        findings=tuple(sorted(find_all(facts), key=lambda finding: -finding.saving_bytes)),
+        searched_rules=tuple(SearchedRule(rule.name) for rule in rules_reading(facts)),
+    )

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated
 
 from footprint import __version__
 from footprint.errors import UsageError
-from footprint.system.whole_file import write_file
 from footprint.verbs import options
 from footprint.verbs.declared import Argument, Option
 from footprint.verbs.output import Answer, check_formats, emit, lazy_modules, write
@@ -159,6 +158,8 @@ def check(
     target = resolve_any(named, choice, root=root)
     checked = judge(target, budgets, pid=pid, root=root, debug=debug, has_page_maps=output.has_report)
     if new_baseline is not None and not checked.failures:
+        from footprint.system.whole_file import write_file
+
         write_file(new_baseline, _baseline(checked.audit, target).encode(), replaces_input=True)
     answer = answer._replace(document=lambda checked: text.check_document(checked, baseline=new_baseline))
     code = write(answer, checked, f"check {name(checked)}", output, checked.notes)
