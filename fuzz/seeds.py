@@ -21,6 +21,7 @@ from tests.property.test_dwarf_damage import FILES as DWARF_FILES
 from tests.property.test_elf_damage import small
 from tests.sysroot import loader_cache, old_loader_cache
 from tests.unit.test_images import ELF, docker_save, layer
+from tests.unit.test_package_files import SOUND as PACKAGES
 from tests.unit.test_series import EVERY
 
 __all__ = ("LARGEST_BYTES", "seeds", "write_seeds")
@@ -176,6 +177,7 @@ _WRITERS: Final[dict[str, Callable[[], Iterator[bytes]]]] = {
     "loader_cache": _caches,
     "capture": lambda: iter([sound()]),
     "container_image": _container_images,
+    "package": lambda: iter(PACKAGES.values()),
     "kernel_texts": lambda: iter(_KERNEL),
     "process_heap": _process_heaps,
     "saved_audit": _audits,

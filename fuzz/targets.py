@@ -51,6 +51,7 @@ from footprint.process.status import parse_stat, parse_status
 from footprint.process.text_capture import read_text_capture
 from footprint.sources.debuginfod import DebugSearch
 from footprint.sources.images import container_images
+from footprint.sources.package_files import package_tree
 from footprint.verbs.commands import command_of, has_command
 from footprint.verbs.declared import parameters_of, read_words
 
@@ -260,6 +261,13 @@ def _read_container_image(data: bytes) -> None:
     copy_context().run(read)
 
 
+def _read_package(data: bytes) -> None:
+    """Read a package, as what its first bytes say that it is."""
+    tree = package_tree(_file(data, "package.whl")).tree
+    for found, _ in tree.elf_files():
+        tree.data(found)
+
+
 # --- processes --------------------------------------------------------------------------------------------------------
 
 
@@ -401,6 +409,7 @@ FAMILIES: Final = {
     "archives": (
         Target("archive", _read_archive, FootprintError, "elf"),
         Target("container_image", _read_container_image, FootprintError, mutator="bytes"),
+        Target("package", _read_package, FootprintError, mutator="bytes"),
     ),
     "DWARF": (
         Target("dwarf", _read_dwarf, mutator="elf"),

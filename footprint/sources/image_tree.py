@@ -10,13 +10,13 @@ import errno
 import os
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import IO, Final, NamedTuple
 
 from footprint.elf.image import starts_like_elf
 from footprint.errors import AccessError, InputError, Note
-from footprint.sources.tar_members import ArchiveBytes, MemberKind, PiecedBytes, TarMember, ViewedBytes, members_of
+from footprint.sources.tar_members import ArchiveBytes, LayerMember, MemberKind, PiecedBytes, ViewedBytes, members_of
 from footprint.system.decompression import PIECE_BYTES, unpacked_pieces
 from footprint.system.files import is_compressed, map_descriptor
 from footprint.system.limits import draw_entries
@@ -36,6 +36,8 @@ _MOST_NOTES: Final = 20
 _MOST_RATIO: Final = 200
 _ANY_RATIO_BYTES: Final = 1 << 30
 
+MembersOf = Callable[[ArchiveBytes, str], Iterator[LayerMember]]
+
 
 class Layer(NamedTuple):
     """What a layer changes, in its order.
@@ -46,7 +48,7 @@ class Layer(NamedTuple):
         source: Its name for errors and notes.
     """
 
-    members: tuple[tuple[TarMember, memoryview | None], ...]
+    members: tuple[tuple[LayerMember, memoryview | None], ...]
     number: int
     source: str
 
@@ -75,8 +77,14 @@ _UNNAMED: Final = os.stat_result((stat.S_IFDIR | 0o755, 0, 0, 1, *(0,) * 6), {"s
 """The facts of a folder that no layer names."""
 
 
-def read_layer(data: memoryview, number: int, source: str) -> Layer:
+def read_layer(data: memoryview, number: int, source: str, read_members: MembersOf = members_of) -> Layer:
     """Read a layer, compressed or not.
+
+    Args:
+        data: All of it.
+        number: A number that no other layer of the answer has.
+        source: Its name for errors and notes.
+        read_members: Returns its members; those of tar where nothing else is given.
 
     Raises:
         AccessError: Where the temporary file cannot be written.
@@ -86,18 +94,33 @@ def read_layer(data: memoryview, number: int, source: str) -> Layer:
     if not is_compressed(data):
         members = [
             (member, data[member.offset : member.offset + member.size_bytes] if _is_file(member) else None)
-            for member in members_of(ViewedBytes(data), source)
+            for member in read_members(ViewedBytes(data), source)
         ]
         return Layer(tuple(members), number, source)
-    archive = PiecedBytes(_bounded(data, source))
+    archive = PiecedBytes(bounded_pieces(data, source))
+
+    def contents() -> Iterator[tuple[LayerMember, ArchiveBytes]]:
+        for member in read_members(archive, source):
+            yield member, archive
+        # The checksum of the compressed data stands at its end.
+        archive.skip_to(1 << 62)
+
+    return kept_layer(contents(), number, source)
+
+
+def kept_layer(contents: Iterable[tuple[LayerMember, ArchiveBytes]], number: int, source: str) -> Layer:
+    """Read a layer whose members come one after the other, each with what its data is read from.
+
+    Raises:
+        AccessError: Where the temporary file cannot be written.
+        InputError: Where it is cut or damaged.
+        LimitError: Where it makes more work than the limits allow.
+    """
     try:
         with tempfile.TemporaryFile(prefix="footprint-") as spool:
             places = [
-                (member, _keep(archive, member, spool) if _is_file(member) else None)
-                for member in members_of(archive, source)
+                (member, _keep(archive, member, spool) if _is_file(member) else None) for member, archive in contents
             ]
-            # The checksum of the compressed data stands at its end.
-            archive.skip_to(1 << 62)
             spool.flush()
             kept = memoryview(map_descriptor(spool.fileno(), source))
     except OSError as error:
@@ -106,13 +129,22 @@ def read_layer(data: memoryview, number: int, source: str) -> Layer:
     return Layer(tuple(views), number, source)
 
 
-def _is_file(member: TarMember) -> bool:
+def _is_file(member: LayerMember) -> bool:
     return member.type in MemberKind.FILE and not member.name.endswith("/")
 
 
-def _bounded(data: memoryview, source: str) -> Iterator[bytes]:
-    """Decompress a layer; its pieces are not kept, so only a bomb is refused."""
-    most_bytes = max(_ANY_RATIO_BYTES, len(data) * _MOST_RATIO)
+def most_unpacked_bytes(packed_bytes: int) -> int:
+    """Return how many bytes may come out of a layer of a size: what is more is a bomb."""
+    return max(_ANY_RATIO_BYTES, packed_bytes * _MOST_RATIO)
+
+
+def bounded_pieces(data: memoryview, source: str) -> Iterator[bytes]:
+    """Decompress a layer; its pieces are not kept, so only a bomb is refused.
+
+    Raises:
+        InputError: Where it is damaged, or shrinks further than layers do.
+    """
+    most_bytes = most_unpacked_bytes(len(data))
     total_bytes = 0
     for piece in unpacked_pieces(data, source):
         total_bytes += len(piece)
@@ -121,7 +153,7 @@ def _bounded(data: memoryview, source: str) -> Iterator[bytes]:
         yield piece
 
 
-def _keep(archive: ArchiveBytes, member: TarMember, spool: IO[bytes]) -> tuple[int, int] | None:
+def _keep(archive: ArchiveBytes, member: LayerMember, spool: IO[bytes]) -> tuple[int, int] | None:
     """Copy a file to the temporary file if an answer can need it, and return where it lies."""
     head = archive.read(min(4, member.size_bytes))
     is_small = member.size_bytes <= _MOST_SMALL_BYTES and member.name.lstrip("./").startswith(_SMALL_FOLDERS)
@@ -236,7 +268,7 @@ class ImageTree:
             elif isinstance(node := folder.nodes.get(name), _Folder):
                 waiting += [(node, name) for name in node.nodes]
 
-    def _add(self, layer: Layer, names: list[str], member: TarMember, data: memoryview | None) -> None:
+    def _add(self, layer: Layer, names: list[str], member: LayerMember, data: memoryview | None) -> None:
         number = (layer.number, member.offset)
         if member.type in MemberKind.FOLDER or (member.type in MemberKind.FILE and member.name.endswith("/")):
             facts = _facts(stat.S_IFDIR | member.mode, *number, 0, member.changed_ns)
@@ -267,7 +299,7 @@ class ImageTree:
         folder.nodes[names[-1]] = node
         self._added.add((folder, names[-1]))
 
-    def _add_folder(self, names: list[str], facts: os.stat_result, layer: Layer, member: TarMember) -> None:
+    def _add_folder(self, names: list[str], facts: os.stat_result, layer: Layer, member: LayerMember) -> None:
         if not names:
             self._top.facts = facts
             return
@@ -281,7 +313,7 @@ class ImageTree:
             folder.nodes[names[-1]] = _Folder(facts)
         self._added.add((folder, names[-1]))
 
-    def _leave_out(self, layer: Layer, member: TarMember, cause: str) -> None:
+    def _leave_out(self, layer: Layer, member: LayerMember, cause: str) -> None:
         self._left_out_count += 1
         if self._left_out_count < _MOST_NOTES:
             self.notes.append(Note("image-entry-left-out", member.name, f"{cause} ({layer.source})"))
@@ -338,6 +370,26 @@ class ImageTree:
             else:
                 above.append(node)
         return above[-1]
+
+
+class RootTree(NamedTuple):
+    """The tree of a container image or a package, which is a root: `Programs(tree.root)` reads its programs.
+
+    Attributes:
+        name: The tag of an image, or its digest where it has none; of a package name, version and architecture.
+        identity: The digest that stands for all that is in it.
+        platform: Such as `linux/arm64`; empty where it is not known.
+        root: The root by which its files are opened, for `enter_root`; a text that begins with the path of the source.
+        tree: Its files.
+        package: The name and the version of a package; None for an image.
+    """
+
+    name: str
+    identity: str
+    platform: str
+    root: str
+    tree: ImageTree
+    package: tuple[str, str] | None = None
 
 
 def _names(path: str) -> list[str] | None:

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 from footprint.errors import AccessError, FootprintError, InputError, Note, UnsupportedError
 from footprint.json.stream import parsed
-from footprint.sources.image_tree import ImageTree, Layer, read_layer, tree_of_layers
+from footprint.sources.image_tree import Layer, RootTree, read_layer, tree_of_layers
 from footprint.sources.tar_members import MemberKind, ViewedBytes, members_of
 from footprint.system.decompression import unpacked_pieces
 from footprint.system.files import StrPath, is_compressed, map_descriptor, open_input
@@ -31,24 +31,6 @@ _MOST_ARCHIVE_BYTES: Final = 64 << 30
 _DIGEST: Final = re.compile(r"(sha256|sha512):([0-9a-f]{64,128})")
 _REFERENCES: Final = "io.containerd.image.name", "org.opencontainers.image.ref.name"
 _ATTESTATION: Final = "vnd.docker.reference.type"
-
-
-class ContainerImage(NamedTuple):
-    """One image of a layout or an archive, entered as a root: `Programs(image.root)` reads its programs.
-
-    Attributes:
-        name: Its tag, or its digest where it has none.
-        identity: The digest of its configuration, which stands for all that is in it.
-        platform: Such as `linux/arm64`; empty where it is not known.
-        root: The root by which its files are opened, for `enter_root`; a text that begins with the path of the source.
-        tree: Its files.
-    """
-
-    name: str
-    identity: str
-    platform: str
-    root: str
-    tree: ImageTree
 
 
 class _Named(NamedTuple):
@@ -71,7 +53,7 @@ def is_image(path: StrPath) -> bool:
     return path.endswith((".tar", ".tar.gz", ".tgz", ".tar.zst"))
 
 
-def container_images(path: StrPath, notes: list[Note]) -> Iterator[ContainerImage]:
+def container_images(path: StrPath, notes: list[Note]) -> Iterator[RootTree]:
     """Read the images of an OCI layout or an archive, one after the other, and enter each as a root.
 
     Args:
@@ -100,7 +82,7 @@ def container_images(path: StrPath, notes: list[Note]) -> Iterator[ContainerImag
         notes += tree.notes
         root = f"{whole}:{named_image.name}".replace("/..", "/ ..") if len(named) > 1 else whole
         enter_root(root, tree)
-        yield ContainerImage(named_image.name, named_image.identity, named_image.platform, root, tree)
+        yield RootTree(named_image.name, named_image.identity, named_image.platform, root, tree)
 
 
 def _layer(open_member: _Opener, member: str, size_bytes: int | None, layers: dict[str, Layer], path: str) -> Layer:

@@ -17,14 +17,14 @@ from footprint.text.units import decimal
 _BLOCK_BYTES: Final = 512
 _MOST_NAME_BYTES: Final = 1 << 20
 # No path is longer than 4,096 bytes: a name that is cut here stays one that no file can have.
-_MOST_PATH_BYTES: Final = 4097
+MOST_PATH_BYTES: Final = 4097
 # All names of a layer are in memory; those of an image with 500,000 files have 50 MB.
-_MOST_NAMES_BYTES: Final = 128 << 20
-_MOST_MEMBER_BYTES: Final = 1 << 50
+MOST_NAMES_BYTES: Final = 128 << 20
+MOST_MEMBER_BYTES: Final = 1 << 50
 _ZEROS: Final = bytes(_BLOCK_BYTES)
-_MEMBERS_A_DRAW: Final = 1024
+MEMBERS_A_DRAW: Final = 1024
 # A member is one in its layer and one in the tree: a million take 750 MB.
-_ENTRIES_A_MEMBER: Final = 2
+ENTRIES_A_MEMBER: Final = 2
 
 
 class MemberKind:
@@ -37,8 +37,8 @@ class MemberKind:
     SPARSE: Final = frozenset({b"S"})
 
 
-class TarMember(NamedTuple):
-    """One member of an archive.
+class LayerMember(NamedTuple):
+    """One member of an archive: of tar, or as a member of cpio or zip would be in one.
 
     Attributes:
         name: Its path, as it stands there.
@@ -126,7 +126,7 @@ class PiecedBytes:
         return True
 
 
-def members_of(archive: ArchiveBytes, source: str) -> Iterator[TarMember]:
+def members_of(archive: ArchiveBytes, source: str) -> Iterator[LayerMember]:
     """Return the members; the caller may read the data of each before it takes the next one.
 
     Raises:
@@ -137,8 +137,8 @@ def members_of(archive: ArchiveBytes, source: str) -> Iterator[TarMember]:
     extended: dict[bytes, bytes] = {}
     for_all: dict[bytes, bytes] = {}
     while (header := archive.read(_BLOCK_BYTES)) and header != _ZEROS:
-        if count % _MEMBERS_A_DRAW == 0:
-            draw_entries(_ENTRIES_A_MEMBER * _MEMBERS_A_DRAW, source)
+        if count % MEMBERS_A_DRAW == 0:
+            draw_entries(ENTRIES_A_MEMBER * MEMBERS_A_DRAW, source)
         count += 1
         size_bytes, data_at = _checked_size(header, source, at), at + _BLOCK_BYTES
         flag = header[156:157]
@@ -158,8 +158,8 @@ def members_of(archive: ArchiveBytes, source: str) -> Iterator[TarMember]:
             size_bytes = _number(fields.get(b"size"), size_bytes, source, at)
             member = _member(header, fields, data_at, size_bytes, source)
             names_bytes += len(member.name) + len(member.link)
-            if names_bytes > _MOST_NAMES_BYTES:
-                raise InputError(source, f"its names have more than {_MOST_NAMES_BYTES >> 20} MiB", at)
+            if names_bytes > MOST_NAMES_BYTES:
+                raise InputError(source, f"its names have more than {MOST_NAMES_BYTES >> 20} MiB", at)
             yield member
         at = data_at + -(-size_bytes // _BLOCK_BYTES) * _BLOCK_BYTES
         if not archive.skip_to(at):
@@ -188,7 +188,7 @@ def _checked_size(header: bytes, source: str, at: int) -> int:
         # They have no data, whatever stands there.
         return 0
     size_bytes = _octal(header[124:136], source, at)
-    if not 0 <= size_bytes <= _MOST_MEMBER_BYTES:
+    if not 0 <= size_bytes <= MOST_MEMBER_BYTES:
         raise InputError(source, f"a member claims {size_bytes} bytes", at)
     return size_bytes
 
@@ -209,7 +209,7 @@ def _number(text: bytes | None, otherwise: int, source: str, at: int) -> int:
     """Read a size of pax; it has up to 16 digits."""
     if text is None:
         return otherwise
-    if not text.isdigit() or len(text) > 16 or int(text) > _MOST_MEMBER_BYTES:
+    if not text.isdigit() or len(text) > 16 or int(text) > MOST_MEMBER_BYTES:
         raise InputError(source, f"a member claims {text[:20]!r} bytes", at)
     return int(text)
 
@@ -254,7 +254,7 @@ def _skip_sparse_map(archive: ArchiveBytes, header: bytes, source: str, at: int)
     return size_bytes
 
 
-def _member(header: bytes, fields: dict[bytes, bytes], data_at: int, size_bytes: int, source: str) -> TarMember:
+def _member(header: bytes, fields: dict[bytes, bytes], data_at: int, size_bytes: int, source: str) -> LayerMember:
     name = header[:100].partition(b"\0")[0]
     prefix = header[345:500].partition(b"\0")[0]
     # GNU tar has times and sparse maps in the place of the prefix, and another magic.
@@ -262,10 +262,10 @@ def _member(header: bytes, fields: dict[bytes, bytes], data_at: int, size_bytes:
         name = prefix + b"/" + name
     is_sparse = any(key.startswith(_SPARSE) for key in fields)
     at = data_at - _BLOCK_BYTES
-    return TarMember(
-        _text(fields.get(b"GNU.sparse.name", fields.get(b"path", name))),
+    return LayerMember(
+        path_text(fields.get(b"GNU.sparse.name", fields.get(b"path", name))),
         b"S" if is_sparse else header[156:157],
-        _text(fields.get(b"linkpath", header[157:257].partition(b"\0")[0])),
+        path_text(fields.get(b"linkpath", header[157:257].partition(b"\0")[0])),
         _octal(header[100:108], source, at) & 0o7777,
         _time_ns(fields.get(b"mtime"), _octal(header[136:148], source, at)),
         data_at,
@@ -282,5 +282,6 @@ def _time_ns(text: bytes | None, seconds: int) -> int:
     return max(-(1 << 33), min(seconds, 1 << 33)) * 10**9
 
 
-def _text(name: bytes) -> str:
-    return name[:_MOST_PATH_BYTES].decode("utf-8", "surrogateescape")
+def path_text(name: bytes) -> str:
+    """Return a path of an archive as text."""
+    return name[:MOST_PATH_BYTES].decode("utf-8", "surrogateescape")

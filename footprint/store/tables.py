@@ -14,10 +14,10 @@ class FleetHost(NamedTuple):
     """A host at a moment, as far as a part of a scan tells. The last row of a host counts.
 
     Attributes:
-        host: The name of the host; of an image or a root file system the name of that.
+        host: The name of the host; of an image, a package or a root file system the name of that.
         day: The day of `moment`.
         moment: When it was read, in UTC.
-        kind: `host`, `image` or `folder`: whether processes run there, or only files were read.
+        kind: `host`, `image`, `package` or `folder`: whether processes run there, or only files were read.
         kernel: The release of its kernel; null where unknown.
         machine: Its processor, as `x86_64`; null where unknown.
         processor_count: The number of its processors; null where unknown.

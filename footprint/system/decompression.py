@@ -23,16 +23,29 @@ class _View(io.RawIOBase):
     """A file object over bytes in memory, without copying them."""
 
     def __init__(self, data: memoryview) -> None:
-        self._rest = data
+        self._data = data
+        self._at = 0
 
     def readable(self) -> bool:
         return True
 
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._at = offset + (0, self._at, len(self._data))[whence]
+        return self._at
+
     def readinto(self, buffer: Any) -> int:  # noqa: ANN401 # collections.abc.Buffer came with 3.12
-        count = min(len(buffer), len(self._rest))
-        buffer[:count] = self._rest[:count]
-        self._rest = self._rest[count:]
-        return count
+        piece = self._data[self._at : self._at + len(buffer)]
+        buffer[: len(piece)] = piece
+        self._at += len(piece)
+        return len(piece)
+
+
+def readable_view(data: bytes | memoryview) -> IO[bytes]:
+    """Return a file object over bytes in memory, or a memory map, without copying them."""
+    return io.BufferedReader(_View(memoryview(data)))
 
 
 def pieces_of(data: bytes | memoryview, source: str) -> Iterator[bytes]:

@@ -76,6 +76,11 @@ def enter_root(root: str, tree: FileTree | None = None) -> None:
         _trees.set({**(_trees.get() or {}), root: tree})
 
 
+def leave_tree(root: str) -> None:
+    """Forget the file tree of a root: of thousands of packages each is needed for a moment."""
+    _trees.set({name: tree for name, tree in (_trees.get() or {}).items() if name != root.rstrip("/")})
+
+
 def tree_of(path: str) -> tuple[FileTree, str] | None:
     """Return the file tree that a path lies in, and the path in it; None for paths of directories."""
     trees = _trees.get()

@@ -15,7 +15,8 @@ import pytest
 
 from footprint.errors import AccessError, FootprintError, InputError, Note
 from footprint.process.mapped_files import open_regular
-from footprint.sources.images import ContainerImage, container_images, is_image
+from footprint.sources.image_tree import RootTree
+from footprint.sources.images import container_images, is_image
 from footprint.sources.tar_members import ViewedBytes, members_of
 from footprint.system.decompression import zstd_module
 from footprint.system.limits import Limits, limited
@@ -74,18 +75,18 @@ def docker_save(path: Path, *layers: bytes) -> Path:
     return path
 
 
-def only_image(path: Path) -> ContainerImage:
+def only_image(path: Path) -> RootTree:
     notes: list[Note] = []
     (found,) = container_images(path, notes)
     assert notes == list(found.tree.notes)
     return found
 
 
-def names(image: ContainerImage) -> list[str]:
+def names(image: RootTree) -> list[str]:
     return [path for path, _ in image.tree.elf_files()]
 
 
-def data(image: ContainerImage, path: str) -> bytes:
+def data(image: RootTree, path: str) -> bytes:
     found = open_regular(image.root + path, None)
     assert not isinstance(found, str), found
     return bytes(found)
@@ -278,7 +279,7 @@ def test_names_of_a_layer_cannot_fill_the_memory(tmp_path: Path, monkeypatch: py
     first, second = members_of(ViewedBytes(archive), "layer")
     # One byte more than a path may have: no file has this name.
     assert (len(first.name), len(second.link)) == (4097, 4097)
-    monkeypatch.setattr("footprint.sources.tar_members._MOST_NAMES_BYTES", 8 << 10)
+    monkeypatch.setattr("footprint.sources.tar_members.MOST_NAMES_BYTES", 8 << 10)
     notes: list[Note] = []
     assert not list(container_images(docker_save(tmp_path / "image.tar", archive), notes))
     assert notes[0].detail.endswith("its names have more than 0 MiB")

@@ -185,7 +185,7 @@ def scan(  # noqa: PLR0913 # keyword-only
     What is in it already, and did not change, is not read again. A scan that was interrupted goes on where it stopped.
 
     Args:
-        sources: Folders of programs or of captures, root file systems, container images, and single files.
+        sources: Folders of programs, captures or packages, root file systems, container images, and single files.
         output: The folder of the dataset; it is made if it does not exist.
         processes: Whether all processes of this machine are inputs, too, with their programs.
         root: The folder that programs take for `/`; that has the files of captures.
@@ -428,7 +428,10 @@ class _Plan:
                 if not is_new and candidate.state:
                     # It is an input already: a row without a state is that of the file alone.
                     self._copies.setdefault(identity.key, candidate._replace(state=""))
-                package = self._packages(candidate.place.root or "").of(candidate.path) if is_new else None
+                place = candidate.place
+                package = place.package
+                if is_new and package is None:
+                    package = self._packages(place.root or "").of(candidate.path)
                 yield Item(candidate, identity, is_new, package)
             elif self._inputs.add_record(candidate.place.host, identity.key):
                 yield Item(candidate, identity)

@@ -23,7 +23,7 @@ def scan(
     ],
     sources: Annotated[
         list[str] | None,
-        Argument(help="Folders of programs or captures, root file systems, container images, files."),
+        Argument(help="Folders of programs, captures or packages, root file systems, container images, files."),
     ] = None,
     processes: Annotated[
         bool, Option("--processes", help="All processes of this machine, and their programs.")
@@ -52,7 +52,7 @@ def scan(
     \b
     footprint scan /usr -o fleet
     footprint scan --processes -o fleet
-    footprint scan captures/ audits/ image.tar -o fleet
+    footprint scan captures/ audits/ image.tar app.deb -o fleet
     footprint scan captures/ -o fleet --scheduler tcp://scheduler:8786
     """
     parts: Answer[call.Scanned] = Answer("scan", "scanned", answer.scan_document, answer.scan_members)

@@ -10,7 +10,9 @@ from typing import Final, NamedTuple
 
 from footprint.errors import AccessError, FootprintError, Note, UsageError
 from footprint.process.origin import CaptureHost, read_memory
+from footprint.sources.image_tree import RootTree
 from footprint.sources.images import container_images, is_image
+from footprint.sources.package_files import is_package, package_tree, unread_image
 from footprint.store.audits import digest
 from footprint.system.roots import path_inside, stat_path
 
@@ -28,17 +30,21 @@ _DATA: Final = re.compile(
 )
 
 
+_DISK_IMAGE: Final = re.compile(r"\.(?:squashfs|sq(?:fs|sh|uash)|sfs|snap|ext[234]|img|raw)\Z")
+
+
 class ScanPlace(NamedTuple):
     """What an input tells about.
 
     Attributes:
         host: The name of the host, image or root file system, or its digest.
-        kind: `host`, `image` or `folder`.
+        kind: `host`, `image`, `package` or `folder`.
         root: The folder that its programs take for `/`; None for that of this machine.
-        image: The path of the container image that the root is in; None where it is a folder.
+        image: The path of the container image or package that the root is in; None where it is a folder.
         memory_bytes: The memory of the host; None where unknown.
         available_bytes: What further processes could have; None where unknown.
         processor_count: Its processors; None where unknown.
+        package: The name and the version of the package that it is; None for others.
     """
 
     host: str
@@ -48,6 +54,7 @@ class ScanPlace(NamedTuple):
     memory_bytes: int | None = None
     available_bytes: int | None = None
     processor_count: int | None = None
+    package: tuple[str, str] | None = None
 
 
 class Candidate(NamedTuple):
@@ -75,6 +82,22 @@ class Candidate(NamedTuple):
     def opened(self) -> str:
         """The path by which it is opened from here."""
         return f"{self.place.root or ''}{self.path}" if self.is_elf else self.path
+
+
+def trees_in(source: str, notes: list[Note]) -> Iterator[RootTree]:
+    """Return the trees of a container image or a package; that of a package is not entered as a root.
+
+    Raises:
+        AccessError: Where it cannot be opened.
+        InputError: Where it is damaged.
+        LimitError: Where it makes more work than the limits allow.
+    """
+    if not is_package(source) or os.path.isdir(source):
+        yield from container_images(source, notes)
+        return
+    tree = package_tree(source)
+    notes += tree.tree.notes
+    yield tree
 
 
 class Lister:
@@ -128,14 +151,16 @@ class Lister:
         for source in sources:
             if not os.path.exists(source):
                 raise AccessError(source, "no such file or folder")
-            if is_image(source):
-                yield from self._of_image(source)
-            elif os.path.isdir(source):
+            if os.path.isdir(source) and not is_image(source):
                 yield from self._of_folder(source)
+            elif is_image(source) or is_package(source):
+                yield from self._of_image(source)
             else:
                 yield from self._of_file(source)
 
     def _of_file(self, source: str) -> Iterator[Candidate]:
+        if self._sees_unread_image(source, os.path.basename(source)):
+            return
         with open(source, "rb") as file:
             is_elf = file.read(4) == b"\x7fELF"
         item = self._elf(source, self._program_place(source)) if is_elf else None
@@ -143,11 +168,19 @@ class Lister:
         if item is not None:
             yield item
 
+    def _sees_unread_image(self, path: str, host: str) -> bool:
+        """Note an image of a file system that is not read; return whether it is one."""
+        cause = unread_image(path) if os.path.isfile(path) else None
+        if cause is not None:
+            self._add_note(self.called(self._host or host), Note("input-unreadable", path, cause), path)
+        return cause is not None
+
     def _of_image(self, source: str) -> Iterator[Candidate]:
         notes: list[Note] = []
         try:
-            for image in container_images(source, notes):
-                place = ScanPlace(self.called(self._host or image.name), "image", image.root, source)
+            for image in trees_in(source, notes):
+                kind, name = "package" if image.package else "image", self.called(self._host or image.name)
+                place = ScanPlace(name, kind, image.root, source, package=image.package)
                 for path, facts in image.tree.elf_files():
                     is_executable = bool(facts.st_mode & 0o111)
                     yield Candidate(place, path, _as_text(path), image.identity, self._moment, True, is_executable)  # noqa: FBT003
@@ -177,14 +210,17 @@ class Lister:
             for name in folders:
                 self._see_folder(folder, name, place or self.this_host)
             for name in sorted(files):
-                candidate, is_record = None, has_records and _RECORD.search(name) is not None
+                path = os.path.join(folder, name)
+                if has_records and is_package(name):
+                    yield from self._of_image(path)
+                    continue
+                candidate = None
                 try:
-                    if place is not None and not is_record and not _DATA.search(name):
-                        candidate = self._elf(os.path.join(folder, name), place)
-                    elif is_record:
+                    if has_records and _RECORD.search(name):
                         first = os.path.relpath(folder, source).split(os.sep)[0]
-                        host = name.partition(".")[0] if first == "." else first
-                        candidate = self._record(os.path.join(folder, name), host, source)
+                        candidate = self._record(path, name.partition(".")[0] if first == "." else first, source)
+                    elif not (_DISK_IMAGE.search(name) and self._sees_unread_image(path, name)):
+                        candidate = None if _DATA.search(name) else self._elf(path, place)
                 except OSError as error:
                     refused(error)
                 if candidate is not None:
@@ -214,7 +250,9 @@ class Lister:
             raise UsageError(f"{source} is not below {root}")
         return ScanPlace(self.called(self._host or os.path.basename(root)), "folder", root.rstrip("/"))
 
-    def _elf(self, path: str, place: ScanPlace) -> Candidate | None:
+    def _elf(self, path: str, place: ScanPlace | None) -> Candidate | None:
+        if place is None:
+            return None
         facts = os.lstat(path)
         is_executable = bool(facts.st_mode & 0o111)
         if not stat.S_ISREG(facts.st_mode) or not (is_executable or _LIBRARY.search(path)):

@@ -3,6 +3,7 @@
 import os
 import threading
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from functools import lru_cache
 from hashlib import blake2b
@@ -37,7 +38,7 @@ from footprint.series.file import read_series
 from footprint.series.timeline import Timeline
 from footprint.sources.calibration import load_constants
 from footprint.sources.files import ElfFiles
-from footprint.sources.images import ContainerImage, container_images
+from footprint.sources.image_tree import RootTree
 from footprint.sources.process_files import images_of
 from footprint.sources.programs import Programs, missing_notes
 from footprint.sources.target import AuditFile, Capture, SingleTarget, Text, resolve
@@ -57,15 +58,16 @@ from footprint.store.tables import FleetFile, FleetHost, FleetInput, FleetNote
 from footprint.system.decompression import pieces_of
 from footprint.system.files import open_input, text_of
 from footprint.system.limits import limited
-from footprint.system.roots import enter_root
+from footprint.system.roots import enter_root, leave_tree
 from footprint.text.command_line import command_lines
 from footprint.verbs.audit.process import audit_of
 from footprint.verbs.audit.saved import read_saved
 from footprint.verbs.duplicates.call import variables_in
-from footprint.verbs.scan.inputs import Candidate, ScanPlace, file_state, moment_of, utc
+from footprint.verbs.scan.inputs import Candidate, ScanPlace, file_state, moment_of, trees_in, utc
 from footprint.verbs.scan.tasks import Identity, Item, PartDone, Settings, Task
 
 _ALONE: Final = Question()
+_ALONE_DETAIL: Final = "libraries of other packages are not in what its programs cost: an image has all of them"
 _PAST_FIGURES: Final = 1 << 63
 _HEAD_BYTES: Final = 1024
 # A capture may have one process or thousands: a part ends with the input that fills it, so that memory has a bound.
@@ -88,8 +90,7 @@ def identify(task: Task[Candidate]) -> tuple[str, list[tuple[Identity, ...]]]:
     for item in task.items:
         try:
             _check_safe(item, is_deadly=task.is_deadly)
-            _enter(task.settings, item.place)
-            with limited():
+            with _inside(task.settings, item.place), limited():
                 identities.append((_elf_identity(item),) if item.is_elf else _record_identities(item))
         except FootprintError as error:
             # What is damaged becomes a note when it is read.
@@ -157,17 +158,23 @@ def _files(_scan: str, root: str | None, _thread: int) -> ElfFiles:
 
 
 @lru_cache(maxsize=2)
-def _images(_scan: str, path: str, _thread: int) -> list[ContainerImage]:
-    return list(container_images(path, []))
+def _images(_scan: str, path: str, _thread: int) -> list[RootTree]:
+    return list(trees_in(path, []))
 
 
-def _enter(settings: Settings, place: ScanPlace) -> None:
+@contextmanager
+def _inside(settings: Settings, place: ScanPlace) -> Iterator[None]:
     """Follow paths in the root of a place; that of an image is not there before its layers were read."""
     if place.image is not None:
         for image in _images(settings.scan, place.image, threading.get_ident()):
             enter_root(image.root, image.tree)
     elif place.root:
         enter_root(place.root)
+    try:
+        yield
+    finally:
+        if place.package is not None and place.root:
+            leave_tree(place.root)
 
 
 # --- a shard ----------------------------------------------------------------------------------------------------------
@@ -245,8 +252,7 @@ class _Work:
         sums, depends_on, identity = AuditSums(), list[str](), item.identity.key
         try:
             _check_safe(candidate, is_deadly=self._shard.is_deadly)
-            _enter(self._shard.settings, candidate.place)
-            with limited():
+            with _inside(self._shard.settings, candidate.place), limited():
                 if candidate.is_elf:
                     depends_on, identity = self._read_elf(item, taken)
                 else:
@@ -342,7 +348,10 @@ class _Work:
             findings=findings,
             build_id_of=lambda number: build_id(graph.objects[number].library.image),
         )
-        self._note(candidate, (*missing_notes(graph), *graph.start_failures))
+        if candidate.place.package is None:
+            self._note(candidate, (*missing_notes(graph), *graph.start_failures))
+        elif graph.link_map.missing:
+            self._note(candidate, (Note("package-alone", candidate.place.package[0], _ALONE_DETAIL),))
         if candidate.place.image:
             return [], identity.key
         # Without the root, whose name is that of a host.
