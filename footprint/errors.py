@@ -11,9 +11,9 @@ FootprintError
 A problem that does not end the answer is a `Note`.
 """
 
-from typing import Annotated, Any, Final, NamedTuple
+from typing import Annotated, Any, Final
 
-from footprint.members import Pattern
+from footprint.members import NamedTuple, Pattern
 
 _EMPTY_NAME: Final = "''"
 

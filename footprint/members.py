@@ -1,14 +1,71 @@
-"""How the attributes of a type stand in JSON, said at the attribute: `footprint.json.codec` reads it.
+"""The types of plain data, and how their attributes stand in JSON: `footprint.json.codec` reads what is said there.
+
+To make a `typing.NamedTuple` compiles its constructor: 650,000 instructions. An audit makes 140 types, and many of them
+have no value, so modules that every command imports take the `NamedTuple` of this one: it compiles a constructor for
+the first value. Type checkers see that of `typing`.
 
 A type whose values are written as JSON is a NamedTuple or a frozen dataclass. Each of its fields is a member of the
 JSON object, and the text under "Attributes:" describes it. What the annotation cannot say is one of these marks in
 `typing.Annotated`.
 """
 
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
 from itertools import repeat
-from typing import Annotated, Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, Self, TypeVar
+
+if TYPE_CHECKING or sys.implementation.name != "cpython" or sys.version_info >= (3, 14):
+    from typing import NamedTuple as NamedTuple  # noqa: PLC0414 # others import it from here
+else:
+    from _collections import _tuplegetter
+
+    class _Tuple(tuple):
+        """What all types have in common; their fields stand in `_fields`, the first of which have no default."""
+
+        __slots__ = ()
+
+        def __new__(cls, /, *values: object, **named: object) -> Self:
+            names = ", ".join(cls._fields)
+            make = eval(f"lambda _cls, {names}: _new(_cls, ({names},))", {"_new": tuple.__new__})  # noqa: S307 # names
+            make.__defaults__ = tuple(cls._field_defaults.values())
+            cls.__new__ = make
+            return make(cls, *values, **named)
+
+        @classmethod
+        def _make(cls, values: Iterable[object]) -> Self:
+            made = tuple.__new__(cls, values)
+            if len(made) != len(cls._fields):
+                raise TypeError(f"expected {len(cls._fields)} values, got {len(made)}")
+            return made
+
+        def _replace(self, /, **changes: object) -> Self:
+            made = self._make(map(changes.pop, self._fields, self))
+            if changes:
+                raise ValueError(f"unexpected names of fields: {list(changes)}")
+            return made
+
+        def _asdict(self) -> dict[str, object]:
+            return dict(zip(self._fields, self, strict=True))
+
+        def __repr__(self) -> str:
+            values = ", ".join([f"{name}={value!r}" for name, value in self._asdict().items()])
+            return f"{type(self).__name__}({values})"
+
+        def __getnewargs__(self) -> tuple[object, ...]:
+            return tuple(self)
+
+    class _MakeTuple(type):
+        """Makes the types: what is derived from `NamedTuple` is an ordinary type, derived from `_Tuple`."""
+
+        def __new__(cls, name: str, bases: tuple[type, ...], members: dict[str, object]) -> type:
+            fields = tuple(members.get("__annotations__", ()))
+            members["_field_defaults"] = {field: members[field] for field in fields if field in members}
+            members |= {field: _tuplegetter(place, "") for place, field in enumerate(fields)}
+            members |= {"_fields": fields, "__match_args__": fields, "__slots__": ()}
+            return type(name, (*bases[1:], _Tuple), members)
+
+    NamedTuple = type.__new__(_MakeTuple, "NamedTuple", (), {})
 
 _Row = TypeVar("_Row")
 

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 from itertools import chain, compress, islice
 from operator import add, itemgetter, le, lt, ne
-from typing import Generic, NamedTuple, TypeVar, overload
+from typing import Generic, TypeVar, overload
 
-from footprint.members import each_record
+from footprint.members import NamedTuple, each_record
 
 T = TypeVar("T")
 

@@ -5,8 +5,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from operator import itemgetter
-from typing import Final, NamedTuple
+from typing import Final
 
+from footprint.members import NamedTuple
 from footprint.model.row import Attribution, MemoryKind, Row, weakest
 
 

@@ -7,11 +7,12 @@ which share with it the pages that none of them has written since. `threads`: N 
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from footprint.attribution.kernel import KernelCost
 from footprint.attribution.layout import ARENAS, THREAD_STACKS
 from footprint.errors import UsageError
+from footprint.members import NamedTuple
 from footprint.model.projection import (
     FILES_TERM,
     Basis,

@@ -6,8 +6,8 @@ Source: fs/proc/task_mmu.c (smaps_account, smaps_pte_entry) of Linux 6.18: `Anon
 
 from collections.abc import Iterable, Sequence
 from collections.abc import Mapping as Dict
-from typing import NamedTuple
 
+from footprint.members import NamedTuple
 from footprint.model.row import Evidence, weakest
 from footprint.process.mappings import Counters, Mapping
 from footprint.process.pages import PageRange

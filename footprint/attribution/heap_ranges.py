@@ -10,9 +10,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Mapping as Dict
 from functools import cached_property
 from itertools import chain
-from typing import Final, NamedTuple
+from typing import Final
 
 from footprint.attribution.owned_range import OwnedRange, RangeOwner, clip, divide
+from footprint.members import NamedTuple
 from footprint.model.heap_account import AllocatorAccount
 from footprint.model.row import Attribution, Evidence, MemoryKind, Row, weakest
 from footprint.process.glibc.words import HeapRegion, LiveHeap

@@ -13,10 +13,10 @@ programs of many kinds.
 from collections.abc import Iterable, Sequence
 from collections.abc import Mapping as Dict
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final
 
 from footprint.errors import Note
-from footprint.members import json_members
+from footprint.members import NamedTuple, json_members
 from footprint.model.row import Evidence
 from footprint.process.descriptions import OpenFile, OpenFileKind
 from footprint.process.mappings import Mapping

@@ -13,7 +13,7 @@ The ranges of one owner, section and symbol become one row (`footprint.attributi
 from collections.abc import Container, Hashable, Iterable, Iterator, Sequence
 from collections.abc import Mapping as Dict
 from itertools import chain
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from footprint.attribution.accounts import KnownSums
 from footprint.attribution.counters import MappingCounts
@@ -24,6 +24,7 @@ from footprint.attribution.symbol_ranges import PageNumbers, symbol_rows
 from footprint.attribution.thread_ranges import thread_rows
 from footprint.elf.contents import Contents
 from footprint.elf.image import Image
+from footprint.members import NamedTuple
 from footprint.model.row import Attribution, Evidence, MemoryKind, Row, weakest
 from footprint.process.pages import PageRange, ranges_bytes
 

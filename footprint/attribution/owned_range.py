@@ -6,11 +6,10 @@ of an object among its sections and symbols.
 
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Mapping as Dict
-from typing import NamedTuple
 
 from footprint.attribution.counters import MappingCounts
 from footprint.elf.image import Image
-from footprint.members import Address, json_members
+from footprint.members import Address, NamedTuple, json_members
 from footprint.model.row import Attribution, MemoryKind
 from footprint.process.mapped_files import FileKey
 from footprint.process.mappings import Mapping

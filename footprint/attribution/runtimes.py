@@ -8,12 +8,13 @@ platform-linux.cc of V8 11.3; erl_mseg.c of Erlang/OTP 25; zend_alloc.c of PHP 8
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final
 
 from footprint.attribution.owned_range import LoadedObject
 from footprint.elf.abi import ET_EXEC, PT_INTERP
 from footprint.elf.image import Image
 from footprint.errors import InputError
+from footprint.members import NamedTuple
 from footprint.process.mappings import Mapping
 
 JEMALLOC_HEAP: Final = "[jemalloc heap]"

@@ -6,7 +6,9 @@ Source: the processor supplements of the System V ABI (x86-64 1.0, i386 1.1, AAr
 LoongArch 2.30, 64-bit PowerPC V2 1.9, PowerPC 1.0, s390x 1.6).
 """
 
-from typing import Final, NamedTuple
+from typing import Final
+
+from footprint.members import NamedTuple
 
 
 class RelocationTypes(NamedTuple):

@@ -5,10 +5,11 @@ Source: ar(5) of 4.4BSD; binutils 2.40 documentation of ar (thin archives); Syst
 
 import re
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 from footprint.elf.image import ARCHIVE_MAGIC, THIN_ARCHIVE_MAGIC, Buffer
 from footprint.errors import InputError
+from footprint.members import NamedTuple
 from footprint.system.limits import draw_entries
 from footprint.text.units import decimal
 

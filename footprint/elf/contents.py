@@ -10,12 +10,13 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from enum import StrEnum
 from itertools import filterfalse, islice
 from operator import eq, itemgetter
-from typing import Final, NamedTuple
+from typing import Final
 
 from footprint.elf import abi
 from footprint.elf.debugfiles import DebugImage, matched_sections
 from footprint.elf.image import Buffer, Image, Section, Segment
 from footprint.elf.symbols import COMMON, Symbol, read_symbol_table, section_bases
+from footprint.members import NamedTuple
 from footprint.ranges import Gap, Partition, Piece, partition_in_order
 
 _LINKER_TABLE_TYPES: Final = frozenset({abi.SHT_DYNAMIC, abi.SHT_INIT_ARRAY, abi.SHT_FINI_ARRAY, abi.SHT_PREINIT_ARRAY})

@@ -10,12 +10,13 @@ section 7.3.6 (supplementary object files), the standard form of `.gnu_debugaltl
 import posixpath
 from collections.abc import Sequence
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import Final
 
 from footprint.elf import abi
 from footprint.elf.image import Buffer, Image, Section, read_image
 from footprint.elf.notes import build_id
 from footprint.errors import InputError, UnsupportedError
+from footprint.members import NamedTuple
 
 _WORDS: Final = {True: Struct("<I"), False: Struct(">I")}
 _MOST_LINK_BYTES: Final = 1 << 12

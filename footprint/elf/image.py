@@ -13,10 +13,11 @@ from itertools import accumulate, islice, repeat
 from mmap import MADV_DONTNEED, mmap
 from operator import add
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import Final
 
 from footprint.elf import abi
 from footprint.errors import InputError, UnsupportedError
+from footprint.members import NamedTuple
 
 MAGIC: Final = b"\x7fELF"
 ARCHIVE_MAGIC: Final = b"!<arch>\n"

@@ -18,7 +18,9 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from functools import cache, lru_cache
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import Final
+
+from footprint.members import NamedTuple
 
 # None of 190,000 names of node and rustc becomes longer than 11 KB; the bound here is up to 20 times the true length.
 _MOST_RUST_BYTES: Final = 1 << 18

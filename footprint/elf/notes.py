@@ -10,11 +10,12 @@ from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from itertools import islice
 from struct import Struct
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from footprint.elf import abi
 from footprint.elf.image import Image, read_image
 from footprint.errors import InputError
+from footprint.members import NamedTuple
 
 _NT_GNU_BUILD_ID: Final = 3
 _NT_DLOPEN: Final = 0x407C0C0A

@@ -11,12 +11,13 @@ from bisect import bisect_left
 from collections.abc import Container, Iterator, Sequence
 from itertools import repeat
 from operator import floordiv
-from typing import Final, NamedTuple
+from typing import Final
 
 from footprint.elf import abi
 from footprint.elf.dynamic import numbers, read_dynamic
 from footprint.elf.image import Buffer, Image
 from footprint.errors import InputError
+from footprint.members import NamedTuple
 
 _GROUPED_BY_INFO: Final = 1
 _GROUPED_BY_OFFSET_DELTA: Final = 2

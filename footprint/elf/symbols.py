@@ -13,13 +13,13 @@ from functools import cached_property
 from itertools import compress, repeat
 from operator import mul, sub
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import Final
 
 from footprint.elf import abi
 from footprint.elf.dynamic import words
 from footprint.elf.image import Buffer, Image, Section, StringTable, release_pages
 from footprint.errors import InputError
-from footprint.members import records
+from footprint.members import NamedTuple, records
 
 NO_NAMES: Final = StringTable(b"\0", "", 0, "symbol names")
 """The names of a table whose names are not of interest."""

@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
+from footprint.members import NamedTuple
 from footprint.model.finding import CONFIDENCES, Confidence, Finding
 
 # Only a package puts files there; who builds a program has it elsewhere.

@@ -13,8 +13,9 @@ from enum import StrEnum
 from functools import cache
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
+from footprint.members import NamedTuple
 from footprint.model.finding import Finding
 from footprint.model.heap_account import AllocatorAccount
 from footprint.model.row import Row

@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 from enum import Enum
-from typing import Final, NamedTuple
+from typing import Final
 
 from footprint.errors import Note
+from footprint.members import NamedTuple
 from footprint.model.row import Evidence
 
 _EVIDENCE: Final = tuple(Evidence)

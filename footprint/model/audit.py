@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from math import comb
 from operator import sub
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from footprint import __version__
 from footprint.errors import Note, UnbalancedError
-from footprint.members import json_members
+from footprint.members import NamedTuple, json_members
 from footprint.model.costs import ObjectCost, were_symbols_read
 from footprint.model.projection import FitLimit, Projection
 from footprint.model.row import Evidence, MemoryKind, Row, RowSums, sum_rows, weakest

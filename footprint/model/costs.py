@@ -1,9 +1,9 @@
 """What objects, mappings and files in memory cost, as an audit keeps it."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
-from footprint.members import LATER, Address, Pattern, Positive, json_members
+from footprint.members import LATER, Address, NamedTuple, Pattern, Positive, json_members
 from footprint.model.row import Attribution, Evidence, MemoryKind
 
 

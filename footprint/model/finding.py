@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Final
+
+from footprint.members import NamedTuple
 
 
 class Confidence(StrEnum):

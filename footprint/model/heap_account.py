@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 from math import isqrt
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
-from footprint.members import LATER
+from footprint.members import LATER, NamedTuple
 from footprint.model.row import Evidence
 
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import Annotated, Final, NamedTuple
+from typing import Annotated, Final
 
-from footprint.members import Later, json_members
+from footprint.members import Later, NamedTuple, json_members
 from footprint.model.row import Evidence
 
 

@@ -3,7 +3,9 @@
 from collections.abc import Iterable
 from enum import StrEnum
 from itertools import compress
-from typing import Final, NamedTuple
+from typing import Final
+
+from footprint.members import NamedTuple
 
 
 class Evidence(StrEnum):

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Final
 
+from footprint.members import NamedTuple
 from footprint.model.row import OF_OBJECTS, Evidence, MemoryKind, Row, weakest
 
 

@@ -18,9 +18,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from enum import StrEnum
 from functools import cache
-from typing import Annotated, Final, NamedTuple, Self
+from typing import Annotated, Final, Self
 
-from footprint.members import Address, ContentBytes, KernelCount, Later
+from footprint.members import Address, ContentBytes, KernelCount, Later, NamedTuple
 from footprint.model.row import DELETED
 from footprint.process.status import read_stat
 from footprint.text.units import decimal

@@ -3,9 +3,10 @@
 import os
 import stat
 from collections.abc import Callable, MutableMapping
-from typing import Final, NamedTuple
+from typing import Final
 
 from footprint.errors import FootprintError, Note
+from footprint.members import NamedTuple
 from footprint.model.row import DELETED
 from footprint.process.mappings import Mapping
 from footprint.system.files import map_descriptor

@@ -5,9 +5,10 @@ Source: proc_pid_maps(5), proc_pid_smaps(5).
 
 from collections.abc import Mapping as AbstractMapping
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final
 
 from footprint.errors import Note
+from footprint.members import NamedTuple
 
 
 class Counters(NamedTuple):

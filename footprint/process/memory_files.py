@@ -11,8 +11,9 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from collections.abc import Mapping as Dict
 from contextlib import suppress
-from typing import Final, NamedTuple
+from typing import Final
 
+from footprint.members import NamedTuple
 from footprint.model.row import DELETED
 from footprint.process.descriptions import MemoryDevices, OpenFile, OpenFileKind, device_name, held_bytes
 from footprint.process.mappings import Mapping

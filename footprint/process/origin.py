@@ -5,9 +5,9 @@ import re
 import stat
 import time
 from contextlib import suppress
-from typing import Annotated, Final, NamedTuple
+from typing import Annotated, Final
 
-from footprint.members import LATER
+from footprint.members import LATER, NamedTuple
 from footprint.system.roots import open_path
 
 _MEMORY: Final = re.compile(r"^(MemTotal|MemAvailable):? +(\d{1,15})(?: kB)?$", re.MULTILINE)

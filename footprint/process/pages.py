@@ -14,8 +14,9 @@ from collections.abc import Iterable, Iterator
 from fcntl import ioctl
 from functools import cache
 from struct import Struct
-from typing import Final, NamedTuple, Self
+from typing import Final, Self
 
+from footprint.members import NamedTuple
 from footprint.process.mappings import Counters, Mapping
 
 

@@ -6,9 +6,10 @@ from collections.abc import Mapping as AbstractMapping
 from contextlib import contextmanager, suppress
 from itertools import chain, islice
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from footprint.errors import AccessError, InputError, Note, UnsupportedError
+from footprint.members import NamedTuple
 from footprint.process.descriptions import OpenFile, read_own_open_files
 from footprint.process.mappings import NO_STACKS, Counters, Mapping, MemoryMap, ThreadStacks
 from footprint.process.maps_text import looks_like_maps, parse_maps, parse_rollup, split_rollups

@@ -18,10 +18,10 @@ Source: proc_pid_timers(5), proc_pid_status(5), proc_tid_children(5), proc_pid_n
 import os
 import signal
 from contextlib import suppress
-from typing import Final, NamedTuple
+from typing import Final
 
 from footprint.errors import AccessError, UsageError
-from footprint.members import ContentBytes, KernelCount
+from footprint.members import ContentBytes, KernelCount, NamedTuple
 from footprint.text.units import decimal
 
 _STILL: Final = frozenset("TtZX")

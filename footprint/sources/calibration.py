@@ -11,10 +11,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from footprint.attribution.kernel import KernelConstants, ObjectSizes, built_in_constants, count_objects
 from footprint.errors import AccessError, Note
+from footprint.members import NamedTuple
 from footprint.model.row import Evidence
 from footprint.process.snapshot import read_process
 from footprint.text.units import decimal

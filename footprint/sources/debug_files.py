@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
 from footprint.elf.abi import SHT_SYMTAB
 from footprint.elf.contents import Contents, read_contents
@@ -21,6 +21,7 @@ from footprint.elf.debugfiles import (
 from footprint.elf.image import Buffer, Image, Section, read_image, starts_like_elf
 from footprint.elf.notes import build_id, debug_build_id
 from footprint.errors import InputError, Note
+from footprint.members import NamedTuple
 from footprint.process.mapped_files import FileOpener, open_regular
 from footprint.sources.debuginfod import STANDARD_PLACES, DebugSearch, Servers, cache_folder, cached_path, check_search
 from footprint.system.roots import path_inside

@@ -7,9 +7,10 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import IO, TYPE_CHECKING, Final, NamedTuple
+from typing import IO, TYPE_CHECKING, Final
 
 from footprint.errors import Note, UsageError
+from footprint.members import NamedTuple
 from footprint.system.files import StrPath
 from footprint.system.limits import begin_activity
 

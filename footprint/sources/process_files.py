@@ -5,7 +5,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, MutableMapping, Sequence
 from collections.abc import Mapping as Dict
 from operator import attrgetter
-from typing import Final, NamedTuple
+from typing import Final
 
 from footprint.attribution.counters import count_each
 from footprint.attribution.layout import lay_out
@@ -13,6 +13,7 @@ from footprint.attribution.owned_range import by_mapping, clip, private_pages
 from footprint.elf.image import Buffer, Image, read_image, starts_like_elf
 from footprint.elf.notes import build_id
 from footprint.errors import InputError, Note, UsageError
+from footprint.members import NamedTuple
 from footprint.model.row import DELETED
 from footprint.process.mapped_files import FileKey, FileOpener, MappedFile, file_key, open_mapped_file, open_regular
 from footprint.process.mappings import Mapping

@@ -9,10 +9,11 @@ import os
 import stat
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from footprint.elf.image import Buffer, starts_like_archive, starts_like_elf
 from footprint.errors import AccessError, InputError, UsageError
+from footprint.members import NamedTuple
 from footprint.process.snapshot import (
     TEXT_CAPTURE_START,
     Snapshot,

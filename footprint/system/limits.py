@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar, copy_context
 from functools import wraps
-from typing import Final, NamedTuple, ParamSpec, TypeVar
+from typing import Final, ParamSpec, TypeVar
 
 from footprint.errors import FootprintError, LimitError, UsageError
+from footprint.members import NamedTuple
 from footprint.text.units import format_bytes, parse_bytes
 
 _activity = ""

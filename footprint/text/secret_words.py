@@ -18,7 +18,9 @@ Each character is looked at a fixed number of times, whatever the text: a strang
 import os
 import re
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Final
+
+from footprint.members import NamedTuple
 
 _HIDDEN: Final = "***"
 _SECRET: Final = re.compile(

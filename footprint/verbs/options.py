@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from enum import StrEnum
 from functools import wraps
-from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from footprint.errors import UsageError
+from footprint.members import NamedTuple
 from footprint.model.projection import Model
 from footprint.system.files import guard_maps, inputs_kept
 from footprint.system.limits import STANDARD, limited, parse_limits, time_limit

@@ -4,12 +4,13 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from footprint import __version__
 from footprint.errors import AccessError, Note, UsageError
 from footprint.formats.document import About, Document, Verdict
 from footprint.formats.text import WIDTH, plain
+from footprint.members import NamedTuple
 from footprint.text.command_line import has_command_lines
 from footprint.text.escape import runner_safe
 from footprint.verbs.options import PARTS, Color, Format, OutputOptions

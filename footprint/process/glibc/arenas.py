@@ -5,8 +5,9 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import Final
 
+from footprint.members import NamedTuple
 from footprint.process.glibc.words import ALIGNMENT, ArenaLayout, MappedBlock, MisfitError, ProcessWords
 
 _BIN_WORDS: Final = 254  # two for each of 127 bins

@@ -4,8 +4,9 @@ import sys
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
+from footprint.members import NamedTuple
 from footprint.process.glibc.words import ALIGNMENT, HeapRegion, MisfitError, ProcessWords
 
 _FLAGS: Final = 7

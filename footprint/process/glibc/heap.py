@@ -5,8 +5,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice, pairwise
 from operator import attrgetter
-from typing import Final, NamedTuple
+from typing import Final
 
+from footprint.members import NamedTuple
 from footprint.process.glibc.arenas import (
     Arena,
     Arenas,

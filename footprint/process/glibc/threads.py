@@ -12,8 +12,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import compress
 from operator import eq
-from typing import Final, NamedTuple
+from typing import Final
 
+from footprint.members import NamedTuple
 from footprint.process.glibc.words import LAYOUTS, HeapMemory, MisfitError, ProcessWords
 
 _TCB_ALIGNMENT: Final = 64

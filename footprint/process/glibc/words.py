@@ -1,7 +1,9 @@
 """The words of a process: how its structures are laid out with 64 and with 32 bits, and how they are read."""
 
 from collections.abc import Sequence
-from typing import Final, Literal, NamedTuple, Protocol
+from typing import Final, Literal, Protocol
+
+from footprint.members import NamedTuple
 
 
 class HeapRegion(NamedTuple):

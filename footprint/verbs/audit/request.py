@@ -2,9 +2,10 @@
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from footprint.errors import UsageError
+from footprint.members import NamedTuple
 from footprint.model.projection import ONE, Model, Question
 from footprint.series import USUAL_MOST
 from footprint.sources.debuginfod import STANDARD_PLACES, DebugSearch
