@@ -409,7 +409,7 @@ complete -c footprint -n '__footprint_has_verb explain' -l drop-privileges -d 'G
 complete -c footprint -n '__footprint_has_verb explain' -s h -l help -d 'Show the help, and exit.'
 
 complete -c footprint -n '__footprint_has_verb doctor' -f
-complete -c footprint -n '__footprint_has_verb doctor' -l calibrate -d 'Measure the costs of the C library and the kernel first, and store them.'
+complete -c footprint -n '__footprint_has_verb doctor' -l calibrate -d 'Measure the costs of the C library, a start and the kernel first, and store them.'
 complete -c footprint -n '__footprint_has_verb doctor' -s o -l output -r -F -d 'Where to write; - is standard output.'
 complete -c footprint -n '__footprint_has_verb doctor' -l format -x -a 'text json markdown csv tsv jsonl' -d 'The format: text, json, markdown, csv, tsv, jsonl; else the ending of the output file decides.'
 complete -c footprint -n '__footprint_has_verb doctor' -l table -x -d 'The table of the answer that csv, tsv and jsonl write.'

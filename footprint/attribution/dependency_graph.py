@@ -8,7 +8,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from footprint.attribution.object_prediction import ObjectPrediction
-from footprint.attribution.start_time import start_page_faults, start_us
+from footprint.attribution.start_time import (
+    StartPrices,
+    built_in_prices,
+    start_page_faults,
+    start_system,
+    start_us,
+    start_work,
+)
 from footprint.elf.abi import PF_W, PF_X
 from footprint.elf.constructors import own_constructors, own_destructors
 from footprint.elf.image import Image
@@ -78,6 +85,7 @@ class DependencyGraph:
         link_name: Returns the NAME by which a linker finds an object as `-lNAME`, or None.
         thread_count: The number of threads of the live process; 1 where there is none.
         heap_bytes: What constructors have written of the heap when the program's own code begins, where it is known.
+        load_prices: Returns the prices of a start of programs of a system, as `start_system` names it.
     """
 
     link_map: LinkMap
@@ -93,6 +101,7 @@ class DependencyGraph:
     link_name: Callable[[Linked], str | None]
     thread_count: int = 1
     heap_bytes: int = 0
+    load_prices: Callable[[str], StartPrices] = built_in_prices
 
     @cached_property
     def needed(self) -> tuple[tuple[int, ...], ...]:
@@ -139,9 +148,19 @@ class DependencyGraph:
         return start_costs(self.link_map, self.bindings, self.objects)
 
     @cached_property
+    def start_prices(self) -> StartPrices:
+        """What the loader's work takes, by which times at start are estimated."""
+        return self.load_prices(start_system(self.link_map))
+
+    @cached_property
+    def start_work(self) -> tuple[tuple[int, ...], ...]:
+        """For each object what has a price at start, in the order of the prices."""
+        return tuple(map(start_work, self._loader_costs, self.predictions))
+
+    @cached_property
     def start_us(self) -> tuple[int, ...]:
         """The estimated processor time of each object at start, in microseconds."""
-        return tuple(map(start_us, self._loader_costs, self.predictions))
+        return tuple([start_us(work, self.start_prices) for work in self.start_work])
 
     @cached_property
     def start_page_faults(self) -> tuple[int, ...]:

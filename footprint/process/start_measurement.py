@@ -6,7 +6,7 @@ they are started in turns, so that what else the machine does meets all of them.
 Source: Documentation/scheduler/sched-stats.rst, proc_pid_stat(5).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -40,7 +40,7 @@ def measure_starts(variants: Sequence[Callable[[], str]], start_count: int) -> t
     starts: list[list[_Counters]] = [[] for _ in variants]
     for _ in range(start_count):
         for variant, measured in zip(variants, starts, strict=True):
-            measured.append(_start(variant()))
+            measured.append(start_once(variant()))
     return tuple(map(partial(_measurement, start_count), starts, call_counts))
 
 
@@ -49,8 +49,15 @@ def _measurement(start_count: int, measured: Sequence[_Counters], call_count: in
     return StartMeasurement(start_count, processor_us, minor_faults, major_faults, call_count)
 
 
-def _start(program: str) -> _Counters:
-    with held_at_start(program) as process:
+def start_once(program: str, variables: Mapping[str, str] | None = None) -> _Counters:
+    """Start a program, without arguments, and measure what it costs up to its entry point.
+
+    `variables` is its environment; None for ours.
+
+    Raises:
+        AccessError: Where it cannot be started, traced or read.
+    """
+    with held_at_start(program, variables) as process:
         before = _counters(process.pid, program)
         process.run_to(process.auxiliary(AT_ENTRY))
         return _Counters(*[now - then for now, then in zip(_counters(process.pid, program), before, strict=True)])

@@ -27,6 +27,7 @@ from footprint.process.mapped_files import FileOpener, open_regular
 from footprint.process.snapshot import Snapshot
 from footprint.sources.constructor_calibration import load_constructors
 from footprint.sources.libc_calibration import load_libc_start
+from footprint.sources.start_prices import load_start_prices
 from footprint.sources.target import script_error
 from footprint.system.files import StrPath
 from footprint.system.roots import path_below, stat_path
@@ -169,7 +170,7 @@ class Programs:
             raise self._explained(path, error) from error
         predict = self._predictor(link_map)
         graph = build_graph(link_map, relink, self._binder.bind, self._page_bytes, predict, self._links.name_of)
-        return self._with_constructors(graph)
+        return self._calibrated(graph)
 
     def _explained(self, path: str, error: FootprintError) -> FootprintError:
         """Return the error on a program; with what to name instead, where that is known."""
@@ -223,11 +224,14 @@ class Programs:
         bind = self._binder.bind if is_bound else _not_bound
         threads = snapshot.thread_count
         graph = build_graph(link_map, relink, bind, self._page_bytes, predict, link_name, private_bytes, threads)
-        return self._with_constructors(graph)
+        return self._calibrated(graph)
 
-    def _with_constructors(self, graph: DependencyGraph) -> DependencyGraph:
+    def _calibrated(self, graph: DependencyGraph) -> DependencyGraph:
+        """Add what was measured on this machine: what constructors write, and the prices of a start."""
+        if not self._is_calibrated:
+            return graph
         graph = with_constructors(graph, self._constructors, self._identify)
-        return replace(graph, notes=(*graph.notes, *self._notes)) if self._notes else graph
+        return replace(graph, notes=(*graph.notes, *self._notes), load_prices=load_start_prices)
 
     def _owners(self, snapshot: Snapshot, folder: str) -> dict[Library, str]:
         """Return the files that a process has mapped, by the name that its mappings have."""

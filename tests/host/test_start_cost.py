@@ -11,11 +11,13 @@ import pytest
 import footprint
 from benchmarks.libraries import FOLDERS, programs
 from footprint.attribution.dependency_graph import DependencyGraph
+from footprint.attribution.start_time import start_system
 from footprint.findings.registry import rule_named
 from footprint.loader.target import Environment
 from footprint.model.finding import Confidence, Finding, SourceLocation
 from footprint.process.start_measurement import measure_starts
 from footprint.sources.programs import Programs
+from footprint.sources.start_calibration import choose_samples, measure_samples
 from tests.loader_counts import counted_by_loader, fault_count, predicted
 
 GLIBC = "/lib64/ld-linux-x86-64.so.2"
@@ -189,6 +191,22 @@ int main(void) {{ int (*a)(void) = dlsym(dlopen("{tmp_path}/liba.so", RTLD_NOW),
     # The first library that is searched also tries the folders for the processor: now that is the C library.
     tried_us = sum(2 * one.file_count for cost in graph.start_costs[1:2] if cost for one in cost.failed_opens)
     assert sum(graph.start_us) - sum(after.start_us) >= finding.saving_us - tried_us
+
+
+# --- prices -----------------------------------------------------------------------------------------------------------
+
+
+def test_programs_of_a_calibration_differ_and_are_searched_in_vain_on_request(tmp_path: Path) -> None:
+    system, samples = choose_samples(iter([f"/usr/bin/{name}" for name in PROGRAMS]), str(tmp_path), 6, 600)
+    assert system == start_system(Programs(environment=Environment()).graph("/usr/bin/true").link_map)
+    plain = [sample for sample in samples if not sample.variables]
+    again = {sample.path: sample.work for sample in samples if sample.variables}
+    assert len({sample.path for sample in plain}) == len(plain) <= 6
+    assert again
+    for path, objects, failed in [(sample.path, sample.work[1], sample.work[-1]) for sample in plain]:
+        if path in again:
+            assert again[path][-1] - failed >= 20 * objects
+    assert min(measure_samples(samples, 1, 0)) > 0
 
 
 # --- measured ---------------------------------------------------------------------------------------------------------

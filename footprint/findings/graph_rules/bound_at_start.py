@@ -7,7 +7,6 @@ calls, a start takes less than about 0.1 ms for them.
 from typing import Final
 
 from footprint.attribution.dependency_graph import DependencyGraph
-from footprint.attribution.start_time import START_PRICES
 from footprint.findings.registry import Fact, Rule
 from footprint.findings.removal import is_always_there
 from footprint.loader.target import Libc
@@ -51,5 +50,5 @@ def _finding(graph: DependencyGraph, count: int, number: int) -> Finding:
         ),
         f"link {name} with -Wl,-z,lazy",
         object_path=graph.objects[number].path,
-        saving_us=START_PRICES.lookup_ns * count // 1000,
+        saving_us=graph.start_prices.lookup_ns * count // 1000,
     )

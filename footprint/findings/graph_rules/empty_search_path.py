@@ -7,7 +7,6 @@ from collections import Counter
 from typing import Final
 
 from footprint.attribution.dependency_graph import DependencyGraph
-from footprint.attribution.start_time import START_PRICES
 from footprint.findings.registry import Fact, Rule
 from footprint.findings.removal import in_any_program, listed
 from footprint.loader.map_entry import FoundBy
@@ -84,5 +83,5 @@ def _finding(graph: DependencyGraph, folder: str, owners: list[tuple[FoundBy, in
         tuple(reasons),
         f"link {names} without that folder in -Wl,-rpath, or take it out with patchelf --set-rpath",
         object_path=graph.objects[owner].path,
-        saving_us=START_PRICES.failed_open_ns * failed_count // 1000,
+        saving_us=graph.start_prices.failed_open_ns * failed_count // 1000,
     )

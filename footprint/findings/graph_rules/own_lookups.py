@@ -13,7 +13,7 @@ from footprint.model.finding import Confidence, Finding
 
 _LEAST_ASKED: Final = 5_000
 # Of libraries with 1,000 to 10,000 functions that were built again: their tables are in the processor's cache. The
-# prices of whole programs (`START_PRICES`), whose tables are not, are two to three times as high.
+# prices of whole programs (`StartPrices`), whose tables are not, are two to three times as high.
 _LOOKUP_NS: Final = 45
 _ASKED_NS: Final = 5
 _CXX_PREFIX: Final = "_Z"

@@ -11,15 +11,18 @@ from enum import StrEnum
 from typing import Final
 
 from footprint.attribution.kernel import KernelConstants
+from footprint.attribution.start_time import CALIBRATED
 from footprint.elf.image import read_image
 from footprint.errors import AccessError, FootprintError, Note
+from footprint.loader.target import Environment
 from footprint.model.row import Evidence
 from footprint.process.pages import has_exclusive_bit
 from footprint.sources.calibration import load_constants
 from footprint.sources.constructor_calibration import load_constructors
 from footprint.sources.debug_files import STANDARD_FOLDER
 from footprint.sources.demanglers import TOOLS, find_tool
-from footprint.sources.libc_calibration import load_libc_start, own_libc
+from footprint.sources.libc_calibration import idle_program, load_libc_start, own_libc
+from footprint.sources.programs import Programs
 from footprint.system.files import open_input
 from footprint.text.units import counted
 
@@ -84,6 +87,7 @@ def doctor() -> Diagnosis:
         _swap(),
         _calibration(constants),
         *_libc_calibration(),
+        *_start_prices(),
         _debug_files(),
         *_demanglers(),
         *(_peer(name, purpose) for name, purpose in _PEERS),
@@ -274,6 +278,21 @@ def _libc_calibration() -> Iterator[Check]:
         yield Check("constructors", State.OK, meaning)
     else:
         yield Check("constructors", State.LIMITED, meaning, "footprint doctor --calibrate")
+
+
+def _start_prices() -> Iterator[Check]:
+    """Check whether the prices of a start are calibrated, for programs of the C library that is here."""
+    name, program = "prices of a start", idle_program()
+    try:
+        prices = Programs(environment=Environment()).graph(program).start_prices
+    except FootprintError:
+        return
+    if prices.origin == CALIBRATED:
+        yield Check(name, State.OK, f"times at start are estimated as {CALIBRATED} ({prices.system})")
+        return
+    compared = "" if prices.is_compared else ", not compared with programs here"
+    meaning = f"times at start are estimated by built-in prices ({prices.system}){compared}"
+    yield Check(name, State.LIMITED, meaning, "footprint doctor --calibrate")
 
 
 def _debug_files() -> Check:

@@ -2,6 +2,7 @@
 
 from typing import Annotated
 
+from footprint.errors import AccessError
 from footprint.system.limits import begin_activity
 from footprint.verbs import options
 from footprint.verbs.declared import Option
@@ -15,15 +16,15 @@ NEEDS_RIGHTS = True
 def doctor(
     calibrate: Annotated[
         bool,
-        Option("--calibrate", help="Measure the costs of the C library and the kernel first, and store them."),
+        Option("--calibrate", help="Measure the costs of the C library, a start and the kernel first, and store them."),
     ] = False,
     *,
     output: options.OutputOptions,
 ) -> int:
     """Show what this host lets footprint know, and how to get more.
 
-    Calibrating holds /bin/true at its start, and starts small processes in a memory cgroup of its own, for some
-    seconds; that takes root, or the right to make such groups.
+    Calibrating starts programs and ends them before their own code runs, for at most a minute, and small processes in
+    a memory cgroup of its own; the latter takes root, or the right to make such groups.
 
     \b
     footprint doctor
@@ -39,12 +40,29 @@ def doctor(
     )
     check_formats(parts, output)
     if calibrate:
-        from footprint.sources import calibration, constructor_calibration, libc_calibration
-
-        begin_activity("measures the C library")
-        libc_calibration.calibrate_libc()
-        begin_activity("measures what constructors of libraries write")
-        constructor_calibration.calibrate_constructors()
-        begin_activity("measures what the kernel spends on a process")
-        calibration.calibrate()
+        _calibrate()
     return write(parts, call.doctor(), "doctor", output)
+
+
+def _calibrate() -> None:
+    """Measure all that can be measured; who may not make a memory cgroup may well start programs.
+
+    Raises:
+        AccessError: The first one, behind all measurements.
+    """
+    from footprint.sources import calibration, constructor_calibration, libc_calibration, start_calibration
+
+    errors = []
+    for activity, measure in (
+        ("measures the C library", libc_calibration.calibrate_libc),
+        ("measures what constructors of libraries write", constructor_calibration.calibrate_constructors),
+        ("measures what a start takes", start_calibration.calibrate_starts),
+        ("measures what the kernel spends on a process", calibration.calibrate),
+    ):
+        begin_activity(activity)
+        try:
+            measure()
+        except AccessError as error:
+            errors.append(error)
+    if errors:
+        raise errors[0]

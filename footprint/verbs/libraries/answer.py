@@ -6,6 +6,7 @@ from typing import Annotated, Final, Literal, NamedTuple
 
 from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.attribution.object_prediction import ObjectPrediction, count_pages
+from footprint.attribution.start_time import StartPrices
 from footprint.attribution.startup_writes import WriteCause
 from footprint.errors import Note
 from footprint.formats.answer_table import answer_table, column, page_columns, row_metrics, row_of, rows_of, size_text
@@ -234,6 +235,7 @@ class LibrariesJson(Envelope):
         count: The number of processes that savings are multiplied by.
         findings: What the program could do without.
         notes: What the reader of the figures must know.
+        start_prices: By what the times at start are estimated; null in files of earlier versions.
         failed: The findings that fail the answer; the member is absent without `--fail-on`.
     """
 
@@ -244,6 +246,7 @@ class LibrariesJson(Envelope):
     count: Positive
     findings: tuple[FindingRow, ...]
     notes: tuple[Note, ...]
+    start_prices: Annotated[StartPrices | None, LATER]
     failed: tuple[FailedFinding, ...] | Absent = ABSENT
 
 
@@ -259,6 +262,7 @@ def libraries_members(libraries: Libraries, version: str) -> Json:
             count=libraries.count,
             findings=finding_rows(libraries.findings, libraries.count),
             notes=libraries.notes,
+            start_prices=libraries.graph.start_prices,
         )
     )
 

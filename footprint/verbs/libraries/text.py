@@ -5,6 +5,7 @@ from difflib import get_close_matches
 from typing import Final
 
 from footprint.attribution.dependency_graph import DependencyGraph
+from footprint.attribution.start_time import CALIBRATED, start_system
 from footprint.errors import UsageError
 from footprint.formats.answer_table import size_text, table, titled
 from footprint.formats.document import Block, Document, Heading, Paragraph, Table, Verdict, note_blocks
@@ -51,7 +52,8 @@ def libraries_document(
         has_whole_names: Whether to show whole paths, and findings that save nothing.
     """
     show = _shower(libraries.graph, is_whole=has_whole_names)
-    return _document(libraries, _table(libraries.graph, show, sort, top), has_whole_names=has_whole_names)
+    objects = _table(libraries.graph, show, sort, top)
+    return _document(libraries, objects, *_prices(libraries.graph), has_whole_names=has_whole_names)
 
 
 def tree_document(libraries: Libraries, *, depth: int | None = None, has_whole_names: bool = False) -> Document:
@@ -60,8 +62,8 @@ def tree_document(libraries: Libraries, *, depth: int | None = None, has_whole_n
     return _document(libraries, _tree(libraries.graph, show, depth), has_whole_names=has_whole_names)
 
 
-def _document(libraries: Libraries, table: Table, *, has_whole_names: bool) -> Document:
-    blocks: list[Block] = [_heading(libraries), table, *_difference(libraries.graph)]
+def _document(libraries: Libraries, table: Table, *below: Block, has_whole_names: bool) -> Document:
+    blocks: list[Block] = [_heading(libraries), table, *below, *_difference(libraries.graph)]
     programs = {libraries.graph.objects[0].path}
     blocks.extend(first_remedy(libraries.findings, programs))
     blocks.extend(finding_blocks(libraries.findings, libraries.count, programs, is_verbose=has_whole_names))
@@ -261,6 +263,17 @@ def _difference(graph: DependencyGraph) -> list[Block]:
     if less_bytes:
         text += f". {format_bytes(less_bytes)} less than predicted elsewhere: pages shared with a parent"
     return [Paragraph(text)]
+
+
+def _prices(graph: DependencyGraph) -> list[Block]:
+    """Name the prices by which times at start are estimated; nothing where there are no times."""
+    if not any(graph.start_us):
+        return []
+    prices = graph.start_prices
+    if prices.origin == CALIBRATED:
+        return [Paragraph(f"start us: prices {CALIBRATED} ({prices.system})")]
+    unlike = "" if prices.is_compared else f", not compared with {start_system(graph.link_map)}"
+    return [Paragraph(f"start us: built-in prices ({prices.system}){unlike}; doctor --calibrate fits them")]
 
 
 def _shower(graph: DependencyGraph, *, is_whole: bool) -> Callable[[int], str]:
