@@ -146,7 +146,7 @@ _footprint() {
             esac
             ;;
         fleet)
-            options='--query --sql --day --from --to --program --keep -n --count --top --html -o --output --format --table --json --color -q --quiet --strict --no-command --limits --drop-privileges -h --help'
+            options='--query --sql --day --from --to --program --keep -n --count --top --html -o --output --format --table --json --color -q --quiet -v --verbose --strict --no-command --limits --drop-privileges -h --help'
             case $prev in
                 --query | --day | --from | --to | --program | --keep | -n | --count | --top | --table | --limits) kind=none ;;
                 --html | -o | --output) kind=file ;;

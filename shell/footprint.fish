@@ -361,6 +361,7 @@ complete -c footprint -n '__footprint_has_verb fleet' -l table -x -d 'The table 
 complete -c footprint -n '__footprint_has_verb fleet' -l json -d 'Short for --format json.'
 complete -c footprint -n '__footprint_has_verb fleet' -l color -x -a 'auto always never' -d 'Colours and tables drawn for a terminal.'
 complete -c footprint -n '__footprint_has_verb fleet' -s q -l quiet -d 'Only the last line, which has the main result.'
+complete -c footprint -n '__footprint_has_verb fleet' -s v -l verbose -d 'Whole paths and linker names.'
 complete -c footprint -n '__footprint_has_verb fleet' -l strict -d 'Exit with 4 if notes say that the answer is partial.'
 complete -c footprint -n '__footprint_has_verb fleet' -l no-command -d 'Keep the names of programs only, not their command lines.'
 complete -c footprint -n '__footprint_has_verb fleet' -l limits -x -d 'Allow more work, such as bytes=4GiB,entries=5000000,seconds=3600; each may be absent.'

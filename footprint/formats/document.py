@@ -81,6 +81,7 @@ class Fold(Enum):
         "each part of the text, two spaces apart, gets its own line, and so does the text after a colon; "
         "a name that is still too long loses its beginning"
     )
+    COLUMNS = "the text is columns of names that stay together: beside the figures, or else on the line below them"
     TEXT = "the text is wrapped"
     ONE_LINE = "the text loses its end, and a path its beginning"
 

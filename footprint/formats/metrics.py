@@ -21,7 +21,7 @@ class MetricSample(NamedTuple):
     """
 
     labels: dict[str, str]
-    value: int
+    value: float
 
 
 class MetricFamily(NamedTuple):
@@ -31,13 +31,18 @@ class MetricFamily(NamedTuple):
         name: The series, without the unit and without `footprint_`.
         text: What it means, as a sentence.
         samples: The values, the largest first if there are many.
-        unit: `bytes`, or "" for a number of things.
+        unit: `bytes`, `seconds`, or "" for a number of things.
     """
 
     name: str
     text: str
     samples: Sequence[MetricSample]
     unit: str = "bytes"
+
+
+def target_labels(target: str, program: str) -> dict[str, str]:
+    """Return the label of what is measured; for a process ID its program, whose series go on after a restart."""
+    return {"target": program if program and target.isdecimal() else target}
 
 
 def total_family(figure: Figure, total: Total, target: dict[str, str]) -> MetricFamily:
@@ -122,7 +127,7 @@ def _text(families: Iterable[MetricFamily], dropped: Sequence[str], *, is_for_gi
         if family.unit:
             lines.append(f"# UNIT {name} {family.unit}")
         lines.append(f"# HELP {name} {family.text.translate(_ESCAPES)}")
-        sums: dict[str, int] = {}
+        sums: dict[str, float] = {}
         for sample in family.samples:
             # Names may become equal when they are escaped: add up their values, because no series may appear twice.
             labels = _labels(sample, dropped, is_for_gitlab=is_for_gitlab)

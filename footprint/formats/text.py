@@ -102,7 +102,9 @@ def _table_lines(table: Table, width: int) -> list[str]:
         fold = Fold.TEXT if number > len(table.rows) and table.fold is not Fold.WHOLE else table.fold
         if margin + len(row[last]) <= width:
             lines.append(line % row)
-        elif width - margin >= _LEAST_ROOM and (fold is not Fold.WHOLE or _longest(row[last]) <= width - margin):
+        elif fold is not Fold.COLUMNS and (
+            width - margin >= _LEAST_ROOM and (fold is not Fold.WHOLE or _longest(row[last]) <= width - margin)
+        ):
             first, *others = _folded(row[last], fold, width - margin)
             lines += [line % (*row[:last], first), *(" " * margin + text for text in others)]
         else:

@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from footprint.formats.document import Document, Facts, Graph, Heading, Paragraph, Table, Verdict
+from footprint.formats.document import Document, Facts, Fold, Graph, Heading, Paragraph, Table, Verdict
 from footprint.text.escape import printable
 
 _EVIDENCE_STYLES = {
@@ -108,7 +108,8 @@ def _column_widths(cells: list[list[str]]) -> list[int]:
 def _is_too_wide(table: Table, width: int) -> bool:
     """Return whether the other columns leave too little for the names in the last one."""
     *others, last = _column_widths(_cells(table))
-    return bool(others) and width - sum(others) - 2 * len(others) - 1 < min(last, _LEAST_NAME)
+    least = last if table.fold is Fold.COLUMNS else min(last, _LEAST_NAME)
+    return bool(others) and width - sum(others) - 2 * len(others) - 1 < least
 
 
 def _stacked(table: Table, width: int) -> Iterator[tuple[str, str]]:

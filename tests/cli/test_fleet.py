@@ -285,11 +285,45 @@ def test_without_a_question_the_questions_are_listed(dataset: Path, capsys: pyte
     assert out.splitlines()[1].split() == ["hosts", "2"]
 
 
-def test_the_last_heading_names_the_texts_below_it(dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    headings = {name: said(capsys, dataset, name) for name in ("fit", "variables", "savings")}
-    assert "  program, host\n" in headings["fit"]
-    assert "  owner, symbol\n" in headings["variables"]
-    assert "  subject, program, rule, ...\n" in headings["savings"]
+def test_each_text_of_an_answer_has_a_column_beside_the_figures_or_below_them(
+    dataset: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for width in (80, 120):
+        monkeypatch.setenv("COLUMNS", str(width))
+        for name in question_names():
+            table = [line for line in said(capsys, dataset, name).splitlines() if line.startswith("  ")]
+            assert max(map(len, table)) <= width, name
+    lines = [line for line in said(capsys, dataset, "fit").splitlines() if line.startswith("  ")]
+    heading = next(line for line in lines if "program" in line and "host" in line)
+    row = next(line for line in lines if SHADOW in line)
+    assert (heading.index("program"), heading.index("host")) == (row.index(SHADOW), len(row) - 1)
+    narrow = plain(fleet_document(fleet(dataset, "savings")), width=80).splitlines()
+    heading = next(line for line in narrow if "subject" in line)
+    assert heading.split() == ["subject", "program", "rule", "confidence"]
+    below = narrow[narrow.index(heading) + 2]
+    assert [below.index(word) for word in ("libz.so.1", SHADOW, "unused-library", "high")] == [
+        heading.index(word) for word in ("subject", "program", "rule", "confidence")
+    ]
+
+
+def test_long_names_are_cut_where_they_must_and_whole_with_v(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program, symbol = "/opt/" + "folder/" * 12 + "program", "variable_" * 9
+    dataset = write_fleet(tmp_path, [Member("a", program, (Holding(program, KIB, symbol),))])
+    cut = said(capsys, dataset, "variables")
+    assert symbol[:20] in cut
+    assert program[-20:] in cut
+    assert max(len(line) for line in cut.splitlines() if line.startswith("  ")) <= 80
+    whole = "".join(said(capsys, dataset, "variables", "-v").split("costs")[0].split())
+    assert symbol in whole
+    assert program in whole
+
+
+def test_a_day_that_is_yet_to_come_is_told(tmp_path: Path, dataset: Path) -> None:
+    ahead = write_fleet(tmp_path, [Member("a", SHADOW, (Holding(HEAP, KIB),), day=date(2999, 1, 1))])
+    assert [note.slug for note in fleet(ahead, "programs").notes] == ["fleet-day-ahead"]
+    assert fleet(dataset, "programs").notes == ()
 
 
 def test_each_question_has_sql_that_can_be_asked_and_is_written_in_each_format_of_tables(

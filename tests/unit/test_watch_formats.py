@@ -129,6 +129,13 @@ def test_the_figures_of_now_are_openmetrics() -> None:
     assert samples["footprint_watch_owner_bytes", "[heap]"] == 28 * MIB
     assert samples["footprint_watch_processes", None] == 1
     assert samples["footprint_watch_processes_seen", None] == 2
+    assert samples["footprint_watch_own_cpu_seconds", None] == 0.1
+
+
+def test_a_process_id_is_no_label_of_a_series() -> None:
+    families = timeline_metrics(timeline("/usr/sbin/server --port 80", target="4711"))
+    assert {sample.labels["target"] for family in families for sample in family.samples} == {"server"}
+    assert timeline_metrics(timeline(target="/usr/sbin/server"))[0].samples[0].labels == {"target": "/usr/sbin/server"}
 
 
 def test_many_processes_with_many_command_lines_are_few_metrics() -> None:

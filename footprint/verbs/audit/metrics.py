@@ -2,7 +2,15 @@
 
 from typing import TYPE_CHECKING
 
-from footprint.formats.metrics import MetricFamily, MetricSample, finding_families, owner_families, total_family
+from footprint.formats.metrics import (
+    MetricFamily,
+    MetricSample,
+    finding_families,
+    owner_families,
+    target_labels,
+    total_family,
+)
+from footprint.model.audit import program_name
 from footprint.model.figures import FIGURES
 
 if TYPE_CHECKING:
@@ -11,7 +19,7 @@ if TYPE_CHECKING:
 
 def audit_metrics(audit: "Audit") -> list[MetricFamily]:
     """Return the figures of a process or group: the whole, its owners, what N cost, and the findings."""
-    target = {"target": audit.target}
+    target = target_labels(audit.target, program_name(audit))
     families = [total_family(FIGURES[name], total, target) for name, total in audit.figures.items()]
     counts = [
         MetricFamily(FIGURES[name].title, FIGURES[name].sentence, [MetricSample(target, value)], "")

@@ -13,19 +13,20 @@ from footprint.formats.report_parts import cut_at, rest_rows
 from footprint.json.answer import Envelope, Json, Tool
 from footprint.json.codec import encode
 from footprint.store.asking import Cell
+from footprint.text.escape import printable, shortened, shortened_name
 from footprint.text.units import counted, format_bytes
 from footprint.verbs.fleet.call import Fleet, FleetCost
 from footprint.verbs.fleet.questions import question_names, question_of
 
 _LARGEST: Final = 3
 _DEAREST: Final = 5
-_NAMED: Final = 3
-"""How many texts of the last column its heading names: more do not fit."""
+_LINE_CHARS: Final = 74
+"""The room for names on a line of their own, in 80 columns, in a pipe and on a terminal."""
 _IDENTIFIERS: Final = frozenset({"pid", "audit"})
 
 
-def fleet_document(fleet: Fleet, *, top: int = 20) -> Document:
-    """Show the rows that answer a question; `top` rows, 0 for all."""
+def fleet_document(fleet: Fleet, *, top: int = 20, is_whole: bool = False) -> Document:
+    """Show the rows that answer a question; `top` rows, 0 for all; whole names, or so that columns fit."""
     blocks: list[Block] = [Heading(f"The fleet in {fleet.dataset}")]
     if fleet.day is not None:
         rows = (
@@ -47,7 +48,7 @@ def fleet_document(fleet: Fleet, *, top: int = 20) -> Document:
     if fleet.question is not None:
         blocks.append(Heading("The largest savings" if fleet.is_overview else fleet.question.title))
     if fleet.result.rows:
-        blocks.append(_table(fleet, _LARGEST if fleet.is_overview else top))
+        blocks.append(_table(fleet, _LARGEST if fleet.is_overview else top, is_whole=is_whole))
     blocks += note_blocks(fleet.notes)
     return (*blocks, Verdict(_verdict(fleet)))
 
@@ -60,28 +61,36 @@ def _cost_table(costs: Sequence[FleetCost], noun: str) -> Table:
     return Table(("cost", "processes", noun), rows, frozenset(), footer)
 
 
-def _table(fleet: Fleet, top: int) -> Table:
-    """Show the figures as columns, and the texts behind them as one column: names are long."""
+def _table(fleet: Fleet, top: int, *, is_whole: bool) -> Table:
+    """Show the figures as columns, and behind them the texts, the last one first: it is what the row is about."""
     columns, (shown, rest) = fleet.result.columns, cut_at(fleet.result.rows, top)
     is_text = [any(isinstance(row[place], str) for row in fleet.result.rows) for place in range(len(columns))]
     figure_count = max((place + 1 for place, text in enumerate(is_text[:-1]) if not text), default=0)
-    rows = tuple(
-        (
-            *(_shown(name, cell) for name, cell in zip(columns[:figure_count], row[:figure_count], strict=True)),
-            "  ".join(_shown(name, cell) for name, cell in _named(columns[figure_count:], row[figure_count:])),
-        )
-        for row in shown
-    )
-    named = [_title(name) for name in reversed(columns[figure_count:])]
-    heading = ", ".join((*named[:_NAMED], "...") if len(named) > _NAMED else named)
-    titles = (*map(_title, columns[:figure_count]), heading)
-    texts = frozenset(place for place in range(figure_count) if is_text[place])
-    return Table(titles, rows, texts, rest_rows(len(rest), len(titles)), Fold.NAMES)
+    cells = [tuple(_shown(name, cell) for name, cell in zip(columns, row, strict=True)) for row in shown]
+    titles = tuple(map(_title, columns))
+    names = [tuple(reversed(row[figure_count:])) for row in (titles, *cells)]
+    # A table has one column of any length, so these stand aligned in it, where they are beside the figures and below.
+    heading, *texts = _aligned(names) if len(names[0]) > 1 and not is_whole else ["  ".join(row) for row in names]
+    rows = tuple((*row[:figure_count], text) for row, text in zip(cells, texts, strict=True))
+    words = frozenset(place for place in range(figure_count) if is_text[place])
+    fold = Fold.WHOLE if is_whole else Fold.NAMES if len(names[0]) == 1 else Fold.COLUMNS
+    return Table((*titles[:figure_count], heading), rows, words, rest_rows(len(rest), figure_count + 1), fold)
 
 
-def _named(columns: Sequence[str], row: Sequence[Cell]) -> list[tuple[str, Cell]]:
-    """Return the texts that are there, the last one first: it is what the row is about."""
-    return [(name, cell) for name, cell in zip(reversed(columns), reversed(row), strict=True) if cell is not None]
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return the texts of rows as columns that have together the room of a line of 80 columns."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    room = _LINE_CHARS - 2 * (len(widths) - 1)
+    least = [min(width, room // len(widths)) for width in widths]
+    while sum(widths) > room:
+        spare = [width - few for width, few in zip(widths, least, strict=True)]
+        widths[spare.index(max(spare))] -= 1
+    return ["  ".join(f"{_cut(text, width):{width}}" for text, width in zip(row, widths, strict=True)) for row in rows]
+
+
+def _cut(text: str, most: int) -> str:
+    shown = printable(text)
+    return (shortened_name if "/" in shown else shortened)(shown, most)
 
 
 def _title(column: str) -> str:

@@ -4,7 +4,7 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Mapping
-from datetime import date
+from datetime import UTC, date, datetime
 from typing import Final, NamedTuple
 
 from footprint.errors import Note, UsageError
@@ -252,6 +252,9 @@ def _last_day(opened: Dataset, notes: list[Note]) -> date | None:
             raise UsageError(f"the dataset begins on {earliest}")
         return None
     opened.check_rows(_OF_PROCESSES, [(str(day), str(part)) for day, part in opened.run(_PARTS).rows])
+    if str(day) > datetime.now(UTC).date().isoformat():
+        detail = "the last day is yet to come, as of a host whose clock is ahead: --day asks about the fleet of today"
+        notes.append(Note("fleet-day-ahead", str(day), detail))
     if silent_count:
         detail = f"they were not scanned in the seven days until {day}: they are left out"
         notes.append(Note("fleet-hosts-silent", counted(int(silent_count), "host"), detail))

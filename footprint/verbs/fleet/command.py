@@ -9,7 +9,7 @@ from footprint.verbs.output import Answer, check_formats, emit, write
 ORDER = 136
 
 
-@options.shared_options("html output format_ table json color quiet strict", "report figures")
+@options.shared_options("html output format_ table json color quiet verbose strict", "report figures")
 def fleet(
     dataset: Annotated[str, Argument(help="The folder that `footprint scan` writes.", metavar="FOLDER")],
     question: Annotated[
@@ -60,7 +60,7 @@ def fleet(
     parts: Answer[call.Fleet] = Answer(
         "fleet",
         "rows",
-        document=lambda result: answer.fleet_document(result, top=top),
+        document=lambda result: answer.fleet_document(result, top=top, is_whole=output.has_whole_names),
         members=answer.fleet_members,
         figures=answer.fleet_figures,
         has_page=True,

@@ -12,7 +12,7 @@ from footprint.errors import Note
 from footprint.formats.answer_table import answer_table, column, page_columns, row_metrics, row_of, rows_of, size_text
 from footprint.formats.dot import Digraph, DigraphEdge, DigraphNode
 from footprint.formats.finding_rows import FailedFinding, FindingRow, finding_rows
-from footprint.formats.metrics import MetricFamily, finding_families
+from footprint.formats.metrics import MetricFamily, finding_families, target_labels
 from footprint.json.answer import Envelope, Json, Tool
 from footprint.json.codec import encode
 from footprint.loader.link_map import Linked, MissingLibrary
@@ -275,7 +275,8 @@ def libraries_page(_: Libraries) -> Json:
 def libraries_metrics(libraries: Libraries) -> list[MetricFamily]:
     """Return what each object of a program costs."""
     objects = row_metrics(LibraryRow, objects_of(libraries.graph), "object", lambda row: {"object": row.linked.path})
-    return [*objects, *finding_families(libraries.findings, {"target": libraries.target})]
+    target = target_labels(libraries.target, libraries.graph.name(0))
+    return [*objects, *finding_families(libraries.findings, target)]
 
 
 def libraries_graph(libraries: Libraries) -> Digraph:

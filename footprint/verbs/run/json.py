@@ -2,12 +2,12 @@
 
 from footprint import __version__
 from footprint.formats.audit_json import audit_answer, written_members
-from footprint.formats.metrics import MetricFamily, total_family
+from footprint.formats.metrics import MetricFamily, target_labels, total_family
 from footprint.formats.run_json import KindSpread, OwnerSpread, RunChild, RunFigures, RunJson, RunMembers, RunPeak
 from footprint.json.answer import Json, write
 from footprint.json.codec import encode, like
 from footprint.members import ABSENT
-from footprint.model.audit import Audit
+from footprint.model.audit import Audit, program_name
 from footprint.model.figures import FIGURES
 from footprint.model.over_time import Peak
 from footprint.model.row import MemoryKind
@@ -57,7 +57,7 @@ def run_metrics(ran: RunResult) -> list[MetricFamily]:
     families, peak = audit_metrics(ran.audit), ran.peak
     if peak is None:
         return families
-    labels = {"target": ran.audit.target, "source": peak.source}
+    labels = target_labels(ran.audit.target, program_name(ran.audit)) | {"source": peak.source}
     return [*families, total_family(FIGURES["peak_bytes"], Total(peak.peak_bytes, peak.evidence), labels)]
 
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
-from footprint.formats.metrics import MetricFamily, MetricSample
+from footprint.formats.metrics import MetricFamily, MetricSample, target_labels
 from footprint.formats.perfetto import Trace, TraceCounter, TraceInstant, TraceProcess
 from footprint.series.timeline import Course, Timeline, WatchedProcess
 from footprint.text.escape import shortened
@@ -78,7 +78,7 @@ def timeline_metrics(timeline: Timeline) -> list[MetricFamily]:
         ("watch_peak", "The largest cost at a tick.", timeline.peak_bytes, "bytes"),
         ("watch_processes", "The number of processes now.", len(timeline.alive), ""),
         ("watch_processes_seen", "The number of processes in all.", timeline.process_count, ""),
-        ("watch_own_cpu_milliseconds", "The processor time of the watch itself.", timeline.own_cpu_ms, ""),
+        ("watch_own_cpu", "The processor time of the watch itself.", timeline.own_cpu_ms / 1000, "seconds"),
     )
     return [
         *(MetricFamily(name, text, [MetricSample(target, value)], unit) for name, text, value, unit in whole),
@@ -91,7 +91,10 @@ def timeline_metrics(timeline: Timeline) -> list[MetricFamily]:
 
 
 def _target(timeline: Timeline) -> dict[str, str]:
-    return {"target": shortened(timeline.began.target, _MOST_NAME_CHARS)}
+    target = timeline.began.target
+    processes = (*timeline.alive.values(), *timeline.ended.values())
+    program = next((_program(process.came.command) for process in processes if str(process.came.pid) == target), "")
+    return {name: shortened(value, _MOST_NAME_CHARS) for name, value in target_labels(target, program).items()}
 
 
 def _program(command: str) -> str:
