@@ -193,8 +193,8 @@ def scan(  # noqa: PLR0913 # keyword-only
         command_lines: Whether the command lines of processes are kept.
         anonymous: Whether digests take the place of the names of hosts.
         scheduler: The scheduler of a Dask cluster that does the work; None for this machine.
-        executor: An executor of `concurrent.futures` that does the work, such as a pool of processes, or one of Dask or
-            Ray. Its workers have this version of footprint, and see the sources and the dataset.
+        executor: An executor of `concurrent.futures` that does the work, such as a pool of processes, or one of Dask.
+            Its workers have this version of footprint, and see the sources and the dataset.
         worker_count: How many processes do the work; None for one a processor.
         moment: The time of the scan in UTC, without a zone; None for now.
 
