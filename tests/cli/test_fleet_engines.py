@@ -12,7 +12,7 @@ from footprint import fleet
 from tests.fleets import DAY, Holding, Member, write_fleet
 
 ROOT = Path(__file__).resolve().parents[2]
-BLOCK = re.compile(r"^```(?:sql|python)\n(?:--|#) (\w+)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```(?:sql|py)\n(?:--|#) (\w+)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 QUERIES: dict[str, str] = dict(BLOCK.findall((ROOT / "docs" / "fleet.md").read_text("utf-8")))
 
 
