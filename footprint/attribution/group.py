@@ -133,7 +133,8 @@ def group_up(
         _shared_once([snapshot.memory.mappings for snapshot, _ in members], own_files), Evidence.ESTIMATED
     )
     classes = process_classes(members, channels, is_partial=is_partial)
-    task_count = _task_count(members)
+    # A process of which nothing is known has one thread.
+    task_count = sum(snapshot.thread_count for snapshot, _ in members)
     sums = GroupSums(private, kernel, shared_between, own_shared, per_group, shared_once)
     projection, workers = project_group(classes, sums, task_count, question)
     group = GroupFacts(
@@ -166,11 +167,6 @@ def _member(audit: Audit) -> GroupMember:
         audit.page_bytes,
         audit.totals,
     )
-
-
-def _task_count(members: Sequence[tuple[Snapshot, Audit]]) -> int:
-    """Add up the threads; a process of which nothing is known has one."""
-    return sum(snapshot.thread_count for snapshot, _ in members)
 
 
 def _shared_once(members: Sequence[Sequence[Mapping]], own_files: Collection[FileIdentity]) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import Final
 
-from footprint.elf.abi import ET_EXEC, PT_DYNAMIC, PT_GNU_RELRO, PT_INTERP, STT_OBJECT, relocation_types
+from footprint.elf import abi
 from footprint.elf.dynamic import Dynamic, bytes_at_vaddr, read_dynamic
 from footprint.elf.image import Image, Segment
 from footprint.elf.relocations import (
@@ -60,40 +60,26 @@ class WriteCause(StrEnum):
     """Variables that constructors of libraries write, where `doctor --calibrate` measured them."""
 
 
-EM_MIPS: Final = 8
-EM_PPC64: Final = 21
-EM_RISCV: Final = 243
-EM_LOONGARCH: Final = 258
-
-DT_PLTGOT: Final = 3
-DT_HASH: Final = 4
-DT_STRTAB: Final = 5
-DT_SYMTAB: Final = 6
-DT_RELA: Final = 7
-DT_REL: Final = 17
-DT_DEBUG: Final = 21
-DT_JMPREL: Final = 23
-DT_BIND_NOW: Final = 24
-DT_FLAGS: Final = 30
-DT_RELR: Final = 36
-DT_GNU_HASH: Final = 0x6FFFFEF5
-DT_VERSYM: Final = 0x6FFFFFF0
-DT_FLAGS_1: Final = 0x6FFFFFFB
-DT_MIPS_LOCAL_GOTNO: Final = 0x7000000A
-DT_MIPS_SYMTABNO: Final = 0x70000011
-DT_MIPS_GOTSYM: Final = 0x70000013
-DF_BIND_NOW: Final = 8
-DF_1_NOW: Final = 1
-
 # Entries to which glibc adds the load address (ADJUST_DYN_INFO).
 _MOVED_TAGS: Final = frozenset(
-    {DT_PLTGOT, DT_HASH, DT_STRTAB, DT_SYMTAB, DT_RELA, DT_REL, DT_JMPREL, DT_RELR, DT_GNU_HASH, DT_VERSYM}
+    {
+        abi.DT_PLTGOT,
+        abi.DT_HASH,
+        abi.DT_STRTAB,
+        abi.DT_SYMTAB,
+        abi.DT_RELA,
+        abi.DT_REL,
+        abi.DT_JMPREL,
+        abi.DT_RELR,
+        abi.DT_GNU_HASH,
+        abi.DT_VERSYM,
+    }
 )
 # Machines whose ABI has a read-only dynamic section (DL_RO_DYN_SECTION).
-_FIXED_DYNAMIC: Final = frozenset({EM_MIPS, EM_RISCV})
+_FIXED_DYNAMIC: Final = frozenset({abi.EM_MIPS, abi.EM_RISCV})
 # Machines whose GOT has no entry for the dynamic section before the two words that lazy binding needs.
-_GOT_WITHOUT_DYNAMIC: Final = frozenset({EM_PPC64, EM_RISCV, EM_LOONGARCH})
-_MIPS_GOT_TAGS: Final = (DT_MIPS_LOCAL_GOTNO, DT_MIPS_SYMTABNO, DT_MIPS_GOTSYM)
+_GOT_WITHOUT_DYNAMIC: Final = frozenset({abi.EM_PPC64, abi.EM_RISCV, abi.EM_LOONGARCH})
+_MIPS_GOT_TAGS: Final = (abi.DT_MIPS_LOCAL_GOTNO, abi.DT_MIPS_SYMTABNO, abi.DT_MIPS_GOTSYM)
 # Programs have some ten thousand.
 _MOST_GOT_WORDS: Final = 1 << 22
 # Some versions of musl give away no smaller rest.
@@ -134,14 +120,14 @@ def written_pages(
             yield WriteCause.PARTIAL_BSS, {end // page_bytes}
     dynamic = read_dynamic(image)
     types = _Types(image, dynamic)
-    segment = image.segment(PT_DYNAMIC)
+    segment = image.segment(abi.PT_DYNAMIC)
     if segment is None:
         for static_relocation in static_relocations(image):
             yield from types.written(static_relocation, page_bytes)
         return
     yield from _noted_in_dynamic(image, page_bytes, dynamic, segment, libc, is_program=is_program)
     if libc is Libc.GLIBC:
-        is_static = is_program and image.segment(PT_INTERP) is None
+        is_static = is_program and image.segment(abi.PT_INTERP) is None
         yield WriteCause.GOT, _noted_in_got(image, page_bytes, dynamic, is_static=is_static)
     elif libc is Libc.MUSL:
         yield WriteCause.DONATED, _donated(image, page_bytes)
@@ -154,14 +140,14 @@ def static_start_pages(image: Image, page_bytes: int) -> Iterator[tuple[WriteCau
     """Return the pages that the C library inside a static program writes, as far as its symbols name them."""
     table = read_symbol_table(image)
     table.names.learn_all()
-    for index in table.of_types({STT_OBJECT}):
+    for index in table.of_types({abi.STT_OBJECT}):
         if cause := _STATIC_VARIABLES.get(table.name(index)):
             yield cause, {table.vaddrs[index] // page_bytes}
 
 
 def _donated(image: Image, page_bytes: int) -> set[int]:
     """Return the last pages of writable segments whose rest musl gives to malloc, except those of RELRO."""
-    relro = image.segment(PT_GNU_RELRO)
+    relro = image.segment(abi.PT_GNU_RELRO)
     past_relro = (relro.vaddr + relro.memory_bytes) // page_bytes if relro else 0
     ends = [segment.vaddr + segment.memory_bytes for segment in image.loads if segment.is_writable]
     pages = {end // page_bytes for end in ends if -end % page_bytes >= _LEAST_DONATED_BYTES}
@@ -172,28 +158,28 @@ def _noted_in_dynamic(
     image: Image, page_bytes: int, dynamic: Dynamic, segment: Segment, libc: Libc, *, is_program: bool
 ) -> Iterator[tuple[WriteCause, set[int]]]:
     """Return what the loader writes into the dynamic section: the addresses of tables, and the entry for debuggers."""
-    is_moved = libc is Libc.GLIBC and image.type != ET_EXEC and image.machine not in _FIXED_DYNAMIC
+    is_moved = libc is Libc.GLIBC and image.type != abi.ET_EXEC and image.machine not in _FIXED_DYNAMIC
     word_bytes = 8 if image.is_64 else 4
     for index, (tag, _) in enumerate(dynamic.entries if segment.is_writable else ()):
         page = (segment.vaddr + (2 * index + 1) * word_bytes) // page_bytes
         if tag in _MOVED_TAGS and is_moved:
             yield WriteCause.DYNAMIC, {page}
-        elif tag == DT_DEBUG and is_program:
+        elif tag == abi.DT_DEBUG and is_program:
             yield WriteCause.DEBUG, {page}
 
 
 def _noted_in_got(image: Image, page_bytes: int, dynamic: Dynamic, *, is_static: bool) -> set[int]:
     """Return the pages of the GOT that glibc writes without relocations."""
-    got = dynamic.get(DT_PLTGOT)
+    got = dynamic.get(abi.DT_PLTGOT)
     if not got:
         return set()
     word_bytes = 8 if image.is_64 else 4
-    if image.machine == EM_MIPS:
+    if image.machine == abi.EM_MIPS:
         # The whole GOT is relocated without a table: first the local words, then one word for each of the last symbols.
         local, symbols, first_symbol = (dynamic.get(tag) or 0 for tag in _MIPS_GOT_TAGS)
-        first = local if image.type == ET_EXEC else 0
+        first = local if image.type == abi.ET_EXEC else 0
         past = min(local + max(0, symbols - first_symbol), first + _MOST_GOT_WORDS)
-    elif is_static or not dynamic.get(DT_JMPREL) or not _is_lazy(dynamic):
+    elif is_static or not dynamic.get(abi.DT_JMPREL) or not _is_lazy(dynamic):
         return set()
     else:
         first = 0 if image.machine in _GOT_WITHOUT_DYNAMIC else 1
@@ -202,8 +188,8 @@ def _noted_in_got(image: Image, page_bytes: int, dynamic: Dynamic, *, is_static:
 
 
 def _is_lazy(dynamic: Dynamic) -> bool:
-    is_now = (dynamic.get(DT_FLAGS) or 0) & DF_BIND_NOW or (dynamic.get(DT_FLAGS_1) or 0) & DF_1_NOW
-    return not is_now and dynamic.get(DT_BIND_NOW) is None
+    is_now = (dynamic.get(abi.DT_FLAGS) or 0) & abi.DF_BIND_NOW or (dynamic.get(abi.DT_FLAGS_1) or 0) & abi.DF_1_NOW
+    return not is_now and dynamic.get(abi.DT_BIND_NOW) is None
 
 
 class _Types:
@@ -211,10 +197,10 @@ class _Types:
 
     def __init__(self, image: Image, dynamic: Dynamic) -> None:
         self._image = image
-        self._symbols_vaddr = dynamic.get(DT_SYMTAB)
+        self._symbols_vaddr = dynamic.get(abi.DT_SYMTAB)
         self._left_pages = _MOST_COPIED_PAGES
         self._word_bytes = 8 if image.is_64 else 4
-        self._types = types = relocation_types(image.machine)
+        self._types = types = abi.relocation_types(image.machine)
         self._causes: dict[int, WriteCause | None] = {
             **dict.fromkeys(types.relative, WriteCause.RELATIVE),
             **dict.fromkeys(types.jump_slot, WriteCause.JUMP_SLOT),

@@ -13,7 +13,7 @@ from enum import StrEnum
 from functools import cache
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from footprint.members import NamedTuple
 from footprint.model.finding import Finding
@@ -36,10 +36,6 @@ class Fact(StrEnum):
     """The variables of its ELF files: `footprint.findings.variables.Variables`."""
     HEAP = "heap"
     """An allocator profile: `HeapFacts`."""
-
-
-FILE_FACTS: Final = frozenset({Fact.GRAPH, Fact.LEDGER, Fact.VARIABLES})
-"""The facts that an audit has with its findings; an allocator profile adds `Fact.HEAP`."""
 
 
 class LedgerFacts(NamedTuple):

@@ -170,7 +170,7 @@ def group_answer(audit: "Audit", version: str, source_of: "SourceOf | None" = No
     return GroupJson(
         tool=Tool("footprint", version),
         host=audit.host,
-        target=_target(audit),
+        target=GroupTarget(audit.target, tuple([m.pid for m in audit.members]), audit.group.task_count),
         group=group_totals(audit),
         parts=parts_of(audit),
         processes=tuple([like(GroupProcess, member, totals=process_totals(member.totals)) for member in audit.members]),
@@ -186,10 +186,6 @@ def group_answer(audit: "Audit", version: str, source_of: "SourceOf | None" = No
         memory_files=audit.memory_files or ABSENT,
         notes=audit.notes,
     )
-
-
-def _target(audit: "Audit") -> GroupTarget:
-    return GroupTarget(audit.target, tuple([member.pid for member in audit.members]), audit.group.task_count)
 
 
 def _projection(audit: "Audit") -> GroupProjection | None:

@@ -35,7 +35,7 @@ def with_locations(comparison: Comparison, root: str | None, debug: DebugSearch 
         by_owner.setdefault(grown_variable.owner, []).append(grown_variable)
     if not by_owner:
         return comparison
-    files, path_of = DebugFiles(debug), opener_of(comparison.new, root) or _own_path
+    files, path_of = DebugFiles(debug), opener_of(comparison.new, root) or str
     locations = {
         (owner, *variable): at
         for owner, grown in by_owner.items()
@@ -53,10 +53,6 @@ def with_locations(comparison: Comparison, root: str | None, debug: DebugSearch 
 
 def _placed(change: RowChange, lines: tuple[SourceLocation, ...]) -> RowChange:
     return change._replace(location=lines[0]) if len(lines) == 1 else change._replace(possible_locations=lines)
-
-
-def _own_path(path: str) -> str:
-    return path
 
 
 def _locations(

@@ -17,7 +17,7 @@ from footprint.attribution.runtimes import has_go
 from footprint.elf.image import Image
 from footprint.elf.notes import build_id
 from footprint.errors import AccessError, FootprintError, Note, UsageError
-from footprint.loader.bindings import NO_BINDINGS, Binder, Bindings
+from footprint.loader.bindings import NO_BINDINGS, Binder
 from footprint.loader.development_links import DevelopmentLinks
 from footprint.loader.link_map import Linked, LinkMap, Searches, link, with_opened
 from footprint.loader.system import KnownImages, Library, System
@@ -221,7 +221,7 @@ class Programs:
 
         predict = self._predictor(link_map)
         link_name = self._links.name_of
-        bind = self._binder.bind if is_bound else _not_bound
+        bind = self._binder.bind if is_bound else lambda _: NO_BINDINGS
         threads = snapshot.thread_count
         graph = build_graph(link_map, relink, bind, self._page_bytes, predict, link_name, private_bytes, threads)
         return self._calibrated(graph)
@@ -255,10 +255,6 @@ def _identity(library: Library) -> str:
         return build_id(library.image) or ""
     except FootprintError:
         return ""
-
-
-def _not_bound(_: LinkMap) -> Bindings:
-    return NO_BINDINGS
 
 
 class _Predictor:

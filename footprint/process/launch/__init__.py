@@ -165,11 +165,11 @@ def _reach_moment(
 def _watch(opened: ExitStack, moment: Moment) -> PeakWatch:
     from footprint.process.cgroup import read_room  # noqa: PLC0415 # only a peak needs it
 
-    group = _group(opened)
+    group = group_with_limits(opened)
     return PeakWatch(group, moment.peak_bytes if moment.is_held else None, read_room(group))
 
 
-def _group(opened: ExitStack) -> "MemoryGroup | None":
+def group_with_limits(opened: ExitStack) -> "MemoryGroup | None":
     """Make a memory cgroup with the limits of our own, where we may, and leave its removal to the stack."""
     from footprint.process.cgroup import make_group  # noqa: PLC0415 # only a peak needs it
 

@@ -1,7 +1,7 @@
 """The JSON, the metrics and the HTML report of `check`."""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from footprint.elf.names import shown_name
 from footprint.errors import Note
@@ -10,7 +10,7 @@ from footprint.formats.group_json import GroupTotals, group_totals
 from footprint.formats.metrics import MetricFamily, MetricSample
 from footprint.json.answer import Envelope, Json, Tool
 from footprint.json.codec import encode
-from footprint.members import Positive
+from footprint.members import ABSENT, Absent, Positive
 from footprint.model.audit import ProcessTarget
 from footprint.release.budget import BudgetResult, Checked
 from footprint.release.compare import RowChange
@@ -21,13 +21,14 @@ from footprint.verbs.check.text import check_document, check_verdict
 
 @dataclass(frozen=True, kw_only=True)
 class CheckJson(Envelope):
-    """The budgets of a process or program, and whether they hold.
+    """The budgets of a process, program or group, and whether they hold.
 
     Attributes:
-        target: The process or program.
+        target: The process, program or group.
         budget_file: The budget file.
-        count: The number of processes that `total_at_count_bytes` is for.
-        totals: The figures of the whole.
+        count: The number of processes or groups that `total_at_count_bytes` is for.
+        totals: The figures of the whole; the member is absent for a group.
+        group: The figures of all processes of a group together; the member is absent for a single process.
         checks_failed: The number of budgets that fail.
         verdict: The result in a sentence: the limit that is exceeded by its largest part, and what makes it so.
         budgets: The limits, those that fail first, and of these the one that is exceeded by its largest part.
@@ -40,37 +41,8 @@ class CheckJson(Envelope):
     target: ProcessTarget
     budget_file: str
     count: Positive
-    totals: ProcessTotals
-    checks_failed: int
-    verdict: str
-    budgets: tuple[BudgetResult, ...]
-    roots: tuple[NewRoot, ...]
-    grown_variables: tuple[RowChange, ...]
-    notes: tuple[Note, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class GroupCheckJson(Envelope):
-    """The budgets of a group of processes, and whether they hold.
-
-    Attributes:
-        target: The group.
-        budget_file: The budget file.
-        count: The number of groups that `total_at_count_bytes` is for.
-        group: The figures of all processes together.
-        checks_failed: The number of budgets that fail.
-        verdict: The result in a sentence: the limit that is exceeded by its largest part, and what makes it so.
-        budgets: The limits, those that fail first, and of these the one that is exceeded by its largest part.
-        roots: The libraries that are new since the baseline, with what each brought.
-        grown_variables: The variables that are new or grew by 1 KiB or more since the baseline, with their lines.
-        notes: What the reader of the figures must know.
-    """
-
-    verb: Literal["check"] = "check"
-    target: ProcessTarget
-    budget_file: str
-    count: Positive
-    group: GroupTotals
+    totals: ProcessTotals | Absent = ABSENT
+    group: GroupTotals | Absent = ABSENT
     checks_failed: int
     verdict: str
     budgets: tuple[BudgetResult, ...]
@@ -83,22 +55,23 @@ def check_members(checked: Checked, version: str) -> Json:
     """Return the members of the answer."""
     audit, since = checked.audit, checked.comparison
     variables = () if since is None else since.grown_variables
-    members: dict[str, Any] = {
-        "tool": Tool("footprint", version),
-        "host": audit.host,
-        "target": process_target(audit),
-        "budget_file": checked.budgets.file,
-        "count": checked.budgets.at_processes,
-        "checks_failed": len(checked.failures),
-        "verdict": check_verdict(checked),
-        "budgets": checked.results,
-        "roots": () if since is None else since.roots,
-        "grown_variables": tuple([variable._replace(name=shown_name(variable.symbol or "")) for variable in variables]),
-        "notes": checked.notes,
-    }
-    if not audit.is_group:
-        return encode(CheckJson(**members, totals=process_totals(audit.totals)))
-    return encode(GroupCheckJson(**members, group=group_totals(audit)))
+    return encode(
+        CheckJson(
+            tool=Tool("footprint", version),
+            host=audit.host,
+            target=process_target(audit),
+            budget_file=checked.budgets.file,
+            count=checked.budgets.at_processes,
+            totals=ABSENT if audit.is_group else process_totals(audit.totals),
+            group=group_totals(audit) if audit.is_group else ABSENT,
+            checks_failed=len(checked.failures),
+            verdict=check_verdict(checked),
+            budgets=checked.results,
+            roots=() if since is None else since.roots,
+            grown_variables=tuple([change._replace(name=shown_name(change.symbol or "")) for change in variables]),
+            notes=checked.notes,
+        )
+    )
 
 
 def check_metrics(checked: Checked) -> list[MetricFamily]:

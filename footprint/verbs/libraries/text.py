@@ -78,7 +78,7 @@ def chains_document(libraries: Libraries, library: str) -> Document:
         UsageError: If it is neither one of the objects nor missing.
     """
     graph = libraries.graph
-    missing = [m for m in graph.link_map.missing if library in {m.name, _file_name(m.name)}]
+    missing = [m for m in graph.link_map.missing if library in {m.name, m.name.rpartition("/")[2]}]
     if missing:
         return _missing_document(libraries, missing)
     numbers = [
@@ -151,10 +151,6 @@ def _near(graph: DependencyGraph, library: str) -> list[str]:
 
 def _stem(name: str) -> str:
     return name.removeprefix("lib").partition(".so")[0]
-
-
-def _file_name(path: str) -> str:
-    return path.rpartition("/")[2]
 
 
 def _found_by(graph: DependencyGraph, number: int) -> str:

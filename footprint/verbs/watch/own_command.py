@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from footprint.errors import AccessError, Note
 from footprint.process.counters import parse_counters
+from footprint.process.launch import group_with_limits
 from footprint.process.launch.watched import watch_program
 from footprint.process.status import parse_status
 from footprint.series.records import GroupPeak
@@ -44,7 +45,7 @@ def watch_command(command: tuple[str, ...], options: WatchOptions, session: Sess
     """
     name = shlex.join(shown_words(command))
     with ExitStack() as opened:
-        onlooker = _CommandWatch(name, session, _group(opened))
+        onlooker = _CommandWatch(name, session, group_with_limits(opened))
         ending = watch_program(
             command,
             onlooker,
@@ -62,15 +63,6 @@ def watch_command(command: tuple[str, ...], options: WatchOptions, session: Sess
         onlooker.look_last()
         how = "events" if session.events is not None else "ptrace"
         return session.close(watcher, onlooker.roster.seen_count, how)
-
-
-def _group(opened: ExitStack) -> "MemoryGroup | None":
-    from footprint.process.cgroup import make_group  # noqa: PLC0415 # only a program of our own has one
-
-    try:
-        return opened.enter_context(make_group(keeps_limits=True))
-    except AccessError:
-        return None
 
 
 class _CommandWatch:

@@ -86,7 +86,9 @@ class Listener:
         if not colon or not host or not _PORT.fullmatch(port) or int(port) > 65535:
             raise UsageError(f"{shortened(address, 80)!r} is no address to listen at: write it like 127.0.0.1:9123")
         try:
-            self._socket = socket.create_server((host.strip("[]"), int(port)), family=_family(host))
+            self._socket = socket.create_server(
+                (host.strip("[]"), int(port)), family=socket.AF_INET6 if ":" in host else socket.AF_INET
+            )
         except OSError as error:
             raise AccessError(address, error.strerror or str(error)) from error
         self._socket.settimeout(0)
@@ -152,7 +154,3 @@ class Listener:
         for connection in self._connections:
             connection.peer.close()
         self._socket.close()
-
-
-def _family(host: str) -> socket.AddressFamily:
-    return socket.AF_INET6 if ":" in host else socket.AF_INET

@@ -1,6 +1,6 @@
 """The report of `footprint watch`, and its lines while it goes on."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from operator import itemgetter
 from typing import Final
 
@@ -207,17 +207,13 @@ def _processes(timeline: Timeline, top: int, *, is_whole: bool) -> list[Block]:
     groups: dict[str, list[WatchedProcess]] = {}
     for p in [*timeline.alive.values(), *timeline.ended.values()]:
         groups.setdefault(p.came.command, []).append(p)
-    rows = sorted([(_largest(of), len(of)) for of in groups.values()], key=lambda row: _order(row[0]))
+    rows = sorted([(min(of, key=_order), len(of)) for of in groups.values()], key=lambda row: _order(row[0]))
     shown, _ = cut_at(rows, top)
     columns = ("peak RSS", "known by", "peak cost", "lived", "pid", "command")
     hidden = timeline.process_count - sum(count for _, count in shown)
     lines = tuple(_process_row(p, count, timeline.ms, is_whole=is_whole) for p, count in shown)
     footer = rest_rows(hidden, len(columns))
     return [Heading("Processes"), Table(columns, lines, frozenset({1}), footer)]
-
-
-def _largest(processes: Iterable[WatchedProcess]) -> WatchedProcess:
-    return min(processes, key=_order)
 
 
 def _order(process: WatchedProcess) -> tuple[int, int]:

@@ -194,7 +194,7 @@ export interface CgroupRow {
   cause: string;
 }
 
-/** The budgets of a process or program, and whether they hold. */
+/** The budgets of a process, program or group, and whether they hold. */
 export interface CheckAnswer {
   /** The name and number of the format. Added members keep the number, a change of meaning raises it. */
   schema: "footprint/1";
@@ -204,14 +204,16 @@ export interface CheckAnswer {
   verb: "check";
   /** The `kernel` release and the `machine` of the host; empty where they are not known or do not matter. */
   host: Record<string, string>;
-  /** The process or program. */
+  /** The process, program or group. */
   target: ProcessTarget;
   /** The budget file. */
   budget_file: string;
-  /** The number of processes that `total_at_count_bytes` is for. */
+  /** The number of processes or groups that `total_at_count_bytes` is for. */
   count: number;
-  /** The figures of the whole. */
-  totals: ProcessTotals;
+  /** The figures of the whole; the member is absent for a group. */
+  totals?: ProcessTotals;
+  /** The figures of all processes of a group together; the member is absent for a single process. */
+  group?: GroupTotals;
   /** The number of budgets that fail. */
   checks_failed: number;
   /** The result in a sentence: the limit that is exceeded by its largest part, and what makes it so. */
