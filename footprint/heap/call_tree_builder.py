@@ -88,12 +88,6 @@ class CallTreeBuilder:
         """
         if self._runs is None or self._runs[0] is not ends:
             self._runs = (ends, Runs(self._frame_indexes, self._other_parents, ends))
-        runs = self._runs[1]
-        own_blocks = None if counts is None else _checked(runs.added_up(counts), source)
-        return CallTree.of_runs(frames, runs, _checked(runs.added_up(sizes), source), own_blocks)
-
-
-def _checked(amounts: list[int], source: str) -> list[int]:
-    if sum(amounts) > MOST_AMOUNT:
-        raise InputError(source, "its amounts add up to more than an address space")
-    return amounts
+        if max(sum(sizes), sum(counts or ())) > MOST_AMOUNT:
+            raise InputError(source, "its amounts add up to more than an address space")
+        return CallTree.of_runs(frames, self._runs[1], sizes, counts)

@@ -3,11 +3,12 @@
 Source: the notes on the file format in dhat/dh_main.c of Valgrind 3.15 to 3.28.
 """
 
+import json
+import re
 from array import array
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from operator import itemgetter
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from footprint.errors import InputError, Note, UnsupportedError
 from footprint.heap.call_tree_builder import MOST_AMOUNT, CallTreeBuilder
@@ -22,6 +23,12 @@ _AMOUNTS: Final = {
     "aps": ("tb", "tbk", "tli", "gb", "gbk", "fb", "fbk", "rb", "wb"),
 }
 _NO_AMOUNT: Final = -1
+# The counts of accesses, which no answer needs, so they are not checked; and the stack that ends a point.
+_ACCESSES: Final = re.compile(r'"acc":\[[0-9,-]*\][ \t\n\r]*,')
+_STACK: Final = re.compile(r'"fs":\[([0-9,]+)\][ \t\n\r]*\}(?:[ \t\n\r]*,[ \t\n\r]*|\Z)')
+_DIGITS: Final = b"0123456789"
+_NO_NUMBER: Final = bytes({*range(256)}.difference(_DIGITS + b","))
+_scan: Final[Any] = json.JSONDecoder(strict=False).scan_once  # type: ignore[attr-defined]
 _TALLIES: Final = {Counted.HEAP: "allocated", Counted.COPIES: "copied", Counted.EVENTS: "occurred"}
 
 
@@ -93,7 +100,7 @@ def _read(pieces: Iterable[bytes], source: str) -> tuple["_Facts", dict[str, "_P
     """Read the members of the file, and its points: a large file has millions of these."""
     stream = JsonStream(pieces, "the JSON of DHAT", source, _mended)
     facts, points_by_key = _Facts(source), dict[str, _Points]()
-    for key, value in stream.members({*_AMOUNTS, "ftbl"}):
+    for key, value in stream.members({*_AMOUNTS, "ftbl"}, dict.fromkeys(_AMOUNTS, _part_of_text)):
         if not isinstance(value, Iterator):
             facts.members[key] = value
             points_by_key.pop(key, None)
@@ -111,6 +118,51 @@ def _mended(text: str) -> str:
     return text.replace('"fs":]', '"fs":[]')
 
 
+class _Part(NamedTuple):
+    """Some points: the frames of all stacks, how many each has, the names of their amounts, and these by point."""
+
+    frames: list[int]
+    lengths: list[int]
+    names: list[str]
+    amounts: list[int]
+
+
+def _part_of_text(text: str) -> _Part | None:
+    """Read points whose texts differ in their digits alone, in half of the time; None where they have another form."""
+    *parts, rest = _STACK.split(_ACCESSES.sub("", text))
+    heads, stacks = "".join(parts[::2]).encode("utf-8", "surrogateescape"), parts[1::2]
+    try:
+        first = _scan(f'{parts[0]}"fs":[]}}', 0)[0]
+        names = [*first][:-1]
+        form = parts[0].encode("ascii").translate(None, _DIGITS)
+        if rest or heads.translate(None, _DIGITS) != form * len(stacks) or not "".join(names).isalpha():
+            return None
+        if {type(first.get(name)) for name in names} != {int} or b"-" in form:
+            return None
+        amounts = _scan(f"[{heads.translate(None, _NO_NUMBER).decode()[:-1]}]", 0)[0]
+        frames = _scan(f"[{','.join(stacks)}]", 0)[0]
+    except (StopIteration, ValueError, IndexError):
+        return None
+    lengths = [stack.count(",") + 1 for stack in stacks]
+    # A number may be missing.
+    return _Part(frames, lengths, names, amounts) if len(amounts) == len(names) * len(stacks) else None
+
+
+def _part_of(points: list[Any], names: tuple[str, ...], what: str, source: str) -> _Part:
+    if {*map(type, points)} != {dict}:
+        raise InputError(source, f"{what} is not an object")
+    stacks = [point.get("fs") for point in points]
+    if {*map(type, stacks)} != {list}:
+        raise InputError(source, f"{what}: `fs` is not a list")
+    frames = [*chain.from_iterable(stacks)]
+    if not {*map(type, frames)} <= {int}:
+        frames = [_NO_AMOUNT]
+    amounts = [point.get(name, 0) for point in points for name in names]
+    if {*map(type, amounts)} != {int}:
+        amounts = [amount if type(amount) is int else _NO_AMOUNT for amount in amounts]
+    return _Part(frames, [*map(len, stacks)], [*names], amounts)
+
+
 class _Points:
     """The points of a list, as columns.
 
@@ -119,31 +171,28 @@ class _Points:
         ends: The node where that of each point ends.
     """
 
-    def __init__(self, key: str, parts: Iterable[list[Any]], source: str) -> None:
+    def __init__(self, key: str, parts: Iterable[list[Any] | _Part], source: str) -> None:
         self._what, self._source = f"a point of `{key}`", source
         self._columns = {name: array("q") for name in _AMOUNTS[key]}
         self._last_frame = 0
         self.stacks, self.ends = CallTreeBuilder(), list[int]()
         for points in parts:
-            if {*map(type, points)} != {dict}:
-                raise InputError(source, f"{self._what} is not an object")
-            stacks = _column(points, "fs", None)
-            self.ends += self.stacks.add_all(self._frames_of(stacks), map(len, stacks))
+            part = points if isinstance(points, _Part) else _part_of(points, _AMOUNTS[key], self._what, source)
+            self.ends += self.stacks.add_all(self._frames_of(part.frames), part.lengths)
+            count = len(part.names)
             for name, column in self._columns.items():
-                amounts = _column(points, name, 0)
+                is_there = name in part.names
+                amounts = part.amounts[part.names.index(name) :: count] if is_there else [0] * len(part.lengths)
                 try:
-                    column.extend(amounts if {*map(type, amounts)} == {int} else [_NO_AMOUNT])
+                    column.extend(amounts)
                 except OverflowError:
                     column.append(_NO_AMOUNT)
 
-    def _frames_of(self, stacks: list[Any]) -> "array[int]":
+    def _frames_of(self, places: list[int]) -> "array[int]":
         """Return the indexes of the frames of points, the innermost of each first."""
-        if {*map(type, stacks)} != {list}:
-            raise InputError(self._source, f"{self._what}: `fs` is not a list")
-        places = [*chain.from_iterable(stacks)]
         try:
             # A number below 0 does not fit.
-            frames = array("I", places if {*map(type, places)} <= {int} else [_NO_AMOUNT])
+            frames = array("I", places)
         except OverflowError as error:
             raise InputError(self._source, f"{self._what}: a frame that is not in `ftbl`") from error
         self._last_frame = max(self._last_frame, max(places, default=0))
@@ -160,14 +209,6 @@ class _Points:
         if column and min(column) < 0:
             raise InputError(self._source, f"{self._what}: `{name}` is not an amount")
         return column
-
-
-def _column(points: list[dict[str, Any]], name: str, default: int | None) -> list[Any]:
-    """Return one member of each point; most have all of them."""
-    try:
-        return list(map(itemgetter(name), points))
-    except KeyError:
-        return [point.get(name, default) for point in points]
 
 
 class _Facts:

@@ -174,6 +174,8 @@ class CallTree:
         frames: The frames of all trees of the profile.
         frame_indexes: The index of the frame of each node in `frames`.
         runs: The shape of a tree that was built from stacks, which other trees share; None for others.
+        stack_sizes: The bytes of these stacks, in the order of the ends of the runs.
+        stack_counts: Their blocks, where the profile counts them.
     """
 
     def __init__(
@@ -187,18 +189,21 @@ class CallTree:
         self.frames, self.parents, self.frame_indexes = frames, parents, frame_indexes
         self.node_bytes, self.node_blocks = node_bytes, node_blocks
         self.runs: Runs | None = None
+        self.stack_sizes: Sequence[int] = ()
+        self.stack_counts: Sequence[int] | None = None
 
     @classmethod
     def of_runs(
         cls, frames: tuple[Frame, ...], runs: Runs, sizes: Sequence[int], counts: Sequence[int] | None
     ) -> "CallTree":
-        """Return the tree with the amounts of the stacks that end with each run.
+        """Return the tree with the amounts of its stacks, in the order of the ends of its runs.
 
-        They are spread over the nodes only when those of a node are needed: few answers need them.
+        They are added up by run, and spread over the nodes, only when these are needed: few answers need those of all
+        trees.
         """
         tree = cls.__new__(cls)
         tree.frames, tree.frame_indexes, tree.runs = frames, runs.frame_indexes, runs
-        tree.stack_ends = StackEnds(runs.firsts, runs.lasts, runs.above, sizes, counts)
+        tree.stack_sizes, tree.stack_counts = sizes, counts
         return tree
 
     def __len__(self) -> int:
@@ -233,6 +238,9 @@ class CallTree:
     @cached_property
     def stack_ends(self) -> StackEnds:
         """The nodes where stacks may end; all nodes, where it was not built from stacks."""
+        if (runs := self.runs) is not None:
+            counts = None if self.stack_counts is None else runs.added_up(self.stack_counts)
+            return StackEnds(runs.firsts, runs.lasts, runs.above, runs.added_up(self.stack_sizes), counts)
         nodes = range(len(self))
         return StackEnds(nodes, nodes, self.parents, self.own_bytes(), self.own_blocks())
 
@@ -245,14 +253,14 @@ class CallTree:
     @property
     def total_bytes(self) -> int:
         """The bytes of all stacks together."""
-        return self.node_bytes[0] if self.runs is None else sum(self.stack_ends.sizes)
+        return self.node_bytes[0] if self.runs is None else sum(self.stack_sizes)
 
     @property
     def total_blocks(self) -> int | None:
         """The blocks of all stacks together, where the profile counts them."""
         if self.runs is None:
             return None if self.node_blocks is None else self.node_blocks[0]
-        return None if self.stack_ends.counts is None else sum(self.stack_ends.counts)
+        return None if self.stack_counts is None else sum(self.stack_counts)
 
     def frame(self, node: int) -> Frame:
         """Return the frame of a node."""

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from footprint.errors import InputError, UnsupportedError
+from footprint.heap import dhat as dhat_reader
 from footprint.heap.formats import read_profile
 from footprint.heap.profile import CallTree, Counted, Frame, Module, Profile
 from footprint.system.decompression import zstd_module
@@ -131,6 +132,32 @@ def test_names_of_any_encoding_and_control_characters_are_kept() -> None:
     profile = read(dhat(cmd="./X").replace(b"./X", b"./\xff\n").replace(b"/b.so", b"/\xfe.so"))
     assert profile.command == "./\udcff\n"
     assert profile.frames[3].object == "/\udcfe.so"
+
+
+def outcome(text: bytes) -> tuple[object, ...]:
+    try:
+        profile = read(text)
+    except InputError as error:
+        return (type(error), error.detail)
+    named = [(snapshot.number, snapshot.tree) for snapshot in profile.snapshots]
+    return (named, profile.tallies, profile.frames, profile.notes)
+
+
+def test_points_of_one_form_are_read_as_any_others_are_whatever_is_damaged(monkeypatch: pytest.MonkeyPatch) -> None:
+    point = b'{"tb":70,"tbk":12,"tl":3\n  ,"gb":4,"gbk":1,"eb":5,"ebk":2\n  ,"acc":[-2,1,0]\n  ,"fs":[1,2]\n  }'
+    head, tail = dhat(pps=[]).replace(b": ", b":").split(b'"pps":[]')
+    texts = {head + b'"pps":\n [' + b"\n ,".join([point] * 3) + b"\n ]\n" + tail}
+    other = b'{"tbk":1,"tb":9,"fs":[3]}'
+    texts |= {head + b'"pps":[' + b",".join(points) + b"]" + tail for points in ([other] * 4, [other, point, other])}
+    # The counts of accesses are not read.
+    for at in {*range(len(point))}.difference(range(point.index(b"-2"), point.index(b"]"))):
+        for character in (b"", b"0", b"7", b",", b"-", b".", b" ", b"[", b"}", b'"'):
+            damaged = point[:at] + character + point[at + 1 :]
+            texts.add(head + b'"pps":\n [' + b"\n ,".join([point, damaged, point]) + b"\n ]\n" + tail)
+    quick = {text: outcome(text) for text in texts}
+    monkeypatch.setattr(dhat_reader, "_part_of_text", lambda _: None)
+    assert {text: outcome(text) for text in texts} == quick
+    assert sum(len(facts) == 4 for facts in quick.values()) > 100
 
 
 def test_dhat_of_the_corpus() -> None:

@@ -45,6 +45,21 @@ def test_a_list_with_its_elements_on_lines_as_of_valgrind_is_read(long: list[Any
     assert members(text.encode(), piece_bytes) == {"a": 1, "long": long}
 
 
+@pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")])
+@pytest.mark.parametrize(
+    "long",
+    [
+        [{"a": 1}, {"a": {"b": [1]}, "c": "},{"}, {"d": [{"e": 1}, {"e": 2}]}],
+        ['","', '"', "},{", 'a", "b', "\n ,", "\\"],
+        [{"a": '","'}, {}, [], ["x", "y"]],
+    ],
+)
+def test_a_list_on_one_line_is_read_whatever_its_texts_contain(long: list[Any], separators: tuple[str, str]) -> None:
+    text = json.dumps({"long": long * 3}, separators=separators)
+    for piece_bytes in range(1, len(text) + 1):
+        assert members(text.encode(), piece_bytes) == {"long": long * 3}
+
+
 @pytest.mark.parametrize("piece_bytes", [1, 7, 1000])
 @pytest.mark.parametrize(
     "text",
