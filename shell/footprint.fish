@@ -190,7 +190,7 @@ complete -c footprint -n '__footprint_has_verb libraries' -l why -x -d 'By which
 complete -c footprint -n '__footprint_has_verb libraries' -s n -l count -x -d 'How many processes to project to.'
 complete -c footprint -n '__footprint_has_verb libraries' -l root -x -a '(__fish_complete_directories)' -d 'The directory that the program takes for /.'
 complete -c footprint -n '__footprint_has_verb libraries' -l page-size -x -d 'Predict for pages of this size, such as 16KiB.'
-complete -c footprint -n '__footprint_has_verb libraries' -l sort -x -a 'load retained floor start users name' -d 'The order of the table, the largest first.'
+complete -c footprint -n '__footprint_has_verb libraries' -l sort -x -a 'load retained floor start users name' -d 'The order of the table, the largest first; start adds the time at start, as -v does.'
 complete -c footprint -n '__footprint_has_verb libraries' -l top -x -d 'Rows of the table; 0 is all.'
 complete -c footprint -n '__footprint_has_verb libraries' -l fail-on -x -d 'Exit with 1 if a finding of this rule is found, such as unused-library:high; repeatable.'
 complete -c footprint -n '__footprint_has_verb libraries' -l html -r -F -d 'Write the HTML report as well, one file for any browser.'

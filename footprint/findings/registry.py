@@ -77,6 +77,7 @@ class Rule(NamedTuple):
         needs: The facts that it reads. Where it reads several, it lies in the folder of the first.
         find: Finds; its arguments are the facts, in the order of `needs`.
         rank: Where its findings stand in reports among those of rules that read the same: the lowest rank first.
+        is_of_start: Whether its findings save time at start, for which the costs of a start are computed.
     """
 
     name: str
@@ -84,6 +85,7 @@ class Rule(NamedTuple):
     needs: tuple[Fact, ...]
     find: Callable[..., tuple[Finding, ...]]
     rank: int = 0
+    is_of_start: bool = False
 
 
 def rule_names(fact: Fact | None = None) -> tuple[str, ...]:
@@ -119,10 +121,15 @@ def rules_reading(facts: Collection[Fact], first: Fact | None = None) -> tuple[R
     return tuple(rule for rules in rules_of_facts for rule in rules if set(rule.needs) <= set(facts))
 
 
-def find_all(facts: Mapping[Fact, object], first: Fact | None = None) -> tuple[Finding, ...]:
-    """Run every rule that these facts suffice for, as `rules_reading` lists them, and return what they find."""
+def find_all(facts: Mapping[Fact, object], first: Fact | None = None, *, has_start: bool = True) -> tuple[Finding, ...]:
+    """Run every rule that these facts suffice for, as `rules_reading` lists them, and return what they find.
+
+    Without `has_start`, what saves time at start is not searched.
+    """
     findings: list[Finding] = []
     for rule in rules_reading(facts.keys(), first):
+        if rule.is_of_start and not has_start:
+            continue
         begin_activity(f"searches for findings of {rule.name}")
         findings += rule.find(*(facts[fact] for fact in rule.needs))
     return tuple(findings)

@@ -31,7 +31,12 @@ def bound_at_start(graph: DependencyGraph) -> tuple[Finding, ...]:
 
 
 RULE: Final = Rule(
-    "bound-at-start", "An object whose calls are all bound at start", (Fact.GRAPH,), bound_at_start, rank=5
+    "bound-at-start",
+    "An object whose calls are all bound at start",
+    (Fact.GRAPH,),
+    bound_at_start,
+    rank=5,
+    is_of_start=True,
 )
 
 

@@ -48,7 +48,12 @@ def empty_search_path(graph: DependencyGraph) -> tuple[Finding, ...]:
 
 
 RULE: Final = Rule(
-    "empty-search-path", "A folder of an RPATH or RUNPATH without a library", (Fact.GRAPH,), empty_search_path, rank=4
+    "empty-search-path",
+    "A folder of an RPATH or RUNPATH without a library",
+    (Fact.GRAPH,),
+    empty_search_path,
+    rank=4,
+    is_of_start=True,
 )
 
 

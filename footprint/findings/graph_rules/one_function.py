@@ -33,7 +33,9 @@ def one_function(graph: DependencyGraph) -> tuple[Finding, ...]:
     return tuple(sorted(findings, key=lambda finding: -finding.saving_us))
 
 
-RULE: Final = Rule("one-function", "A library of which one function is used", (Fact.GRAPH,), one_function, rank=6)
+RULE: Final = Rule(
+    "one-function", "A library of which one function is used", (Fact.GRAPH,), one_function, rank=6, is_of_start=True
+)
 
 
 def _requesters(graph: DependencyGraph, number: int) -> list[int]:

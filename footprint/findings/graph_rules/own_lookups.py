@@ -35,7 +35,12 @@ def own_lookups(graph: DependencyGraph) -> tuple[Finding, ...]:
 
 
 RULE: Final = Rule(
-    "own-lookups", "A library whose own names are looked up through others", (Fact.GRAPH,), own_lookups, rank=3
+    "own-lookups",
+    "A library whose own names are looked up through others",
+    (Fact.GRAPH,),
+    own_lookups,
+    rank=3,
+    is_of_start=True,
 )
 
 

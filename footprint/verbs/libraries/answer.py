@@ -34,6 +34,7 @@ class ObjectOfGraph(NamedTuple):
         linked: The object as the loader has it.
         predicted: What is predicted of it; None where its file cannot be read.
         private_bytes: Its measured private memory; None for a program.
+        has_start: Whether the text shows its time at start.
     """
 
     graph: DependencyGraph
@@ -41,11 +42,17 @@ class ObjectOfGraph(NamedTuple):
     linked: Linked
     predicted: ObjectPrediction | None
     private_bytes: int | None
+    has_start: bool = True
 
     @property
     def is_root(self) -> bool:
         """Return whether it is loaded whatever others need."""
         return self.number in self.graph.roots
+
+    @property
+    def start_us(self) -> int | None:
+        """The estimated processor time that it takes at start; None where that is not asked."""
+        return self.graph.start_us[self.number] if self.has_start else None
 
     @property
     def beyond_bytes(self) -> int | None:
@@ -87,11 +94,11 @@ def mark_of(graph: DependencyGraph, number: int) -> str:
     return "" if number in graph.roots or graph.bindings.users(number) else "unused"
 
 
-def objects_of(graph: DependencyGraph) -> list[ObjectOfGraph]:
+def objects_of(graph: DependencyGraph, *, has_start: bool = True) -> list[ObjectOfGraph]:
     """Return the objects of a process in load order."""
     private = graph.private_bytes or [None] * len(graph.objects)
     return [
-        ObjectOfGraph(graph, number, *facts)
+        ObjectOfGraph(graph, number, *facts, has_start)
         for number, facts in enumerate(zip(graph.objects, graph.predictions, private, strict=True))
     ]
 
@@ -182,7 +189,7 @@ class LibraryRow:
     start_us: Annotated[int, LATER] = column(
         "The estimated processor time that it takes before the program's own code runs, in microseconds: its file,"
         " the pages that are written, relocations and lookups.",
-        lambda row: row.graph.start_us[row.number],
+        "start_us",
         title="start us",
         views="report total",
         heading="Start, microseconds",

@@ -27,6 +27,7 @@ class Libraries:
         findings: Libraries that nobody uses, and what else could be saved.
         count: How many processes to project to.
         notes: What the reader of the figures must know.
+        has_start: Whether the findings have those that save time at start.
     """
 
     target: str
@@ -35,6 +36,7 @@ class Libraries:
     findings: tuple[Finding, ...]
     count: int
     notes: tuple[Note, ...]
+    has_start: bool = True
 
 
 def libraries(
@@ -44,6 +46,7 @@ def libraries(
     root: StrPath | None = None,
     environment: Environment | None = None,
     page_bytes: int | None = None,
+    has_start: bool = True,
 ) -> Libraries:
     """Find the objects of a program or a live process: who uses whom, what each costs, and what is unused.
 
@@ -53,6 +56,7 @@ def libraries(
         root: The folder that the program takes for `/`.
         environment: What its caller decides.
         page_bytes: The size of a page; None for that of this machine.
+        has_start: Whether to search for what saves time at start, too.
 
     Raises:
         AccessError: If the process is gone, or a file may not be read.
@@ -77,7 +81,8 @@ def libraries(
         str(target),
         None if process is None else process.pid,
         graph,
-        tuple(sorted(find_all({Fact.GRAPH: graph}), key=lambda finding: -finding.saving_bytes)),
+        tuple(sorted(find_all({Fact.GRAPH: graph}, has_start=has_start), key=lambda finding: -finding.saving_bytes)),
         count,
         (*notes, *graph.notes, *missing_notes(graph)),
+        has_start,
     )

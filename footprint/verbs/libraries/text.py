@@ -52,8 +52,9 @@ def libraries_document(
         has_whole_names: Whether to show whole paths, and findings that save nothing.
     """
     show = _shower(libraries.graph, is_whole=has_whole_names)
-    objects = _table(libraries.graph, show, sort, top)
-    return _document(libraries, objects, *_prices(libraries.graph), has_whole_names=has_whole_names)
+    objects = _table(libraries, show, sort, top)
+    prices = _prices(libraries.graph) if libraries.has_start else ()
+    return _document(libraries, objects, *prices, has_whole_names=has_whole_names)
 
 
 def tree_document(libraries: Libraries, *, depth: int | None = None, has_whole_names: bool = False) -> Document:
@@ -67,6 +68,8 @@ def _document(libraries: Libraries, table: Table, *below: Block, has_whole_names
     programs = {libraries.graph.objects[0].path}
     blocks.extend(first_remedy(libraries.findings, programs))
     blocks.extend(finding_blocks(libraries.findings, libraries.count, programs, is_verbose=has_whole_names))
+    if not libraries.has_start:
+        blocks.append(Paragraph("--sort start shows the time of each at start, and what would save some of it."))
     blocks.extend(note_blocks(libraries.notes, libraries.target))
     return (*blocks, Verdict(_verdict(libraries)))
 
@@ -190,7 +193,8 @@ def _spared(libraries: Libraries) -> tuple[int, int]:
     )
 
 
-def _table(graph: DependencyGraph, show: Callable[[int], str], sort: LibrarySort, top: int) -> Table:
+def _table(libraries: Libraries, show: Callable[[int], str], sort: LibrarySort, top: int) -> Table:
+    graph = libraries.graph
     orders: dict[LibrarySort, Callable[[ObjectOfGraph], object]] = {
         LibrarySort.NAME: lambda row: graph.name(row.number),
         LibrarySort.RETAINED: lambda row: 0 if row.is_root else -graph.retained_bytes[row.number],
@@ -200,7 +204,7 @@ def _table(graph: DependencyGraph, show: Callable[[int], str], sort: LibrarySort
     }
     return table(
         LibraryRow,
-        objects_of(graph),
+        objects_of(graph, has_start=libraries.has_start),
         heading="object",
         label=lambda row: _label(graph, row.number, show),
         top=top,
@@ -218,8 +222,8 @@ def _label(graph: DependencyGraph, number: int, show: Callable[[int], str]) -> s
 def _tree(graph: DependencyGraph, show: Callable[[int], str], depth: int | None) -> Table:
     """List each object below the one that needs it first; in brackets what else that one needs."""
     rows: list[tuple[str, ...]] = []
-    objects = objects_of(graph)
-    columns = [c for c in titled(LibraryRow, objects) if c.key not in {"start_us", "users", "used_symbol_count"}]
+    objects = objects_of(graph, has_start=False)
+    columns = [c for c in titled(LibraryRow, objects) if c.key not in {"users", "used_symbol_count"}]
     shown = set(graph.roots)
     waiting: list[tuple[int, int | None, int]] = [(number, None, 0) for number in reversed(graph.roots)]
     while waiting:
