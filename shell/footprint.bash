@@ -43,10 +43,11 @@ _footprint() {
             esac
             ;;
         run)
-            options='--when --when-output --timeout --starts --follow --massif --massif-out --massif-timeout --start-cost --expect-exit --allow -n --count --by --top --html -o --output --format --table --json --color -q --quiet -v --verbose --strict --no-command --limits -h --help'
+            options='--when --when-output --timeout --starts --follow --massif --massif-out --massif-timeout --start-cost --expect-exit --allow -n --count --per --by --top --html -o --output --format --table --json --color -q --quiet -v --verbose --strict --no-command --limits -h --help'
             case $prev in
                 --when | --when-output | --timeout | --starts | --massif-timeout | --expect-exit | --allow | -n | --count | --top | --table | --limits) kind=none ;;
                 --massif-out | --html | -o | --output) kind=file ;;
+                --per) kind=none values='second minute hour day' ;;
                 --by) kind=none values='owner kind section symbol file dir component mapping' ;;
                 --format) kind=none values='text json markdown csv tsv jsonl openmetrics gitlab-metrics folded speedscope pprof html' ;;
                 --color) kind=none values='auto always never' ;;
@@ -62,9 +63,10 @@ _footprint() {
             esac
             ;;
         whatif)
-            options='--drop --with --when --when-output --timeout --starts --start-cost --force --expect-exit --allow -n --count --top --html -o --output --format --table --json --color -q --quiet -v --verbose --strict --no-command --limits -h --help'
+            options='--drop --with --when --when-output --timeout --starts --start-cost --force --expect-exit --allow -n --count --per --top --html -o --output --format --table --json --color -q --quiet -v --verbose --strict --no-command --limits -h --help'
             case $prev in
                 --drop | --with | --when | --when-output | --timeout | --starts | --expect-exit | --allow | -n | --count | --top | --table | --limits) kind=none ;;
+                --per) kind=none values='second minute hour day' ;;
                 --html | -o | --output) kind=file ;;
                 --format) kind=none values='text json markdown csv tsv jsonl html' ;;
                 --color) kind=none values='auto always never' ;;
@@ -84,9 +86,10 @@ _footprint() {
             esac
             ;;
         libraries)
-            options='--tree --depth --why -n --count --root --page-size --sort --top --fail-on --html -o --output --format --table --json --color -q --quiet -v --verbose --strict --no-command --limits --drop-privileges -h --help'
+            options='--tree --depth --why -n --count --per --root --page-size --sort --top --fail-on --html -o --output --format --table --json --color -q --quiet -v --verbose --strict --no-command --limits --drop-privileges -h --help'
             case $prev in
                 --depth | --why | -n | --count | --page-size | --top | --fail-on | --table | --limits) kind=none ;;
+                --per) kind=none values='second minute hour day' ;;
                 --root) kind=folder ;;
                 --sort) kind=none values='load retained floor start users name' ;;
                 --html | -o | --output) kind=file ;;

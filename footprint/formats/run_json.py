@@ -6,7 +6,7 @@ from typing import Annotated, Literal, NamedTuple
 from footprint.formats.audit_json import AuditJson
 from footprint.members import LATER, NOT_EMPTY, Bounds, Later, Pattern, Positive
 from footprint.model.audit import Spread
-from footprint.model.costs import StartMeasurement
+from footprint.model.costs import DailyStarts, StartMeasurement
 from footprint.model.over_time import PeakHolder
 from footprint.model.row import Evidence, MemoryKind
 from footprint.model.run_failure import RunFailure
@@ -125,6 +125,7 @@ class RunMembers(NamedTuple):
         peak: The peak; null in files of earlier versions.
         failures: How its starts failed; null in files of earlier versions.
         start_cost: What its starts cost up to the entry point; null where that was not measured.
+        daily: What the starts of `--per` take each day; null without it.
     """
 
     command: Annotated[tuple[str, ...], NOT_EMPTY]
@@ -141,6 +142,7 @@ class RunMembers(NamedTuple):
     peak: Annotated[RunPeak | None, LATER]
     failures: Annotated[tuple[RunFailure, ...] | None, LATER]
     start_cost: Annotated[StartMeasurement | None, LATER]
+    daily: Annotated[DailyStarts | None, LATER]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -103,6 +103,25 @@ class MeasuredRange(NamedTuple):
     max: int
 
 
+class StartStage(NamedTuple):
+    """What a program costs from its execve(2) to a later point.
+
+    Attributes:
+        start_count: The number of starts.
+        processor_us: The processor time of all its threads, in microseconds.
+        minor_faults: The page faults that read nothing from a disk.
+        major_faults: The page faults that did.
+        instructions: The instructions that it ran itself, without those of the kernel; null where the kernel counts
+            none.
+    """
+
+    start_count: int
+    processor_us: MeasuredRange
+    minor_faults: MeasuredRange
+    major_faults: MeasuredRange
+    instructions: MeasuredRange | None
+
+
 class StartMeasurement(NamedTuple):
     """What a program costs from its execve(2) to its entry point: what the kernel and the loader do for it.
 
@@ -112,6 +131,10 @@ class StartMeasurement(NamedTuple):
         minor_faults: The page faults that read nothing from a disk.
         major_faults: The page faults that did.
         system_call_count: The system calls of the loader.
+        instructions: The instructions of the loader, without those of the kernel; null where the kernel counts none.
+        main: The same up to main, with constructors of the program; null where main is not known or not reached.
+        moment: The same up to the moment at which the program was read, with its arguments; null where its first
+            instruction was not seen.
     """
 
     start_count: int
@@ -119,6 +142,39 @@ class StartMeasurement(NamedTuple):
     minor_faults: MeasuredRange
     major_faults: MeasuredRange
     system_call_count: int
+    instructions: Annotated[MeasuredRange | None, LATER] = None
+    main: Annotated[StartStage | None, LATER] = None
+    moment: Annotated[StartStage | None, LATER] = None
+
+
+class DailyStarts(NamedTuple):
+    """What so many starts a day take of a processor each day.
+
+    Attributes:
+        start_count: The number of starts a day.
+        entry_hours: The processor hours up to the entry point.
+        main_hours: Those up to main; null where that is not known.
+        moment_hours: Those up to the moment at which the program was read; null where that is not known.
+    """
+
+    start_count: Positive
+    entry_hours: float
+    main_hours: float | None = None
+    moment_hours: float | None = None
+
+
+def daily_starts(start_count: int | None, measurement: StartMeasurement | None) -> DailyStarts | None:
+    """Return what so many starts a day take, by the medians; None where nobody asked, or none was measured."""
+    if start_count is None or measurement is None:
+        return None
+    later = (measurement.main, measurement.moment)
+    hours = [None if stage is None else processor_hours(stage.processor_us.median, start_count) for stage in later]
+    return DailyStarts(start_count, processor_hours(measurement.processor_us.median, start_count), *hours)
+
+
+def processor_hours(start_us: int, start_count: int) -> float:
+    """Return the hours that starts of so many microseconds take of a processor."""
+    return start_us * start_count / 3.6e9
 
 
 class StartCounts(NamedTuple):

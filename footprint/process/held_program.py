@@ -5,6 +5,7 @@ Source: ptrace(2), getauxval(3), proc_pid_mem(5).
 
 import os
 import signal
+import struct
 import time
 from array import array
 from collections.abc import Iterator, Mapping
@@ -12,7 +13,8 @@ from contextlib import contextmanager, suppress
 from typing import Final, NoReturn
 
 from footprint.errors import AccessError
-from footprint.system.c_library import ptrace
+from footprint.process.maps_text import parse_maps
+from footprint.system.c_library import addr_of, buffer, ptrace
 
 AT_ENTRY: Final = 9
 
@@ -27,6 +29,15 @@ _CALL_STOP: Final = signal.SIGTRAP | 0x80
 _NO_INSTRUCTION: Final = b"\xff" * 8
 _FAULTS: Final = frozenset({signal.SIGILL, signal.SIGSEGV, signal.SIGBUS, signal.SIGTRAP})
 _PATIENCE_SECONDS: Final = 10.0
+_SINGLE_STEP: Final = 9
+_GETREGSET: Final = 0x4204
+_NT_PRSTATUS: Final = 1
+# By machine: the words of the registers, and which of them are the first argument and the program counter
+# (user_regs_struct, user_pt_regs).
+_REGISTERS: Final = {"x86_64": (27, 14, 16), "aarch64": (34, 0, 32)}
+# From the entry point to the C library's function that calls main: glibc 12 to 20, musl some more.
+_MOST_STEPS: Final = 200
+_LONGEST_INSTRUCTION: Final = 15
 
 
 class HeldProgram:
@@ -67,6 +78,43 @@ class HeldProgram:
             memory.write(code)
         # A call stops the program when it begins and when it returns.
         return stop_count // 2
+
+    def find_main(self) -> int | None:
+        """Step from the entry point, where it stands, to the call that gets the address of main, and return that.
+
+        It is the first argument of __libc_start_main: the first one, at a jump, that is an address of the program's own
+        code. None where there is no such call, and on processors whose registers are not known.
+        """
+        entry_addr, before_addr = self.auxiliary(AT_ENTRY), None
+        with open(f"/proc/{self.pid}/maps", "rb") as file:
+            mappings = parse_maps(file.read(), self._name).mappings
+        code = next((range(m.start_addr, m.end_addr) for m in mappings if m.start_addr <= entry_addr < m.end_addr), ())
+        for _ in range(_MOST_STEPS):
+            registers = _registers(self.pid)
+            if registers is None:
+                return None
+            argument, addr = registers
+            is_jump = before_addr is not None and not 0 < addr - before_addr <= _LONGEST_INSTRUCTION
+            if is_jump and argument in code and argument != entry_addr:
+                return argument
+            before_addr = addr
+            ptrace(_SINGLE_STEP, self.pid)
+            if _next_stop(self.pid, self._name) != signal.SIGTRAP:
+                return None
+        return None
+
+
+def _registers(pid: int) -> tuple[int, int] | None:
+    """Return the first argument and the program counter of a stopped program; None where they are not known."""
+    word_count, argument, counter = _REGISTERS.get(os.uname().machine, (0, 0, 0))
+    contents = buffer(bytes(8 * word_count))
+    vector = buffer(struct.pack("NN", addr_of(contents), 8 * word_count))
+    ptrace(_GETREGSET, pid, addr_of(vector), _NT_PRSTATUS)
+    # A program of 32 bits has fewer.
+    if not word_count or struct.unpack("NN", bytes(memoryview(vector)))[1] != 8 * word_count:
+        return None
+    words = memoryview(contents).cast("B").cast("Q")
+    return words[argument], words[counter]
 
 
 @contextmanager

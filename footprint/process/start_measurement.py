@@ -1,30 +1,19 @@
 """What programs cost before their own code runs, measured: each is started often, and stopped at its entry point.
 
-The kernel counts the processor time of a task in nanoseconds, and its page faults. Where several programs are compared,
-they are started in turns, so that what else the machine does meets all of them.
-
-Source: Documentation/scheduler/sched-stats.rst, proc_pid_stat(5).
+Where the C library is known to call main, they are also stopped there: constructors of the program have run then. Where
+several programs are compared, they are started in turns, so that what else the machine does meets all of them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import NamedTuple
 
 from footprint.errors import AccessError
-from footprint.model.costs import MeasuredRange, StartMeasurement
-from footprint.process.held_program import AT_ENTRY, held_at_start
-
-
-class _Counters(NamedTuple):
-    """What the kernel has counted for a process."""
-
-    processor_us: int
-    minor_faults: int
-    major_faults: int
+from footprint.model.costs import StartMeasurement
+from footprint.process.held_program import AT_ENTRY, HeldProgram, held_at_start
+from footprint.process.start_counters import StartCounters, instruction_counter, read_counters, start_stage
 
 
 def measure_starts(variants: Sequence[Callable[[], str]], start_count: int) -> tuple[StartMeasurement, ...]:
-    """Start programs in turns, without arguments, and measure what each costs up to its entry point.
+    """Start programs in turns, without arguments, and measure what each costs up to its entry point, and up to main.
 
     Args:
         variants: Each prepares a program to be started, and returns its path.
@@ -33,23 +22,24 @@ def measure_starts(variants: Sequence[Callable[[], str]], start_count: int) -> t
     Raises:
         AccessError: Where one of them cannot be started, traced or read.
     """
-    call_counts = []
+    call_counts, distances = [], []
     for variant in variants:
         with held_at_start(variant()) as process:
             call_counts.append(process.run_to(process.auxiliary(AT_ENTRY), counts_calls=True))
-    starts: list[list[_Counters]] = [[] for _ in variants]
+            distances.append(_distance_of_main(process))
+    starts: list[list[list[StartCounters]]] = [[] for _ in variants]
     for _ in range(start_count):
-        for variant, measured in zip(variants, starts, strict=True):
-            measured.append(start_once(variant()))
-    return tuple(map(partial(_measurement, start_count), starts, call_counts))
+        for variant, distance, measured in zip(variants, distances, starts, strict=True):
+            measured.append(_start(variant(), None, distance))
+    measurements = []
+    for measured, call_count in zip(starts, call_counts, strict=True):
+        entry, *mains = [start_stage(stage) for stage in zip(*measured, strict=False)]
+        measurement = StartMeasurement(*entry[:4], call_count, entry.instructions, mains[0] if mains else None)
+        measurements.append(measurement)
+    return tuple(measurements)
 
 
-def _measurement(start_count: int, measured: Sequence[_Counters], call_count: int) -> StartMeasurement:
-    processor_us, minor_faults, major_faults = map(_range, zip(*measured, strict=True))
-    return StartMeasurement(start_count, processor_us, minor_faults, major_faults, call_count)
-
-
-def start_once(program: str, variables: Mapping[str, str] | None = None) -> _Counters:
+def start_once(program: str, variables: Mapping[str, str] | None = None) -> StartCounters:
     """Start a program, without arguments, and measure what it costs up to its entry point.
 
     `variables` is its environment; None for ours.
@@ -57,23 +47,29 @@ def start_once(program: str, variables: Mapping[str, str] | None = None) -> _Cou
     Raises:
         AccessError: Where it cannot be started, traced or read.
     """
-    with held_at_start(program, variables) as process:
-        before = _counters(process.pid, program)
-        process.run_to(process.auxiliary(AT_ENTRY))
-        return _Counters(*[now - then for now, then in zip(_counters(process.pid, program), before, strict=True)])
+    return _start(program, variables, None)[0]
 
 
-def _counters(pid: int, program: str) -> _Counters:
+def _distance_of_main(process: HeldProgram) -> int | None:
+    """Return how far main is behind the entry point, where the program stands; None where main is not reached."""
     try:
-        with open(f"/proc/{pid}/schedstat", "rb") as file:
-            processor_us = int(file.read().split()[0]) // 1000
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            fields = file.read().rpartition(b")")[2].split()
-    except OSError as error:
-        raise AccessError(program, f"what its start costs cannot be read: {error.strerror}") from error
-    return _Counters(processor_us, int(fields[7]), int(fields[9]))
+        main_addr = process.find_main()
+        if main_addr is None:
+            return None
+        process.run_to(main_addr)
+    except (AccessError, OSError):
+        # Constructors may end the program, or wait for what only its arguments or input would bring.
+        return None
+    return main_addr - process.auxiliary(AT_ENTRY)
 
 
-def _range(values: Sequence[int]) -> MeasuredRange:
-    ordered = sorted(values)
-    return MeasuredRange(ordered[0], ordered[(len(ordered) - 1) // 2], ordered[-1])
+def _start(program: str, variables: Mapping[str, str] | None, distance: int | None) -> list[StartCounters]:
+    """Start a program, and return what it costs up to its entry point, and up to main where that is known."""
+    with held_at_start(program, variables) as process, instruction_counter(process.pid) as instructions:
+        before, entry_addr = read_counters(process.pid, program), process.auxiliary(AT_ENTRY)
+        process.run_to(entry_addr)
+        stages = [read_counters(process.pid, program, instructions).since(before)]
+        if distance is not None:
+            process.run_to(entry_addr + distance)
+            stages.append(read_counters(process.pid, program, instructions).since(before))
+        return stages

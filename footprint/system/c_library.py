@@ -36,13 +36,13 @@ def os_error() -> OSError:
     return OSError(number, os.strerror(number))
 
 
-def ptrace(request: int, task: int, data: int = 0) -> None:
+def ptrace(request: int, task: int, data: int = 0, addr: int = 0) -> None:
     """Send a ptrace request for a thread.
 
     Raises:
         OSError: Where the kernel refuses the request.
     """
-    if LIBC.ptrace(ctypes.c_long(request), ctypes.c_long(task), None, ctypes.c_void_p(data)) == -1:
+    if LIBC.ptrace(ctypes.c_long(request), ctypes.c_long(task), ctypes.c_void_p(addr), ctypes.c_void_p(data)) == -1:
         raise os_error()
 
 

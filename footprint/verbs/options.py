@@ -152,6 +152,23 @@ class LibrarySort(StrEnum):
     NAME = "name"
 
 
+class Period(StrEnum):
+    """The time in which so many starts are made."""
+
+    SECOND = "second"
+    MINUTE = "minute"
+    HOUR = "hour"
+    DAY = "day"
+
+
+_PERIODS_A_DAY: Final = {Period.SECOND: 86_400, Period.MINUTE: 1_440, Period.HOUR: 24, Period.DAY: 1}
+
+
+def count_and_starts(count: int, per: Period | None) -> tuple[int, int | None]:
+    """Return the number of processes to project to, and of starts a day: with `--per`, `-n` is that of starts."""
+    return (count, None) if per is None else (1, count * _PERIODS_A_DAY[per])
+
+
 class OutputOptions(NamedTuple):
     """In which format an answer is written, and where.
 
@@ -241,7 +258,13 @@ When = Annotated[str, Option("--when", help="exit, settled, or a time such as 2.
 WhenOutput = Annotated[str | None, Option("--when-output", help="When a line of its output matches.", metavar="REGEX")]
 Timeout = Annotated[float, Option("--timeout", help="The longest time to wait for that moment.", metavar="SECONDS")]
 Starts = Annotated[int, Option("--starts", min=1, max=1000, help="Start it K times.", metavar="K")]
-StartCost = Annotated[bool, Option("--start-cost", help="Measure what each start costs up to the entry point, too.")]
+StartCost = Annotated[
+    bool, Option("--start-cost", help="Measure what each start costs up to the entry point and main, too.")
+]
+Per = Annotated[
+    Period | None,
+    Option("--per", help="-n are starts, so many in this time: show the processor hours that they take each day."),
+]
 ExpectExit = Annotated[int, Option("--expect-exit", help="The exit code of success.", metavar="CODE")]
 Accept = Annotated[
     list[str] | None,

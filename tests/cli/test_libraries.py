@@ -139,6 +139,19 @@ def test_the_tree_tells_who_brings_whom_in(capfd: Captured, root: str) -> None:
     )
 
 
+def test_starts_a_day_are_hours_of_a_processor_and_no_processes(capfd: Captured, root: str) -> None:
+    options = "--root", root, "--page-size", "4KiB", "-n", "3600", "--per", "hour", "/bin/program"
+    text = answer(capfd, *options)
+    # 431 us, 86,400 times.
+    assert "Processor hours a day before its own code runs, of 86,400 starts a day (estimated)" in text
+    assert "   0.0103  [total]" in text
+    assert "0.00197  libused.so and 1 more that leave with it" in text
+    found = json.loads(answer(capfd, *options, "--json"))
+    assert found["daily"]["start_count"] == 86_400
+    assert found["daily"]["entry_hours"] == pytest.approx(sum(one["start_us"] for one in found["libraries"]) * 0.000024)
+    assert found["count"] == 1
+
+
 def test_in_the_tree_what_two_need_has_its_cost_once_and_a_circle_ends(capfd: Captured, tmp_path: Path) -> None:
     system = Sysroot(tmp_path)
     system.loader()

@@ -15,6 +15,7 @@ from footprint.attribution.start_time import start_system
 from footprint.findings.registry import rule_named
 from footprint.loader.target import Environment
 from footprint.model.finding import Confidence, Finding, SourceLocation
+from footprint.process.held_program import AT_ENTRY, held_at_start
 from footprint.process.start_measurement import measure_starts
 from footprint.sources.programs import Programs
 from footprint.sources.start_calibration import choose_samples, measure_samples
@@ -239,3 +240,54 @@ def test_another_build_with_more_libraries_is_measured_in_turns(tmp_path: Path) 
     # Each library is opened, read, mapped and closed.
     assert before.system_call_count - after.system_call_count >= 30 * 8
     assert before.minor_faults.min - after.minor_faults.max >= 30 * 3
+
+
+MAIN = """
+static char pages[400 * 4096];
+__attribute__((constructor)) void fill(void) { for (int n = 0; n < 200; n++) pages[n * 4096] = 1; }
+int main(void) { for (int n = 200; n < 400; n++) pages[n * 4096] = 1; return 0; }
+"""
+
+
+@needs_gcc
+@pytest.mark.parametrize("options", [[], ["-no-pie", "-fno-pic"], ["-static"], ["-static-pie"], ["-O2", "-Wl,-z,now"]])
+def test_main_is_what_the_c_library_is_told_to_call(tmp_path: Path, options: list[str]) -> None:
+    path = build(tmp_path, "program", MAIN, *options)
+    lines = subprocess.run(["nm", path], capture_output=True, text=True, check=True).stdout.splitlines()
+    addrs = {line.split()[2]: int(line.split()[0], 16) for line in lines if len(line.split()) == 3}
+    subprocess.run(["strip", path], check=True)
+    with held_at_start(path) as process:
+        entry_addr = process.auxiliary(AT_ENTRY)
+        process.run_to(entry_addr)
+        main_addr = process.find_main()
+        assert main_addr is not None
+        assert main_addr - entry_addr == addrs["main"] - addrs["_start"]
+
+
+@needs_gcc
+def test_constructors_are_part_of_what_comes_before_main_and_main_of_what_comes_before_the_exit(tmp_path: Path) -> None:
+    cost = footprint.run([build(tmp_path, "program", MAIN)], has_start_cost=True).start_cost
+    assert cost
+    assert cost.main
+    assert cost.moment
+    # Of each start: the smallest of main is that of a start with at least the smallest at its entry point.
+    assert cost.main.minor_faults.min - cost.minor_faults.min >= 200
+    assert cost.moment.minor_faults.median - cost.main.minor_faults.median >= 180
+    assert cost.main.processor_us.min >= cost.processor_us.min > 0
+    assert (cost.main.start_count, cost.moment.start_count) == (11, 1)
+
+
+@needs_gcc
+def test_a_program_without_a_main_has_no_time_up_to_it(tmp_path: Path) -> None:
+    source = "void _start(void) { __builtin_trap(); }"
+    path = build(tmp_path, "program", source, "-nostartfiles", "-nostdlib", "-static")
+    (measured,) = measure_starts([lambda: path], 1)
+    assert measured.main is None
+
+
+def test_starts_a_day_take_the_hours_of_so_many_medians() -> None:
+    ran = footprint.run(["/usr/bin/true"], has_start_cost=True, starts_a_day=7200)
+    assert ran.start_cost
+    assert ran.daily
+    assert ran.daily.entry_hours == pytest.approx(2 * ran.start_cost.processor_us.median / 1e6)
+    assert ran.daily.start_count == 7200

@@ -15,6 +15,7 @@ from footprint.process.launch.moment import Moment, Streams, When
 from footprint.process.launch.own_process import adopting, go_on_where, interrupted_by_signals
 from footprint.process.launch.peak import PeakWatch
 from footprint.process.launch.program import LaunchedProgram
+from footprint.process.start_counters import StartCounters
 
 if TYPE_CHECKING:
     from footprint.process.cgroup import MemoryGroup
@@ -39,6 +40,7 @@ class Taken(Generic[T]):
         crashes: How descendants crashed until then, where they are read, too.
         out_of_memory: The limit at which the kernel killed one of them for want of memory, "" where no limit of a
             control group is known; None where it killed none. They were read before, if that was possible.
+        spent: What it cost from its execve(2) to the moment of the read; None where its execve was not seen.
     """
 
     pid: int
@@ -51,6 +53,7 @@ class Taken(Generic[T]):
     read_at_bytes: int = 0
     crashes: tuple[str, ...] = ()
     out_of_memory: str | None = None
+    spent: StartCounters | None = None
 
 
 def launch(
@@ -114,11 +117,12 @@ def launch(
             raise AccessError(command[0], f"it cannot be started: {error.strerror}") from error
         killed_at = _reach_moment(program, watch, at_brink, has_family=has_family)
         if killed_at is not None and at_brink:
-            when, (answer, read_at_bytes) = When.PEAK, at_brink[0]
+            when, (answer, read_at_bytes), spent = When.PEAK, at_brink[0], None
         else:
             when = When.EXIT if program.is_at_exit else moment.when
             read_at_bytes = 0 if watch is None else watch.now_bytes
             tasks = program.tasks(has_family=has_family)
+            spent = program.spent
             with program.interruptible():
                 answer = read(tasks)
         crashes = program.crashes
@@ -126,7 +130,7 @@ def launch(
         code, name = program.ending if when is When.EXIT or killed_at is not None else (None, None)
         peak = None if watch is None else watch.result(program.most_resident_bytes)
         return Taken(
-            program.pid, answer, when, code, name, tuple(program.notes), peak, read_at_bytes, crashes, killed_at
+            program.pid, answer, when, code, name, tuple(program.notes), peak, read_at_bytes, crashes, killed_at, spent
         )
 
 

@@ -28,6 +28,7 @@ from footprint.process.launch.stops import (
     listen,
 )
 from footprint.process.launch.tracee import HOLD_SECONDS, STOP_SECONDS, Tracee
+from footprint.process.start_counters import StartCounters
 from footprint.process.status import Stat, processes, stands_still
 from footprint.text.units import format_bytes
 
@@ -287,6 +288,11 @@ class LaunchedProgram:
     def crashes(self) -> tuple[str, ...]:
         """How processes crashed that it started, where they are traced: each with its signal and name."""
         return () if self._followed is None else tuple(self._followed.crashes)
+
+    @property
+    def spent(self) -> StartCounters | None:
+        """What it costs since it executed the program; None where that was not seen."""
+        return self._tracee.spent
 
     @property
     def is_at_exit(self) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
+from footprint.errors import AccessError
 from footprint.process.launch.stops import (
     EVENT_CLONE,
     EVENT_EXEC,
@@ -20,6 +21,7 @@ from footprint.process.launch.stops import (
     listen,
     seize,
 )
+from footprint.process.start_counters import StartCounters, read_counters
 from footprint.process.status import Stat, read_stat
 
 STOP_SECONDS: Final = 5.0  # the longest time that stopping may take
@@ -44,6 +46,7 @@ class Tracee:
         self._held_since = 0.0
         self._is_released = False
         self._has_executed = False
+        self._at_start: StartCounters | None = None
 
     @property
     def has_any(self) -> bool:
@@ -78,6 +81,13 @@ class Tracee:
         """A thread that still has the memory: the main thread may end before the others."""
         alive = self._exiting or self._running
         return self._pid if self._pid in alive or not alive else min(alive)
+
+    @property
+    def spent(self) -> StartCounters | None:
+        """What it costs since it executed the program; None where that was not seen."""
+        with suppress(AccessError):
+            return self._at_start and read_counters(self._pid, "").since(self._at_start)
+        return None
 
     def seize(self) -> None:
         """Begin to trace.
@@ -117,6 +127,9 @@ class Tracee:
         if event == EVENT_EXEC:
             # Only the calling thread is left, with the ID of the main thread.
             self._running, self._stopped, self._exiting = {self._pid}, set(), set()
+            if not self._has_executed:
+                with suppress(AccessError):
+                    self._at_start = read_counters(self._pid, "")
             self._has_executed = True
             if self._follow is not None:
                 follow(task, follows=not is_tracer(task))

@@ -20,6 +20,7 @@ from footprint.loader.map_entry import FoundBy
 from footprint.loader.start_cost import StartCost
 from footprint.loader.target import Libc
 from footprint.members import ABSENT, LATER, NOT_EMPTY, Absent, Positive
+from footprint.model.costs import DailyStarts
 from footprint.model.row import Evidence
 from footprint.text.units import format_bytes
 from footprint.verbs.libraries.call import Libraries
@@ -242,6 +243,7 @@ class LibrariesJson(Envelope):
         count: The number of processes that savings are multiplied by.
         findings: What the program could do without.
         notes: What the reader of the figures must know.
+        daily: What the starts of `--per` take each day, estimated; null without it.
         start_prices: By what the times at start are estimated; null in files of earlier versions.
         failed: The findings that fail the answer; the member is absent without `--fail-on`.
     """
@@ -253,6 +255,7 @@ class LibrariesJson(Envelope):
     count: Positive
     findings: tuple[FindingRow, ...]
     notes: tuple[Note, ...]
+    daily: Annotated[DailyStarts | None, LATER]
     start_prices: Annotated[StartPrices | None, LATER]
     failed: tuple[FailedFinding, ...] | Absent = ABSENT
 
@@ -269,6 +272,7 @@ def libraries_members(libraries: Libraries, version: str) -> Json:
             count=libraries.count,
             findings=finding_rows(libraries.findings, libraries.count),
             notes=libraries.notes,
+            daily=libraries.daily,
             start_prices=libraries.graph.start_prices,
         )
     )

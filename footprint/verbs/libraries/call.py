@@ -7,6 +7,7 @@ from footprint.attribution.process_audit import owner_rows
 from footprint.errors import Note
 from footprint.findings.registry import Fact, find_all
 from footprint.loader.target import Environment
+from footprint.model.costs import DailyStarts, processor_hours
 from footprint.model.finding import Finding
 from footprint.process.snapshot import read_process
 from footprint.sources.process_files import images_of
@@ -28,6 +29,7 @@ class Libraries:
         count: How many processes to project to.
         notes: What the reader of the figures must know.
         has_start: Whether the findings have those that save time at start.
+        daily: What so many starts a day take, estimated; None where nobody asked.
     """
 
     target: str
@@ -37,6 +39,7 @@ class Libraries:
     count: int
     notes: tuple[Note, ...]
     has_start: bool = True
+    daily: DailyStarts | None = None
 
 
 def libraries(
@@ -47,6 +50,7 @@ def libraries(
     environment: Environment | None = None,
     page_bytes: int | None = None,
     has_start: bool = True,
+    starts_a_day: int | None = None,
 ) -> Libraries:
     """Find the objects of a program or a live process: who uses whom, what each costs, and what is unused.
 
@@ -57,6 +61,7 @@ def libraries(
         environment: What its caller decides.
         page_bytes: The size of a page; None for that of this machine.
         has_start: Whether to search for what saves time at start, too.
+        starts_a_day: How many starts a day there are, to say what they take of a processor.
 
     Raises:
         AccessError: If the process is gone, or a file may not be read.
@@ -77,6 +82,9 @@ def libraries(
         ledger = owner_rows(snapshot, images_of(snapshot, None, files.opened, files.images)[0])
         images = [image for _, image in files.images.values()]
         graph = Programs.of_process(snapshot, view, environment, images=images).graph_of(snapshot, view, ledger)
+    daily = None
+    if starts_a_day is not None:
+        daily = DailyStarts(starts_a_day, processor_hours(sum(graph.start_us), starts_a_day))
     return Libraries(
         str(target),
         None if process is None else process.pid,
@@ -85,4 +93,5 @@ def libraries(
         count,
         (*notes, *graph.notes, *missing_notes(graph)),
         has_start,
+        daily,
     )

@@ -30,6 +30,7 @@ def libraries(
     ] = None,
     why: Annotated[str | None, Option("--why", help="By which chains this one comes in.", metavar="LIB")] = None,
     count: options.Count = 1,
+    per: options.Per = None,
     root: Annotated[
         str | None, Option("--root", help="The directory that the program takes for /.", metavar="DIR")
     ] = None,
@@ -49,6 +50,7 @@ def libraries(
     footprint libraries /usr/bin/gdb
     footprint libraries --why libz.so.1 /usr/bin/gdb
     footprint libraries --sort retained --top 10 /usr/bin/gdb
+    footprint libraries --sort start -n 100000 --per day /usr/bin/gdb
     footprint libraries --format dot /usr/bin/gdb | dot -Tsvg -o gdb.svg
     """
     from footprint.text.units import parse_bytes
@@ -82,10 +84,13 @@ def libraries(
         raise UsageError("--sort and --top are for the table")
     if why is not None and part_name(output.format) != "document":
         raise UsageError("--why is for the text; the JSON has every relation")
+    count, starts_a_day = options.count_and_starts(count, per)
     # The costs of a start take as long as a third of the rest: where they are shown, or judged.
     is_brief = part_name(output.format) == "document" and not (output.has_whole_names or output.html or conditions)
-    has_start = sort is options.LibrarySort.START or not is_brief
-    result = call.libraries(target, count=count, root=root, page_bytes=page_bytes, has_start=has_start)
+    has_start = sort is options.LibrarySort.START or per is not None or not is_brief
+    result = call.libraries(
+        target, count=count, root=root, page_bytes=page_bytes, has_start=has_start, starts_a_day=starts_a_day
+    )
     return write_judged(answer, result, result.findings, conditions, f"libraries {result.target}", output, result.notes)
 
 

@@ -14,6 +14,7 @@ from footprint.loader.dependencies import chains, reached
 from footprint.loader.link_map import MissingLibrary
 from footprint.loader.map_entry import FoundBy
 from footprint.loader.target import Libc
+from footprint.model.costs import processor_hours
 from footprint.model.finding import Confidence
 from footprint.text.units import counted, format_bytes
 from footprint.verbs.libraries.answer import LibraryRow, ObjectOfGraph, mark_of, objects_of
@@ -21,6 +22,7 @@ from footprint.verbs.libraries.call import Libraries
 from footprint.verbs.options import LibrarySort
 
 _MOST_CHAINS = 20
+_MOST_DAILY: Final = 5
 _MOST_NEAR: Final = 3
 _RULES: Final = {
     FoundBy.PROGRAM: "the program",
@@ -53,8 +55,8 @@ def libraries_document(
     """
     show = _shower(libraries.graph, is_whole=has_whole_names)
     objects = _table(libraries, show, sort, top)
-    prices = _prices(libraries.graph) if libraries.has_start else ()
-    return _document(libraries, objects, *prices, has_whole_names=has_whole_names)
+    below = [*_prices(libraries.graph), *_daily(libraries, show)] if libraries.has_start else ()
+    return _document(libraries, objects, *below, has_whole_names=has_whole_names)
 
 
 def tree_document(libraries: Libraries, *, depth: int | None = None, has_whole_names: bool = False) -> Document:
@@ -274,6 +276,22 @@ def _prices(graph: DependencyGraph) -> list[Block]:
         return [Paragraph(f"start us: prices {CALIBRATED} ({prices.system})")]
     unlike = "" if prices.is_compared else f", not compared with {start_system(graph.link_map)}"
     return [Paragraph(f"start us: built-in prices ({prices.system}){unlike}; doctor --calibrate fits them")]
+
+
+def _daily(libraries: Libraries, show: Callable[[int], str]) -> list[Block]:
+    """Show what so many starts a day take, and the objects that take most of it with what leaves with them."""
+    daily, graph = libraries.daily, libraries.graph
+    if daily is None:
+        return []
+    rows = [(f"{daily.entry_hours:.3g}", "[total]")]
+    numbers = sorted(set(range(len(graph.objects))) - {*graph.roots}, key=lambda n: -graph.retained_start_us[n])
+    for number in numbers[:_MOST_DAILY]:
+        retained = graph.retained[number]
+        more = f" and {len(retained) - 1} more that leave with it" if len(retained) > 1 else ""
+        hours = processor_hours(graph.retained_start_us[number], daily.start_count)
+        rows.append((f"{hours:.3g}", f"{show(number)}{more}"))
+    title = f"Processor hours a day before its own code runs, of {daily.start_count:,} starts a day (estimated)"
+    return [Heading(title), Table(("hours", "object"), tuple(rows))]
 
 
 def _shower(graph: DependencyGraph, *, is_whole: bool) -> Callable[[int], str]:

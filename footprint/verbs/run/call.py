@@ -33,6 +33,7 @@ _MOST_STARTS: Final = 1000
 _MOST_EXIT_CODE: Final = 255
 LEAST_STARTS: Final = 11
 """The least number of starts that are measured up to the entry point."""
+PER_NEEDS_COST: Final = "starts a day (--per) go with what each costs: --start-cost"
 # The parts of the peak at which a run is stopped, one after the other, until one is near the peak. Where the first
 # passes unseen, the kernel holds the next one.
 _PEAK_SHARES: Final = (0.98, 0.95, 0.9)
@@ -57,6 +58,7 @@ def run(  # noqa: PLR0913 # keyword-only
     expect_exit: int = 0,
     allow: Sequence[str] = (),
     has_start_cost: bool = False,
+    starts_a_day: int | None = None,
 ) -> RunResult:
     """Start a program, take it at a moment, end it, and audit it.
 
@@ -79,13 +81,16 @@ def run(  # noqa: PLR0913 # keyword-only
         allow: Failures to accept: `signal`, `exit`, `moment`, `child`, `memory`. All others are in `run_failures` of
             the audit, and fail `check` and `record`.
         has_start_cost: Whether it is started more often, without arguments, to measure what that costs up to its entry
-            point: as often as `starts` says, and at least 11 times.
+            point and up to main: as often as `starts` says, and at least 11 times.
+        starts_a_day: How many starts a day there are, to say what they take of a processor.
 
     Raises:
         AccessError: Where it cannot be started, read, or caught at its exit, or there is no Valgrind to run it under.
         UsageError: Where the words are no command or no moment.
     """
     words = check_command(command, starts)
+    if starts_a_day is not None and not has_start_cost:
+        raise UsageError(PER_NEEDS_COST)
     is_at_peak = when == When.PEAK and when_output is None
     moment = parse_moment("exit" if is_at_peak else when, when_output, timeout_seconds)
     if is_at_peak and (has_massif or massif_out is not None):
@@ -109,7 +114,7 @@ def run(  # noqa: PLR0913 # keyword-only
     ran = replace(ran, notes=(*ran.notes, *_peak_notes(ran)))
     if has_start_cost:
         path = program_file(words[0])
-        ran = replace(ran, start_cost=measure_starts([lambda: path], max(starts, LEAST_STARTS))[0])
+        ran = ran.with_start_cost(measure_starts([lambda: path], max(starts, LEAST_STARTS))[0], starts_a_day)
     return _with_massif(ran, words, moment, massif_seconds, massif_out) if has_massif else ran
 
 
@@ -339,4 +344,5 @@ def start(
         read_at_bytes=taken.read_at_bytes,
         crashes=taken.crashes,
         out_of_memory=taken.out_of_memory,
+        spent=taken.spent,
     )

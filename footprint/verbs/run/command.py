@@ -45,6 +45,7 @@ def run(
     expect_exit: options.ExpectExit = 0,
     allow: options.Allow = None,
     count: options.Count = 1,
+    per: options.Per = None,
     by: Annotated[options.By, Option("--by", help="The grouping of the ledger.")] = options.By.OWNER,
     top: options.Top = 20,
     *,
@@ -60,7 +61,7 @@ def run(
     footprint run -- ls -l
     footprint run --when settled --starts 5 -n 10000 -- ./server --port 8080
     footprint run --when peak -- ./build
-    footprint run --start-cost -n 100000 -- /usr/bin/gdb --version
+    footprint run --start-cost -n 100000 --per day -- /usr/bin/gdb --version
     footprint run --massif --massif-out massif.out -- ./program
     footprint run --when-output 'listening on' --follow -- ./server
     """
@@ -75,6 +76,7 @@ def run(
         page_data=lambda ran: html.first_screen(ran.audit),
     )
     check_formats(answer, output)
+    count, starts_a_day = options.count_and_starts(count, per)
     from footprint.process.launch.own_process import interrupted_by_signals
 
     with interrupted_by_signals():
@@ -92,6 +94,7 @@ def run(
             expect_exit=expect_exit,
             allow=allow or (),
             has_start_cost=start_cost,
+            starts_a_day=starts_a_day,
         )
         code = write(answer, ran, f"run {ran.command[0]}", output, ran.notes)
     failures = ran.audit.run_failures

@@ -40,6 +40,7 @@ def _run(ran: RunResult) -> RunMembers:
         peak=None if ran.peak is None else _peak(ran, ran.peak),
         failures=ran.audit.run_failures,
         start_cost=ran.start_cost,
+        daily=ran.daily,
     )
 
 

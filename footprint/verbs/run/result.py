@@ -7,11 +7,12 @@ from typing import NamedTuple
 from footprint.attribution.group import group_up
 from footprint.errors import Note
 from footprint.model.audit import Audit, Spread, Spreads
-from footprint.model.costs import StartMeasurement
+from footprint.model.costs import DailyStarts, StartMeasurement, StartStage, daily_starts
 from footprint.model.over_time import Peak
 from footprint.model.run_failure import RunFailure, RunFailureKind, failures_of_start
 from footprint.process.launch.moment import When
 from footprint.process.snapshot import Snapshot
+from footprint.process.start_counters import StartCounters, start_stage
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,7 @@ class Start:
         wanted_moment: The moment that was asked for; None for the one that it was taken at.
         crashes: How processes crashed that it had started, where they were asked for.
         out_of_memory: The limit at which the kernel killed a process for want of memory; None if it killed none.
+        spent: What it cost from its execve(2) to the moment; None where that was not seen.
     """
 
     audit: Audit
@@ -45,6 +47,7 @@ class Start:
     wanted_moment: When | None = None
     crashes: tuple[str, ...] = ()
     out_of_memory: str | None = None
+    spent: StartCounters | None = None
 
     @property
     def explained_bytes(self) -> int | None:
@@ -78,7 +81,9 @@ class RunResult:
         peaks: The peak over all starts; None where it is not known, and for the moment `peak`.
         notes: All notes on the start that is shown, and on how the starts differ.
         peak: The peak; with the moment `peak` that of the run before. None where nobody asked for it.
-        start_cost: What its starts cost up to the entry point; None where nobody asked for it.
+        start_cost: What its starts cost up to the entry point, main and the moment; None where nobody asked for it.
+        spent: What the starts cost up to the moment; None where that was not seen.
+        starts_a_day: How many starts a day there are; None where nobody said so.
     """
 
     command: tuple[str, ...]
@@ -94,6 +99,19 @@ class RunResult:
     peaks: Spread | None = None
     peak: Peak | None = None
     start_cost: StartMeasurement | None = None
+    spent: StartStage | None = None
+    starts_a_day: int | None = None
+
+    def with_start_cost(self, measurement: StartMeasurement | None, starts_a_day: int | None) -> "RunResult":
+        """Return it with what was measured of its starts, and how many a day there are."""
+        if measurement is None:
+            return self
+        return replace(self, start_cost=measurement._replace(moment=self.spent), starts_a_day=starts_a_day)
+
+    @property
+    def daily(self) -> DailyStarts | None:
+        """What so many starts a day take."""
+        return daily_starts(self.starts_a_day, self.start_cost)
 
     @property
     def audit(self) -> Audit:
@@ -148,6 +166,7 @@ def median_start(
     ordered = sorted(in_time, key=order)
     chosen = ordered[(len(ordered) - 1) // 2]
     chosen = replace(chosen, audit=replace(chosen.audit, run_failures=tuple(failures), peak_bytes=_peak_bytes(chosen)))
+    spent = [start.spent for start in ordered]
     endings = {(start.exit_code, start.signal) for start in ordered}
     notes = [*chosen.notes, *chosen.audit.notes]
     if len(endings) > 1:
@@ -169,6 +188,7 @@ def median_start(
         retained=_spreads_by(costs) if all(costs) else {},
         notes=tuple(notes),
         peaks=_spread(map(_peak_bytes, ordered)),
+        spent=None if None in spent else start_stage([counters for counters in spent if counters]),
         peak=chosen.peak,
     )
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 
 from footprint.elf.image import read_image
-from footprint.errors import AccessError
+from footprint.errors import AccessError, UsageError
 from footprint.model.projection import Question
 from footprint.process.launch.moment import When
 from footprint.process.launch.own_process import interrupted_by_signals
@@ -13,7 +13,14 @@ from footprint.process.start_measurement import measure_starts
 from footprint.system.files import open_input
 from footprint.system.limits import begin_activity
 from footprint.text.command_line import shown_words
-from footprint.verbs.run.call import LEAST_STARTS, check_command, parse_expected, parse_moment, program_file
+from footprint.verbs.run.call import (
+    LEAST_STARTS,
+    PER_NEEDS_COST,
+    check_command,
+    parse_expected,
+    parse_moment,
+    program_file,
+)
 from footprint.verbs.whatif.build_comparison import BuildComparison, compare_trials
 from footprint.verbs.whatif.result import Trial
 from footprint.verbs.whatif.trials import try_start
@@ -31,6 +38,7 @@ def compare_builds(  # noqa: PLR0913 # keyword-only
     expect_exit: int = 0,
     allow: Sequence[str] = (),
     has_start_cost: bool = False,
+    starts_a_day: int | None = None,
 ) -> BuildComparison:
     """Run a program and another build of it in turn, and measure what the other one saves or costs.
 
@@ -48,7 +56,8 @@ def compare_builds(  # noqa: PLR0913 # keyword-only
         timeout_seconds: Read it after this time if it does not settle, or if no line matches.
         expect_exit: The exit code of success.
         allow: Failures to accept: `signal`, `exit`, `moment`.
-        has_start_cost: Whether both are started more often, to measure what that costs up to the entry point.
+        has_start_cost: Whether both are started more often, to measure what that costs up to the entry point and main.
+        starts_a_day: How many starts a day there are, to say what they take of a processor.
 
     Raises:
         AccessError: If one of them cannot be started, read, or stopped at its exit.
@@ -56,6 +65,8 @@ def compare_builds(  # noqa: PLR0913 # keyword-only
         UsageError: If the command or the moment is not valid, or if one of them is a script.
     """
     words = check_command(command, starts)
+    if starts_a_day is not None and not has_start_cost:
+        raise UsageError(PER_NEEDS_COST)
     expected = parse_expected(expect_exit, allow)
     moment = parse_moment(when, when_output, timeout_seconds)
     question = Question(count)
@@ -77,7 +88,10 @@ def compare_builds(  # noqa: PLR0913 # keyword-only
         costs = measure_starts(variants, max(starts, LEAST_STARTS)) if has_start_cost else (None, None)
     moment_name = when if when_output is None else When.OUTPUT.value
     compared = compare_trials(shown_words(words), build, moment_name, original, *trials, count=count, expected=expected)
-    before, after = replace(compared.before, start_cost=costs[0]), replace(compared.after, start_cost=costs[1])
+    before, after = [
+        ran.with_start_cost(cost, starts_a_day)
+        for ran, cost in zip((compared.before, compared.after), costs, strict=True)
+    ]
     return replace(compared, before=before, after=after)
 
 

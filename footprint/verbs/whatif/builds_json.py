@@ -9,7 +9,7 @@ from footprint.formats.audit_rows import process_target
 from footprint.json.answer import Envelope, Json, Tool
 from footprint.json.codec import encode
 from footprint.members import LATER, NOT_EMPTY, Positive
-from footprint.model.costs import StartMeasurement
+from footprint.model.costs import DailyStarts, StartMeasurement
 from footprint.model.run_failure import RunFailure
 from footprint.process.launch.moment import When
 from footprint.release.compare import CostChange, OwnerChange, RowChange
@@ -44,6 +44,10 @@ class BuildMembers:
     start_cost_after: Annotated[StartMeasurement | None, LATER] = column(
         "The same of the other build.", "after.start_cost"
     )
+    daily: Annotated[DailyStarts | None, LATER] = column(
+        "What the starts of `--per` take each day of the program; null without it.", "before.daily"
+    )
+    daily_after: Annotated[DailyStarts | None, LATER] = column("The same of the other build.", "after.daily")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -69,7 +69,7 @@ def builds_document(builds: BuildComparison, *, top: int = 20, has_whole_names: 
         *_figures(builds),
         *owner_blocks(builds.comparison, top, names),
         *variable_blocks(builds.comparison, top, names),
-        *start_cost_blocks((builds.before, builds.after), builds.comparison.count),
+        *start_cost_blocks((builds.before, builds.after)),
         *behaviour_blocks(builds.behaviour, ("before", "now")),
         *note_blocks(builds.notes),
         Verdict(f"{failure}.{_other_moment(builds)}", is_failure=True)

@@ -3,7 +3,6 @@
 import os
 import stat
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 
 from footprint.attribution.dependency_graph import DependencyGraph
@@ -17,7 +16,7 @@ from footprint.process.start_measurement import measure_starts
 from footprint.sources.programs import Programs
 from footprint.system.limits import begin_activity
 from footprint.text.command_line import shown_words
-from footprint.verbs.run.call import LEAST_STARTS, check_command, parse_moment, program_file
+from footprint.verbs.run.call import LEAST_STARTS, PER_NEEDS_COST, check_command, parse_moment, program_file
 from footprint.verbs.run.result import median_start, private_memory
 from footprint.verbs.whatif.copies import private_copies
 from footprint.verbs.whatif.dropping import plan_dropping
@@ -36,6 +35,7 @@ def whatif(  # noqa: PLR0913 # all but the command have their name
     force: bool = False,
     timeout_seconds: float = 60,
     has_start_cost: bool = False,
+    starts_a_day: int | None = None,
 ) -> WhatIf:
     """Run a program with some of its libraries and without them, and measure what is really saved.
 
@@ -52,7 +52,8 @@ def whatif(  # noqa: PLR0913 # all but the command have their name
         count: How many processes to project to.
         force: Whether to try it although something is bound from a library.
         timeout_seconds: Read it after this time if it does not settle, or if no line matches.
-        has_start_cost: Whether both are started more often, to measure what that costs up to the entry point.
+        has_start_cost: Whether both are started more often, to measure what that costs up to the entry point and main.
+        starts_a_day: How many starts a day there are, to say what they take of a processor.
 
     Raises:
         AccessError: If the program cannot be copied, started, read, or stopped at its exit.
@@ -60,6 +61,8 @@ def whatif(  # noqa: PLR0913 # all but the command have their name
         UsageError: If the command or the moment is not valid, or if a library cannot be dropped.
     """
     words = check_command(command, starts)
+    if starts_a_day is not None and not has_start_cost:
+        raise UsageError(PER_NEEDS_COST)
     if isinstance(drop, str) or not drop:
         raise UsageError("say which libraries to drop, as a list of names")
     moment = parse_moment(when, when_output, timeout_seconds)
@@ -77,7 +80,9 @@ def whatif(  # noqa: PLR0913 # all but the command have their name
         owners = {os.path.realpath(o.library.real_path): o.path for o in graph.objects} | copies.originals
     moment_name = when if when_output is None else When.OUTPUT.value
     before, after = [
-        replace(median_start(words, moment_name, [start.start for start in trial], private_memory), start_cost=cost)
+        median_start(words, moment_name, [start.start for start in trial], private_memory).with_start_cost(
+            cost, starts_a_day
+        )
         for trial, cost in zip(trials.values(), costs, strict=True)
     ]
     behaviour = compare(original, trials[True], trials[False])

@@ -41,6 +41,7 @@ def whatif(
     expect_exit: options.ExpectExit = 0,
     allow: options.Allow = None,
     count: options.Count = 1,
+    per: options.Per = None,
     top: options.Top = 20,
     *,
     output: options.OutputOptions,
@@ -62,6 +63,7 @@ def whatif(
     if with_ is not None and force:
         raise UsageError("--force goes with --drop")
     name = f"whatif {command[0]}"
+    count, starts_a_day = options.count_and_starts(count, per)
     if with_ is None:
         answer = _dropping_answer(top, is_whole=output.has_whole_names)
         check_formats(answer, output)
@@ -75,6 +77,7 @@ def whatif(
             force=force,
             timeout_seconds=timeout,
             has_start_cost=start_cost,
+            starts_a_day=starts_a_day,
         )
         code = write(answer, result, name, output, result.notes)
         return code if result.is_alike else 1
@@ -91,6 +94,7 @@ def whatif(
         expect_exit=expect_exit,
         allow=allow or (),
         has_start_cost=start_cost,
+        starts_a_day=starts_a_day,
     )
     code = write(with_answer, compared, name, output, compared.notes)
     if any(compared.failures):

@@ -10,7 +10,7 @@ from footprint.json.answer import Envelope, Json, Tool
 from footprint.json.codec import encode
 from footprint.members import LATER, NOT_EMPTY, Positive, Signed
 from footprint.model.audit import ProcessTarget, Spread
-from footprint.model.costs import StartMeasurement
+from footprint.model.costs import DailyStarts, StartMeasurement
 from footprint.process.launch.moment import When
 from footprint.verbs.whatif.result import Compared, Leaving, WhatIf
 
@@ -73,6 +73,10 @@ class WhatIfMembers:
         "before.start_cost",
     )
     start_cost_after: Annotated[StartMeasurement | None, LATER] = column("The same without them.", "after.start_cost")
+    daily: Annotated[DailyStarts | None, LATER] = column(
+        "What the starts of `--per` take each day with the libraries; null without it.", "before.daily"
+    )
+    daily_after: Annotated[DailyStarts | None, LATER] = column("The same without them.", "after.daily")
 
 
 def _total_bytes(result: WhatIf) -> int | None:

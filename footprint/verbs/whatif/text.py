@@ -25,7 +25,7 @@ def whatif_document(result: WhatIf, *, top: int = 20, has_whole_names: bool = Fa
         ),
         *_changes(result, top, Names([change.owner for change in result.changes], is_whole=has_whole_names)),
         *_figures(result),
-        *start_cost_blocks((result.before, result.after), result.count),
+        *start_cost_blocks((result.before, result.after)),
         *behaviour_blocks(result.behaviour, ("with", "without")),
         *_doubts(result),
         *note_blocks(result.notes),
