@@ -21,7 +21,7 @@ import pytest
 
 from footprint.verbs.commands import verb_names
 from tests.debugpairs import BUILD_ID_PATH, debug, stripped
-from tests.liveprocesses import status_of
+from tests.liveprocesses import status_of, wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = ROOT / "sample_binaries" / "unused_library"
@@ -136,11 +136,7 @@ class Place:
 
     def check_nothing_left(self, session: int) -> None:
         # A child that was killed takes a moment to go.
-        for _ in range(100):
-            if not (left := processes_of(session)):
-                break
-            time.sleep(0.02)
-        assert left == []
+        wait_until(lambda: not processes_of(session), "its children to go")
         assert not [path.name for path in self.folder.iterdir() if path.name not in {"out", "filler"}]
         assert list(self.temporary.iterdir()) == []
         status = status_of(self.pid)

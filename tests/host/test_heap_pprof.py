@@ -4,7 +4,6 @@ import os
 import re
 import shutil
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from footprint.elf.names import shown_name
 from footprint.heap.formats import read_profile
 from footprint.heap.profile import CallTree, Profile
 from tests.calltrees import amounts_by_function, flat_amounts
+from tests.liveprocesses import wait_until
 
 CORPUS = Path(__file__).resolve().parents[1] / "corpus" / "heap"
 ROW = re.compile(
@@ -147,10 +147,7 @@ def test_the_heap_of_a_live_program_of_go_is_split_by_its_functions(kept: Path, 
     with subprocess.Popen(words, cwd=kept, stdin=subprocess.PIPE) as process:
         try:
             file = tmp_path / "goroutine.pb.gz"  # the last one that it writes
-            for _ in range(200):
-                if file.exists() and file.stat().st_size:
-                    break
-                time.sleep(0.05)
+            wait_until(lambda: file.exists() and file.stat().st_size > 0, "the profiles")
             before = footprint.audit(process.pid)
             after = footprint.audit(process.pid, heap=tmp_path / "heap.pb.gz")
         finally:

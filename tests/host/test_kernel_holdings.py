@@ -28,7 +28,11 @@ MAPS = (
 TIMERS = (
     "number = ctypes.c_int(); assert not any(libc.timer_create(1, None, ctypes.byref(number)) for _ in range(2000))"
 )
-ZOMBIES = "assert all([os.fork() or os._exit(0) for _ in range(30)]); time.sleep(1)"
+# waitid(..., WEXITED | WNOWAIT) returns once the child is one.
+ZOMBIES = (
+    "children = [os.fork() or os._exit(0) for _ in range(30)]; "
+    "assert all(os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT) for child in children)"
+)
 FILTERS = (
     "code = ctypes.create_string_buffer(b'\\x06\\x00\\x00\\x00\\x00\\x00\\xff\\x7f', 8); "
     "program = (ctypes.c_size_t * 2)(1, ctypes.addressof(code)); assert not libc.prctl(38, 1, 0, 0, 0); "

@@ -104,15 +104,19 @@ int main(int count, char **words) {
     if (!strncmp(mode, "forked", 6)) {
         char *p = strcmp(mode, "forked, huge") ? anonymous() : aligned();
         memset(p, 1, SIZE);
+        int ends[2];
+        if (pipe(ends)) return 1;
         if (!fork()) {
             if (strcmp(mode, "forked, read")) memset(p, 2, SIZE / 4);
+            close(ends[1]);
+            close(ends[0]);
             for (;;) sleep(100);
         }
-        usleep(300000);
+        close(ends[1]);
+        if (read(ends[0], ends, 1)) return 1;
     }
     puts("ready");
     fflush(stdout);
-    sleep(1);
     for (;;) sleep(100);
 }
 """

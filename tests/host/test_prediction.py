@@ -20,6 +20,7 @@ from footprint.process.held_program import AT_ENTRY, held_at_start
 from footprint.process.pages import has_exclusive_bit
 from footprint.sources.libc_calibration import calibrate_libc
 from tests.atstart import PAGE, Seen, image_of, is_elf, look, run_to_constructors, step
+from tests.liveprocesses import states, wait_until
 
 KNOWN = (
     *("git", "gdb", "node", "perl", "python3", "bash", "curl", "apt", "ls", "cmake", "sqlite3", "ssh", "gpg", "gcc"),
@@ -208,7 +209,7 @@ static void *sleeping(void *none) { (void)none; pause(); return 0; }
 int main(int count, char **words) {
     pthread_t thread;
     for (int i = 0; i < %d && count > 1; i++) pthread_create(&thread, 0, sleeping, 0);
-    usleep(200000); puts("ready"); fflush(stdout); pause(); return words == 0;
+    puts("ready"); fflush(stdout); pause(); return words == 0;
 }
 """
 
@@ -228,8 +229,10 @@ def compile_c(path: Path, source: str, *options: str, compiler: str = "gcc") -> 
 def measured(program: Path, *words: str) -> Audit:
     with subprocess.Popen([str(program), *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         assert child.stdout is not None
-        child.stdout.readline()
         try:
+            child.stdout.readline()
+            # A thread that has not run yet is runnable, and has touched nothing.
+            wait_until(lambda: states(child.pid) == {"S"}, "all threads to sleep")
             return footprint.audit(child.pid)
         finally:
             child.kill()

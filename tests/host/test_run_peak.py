@@ -5,6 +5,7 @@ import json
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from footprint.model.over_time import Peak
 from footprint.model.row import Evidence
 from footprint.process.cgroup import make_group, read_memory_controller
 from footprint.process.launch.moment import When
+from footprint.process.launch.peak import PeakWatch
 from footprint.verbs.run.call import run
 from footprint.verbs.run.json import run_members, run_metrics
 from footprint.verbs.run.result import RunResult
@@ -25,10 +27,12 @@ MIB = 1 << 20
 pytestmark = pytest.mark.skipif(not is_ptrace_allowed(), reason="ptrace is not allowed here")
 
 
-def holding(size_mib: int, seconds: float = 0.0) -> list[str]:
-    """Return a program that fills memory, keeps it for some time, and frees it."""
-    code = f"import time; kept = b'x' * ({size_mib} << 20); time.sleep({seconds}); del kept"
-    return [sys.executable, "-ISc", code]
+def holding(size_mib: int, until: Path | None = None) -> list[str]:
+    """Return a program that fills memory, keeps it until a file is there, if one is named, and frees it."""
+    code = f"import os, time; kept = b'x' * ({size_mib} << 20)"
+    if until is not None:
+        code += f"; [time.sleep(0.01) for _ in range(6000) if not os.path.exists('{until}')]"
+    return [sys.executable, "-ISc", f"{code}; del kept"]
 
 
 def script(*commands: list[str], between: str = ";") -> list[str]:
@@ -54,6 +58,30 @@ needs_group = pytest.mark.skipif(not has_group(), reason="no memory cgroup can b
 
 
 @pytest.fixture
+def when_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int, int], Path]:
+    """Return what names a file that the first run makes once a look has seen so many processes hold so much."""
+    file, look, begin, runs = tmp_path / "seen", PeakWatch.look, PeakWatch.begin, []
+
+    def beginning(watch: PeakWatch, pid: int, *, adopter: int | None) -> None:
+        runs.append(watch)
+        file.unlink(missing_ok=True)
+        begin(watch, pid, adopter=adopter)
+
+    def until(count: int, size_mib: int) -> Path:
+        def looking(watch: PeakWatch, *, is_forced: bool = False) -> None:
+            look(watch, is_forced=is_forced)
+            sizes = [holder.resident_bytes for holder in watch.result().holders]
+            if len(runs) == 1 and sum(size >= size_mib * MIB for size in sizes) >= count:
+                file.touch()
+
+        monkeypatch.setattr(PeakWatch, "begin", beginning)
+        monkeypatch.setattr(PeakWatch, "look", looking)
+        return file
+
+    return until
+
+
+@pytest.fixture
 def no_group(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make no cgroup, as where one may not be made."""
     monkeypatch.setattr("footprint.process.launch._group", lambda _opened: None)
@@ -73,9 +101,9 @@ def test_the_peak_of_a_program_that_frees_all_is_told_by_its_cgroup() -> None:
 
 
 @needs_group
-def test_children_one_after_the_other_do_not_add_up() -> None:
-    # What a child holds is read while it runs: it keeps its memory long enough to be seen on a busy machine.
-    ran = run(script(holding(60, 0.3), holding(100, 0.3), holding(60, 0.3)))
+def test_children_one_after_the_other_do_not_add_up(when_seen: Callable[[int, int], Path]) -> None:
+    # What a child holds is read while it runs.
+    ran = run(script(holding(60), holding(100, when_seen(1, 100)), holding(60)))
     peak = peak_of(ran)
     assert 100 * MIB <= peak.peak_bytes <= 125 * MIB
     assert "100 <<" in peak.holders[0].command
@@ -84,8 +112,9 @@ def test_children_one_after_the_other_do_not_add_up() -> None:
 
 
 @needs_group
-def test_children_at_one_time_add_up() -> None:
-    ran = run(script(holding(60, 1.5), holding(60, 1.5), between="&"))
+def test_children_at_one_time_add_up(when_seen: Callable[[int, int], Path]) -> None:
+    both = when_seen(2, 60)
+    ran = run(script(holding(60, both), holding(60, both), between="&"))
     assert 120 * MIB <= peak_of(ran).peak_bytes <= 160 * MIB
     assert sum(holder.resident_bytes >= 60 * MIB for holder in peak_of(ran).holders) == 2
 
@@ -145,8 +174,9 @@ def test_without_a_cgroup_the_audit_explains_the_peak_and_no_more(when: str) -> 
 
 
 @pytest.mark.usefixtures("no_group")
-def test_without_a_cgroup_children_at_one_time_add_up() -> None:
-    peak = peak_of(run(script(holding(60, 1.5), holding(60, 1.5), between="&")))
+def test_without_a_cgroup_children_at_one_time_add_up(when_seen: Callable[[int, int], Path]) -> None:
+    both = when_seen(2, 60)
+    peak = peak_of(run(script(holding(60, both), holding(60, both), between="&")))
     assert (peak.source, peak.evidence) == ("VmRSS", Evidence.ESTIMATED)
     assert 120 * MIB <= peak.peak_bytes <= 160 * MIB
 
@@ -170,8 +200,8 @@ def test_a_followed_process_stops_continues_and_is_ended_as_ever() -> None:
     assert run(["sh", "-c", code], follow=True).start.exit_code == 128 + signal.SIGTERM
 
 
-def test_the_second_run_is_stopped_near_the_peak_of_the_first() -> None:
-    ran = run(script(holding(20), holding(100, 1.0), holding(20)), when="peak")
+def test_the_second_run_is_stopped_near_the_peak_of_the_first(when_seen: Callable[[int, int], Path]) -> None:
+    ran = run(script(holding(20), holding(100, when_seen(1, 100)), holding(20)), when="peak")
     assert (ran.when, ran.start.moment) == ("peak", When.PEAK)
     assert ran.start.read_at_bytes >= 0.9 * peak_of(ran).peak_bytes
     assert ran.audit.totals.private.bytes is not None

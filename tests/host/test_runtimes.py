@@ -32,7 +32,7 @@ static void *work(void *at) { *(char **)at = memset(malloc(100000), 1, 100000); 
 int main(void) {
     pthread_t threads[4];
     for (int i = 0; i < 4; i++) pthread_create(&threads[i], 0, work, &kept[i]);
-    sleep(1);
+    for (int i = 0; i < 4; i++) while (!*(char *volatile *)&kept[i]) usleep(1000);
     puts("ready");
     fflush(stdout);
     sleep(1000);

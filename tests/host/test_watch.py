@@ -2,7 +2,7 @@
 
 import json
 import os
-import resource
+import signal
 import subprocess
 import sys
 import threading
@@ -24,6 +24,7 @@ from footprint.verbs.watch.call import replay, watch
 from footprint.verbs.watch.result import result_of
 from footprint.verbs.watch.session import Session
 from footprint.verbs.watch.watcher import Watcher
+from tests.liveprocesses import wait_until
 
 KIB = 1024
 MIB = 1 << 20
@@ -223,18 +224,27 @@ def test_two_thousand_short_processes_are_seen_by_ptrace(watched: dict[str, Path
     _check_many(watched["ptrace"], "exit stop")
 
 
-def test_what_ends_before_the_first_tick_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_ends_before_the_first_tick_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if not has_events():
         pytest.skip("takes root: the process connector and taskstats")
-    tick = Session.tick
+    tick, pid_file, ticks = Session.tick, tmp_path / "pid", []
+
+    def is_sleep() -> bool:
+        text = pid_file.read_text() if pid_file.exists() else ""
+        return bool(text) and not Path(f"/proc/{text.strip()}/comm").read_text().startswith("sh")
 
     def late(session: Session, watcher: Watcher, *, is_last: bool = False) -> None:
-        time.sleep(0.2)
+        ticks.append(session)
+        # The first one is before the program starts.
+        if len(ticks) == 2:
+            wait_until(is_sleep, "the second program")
         tick(session, watcher, is_last=is_last)
+        if len(ticks) == 2:
+            os.kill(int(pid_file.read_text()), signal.SIGKILL)
 
     monkeypatch.setattr(Session, "tick", late)
-    found = watch(command=["sh", "-c", "/bin/true; exec sleep 0.5"])
-    assert sorted(one.came.command for one in found.ended.values()) == ["sleep 0.5", "true"]
+    found = watch(command=["sh", "-c", f"/bin/true; echo $$ >{pid_file}; exec sleep 1000"])
+    assert sorted(one.came.command for one in found.ended.values()) == ["sleep 1000", "true"]
 
 
 def test_a_peak_of_50_ms_is_found_with_its_owner(tmp_path: Path) -> None:
@@ -327,11 +337,17 @@ def test_a_cgroup_that_goes_ends_the_watch(tmp_path: Path, capfd: pytest.Capture
     assert replay(series).closed is not None
 
 
-def test_the_watch_of_a_process_takes_little_of_a_processor(run: Callable[[str], int]) -> None:
-    pid = run("nothing")
-    before = resource.getrusage(resource.RUSAGE_SELF)
-    found = watch([pid], every_seconds=0.01, most_seconds=1)
-    after = resource.getrusage(resource.RUSAGE_SELF)
-    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    # What it says of itself is what the kernel says of it.
-    assert abs(found.own_cpu_ms / 1000 - spent) < 0.5 * spent + 0.05
+def test_the_work_of_a_watch_is_the_processor_time_of_its_process(
+    run: Callable[[str], int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    readings: list[float] = []
+
+    def reading() -> float:
+        readings.append(7 + 0.016 * len(readings))
+        return readings[-1]
+
+    monkeypatch.setattr("time.process_time", reading)
+    found = watch([run("nothing")], every_seconds=0.01, most_seconds=0.2)
+    assert len(readings) > 2
+    assert 0 < found.own_cpu_ms <= round(1000 * (readings[-1] - readings[0]))
+    assert found.own_cpu_ms % 16 == 0

@@ -60,6 +60,30 @@ def test_a_peak_between_two_looks_is_not_missed(folder: Folder, watch: PeakWatch
     assert watch.now_bytes == 3 * MIB
 
 
+def test_who_held_nearly_all_of_the_peak_is_told_where_it_ended_before_the_counter_rose_once_more(
+    folder: Folder, watch: PeakWatch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held_mib = {11: 60, 12: 70}
+    monkeypatch.setattr(
+        "footprint.process.launch.peak.counted_sizes",
+        lambda pid, _file: {b"VmHWM": held_mib[pid] * MIB, b"VmRSS": held_mib[pid] * MIB} if pid in held_mib else {},
+    )
+    monkeypatch.setattr(watch, "pids", lambda: list(held_mib))
+    folder.write(130, 130)
+    watch.look(is_forced=True)
+    folder.write(130, 60)
+    del held_mib[12]
+    watch.look(is_forced=True)
+    # 1 MiB was taken right after the first look, and is seen by the third.
+    folder.write(131, 60)
+    watch.look(is_forced=True)
+    assert [holder.pid for holder in watch.result().holders] == [12, 11]
+    held_mib[13] = 150
+    folder.write(210, 210)
+    watch.look(is_forced=True)
+    assert [holder.pid for holder in watch.result().holders] == [13, 11]
+
+
 def test_page_cache_is_left_out_and_what_is_left_is_derived(folder: Folder, watch: PeakWatch) -> None:
     folder.write(30, 30)
     watch.look(is_forced=True)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 _LOOK_SECONDS: Final = 0.002
-# Looking takes at most this part of a processor.
+# Looking takes at most this part of a processor, for which it may have to wait.
 _WORK_SHARE: Final = 1 / 16
 # A peak counts as reached where they hold this part of it and take no more.
 _NEAR: Final = 0.97
@@ -150,17 +150,17 @@ class PeakWatch:
 
     def look(self, *, is_forced: bool = False) -> None:
         """Read the counters, but not too often."""
-        began = time.monotonic()
+        began, work_start = time.monotonic(), time.thread_time()
         if began < self._next_look and not is_forced:
             return
         self._look_count += 1
         before_bytes = self.now_bytes
         if self._group is not None:
-            self._look_at_group(began)
+            self._look_at_group(self._group, began)
         else:
             self._look_at_processes(began, self._see_stopped if is_forced else self.see)
         self._is_rising = self.now_bytes > before_bytes
-        self._next_look = began + max(_LOOK_SECONDS, (time.monotonic() - began) / _WORK_SHARE)
+        self._next_look = began + max(_LOOK_SECONDS, (time.thread_time() - work_start) / _WORK_SHARE)
 
     def see(self, pid: int) -> int:
         """Read a process, also one that is stopped at its exit, and return what it held since the last look."""
@@ -203,10 +203,7 @@ class PeakWatch:
         held_bytes, file_bytes = self._read(pid, is_stopped=True)
         return held_bytes - file_bytes
 
-    def _look_at_group(self, now: float) -> None:
-        group = self._group
-        if group is None:
-            return
+    def _look_at_group(self, group: "MemoryGroup", now: float) -> None:
         usage = group.read_peak()
         most_bytes = usage.most_bytes_since(self._counter_bytes)
         self._counter_bytes = usage.peak_bytes
@@ -230,6 +227,9 @@ class PeakWatch:
         alive = [(pid, seen) for pid, seen in self._seen.items() if seen.look >= self._look_count - 1]
         alive.sort(key=lambda member: -member[1].held_bytes)
         holders = tuple(PeakHolder(pid, seen.command, seen.held_bytes) for pid, seen in alive[:_MOST_HOLDERS])
+        if self._peak.peak_bytes >= peak_bytes * _NEAR:
+            # The counter rose by a little, and whoever held the rest may be gone by now.
+            holders = max(holders, self._peak.holders, key=lambda group: sum(holder.resident_bytes for holder in group))
         seconds = max(0.0, now - self._started_at)
         self._peak = Peak(peak_bytes, evidence, source, cache_bytes, seconds, holders, 0)
 
