@@ -296,7 +296,7 @@ def uncounted_notes(holdings: Sequence[KernelHoldings], source: str) -> list[Not
     )
     parts = [counted(count, noun) for count, noun in kinds if count]
     parts += [f"{format_bytes(queue_bytes)} in SysV message queues"] if queue_bytes else []
-    detail = f"{', '.join(parts)}: not in the cost, as the kernel does not tell what they take"
+    detail = f"{', '.join(parts)}: not in the cost, because the kernel does not say how much memory they take"
     return [Note("kernel-memory-not-counted", source, detail)] if parts else []
 
 

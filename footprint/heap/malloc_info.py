@@ -60,7 +60,7 @@ def read_malloc_info(pieces: Iterable[bytes], source: str) -> Profile:
     tree = stacks.tree(frames, ends, list(used.values()), None, source)
     free_bytes, system_bytes = sum(free.get(number, 0) for number in arenas), sum(system[number] for number in arenas)
     detail = (
-        f"it counts arenas, and does not tell who asked; {format_bytes(free_bytes)} are free of the "
+        f"it counts arenas, and does not say who asked for the memory; {format_bytes(free_bytes)} are free of the "
         f"{format_bytes(system_bytes)} that the arenas have, and {counted(mapped_count, 'block')} came from mmap"
     )
     return Profile(

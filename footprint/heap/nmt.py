@@ -61,8 +61,8 @@ def read_nmt(pieces: Iterable[bytes], source: str) -> Profile:
     ends = [stacks.add([place]) for place in range(1, len(frames))]
     tree = stacks.tree(frames, ends, list(sizes.values()), None, source)
     detail = (
-        f"it counts categories, and does not tell who asked; {format_bytes(mapped_bytes)} that the JVM maps itself "
-        f"(its heap, code and stacks) are not from malloc, and left out"
+        f"it counts categories, and does not say who asked for the memory; {format_bytes(mapped_bytes)} that the JVM "
+        f"maps itself (its heap, code and stacks) are not from malloc, and left out"
     )
     return Profile(
         "nmt",

@@ -217,7 +217,7 @@ def _rollups(several: Sequence[tuple[int | None, bytes]], source: str) -> Iterat
         if len(pids) == len(several):
             yield memory._replace(pid=pid)
         else:
-            detail = f"the text does not tell all PIDs: {number} is its place among {len(several)}"
+            detail = f"the text does not name all PIDs: {number} is its place among {len(several)}"
             yield memory._replace(pid=number, notes=(*memory.notes, Note("rollup-numbered", source, detail)))
 
 

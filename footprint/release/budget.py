@@ -550,9 +550,9 @@ def _absent(budget: Budget, audit: "Audit") -> str:
     if budget.name in _OF_SERIES:
         return "only a series has it: make one with `footprint watch PID -o FILE.fps`"
     if budget.table == "figures" or (budget.table == "retained" and not audit.objects):
-        return "this target does not tell it"
+        return "this target does not have this figure"
     if _is_untold(budget, audit):
-        return "this target tells virtual sizes only"
+        return "this target has virtual sizes only"
     alternatives: set[str | None]
     if budget.table == "owners":
         alternatives = {file_name(row.owner) for row in audit.ledger}

@@ -101,7 +101,7 @@ class ElfFiles:
             else:
                 self.notes += notes
                 return contents
-        self._note(loaded, f"{cause}, its symbols are not told apart")
+        self._note(loaded, f"{cause}, its symbols get no rows of their own")
         return None
 
     def debug_paths_of(self, owners: Iterable[str]) -> dict[str, str]:

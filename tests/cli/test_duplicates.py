@@ -251,7 +251,7 @@ def test_of_a_stripped_file_the_notes_say_what_cannot_be_told(capsys: Captured) 
     path = "sample_binaries/stripped_shared_object/variables.so"
     text = " ".join(ask(capsys, path).split())
     assert f"no-source-files: {path}: it is stripped: only exported variables are known" in text
-    assert "nothing is there more than once, as far as its symbols tell" in text
+    assert "no variable is there more than once, as far as its symbols show" in text
     assert main(["duplicates", path, "--strict"]) == 4
 
 

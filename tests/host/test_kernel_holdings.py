@@ -116,5 +116,5 @@ def test_what_it_does_not_tell_the_size_of_is_counted_in_one_note(
         started.end()
     (note,) = [note for note in notes if note.slug == "kernel-memory-not-counted"]
     assert note.detail.startswith(beginning)
-    assert note.detail.endswith("not in the cost, as the kernel does not tell what they take")
+    assert note.detail.endswith("not in the cost, because the kernel does not say how much memory they take")
     assert not [note for note in notes if note.slug == "process-not-read"]

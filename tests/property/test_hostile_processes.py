@@ -138,7 +138,7 @@ def test_thousands_of_segments_are_not_gone_through_for_each_mapping(tmp_path: P
     assert found.totals.private.bytes == 300 * PAGE
     told = [note for note in found.notes if note.slug == "file-unreadable"]
     assert [note.detail for note in told] == [
-        "20000 segments to load are more than any program has, its symbols are not told apart"
+        "20000 segments to load are more than any program has, its symbols get no rows of their own"
     ]
 
 

@@ -239,7 +239,7 @@ def test_findings_that_were_left_out_or_not_searched_for_are_not_none() -> None:
         ("[budgets.symbols]\n'answer.9' = 1", "no 'answer.9' among its symbols; did you mean"),
         ("[budgets.kinds]\nheap = 1", "there is no 'heap' among its kinds"),
         ("[budgets.retained]\n'libx.so' = 1", "there is no 'libx.so' among its libraries"),
-        ("[budgets]\nshared_once_bytes = 1", "this target does not tell it"),
+        ("[budgets]\nshared_once_bytes = 1", "this target does not have this figure"),
         ("[budgets]\nprivate_bytes = { max_increase = 0 }", "needs a baseline"),
         ("[libraries]\nallow_new = false", "needs a baseline"),
     ],

@@ -380,7 +380,7 @@ def test_a_calibrated_kernel_is_fine(state: Path) -> None:
 DIAGNOSIS = Diagnosis(
     {"kernel": "6.18.44", "machine": "x86_64"},
     (
-        Check("page bits", State.OK, "private memory is told to the page"),
+        Check("page bits", State.OK, "private memory is known by page"),
         Check("memory cgroup", State.LIMITED, "no calibration", "be root"),
     ),
     BUILT_IN,

@@ -74,7 +74,7 @@ def test_many_blocks_of_one_size_from_one_call_may_hold_the_same() -> None:
     (found,) = heap_at_start(HeapFacts(dhat({"tb": 64_000, "tbk": 1000, "tl": 1000 * EARLY, "wb": 10**6})))
     assert (found.kind, found.confidence, found.saving_bytes) == ("alike", Confidence.LOW, 0)
     assert found.message == "f1 of program keeps 1,000 blocks of 64 bytes, all asked for by one call"
-    assert found.reasons == ("what they hold the profile does not tell: 62.4 KiB if it is the same in all",)
+    assert found.reasons == ("the profile does not say what they hold: 62.4 KiB if it is the same in all",)
 
 
 def test_blocks_of_different_sizes_are_not_alike() -> None:
@@ -103,7 +103,7 @@ def test_what_is_there_from_the_first_tenth_on_and_stays_as_large_may_be_constan
     assert told((found,)) == [("kept", "medium", 50_000)]
     assert found.reasons == (
         "it is there from the first tenth of the run on, as large in 9 snapshots",
-        "whether it is written later, or touched at all, the profile does not tell",
+        "the profile does not say whether it is written later, or touched at all",
     )
 
 
@@ -186,4 +186,4 @@ def test_what_comes_late_in_a_short_run_is_not_called_its_start() -> None:
 def test_heaptrack_does_not_tell_when_a_table_was_asked_for() -> None:
     found = footprint.heap_profile(str(SAMPLE / "heaptrack.txt")).findings
     assert all("at the start" not in one.message for one in found)
-    assert all(one.reasons[-1] == "when it was asked for, it does not tell either" for one in found)
+    assert all(one.reasons[-1] == "the profile does not say when it was asked for" for one in found)

@@ -89,3 +89,34 @@ def modules_loaded_by(*words: str) -> list[str]:
     command = [sys.executable, "-c", code, *words]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
     return [line for line in run.stdout.splitlines() if line.startswith("footprint.")]
+
+
+RUN_FILES = """
+import sys
+
+files = set()
+
+
+def see(frame, event, _):
+    code = frame.f_code
+    # A function, no body of a module or a class.
+    if event == "call" and code.co_flags & 1 and f"{sys.argv[1]}/footprint/" in code.co_filename:
+        files.add(code.co_filename)
+
+
+from footprint.cli import main
+
+sys.setprofile(see)
+main(sys.argv[2:])
+sys.setprofile(None)
+print("", *sorted(files), sep="\\n")
+"""
+
+
+def test_an_audit_runs_few_files_of_ours() -> None:
+    """Raise the bound only on purpose, as above; the aim is 60."""
+    with subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE) as process:
+        command = [sys.executable, "-c", RUN_FILES, str(ROOT), "audit", str(process.pid)]
+        run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
+    files = [line for line in run.stdout.splitlines() if line.startswith(f"{ROOT}/footprint/")]
+    assert 50 < len(files) <= 77, files

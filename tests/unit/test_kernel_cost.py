@@ -339,7 +339,7 @@ def test_what_has_no_size_is_counted_in_one_note_and_a_zombie_once() -> None:
     (note,) = uncounted_notes([first, second], "the group")
     assert note.slug == "kernel-memory-not-counted"
     assert note.detail == (
-        "2 zombies, 50 seccomp filters, 1 network namespace, 4.88 KiB in SysV message queues: not in the cost, as the "
-        "kernel does not tell what they take"
+        "2 zombies, 50 seccomp filters, 1 network namespace, 4.88 KiB in SysV message queues: not in the cost, "
+        "because the kernel does not say how much memory they take"
     )
     assert uncounted_notes([NO_HOLDINGS, KernelHoldings(timer_count=9)], "a process") == []

@@ -84,5 +84,5 @@ def test_a_group_that_two_processes_have_audited_is_the_same_to_the_byte(tmp_pat
     (tmp_path / "library.so").write_bytes(write(ElfFile(sections=[data], segments=[segment] * 20_000)))
     alone, divided = (told(_AUDITS, processors, str(tmp_path)) for processors in "12")
     assert alone.startswith("600 ")
-    assert alone.count("its symbols are not told apart") == 2
+    assert alone.count("its symbols get no rows of their own") == 2
     assert divided == alone

@@ -135,8 +135,8 @@ def _counted(usage: HeapUsage, tallies: Dict[str, CallTree]) -> Iterator[_Table]
             yield _Table(share, "filled-once", Confidence.HIGH, reasons, is_at_start=is_at_start)
 
 
-_WHEN: Final = "when it was asked for, it does not tell either"
-_UNWRITTEN: Final = "whether it is written later, or touched at all, the profile does not tell"
+_WHEN: Final = "the profile does not say when it was asked for"
+_UNWRITTEN: Final = "the profile does not say whether it is written later, or touched at all"
 
 
 # --- massif: trees at some moments ------------------------------------------------------------------------------------
@@ -229,7 +229,7 @@ def _alike_finding(share: Share) -> Finding:
         f"{facts.shown} keeps {count:,} blocks of {each_bytes:,} bytes, all asked for by one call",
         0,
         Confidence.LOW,
-        (f"what they hold the profile does not tell: {up_to} if it is the same in all",),
+        (f"the profile does not say what they hold: {up_to} if it is the same in all",),
         _REMEDY_ALIKE,
         object_path=facts.object_path,
     )

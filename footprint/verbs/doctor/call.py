@@ -114,8 +114,8 @@ def _text(path: str) -> str | None:
 
 def _page_bits() -> Check:
     if has_exclusive_bit():
-        return Check("page bits", State.OK, "private memory is told to the page, and to the symbol")
-    meaning = "private memory is told by mapping, from smaps: not to the symbol, and not exactly after fork"
+        return Check("page bits", State.OK, "private memory is known by page and by symbol")
+    meaning = "private memory is known by mapping only, from smaps: not by symbol, and not exactly after a fork"
     cure = "a kernel from 4.2 with CONFIG_PROC_PAGE_MONITOR; in a sandbox, let it read /proc/PID/pagemap"
     return Check("page bits", State.MISSING, meaning, cure)
 
@@ -142,7 +142,7 @@ def _map_files() -> Check:
     try:
         os.stat(os.path.join(folder, os.listdir(folder)[0]))
     except (OSError, IndexError):
-        meaning = "of files that were replaced or deleted since a process was started, no symbol is told"
+        meaning = "no symbol is known of files that were replaced or deleted since a process was started"
         return Check("map_files", State.LIMITED, meaning, "be root, or have CAP_CHECKPOINT_RESTORE")
     return Check("map_files", State.OK, "files that were replaced or deleted since are read, too")
 
@@ -300,7 +300,7 @@ def _debug_files() -> Check:
         return Check(
             "debug files", State.OK, f"names of stripped files are read from {STANDARD_FOLDER}, where they are"
         )
-    meaning = "of stripped files, only the names of exported variables are told"
+    meaning = "of stripped files, only the names of exported variables are known"
     cure = "install debug packages (-dbg, -dbgsym, -debuginfo), or ask for them with --debuginfod"
     return Check("debug files", State.LIMITED, meaning, cure)
 

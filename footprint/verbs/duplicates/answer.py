@@ -100,7 +100,7 @@ def _copies(
 ) -> Block:
     """List copies; without any, the text depends on whether symbols name variables at all."""
     if not copies:
-        none = "nothing is there more than once, as far as its symbols tell"
+        none = "no variable is there more than once, as far as its symbols show"
         return Paragraph(none if has_variables else "no symbol names a variable: copies of variables are not known")
     shown, rest = cut_at(copies, top)
     has_private = any(copy.private_bytes is not None for copy in copies)
