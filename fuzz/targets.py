@@ -42,7 +42,7 @@ from footprint.heap.formats import FORMATS, read_profile
 from footprint.loader.link_map import link
 from footprint.loader.system import System
 from footprint.loader.target import Environment
-from footprint.process.capture import read_capture
+from footprint.process.capture import read_capture, read_findings_of_capture
 from footprint.process.control_groups import parse_hierarchies, parse_membership
 from footprint.process.descriptions import OpenFileKind, content_of_fdinfo, watches_of_fdinfo
 from footprint.process.glibc.heap import read_glibc_heap
@@ -293,6 +293,7 @@ def _read_memory_text(data: bytes) -> None:
 def _read_capture(data: bytes) -> None:
     with suppress(InputError):
         read_capture(data, _NAME)
+        read_findings_of_capture(data, _NAME)
     _run(data, _OF_PROCESSES)
 
 

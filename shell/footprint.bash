@@ -158,7 +158,7 @@ _footprint() {
             esac
             ;;
         capture)
-            options='-o --output --script --freeze --together --longest-stop --anonymous -q --quiet --strict --no-command --limits --drop-privileges -h --help'
+            options='-o --output --script --freeze --together --longest-stop --anonymous --findings -q --quiet --strict --no-command --limits --drop-privileges -h --help'
             case $prev in
                 -o | --output) kind=file ;;
                 --longest-stop | --limits) kind=none ;;

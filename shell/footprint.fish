@@ -377,6 +377,7 @@ complete -c footprint -n '__footprint_has_verb capture' -l freeze -d 'Stop each 
 complete -c footprint -n '__footprint_has_verb capture' -l together -d 'With --freeze: stop all of them at one moment.'
 complete -c footprint -n '__footprint_has_verb capture' -l longest-stop -x -d 'How long they may be stopped.'
 complete -c footprint -n '__footprint_has_verb capture' -l anonymous -d 'Leave out the name of this host.'
+complete -c footprint -n '__footprint_has_verb capture' -l findings -d 'Search their programs and libraries, for the savings of a fleet.'
 complete -c footprint -n '__footprint_has_verb capture' -s q -l quiet -d 'Print nothing if all went well.'
 complete -c footprint -n '__footprint_has_verb capture' -l strict -d 'Exit with 4 if notes say that the answer is partial.'
 complete -c footprint -n '__footprint_has_verb capture' -l no-command -d 'Keep the names of programs only, not their command lines.'

@@ -22,6 +22,9 @@ A capture is a zip file without comment. `footprint-capture.json` names the form
                allocated  what each file in memory holds that it maps: device, inode, size_bytes
                files    each mapped file once: path, inode, device, size_bytes and build_id or null
 
+`findings.json` is there where the programs and libraries were searched: a list, each with `pids` and the `findings`
+that these processes have in common, as `Finding` describes them.
+
 Members of a process:
 
     status          the text of the kernel
@@ -50,9 +53,10 @@ from functools import partial
 from typing import IO, Annotated, Any, Final, NamedTuple, Protocol
 
 from footprint.errors import AccessError, FootprintError, InputError, Note, UnsupportedError, UsageError
-from footprint.json.codec import decode
-from footprint.json.stream import parsed_object
+from footprint.json.codec import decode, encode
+from footprint.json.stream import parsed, parsed_object
 from footprint.members import LATER, Address, Bounds, ContentBytes, KernelCount, Later
+from footprint.model.finding import Finding
 from footprint.model.heap_account import AllocatorAccount
 from footprint.process.bounded_zip import MOST_TOTAL_BYTES, BoundedZip
 from footprint.process.descriptions import OpenFile, read_own_open_files
@@ -79,6 +83,7 @@ from footprint.text.command_line import shown_command
 from footprint.text.units import decimal
 
 _MANIFEST: Final = "footprint-capture.json"
+_FINDINGS: Final = "findings.json"
 _FORMAT: Final = "footprint-capture/1"
 _MOST_MANIFEST_BYTES: Final = 16 << 20
 _MOST_SHORT_TEXT_BYTES: Final = 1 << 20
@@ -139,6 +144,7 @@ def capture_processes(
     build_id_of: BuildIdOf,
     heap_of: HeapOf,
     is_anonymous: bool = False,
+    find: Callable[[Snapshot], tuple[Finding, ...]] | None = None,
 ) -> Captured:
     """Write a capture of live processes. Where one of several is not readable, a note says so.
 
@@ -150,6 +156,8 @@ def capture_processes(
         build_id_of: Returns the build-id of a file from its bytes and name.
         heap_of: Reads the heap of a live process as its allocator has it.
         is_anonymous: Whether the name of the host is left out.
+        find: Searches the program and the libraries of a process, after all of them were read and run on; None for no
+            search.
 
     Raises:
         AccessError: Where no process exists, or we may read none.
@@ -158,6 +166,7 @@ def capture_processes(
     """
     pids = tuple(dict.fromkeys(pids))
     notes: list[Note] = []
+    searched: list[_Recording] = []
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         writer = _Writer(archive)
         open_files = read_own_open_files(pids)
@@ -171,6 +180,8 @@ def capture_processes(
                         continue
                     writer.store(recording, _file_entries(recording.snapshot, build_id_of), open_files.get(pid, ()))
                     notes += recording.notes
+                    if find is not None:
+                        searched.append(recording)
         if not writer.entries:
             raise AccessError(notes[0].subject, f"no process could be read: {notes[0].detail}")
         writer.entries[0]["notes"] += _note_entries([note for note in notes if note.slug == "process-not-read"])
@@ -178,6 +189,8 @@ def capture_processes(
         for entry in writer.entries:
             entry["address_space_pid"] = firsts[entry["pid"]]
             entry["placement"] = read_placement(entry["pid"])._asdict()
+        if find is not None:
+            notes += writer.store_findings(searched, find)
         host = read_capture_host(is_anonymous=is_anonymous)
         writer.finish(version, read_keepers(writer.memory_files), host)
     written = tuple(entry["pid"] for entry in writer.entries)
@@ -291,6 +304,32 @@ class _Writer:
                 "allocator_notes": _note_entries(heap.notes),
             }
         )
+
+    def store_findings(
+        self, recordings: Sequence[_Recording], find: Callable[[Snapshot], tuple[Finding, ...]]
+    ) -> list[Note]:
+        """Search processes and write the findings; those that map the same files have them in common."""
+        groups: dict[frozenset[object], tuple[list[int], tuple[Finding, ...]]] = {}
+        notes: list[Note] = []
+        for recording in recordings:
+            pid, source = recording.snapshot.process_id or 0, f"pid {recording.snapshot.process_id}"
+            try:
+                mappings = recording.snapshot.memory.mappings
+                mapped = frozenset(
+                    (mapping.device, mapping.inode, mapping.name) for mapping in mappings if mapping.inode
+                )
+                if mapped not in groups:
+                    with process_folder(pid) as folder:
+                        stat = parse_stat(read_whole(folder, "stat", source))
+                    if stat is None or stat.start_ticks != recording.start_ticks:
+                        raise AccessError(source, "it has ended")
+                    groups[mapped] = [], find(recording.snapshot)
+                groups[mapped][0].append(pid)
+            except FootprintError as error:
+                notes.append(Note("process-not-searched", source, f"{error.detail}: it was captured without findings"))
+        entries = [{"pids": pids, "findings": list(map(encode, findings))} for pids, findings in groups.values()]
+        self._write(_FINDINGS, json.dumps(entries).encode("ascii"))
+        return notes
 
     def finish(self, version: str, keepers: FileKeepers | None, capture_host: CaptureHost | None = None) -> None:
         tool = {"name": "footprint", "version": version}
@@ -411,6 +450,11 @@ class _ProcessEntry(NamedTuple):
     placement: Annotated[Placement, Later(Placement())]
 
 
+class _SearchedProcesses(NamedTuple):
+    pids: tuple[KernelCount, ...]
+    findings: tuple[Finding, ...]
+
+
 class _KeeperEntry(NamedTuple):
     device: Annotated[str | None, LATER]
     inode: Annotated[Address | None, LATER]
@@ -470,6 +514,20 @@ def read_capture(data: bytes | memoryview, source: str) -> tuple[Snapshot, ...]:
         raise lost[0][1]
     first, *others = snapshots.values() or [None]
     return () if first is None else (first._replace(notes=(*first.notes, *(note for note, _ in lost))), *others)
+
+
+def read_findings_of_capture(data: bytes | memoryview, source: str) -> Dict[int, tuple[Finding, ...]]:
+    """Read what was found in the program and the libraries of each process of a capture that was searched.
+
+    Raises:
+        InputError: Where it is not a capture, or is damaged.
+    """
+    archive = BoundedZip(data, source)
+    if _FINDINGS not in archive:
+        return {}
+    entries = parsed(archive.read(_FINDINGS, _MOST_MANIFEST_BYTES), source, _FINDINGS)
+    groups = decode(tuple[_SearchedProcesses, ...], entries, source, f"{_FINDINGS}: ")
+    return {pid: group.findings for group in groups for pid in group.pids}
 
 
 def read_host_of_capture(data: bytes | memoryview, source: str) -> CaptureHost:

@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from fcntl import ioctl
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,7 @@ import footprint
 from footprint.errors import AccessError, Note, UnsupportedError, UsageError
 from footprint.model.audit import Audit
 from footprint.model.row import Attribution
-from footprint.process.capture import read_capture
+from footprint.process.capture import read_capture, read_findings_of_capture
 from footprint.process.origin import read_placement
 from footprint.process.snapshot import Snapshot, read_process, with_address_spaces, with_held_files
 from footprint.sources.process_files import images_of
@@ -755,3 +756,51 @@ def test_a_link_in_a_container_does_not_lead_to_a_file_of_the_host(tmp_path: Pat
         child.communicate(b"\n")
     assert led_out.image is None
     assert stayed_in.image == "of the container"
+
+
+def test_the_findings_of_a_capture_are_those_of_the_live_process_and_reach_the_fleet_without_its_files(
+    start: Start, tmp_path: Path
+) -> None:
+    source = tmp_path / "main.c"
+    source.write_text("#include <unistd.h>\nint main(void) { for (;;) pause(); }\n")
+    (tmp_path / "unused.c").write_text("char table[40000] = {1};\nint unused(void) { return table[0]; }\n")
+    library, program = tmp_path / "libunused.so", tmp_path / "program"
+    subprocess.run(["gcc", "-shared", "-fPIC", "-O1", "-o", library, tmp_path / "unused.c"], check=True)
+    flags = ["-Wl,--no-as-needed", f"-L{tmp_path}", "-lunused", f"-Wl,-rpath,{tmp_path}"]
+    subprocess.run(["gcc", "-O1", "-o", program, source, *flags], check=True)
+    pids = [resting(start(program).pid) for _ in range(2)]
+    captured = tmp_path / "captures" / "x.capture"
+    captured.parent.mkdir()
+    capture(*pids, output=captured, findings=True)
+    live = [finding for finding in footprint.libraries(pids[0]).findings if finding.subject == "libunused.so"]
+    found = read_findings_of_capture(captured.read_bytes(), str(captured))
+    assert found.keys() == set(pids)
+    for pid in pids:
+        assert [finding for finding in found[pid] if finding.subject == "libunused.so"] == live
+    assert live[0].saving_bytes > 0
+    library.unlink()
+    program.unlink()
+    footprint.scan(captured, output=tmp_path / "fleet", worker_count=1)
+    answer = footprint.fleet(tmp_path / "fleet", "unused")
+    row = dict(zip(answer.result.columns, answer.result.rows[0], strict=True))
+    assert (row["subject"], row["saving_bytes"]) == ("libunused.so", 2 * live[0].saving_bytes)
+    assert answer.notes == ()
+
+
+def test_a_process_that_ends_before_it_is_searched_is_captured_without_findings(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = start("sleep", "3600"), start("sleep", "3600")
+    pids = [resting(child.pid) for child in (first, second)]
+    store = footprint.process.capture._Writer.store_findings
+
+    def after_its_end(*words: Any) -> list[Note]:  # noqa: ANN401 # as the method
+        first.kill()
+        first.wait()
+        return store(*words)
+
+    monkeypatch.setattr("footprint.process.capture._Writer.store_findings", after_its_end)
+    captured = tmp_path / "x.capture"
+    assert [note.slug for note in capture(*pids, output=captured, findings=True).notes] == ["process-not-searched"]
+    assert len(read(captured)) == 2
+    assert read_findings_of_capture(captured.read_bytes(), str(captured)).keys() == {pids[1]}

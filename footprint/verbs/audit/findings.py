@@ -2,13 +2,14 @@
 
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.attribution.kernel import BUILT_IN
+from footprint.attribution.process_audit import owner_rows
 from footprint.attribution.program_prediction import predicted_audit
 from footprint.elf.image import Image
 from footprint.errors import FootprintError
@@ -18,13 +19,14 @@ from footprint.loader.target import Environment
 from footprint.model.audit import Audit
 from footprint.model.costs import ObjectCost
 from footprint.model.finding import Confidence, Finding, SearchedRule
-from footprint.model.row import Evidence, weakest
+from footprint.model.row import Evidence, Row, weakest
 from footprint.model.totals import Total
 from footprint.process.snapshot import Snapshot
 from footprint.sources.calibration import load_constants
 from footprint.sources.files import ElfFiles
+from footprint.sources.process_files import images_of
 from footprint.sources.programs import ProcessView, Programs, missing_notes, notes_of_files
-from footprint.verbs.audit.process import RelocatedVariables, audit_of, with_files_told
+from footprint.verbs.audit.process import RelocatedVariables, audit_of, files_of, with_files_told
 from footprint.verbs.audit.request import AuditRequest
 
 if TYPE_CHECKING:
@@ -111,7 +113,7 @@ def audit_with_findings(snapshot: Snapshot, request: AuditRequest, files: ElfFil
     )
     graph = Programs.of_process(snapshot, view, open_file=files.opened).graph_of(snapshot, view, audited.ledger)
     variables = variables_of(snapshot, request.debug, files.opened)
-    called = _owner_names(audited, pid)
+    called = _owner_names(audited.ledger, pid)
     images = {called(linked.path): linked.library for linked in graph.objects}
     ledger = _ledger_facts(audited, graph, files, images)
     findings, searched = _file_findings(graph, ledger, variables, request.doubtful_rules)
@@ -133,6 +135,33 @@ def audit_with_findings(snapshot: Snapshot, request: AuditRequest, files: ElfFil
     )
 
 
+_MOST_FINDINGS: Final = 500
+
+
+def file_findings(snapshot: Snapshot) -> tuple[Finding, ...]:
+    """Search the program and the libraries of a live process, without the doubtful findings: the largest savings.
+
+    Raises:
+        AccessError: If the process is gone, or may not be read.
+        InputError: If its program is no ELF file.
+    """
+    from footprint.verbs.duplicates.call import variables_of  # noqa: PLC0415 # as above
+
+    pid = snapshot.pid or 0
+    view = ProcessView.of(pid)
+    files = files_of(snapshot, None)
+    ledger = owner_rows(snapshot, images_of(snapshot, None, files.opened, files.images)[0])
+    images = [image for _, image in files.images.values()]
+    graph = Programs.of_process(snapshot, view, images=images).graph_of(snapshot, view, ledger)
+    facts: dict[Fact, object] = {Fact.GRAPH: graph}
+    if (variables := variables_of(snapshot, None, files.opened)) is not None:
+        facts[Fact.VARIABLES] = variables
+    called = _owner_names(ledger, pid)
+    sure = [finding for finding in find_all(facts) if finding.confidence is not Confidence.LOW]
+    largest = sorted(sure, key=lambda finding: -finding.saving_bytes)[:_MOST_FINDINGS]
+    return tuple(replace(f, object_path=called(f.object_path), leaves=tuple(map(called, f.leaves))) for f in largest)
+
+
 def with_objects(audit: Audit, snapshot: Snapshot, files: ElfFiles) -> Audit:
     """Add to the audit of a live process what each of its objects costs with all that it brings in.
 
@@ -145,7 +174,7 @@ def with_objects(audit: Audit, snapshot: Snapshot, files: ElfFiles) -> Audit:
         graph = programs.graph_of(snapshot, view, audit.ledger, is_bound=False)
     except FootprintError:
         return audit
-    called = _owner_names(audit, pid)
+    called = _owner_names(audit.ledger, pid)
     return replace(audit, objects=tuple(_renamed(object_cost, called) for object_cost in graph.object_costs()))
 
 
@@ -158,9 +187,9 @@ def _renamed(cost: ObjectCost, called: Callable[[str], str]) -> ObjectCost:
     )
 
 
-def _owner_names(audit: Audit, pid: int) -> Callable[[str], str]:
+def _owner_names(ledger: Iterable[Row], pid: int) -> Callable[[str], str]:
     """Return a function that names an object as the ledger does: the loader may have followed a symbolic link to it."""
-    owners = {row.owner for row in audit.ledger}
+    owners = {row.owner for row in ledger}
     root = f"/proc/{pid}/root"
 
     @cache

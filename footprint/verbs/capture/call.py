@@ -4,10 +4,10 @@ import io
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.resources import files
-from typing import IO, Final
+from typing import IO, TYPE_CHECKING, Final
 
 import footprint.process
 from footprint import __version__
@@ -21,6 +21,10 @@ from footprint.text.command_line import hides_command_lines
 from footprint.verbs.audit.process import captured_heap_of
 from footprint.verbs.capture import LONGEST_STOP_SECONDS
 
+if TYPE_CHECKING:
+    from footprint.model.finding import Finding
+    from footprint.process.snapshot import Snapshot
+
 _MOST_STOP_SECONDS: Final = 3600
 _NAMES_HOST: Final = 'echo "name $(uname -n 2>/dev/null)"\n'
 _OF_COMMANDS: Final = re.compile(r"^.*[ /]cmdline\".*\n", re.MULTILINE)
@@ -33,6 +37,7 @@ def capture(
     together: bool = False,
     longest_stop_seconds: float = LONGEST_STOP_SECONDS,
     anonymous: bool = False,
+    findings: bool = False,
 ) -> Captured:
     """Write what the kernel says of processes into one file, which every verb takes as its target.
 
@@ -46,6 +51,7 @@ def capture(
         together: With `freeze`: stop all of them at one moment, until the last one has been read.
         longest_stop_seconds: How long they may be stopped; what is read later gets a note.
         anonymous: Leave out the name of this host.
+        findings: Search their programs and libraries, so that a fleet of captures answers what can be saved.
 
     Raises:
         AccessError: If none of them exists or may be read, or the file cannot be written.
@@ -72,11 +78,18 @@ def capture(
                 build_id_of=build_id_of,
                 heap_of=captured_heap_of,
                 is_anonymous=anonymous,
+                find=_search() if findings else None,
             )
     except BrokenPipeError:
         raise
     except OSError as error:
         raise AccessError(os.fspath(output), error.strerror or str(error)) from error
+
+
+def _search() -> "Callable[[Snapshot], tuple[Finding, ...]]":
+    from footprint.verbs.audit.findings import file_findings  # noqa: PLC0415 # few captures have findings
+
+    return file_findings
 
 
 def capture_script(*, is_anonymous: bool = False) -> str:

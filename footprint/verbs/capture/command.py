@@ -23,6 +23,9 @@ def capture(
         float, Option("--longest-stop", help="How long they may be stopped.", metavar="SECONDS")
     ] = LONGEST_STOP_SECONDS,
     anonymous: Annotated[bool, Option("--anonymous", help="Leave out the name of this host.")] = False,
+    findings: Annotated[
+        bool, Option("--findings", help="Search their programs and libraries, for the savings of a fleet.")
+    ] = False,
     quiet: Annotated[bool, Option("-q", "--quiet", help="Print nothing if all went well.")] = False,
     strict: options.Strict = False,
 ) -> int:
@@ -44,7 +47,7 @@ def capture(
     from footprint.verbs.output import complain, emit, exit_code
 
     if script:
-        if pids or freeze or together:
+        if pids or freeze or together or findings:
             raise UsageError("--script captures nothing now: name the processes when the script runs")
         emit(capture_script(is_anonymous=anonymous), output or "-")
         return 0
@@ -53,7 +56,13 @@ def capture(
     if output is None:
         raise UsageError("name the file to write with -o; -o - is standard output")
     done = capture_processes(
-        *pids, output=output, freeze=freeze, together=together, longest_stop_seconds=longest_stop, anonymous=anonymous
+        *pids,
+        output=output,
+        freeze=freeze,
+        together=together,
+        longest_stop_seconds=longest_stop,
+        anonymous=anonymous,
+        findings=findings,
     )
     for note in done.notes:
         complain(printable(f"footprint: {note.slug}: {note.subject}: {note.detail}"))

@@ -4,6 +4,7 @@ import os
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
 from hashlib import blake2b
@@ -19,9 +20,9 @@ from footprint.elf.notes import build_id
 from footprint.errors import AccessError, FootprintError, InputError, Note, UnsupportedError
 from footprint.findings.registry import Fact, find_all
 from footprint.model.audit import Audit, program_name, program_path
-from footprint.model.finding import Confidence
+from footprint.model.finding import Confidence, SearchedRule
 from footprint.model.projection import Question
-from footprint.process.capture import read_host_of_capture
+from footprint.process.capture import read_findings_of_capture, read_host_of_capture
 from footprint.process.mapped_files import open_regular
 from footprint.process.origin import CaptureHost, Placement, read_placement
 from footprint.process.snapshot import (
@@ -68,6 +69,8 @@ from footprint.verbs.scan.tasks import Identity, Item, PartDone, Settings, Task
 
 _ALONE: Final = Question()
 _ALONE_DETAIL: Final = "libraries of other packages are not in what its programs cost: an image has all of them"
+_OF_CAPTURE: Final = (SearchedRule("unused-library"),)
+"""What says that a process was searched when it was captured."""
 _PAST_FIGURES: Final = 1 << 63
 _HEAD_BYTES: Final = 1024
 # A capture may have one process or thousands: a part ends with the input that fills it, so that memory has a bound.
@@ -438,8 +441,14 @@ class _Work:
                 )
             yield _Audited(candidate.moment, audit, _program_of(audit), {})
             return
+        is_zip = bytes(data[:2]) == b"PK"
+        findings = read_findings_of_capture(data, candidate.path) if is_zip else {}
         for snapshot in _snapshots(target):
-            yield self._of_snapshot(candidate.moment, snapshot, candidate.place.root)
+            audited = self._of_snapshot(candidate.moment, snapshot, candidate.place.root)
+            if (of_process := findings.get(snapshot.process_id or 0)) is not None:
+                audit = replace(audited.audit, findings=of_process, searched_rules=_OF_CAPTURE)
+                audited = audited._replace(audit=audit)
+            yield audited
 
     def _of_snapshot(self, moment: datetime, snapshot: Snapshot, root: str | None) -> _Audited:
         files = _files(self._shard.settings.scan, root, threading.get_ident())
