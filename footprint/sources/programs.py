@@ -34,6 +34,8 @@ from footprint.system.roots import path_below, stat_path
 
 _MOST_ENVIRONMENT_BYTES: Final = 1 << 22
 _AT_SECURE: Final = 23
+# Of processes with other environments each has what it has read: cache entries, headers, predictions.
+_MOST_KEPT: Final = 16
 # The JSON of `libraries` has them all, as `missing`.
 _MOST_MISSING_NOTES: Final = 10
 _PAGE_SIZES: Final = frozenset({1 << shift for shift in range(12, 17)})
@@ -125,7 +127,7 @@ class Programs:
         self._searches: Searches = {}
         self._binder = Binder()
         self._links = DevelopmentLinks(self._system)
-        self._predicted: dict[Library, ObjectPrediction] = {}
+        self._predicted: dict[tuple[Library, bool], ObjectPrediction] = {}
         self._identify = cache(_identity)
         self._constructors, self._notes = load_constructors() if is_calibrated else ({}, ())
 
@@ -137,6 +139,7 @@ class Programs:
         environment: Environment | None = None,
         open_file: FileOpener = open_regular,
         images: Iterable[Image] = (),
+        kept: "KeptPrograms | None" = None,
     ) -> "Programs":
         """Return what reads the program of a live process, from the files that the process has mapped.
 
@@ -146,15 +149,24 @@ class Programs:
             environment: What its caller decided; None for what the process says itself.
             open_file: Opens a file.
             images: Files of its mappings that were read already.
+            kept: What has read the programs of other processes of a group, which is added to: it reads those of all
+                processes that see the same files, and were started alike.
         """
         moved_files = _moved_files(snapshot, view.root or "", view.folder)
         # Files of two inodes can have one name, where one was replaced: these are opened by where they are now.
         named = {m.name: m.inode for m in snapshot.memory.mappings if m.inode} if view.root is None else {}
         several = {m.name for m in snapshot.memory.mappings if named.get(m.name, m.inode) != m.inode}
         read = {(i.file, named[i.file]): i for i in images if i.file in named and i.file not in several}
-        return cls(
-            view.root, environment or view.environment, moved_files=moved_files, open_file=open_file, images=read
-        )
+        environment = environment or view.environment
+        key = (view.root, environment)
+        if kept is not None and key in kept and not moved_files:
+            return kept[key]
+        programs = cls(view.root, environment, moved_files=moved_files, open_file=open_file, images=read)
+        if kept is not None and not moved_files:
+            if len(kept) == _MOST_KEPT:
+                kept.clear()
+            kept[key] = programs
+        return programs
 
     def graph(self, path: str) -> DependencyGraph:
         """Find the objects of a program, and who uses whom.
@@ -202,8 +214,9 @@ class Programs:
         link_map = relink()
         held_bytes: dict[str, int] = {}
         # Thread-local variables are counted for each thread, by their size.
-        for row in (row for row in ledger if row.attribution is not Attribution.THREAD_VECTOR):
-            held_bytes[row.owner] = held_bytes.get(row.owner, 0) + (row.bytes or 0)
+        for row in ledger:
+            if row.bytes and row.attribution is not Attribution.THREAD_VECTOR:
+                held_bytes[row.owner] = held_bytes.get(row.owner, 0) + row.bytes
         owners = self._owners(snapshot, folder)
         loaded = {linked.library for linked in link_map.objects}
         if link_map.interpreter_object is not None:
@@ -250,6 +263,10 @@ class Programs:
         return _Predictor(link_map, self._page_bytes, self._predicted, is_calibrated=self._is_calibrated)
 
 
+KeptPrograms = dict[tuple[str | None, Environment], Programs]
+"""What reads programs, by the root and the environment of their processes."""
+
+
 def _identity(library: Library) -> str:
     try:
         return build_id(library.image) or ""
@@ -264,7 +281,7 @@ class _Predictor:
         self,
         link_map: LinkMap,
         page_bytes: int,
-        predictions: dict[Library, ObjectPrediction],
+        predictions: dict[tuple[Library, bool], ObjectPrediction],
         *,
         is_calibrated: bool,
     ) -> None:
@@ -274,17 +291,15 @@ class _Predictor:
         self._predictions = predictions
 
     def __call__(self, linked: Linked, is_program: bool) -> ObjectPrediction:  # noqa: FBT001 # told by who calls
-        library = linked.library
-        if is_program:
-            return predict(library.image, self._page_bytes, is_program=True, libc=self._libc)
-        if library not in self._predictions:
+        library, key = linked.library, (linked.library, is_program)
+        if key not in self._predictions:
             image = library.image
-            is_libc = (library.linkage.soname or "").startswith("libc.so.")
+            is_libc = not is_program and (library.linkage.soname or "").startswith("libc.so.")
             start = load_libc_start(image) if is_libc and self._is_calibrated else None
-            self._predictions[library] = predict(
-                image, self._page_bytes, is_program=False, libc=self._libc, libc_start=start
+            self._predictions[key] = predict(
+                image, self._page_bytes, is_program=is_program, libc=self._libc, libc_start=start
             )
-        return self._predictions[library]
+        return self._predictions[key]
 
 
 def _moved_files(snapshot: Snapshot, root: str, folder: str) -> dict[str, str]:

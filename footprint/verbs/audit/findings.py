@@ -25,7 +25,7 @@ from footprint.process.snapshot import Snapshot
 from footprint.sources.calibration import load_constants
 from footprint.sources.files import ElfFiles
 from footprint.sources.process_files import images_of
-from footprint.sources.programs import ProcessView, Programs, missing_notes, notes_of_files
+from footprint.sources.programs import KeptPrograms, ProcessView, Programs, missing_notes, notes_of_files
 from footprint.verbs.audit.process import RelocatedVariables, audit_of, files_of, with_files_told
 from footprint.verbs.audit.request import AuditRequest
 
@@ -162,15 +162,16 @@ def file_findings(snapshot: Snapshot) -> tuple[Finding, ...]:
     return tuple(replace(f, object_path=called(f.object_path), leaves=tuple(map(called, f.leaves))) for f in largest)
 
 
-def with_objects(audit: Audit, snapshot: Snapshot, files: ElfFiles) -> Audit:
+def with_objects(audit: Audit, snapshot: Snapshot, files: ElfFiles, kept: KeptPrograms | None = None) -> Audit:
     """Add to the audit of a live process what each of its objects costs with all that it brings in.
 
-    Symbols are not read for it. A process that is gone by now, or that is no ELF program, stays without.
+    Symbols are not read for it. A process that is gone by now, or that is no ELF program, stays without. `kept` is what
+    has read the programs of other processes of a group.
     """
     pid = snapshot.pid or 0
     try:
         view = ProcessView.of(pid)
-        programs = Programs.of_process(snapshot, view, open_file=files.opened)
+        programs = Programs.of_process(snapshot, view, open_file=files.opened, kept=kept)
         graph = programs.graph_of(snapshot, view, audit.ledger, is_bound=False)
     except FootprintError:
         return audit

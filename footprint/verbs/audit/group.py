@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from footprint.attribution.address_spaces import count_address_spaces_once
 from footprint.attribution.cgroup_comparison import compare_with_cgroup, most_ahead_bytes
@@ -32,6 +32,9 @@ from footprint.sources.target import (
 from footprint.text.units import first_of, format_bytes
 from footprint.verbs.audit.process import audit_of
 from footprint.verbs.audit.request import AuditRequest
+
+if TYPE_CHECKING:
+    from footprint.sources.programs import KeptPrograms
 
 # Members are started copies or forks, as each shows; the group has the projection.
 _EACH: Final = Question()
@@ -170,6 +173,8 @@ def group_of(  # noqa: PLR0913 # keyword-only
     constants = load_constants(host.get("kernel", ""), host.get("machine", ""), page_bytes)
     channels = {s.pid: _channels(s.open_files or (), constants) for s in snapshots if s.pid is not None}
 
+    programs: KeptPrograms = {}
+
     def audit_one(snapshot: Snapshot) -> tuple[Audit, list[Note]]:
         beside: list[Note] = []
         if search is not None and snapshot.memory.mappings:
@@ -188,7 +193,7 @@ def group_of(  # noqa: PLR0913 # keyword-only
         if has_objects and snapshot.is_live and snapshot.memory.mappings:
             from footprint.verbs.audit.findings import with_objects  # noqa: PLC0415 # the loader
 
-            audit = with_objects(audit, snapshot, files)
+            audit = with_objects(audit, snapshot, files, programs)
         return audit, beside
 
     # What a copy of this process reads of files is lost for the next group, and findings are much to send.
