@@ -320,6 +320,15 @@ def test_long_names_are_cut_where_they_must_and_whole_with_v(
     assert program in whole
 
 
+def test_a_text_that_no_row_has_is_no_column(tmp_path: Path) -> None:
+    days = [Member("a", SHADOW, (Holding(HEAP, size * KIB),), day=DAY.replace(day=size)) for size in (22, 23)]
+    answer = fleet(write_fleet(tmp_path, days), "growth")
+    assert answer.result.columns[5:] == ("symbol", "owner", "program")
+    lines = plain(fleet_document(answer), width=120).splitlines()
+    heading = next(line for line in lines if line.endswith("owner"))
+    assert heading.split() == ["growth", "each", "old", "new", "processes", "program", "owner"]
+
+
 def test_a_day_that_is_yet_to_come_is_told(tmp_path: Path, dataset: Path) -> None:
     ahead = write_fleet(tmp_path, [Member("a", SHADOW, (Holding(HEAP, KIB),), day=date(2999, 1, 1))])
     assert [note.slug for note in fleet(ahead, "programs").notes] == ["fleet-day-ahead"]

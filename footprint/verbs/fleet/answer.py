@@ -20,7 +20,7 @@ from footprint.verbs.fleet.questions import question_names, question_of
 
 _LARGEST: Final = 3
 _DEAREST: Final = 5
-_LINE_CHARS: Final = 74
+_LINE_CHARS: Final = 72
 """The room for names on a line of their own, in 80 columns, in a pipe and on a terminal."""
 _IDENTIFIERS: Final = frozenset({"pid", "audit"})
 
@@ -64,11 +64,18 @@ def _cost_table(costs: Sequence[FleetCost], noun: str) -> Table:
 def _table(fleet: Fleet, top: int, *, is_whole: bool) -> Table:
     """Show the figures as columns, and behind them the texts, the last one first: it is what the row is about."""
     columns, (shown, rest) = fleet.result.columns, cut_at(fleet.result.rows, top)
-    is_text = [any(isinstance(row[place], str) for row in fleet.result.rows) for place in range(len(columns))]
-    figure_count = max((place + 1 for place, text in enumerate(is_text[:-1]) if not text), default=0)
+    values = list(zip(*fleet.result.rows, strict=True))
+    is_text = [any(isinstance(value, str) for value in column) for column in values]
+    is_empty = [
+        not name.endswith(("_bytes", "_count")) and name not in _IDENTIFIERS and not any(v is not None for v in column)
+        for name, column in zip(columns, values, strict=True)
+    ]
+    figure_places = [place for place in range(len(columns) - 1) if not is_text[place] and not is_empty[place]]
+    figure_count = max(figure_places, default=-1) + 1
     cells = [tuple(_shown(name, cell) for name, cell in zip(columns, row, strict=True)) for row in shown]
     titles = tuple(map(_title, columns))
-    names = [tuple(reversed(row[figure_count:])) for row in (titles, *cells)]
+    places = [place for place in range(len(columns) - 1, figure_count - 1, -1) if not is_empty[place]] or [-1]
+    names = [tuple([row[place] for place in places]) for row in (titles, *cells)]
     # A table has one column of any length, so these stand aligned in it, where they are beside the figures and below.
     heading, *texts = _aligned(names) if len(names[0]) > 1 and not is_whole else ["  ".join(row) for row in names]
     rows = tuple((*row[:figure_count], text) for row, text in zip(cells, texts, strict=True))
