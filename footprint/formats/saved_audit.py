@@ -27,6 +27,7 @@ from footprint.model.audit import (
     Spread,
     Spreads,
     WorkerProjection,
+    start_spread,
 )
 from footprint.model.projection import UNKNOWN, Basis, Projection, Question
 from footprint.model.row import Evidence, Row
@@ -138,7 +139,9 @@ def _read_run(whole: dict[str, Any], file: str) -> AuditRecord:
     audit, run = _audit(answer, file), answer.run
     peak_bytes = None if run.peak is None else run.peak.peak_bytes
     is_missed = any(note.slug == "moment-not-reached" for note in audit.notes)
-    audit = _with_failures(replace(audit, peak_bytes=peak_bytes), _failures(run, is_missed=is_missed))
+    start_cpu_us = None if run.start_cost is None else run.start_cost.processor_us.median
+    audit = replace(audit, peak_bytes=peak_bytes, start_cpu_us=start_cpu_us)
+    audit = _with_failures(audit, _failures(run, is_missed=is_missed))
     return AuditRecord(audit, _spreads(run), answer.tool.version)
 
 
@@ -317,6 +320,5 @@ def _spreads(run: "RunMembers") -> Spreads:
         {row.owner: Spread(row.min, row.median, row.max) for row in rows} for rows in (run.owners, run.retained)
     )
     kinds = {kind.kind.value: Spread(kind.min, kind.median, kind.max) for kind in run.kinds}
-    return Spreads(
-        figures.private_bytes, figures.per_process_bytes, owners, run.starts, figures.peak_bytes, kinds, retained
-    )
+    sums = figures.private_bytes, figures.per_process_bytes
+    return Spreads(*sums, owners, run.starts, figures.peak_bytes, kinds, retained, *start_spread(run.start_cost))

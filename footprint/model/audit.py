@@ -18,7 +18,7 @@ from footprint.model.totals import OfWhich, Total, Totals
 if TYPE_CHECKING:
     from typing_extensions import TypeIs  # what type checkers know
 
-    from footprint.model.costs import MappingCost, MemoryFileCost
+    from footprint.model.costs import MappingCost, MemoryFileCost, StartMeasurement
     from footprint.model.finding import Finding, SearchedRule
     from footprint.model.group import CgroupComparison, ProcessClass
     from footprint.model.heap_account import AllocatorAccount, HeapAccount
@@ -131,6 +131,8 @@ class Audit:
         searched_rules: The rules that were run; empty where none was, and in audits that earlier versions saved.
         peak_bytes: The peak of the program that was run for this audit, with its descendants, or of the series that it
             is from; None where there is neither.
+        start_cpu_us: The processor time of a start up to the entry point, in microseconds: the median; None where that
+            was not measured.
         run_failures: How the program failed that was run for this audit, in any of its starts.
         over_time: The figures of the series that it is from; None where it is from none.
         memory_files: What its files in memory cost; none in audits that earlier versions saved.
@@ -163,6 +165,7 @@ class Audit:
     allocator: "AllocatorAccount | None" = None
     searched_rules: "tuple[SearchedRule, ...]" = ()
     peak_bytes: int | None = None
+    start_cpu_us: int | None = None
     run_failures: "tuple[RunFailure, ...]" = ()
     over_time: "OverTime | None" = None
     memory_files: "tuple[MemoryFileCost, ...]" = ()
@@ -361,6 +364,8 @@ class Spreads(NamedTuple):
         peak: The peak of the program with its descendants.
         kinds: The memory of each kind.
         retained: For each object the private memory of all that leaves with it.
+        start_cpu: The processor time of a start up to the entry point, in microseconds.
+        start_cpu_count: The number of starts that this was measured in.
     """
 
     private: Spread | None = None
@@ -370,6 +375,15 @@ class Spreads(NamedTuple):
     peak: Spread | None = None
     kinds: Mapping[str, Spread] = MappingProxyType({})
     retained: Mapping[str, Spread] = MappingProxyType({})
+    start_cpu: Spread | None = None
+    start_cpu_count: int = 1
+
+
+def start_spread(measurement: "StartMeasurement | None") -> tuple[Spread | None, int]:
+    """Return how far the processor time of starts up to the entry point differs, and the number of starts."""
+    if measurement is None:
+        return None, 1
+    return Spread(*measurement.processor_us), measurement.start_count
 
 
 ONE_START: Final[Spreads] = Spreads()

@@ -15,6 +15,7 @@ class FigureUnit(StrEnum):
 
     BYTES = "bytes"
     THINGS = "things"
+    MICROSECONDS = "microseconds"
 
 
 class AddsUp(StrEnum):
@@ -53,8 +54,8 @@ class Figure(NamedTuple):
 
     @property
     def is_count(self) -> bool:
-        """Return whether values are numbers of things, not bytes."""
-        return self.unit is FigureUnit.THINGS
+        """Return whether values are numbers of things, or times, not bytes."""
+        return self.unit is not FigureUnit.BYTES
 
     @property
     def sentence(self) -> str:
@@ -301,6 +302,16 @@ _ALL: Final = (
         "It is estimated from the ELF files, as `start_relocation_count` is predicted.",
         unit=FigureUnit.THINGS,
         evidence=Evidence.ESTIMATED,
+        has_budget=True,
+    ),
+    Figure(
+        "start_cpu_seconds",
+        "processor time of a start",
+        "processor time of a start from execve to the entry point of the program: the median of many starts",
+        _EACH,
+        "Only a saved `run --start-cost` has it. Growth that the spread of the starts covers is no growth.",
+        unit=FigureUnit.MICROSECONDS,
+        evidence=Evidence.MEASURED,
         has_budget=True,
     ),
     # Of libraries, findings and copies.

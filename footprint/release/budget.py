@@ -31,7 +31,7 @@ from footprint.release.budget_file import (
 from footprint.release.compare import Comparison, RowChange, compare, covers, covers_files
 from footprint.release.matching import named_owners, owner_names, paired_findings, soname_of
 from footprint.release.new_libraries import NewRoot
-from footprint.text.units import format_bytes, parse_bytes
+from footprint.text.units import format_bytes, format_us, parse_bytes
 
 if TYPE_CHECKING:
     from footprint.model.audit import Audit
@@ -40,8 +40,10 @@ if TYPE_CHECKING:
 _MOST_CONTRIBUTORS: Final = 3
 A_TWENTIETH: Final = Fraction(1, 20)
 """The room that a proposed budget leaves, if nothing else is asked for."""
+_TIME_ROOM: Final = Fraction(1, 2)
 _NUMBER: Final = re.compile(r" ?\d[\d,]* ?")
 # The figures that are computed from others, or from objects.
+START_CPU: Final = "start_cpu_seconds"
 _OF_SERIES: Final = frozenset({"usual_most_bytes", "hourly_growth_bytes", "most_process_count"})
 _OF_OBJECT: Final[dict[str, Callable[[ObjectCost], int | None]]] = {
     "tls_bytes": attrgetter("tls_bytes"),
@@ -50,16 +52,22 @@ _OF_OBJECT: Final[dict[str, Callable[[ObjectCost], int | None]]] = {
     "start_failed_opens": lambda c: c.start and c.start.failed_open_count,
     "start_page_faults": lambda c: c.start and c.start.page_faults,
 }
-_OF_ANY: Final = frozenset({"total_at_count_bytes", "library_count", "peak_bytes", *_OF_OBJECT, *_OF_SERIES})
+_OF_ANY: Final = frozenset({"total_at_count_bytes", "library_count", "peak_bytes", START_CPU, *_OF_OBJECT, *_OF_SERIES})
 # Owners do not make up these figures.
 _WITHOUT_PARTS: Final = frozenset(
-    {"mapping_count", "process_count", "per_worker_bytes", "peak_bytes", *_OF_SERIES, *OF_GROUP}
+    {"mapping_count", "process_count", "per_worker_bytes", "peak_bytes", START_CPU, *_OF_SERIES, *OF_GROUP}
 )
 _SMALLER: Final = "smaller than the baseline by more than it may grow: --update-baseline lowers it"
 RUN: Final = "run"
 """The key of the result that says how a run failed."""
 WATCH: Final = "watch"
 """The key of the result that says what a watch cannot tell."""
+# What makes the figures that few audits have.
+_MAKERS: Final = {
+    "peak_bytes": "only a saved `run` has a peak, or a series: save one with `footprint run -o FILE.json -- COMMAND`",
+    START_CPU: "only a saved `run --start-cost` has it: `footprint run --start-cost -o FILE.json -- COMMAND`",
+    **dict.fromkeys(_OF_SERIES, "only a series has it: make one with `footprint watch PID -o FILE.fps`"),
+}
 # What a figure of a series needs beside a whole series; all other figures are those of an audit.
 _NEEDS: Final = {
     "peak_bytes": WatchGapKind.LOWER_BOUND,
@@ -89,7 +97,7 @@ class BudgetResult(NamedTuple):
         key: Its key in the file.
         value: The value of the audit; of a limit of growth of findings, what the baseline has not of them.
         limit: The largest value that passes.
-        is_count: Whether both are numbers of things, not bytes.
+        is_count: Whether both are numbers of things, or microseconds, not bytes.
         is_exceeded: Whether the value is larger than the limit.
         waiver: The waiver of the budget; None where there is none.
         contributors: The largest parts of the value, or of its growth; at most three.
@@ -116,6 +124,8 @@ class BudgetResult(NamedTuple):
     @property
     def unit(self) -> FigureUnit:
         """Return what both count."""
+        if self.key == START_CPU:
+            return FigureUnit.MICROSECONDS
         return FigureUnit.THINGS if self.is_count else FigureUnit.BYTES
 
     @property
@@ -322,7 +332,7 @@ def _results(
     limit = budget.limit
     if limit.most is not None:
         spread = _spread_of(budget, audit, spreads[1], budgets.at_processes)
-        beside = _starts_beside(spread, spreads[1].start_count, measured, limit.most)
+        beside = _starts_beside(spread, _start_count(budget, spreads[1]), measured, limit.most, budget.name)
         yield result(limit.most, remark=beside or _trend_beside(budget, audit))
     if not limit.needs_baseline or baseline is None:
         return
@@ -333,7 +343,7 @@ def _results(
         return
     is_noise = comparison and _is_noise(budget, comparison, measured - before, spreads)
     remark = ""
-    counts = [spread.start_count for spread in spreads]
+    counts = [_start_count(budget, spread) for spread in spreads]
     if is_noise:
         remark = "within the spread of the starts"
     elif measured < before - increase:
@@ -430,6 +440,8 @@ def figure_of(name: str, audit: "Audit", count: int = 1) -> int | None:
         return len(_files(audit))
     if name == "peak_bytes":
         return audit.peak_bytes
+    if name == START_CPU:
+        return audit.start_cpu_us
     if name in _OF_SERIES:
         return None if audit.over_time is None else audit.over_time._asdict()[name]
     if name in _OF_OBJECT:
@@ -545,10 +557,8 @@ def _absent(budget: Budget, audit: "Audit") -> str:
         return _not_searched(budget, audit)
     if budget.table == "figures" and budget.name not in {*audit.figures, *audit.counts, *_OF_ANY}:
         return f"this is a {audit.noun}, which has no such figure: its cost is {_cost_name(audit)}"
-    if budget.name == "peak_bytes":
-        return "only a saved `run` has a peak, or a series: save one with `footprint run -o FILE.json -- COMMAND`"
-    if budget.name in _OF_SERIES:
-        return "only a series has it: make one with `footprint watch PID -o FILE.fps`"
+    if budget.name in _MAKERS:
+        return _MAKERS[budget.name]
     if budget.table == "figures" or (budget.table == "retained" and not audit.objects):
         return "this target does not have this figure"
     if _is_untold(budget, audit):
@@ -798,7 +808,8 @@ def _is_noise(
 def _spread_of(budget: Budget, audit: "Audit", spreads: Spreads, count: int) -> Spread | None:
     """Return how far the starts differ in what a budget limits; None where that is unknown, or one value for all."""
     if budget.table == "figures":
-        figures = {"private_bytes": spreads.private, _cost_name(audit): spreads.per_process, "peak_bytes": spreads.peak}
+        figures = {"private_bytes": spreads.private, _cost_name(audit): spreads.per_process}
+        figures |= {"peak_bytes": spreads.peak, START_CPU: spreads.start_cpu}
         if budget.name == "total_at_count_bytes" and spreads.per_process is not None:
             rest_bytes = (figure_of(budget.name, audit, count) or 0) - count * (audit.cost.bytes or 0)
             return Spread._make(rest_bytes + size_bytes * count for size_bytes in spreads.per_process)
@@ -812,12 +823,18 @@ def _spread_of(budget: Budget, audit: "Audit", spreads: Spreads, count: int) -> 
     return None if len(fitting) > 1 else fitting[0] if fitting else NO_MEMORY
 
 
-def _starts_beside(spread: Spread | None, start_count: int, measured: int, most: int) -> str:
+def _start_count(budget: Budget, spreads: Spreads) -> int:
+    """Return in how many starts what a budget limits was measured."""
+    return spreads.start_cpu_count if budget.name == START_CPU else spreads.start_count
+
+
+def _starts_beside(spread: Spread | None, start_count: int, measured: int, most: int, name: str) -> str:
     """Remark that some starts lie on the other side of a limit than the median, which decides."""
     if spread is None or start_count < 2 or (spread.min_bytes > most) is (spread.max_bytes > most):
         return ""
     word, size_bytes = ("smallest", spread.min_bytes) if measured > most else ("largest", spread.max_bytes)
-    return f"the {word} of {start_count:,} starts is {format_bytes(size_bytes)}"
+    size = format_us(size_bytes) if name == START_CPU else format_bytes(size_bytes)
+    return f"the {word} of {start_count:,} starts is {size}"
 
 
 def _trend_beside(budget: Budget, audit: "Audit") -> str:
@@ -879,6 +896,10 @@ def propose(audit: "Audit", room: Fraction = A_TWENTIETH) -> str:
                 f'{name} = "{_with_room(size_bytes, room)}"  # {format_bytes(size_bytes)} now: {FIGURES[name].meaning}'
             )
     lines.append(f"library_count = {len(_files(audit))}")
+    if audit.start_cpu_us is not None:
+        # What else the machine does adds to times: by half as much again on a busy one.
+        most_us, now = math.ceil(audit.start_cpu_us * (1 + max(room, _TIME_ROOM))), format_us(audit.start_cpu_us)
+        lines.append(f'{START_CPU} = "{most_us} us"  # {now} now: {FIGURES[START_CPU].meaning}')
     sonames = {file_name(owner): soname_of(owner, audit) for owner in dict.fromkeys(row.owner for row in audit.ledger)}
     parts = parts_of("private_bytes", audit).items()
     if largest := _largest(_added_up((sonames[name], size) for name, size in parts).items()):

@@ -3,6 +3,7 @@
 The file is TOML, and read elsewhere: here is what it may say.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from fnmatch import fnmatchcase
@@ -13,7 +14,7 @@ from typing import Annotated, Any, Final, NamedTuple
 from footprint.errors import UsageError
 from footprint.findings.registry import rule_names
 from footprint.members import Pattern, json_members
-from footprint.model.figures import BUDGETED, FIGURES
+from footprint.model.figures import BUDGETED, FIGURES, FigureUnit
 from footprint.model.finding import CONFIDENCES, Confidence, Finding
 from footprint.model.over_time import WatchGapKind, parse_accepted
 from footprint.model.row import MemoryKind
@@ -30,6 +31,9 @@ _MOST_AMOUNT: Final = 1 << 63
 # Limits for patterns of libraries: file names are no longer, and matching is not linear.
 _MOST_PATTERNS: Final = 1000
 _MOST_PATTERN_CHARS: Final = 255
+_MOST_SECONDS: Final = 10**6
+_DURATION: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) ?(us|ms|s)", re.ASCII)
+_UNIT_US: Final = {"us": 1, "ms": 1_000, "s": 1_000_000}
 # How much of a text from the file a message repeats.
 _SHOWN_CHARS: Final = 80
 
@@ -276,7 +280,8 @@ def parse_budgets(document: Mapping[str, Any], file: str = "budgets", lines: Lin
 def _budgets(tables: Mapping[str, Any], at: "_File", lines: Lines) -> Iterable[Budget]:
     for name, values in tables.items():
         if name in BUDGETED:
-            limit = at.limit(values, name, is_count=FIGURES[name].is_count)
+            is_time = FIGURES[name].unit is FigureUnit.MICROSECONDS
+            limit = at.limit(values, name, is_count=FIGURES[name].is_count, is_time=is_time)
             yield Budget(name, "figures", name, limit, line=_nearest_line(("budgets", name), lines))
             continue
         for entry, told_limit in at.table(tables, name).items():
@@ -396,8 +401,10 @@ class _File:
             raise self.wrong(f"`{key}` is {_quoted(count)}, not a number of at least 1")
         return count
 
-    def amount(self, value: object, key: str, *, is_count: bool) -> int:
-        """Parse a size such as `"24 MiB"`, or a number of bytes or of things."""
+    def amount(self, value: object, key: str, *, is_count: bool, is_time: bool = False) -> int:
+        """Parse a size such as `"24 MiB"`, or a number of bytes or of things; or a time."""
+        if is_time:
+            return self._microseconds(value, key)
         if type(value) is int and value >= 0:
             return self.possible(value, key)
         if is_count or not isinstance(value, str):
@@ -409,18 +416,28 @@ class _File:
             raise self.wrong(f"{key}: {error}") from error
         return self.possible(amount, key)
 
+    def _microseconds(self, value: object, key: str) -> int:
+        """Parse a time such as `"5 ms"`, or a number of seconds."""
+        if isinstance(value, str) and (duration := _DURATION.fullmatch(value.strip())):
+            return round(Fraction(duration.group(1)) * _UNIT_US[duration.group(2)])
+        if type(value) in {int, float} and isinstance(value, int | float) and 0 <= value <= _MOST_SECONDS:
+            return round(value * 1_000_000)
+        raise self.wrong(f'{key}: {_quoted(value)} is not a time such as "5 ms", or a number of seconds')
+
     def possible(self, amount: int, key: str) -> int:
         if amount >= _MOST_AMOUNT:
             raise self.wrong(f"{key}: it is larger than any memory")
         return amount
 
-    def limit(self, value: object, key: str, *, is_count: bool) -> Limit:
+    def limit(self, value: object, key: str, *, is_count: bool, is_time: bool = False) -> Limit:
         if not isinstance(value, dict):
-            return Limit(self.amount(value, key, is_count=is_count))
+            return Limit(self.amount(value, key, is_count=is_count, is_time=is_time))
         self.only(value, LIMIT_KEYS, key)
         if not value:
             raise self.wrong(f"{key}: it has neither `max` nor `max_increase`")
-        most = self.amount(value["max"], f"{key}.max", is_count=is_count) if "max" in value else None
+        most = None
+        if "max" in value:
+            most = self.amount(value["max"], f"{key}.max", is_count=is_count, is_time=is_time)
         if "max_increase" not in value:
             return Limit(most)
         increase, place = value["max_increase"], f"{key}.max_increase"
@@ -430,7 +447,7 @@ class _File:
             if isinstance(part, str) and part.rstrip().endswith("%"):
                 share = self._share(part.strip(), place)
             else:
-                amount = self.amount(part, place, is_count=is_count)
+                amount = self.amount(part, place, is_count=is_count, is_time=is_time)
         if len(parts) > (amount is not None) + (share is not None):
             raise self.wrong(f'{place}: {_quoted(increase)} is not a share and a size, such as "5 % or 100 KiB"')
         return Limit(most, amount, share)

@@ -32,6 +32,11 @@ _QUANTITY: Final = r"\s*([0-9]{1,30}(?:\.[0-9]{1,30})?(?:[eE][+]?[0-9]{1,2})?)\s
 _SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
 
+def format_us(time_us: int) -> str:
+    """Format microseconds, as milliseconds from one on: 850 us, 1.25 ms."""
+    return f"{time_us} us" if abs(time_us) < 1000 else f"{time_us / 1000:,.2f} ms"
+
+
 def format_bytes(size_bytes: int) -> str:
     """Format a size in the largest binary unit that keeps it at 1 or above, with three or four significant digits.
 

@@ -291,3 +291,17 @@ def test_starts_a_day_take_the_hours_of_so_many_medians() -> None:
     assert ran.daily
     assert ran.daily.entry_hours == pytest.approx(2 * ran.start_cost.processor_us.median / 1e6)
     assert ran.daily.start_count == 7200
+
+
+def test_a_saved_run_has_the_time_that_a_budget_limits(tmp_path: Path) -> None:
+    ran = footprint.run(["/usr/bin/true"], has_start_cost=True)
+    saved = tmp_path / "run.json"
+    footprint.save(ran, saved)
+    budget_file = tmp_path / "budgets.toml"
+    budget_file.write_text("[budgets]\nstart_cpu_seconds = {max = 1000, max_increase = 1000}\n")
+    budget_file.write_text(f'baseline = "{saved}"\n{budget_file.read_text()}')
+    done = footprint.check(str(saved), footprint.load_budgets(budget_file))
+    values = {(result.value, result.limit) for result in done.limits}
+    assert ran.start_cost
+    median_us = ran.start_cost.processor_us.median
+    assert values == {(median_us, 10**9), (median_us, median_us + 10**9)}

@@ -980,6 +980,59 @@ def test_what_the_loader_does_at_start_is_counted_over_all_objects_and_without_b
     assert exceeded.contributors == ((names[1], 0), (names[0], 0))
 
 
+def timed(median_us: int, low_us: int, high_us: int, count: int = 11) -> tuple[Audit, Spreads]:
+    """Return an audit whose starts took so long up to the entry point, and their spread."""
+    return replace(BASE, start_cpu_us=median_us), Spreads(
+        start_cpu=Spread(low_us, median_us, high_us), start_cpu_count=count
+    )
+
+
+@pytest.mark.parametrize("limit", ["0.0012", '"1.2 ms"', '"1200us"', '"0.0012 s"', '{max = "1.2 ms"}'])
+def test_the_processor_time_of_a_start_is_limited_in_seconds_or_with_a_unit(limit: str) -> None:
+    audit, spreads = timed(1500, 1100, 2000)
+    parsed = budgets(f"[budgets]\nstart_cpu_seconds = {limit}")
+    (result,) = check_audit(audit, parsed, None, TODAY, spreads).results
+    assert (result.value, result.limit, result.unit, result.fails) == (1500, 1200, "microseconds", True)
+    assert result.remark == "the smallest of 11 starts is 1.10 ms"
+    assert result.contributors == ()
+
+
+@pytest.mark.parametrize("limit", ["-1", "true", '"5 MiB"', '"-1 ms"', "inf", "nan", '{max_increase = "1 KiB"}'])
+def test_what_is_no_time_is_refused(limit: str) -> None:
+    with pytest.raises(UsageError, match='is not a time such as "5 ms", or a number of seconds'):
+        budgets(f"[budgets]\nstart_cpu_seconds = {limit}")
+
+
+@pytest.mark.parametrize(
+    ("low_us", "fails", "remark"),
+    [
+        (1100, False, "within the spread of the starts"),
+        (1301, True, "beyond the spread of the starts, with 100 % confidence"),
+    ],
+)
+def test_a_start_that_takes_longer_is_noise_where_the_starts_overlap(low_us: int, fails: object, remark: str) -> None:
+    before, before_spreads = timed(1000, 900, 1300)
+    now, spreads = timed(1500, low_us, 2000)
+    parsed = budgets('baseline = "base.json"\n[budgets]\nstart_cpu_seconds = {max_increase = "5 % or 100 us"}')
+    (result,) = check_audit(now, parsed, before, TODAY, spreads, before_spreads).results
+    assert (result.value, result.limit, result.grew_from) == (1500, 1100, 1000)
+    assert (result.fails, result.remark) == (fails, remark)
+
+
+def test_a_proposed_limit_of_time_leaves_room_for_a_busy_machine() -> None:
+    audit, spreads = timed(1501, 1100, 2000)
+    assert 'start_cpu_seconds = "2252 us"  # 1.50 ms now: processor time of a start' in propose(audit)
+    assert not [
+        result for result in check_audit(audit, budgets(propose(audit)), None, TODAY, spreads).results if result.fails
+    ]
+    assert "start_cpu_seconds" not in propose(BASE)
+
+
+def test_an_audit_whose_starts_were_not_measured_has_no_time() -> None:
+    with pytest.raises(UsageError, match="only a saved `run --start-cost` has it"):
+        checked("[budgets]\nstart_cpu_seconds = 1")
+
+
 def test_an_audit_that_did_not_count_it_has_no_start() -> None:
     with pytest.raises(UsageError, match="start_lookup_count"):
         checked("[budgets]\nstart_lookup_count = 1")

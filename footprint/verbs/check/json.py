@@ -12,6 +12,7 @@ from footprint.json.answer import Envelope, Json, Tool
 from footprint.json.codec import encode
 from footprint.members import ABSENT, Absent, Positive
 from footprint.model.audit import ProcessTarget
+from footprint.model.figures import FigureUnit
 from footprint.release.budget import BudgetResult, Checked
 from footprint.release.compare import RowChange
 from footprint.release.new_libraries import NewRoot
@@ -77,12 +78,18 @@ def check_members(checked: Checked, version: str) -> Json:
 def check_metrics(checked: Checked) -> list[MetricFamily]:
     """Return the figures of what was checked, and the budgets beside what is measured."""
     families = []
-    for unit in ("bytes", ""):
-        results = [result for result in checked.results if result.is_count is not bool(unit)]
+    for what, unit, counted, scale in (
+        ("budget", "bytes", FigureUnit.BYTES, 1),
+        ("budget_count", "", FigureUnit.THINGS, 1),
+        ("budget_time", "seconds", FigureUnit.MICROSECONDS, 1_000_000),
+    ):
+        results = [result for result in checked.results if result.unit is counted]
+        if not results and counted is FigureUnit.MICROSECONDS:
+            continue
         keys = [{"budget": r.key, "limit": "absolute" if r.grew_from is None else "growth"} for r in results]
-        values = [MetricSample(key, result.value) for key, result in zip(keys, results, strict=True)]
-        limits = [MetricSample(key, result.limit) for key, result in zip(keys, results, strict=True)]
-        what = "budget" if unit else "budget_count"
+        pairs = list(zip(keys, results, strict=True))
+        values = [MetricSample(key, result.value if scale == 1 else result.value / scale) for key, result in pairs]
+        limits = [MetricSample(key, result.limit if scale == 1 else result.limit / scale) for key, result in pairs]
         families.append(MetricFamily(f"{what}_used", "The measured value of what a budget limits.", values, unit))
         families.append(MetricFamily(f"{what}_limit", "The most that passes.", limits, unit))
     failed = MetricFamily(

@@ -6,11 +6,12 @@ from typing import Final
 from footprint.elf.names import shown_name
 from footprint.formats.document import Block, Document, Facts, Heading, Paragraph, Table, Verdict, note_blocks
 from footprint.model.audit import is_reproducible
+from footprint.model.figures import FigureUnit
 from footprint.model.finding import listed_places
 from footprint.release.budget import RUN, WATCH, BudgetResult, Checked, lines_of, roots_of
 from footprint.release.budget_file import Budgets
 from footprint.release.new_libraries import link_text, root_text
-from footprint.text.units import counted, format_bytes
+from footprint.text.units import counted, format_bytes, format_us
 from footprint.verbs.audit.summary import advice_blocks
 
 _MOST_STEPS: Final = 3
@@ -75,7 +76,9 @@ def _origin(checked: Checked) -> str:
 
 
 def amount(size: int, result: BudgetResult) -> str:
-    """Format a value of a budget: a size, a rate, or a number of things."""
+    """Format a value of a budget: a size, a rate, a time, or a number of things."""
+    if result.unit is FigureUnit.MICROSECONDS:
+        return format_us(size)
     return (
         f"{size:,}" if result.is_count else f"{format_bytes(size)}{'/h' if result.key == 'hourly_growth_bytes' else ''}"
     )

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from footprint.attribution.group import group_up
 from footprint.errors import Note
-from footprint.model.audit import Audit, Spread, Spreads
+from footprint.model.audit import Audit, Spread, Spreads, start_spread
 from footprint.model.costs import DailyStarts, StartMeasurement, StartStage, daily_starts
 from footprint.model.over_time import Peak
 from footprint.model.run_failure import RunFailure, RunFailureKind, failures_of_start
@@ -106,7 +106,9 @@ class RunResult:
         """Return it with what was measured of its starts, and how many a day there are."""
         if measurement is None:
             return self
-        return replace(self, start_cost=measurement._replace(moment=self.spent), starts_a_day=starts_a_day)
+        audit = replace(self.audit, start_cpu_us=measurement.processor_us.median)
+        start, cost = replace(self.start, audit=audit), measurement._replace(moment=self.spent)
+        return replace(self, start=start, start_cost=cost, starts_a_day=starts_a_day)
 
     @property
     def daily(self) -> DailyStarts | None:
@@ -122,7 +124,8 @@ class RunResult:
     def spreads(self) -> Spreads:
         """How far the starts differ, as `check` takes it together with the audit."""
         sums = self.private, self.per_process, self.owners
-        return Spreads(*sums, self.start_count, self.peaks, self.kinds, self.retained)
+        tables = self.kinds, self.retained
+        return Spreads(*sums, self.start_count, self.peaks, *tables, *start_spread(self.start_cost))
 
 
 class Expected(NamedTuple):

@@ -7,7 +7,7 @@ from footprint.formats.document import Block, Document, Heading, Paragraph, Tabl
 from footprint.formats.text import sparkline
 from footprint.model.figures import FIGURES, FigureUnit
 from footprint.release.history import History, Release, Trend, TrendStep
-from footprint.text.units import counted, format_bytes
+from footprint.text.units import counted, format_bytes, format_us
 
 if TYPE_CHECKING:  # few answers are of a release that is added
     from footprint.verbs.trend.recording import Recorded
@@ -75,6 +75,8 @@ def _row(trend: Trend, *, has_blocks: bool) -> tuple[str, ...]:
 
 
 def _amount(trend: Trend, value: int) -> str:
+    if trend.unit is FigureUnit.MICROSECONDS:
+        return format_us(value)
     return format_bytes(value) if trend.unit is FigureUnit.BYTES else f"{value:,}"
 
 

@@ -20,7 +20,7 @@ export function budgetFailure(check: CheckAnswer | undefined): HTMLElement | nul
     rows.length ? plainTable(["exceeded", "is", "too much", "what makes it so"], rows, "What is exceeded, and what makes it so") : null);
 }
 
-const amount = (one: BudgetResult, size: number) => (one.unit === "bytes" ? formatBytes(size) : grouped(size));
+const amount = (one: BudgetResult, size: number) => (one.unit === "bytes" ? formatBytes(size) : `${grouped(size)}${one.unit === "microseconds" ? " us" : ""}`);
 
 function contributors(one: BudgetResult): string {
   return one.contributors.slice(0, MOST_PARTS).map((part) => `${printable(part.name)}${part.size_bytes ? ` ${one.is_growth ? formatChange(part.size_bytes) : formatBytes(part.size_bytes)}` : ""}`).join(", ");

@@ -54,6 +54,7 @@ export const TITLES: Record<string, string> = {
   "start_lookup_count": "symbol lookups at start",
   "start_failed_opens": "failed opens at start",
   "start_page_faults": "page faults at start",
+  "start_cpu_seconds": "processor time of a start",
   "retained_bytes": "retained",
   "saving_bytes": "saving",
   "waste_bytes": "waste",
