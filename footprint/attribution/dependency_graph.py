@@ -159,18 +159,24 @@ class DependencyGraph:
 
     @cached_property
     def start_us(self) -> tuple[int, ...]:
-        """The estimated processor time of each object at start, in microseconds."""
+        """The estimated processor time of each object at start, in microseconds; 0 where there is no model."""
         return tuple([start_us(work, self.start_prices) for work in self.start_work])
 
     @cached_property
     def start_page_faults(self) -> tuple[int, ...]:
-        """The estimated page faults for each object up to the entry point."""
+        """The estimated page faults for each object up to the entry point; 0 where there is no model."""
         return tuple(map(start_page_faults, self._loader_costs, self.predictions))
+
+    @property
+    def has_start_model(self) -> bool:
+        """Whether time and page faults at start can be estimated: the prices are those of the loader of glibc."""
+        return self.link_map.libc is Libc.GLIBC
 
     @property
     def _loader_costs(self) -> "Sequence[StartCost | None]":
         """What is done before the entry point: a static program relocates itself, behind it."""
-        return self.start_costs if self.link_map.interpreter_object else (None,) * len(self.objects)
+        is_modelled = self.has_start_model and self.link_map.interpreter_object
+        return self.start_costs if is_modelled else (None,) * len(self.objects)
 
     @cached_property
     def retained_start_us(self) -> Sequence[int]:
@@ -181,8 +187,7 @@ class DependencyGraph:
         """Return the objects with their costs, as an audit keeps them; on request with what they are at start."""
         unknown = (None,) * len(self.objects)
         start_costs = self.start_costs if has_start else unknown
-        # The loader of musl makes fewer of them than the estimate says.
-        faults = self.start_page_faults if has_start and self.link_map.libc is not Libc.MUSL else unknown
+        faults = self.start_page_faults if has_start and self.has_start_model else unknown
         starts = [
             None if cost is None else cost.summary._replace(page_faults=count)
             for cost, count in zip(start_costs, faults, strict=True)

@@ -1,8 +1,11 @@
 """What the loader does at start is predicted as the loader counts it: LD_DEBUG of programs held at their entry."""
 
+import json
 import os
+import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -101,6 +104,41 @@ def test_calls_are_bound_at_start_where_the_linker_was_told_so(options: list[str
     assert cost
     assert bool(cost.lazy_count) == ("-Wl,-z,lazy" in options)
     assert cost.copy_count == ("-no-pie" in options)
+
+
+@pytest.mark.skipif(shutil.which("musl-gcc") is None, reason="musl-gcc is missing")
+def test_of_musl_relocations_are_counted_and_no_time_is_said(tmp_path: Path) -> None:
+    (tmp_path / "a.c").write_text("int data = 1; int *own = &data; int a(void) { return *own; }")
+    (tmp_path / "program.c").write_text(
+        "int a(void); int (*table[])(void) = {a}; int main(void) { return table[0](); }"
+    )
+    for output, source, *options in (("liba.so", "a.c", "-shared"), ("program", "program.c", "-pie", "./liba.so")):
+        command = ["musl-gcc", "-fPIC", "-o", output, source, *options]
+        subprocess.run(command, check=True, capture_output=True, cwd=tmp_path)
+    path = str(tmp_path / "program")
+    answer = json.loads(
+        subprocess.run(
+            [sys.executable, "-m", "footprint", "libraries", "--json", path],
+            check=True,
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+        ).stdout
+    )
+    for row in answer["libraries"]:
+        listed = subprocess.run(
+            ["readelf", "-rW", tmp_path / row["path"]], check=True, capture_output=True, text=True
+        ).stdout
+        start = row["start"]
+        assert start["relative_count"] == len(re.findall("R_X86_64_RELATIVE", listed))
+        assert start["symbolic_count"] == len(re.findall("R_X86_64_(?:64|GLOB_DAT|JUMP_SLO)", listed))
+        # Its loader binds all calls at start, and caches no lookup: it was not compared.
+        assert start["lazy_count"] == 0
+        assert start["lookup_count"] is start["tried_count"] is row["start_us"] is row["start_page_faults"] is None
+    text = subprocess.run(
+        [sys.executable, "-m", "footprint", "libraries", path], check=True, capture_output=True, cwd=tmp_path
+    ).stdout
+    assert b"start us" not in text
 
 
 # --- remedies ---------------------------------------------------------------------------------------------------------

@@ -52,8 +52,8 @@ class ObjectOfGraph(NamedTuple):
 
     @property
     def start_us(self) -> int | None:
-        """The estimated processor time that it takes at start; None where that is not asked."""
-        return self.graph.start_us[self.number] if self.has_start else None
+        """The estimated processor time that it takes at start; None where that is not asked, or not modelled."""
+        return self.graph.start_us[self.number] if self.has_start and self.graph.has_start_model else None
 
     @property
     def beyond_bytes(self) -> int | None:
@@ -187,20 +187,21 @@ class LibraryRow:
         "The numbers of the objects that leave with it, without itself.",
         lambda row: tuple(sorted(row.graph.retained[row.number] - {row.number})),
     )
-    start_us: Annotated[int, LATER] = column(
+    start_us: Annotated[int | None, LATER] = column(
         "The estimated processor time that it takes before the program's own code runs, in microseconds: its file,"
-        " the pages that are written, relocations and lookups.",
+        " the pages that are written, relocations and lookups; null for musl, whose loader was not measured.",
         "start_us",
         title="start us",
         views="report total",
         heading="Start, microseconds",
     )
-    start_page_faults: Annotated[int, LATER] = column(
-        "The page faults for it up to the entry point, estimated.",
-        lambda row: row.graph.start_page_faults[row.number],
+    start_page_faults: Annotated[int | None, LATER] = column(
+        "The page faults for it up to the entry point, estimated; null for musl.",
+        lambda row: row.graph.start_page_faults[row.number] if row.graph.has_start_model else None,
     )
-    retained_start_us: Annotated[int, LATER] = column(
-        "The same of all that leaves with it, itself included.", lambda row: row.graph.retained_start_us[row.number]
+    retained_start_us: Annotated[int | None, LATER] = column(
+        "`start_us` of all that leaves with it, itself included; null for musl.",
+        lambda row: row.graph.retained_start_us[row.number] if row.graph.has_start_model else None,
     )
     start: Annotated[StartCost | None, LATER] = column(
         "What the loader does for it at start; null where it comes later, or cannot be read.",
