@@ -356,6 +356,7 @@ def add_program(
                 startup_max_bytes=prediction.startup_max_bytes if prediction else None,
                 retained_bytes=graph.retained_bytes[number],
                 needed_by=tuple([graph.objects[user].path for user in graph.needing.get(number, ())]),
+                start_us=graph.start_us[number] if graph.has_start_model else None,
             )
         )
     tables["findings"] += _findings(taken, key, path, findings, is_process=False)

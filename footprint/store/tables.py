@@ -214,6 +214,8 @@ class FleetLibrary(NamedTuple):
         startup_max_bytes: The pages of it that can ever be written; null where its file was not read.
         retained_bytes: The memory of all that leaves with it; null where unknown.
         needed_by: The paths of the objects that name it as needed.
+        start_us: The processor time that it takes at each start of a program, estimated, in microseconds; null for a
+            process, and where it is not known.
     """
 
     host: str
@@ -230,6 +232,7 @@ class FleetLibrary(NamedTuple):
     startup_max_bytes: int | None
     retained_bytes: int | None
     needed_by: tuple[str, ...]
+    start_us: int | None = None
 
 
 class FleetFinding(NamedTuple):

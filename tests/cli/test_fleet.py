@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,7 +20,8 @@ from footprint.cli import main
 from footprint.errors import AccessError, FootprintError, InputError, UsageError
 from footprint.formats.text import plain
 from footprint.store.asking import Dataset
-from footprint.store.tables import FleetFile
+from footprint.store.parquet import write_part
+from footprint.store.tables import FleetFile, FleetInput, FleetLibrary, FleetProgram
 from footprint.system.limits import Limits, limited
 from footprint.verbs.fleet.answer import fleet_document
 from footprint.verbs.fleet.questions import definitions_of, question_names, question_of
@@ -88,6 +89,28 @@ def test_libraries_variables_and_packages(dataset: Path) -> None:
     assert (variable["symbol"], variable["owner"], variable["private_bytes"]) == ("table", LIBZ, 32 * KIB)
     (package,) = rows(dataset, "packages")
     assert (package["package"], package["versions"], package["private_bytes"]) == ("zlib1g", "1.3", 112 * KIB)
+
+
+def test_starts_are_those_of_the_program_with_the_build_id_of_each_process(tmp_path: Path) -> None:
+    held = (Holding(HEAP, KIB),)
+    # Three shadows on two hosts, one of them in another build that nobody scanned.
+    members = [Member("a", SHADOW, held, 1), Member("a", SHADOW, held, 2), Member("b", SHADOW, held, 1)]
+    members.append(Member("b", SHADOW, held, 2, build_id="b2"))
+    moment = datetime(2026, 11, 23)  # noqa: DTZ001 # UTC, as there
+    # The image was scanned twice: its last scan counts.
+    for key, start_us in ((1, 90), (2, 40)):
+        program = FleetProgram("image", DAY, moment.replace(hour=key), key, SHADOW, "b1", 3, 0, 0, 0, 0, 0, True)  # noqa: FBT003 # a row
+        objects = (SHADOW, "shadow", 500), (LIBZ, "libz.so.1", start_us), ("/lib/musl.so", "musl.so", None)
+        libraries = [
+            FleetLibrary("image", DAY, key, False, SHADOW, path, name, None, None, None, 0, 0, 0, (), us)  # noqa: FBT003 # the same
+            for path, name, us in objects
+        ]
+        scan = FleetInput("image", DAY, moment, "image", "image", "", "", f"image{key}", (), 0, 0, 0, 0, 0, 0)
+        write_part(str(tmp_path), f"image{key}", {"programs": [program], "libraries": libraries, "inputs": [scan]})
+    programs = [{"start_us": 40, "each_us": 40, "program_count": 1, "library": "libz.so.1"}]
+    assert rows(tmp_path, "starts") == programs
+    (library,) = rows(write_fleet(tmp_path, members), "starts")
+    assert library == {"start_us": 120, "each_us": 40, "process_count": 3, "host_count": 2, "library": "libz.so.1"}
 
 
 def test_savings_are_those_of_each_process(dataset: Path) -> None:

@@ -11,6 +11,7 @@ from footprint.elf.call_sites import call_sites
 from footprint.elf.image import Image
 from footprint.elf.names import shown_name
 from footprint.errors import FootprintError
+from footprint.findings.advice import is_packaged
 from footprint.findings.registry import Fact, Rule
 from footprint.findings.removal import is_always_there, listed
 from footprint.model.finding import Confidence, Finding, SourceLocation, listed_places
@@ -46,7 +47,9 @@ def _requesters(graph: DependencyGraph, number: int) -> list[int]:
 
 def _finding(graph: DependencyGraph, number: int, user: int, function: str) -> Finding:
     name, retained = graph.name(number), graph.retained[number]
-    functions, lines = _calls(graph.objects[user].library.image, function)
+    # Who uses a package looks for no calls in it.
+    is_built = user == 0 or not is_packaged(graph.objects[user].path)
+    functions, lines = _calls(graph.objects[user].library.image, function) if is_built else ([], [])
     callers = f" in {listed(functions)}" if functions else ""
     places = f" ({listed_places(lines, 'and')})" if lines else ""
     shown = shown_name(function)
