@@ -181,24 +181,31 @@ def _lookups(user: int, table: "_Table", bindings: Bindings, link_map: LinkMap) 
     library = link_map.objects[user].library
     is_symbolic = library.linkage.is_symbolic and user > 0
     resolvers = _VDSO_RESOLVERS.get(library.kind.machine, frozenset())
-    provider_of = {place: provider for provider, places in bindings.providers[user].items() for place in places}
+    requested = bindings.symbols[user].requested
+    vdso_places = {place for name in resolvers for place in requested.get(name, ())}
     lookup_count, asked_count = _loader_lookups(link_map, bindings) if user == link_map.interpreter else (0, 0)
     own_lookup_count = own_asked_count = vdso_count = 0
-    for place, times in table.lookups.items():
-        reference, provider = references[place], provider_of.get(place)
-        is_unique = provider is not None and reference.name in bindings.symbols[provider].unique
-        if is_unique or (reference.is_protected and reference.is_defined):
-            # The search ends at the first definition, and then another one is taken.
-            provider = bindings.first_match(reference)
-        far = count if provider is None else provider + 1
-        if is_symbolic:
-            far = 1 if provider == user else far + 1
-        asked_count += (far - reference.is_copy) * times
-        if provider == user:
-            own_lookup_count += times
-            own_asked_count += far * times
-        if reference.name in resolvers and provider and _is_libc(link_map, provider):
-            vdso_count += table.uses[place]
+    left = set(table.lookups)
+    for number, places in bindings.providers[user].items():
+        looked_up = left & places
+        left -= looked_up
+        if number and vdso_places and _is_libc(link_map, number):
+            vdso_count += sum([table.uses[place] for place in looked_up & vdso_places])
+        if number != user and user and not bindings.symbols[number].unique:
+            asked_count += (number + 1 + is_symbolic) * sum(map(table.lookups.__getitem__, looked_up))
+            continue
+        for place in looked_up:
+            reference, provider, times = references[place], number, table.lookups[place]
+            if reference.name in bindings.symbols[number].unique or (reference.is_protected and reference.is_defined):
+                # The search ends at the first definition, and then another one is taken.
+                provider = bindings.first_match(reference) or 0
+            far = 1 if is_symbolic and provider == user else provider + 1 + is_symbolic
+            asked_count += (far - reference.is_copy) * times
+            if provider == user:
+                own_lookup_count += times
+                own_asked_count += far * times
+    # What nobody defines is asked of all.
+    asked_count += sum([(count + is_symbolic - references[place].is_copy) * table.lookups[place] for place in left])
     lookup_count += table.lookups.total() + vdso_count
     return _Lookups(lookup_count, asked_count + vdso_count, own_lookup_count, own_asked_count)
 
@@ -233,6 +240,7 @@ class _Table(NamedTuple):
 
 def _read_table(image: Image, symbols: DynamicSymbols, *, binds_now: bool) -> _Table:
     types = relocation_types(image.machine)
+    is_plain = image.is_64 and image.machine != abi.EM_MIPS
     calls = types.jump_slot | types.tls
     places = {(ref.symbol, ref.is_call, ref.is_copy): place for place, ref in enumerate(symbols.references)}
     kinds: Counter[int] = Counter()
@@ -246,7 +254,7 @@ def _read_table(image: Image, symbols: DynamicSymbols, *, binds_now: bool) -> _T
         rest = infos[max(alike - 1, 0) :]
         place_by_info = {}
         for info, count in Counter(rest).items():
-            symbol, kind = symbol_and_type(image, info)
+            symbol, kind = (info >> 32, info & 0xFFFFFFFF) if is_plain else symbol_and_type(image, info)
             kinds[kind] += count
             if kind in types.tls if is_lazy else kind:
                 place_by_info[info] = places.get((symbol, kind in calls, kind in types.copy))
