@@ -136,7 +136,7 @@ def test_of_musl_relocations_are_counted_and_no_time_is_said(tmp_path: Path) -> 
         assert start["lazy_count"] == 0
         assert start["lookup_count"] is start["tried_count"] is row["start_us"] is row["start_page_faults"] is None
     text = subprocess.run(
-        [sys.executable, "-m", "footprint", "libraries", path], check=True, capture_output=True, cwd=tmp_path
+        [sys.executable, "-m", "footprint", "libraries", "-v", path], check=True, capture_output=True, cwd=tmp_path
     ).stdout
     assert b"start us" not in text
 
