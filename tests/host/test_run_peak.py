@@ -6,12 +6,14 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from footprint.errors import AccessError, UsageError
+from footprint.formats.text import plain
 from footprint.model.over_time import Peak
 from footprint.model.row import Evidence
 from footprint.process.cgroup import make_group, read_memory_controller
@@ -20,6 +22,7 @@ from footprint.process.launch.peak import PeakWatch
 from footprint.verbs.run.call import run
 from footprint.verbs.run.json import run_members, run_metrics
 from footprint.verbs.run.result import RunResult
+from footprint.verbs.run.text import run_document
 from tests.liveprocesses import is_ptrace_allowed, wait_until
 
 MIB = 1 << 20
@@ -277,6 +280,20 @@ def test_the_peak_is_in_every_form_of_the_answer() -> None:
     assert members["run"]["peak"]["holders"][0]["pid"] == ran.audit.pid
     (family,) = [run_metric for run_metric in run_metrics(ran) if run_metric.name == "peak"]
     assert family.samples[0].value == peak_of(ran).peak_bytes
+
+
+@needs_group
+@pytest.mark.parametrize(
+    ("read_at_percent", "explained_percent", "hint"),
+    [(40, 30, "; --when peak explains it"), (100, 60, "; the kernel charges up to 63 pages"), (100, 95, "")],
+)
+def test_the_peak_is_advised_only_where_less_was_held(read_at_percent: int, explained_percent: int, hint: str) -> None:
+    ran = run(["true"])
+    peak = peak_of(ran)._replace(peak_bytes=round((ran.start.explained_bytes or 0) * 100 / explained_percent))
+    start = replace(ran.start, read_at_bytes=peak.peak_bytes * read_at_percent // 100)
+    text = " ".join(plain(run_document(replace(ran, start=start, peak=peak))).split())
+    assert f"{explained_percent}.0 % of the peak{hint}" in text
+    assert ("--when peak explains it" in text) is ("--when" in hint)
 
 
 @needs_group

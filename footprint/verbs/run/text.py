@@ -98,12 +98,12 @@ def _peak(ran: RunResult) -> list[Block]:
     rows.append(("held when it was read", format_bytes(start.read_at_bytes), _share(start.read_at_bytes, peak)))
     explained_bytes = start.explained_bytes
     if explained_bytes is not None:
-        hint = (
-            "" if ran.when == When.PEAK or explained_bytes >= _NEAR * peak.peak_bytes else "; --when peak explains it"
-        )
-        rows.append(
-            ("explained by this audit", format_bytes(explained_bytes), f"{_share(explained_bytes, peak)}{hint}")
-        )
+        hint = ""
+        if explained_bytes < _NEAR * peak.peak_bytes and start.read_at_bytes >= _NEAR * peak.peak_bytes:
+            hint = "; the kernel charges up to 63 pages for each CPU before use" if peak.has_kernel_memory else ""
+        elif explained_bytes < _NEAR * peak.peak_bytes and ran.when != When.PEAK:
+            hint = "; --when peak explains it"
+        rows.append(("explained by this audit", format_bytes(explained_bytes), _share(explained_bytes, peak) + hint))
     return [Facts(tuple(rows))]
 
 
