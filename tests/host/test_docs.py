@@ -17,7 +17,7 @@ def sleeping_pid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     # One of the commands asks for processes of this name, whatever the interpreter is called.
     python = tmp_path_factory.mktemp("bin") / "python"
     python.symlink_to(sys.executable)
-    child = subprocess.Popen([python, "-c", "import time; print(flush=True); time.sleep(600)"], stdout=-1)
+    child = subprocess.Popen([python, "-c", "import time; print(flush=True); time.sleep(1e6)"], stdout=-1)
     assert child.stdout is not None
     child.stdout.readline()
     yield child.pid
