@@ -128,10 +128,8 @@ def add_audited(
     # A file that an update replaced is the same file to those who compare hosts; its build-id tells which one it is.
     program = program.removesuffix(DELETED)
     build_ids = {path.removesuffix(DELETED): build_id for path, build_id in build_ids.items()}
-    ledger = [
-        row._replace(owner=row.owner.removesuffix(DELETED)) if row.kind in OF_OBJECTS else row for row in audited.ledger
-    ]
-    audited = replace(audited, ledger=tuple(ledger))
+    if any(row.owner.endswith(DELETED) for row in audited.ledger):
+        audited = replace(audited, ledger=tuple(map(_of_file, audited.ledger)))
     build_ids = {cost.path: cost.build_id for cost in audited.objects} | {**build_ids}
     figures = {name: total.bytes for name, total in audited.figures.items()}
     of_which = audited.totals.of_which if hasattr(audited, "totals") else None
@@ -168,6 +166,10 @@ def add_audited(
     tables["findings"] += _findings(taken, key, program, audited.findings, is_process=True)
 
 
+def _of_file(row: Row) -> Row:
+    return row._replace(owner=row.owner.removesuffix(DELETED)) if row.kind in OF_OBJECTS else row
+
+
 def _ledger(taken: Provenance, key: int, program: str, ledger: Iterable[Row]) -> Iterable[FleetRow]:
     host, day = taken.host, taken.day
     for row in _without_small_symbols(ledger):
@@ -196,7 +198,7 @@ def _without_small_symbols(ledger: Iterable[Row]) -> Iterable[Row]:
     ledger, least_bytes = tuple(ledger), _LEAST_SYMBOL_BYTES
     sizes = [row.bytes for row in ledger if row.symbol is not None and row.bytes is not None]
     # Doubled, not cut at a rank: the same symbols of two processes are then rows in both, and can be compared.
-    while sum(size_bytes >= least_bytes for size_bytes in sizes) > _MOST_SYMBOLS:
+    while len(sizes) > _MOST_SYMBOLS and sum(size_bytes >= least_bytes for size_bytes in sizes) > _MOST_SYMBOLS:
         least_bytes *= 2
     small = defaultdict[tuple[object, ...], list[Row]](list)
     for row in ledger:

@@ -8,7 +8,6 @@ from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
 from hashlib import blake2b
-from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from footprint.attribution.start_memory import start_memory
@@ -55,7 +54,7 @@ from footprint.store.audits import (
     sums_of,
 )
 from footprint.store.parquet import write_part
-from footprint.store.tables import FleetFile, FleetHost, FleetInput, FleetNote
+from footprint.store.tables import TABLES, FleetFile, FleetHost, FleetInput, FleetNote
 from footprint.system.decompression import pieces_of
 from footprint.system.files import open_input, text_of
 from footprint.system.limits import limited
@@ -260,8 +259,8 @@ class _Work:
                     depends_on, identity = self._read_elf(item, taken)
                 else:
                     sums = self._read_record(item, taken)
-            new_rows = (row for name, rows in self.tables.items() for row in rows[before.get(name, 0) :])
-            _check_figures(candidate, chain(sums, chain.from_iterable(new_rows)))
+            new_rows = ((name, rows[before.get(name, 0) :]) for name, rows in self.tables.items())
+            _check_figures(candidate, sums, new_rows)
             _check_unchanged(candidate)
         except Exception as error:  # noqa: BLE001 # no input may stop the scan of all others
             for name, rows in self.tables.items():
@@ -469,10 +468,15 @@ class _Work:
         return _Audited(moment, audited, program, build_ids, placement)
 
 
-def _check_figures(candidate: Candidate, cells: Iterable[object]) -> None:
+def _check_figures(candidate: Candidate, sums: AuditSums, tables: Iterable[tuple[str, list[tuple[Any, ...]]]]) -> None:
     """Refuse what a table cannot have: the rows of all other inputs of the part would be lost with it."""
-    if not all(-_PAST_FIGURES < cell < _PAST_FIGURES for cell in cells if isinstance(cell, int)):
-        raise InputError(candidate.opened, "a size or count in it has more than 63 bits")
+    columns: list[tuple[int | None, ...]] = [sums]
+    for name, rows in tables:
+        pairs = zip(TABLES[name].columns, zip(*rows, strict=True), strict=False)  # without rows there are no cells
+        columns += [cells for column, cells in pairs if column.sql_type == "BIGINT"]
+    for figures in [[*filter(None, cells)] for cells in columns]:
+        if figures and not -_PAST_FIGURES < min(figures) <= max(figures) < _PAST_FIGURES:
+            raise InputError(candidate.opened, "a size or count in it has more than 63 bits")
 
 
 def _of_series(data: bytes | memoryview, candidate: Candidate, key: str) -> Iterator[_Audited]:
