@@ -1,5 +1,9 @@
 """Datasets of fleets, row by row."""
 
+import io
+import json
+import os
+import zipfile
 from collections.abc import Iterable
 from datetime import date, datetime, timedelta
 from hashlib import blake2b
@@ -19,7 +23,7 @@ from footprint.store.tables import (
     FleetRow,
 )
 
-__all__ = ("DAY", "Holding", "Member", "write_fleet")
+__all__ = ("BUILD_IDS", "DAY", "Holding", "Member", "capture_of", "write", "write_fleet")
 
 DAY = date(2026, 11, 23)
 GIB = 1 << 30
@@ -136,3 +140,43 @@ def write_fleet(folder: Path, members: Iterable[Member], files: Iterable[FleetFi
         )  # fmt: skip
     write_part(str(folder), part, tables)
     return folder
+
+
+def write(path: Path, data: bytes) -> Path:
+    """Write a file that was changed long ago, and return its path."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    os.utime(path, (1_763_900_000, 1_763_900_000))
+    return path
+
+
+BUILD_IDS = {
+    "shadow": "d6ad7e6f78aa0adaf53971c03a89799de21939df",
+    "libcrypt_like.so": "bdc409c208fe6790657fb44c65a7e42f58fc9f61",
+    "libfreebl_like.so": "349b81700e0ba6d4d87153c05aaa45e9463fb5ed",
+}
+
+
+def capture_of(path: Path, build_ids: dict[str, str], **host: object) -> Path:
+    """Write a capture of a process with files of these build-ids, a private page of each, the program first."""
+    mapping = "%05x000-%05x000 r-xp 00000000 fe:00 %d /opt/app/%s\nRss: 4 kB\nAnonymous: 4 kB\nVmFlags: rd ex mr\n"
+    smaps = "".join(mapping % (0x400 + 2 * at, 0x401 + 2 * at, at + 1, name) for at, name in enumerate(build_ids))
+    files = [
+        {"path": f"/opt/app/{name}", "inode": at + 1, "device": "fe:00", "size_bytes": None, "build_id": build_id}
+        for at, (name, build_id) in enumerate(build_ids.items())
+    ]
+    process = {
+        "pid": 7, "command": "shadow", "members": ["smaps", "status"], "thread_stack_addrs": [], "notes": [],
+        "files": files,
+    }  # fmt: skip
+    manifest = {
+        "format": "footprint-capture/1",
+        "host": {"kernel": "6.1.0", "machine": "x86_64", "page_bytes": 4096, **host},
+        "processes": [process],
+    }
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("footprint-capture.json", json.dumps(manifest))
+        archive.writestr("7/smaps", smaps)
+        archive.writestr("7/status", f"Name:\tshadow\nThreads:\t1\nVmPTE:\t44 kB\n# {path}\n")
+    return write(path, packed.getvalue())

@@ -5,6 +5,7 @@ object is not fetched again.
 """
 
 import os
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
@@ -18,8 +19,20 @@ from footprint.system.whole_file import own_folder, whole_file
 _SCHEMES: Final = ("s3://", "gs://", "az://")
 _LOCK: Final = "scan.lock"
 # Plain HTTP only where the user names such an endpoint, as one of his own network.
-_CLIENT: Final = {"connect_timeout": "10s", "timeout": "300s", "allow_http": True}
-_RETRIES: Final = {"max_retries": 3, "retry_timeout": timedelta(seconds=30)}
+_CLIENT: Final = {"connect_timeout": "5s", "timeout": "300s", "allow_http": True}
+# It covers the sending of a request, too: what is put may be large.
+_OF_SMALL: Final = {"read_timeout": "15s"}
+_SMALL_BYTES: Final = 1 << 20
+_RETRIES: Final = {"max_retries": 3, "retry_timeout": timedelta(seconds=15)}
+_CREDENTIALS: Final = {
+    "s3": "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+    "gs": "set GOOGLE_APPLICATION_CREDENTIALS",
+    "az": "set AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY",
+}
+# Without any, obstore asks the service of a cloud that gives its machines some.
+_NO_CREDENTIALS: Final = re.compile(
+    r"/latest/(?:api/token|meta-data)|computeMetadata|/metadata/identity|Account must be"
+)
 # A part without its file of inputs is no part: that one is put last, and deleted first.
 _LAST: Final = "inputs/"
 
@@ -66,7 +79,7 @@ def upload(address: str, folder: str) -> None:
     Raises:
         AccessError: If the store cannot be written.
     """
-    with _errors(address) as (store, obstore):
+    with _errors(address, is_large=True) as (store, obstore):
         objects, files = _objects(store, obstore), _files(folder)
         for name in reversed(list(_in_order(objects.keys() - files))):
             obstore.delete(store, name)
@@ -88,7 +101,7 @@ def put(address: str, data: bytes) -> None:
         UsageError: If obstore is not installed.
     """
     above, _, name = address.rpartition("/")
-    with _errors(above) as (store, obstore):
+    with _errors(above, is_large=len(data) > _SMALL_BYTES) as (store, obstore):
         obstore.put(store, name, data)
 
 
@@ -113,7 +126,7 @@ def locked_store(address: str) -> Iterator[None]:
 
 
 @contextmanager
-def _errors(address: str) -> Iterator[tuple[Any, Any]]:
+def _errors(address: str, *, is_large: bool = False) -> Iterator[tuple[Any, Any]]:
     """Open a store, and raise what goes wrong with it as our errors."""
     try:
         import obstore  # noqa: PLC0415 # of an extra
@@ -123,10 +136,19 @@ def _errors(address: str) -> Iterator[tuple[Any, Any]]:
         raise UsageError(f"{address} needs obstore: pip install 'footprint-audit[stores]'") from None
     open_store: Any = stores.from_url
     try:
-        yield open_store(address, client_options=_CLIENT, retry_config=_RETRIES), obstore
+        options = _CLIENT if is_large else _CLIENT | _OF_SMALL
+        yield open_store(address, client_options=options, retry_config=_RETRIES), obstore
     except (BaseError, OSError, ValueError) as error:
-        first = str(error).strip().partition("\n")[0]
-        raise AccessError(address, f"the store cannot be used: {first[:300]}") from error
+        raise AccessError(address, _cause(address, str(error))) from error
+
+
+def _cause(address: str, message: str) -> str:
+    """Return what went wrong with a store, in one line without secrets."""
+    if _NO_CREDENTIALS.search(message):
+        return f"it needs credentials, and there are none: {_CREDENTIALS[address[:2]]}"
+    from footprint.text.secret_words import without_secrets_in  # noqa: PLC0415 # its patterns take 3 ms
+
+    return f"the store cannot be used: {without_secrets_in(message.strip().partition(chr(10))[0])[:300]}"
 
 
 def _objects(store: Any, obstore: Any) -> dict[str, tuple[int, int]]:  # noqa: ANN401 # a store and the module

@@ -3,9 +3,11 @@
 import os
 import re
 import shutil
+import socket
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from email.utils import formatdate
 from hashlib import blake2b
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -18,8 +20,9 @@ import pytest
 
 import footprint
 from footprint.errors import AccessError, UsageError
-from footprint.store.remote import fetch, upload
+from footprint.store.remote import fetch, put, upload
 from footprint.verbs.fleet.call import prune_dataset
+from tests.fleets import BUILD_IDS, capture_of, write
 
 ROOT = Path(__file__).resolve().parents[2]
 SMAPS = (ROOT / "tests" / "corpus" / "smaps-sleep.txt").read_bytes()
@@ -31,6 +34,7 @@ class Bucket(BaseHTTPRequestHandler):
 
     objects: dict[str, tuple[bytes, float]] = {}  # noqa: RUF012 # one bucket a test
     puts: list[str] = []  # noqa: RUF012 # the same
+    refused = ""
 
     def _answer(self, status: int, body: bytes = b"", **headers: str) -> None:
         self.send_response(status)
@@ -68,6 +72,8 @@ class Bucket(BaseHTTPRequestHandler):
 
     def do_PUT(self) -> None:  # the same
         data, key = self.rfile.read(int(self.headers["Content-Length"])), self._key()
+        if self.refused and self.refused in key:
+            return self._answer(403)
         if self.headers.get("If-None-Match") == "*" and key in self.objects:
             return self._answer(412)
         self.objects[key] = data, time.time()
@@ -142,7 +148,7 @@ def test_a_store_that_another_scan_writes_to_or_that_is_not_there_is_an_error(
     bucket: type[Bucket], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "1.smaps").write_bytes(SMAPS)
-    bucket.objects["fleet/scan.lock"] = b"other", time.time()
+    bucket.objects["fleet/scan.lock"] = b"other", 1e9
     with pytest.raises(AccessError, match=r"another scan writes to it; if that was killed, delete"):
         footprint.scan(tmp_path / "1.smaps", output="s3://bucket/fleet")
     with pytest.raises(AccessError, match="it is no dataset"):
@@ -160,3 +166,133 @@ def test_a_question_leaves_alone_what_a_scan_is_about_to_upload(bucket: type[Buc
     fetch(address)
     upload(address, str(written))
     assert bucket.objects["fleet/inputs/new.parquet"][0] == b"new"
+
+
+def test_a_library_that_three_hosts_hold_for_nothing_is_found_through_a_store(
+    bucket: type[Bucket], tmp_path: Path
+) -> None:
+    for host in ("a", "b", "c"):
+        path = capture_of(tmp_path / f"{host}.capture", BUILD_IDS)
+        put(f"s3://bucket/captures/{host}/1.capture", path.read_bytes())
+    footprint.scan("s3://bucket/captures", output="s3://bucket/fleet", worker_count=1)
+    footprint.scan(UNUSED, host="image", output="s3://bucket/fleet", worker_count=1)
+    shutil.rmtree(tmp_path / "cache")
+    (row,) = rows("s3://bucket/fleet", "unused")
+    # As the README of the sample derives: 3 pages of the library and 2 of what only it needs, in each of 3 processes.
+    assert (row["subject"], row["saving_bytes"]) == ("libcrypt_like.so", 3 * (20 << 10))
+    assert (row["process_count"], row["host_count"]) == (3, 3)
+    assert bucket.objects.keys() >= {f"captures/{host}/1.capture" for host in "abc"}
+
+
+def test_a_scan_that_ends_in_the_middle_of_its_upload_shows_no_half_and_is_done_again(
+    bucket: type[Bucket], tmp_path: Path
+) -> None:
+    for host in ("a", "b"):
+        write(tmp_path / "in" / host / "1.smaps", SMAPS)
+    address = "s3://bucket/fleet"
+    footprint.scan(tmp_path / "in" / "a", host="a", output=address, worker_count=1)
+    bucket.refused = "/inputs/"
+    with pytest.raises(AccessError, match=r"the store cannot be used: .*403"):
+        footprint.scan(tmp_path / "in" / "b", host="b", output=address, worker_count=1)
+    assert len([key for key in bucket.objects if "/processes/" in key]) == 2
+    assert footprint.fleet(address, "programs").process_count == 1
+    bucket.refused = ""
+    # One that was killed leaves its lock.
+    bucket.objects["fleet/scan.lock"] = b"other", 1e9
+    with pytest.raises(AccessError, match=r"delete the object scan\.lock there"):
+        footprint.scan(tmp_path / "in" / "b", host="b", output=address, worker_count=1)
+    del bucket.objects["fleet/scan.lock"]
+    assert footprint.scan(tmp_path / "in" / "b", host="b", output=address, worker_count=1).input_count == 1
+    assert footprint.fleet(address, "programs").process_count == 2
+    assert len([key for key in bucket.objects if "/processes/" in key]) == 2
+
+
+def test_of_two_scans_of_a_store_at_once_one_is_refused_and_the_other_is_whole(
+    bucket: type[Bucket], tmp_path: Path
+) -> None:
+    for host in ("a", "b"):
+        write(tmp_path / host / "1.smaps", SMAPS)
+    begun = threading.Barrier(2)
+
+    def scan(host: str) -> str:
+        begun.wait()
+        try:
+            footprint.scan(tmp_path / host, host=host, output="s3://bucket/fleet", worker_count=1)
+        except AccessError as error:
+            return str(error)
+        return "done"
+
+    with ThreadPoolExecutor(2) as pool:
+        outcomes = set(pool.map(scan, ("a", "b")))
+    refusals = outcomes - {"done"}
+    assert "done" in outcomes
+    assert "fleet/scan.lock" not in bucket.objects
+    assert all("another scan writes to it" in refusal for refusal in refusals)
+    assert footprint.fleet("s3://bucket/fleet", "programs").process_count == 2 - len(refusals)
+
+
+def test_pruned_days_leave_a_store(bucket: type[Bucket], tmp_path: Path) -> None:
+    for host, seconds in (("a", 1_763_900_000), ("b", 1_763_900_000 - 100 * 86_400)):
+        os.utime(write(tmp_path / "in" / host / "1.smaps", SMAPS), (seconds, seconds))
+        footprint.scan(tmp_path / "in", output="s3://bucket/fleet", worker_count=1)
+    assert "of 1 input" in prune_dataset("s3://bucket/fleet", "prune", "90d")
+    days = {key.split("/")[2] for key in bucket.objects if "/processes/" in key}
+    assert days == {"day=2025-11-23"}
+    shutil.rmtree(tmp_path / "cache")
+    assert footprint.scan(tmp_path / "in", output="s3://bucket/fleet", worker_count=1).input_count == 0
+
+
+class Silent(Bucket):
+    """A server that refuses whatever it is asked, as the service that gives machines their credentials may."""
+
+    def do_PUT(self) -> None:  # as http.server calls it
+        self._answer(403)
+
+    do_GET = do_HEAD = do_PUT  # noqa: N815 # the same
+
+
+@pytest.mark.parametrize(
+    ("address", "cause"),
+    [
+        ("s3://bucket/fleet", "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"),
+        ("az://bucket/fleet", "set AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY"),
+    ],
+)
+def test_a_store_without_credentials_is_one_error_that_says_what_to_set(
+    address: str, cause: str, bucket: type[Bucket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del bucket
+    for name in [name for name in os.environ if name.startswith(("AWS_", "AZURE_"))]:
+        monkeypatch.delenv(name)
+    with ThreadingHTTPServer(("127.0.0.1", 0), Silent) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        monkeypatch.setenv("AWS_METADATA_ENDPOINT", f"http://127.0.0.1:{server.server_port}")
+        with pytest.raises(AccessError) as raised:
+            footprint.fleet(address)
+        server.shutdown()
+    assert f"it needs credentials, and there are none: {cause}" in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_errors_of_a_store_tell_no_secrets(bucket: type[Bucket], monkeypatch: pytest.MonkeyPatch) -> None:
+    del bucket
+    endpoint = os.environ["AWS_ENDPOINT_URL"].replace("//", "//user:pass-word@")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"{endpoint}/elsewhere")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret-key")
+    monkeypatch.setattr(Bucket, "do_GET", Silent.do_PUT)
+    with pytest.raises(AccessError, match=r"the store cannot be used: .*//user:") as raised:
+        footprint.fleet("s3://bucket/fleet")
+    assert "pass-word" not in str(raised.value)
+    assert "secret-key" not in str(raised.value)
+
+
+def test_a_server_that_never_answers_is_given_up_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr("footprint.store.remote._OF_SMALL", {"read_timeout": "100ms"})
+    monkeypatch.setattr("footprint.store.remote._RETRIES", {"max_retries": 0})
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        settings = {"ENDPOINT_URL": f"http://127.0.0.1:{server.getsockname()[1]}", "REGION": "us-east-1"}
+        for name, value in {**settings, "ACCESS_KEY_ID": "key", "SECRET_ACCESS_KEY": "secret"}.items():
+            monkeypatch.setenv(f"AWS_{name}", value)
+        with pytest.raises(AccessError, match="the store cannot be used"):
+            footprint.fleet("s3://bucket/fleet")

@@ -32,20 +32,15 @@ from footprint.store.audits import _without_small_symbols
 from footprint.store.parquet import check_parts, commit_part, open_dataset, prune, write_part
 from footprint.store.tables import TABLES
 from footprint.verbs.scan import runners
-from footprint.verbs.scan.inputs import Lister
+from footprint.verbs.scan.cluster import Places, cluster_runner
+from footprint.verbs.scan.inputs import Candidate, Lister
 from footprint.verbs.scan.tasks import Item, Settings, Task
 from footprint.verbs.scan.work import identify, run_shard
+from tests.fleets import BUILD_IDS, capture_of, write
 
 ROOT = Path(__file__).resolve().parents[2]
 SMAPS = (ROOT / "tests" / "corpus" / "smaps-sleep.txt").read_bytes()
 MOMENT = datetime(2026, 11, 23, 12)  # noqa: DTZ001 # UTC, as in the dataset
-
-
-def write(path: Path, data: bytes) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(data)
-    os.utime(path, (1_763_900_000, 1_763_900_000))
-    return path
 
 
 def text_of(number: int) -> bytes:
@@ -373,36 +368,6 @@ def test_the_library_that_most_hosts_hold_for_nothing_is_found_first(tmp_path: P
 
 
 UNUSED = ROOT / "sample_binaries" / "unused_library"
-BUILD_IDS = {
-    "shadow": "d6ad7e6f78aa0adaf53971c03a89799de21939df",
-    "libcrypt_like.so": "bdc409c208fe6790657fb44c65a7e42f58fc9f61",
-    "libfreebl_like.so": "349b81700e0ba6d4d87153c05aaa45e9463fb5ed",
-}
-
-
-def capture_of(path: Path, build_ids: dict[str, str], **host: object) -> Path:
-    """Write a capture of a process with files of these build-ids, a private page of each, the program first."""
-    mapping = "%05x000-%05x000 r-xp 00000000 fe:00 %d /opt/app/%s\nRss: 4 kB\nAnonymous: 4 kB\nVmFlags: rd ex mr\n"
-    smaps = "".join(mapping % (0x400 + 2 * at, 0x401 + 2 * at, at + 1, name) for at, name in enumerate(build_ids))
-    files = [
-        {"path": f"/opt/app/{name}", "inode": at + 1, "device": "fe:00", "size_bytes": None, "build_id": build_id}
-        for at, (name, build_id) in enumerate(build_ids.items())
-    ]
-    process = {
-        "pid": 7, "command": "shadow", "members": ["smaps", "status"], "thread_stack_addrs": [], "notes": [],
-        "files": files,
-    }  # fmt: skip
-    manifest = {
-        "format": "footprint-capture/1",
-        "host": {"kernel": "6.1.0", "machine": "x86_64", "page_bytes": 4096, **host},
-        "processes": [process],
-    }
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive:
-        archive.writestr("footprint-capture.json", json.dumps(manifest))
-        archive.writestr("7/smaps", smaps)
-        archive.writestr("7/status", f"Name:\tshadow\nThreads:\t1\nVmPTE:\t44 kB\n# {path}\n")
-    return write(path, packed.getvalue())
 
 
 def test_findings_of_a_program_reach_the_captures_of_all_hosts_that_run_its_build(tmp_path: Path) -> None:
@@ -864,6 +829,7 @@ def test_a_scan_refuses_another_one_shows_whole_parts_and_goes_on_when_it_is_kil
 
 DEADLY = '''
 from footprint.verbs.scan import runners
+from footprint.verbs.scan.cluster import Places, cluster_runner
 
 HOOK = """
 import os, sys
@@ -1007,8 +973,22 @@ def test_a_scheduler_that_dies_in_the_middle_is_an_error_and_the_next_scan_goes_
         killed(running[0])
         _, errors = client.communicate(timeout=120)
     assert client.returncode == 0 or "the cluster is lost" in errors or "no answer" in errors
+    # What Dask itself reports of a lost connection, with a traceback.
+    assert "distributed.client - " not in errors
+    assert client.returncode == 0 or len(errors.splitlines()[-1]) < 200
     footprint.scan(captures, output=fleet, worker_count=1)
     assert contents(fleet) == expected
+
+
+def test_a_scheduler_that_hangs_is_an_error(captures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("footprint.verbs.scan.cluster._PATIENCE_SECONDS", 1)
+    # Only the first connection must not depend on the speed of this machine.
+    monkeypatch.setattr("footprint.verbs.scan.cluster._check_workers", lambda *_: None)
+    task = Task[Candidate](Settings("a", str(tmp_path), MOMENT, has_commands=False), "1", ())
+    with cluster(1) as (address, running), cluster_runner(address, Places(str(tmp_path), (str(captures),))) as run:
+        running[0].send_signal(signal.SIGSTOP)
+        with pytest.raises(AccessError, match=r"the cluster is lost .the scheduler gave no answer in 1 seconds"):
+            list(run(identify, [task]))
 
 
 def test_an_executor_makes_the_same_dataset_and_one_that_lacks_the_folders_is_an_error(

@@ -1,5 +1,6 @@
 """Runs the work of a scan elsewhere: on a Dask cluster, or in any executor of `concurrent.futures`."""
 
+import logging
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -18,6 +19,8 @@ from footprint.verbs.scan.tasks import Task
 _CONNECT_SECONDS: Final = 10
 _PATIENCE_SECONDS: Final = 20
 """How long a cluster may have no worker, or give no answer, before the scan ends."""
+_LOGGERS: Final = ("distributed", "distributed.client")
+"""What Dask reports of a lost connection by, with tracebacks; the scan raises one error instead."""
 _POLL_SECONDS: Final = 1
 # An expression, since a worker without footprint cannot read a function of it: it would die, and tell nothing.
 _VERSION_OF_WORKER: Final = "__import__('footprint').__version__"
@@ -69,17 +72,15 @@ def _check_places(name: str, where: str, missing: object) -> None:
         raise AccessError(where, f"worker {name} {missing}: all workers must see the same folders as the client")
 
 
-def _within(seconds: float, where: str, call: Callable[[], _Done]) -> _Done:
+def _within(seconds: float, call: Callable[[], _Done]) -> _Done:
     """Return what a call returns.
 
     Raises:
-        AccessError: If it takes longer.
+        TimeoutError: If it takes longer.
     """
     thread = ThreadPoolExecutor(1)
     try:
         return thread.submit(call).result(seconds)
-    except TimeoutError:
-        raise AccessError(where, f"its workers gave no answer in {seconds:g} seconds") from None
     finally:
         thread.shutdown(wait=False, cancel_futures=True)
 
@@ -103,18 +104,33 @@ def cluster_runner(address: str, places: Places) -> Iterator[Runner]:
         return client.submit(work, task, pure=False, retries=TASKS_EACH)
 
     def run(work: Callable[[Task[_Each]], _Done], tasks: Iterable[Task[_Each]]) -> Iterator[_Done]:
-        threads = sum(client.nthreads().values()) or 1
         try:
+            threads = _thread_count(client) or 1
             yield from _until_done(submit, lambda futures: _first_done(client, futures), threads, work, tasks)
         except (OSError, CancelledError) as error:
-            cause = f"the cluster is lost ({error}): scan again, and it goes on from there"
+            lost = "its scheduler is gone, or cancelled the tasks" if isinstance(error, CancelledError) else error
+            cause = f"the cluster is lost ({lost}): scan again, and it goes on from there"
             raise AccessError(address, cause) from error
 
+    with _quiet_dask():
+        try:
+            _check_workers(client, address, places)
+            yield run
+        finally:
+            client.close(_POLL_SECONDS)
+
+
+@contextmanager
+def _quiet_dask() -> Iterator[None]:
+    """Keep Dask from writing tracebacks of a lost connection to the terminal: the scan raises one error."""
+    levels = {logger: logger.level for logger in map(logging.getLogger, _LOGGERS)}
+    for logger in levels:
+        logger.setLevel(logging.CRITICAL)
     try:
-        _check_workers(client, address, places)
-        yield run
+        yield
     finally:
-        client.close(_POLL_SECONDS)
+        for logger, level in levels.items():
+            logger.setLevel(level)
 
 
 def _connected(address: str) -> Any:  # noqa: ANN401 # a client of Dask
@@ -132,11 +148,12 @@ def _connected(address: str) -> Any:  # noqa: ANN401 # a client of Dask
 
 
 def _check_workers(client: Any, address: str, places: Places) -> None:  # noqa: ANN401 # a client of Dask
-    """Wait for a worker, and ask all that are there what they have.
+    """Wait for a worker, and ask all that are there what they have, in so many seconds together.
 
     Raises:
         AccessError: If there is none, or one of them cannot do the work.
     """
+    last = time.monotonic() + _PATIENCE_SECONDS
     try:
         client.wait_for_workers(1, timeout=_PATIENCE_SECONDS)
     except TimeoutError:
@@ -145,13 +162,28 @@ def _check_workers(client: Any, address: str, places: Places) -> None:  # noqa: 
     begin_activity(f"asks the {len(client.nthreads())} workers of {address} what they have")
 
     def ask(call: Callable[..., object], argument: object) -> dict[str, object]:
-        answers = _within(_PATIENCE_SECONDS, address, lambda: client.run(call, argument, on_error="return"))
+        try:
+            answers = _within(last - time.monotonic(), lambda: client.run(call, argument, on_error="return"))
+        except TimeoutError:
+            raise AccessError(address, f"its workers gave no answer in {_PATIENCE_SECONDS} seconds") from None
         return dict(sorted(answers.items()))
 
     for name, version in ask(eval, _VERSION_OF_WORKER).items():
         _check_version(name, address, version)
     for name, missing in ask(_unreachable, places).items():
         _check_places(name, address, missing)
+
+
+def _thread_count(client: Any) -> int:  # noqa: ANN401 # a client of Dask
+    """Ask the scheduler how many threads its workers have.
+
+    Raises:
+        OSError: If it gives no answer.
+    """
+    try:
+        return sum(_within(_PATIENCE_SECONDS, client.nthreads).values())
+    except TimeoutError:
+        raise OSError(f"the scheduler gave no answer in {_PATIENCE_SECONDS} seconds") from None
 
 
 def _first_done(client: Any, futures: Iterable[Any]) -> set[Any]:  # noqa: ANN401 # a client of Dask
@@ -168,7 +200,7 @@ def _first_done(client: Any, futures: Iterable[Any]) -> set[Any]:  # noqa: ANN40
             return set(wait_for(waiting, return_when="FIRST_COMPLETED", timeout=_POLL_SECONDS).done)
         if client.status != "running":
             raise OSError("the scheduler is gone")
-        if client.scheduler_info()["workers"]:
+        if _thread_count(client):
             with_workers = time.monotonic()
         elif time.monotonic() - with_workers > _PATIENCE_SECONDS:
             raise OSError("all workers are gone")
