@@ -206,7 +206,7 @@ def _named(binary: Binary, *, is_demangled: bool) -> Iterator[tuple[str, int, in
     Most programs have functions of C, and few are enough. So names of C++, which are many, are rarely demangled.
     """
     try:
-        for name, vaddr, size_bytes, *_ in binary.functions:
+        for name, vaddr, size_bytes in binary.functions.extents():
             if name.startswith(("_Z", "_R")) != is_demangled or not size_bytes:
                 continue
             yield _plain(shown_name(name)) if is_demangled else name.partition("@")[0], vaddr, size_bytes

@@ -56,6 +56,7 @@ def test_an_address_lies_in_the_function_that_begins_before_it_and_reaches_beyon
         None,
     ]
     assert list(result) == [Symbol("first", 0x1010, 0x10, STT_FUNC, 1), Symbol("second", 0x1040, 8, STT_FUNC, 1)]
+    assert list(result.extents()) == [("first", 0x1010, 0x10), ("second", 0x1040, 8)]
     assert (len(result), result.source) == (2, ".symtab")
 
 
