@@ -32,7 +32,7 @@ _LEAST_PROGRAMS: Final = 12
 _PREDICTION_SECONDS: Final = 15.0
 _START_SECONDS: Final = 35.0
 _MOST_TURNS: Final = 21
-_LEAST_TURNS: Final = 5
+_LEAST_TURNS: Final = 3
 # The programs with the most libraries are started once more where each of these folders is tried first.
 _EMPTY_FOLDERS: Final = 20
 _MOST_EMPTIED: Final = 4
