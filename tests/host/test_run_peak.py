@@ -87,7 +87,7 @@ def when_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int,
 @pytest.fixture
 def no_group(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make no cgroup, as where one may not be made."""
-    monkeypatch.setattr("footprint.process.launch._group", lambda _opened: None)
+    monkeypatch.setattr("footprint.process.launch.group_with_limits", lambda _opened: None)
 
 
 @needs_group
