@@ -23,7 +23,7 @@ def test_each_figure_has_a_title_and_a_meaning_of_its_own(name: str) -> None:
 @pytest.mark.parametrize("name", FIGURES)
 def test_the_name_of_a_figure_says_its_unit(name: str) -> None:
     # What is counted may stand in the plural.
-    endings = {"things": ("_count", "_opens", "_faults"), "bytes": "_bytes", "microseconds": "_seconds"}
+    endings = {"things": ("_count", "_opens", "_faults"), "bytes": ("_bytes",), "microseconds": ("_seconds",)}
     assert name.endswith(endings[FIGURES[name].unit])
 
 
