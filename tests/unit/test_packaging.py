@@ -7,6 +7,9 @@ import subprocess
 import tomllib
 from pathlib import Path
 
+import pytest
+from jsonschema import Draft202012Validator
+
 import footprint
 from shell import generate
 from tests.workflows import read_yaml
@@ -106,3 +109,73 @@ def test_what_kubernetes_runs_for_a_fleet_fits_together() -> None:
     copied = [task["ansible.builtin.copy"]["src"] for task in play["tasks"] if "ansible.builtin.copy" in task]
     files = [name for source in copied for name in ([source] if "{" not in source else play["tasks"][1]["loop"])]
     assert sorted(files) == sorted(path.name for path in FLEET.iterdir() if path.name.startswith("footprint-collect"))
+
+
+def fields(required: str, **properties: object) -> dict[str, object]:
+    """Return the schema of an object that has no other fields."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": required.split(),
+        "additionalProperties": False,
+    }
+
+
+TEXT, LABELS = {"type": "string"}, {"type": "object", "additionalProperties": {"type": "string"}}
+QUANTITIES = fields("", cpu={"pattern": r"^\d+m?$"}, memory={"pattern": r"^\d+[KMG]i$"})
+NAME = {"type": "string", "pattern": r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", "maxLength": 63}
+CONTAINER = fields(
+    "name image",
+    name=NAME,
+    image=TEXT,
+    command={"type": "array", "items": TEXT},
+    args={"type": "array", "items": TEXT},
+    securityContext=fields(
+        "",
+        runAsUser={"type": "integer"},
+        readOnlyRootFilesystem={"type": "boolean"},
+        capabilities=fields("", add={"type": "array", "items": TEXT}, drop={"type": "array", "items": TEXT}),
+    ),
+    resources=fields("", requests=QUANTITIES, limits=QUANTITIES),
+    volumeMounts={"type": "array", "items": fields("name mountPath", name=NAME, mountPath={"pattern": "^/"})},
+)
+POD = fields(
+    "containers",
+    hostPID={"type": "boolean"},
+    hostNetwork={"type": "boolean"},
+    restartPolicy={"enum": ["Always", "OnFailure", "Never"]},
+    containers={"type": "array", "minItems": 1, "items": CONTAINER},
+    volumes={
+        "type": "array",
+        "items": fields("name", name=NAME, persistentVolumeClaim=fields("claimName", claimName=NAME)),
+    },
+)
+METADATA = fields("", name=NAME, labels=LABELS)
+TEMPLATE = fields("spec", metadata=METADATA, spec=POD)
+# The part of the API of Kubernetes that these manifests use: kubeconform would fetch all of its schemas.
+MANIFESTS = {
+    "daemonset.yaml": fields(
+        "apiVersion kind metadata spec",
+        apiVersion={"const": "apps/v1"},
+        kind={"const": "DaemonSet"},
+        metadata=METADATA,
+        spec=fields("selector template", selector=fields("", matchLabels=LABELS), template=TEMPLATE),
+    ),
+    "cronjob.yaml": fields(
+        "apiVersion kind metadata spec",
+        apiVersion={"const": "batch/v1"},
+        kind={"const": "CronJob"},
+        metadata=METADATA,
+        spec=fields(
+            "schedule jobTemplate",
+            schedule={"type": "string", "pattern": r"^(\S+ ){4}\S+$"},
+            concurrencyPolicy={"enum": ["Allow", "Forbid", "Replace"]},
+            jobTemplate=fields("spec", spec=fields("template", backoffLimit={"type": "integer"}, template=TEMPLATE)),
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MANIFESTS)
+def test_manifests_have_only_fields_that_kubernetes_knows(name: str) -> None:
+    Draft202012Validator(MANIFESTS[name]).validate(read_yaml((FLEET / name).read_text()))
