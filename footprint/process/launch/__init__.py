@@ -121,8 +121,7 @@ def launch(
         else:
             when = When.EXIT if program.is_at_exit else moment.when
             read_at_bytes = 0 if watch is None else watch.now_bytes
-            tasks = program.tasks(has_family=has_family)
-            spent = program.spent
+            tasks, spent = program.tasks(has_family=has_family), program.spent
             with program.interruptible():
                 answer = read(tasks)
         crashes = program.crashes

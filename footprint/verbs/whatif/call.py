@@ -79,16 +79,12 @@ def whatif(  # noqa: PLR0913 # all but the command have their name
         costs = measure_starts(tuple(variants.values()), max(starts, LEAST_STARTS)) if has_start_cost else (None, None)
         owners = {os.path.realpath(o.library.real_path): o.path for o in graph.objects} | copies.originals
     moment_name = when if when_output is None else When.OUTPUT.value
-    before, after = [
-        median_start(words, moment_name, [start.start for start in trial], private_memory).with_start_cost(
-            cost, starts_a_day
-        )
-        for trial, cost in zip(trials.values(), costs, strict=True)
-    ]
+    of_trials = [[trial.start for trial in variant] for variant in trials.values()]
+    medians = [median_start(words, moment_name, starts_of, private_memory) for starts_of in of_trials]
+    before, after = [ran.with_start_cost(cost, starts_a_day) for ran, cost in zip(medians, costs, strict=True)]
     behaviour = compare(original, trials[True], trials[False])
-    leaving = tuple(
-        [Leaving(graph.objects[number].path, graph.cost_bytes([number])) for number in sorted(dropping.leaving)]
-    )
+    numbers = sorted(dropping.leaving)
+    leaving = tuple([Leaving(graph.objects[number].path, graph.cost_bytes([number])) for number in numbers])
     notes += (*graph.notes, *_copy_notes(words[0], behaviour), *_still_loaded(after.audit, owners, leaving))
     notes += (*before.notes, *after.notes)
     return WhatIf(
