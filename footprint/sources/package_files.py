@@ -336,6 +336,11 @@ def _listed_entries(header: _RpmHeader | None, source: str) -> list[_CpioEntry]:
         raise InputError(source, "the columns of its list of files differ in length")
     if any(number >= len(folders) for number in numbers):
         raise InputError(source, "its list of files names a folder that is not there")
+    if any(mode > 0xFFFF for mode in modes):
+        raise InputError(source, "its list of files has a mode of more than 16 bits")
+    # A folder stands once in the list, and is a part of the name of each file in it.
+    if sum(len(folders[number]) + len(name) for number, name in zip(numbers, names, strict=True)) > MOST_NAMES_BYTES:
+        raise InputError(source, f"its list of files has names of more than {MOST_NAMES_BYTES >> 20} MiB")
     last = {inode: place for place, inode in enumerate(inodes)}
     counts: dict[int, int] = {}
     for inode in inodes:

@@ -250,6 +250,20 @@ def test_an_rpm_of_version_6_names_its_files_in_its_header(tmp_path: Path) -> No
         (PIECES, {"t5008": ("Q", [1, 1 << 40, 3, 0])}, "the archive is cut"),
         (PIECES, {"t1117": ("I", [1])}, "no strings in tag 1117"),
         (PIECES, {"t1116": "text"}, "no numbers in tag 1116"),
+        (PIECES, {"t1030": ("Q", [1 << 63] * 4)}, "a mode of more than"),
+        (
+            ((0, b""),),
+            {
+                "t1117": ["a"] * 40_000,
+                "t1116": ("I", [0] * 40_000),
+                "t1118": ["/" + "x" * 4000],
+                "t1030": ("H", [0o100755] * 40_000),
+                "t1034": ("I", [0] * 40_000),
+                "t1096": ("I", range(40_000)),
+                "t5008": ("Q", [0] * 40_000),
+            },
+            "names of more than 128 MiB",
+        ),
     ],
 )
 def test_a_list_of_files_that_contradicts_itself_is_refused(
@@ -447,6 +461,16 @@ def test_a_folder_of_packages_is_one_source(tmp_path: Path) -> None:
     assert (again.input_count, again.known_count) == (0, done.input_count)
 
 
+def test_each_package_of_a_folder_has_a_budget_of_its_own(tmp_path: Path) -> None:
+    for number in range(4):
+        control = CONTROL.replace(b"app", b"app%d" % number)
+        saved(tmp_path / "in" / f"{number}.deb", deb(("./usr/bin/shadow", PROGRAM), ending=".gz", control=control))
+    with limited(Limits(entry_count=9000)):
+        done = footprint.scan(tmp_path / "in", output=tmp_path / "fleet", worker_count=1)
+    assert (done.input_count, done.unreadable_count) == (4, 0)
+    assert {note.slug for note in done.notes} == {"package-alone"}
+
+
 @pytest.mark.parametrize(
     ("name", "data", "remedy"),
     [
@@ -460,7 +484,9 @@ def test_a_source_that_is_not_read_ends_with_3(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, data: bytes, remedy: str
 ) -> None:
     assert main(["scan", str(saved(tmp_path / name, data)), "-o", str(tmp_path / "fleet")]) == 3
-    assert remedy in "".join(capsys.readouterr())
+    printed = "".join(capsys.readouterr())
+    assert remedy in printed
+    assert "Nothing could be read: the note" in printed
 
 
 def test_many_packages_hold_no_file_open(tmp_path: Path) -> None:

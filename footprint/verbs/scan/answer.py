@@ -86,7 +86,9 @@ def scan_document(scanned: Scanned) -> Document:
         verdict += f": {', '.join(added)}"
     if scanned.known_count:
         verdict += f"; {counted(scanned.known_count, 'input')} had not changed"
-    if scanned.is_nothing_read:
+    if scanned.is_nothing_read and not scanned.input_count:
+        verdict = f"Nothing could be read: the note{'s say' if scanned.note_count > 1 else ' says'} why"
+    elif scanned.is_nothing_read:
         verdict = f"Nothing could be read: {counted(scanned.input_count, 'input')} left a note each in {scanned.folder}"
     elif scanned.unreadable_count:
         verdict += f"; {counted(scanned.unreadable_count, 'input')} could not be read"

@@ -14,6 +14,7 @@ from footprint.sources.image_tree import RootTree
 from footprint.sources.images import container_images, is_image
 from footprint.sources.package_files import is_package, package_tree, unread_image
 from footprint.store.audits import digest
+from footprint.system.limits import limited
 from footprint.system.roots import path_inside, stat_path
 
 # Folders with these are trees of programs: a search of their hundred thousand texts for captures would find none.
@@ -95,7 +96,9 @@ def trees_in(source: str, notes: list[Note]) -> Iterator[RootTree]:
     if not is_package(source) or os.path.isdir(source):
         yield from container_images(source, notes)
         return
-    tree = package_tree(source)
+    # A folder may have thousands of packages: each is an input of its own.
+    with limited():
+        tree = package_tree(source)
     notes += tree.tree.notes
     yield tree
 
