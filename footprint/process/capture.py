@@ -79,6 +79,7 @@ from footprint.process.snapshot import (
 )
 from footprint.process.status import NO_HOLDINGS, KernelHoldings, parse_stat, parse_status
 from footprint.system.c_library import first_of_address_spaces
+from footprint.system.limits import draw_bytes
 from footprint.text.command_line import shown_command
 from footprint.text.units import decimal
 
@@ -87,6 +88,7 @@ _FINDINGS: Final = "findings.json"
 _FORMAT: Final = "footprint-capture/1"
 _MOST_MANIFEST_BYTES: Final = 16 << 20
 _MOST_SHORT_TEXT_BYTES: Final = 1 << 20
+_ROW_BYTES: Final = 1 << 10
 _MOST_PAGE_BYTES: Final = 1 << 24
 _RUN: Final = re.compile(rb"([0-9a-f]{1,16}) ([0-9a-f]{1,6})")
 _THP: Final = "/sys/kernel/mm/transparent_hugepage/enabled"
@@ -521,12 +523,17 @@ def read_findings_of_capture(data: bytes | memoryview, source: str) -> Dict[int,
 
     Raises:
         InputError: Where it is not a capture, or is damaged.
+        LimitError: Where it makes more rows than the limits allow.
     """
     archive = BoundedZip(data, source)
     if _FINDINGS not in archive:
         return {}
     entries = parsed(archive.read(_FINDINGS, _MOST_MANIFEST_BYTES), source, _FINDINGS)
     groups = decode(tuple[_SearchedProcesses, ...], entries, source, f"{_FINDINGS}: ")
+    for group in groups:
+        # Each process has them as rows of its own.
+        texts = (text for f in group.findings for text in (f.subject, f.message, f.remedy, f.object_path, *f.leaves))
+        draw_bytes(len(group.pids) * (_ROW_BYTES * len(group.findings) + sum(map(len, texts))), source)
     return {pid: group.findings for group in groups for pid in group.pids}
 
 

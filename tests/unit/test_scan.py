@@ -26,6 +26,7 @@ import pytest
 import footprint
 from footprint.cli import main
 from footprint.errors import AccessError, InputError, UsageError
+from footprint.json.codec import encode
 from footprint.model.finding import Confidence, Finding
 from footprint.process.origin import placement_in, read_memory
 from footprint.store.audits import _without_small_symbols
@@ -578,8 +579,45 @@ def test_a_figure_that_no_table_can_have_is_a_note_and_the_other_inputs_are_kept
     done = footprint.scan(tmp_path / "in", output=tmp_path / "fleet", worker_count=1)
     assert (done.process_count, done.unreadable_count) == (1, 1)
     assert [note.detail for note in done.notes if note.slug == "input-unreadable"] == [
-        "a size or count in it has more than 63 bits"
+        "a size or count in it has more than 50 bits"
     ]
+
+
+SAVED: Any = encode(
+    Finding("unused-library", "unused", "libx.so", "nothing uses it", 4096, Confidence.HIGH, (), "drop it")
+)
+
+
+def searched(path: Path, findings: list[Any], *pids: int) -> None:
+    with zipfile.ZipFile(capture_of(path, BUILD_IDS), "a") as archive:
+        archive.writestr("findings.json", json.dumps([{"pids": [7, *pids], "findings": findings}]))
+
+
+def test_captures_that_lie_of_what_they_save_take_no_answer_from_the_others(tmp_path: Path) -> None:
+    for host, saving_bytes in (("a", 4096), ("b", 1 << 62), ("c", 1 << 62)):
+        searched(tmp_path / "in" / host / "1.capture", [SAVED | {"saving_bytes": saving_bytes}])
+    done = footprint.scan(tmp_path / "in", output=tmp_path / "fleet", worker_count=1)
+    assert (done.process_count, done.unreadable_count) == (1, 2)
+    answer = footprint.fleet(tmp_path / "fleet", "unused").result
+    assert dict(zip(answer.columns, answer.rows[0], strict=True))["saving_bytes"] == 4096
+
+
+def test_findings_that_cannot_be_read_leave_the_processes_of_their_capture(tmp_path: Path) -> None:
+    searched(tmp_path / "in" / "a" / "1.capture", [SAVED | {"confidence": "sure"}])
+    done = footprint.scan(tmp_path / "in", output=tmp_path / "fleet", worker_count=1)
+    assert (done.process_count, done.unreadable_count) == (1, 0)
+    (note,) = [note for note in done.notes if note.slug == "process-not-searched"]
+    assert note.detail.endswith("'sure', which this footprint does not know: its processes are read without findings")
+    assert footprint.fleet(tmp_path / "fleet", "unused").result.rows == ()
+
+
+@pytest.mark.parametrize("findings", [[SAVED] * 9000, [SAVED | {"message": "x" * (8 << 20)}]])
+def test_findings_that_many_processes_have_come_from_the_budget(tmp_path: Path, findings: list[Any]) -> None:
+    searched(tmp_path / "in" / "a" / "1.capture", findings, *range(200))
+    done = footprint.scan(tmp_path / "in", output=tmp_path / "fleet", worker_count=1)
+    assert done.process_count == 1
+    assert ("process-not-searched", True) in {(note.slug, "of 1 GiB" in note.detail) for note in done.notes}
+    assert asked(tmp_path / "fleet", "SELECT count(*) FROM findings") == [(0,)]
 
 
 def test_the_memory_of_a_host_that_captures_claim_has_at_most_63_bits(tmp_path: Path) -> None:

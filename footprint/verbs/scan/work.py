@@ -19,7 +19,7 @@ from footprint.elf.notes import build_id
 from footprint.errors import AccessError, FootprintError, InputError, Note, UnsupportedError
 from footprint.findings.registry import Fact, find_all
 from footprint.model.audit import Audit, program_name, program_path
-from footprint.model.finding import Confidence, SearchedRule
+from footprint.model.finding import Confidence, Finding, SearchedRule
 from footprint.model.projection import Question
 from footprint.process.capture import read_findings_of_capture, read_host_of_capture
 from footprint.process.mapped_files import open_regular
@@ -70,7 +70,8 @@ _ALONE: Final = Question()
 _ALONE_DETAIL: Final = "libraries of other packages are not in what its programs cost: an image has all of them"
 _OF_CAPTURE: Final = (SearchedRule("unused-library"),)
 """What says that a process was searched when it was captured."""
-_PAST_FIGURES: Final = 1 << 63
+_PAST_FIGURES: Final = 1 << 50
+"""No process has a PiB; of larger claims, few would be a sum that no answer of the fleet can have."""
 _HEAD_BYTES: Final = 1024
 # A capture may have one process or thousands: a part ends with the input that fills it, so that memory has a bound.
 _ROWS_OF_PART: Final = 1 << 16
@@ -440,14 +441,22 @@ class _Work:
                 )
             yield _Audited(candidate.moment, audit, _program_of(audit), {})
             return
-        is_zip = bytes(data[:2]) == b"PK"
-        findings = read_findings_of_capture(data, candidate.path) if is_zip else {}
+        findings = self._findings_in(data, candidate) if bytes(data[:2]) == b"PK" else {}
         for snapshot in _snapshots(target):
             audited = self._of_snapshot(candidate.moment, snapshot, candidate.place.root)
             if (of_process := findings.get(snapshot.process_id or 0)) is not None:
                 audit = replace(audited.audit, findings=of_process, searched_rules=_OF_CAPTURE)
                 audited = audited._replace(audit=audit)
             yield audited
+
+    def _findings_in(self, data: bytes | memoryview, candidate: Candidate) -> dict[int, tuple[Finding, ...]]:
+        """Return the findings of a capture by process; those that cannot be read are a note, and no loss of it."""
+        try:
+            return dict(read_findings_of_capture(data, candidate.path))
+        except InputError as error:
+            detail = f"{error.detail}: its processes are read without findings"
+            self._note(candidate, [Note("process-not-searched", candidate.opened, detail)])
+            return {}
 
     def _of_snapshot(self, moment: datetime, snapshot: Snapshot, root: str | None) -> _Audited:
         files = _files(self._shard.settings.scan, root, threading.get_ident())
@@ -473,10 +482,10 @@ def _check_figures(candidate: Candidate, sums: AuditSums, tables: Iterable[tuple
     columns: list[tuple[int | None, ...]] = [sums]
     for name, rows in tables:
         pairs = zip(TABLES[name].columns, zip(*rows, strict=True), strict=False)  # without rows there are no cells
-        columns += [cells for column, cells in pairs if column.sql_type == "BIGINT"]
+        columns += [cells for column, cells in pairs if column.sql_type == "BIGINT" and column.name != "audit"]
     for figures in [[*filter(None, cells)] for cells in columns]:
         if figures and not -_PAST_FIGURES < min(figures) <= max(figures) < _PAST_FIGURES:
-            raise InputError(candidate.opened, "a size or count in it has more than 63 bits")
+            raise InputError(candidate.opened, "a size or count in it has more than 50 bits")
 
 
 def _of_series(data: bytes | memoryview, candidate: Candidate, key: str) -> Iterator[_Audited]:
