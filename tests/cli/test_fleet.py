@@ -343,6 +343,13 @@ def test_long_names_are_cut_where_they_must_and_whole_with_v(
     assert program in whole
 
 
+def test_a_name_that_is_escaped_is_whole_where_there_is_room(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dataset = write_fleet(tmp_path, [Member("a", SHADOW, (Holding("/lib/\x1b\x1b\x1b.so", KIB, "v"),))])
+    assert r"/lib/\x1b\x1b\x1b.so  " in f"{said(capsys, dataset, 'variables')}  "
+
+
 def test_a_text_that_no_row_has_is_no_column(tmp_path: Path) -> None:
     days = [Member("a", SHADOW, (Holding(HEAP, size * KIB),), day=DAY.replace(day=size)) for size in (22, 23)]
     answer = fleet(write_fleet(tmp_path, days), "growth")

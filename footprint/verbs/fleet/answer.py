@@ -86,6 +86,7 @@ def _table(fleet: Fleet, top: int, *, is_whole: bool) -> Table:
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     """Return the texts of rows as columns that have together the room of a line of 80 columns."""
+    rows = [[*map(printable, row)] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     room = _LINE_CHARS - 2 * (len(widths) - 1)
     least = [min(width, room // len(widths)) for width in widths]
@@ -96,8 +97,7 @@ def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _cut(text: str, most: int) -> str:
-    shown = printable(text)
-    return (shortened_name if "/" in shown else shortened)(shown, most)
+    return (shortened_name if "/" in text else shortened)(text, most)
 
 
 def _title(column: str) -> str:
