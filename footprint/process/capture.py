@@ -88,6 +88,7 @@ _FINDINGS: Final = "findings.json"
 _FORMAT: Final = "footprint-capture/1"
 _MOST_MANIFEST_BYTES: Final = 16 << 20
 _MOST_SHORT_TEXT_BYTES: Final = 1 << 20
+_MOST_FINDINGS_BYTES: Final = 32 << 20
 _ROW_BYTES: Final = 1 << 10
 _MOST_PAGE_BYTES: Final = 1 << 24
 _RUN: Final = re.compile(rb"([0-9a-f]{1,16}) ([0-9a-f]{1,6})")
@@ -311,8 +312,9 @@ class _Writer:
         self, recordings: Sequence[_Recording], find: Callable[[Snapshot], tuple[Finding, ...]]
     ) -> list[Note]:
         """Search processes and write the findings; those that map the same files have them in common."""
-        groups: dict[frozenset[object], tuple[list[int], tuple[Finding, ...]]] = {}
+        groups: dict[frozenset[object], tuple[list[int], list[Any]]] = {}
         notes: list[Note] = []
+        left_bytes = _MOST_FINDINGS_BYTES >> 1  # the other half is for the process IDs
         for recording in recordings:
             pid, source = recording.snapshot.process_id or 0, f"pid {recording.snapshot.process_id}"
             try:
@@ -325,11 +327,15 @@ class _Writer:
                         stat = parse_stat(read_whole(folder, "stat", source))
                     if stat is None or stat.start_ticks != recording.start_ticks:
                         raise AccessError(source, "it has ended")
-                    groups[mapped] = [], find(recording.snapshot)
+                    findings = list(map(encode, find(recording.snapshot)))
+                    left_bytes -= len(json.dumps(findings))
+                    if left_bytes < 0:
+                        raise UnsupportedError(source, "the capture has more findings than one file holds")
+                    groups[mapped] = [], findings
                 groups[mapped][0].append(pid)
             except FootprintError as error:
                 notes.append(Note("process-not-searched", source, f"{error.detail}: it was captured without findings"))
-        entries = [{"pids": pids, "findings": list(map(encode, findings))} for pids, findings in groups.values()]
+        entries = [{"pids": pids, "findings": findings} for pids, findings in groups.values()]
         self._write(_FINDINGS, json.dumps(entries).encode("ascii"))
         return notes
 
@@ -528,7 +534,7 @@ def read_findings_of_capture(data: bytes | memoryview, source: str) -> Dict[int,
     archive = BoundedZip(data, source)
     if _FINDINGS not in archive:
         return {}
-    entries = parsed(archive.read(_FINDINGS, _MOST_MANIFEST_BYTES), source, _FINDINGS)
+    entries = parsed(archive.read(_FINDINGS, _MOST_FINDINGS_BYTES), source, _FINDINGS)
     groups = decode(tuple[_SearchedProcesses, ...], entries, source, f"{_FINDINGS}: ")
     for group in groups:
         # Each process has them as rows of its own.

@@ -15,8 +15,15 @@ import pytest
 import footprint
 from footprint.errors import InputError, Note, UnsupportedError, UsageError
 from footprint.formats.document import Heading
+from footprint.model.finding import Confidence, Finding
 from footprint.model.heap_account import AllocatorAccount
-from footprint.process.capture import _Recording, _Writer, read_capture
+from footprint.process.capture import (
+    _Recording,
+    _Writer,
+    capture_processes,
+    read_capture,
+    read_findings_of_capture,
+)
 from footprint.process.descriptions import OpenFile, OpenFileKind
 from footprint.process.mappings import Counters, Mapping, MemoryMap, ThreadStacks
 from footprint.process.maps_text import parse_maps, parse_rollup
@@ -759,3 +766,18 @@ def test_bytes_before_the_zip_make_it_no_capture(file_of: Callable[[bytes], str]
 def test_a_text_packed_as_gzip_is_no_capture(file_of: Callable[[bytes], str]) -> None:
     with pytest.raises(InputError, match="neither maps, smaps nor pmap output"):
         footprint.audit(file_of(zlib.compress(SMAPS)))
+
+
+@pytest.mark.parametrize(("size_bytes", "is_kept"), [(1 << 10, True), (17 << 20, False)])
+def test_findings_of_which_there_are_too_many_are_left_out_with_a_note(size_bytes: int, is_kept: bool) -> None:  # noqa: FBT001 # a case
+    text = os.urandom(size_bytes // 2).hex()
+    finding = Finding("unused-library", "unused", "libx.so", text, 4096, Confidence.HIGH, (), "drop it")
+    file = io.BytesIO()
+    done = capture_processes(
+        [os.getpid()], file, freeze=None, version="1", find=lambda _: (finding,),
+        build_id_of=lambda *_: None, heap_of=lambda *_, **__: CapturedHeap(None, ()),
+    )  # fmt: skip
+    assert read_findings_of_capture(file.getvalue(), "x") == ({os.getpid(): (finding,)} if is_kept else {})
+    assert [note.detail for note in done.notes if note.slug == "process-not-searched"] == (
+        [] if is_kept else ["the capture has more findings than one file holds: it was captured without findings"]
+    )
