@@ -27,7 +27,10 @@ _NO_AMOUNT: Final = -1
 _ACCESSES: Final = re.compile(r'"acc":\[[0-9,-]*\][ \t\n\r]*,')
 _STACK: Final = re.compile(r'"fs":\[([0-9,]+)\][ \t\n\r]*\}(?:[ \t\n\r]*,[ \t\n\r]*|\Z)')
 _DIGITS: Final = b"0123456789"
+_LETTERS: Final = b"abcdefghijklmnopqrstuvwxyz"
 _NO_NUMBER: Final = bytes({*range(256)}.difference(_DIGITS + b","))
+# All digits become one, and all that is neither a digit nor a colon a space.
+_KINDS: Final = bytes(ord("0") if byte in _DIGITS else byte if byte == ord(":") else ord(" ") for byte in range(256))
 _scan: Final[Any] = json.JSONDecoder(strict=False).scan_once  # type: ignore[attr-defined]
 _TALLIES: Final = {Counted.HEAP: "allocated", Counted.COPIES: "copied", Counted.EVENTS: "occurred"}
 
@@ -132,10 +135,13 @@ def _part_of_text(text: str) -> _Part | None:
     *parts, rest = _STACK.split(_ACCESSES.sub("", text))
     heads, stacks = "".join(parts[::2]).encode("utf-8", "surrogateescape"), parts[1::2]
     try:
-        first = _scan(f'{parts[0]}"fs":[]}}', 0)[0]
+        head = f'{parts[0]}"fs":[]}}'
+        first, end = _scan(head, 0)
         names = [*first][:-1]
         form = parts[0].encode("ascii").translate(None, _DIGITS)
-        if rest or heads.translate(None, _DIGITS) != form * len(stacks) or not "".join(names).isalpha():
+        if rest or heads.translate(None, _DIGITS) != form * len(stacks) or b" 0" in heads.translate(_KINDS, _LETTERS):
+            return None
+        if end < len(head) or not "".join(names).isalpha():
             return None
         if {type(first.get(name)) for name in names} != {int} or b"-" in form:
             return None

@@ -149,10 +149,15 @@ def test_points_of_one_form_are_read_as_any_others_are_whatever_is_damaged(monke
     texts = {head + b'"pps":\n [' + b"\n ,".join([point] * 3) + b"\n ]\n" + tail}
     other = b'{"tbk":1,"tb":9,"fs":[3]}'
     texts |= {head + b'"pps":[' + b",".join(points) + b"]" + tail for points in ([other] * 4, [other, point, other])}
+    # Text behind the end of an object.
+    texts.add(head + b'"pps":[' + b",".join([b'{"tb":1,"tbk":2,"z":""} "fs":[3]}'] * 3) + b"]" + tail)
     # The counts of accesses are not read.
-    for at in {*range(len(point))}.difference(range(point.index(b"-2"), point.index(b"]"))):
+    start, end = point.index(b"-2"), point.index(b"]")
+    places = [(at, at + 1) for at in range(len(point)) if not start <= at < end]
+    places += [(at, at) for at in range(len(point)) if not start <= at <= end]
+    for before, behind in places:
         for character in (b"", b"0", b"7", b",", b"-", b".", b" ", b"[", b"}", b'"'):
-            damaged = point[:at] + character + point[at + 1 :]
+            damaged = point[:before] + character + point[behind:]
             texts.add(head + b'"pps":\n [' + b"\n ,".join([point, damaged, point]) + b"\n ]\n" + tail)
     quick = {text: outcome(text) for text in texts}
     monkeypatch.setattr(dhat_reader, "_part_of_text", lambda _: None)
