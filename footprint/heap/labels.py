@@ -6,8 +6,6 @@ from typing import Final
 from footprint.heap.profile import Frame
 
 _CALL: Final = re.compile(r"0x([0-9A-Fa-f]{1,16}): (.*)", re.DOTALL)
-# Most labels: no other parentheses, and no other colon in the place.
-_PLAIN: Final = re.compile(r"0x([0-9A-Fa-f]{1,16}): ([^()]*+) \(([^():]++):([0-9]{1,9})\)")
 # dhat-rs adds the column.
 _SOURCE: Final = re.compile(r"(.+?):([0-9]{1,9})(?::[0-9]{1,9})?", re.DOTALL)
 _UNKNOWN: Final = "???"
@@ -17,8 +15,6 @@ _MOST_TRIES: Final = 16
 
 def read_label(text: str) -> Frame:
     """Read one label. A label without an address is not a call, and is kept as text."""
-    if call := _PLAIN.fullmatch(text):
-        return Frame(int(call[1], 16), _stated(call[2]), call[3], int(call[4]))
     call = _CALL.fullmatch(text)
     if call is None:
         return Frame(label=text)
