@@ -29,6 +29,7 @@ else:
             names = ", ".join(cls._fields)
             make = eval(f"lambda _cls, {names}: _new(_cls, ({names},))", {"_new": tuple.__new__})  # noqa: S307 # names
             make.__defaults__ = tuple(cls._field_defaults.values())
+            make.__qualname__ = f"{cls.__name__}.__new__"
             cls.__new__ = make
             return make(cls, *values, **named)
 
@@ -44,6 +45,8 @@ else:
             if changes:
                 raise ValueError(f"unexpected names of fields: {list(changes)}")
             return made
+
+        __replace__ = _replace
 
         def _asdict(self) -> dict[str, object]:
             return dict(zip(self._fields, self, strict=True))
