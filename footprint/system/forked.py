@@ -2,6 +2,7 @@
 
 import os
 import resource
+import select
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -12,6 +13,7 @@ from footprint.system.c_library import prctl
 _PR_SET_PDEATHSIG: Final = 1
 # A copy may be killed while it writes: how many bytes it has to tell stands before them.
 _LENGTH_BYTES: Final = 8
+_PAUSE_MILLISECONDS: Final = 500
 
 
 @contextmanager
@@ -36,6 +38,11 @@ def forked(
     with open(reading, "rb") as file:
 
         def answer() -> tuple[bytes, int]:
+            # A read would wait on where Ctrl-C comes just before it: Python looks for signals between its instructions.
+            poll = select.poll()
+            poll.register(file)
+            while not poll.poll(_PAUSE_MILLISECONDS):
+                pass
             length, payload = file.read(_LENGTH_BYTES), file.read()
             signals.append(_wait(child))
             return payload if int.from_bytes(length) == len(payload) else b"", signals[0]
