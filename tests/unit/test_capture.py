@@ -28,6 +28,7 @@ from footprint.process.descriptions import OpenFile, OpenFileKind
 from footprint.process.mappings import Counters, Mapping, MemoryMap, ThreadStacks
 from footprint.process.maps_text import parse_maps, parse_rollup
 from footprint.process.memory_files import FileKeepers
+from footprint.process.origin import CaptureHost, Placement
 from footprint.process.pages import PageRange
 from footprint.process.snapshot import CapturedHeap, FileFacts, Snapshot
 from footprint.process.status import KernelHoldings, Status, parse_status
@@ -105,6 +106,8 @@ DEMO = Snapshot(
     rollup=Counters({"Rss": 0, "Anonymous": 1, "Swap": 2}, (16 * KIB, 12 * KIB, 4 * KIB)),
     status=Status("demo", "T", 2, 44 * KIB, has_memory=True),
     kernel_holdings=KernelHoldings(2, (4712,), 3, has_own_network=True, queue_bytes=5000),
+    capture_host=CaptureHost(),
+    placement=Placement(),
     thread_stacks=ThreadStacks((0x7FFC00001F00,), ((0x7FFC00001000, 0x7FFC00002000),)),
     pages={
         0x400000: (PageRange(0x400000, 0x402000), PageRange(0x402000, 0x403000, is_swapped=True)),

@@ -122,7 +122,7 @@ def _kind(growth: GrowthTrend) -> str:
     if growth.kind not in TRENDS:
         return _KINDS[growth.kind]
     since = f" since {duration_text(round(growth.since_seconds * 1000))}" if growth.since_seconds >= 1 else ""
-    return f"{_KINDS[growth.kind]}{since} ({_interval(growth)})"
+    return f"{_KINDS[growth.kind]}{since}{_interval_in_brackets(growth)}"
 
 
 def _rate(growth: GrowthTrend) -> str:
@@ -135,6 +135,12 @@ def _interval(growth: GrowthTrend) -> str:
         return ""
     least, most = format_rate(slope.least), format_rate(slope.most)
     return least if least == most else f"{least} to {most}"
+
+
+def _interval_in_brackets(growth: GrowthTrend) -> str:
+    """Return the interval as it stands beside a rate, where it has another figure."""
+    interval = _interval(growth)
+    return f" ({interval})" if interval != _rate(growth) else ""
 
 
 def _owners(result: WatchResult, top: int, *, is_whole: bool) -> list[Block]:
@@ -248,8 +254,7 @@ def growth_text(growth: GrowthTrend, owners: Sequence[OwnerGrowth]) -> str:
     """Write how memory went, and whose growth it is: `grows 3.2 MiB/h (2.9 MiB/h to 3.4 MiB/h), all of it [heap]`."""
     if growth.kind not in TRENDS:
         return _KINDS[growth.kind]
-    rate, interval = _rate(growth), _interval(growth)
-    text = f"{_KINDS[growth.kind]} {rate}" + (f" ({interval})" if interval != rate else "")
+    text = f"{_KINDS[growth.kind]} {_rate(growth)}{_interval_in_brackets(growth)}"
     shares = growth_shares(growth, owners)
     if not shares:
         return text
