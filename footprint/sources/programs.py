@@ -34,7 +34,7 @@ from footprint.system.roots import path_below, stat_path
 
 _MOST_ENVIRONMENT_BYTES: Final = 1 << 22
 _AT_SECURE: Final = 23
-# Of processes with other environments each has what it has read: cache entries, headers, predictions.
+# What is kept for one environment: cache entries, headers, predictions.
 _MOST_KEPT: Final = 16
 # The JSON of `libraries` has them all, as `missing`.
 _MOST_MISSING_NOTES: Final = 10
@@ -149,8 +149,8 @@ class Programs:
             environment: What its caller decided; None for what the process says itself.
             open_file: Opens a file.
             images: Files of its mappings that were read already.
-            kept: What has read the programs of other processes of a group, which is added to: it reads those of all
-                processes that see the same files, and were started alike.
+            kept: The readers of earlier processes of a group: one reads the programs of all processes that see the
+                same files and were started alike. A new reader is added.
         """
         moved_files = _moved_files(snapshot, view.root or "", view.folder)
         # Files of two inodes can have one name, where one was replaced: these are opened by where they are now.

@@ -165,8 +165,8 @@ def file_findings(snapshot: Snapshot) -> tuple[Finding, ...]:
 def with_objects(audit: Audit, snapshot: Snapshot, files: ElfFiles, kept: KeptPrograms | None = None) -> Audit:
     """Add to the audit of a live process what each of its objects costs with all that it brings in.
 
-    Symbols are not read for it. A process that is gone by now, or that is no ELF program, stays without. `kept` is what
-    has read the programs of other processes of a group.
+    Symbols are not read for it. A process that is gone by now, or that is no ELF program, stays without. `kept` are the
+    readers of earlier processes of a group.
     """
     pid = snapshot.pid or 0
     try:
