@@ -57,6 +57,7 @@ class HeldProgram:
     def run_to(self, addr: int, *, counts_calls: bool = False) -> int:
         """Run it until it reaches an address in its code. Writing the breakpoint makes that page private.
 
+        Constructors get their signals until then: some try what a processor can.
         Return the number of its system calls until then, where they are counted; that is slow.
 
         Raises:
@@ -69,15 +70,19 @@ class HeldProgram:
             memory.write(_NO_INSTRUCTION)
             stop_count, go_on = 0, _SYSCALL if counts_calls else _CONT
             ptrace(go_on, self.pid)
-            while (stop := _next_stop(self.pid, self._name)) == _CALL_STOP:
-                stop_count += 1
-                ptrace(go_on, self.pid)
-            if stop not in _FAULTS:
-                raise AccessError(self._name, "a signal stopped it before it reached its own code")
+            patience_end = time.monotonic() + _PATIENCE_SECONDS
+            while not self._stands_at(addr, stop := _next_stop(self.pid, self._name, patience_end)):
+                stop_count += stop == _CALL_STOP
+                ptrace(go_on, self.pid, 0 if stop == _CALL_STOP else stop)
             memory.seek(addr)
             memory.write(code)
         # A call stops the program when it begins and when it returns.
         return stop_count // 2
+
+    def _stands_at(self, addr: int, stop: int) -> bool:
+        """Return whether a stop is that of a breakpoint; where registers are not known, any fault is."""
+        registers = _registers(self.pid) if stop in _FAULTS else None
+        return stop in _FAULTS and (registers is None or registers[1] == addr)
 
     def find_main(self) -> int | None:
         """Step from the entry point, where it stands, to the call that gets the address of main, and return that.
@@ -107,11 +112,13 @@ class HeldProgram:
 def _registers(pid: int) -> tuple[int, int] | None:
     """Return the first argument and the program counter of a stopped program; None where they are not known."""
     word_count, argument, counter = _REGISTERS.get(os.uname().machine, (0, 0, 0))
+    if not word_count:
+        return None
     contents = buffer(bytes(8 * word_count))
     vector = buffer(struct.pack("NN", addr_of(contents), 8 * word_count))
     ptrace(_GETREGSET, pid, addr_of(vector), _NT_PRSTATUS)
     # A program of 32 bits has fewer.
-    if not word_count or struct.unpack("NN", bytes(memoryview(vector)))[1] != 8 * word_count:
+    if struct.unpack("NN", bytes(memoryview(vector)))[1] != 8 * word_count:
         return None
     words = memoryview(contents).cast("B").cast("Q")
     return words[argument], words[counter]
@@ -156,9 +163,9 @@ def _become(program: str, environment: Mapping[str, str]) -> NoReturn:
         os._exit(127)
 
 
-def _next_stop(pid: int, name: str) -> int:
-    """Wait until the program stops, and return the signal that stopped it."""
-    patience_end = time.monotonic() + _PATIENCE_SECONDS
+def _next_stop(pid: int, name: str, patience_end: float = 0.0) -> int:
+    """Wait until the program stops, some seconds unless an end is named, and return the signal that stopped it."""
+    patience_end = patience_end or time.monotonic() + _PATIENCE_SECONDS
     while time.monotonic() < patience_end:
         ended, status = os.waitpid(pid, os.WNOHANG)
         if ended and os.WIFSTOPPED(status):

@@ -15,6 +15,7 @@ import footprint
 from benchmarks.libraries import FOLDERS, programs
 from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.attribution.start_time import start_system
+from footprint.errors import AccessError
 from footprint.findings.registry import rule_named
 from footprint.loader.target import Environment
 from footprint.model.finding import Confidence, Finding, SourceLocation
@@ -313,6 +314,39 @@ def test_constructors_are_part_of_what_comes_before_main_and_main_of_what_comes_
     assert cost.moment.minor_faults.median - cost.main.minor_faults.median >= 180
     assert cost.main.processor_us.min >= cost.processor_us.min > 0
     assert (cost.main.start_count, cost.moment.start_count) == (11, 1)
+
+
+# A library that tries an instruction which its processor may lack, and catches the signal, as some of cryptography do.
+TRIES = """
+#include <setjmp.h>
+#include <signal.h>
+static sigjmp_buf before;
+static void caught(int number) { siglongjmp(before, number); }
+char pages[200 * 4096];
+__attribute__((constructor)) void try(void) {
+    signal(%s, caught);
+    if (!sigsetjmp(before, 1)) %s;
+    for (int n = 0; n < 200; n++) pages[n * 4096] = 1;
+}
+"""
+
+
+@needs_gcc
+@pytest.mark.parametrize(("number", "does"), [("SIGILL", "raise(SIGILL)"), ("SIGUSR1", "raise(SIGUSR1)")])
+def test_a_signal_that_a_constructor_catches_is_not_the_entry_point(tmp_path: Path, number: str, does: str) -> None:
+    build(tmp_path, "libtries.so", TRIES % (number, does))
+    path = build(tmp_path, "program", "int main(void) { return 0; }", "-L.", "-ltries")
+    (cost,) = measure_starts([lambda: path], 3)
+    assert cost.minor_faults.min > 200
+    assert cost.main
+
+
+@needs_gcc
+def test_a_program_that_crashes_in_a_constructor_has_no_entry_point(tmp_path: Path) -> None:
+    build(tmp_path, "libtries.so", "__attribute__((constructor)) void crash(void) { *(volatile int *)0 = 1; }")
+    path = build(tmp_path, "program", "int main(void) { return 0; }", "-L.", "-ltries")
+    with pytest.raises(AccessError, match="it ended before it reached its own code"):
+        measure_starts([lambda: path], 1)
 
 
 @needs_gcc
