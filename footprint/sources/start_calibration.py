@@ -101,7 +101,7 @@ def programs_of_machine() -> Iterator[str]:
     programs = []
     for path in paths:
         with suppress(OSError), open(path, "rb") as file:
-            if starts_like_elf(file.read(4)):
+            if starts_like_elf(file.read(4)) and os.access(path, os.X_OK):
                 programs.append(path)
     for first in range(_STRIDE):
         yield from programs[first::_STRIDE]

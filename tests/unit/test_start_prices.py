@@ -10,7 +10,7 @@ from footprint.attribution.start_time import CALIBRATED, StartPrices, built_in_p
 from footprint.errors import AccessError
 from footprint.loader.target import Libc
 from footprint.sources import start_calibration
-from footprint.sources.start_calibration import StartSample, calibrate_starts, fit_prices
+from footprint.sources.start_calibration import StartSample, calibrate_starts, fit_prices, programs_of_machine
 from footprint.sources.start_prices import keep_start_prices, load_start_prices
 from tests.elfwriter import RO, Section
 from tests.loadable import link_map, made
@@ -123,3 +123,11 @@ def test_the_release_of_glibc_is_what_it_prints_of_itself(banner: bytes, system:
 
 def test_another_c_library_has_no_release() -> None:
     assert start_system(link_map(made("program"), libc=Libc.MUSL)) == "x86-64, musl"
+
+
+def test_programs_that_cannot_be_started_calibrate_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, mode in (("data", 0o644), ("program", 0o755)):
+        (tmp_path / name).write_bytes(b"\x7fELF")
+        (tmp_path / name).chmod(mode)
+    monkeypatch.setattr(start_calibration, "_FOLDERS", (str(tmp_path),))
+    assert list(programs_of_machine()) == [str(tmp_path / "program")]
