@@ -121,8 +121,6 @@ DEMO = Snapshot(
     open_files=(OpenFile(5, OpenFileKind.PIPE, 14, 4321, is_write_only=True, content_bytes=4096, holder_count=3),),
     keepers=FileKeepers({("00:01", 2048): frozenset({4711, 4712})}, {4711: 1, 4712: 4711, 1: 0}, 3),
     captured_heap=CapturedHeap(ACCOUNT, (UNREAD,)),
-    capture_host=CaptureHost(),
-    placement=Placement(),
 )
 
 
