@@ -2,6 +2,7 @@
 
 import re
 import resource
+from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,8 +18,13 @@ class Counted(NamedTuple):
     repeated_count: int
     relative_count: int
     tried_count: int
-    asked_count: int
+    searched: tuple[tuple[str, int], ...]
     mapped_count: int
+
+    @property
+    def asked_count(self) -> int:
+        """The objects that all lookups ask."""
+        return sum(count for _, count in self.searched)
 
 
 def counted_by_loader(program: str, folder: Path, **variables: str) -> Counted:
@@ -34,7 +40,7 @@ def counted_by_loader(program: str, folder: Path, **variables: str) -> Counted:
         int(numbers["number of relocations from cache"]),
         int(numbers["number of relative relocations"]),
         before.count("trying file="),
-        before.count(";  lookup in file="),
+        tuple(sorted(Counter(re.findall(";  lookup in file=(.*) \\[", before)).items())),
         before.count("generating link map"),
     )
 
@@ -47,6 +53,9 @@ def predicted(graph: DependencyGraph) -> Counted:
     moved = [
         cost for cost, linked in zip(graph.start_costs, objects, strict=False) if cost and linked.library.type == ET_DYN
     ]
+    asking_objects = zip(graph.objects, graph.start_costs, strict=True)
+    searched = {linked.path: cost.searched_count or 0 for linked, cost in asking_objects if cost}
+    searched["linux-vdso.so.1"] = sum(cost.asked_count or 0 for cost in costs) - sum(searched.values())
     # The kernel maps the program and the loader.
     mapped_count = len(objects) - 1 - (graph.link_map.interpreter is not None)
     return Counted(
@@ -54,7 +63,7 @@ def predicted(graph: DependencyGraph) -> Counted:
         sum(cost.repeated_count or 0 for cost in costs),
         sum(cost.relative_count for cost in moved),
         sum(cost.tried_count or 0 for cost in costs),
-        sum(cost.asked_count or 0 for cost in costs),
+        tuple(sorted([(path, count) for path, count in searched.items() if count])),
         mapped_count,
     )
 

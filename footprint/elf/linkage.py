@@ -14,6 +14,7 @@ from footprint.errors import InputError
 # The largest programs need some hundred libraries; a larger dynamic section is damage.
 _MOST_DYNAMIC_BYTES: Final = 1 << 20
 _MOST_INTERPRETER_BYTES: Final = 4096
+_HASH_STYLES: Final = {(False, False): "none", (False, True): "gnu", (True, False): "sysv", (True, True): "both"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,7 @@ class Linkage:
         is_dynamic: Whether it has a dynamic section.
         has_relr: Whether it has relative relocations in packed form (DT_RELR).
         auditors: The libraries that watch the loader for it (DT_AUDIT, then DT_DEPAUDIT), parted by colons.
+        hash_style: What its symbols are found by, in the linker's words: `gnu`, `sysv` (DT_HASH), `both` or `none`.
     """
 
     soname: str | None
@@ -48,6 +50,7 @@ class Linkage:
     is_dynamic: bool
     has_relr: bool
     auditors: tuple[str, ...]
+    hash_style: str
 
 
 def read_linkage(image: Image) -> Linkage:
@@ -77,6 +80,7 @@ def read_linkage(image: Image) -> Linkage:
         is_dynamic=segment is not None,
         has_relr=bool(dynamic.get(abi.DT_RELR)),
         auditors=tuple([text for tag in (abi.DT_AUDIT, abi.DT_DEPAUDIT) if (text := _name(dynamic, tag))]),
+        hash_style=_HASH_STYLES[bool(dynamic.get(abi.DT_HASH)), bool(dynamic.get(abi.DT_GNU_HASH))],
     )
 
 

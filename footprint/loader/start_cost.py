@@ -8,10 +8,10 @@ Source: glibc 2.36, elf/dl-load.c (open_path), elf/dl-reloc.c (resolve_map), elf
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import chain, compress
+from dataclasses import dataclass, replace
+from itertools import accumulate, chain, compress
 from operator import ne
-from typing import Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 from footprint.elf import abi
 from footprint.elf.abi import relocation_types
@@ -25,6 +25,7 @@ from footprint.loader.bindings import Bindings
 from footprint.loader.link_map import LibrarySearch, Linked, LinkMap
 from footprint.loader.map_entry import FoundBy
 from footprint.loader.target import Libc, Target
+from footprint.members import Pattern
 from footprint.model.costs import StartCounts
 
 # The functions of the vDSO that the loader looks up for the C library (setup_vdso_pointers), each in one object.
@@ -76,6 +77,8 @@ class StartCost:
         asked_count: The objects that these ask, each search anew.
         own_lookup_count: Those lookups that end in the object itself: of names that it defines.
         own_asked_count: The objects that these ask.
+        hash_style: Its hash tables of symbols: `gnu`, `sysv` (without a filter for other names), `both`, `none`.
+        searched_count: How often its table is searched: by the lookups of all objects that ask this one.
         repeated_count: Relocations that take the result of the lookup before.
         bound_now_count: Calls through the PLT that are bound at start.
         lazy_count: Calls through the PLT that are bound when they are made.
@@ -96,6 +99,8 @@ class StartCost:
     asked_count: int | None
     own_lookup_count: int | None
     own_asked_count: int | None
+    hash_style: Annotated[str, Pattern("^(gnu|sysv|both|none)$")]
+    searched_count: int | None
     repeated_count: int | None
     bound_now_count: int
     lazy_count: int
@@ -126,11 +131,22 @@ def start_costs(link_map: LinkMap, bindings: Bindings, objects: Sequence[Linked]
     """
     is_glibc = link_map.libc is Libc.GLIBC
     tries = _tries(link_map) if is_glibc else {}
-    return tuple([_start_cost(number, linked, link_map, bindings, tries) for number, linked in enumerate(objects)])
+    # A lookup asks all objects up to its end. One that asks an object alone ends there, less one at the object before.
+    ends = [0] * len(objects)
+    costs = [_start_cost(number, linked, link_map, bindings, tries, ends) for number, linked in enumerate(objects)]
+    if not is_glibc:
+        return tuple(costs)
+    counts = list(accumulate(reversed(ends)))[::-1]
+    return tuple([cost and replace(cost, searched_count=count) for cost, count in zip(costs, counts, strict=True)])
 
 
 def _start_cost(
-    number: int, linked: Linked, link_map: LinkMap, bindings: Bindings, tries: "dict[int, Counter[_Try]]"
+    number: int,
+    linked: Linked,
+    link_map: LinkMap,
+    bindings: Bindings,
+    tries: "dict[int, Counter[_Try]]",
+    lookup_ends: list[int],
 ) -> StartCost | None:
     if linked.found_by in {FoundBy.AUDIT, FoundBy.OPENED}:
         return None
@@ -144,11 +160,13 @@ def _start_cost(
         table_page_count = _table_page_count(linked.library.image, symbols.count)
     except FootprintError:
         return None
-    lookups = _lookups(number, table, bindings, link_map) if is_glibc else _Lookups(None, None, None, None)
+    lookups = _lookups(number, table, bindings, link_map, lookup_ends) if is_glibc else _Lookups(None, None, None, None)
     failed = tries.get(number, Counter())
     return StartCost(
         *table.counts,
         **lookups._asdict(),
+        hash_style=linkage.hash_style,
+        searched_count=None,
         repeated_count=table.uses.total() - table.lookups.total() if is_glibc else None,
         bound_now_count=table.jump_count if binds_now else 0,
         lazy_count=0 if binds_now else table.jump_count,
@@ -173,17 +191,22 @@ class _Lookups(NamedTuple):
     own_asked_count: int | None
 
 
-def _lookups(user: int, table: "_Table", bindings: Bindings, link_map: LinkMap) -> _Lookups:
+def _lookups(user: int, table: "_Table", bindings: Bindings, link_map: LinkMap, lookup_ends: list[int]) -> _Lookups:
     """Count the lookups of an object, and the objects that these ask: all up to the one that answers."""
     if user >= len(bindings.symbols):
-        return _Lookups(*_loader_lookups(link_map, bindings), 0, 0)
+        return _Lookups(*_loader_lookups(link_map, bindings, lookup_ends), 0, 0)
     references, count = bindings.symbols[user].references, len(bindings.symbols)
     library = link_map.objects[user].library
     is_symbolic = library.linkage.is_symbolic and user > 0
     resolvers = _VDSO_RESOLVERS.get(library.kind.machine, frozenset())
     requested = bindings.symbols[user].requested
     vdso_places = {place for name in resolvers for place in requested.get(name, ())}
-    lookup_count, asked_count = _loader_lookups(link_map, bindings) if user == link_map.interpreter else (0, 0)
+    lookup_count, asked_count = (
+        _loader_lookups(link_map, bindings, lookup_ends) if user == link_map.interpreter else (0, 0)
+    )
+    if is_symbolic:
+        lookup_ends[user] += table.lookups.total()
+        lookup_ends[user - 1] -= table.lookups.total()
     own_lookup_count = own_asked_count = vdso_count = 0
     left = set(table.lookups)
     for number, places in bindings.providers[user].items():
@@ -192,7 +215,9 @@ def _lookups(user: int, table: "_Table", bindings: Bindings, link_map: LinkMap) 
         if number and vdso_places and _is_libc(link_map, number):
             vdso_count += sum([table.uses[place] for place in looked_up & vdso_places])
         if number != user and user and not bindings.symbols[number].unique:
-            asked_count += (number + 1 + is_symbolic) * sum(map(table.lookups.__getitem__, looked_up))
+            times = sum(map(table.lookups.__getitem__, looked_up))
+            asked_count += (number + 1 + is_symbolic) * times
+            lookup_ends[number] += times
             continue
         for place in looked_up:
             reference, provider, times = references[place], number, table.lookups[place]
@@ -201,11 +226,18 @@ def _lookups(user: int, table: "_Table", bindings: Bindings, link_map: LinkMap) 
                 provider = bindings.first_match(reference) or 0
             far = 1 if is_symbolic and provider == user else provider + 1 + is_symbolic
             asked_count += (far - reference.is_copy) * times
+            if not is_symbolic or provider != user:
+                lookup_ends[provider] += times
+                lookup_ends[0] -= reference.is_copy * times
             if provider == user:
                 own_lookup_count += times
                 own_asked_count += far * times
     # What nobody defines is asked of all.
-    asked_count += sum([(count + is_symbolic - references[place].is_copy) * table.lookups[place] for place in left])
+    left_count = sum([table.lookups[place] for place in left])
+    copied_count = sum([table.lookups[place] for place in left if references[place].is_copy])
+    asked_count += (count + is_symbolic) * left_count - copied_count
+    lookup_ends[count - 1] += left_count
+    lookup_ends[0] -= copied_count
     lookup_count += table.lookups.total() + vdso_count
     return _Lookups(lookup_count, asked_count + vdso_count, own_lookup_count, own_asked_count)
 
@@ -214,7 +246,7 @@ def _is_libc(link_map: LinkMap, number: int) -> bool:
     return link_map.objects[number].library.linkage.soname == _LIBC
 
 
-def _loader_lookups(link_map: LinkMap, bindings: Bindings) -> tuple[int, int]:
+def _loader_lookups(link_map: LinkMap, bindings: Bindings, lookup_ends: list[int]) -> tuple[int, int]:
     """Count the lookups that the loader makes for itself, and at the first call of the C library."""
     names = list(_ALLOCATOR)
     for number, linked in enumerate(link_map.objects):
@@ -222,6 +254,8 @@ def _loader_lookups(link_map: LinkMap, bindings: Bindings) -> tuple[int, int]:
             names += [_EARLY_CALL] if _EARLY_CALL in bindings.symbols[number].requested else []
     count = len(bindings.symbols)
     places = [next((at for at, s in enumerate(bindings.symbols, 1) if name in s.defined), count) for name in names]
+    for place in places:
+        lookup_ends[place - 1] += 1
     vdso_count = _VDSO_LOOKUPS.get(link_map.objects[0].library.kind.machine, 0)
     return vdso_count + len(places), vdso_count + sum(places)
 

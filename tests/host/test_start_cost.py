@@ -172,6 +172,30 @@ def test_names_that_are_bound_when_the_library_is_linked_need_no_lookup(tmp_path
 
 
 @needs_gcc
+def test_a_library_with_a_filter_is_asked_as_often_and_found_no_more(tmp_path: Path) -> None:
+    count = 2500
+    functions = "\n".join(f"int f{n}(void) {{ return {n}; }}" for n in range(count))
+    build(tmp_path, "libb.so", functions, "-Wl,-soname,libb.so", "-Wl,--hash-style=gnu")
+    other = "int other(void) { return 1; }"
+    build(tmp_path, "liba.so", other, "-Wl,-soname,liba.so", "-Wl,--hash-style=sysv")
+    declared = " ".join(f"int f{n}(void);" for n in range(count))
+    source = f"{declared}\nint (*table[])(void) = {{{', '.join(f'f{n}' for n in range(count))}}};"
+    path = build(tmp_path, "program", f"{source}\nint main(void) {{ return table[7](); }}", "liba.so", "libb.so")
+    graph = Programs(environment=Environment()).graph(path)
+    before = counted_by_loader(path, tmp_path)
+    assert predicted(graph) == before
+    finding = found_by("sysv-hash", graph, "liba.so")
+    assert f"{dict(before.searched)[str(tmp_path / 'liba.so')]:,} lookups" in finding.message
+    assert finding.remedy.split()[-1] == "-Wl,--hash-style=gnu"
+    build(tmp_path, "liba.so", other, "-Wl,-soname,liba.so", finding.remedy.split()[-1])
+    assert subprocess.run([path], check=False).returncode == 7
+    graph = Programs(environment=Environment()).graph(path)
+    assert predicted(graph) == counted_by_loader(path, tmp_path) == before
+    assert [cost.hash_style for cost in graph.start_costs[:3] if cost] == ["gnu", "gnu", "gnu"]
+    assert rule_named("sysv-hash").find(graph) == ()
+
+
+@needs_gcc
 def test_a_program_without_an_empty_folder_tries_fewer_files(tmp_path: Path) -> None:
     build(tmp_path, "liba.so", "int a(void) { return 1; }", "-Wl,-soname,liba.so")
     source = "int a(void); int main(void) { return a(); }"

@@ -15,6 +15,8 @@ from tests.elfwriter import (
     DT_DEPAUDIT,
     DT_FLAGS,
     DT_FLAGS_1,
+    DT_GNU_HASH,
+    DT_HASH,
     DT_NEEDED,
     DT_RELR,
     DT_RPATH,
@@ -80,7 +82,16 @@ def test_all_that_a_loader_is_told_is_read(kind: dict[str, object]) -> None:
         is_dynamic=True,
         has_relr=True,
         auditors=("liba.so:libc.so", "libd.so"),
+        hash_style="sysv",
     )
+
+
+@pytest.mark.parametrize(
+    ("tables", "style"), [((DT_HASH,), "none"), ((DT_HASH, DT_GNU_HASH), "gnu"), ((), "sysv"), ((DT_GNU_HASH,), "both")]
+)
+def test_the_style_of_the_hash_tables_has_the_words_of_the_linker(tables: tuple[int, ...], style: str) -> None:
+    # The writer of the test makes DT_HASH; an address of 0 is none.
+    assert read(Dyn(DT_SONAME, "a"), *[Dyn(tag, 0x1000 * (tag != DT_HASH)) for tag in tables]).hash_style == style
 
 
 @pytest.mark.parametrize("entry", [Dyn(DT_SYMBOLIC), Dyn(DT_FLAGS, 2)])

@@ -67,6 +67,18 @@ def test_a_copied_variable_is_not_asked_of_the_program() -> None:
     assert (cost.lookup_count, cost.asked_count) == (1, 1)
 
 
+def test_each_object_is_searched_by_the_lookups_that_reach_it() -> None:
+    symbols = defined("own"), Sym("f"), Sym("none", binding=STB_WEAK)
+    asks = {"own": GLOB_DAT, "f": GLOB_DAT, "none": GLOB_DAT}
+    library = made("a", *symbols, asks=asks, more=[Dyn(DT_SYMBOLIC)], gnu_hash=True)
+    program = made("program", Sym("v"), Sym("f"), asks={"v": COPY, "f": GLOB_DAT})
+    objects = costs(program, library, made("b", defined("f"), defined("v")), made("c"))
+    # The library looks in itself first: for `own` there alone, for the two others once more with all.
+    assert [cost.searched_count for cost in objects] == [1 + 2, 2 + 3 + 2, 2 + 2, 1]
+    assert sum(cost.asked_count or 0 for cost in objects) == 15
+    assert [cost.hash_style for cost in objects] == ["sysv", "gnu", "sysv", "sysv"]
+
+
 def test_of_musl_the_relocations_are_known_and_not_the_lookups() -> None:
     cost = costs(made("program", Sym("f"), asks={"f": JUMP_SLOT}), made("a", defined("f")), libc=Libc.MUSL)[0]
     assert cost.symbolic_count == 1

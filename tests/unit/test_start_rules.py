@@ -10,6 +10,7 @@ from footprint.findings.graph_rules.bound_at_start import bound_at_start
 from footprint.findings.graph_rules.empty_search_path import empty_search_path
 from footprint.findings.graph_rules.one_function import one_function
 from footprint.findings.graph_rules.own_lookups import own_lookups
+from footprint.findings.graph_rules.sysv_hash import sysv_hash
 from footprint.formats.document import Paragraph
 from footprint.formats.finding_blocks import finding_blocks
 from footprint.loader.target import Environment
@@ -62,6 +63,7 @@ def file(
     uses: list[str] | None = None,
     kind: int = GLOB_DAT,
     more: list[Dyn] | None = None,
+    gnu_hash: bool = False,
 ) -> bytes:
     """Return a program, or a library with a soname, that defines some functions and looks some up."""
     defined, used = defines or [], uses or []
@@ -77,7 +79,7 @@ def file(
     if kind == JUMP_SLOT and relocations:
         place = Dyn(DT_JMPREL, At(".rela.plt")), Dyn(DT_PLTRELSZ, Size(".rela.plt")), Dyn(DT_PLTREL, DT_RELA)
         dynamic += place
-    return write(ElfFile(sections=sections, dynamic=dynamic, dynamic_symbols=symbols))
+    return write(ElfFile(sections=sections, dynamic=dynamic, dynamic_symbols=symbols, gnu_hash=gnu_hash))
 
 
 def names(count: int, prefix: str = "f") -> list[str]:
@@ -182,6 +184,23 @@ def test_five_hundred_calls_that_are_bound_at_start_are_found(
     sysroot.file("/lib/liba.so", file(soname="liba.so", defines=names(count)))
     found = bound_at_start(graph(sysroot))
     assert [(one.subject, one.confidence) for one in found] == [(name, Confidence.LOW) for name in subjects]
+
+
+@pytest.mark.parametrize(
+    ("count", "style", "subjects"), [(2496, "sysv", ["liba.so"]), (2495, "sysv", []), (2496, "gnu", [])]
+)
+def test_a_table_without_a_filter_is_found_where_lookups_walk_it_often(
+    sysroot: Sysroot, count: int, style: str, subjects: list[str]
+) -> None:
+    sysroot.file("/bin/program", file("liba.so", "libb.so", uses=names(count), gnu_hash=True))
+    sysroot.file("/lib/liba.so", file(soname="liba.so", defines=["other"], gnu_hash=style == "gnu"))
+    sysroot.file("/lib/libb.so", file(soname="libb.so", defines=names(count), gnu_hash=True))
+    # The loader also looks for its four functions of an allocator.
+    findings = sysv_hash(graph(sysroot))
+    assert [finding.subject for finding in findings] == subjects
+    if findings:
+        assert "2,500 lookups" in findings[0].message
+        assert (findings[0].confidence, findings[0].saving_us) == (Confidence.HIGH, 2500 * 45 // 1000)
 
 
 # --- one function -----------------------------------------------------------------------------------------------------
