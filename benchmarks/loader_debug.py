@@ -12,6 +12,7 @@ import argparse
 import os
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from benchmarks.libraries import FOLDERS, LOADER, programs
 from footprint.errors import FootprintError
 from footprint.loader.target import Environment
 from footprint.sources.programs import Programs
-from tests.loader_counts import Counted, counted_by_loader, fault_count, predicted
+from tests.loader_counts import counted_by_loader, fault_count, predicted
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -32,7 +33,8 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--faults", action="store_true", help="compare page faults, too")
     options = parser.parse_args(arguments)
     everything = Programs(environment=Environment())
-    sums, program_count, different_count = Counted(*[0] * len(Counted._fields)), 0, 0
+    sums: Counter[str] = Counter()
+    program_count = different_count = 0
     errors: list[float] = []
     for path in programs(options.folder or FOLDERS):
         if (options.only and os.path.basename(path) not in options.only) or path == os.path.realpath(LOADER):
@@ -45,14 +47,15 @@ def main(arguments: Sequence[str]) -> None:
                 print(f"{path}: {error}", flush=True)
                 continue
         program_count += 1
-        sums = Counted(*map(sum, zip(sums, counted, strict=True)))
+        sums.update({name: count for name, count in counted._asdict().items() if isinstance(count, int)})
+        sums["asked_count"] += counted.asked_count
         if expected != counted:
             different_count += 1
             print(f"{path}: predicted {expected}, {counted}", flush=True)
         if options.faults:
             faults, estimate = fault_count(path), sum(graph.start_page_faults)
             errors.append(abs(estimate - faults) / faults)
-    print(f"{program_count} programs, {different_count} differ; in all {sums}")
+    print(f"{program_count} programs, {different_count} differ; in all {dict(sums)}")
     if errors:
         print(f"page faults: mean error {sum(errors) / len(errors):.1%}, largest {max(errors):.1%}")
 
