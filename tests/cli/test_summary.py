@@ -2,6 +2,9 @@
 
 import os
 import re
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -29,8 +32,21 @@ def parts(text: str) -> dict[str, list[str]]:
     return {lines[0]: lines[1:] for lines in blocks}
 
 
-@pytest.mark.parametrize("words", [[one] for one in (*TEXTS, BASE, str(os.getpid()))] + [[BASE, "-n", "10000"]])
-def test_a_screen_of_40_lines_answers_first_and_v_shows_all(capfdbinary: Captured, words: list[str]) -> None:
+@pytest.fixture(scope="module", name="live_pid")
+def live_pid_fixture() -> Iterator[str]:
+    command = [sys.executable, "-c", "import json, socket, sqlite3; print(flush=True); input()"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        yield str(process.pid)
+        process.kill()
+
+
+@pytest.mark.parametrize("words", [[one] for one in (*TEXTS, BASE, "PID")] + [[BASE, "-n", "10000"]])
+def test_a_screen_of_40_lines_answers_first_and_v_shows_all(
+    capfdbinary: Captured, words: list[str], live_pid: str
+) -> None:
+    words = [word.replace("PID", live_pid) for word in words]
     text = answer(capfdbinary, "audit", *words)
     assert len(text.splitlines()) <= 40, text
     # A path is never split.

@@ -32,7 +32,7 @@ _MOST_SUBJECTS: Final = 3
 _LEAST_SHARE: Final = 0.001
 _MOST_NOTES: Final = 3
 _LONGEST_NOTE: Final = 140
-_LONGEST_REMEDY: Final = 148
+_LONGEST_REMEDY: Final = 134
 _LONGEST_SUBJECTS: Final = 60
 # A remedy goes on with a condition or an explanation, which -v shows.
 _FIRST_STEP: Final = re.compile(r"[;:] (?!`)")
