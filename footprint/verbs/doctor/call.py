@@ -21,7 +21,7 @@ from footprint.sources.calibration import load_constants
 from footprint.sources.constructor_calibration import load_constructors
 from footprint.sources.debug_files import STANDARD_FOLDER
 from footprint.sources.demanglers import TOOLS, find_tool
-from footprint.sources.libc_calibration import idle_program, load_libc_start, own_libc
+from footprint.sources.libc_calibration import load_libc_start, own_libc
 from footprint.sources.programs import Programs
 from footprint.system.files import open_input
 from footprint.text.units import counted
@@ -282,7 +282,8 @@ def _libc_calibration() -> Iterator[Check]:
 
 def _start_prices() -> Iterator[Check]:
     """Check whether the prices of a start are calibrated, for programs of the C library that is here."""
-    name, program = "prices of a start", idle_program()
+    # This interpreter is at hand; any program of its C library would do.
+    name, program = "prices of a start", os.path.realpath("/proc/self/exe")
     try:
         prices = Programs(environment=Environment()).graph(program).start_prices
     except FootprintError:
