@@ -203,8 +203,13 @@ class MemoryGroup:
             OSError: Where the kernel refuses.
         """
         if self.version == 1:
-            self._write("memory.oom_control", "0" if size_bytes is None else "1")
-            self._write("memory.limit_in_bytes", "-1" if size_bytes is None else str(size_bytes))
+            if size_bytes is None:
+                # The kernel would kill what it holds if it might do so before the limit is gone.
+                self._write("memory.limit_in_bytes", "-1")
+                self._write("memory.oom_control", "0")
+            else:
+                self._write("memory.oom_control", "1")
+                self._write("memory.limit_in_bytes", str(size_bytes))
         elif size_bytes is None:
             self._write("memory.high", self._high)
         else:

@@ -8,6 +8,7 @@ because the place of their address space is random; the one in the middle stands
 import os
 import signal
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -181,6 +182,29 @@ def test_threads_mappings_and_descriptors_are_priced_by_the_built_in_constants_o
     constants = load_constants(os.uname().release, os.uname().machine)
     assert constants.evidence is Evidence.ESTIMATED
     within(0.02, lambda: kernel_growth(child(20, 600, is_written=False, first=OPENED), constants))
+
+
+def test_a_process_that_is_held_is_let_go_and_not_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = MemoryGroup._write
+
+    def slowly(group: MemoryGroup, name: str, text: str) -> None:
+        written(group, name, text)
+        time.sleep(0.02)  # what the kernel may do between two writes, it does
+
+    with make_group() as group:
+        taker = "import sys; sys.stdin.read(1); taken = b'x' * (40 << 20)"
+        with subprocess.Popen([sys.executable, "-c", taker], stdin=subprocess.PIPE) as process:
+            assert process.stdin is not None
+            group.enter(process.pid)
+            group.hold_at(12 << 20)
+            process.stdin.write(b"x")
+            process.stdin.close()
+            while not group.holds():
+                assert process.poll() is None
+                time.sleep(0.01)
+            monkeypatch.setattr(MemoryGroup, "_write", slowly)
+            group.hold_at(None)
+        assert process.returncode == 0
 
 
 def test_nothing_is_left_behind() -> None:
