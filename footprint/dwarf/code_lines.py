@@ -1,19 +1,19 @@
 """The source lines of code: the rows that the program of a line table makes for some addresses.
 
-The program of one table is run for each address: the one with the last sequence that begins before it.
+The program of the table is run that has the last sequence which begins before an address.
 
 Source: DWARF 5, section 6.2 (Line Number Information), and those of versions 2 to 4.
 """
 
 import re
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from footprint.dwarf import dw
 from footprint.dwarf.lines import SourceFiles
 from footprint.dwarf.sections import DebugSection
-from footprint.dwarf.units import DebugInfo
+from footprint.dwarf.units import DebugInfo, Unit
 from footprint.elf.image import Image
 
 # DW_LNE_set_address with an address of 8 bytes.
@@ -55,19 +55,24 @@ def code_lines(image: Image, vaddrs: Iterable[int]) -> Mapping[int, CodeLine]:
     sequences = sorted(
         (int.from_bytes(match[1], section.order), match.start()) for match in _SET_ADDRESS.finditer(section.data)
     )
-    tables = list(_tables(section)) if sequences else []
-    files, lines = SourceFiles(), {}
-    for vaddr in vaddrs:
-        past = bisect_right(sequences, (vaddr, section.size_bytes))
-        # Other bytes may look like a sequence.
-        for _, at in reversed(sequences[max(0, past - _MOST_TRIED) : past]):
-            table = tables[bisect_right(tables, at) - 1]
-            row = next(_rows_at(section, table, vaddr), None)
-            unit = row and next((u for u in debug.units() if u.number(u.root, dw.AT_STMT_LIST) == table), None)
-            path = files.path(unit, row.file) if row and unit else None
-            if row and path:
-                lines[vaddr] = CodeLine(path, row.line)
-                break
+    if not sequences:
+        return {}
+    tables, files = list(_tables(section)), SourceFiles()
+    units: dict[int | None, Unit] = {}
+    for unit in debug.units():
+        units.setdefault(unit.number(unit.root, dw.AT_STMT_LIST), unit)
+    lines: dict[int, CodeLine] = {}
+    places = {vaddr: bisect_right(sequences, (vaddr, section.size_bytes)) for vaddr in sorted(set(vaddrs))}
+    # Other bytes may look like a sequence: then it is one of those before. Each table is run for all of its addresses.
+    for back in range(1, _MOST_TRIED + 1):
+        wanted: dict[int, list[int]] = {}
+        for vaddr, past in places.items():
+            if vaddr not in lines and past >= back:
+                wanted.setdefault(tables[bisect_right(tables, sequences[past - back][1]) - 1], []).append(vaddr)
+        for table, of_table in wanted.items():
+            for vaddr, row in _rows_at(section, table, of_table).items() if table in units else ():
+                if path := files.path(units[table], row.file):
+                    lines[vaddr] = CodeLine(path, row.line)
     return lines
 
 
@@ -80,13 +85,16 @@ def _tables(section: DebugSection) -> Iterator[int]:
         at = start + length_bytes
 
 
-def _rows_at(section: DebugSection, table: int, vaddr: int) -> Iterator[_Row]:
-    """Yield the rows of a table that cover an address."""
+def _rows_at(section: DebugSection, table: int, vaddrs: Sequence[int]) -> Mapping[int, _Row]:
+    """Return the first row of a table that covers each of some sorted addresses."""
     last = _Row(0, 0, 0, is_end=True)
+    rows: dict[int, _Row] = {}
     for row in _rows(section, table):
-        if not last.is_end and last.vaddr <= vaddr < row.vaddr:
-            yield last
+        if not last.is_end and last.vaddr < row.vaddr:
+            for vaddr in vaddrs[bisect_left(vaddrs, last.vaddr) : bisect_left(vaddrs, row.vaddr)]:
+                rows.setdefault(vaddr, last)
         last = row
+    return rows
 
 
 def _rows(section: DebugSection, table: int) -> Iterator[_Row]:  # noqa: C901, PLR0912 # a branch an opcode
