@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import footprint
+from footprint.cli import main
 from footprint.errors import UsageError
 from footprint.findings.registry import rule_names
 from footprint.formats.rules import BUDGET
@@ -137,3 +138,9 @@ def test_an_unknown_word_is_wrong_use_with_what_could_be_meant() -> None:
 def test_rows_of_a_ledger_have_no_column_without_meaning() -> None:
     plain = {"owner", "section", "symbol", "name", "is_writable", "bytes", "kind", "shared_bytes"}
     assert set(Row._fields) - plain - set(known_words()) == set()
+
+
+def test_no_mark_of_the_pages_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    for rule in rule_names():
+        assert main(["explain", rule]) == 0
+        assert "`" not in capsys.readouterr().out, rule

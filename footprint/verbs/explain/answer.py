@@ -45,7 +45,7 @@ def _blocks(text: str) -> Iterator[Block]:
             commands = [line for line in lines if not line.startswith("```")]
             yield Facts(tuple((f"  {line}", "", "") for line in commands))
         elif lines[0].startswith("|"):
-            rows = [[cell.strip().strip("`") for cell in line.strip("|").split("|")] for line in lines[2:]]
+            rows = [[cell.strip().replace("`", "") for cell in line.strip("|").split("|")] for line in lines[2:]]
             for word, meaning, *_ in rows:
                 yield Paragraph(f"{word}: {meaning}.")
         else:
