@@ -1,6 +1,7 @@
 """What the loader's work takes at start on this machine: fitted once to programs of it, and kept in a file."""
 
 import os
+import stat
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -93,7 +94,7 @@ def calibrate_starts() -> StartFit | None:
 
 
 def programs_of_machine() -> Iterator[str]:
-    """Yield the programs of this machine, each once: first some from all parts of the alphabet."""
+    """Yield the programs of this machine that others cannot write, first some from all parts of the alphabet."""
     paths: dict[str, None] = {}
     for folder in _FOLDERS:
         with suppress(OSError):
@@ -101,10 +102,16 @@ def programs_of_machine() -> Iterator[str]:
     programs = []
     for path in paths:
         with suppress(OSError), open(path, "rb") as file:
-            if starts_like_elf(file.read(4)) and os.access(path, os.X_OK):
+            if starts_like_elf(file.read(4)) and os.access(path, os.X_OK) and _is_safe(path):
                 programs.append(path)
     for first in range(_STRIDE):
         yield from programs[first::_STRIDE]
+
+
+def _is_safe(path: str) -> bool:
+    """Return whether nobody but root and us may write a file: what is started runs its constructors as us."""
+    facts = os.stat(path)
+    return facts.st_uid in {0, os.geteuid()} and not facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
 def choose_samples(
@@ -122,10 +129,11 @@ def choose_samples(
     for path in islice(paths, _CANDIDATES_EACH * most_programs):
         if time.monotonic() > end:
             break
-        with suppress(FootprintError):
+        with suppress(FootprintError, OSError):
             graph = programs.graph(path)
             link_map = graph.link_map
-            if link_map.libc is Libc.GLIBC and link_map.interpreter_object and not graph.start_failures:
+            is_startable = link_map.interpreter_object and not graph.start_failures
+            if link_map.libc is Libc.GLIBC and is_startable and all(_is_safe(needed.path) for needed in graph.objects):
                 sample = StartSample(path, {}, tuple(map(sum, zip(*graph.start_work, strict=True))))
                 systems.setdefault(start_system(link_map), []).append(sample)
     if not systems:

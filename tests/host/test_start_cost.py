@@ -273,6 +273,17 @@ def test_programs_of_a_calibration_differ_and_are_searched_in_vain_on_request(tm
     assert min(measure_samples(samples, 1, 0)) > 0
 
 
+@needs_gcc
+def test_a_program_whose_library_others_may_write_is_not_started(tmp_path: Path) -> None:
+    library = build(tmp_path, "libtaken.so", "int taken;")
+    program = build(tmp_path, "program", "int main(void) { return 0; }", library)
+    for mode, count in ((0o755, 1), (0o777, 0), (0o775, 0)):
+        Path(library).chmod(mode)
+        (tmp_path / f"empty {mode}").mkdir()
+        _, samples = choose_samples(iter([program]), str(tmp_path / f"empty {mode}"), 1, 600)
+        assert len({sample.path for sample in samples}) == count, oct(mode)
+
+
 # --- measured ---------------------------------------------------------------------------------------------------------
 
 

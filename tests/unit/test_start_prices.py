@@ -126,7 +126,7 @@ def test_another_c_library_has_no_release() -> None:
 
 
 def test_programs_that_cannot_be_started_calibrate_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, mode in (("data", 0o644), ("program", 0o755)):
+    for name, mode in (("data", 0o644), ("of anybody", 0o777), ("of its group", 0o775), ("program", 0o755)):
         (tmp_path / name).write_bytes(b"\x7fELF")
         (tmp_path / name).chmod(mode)
     monkeypatch.setattr(start_calibration, "_FOLDERS", (str(tmp_path),))
