@@ -52,11 +52,13 @@ def main() -> None:
     paths: Iterator[str] = iter(chosen.paths.read_text().split()) if chosen.paths else programs_of_machine()
     with TemporaryDirectory() as folder:
         system, samples = choose_samples(paths, folder, chosen.programs, 3600.0)
-        times_us = measure_samples(samples, chosen.turns, 3600.0)
+        measured, left_out = measure_samples(samples, chosen.turns, 3600.0)
+    pairs = [(sample, time_us) for sample, time_us in zip(samples, measured, strict=True) if time_us is not None]
+    samples, times_us = [sample for sample, _ in pairs], [time_us for _, time_us in pairs]
+    print(*left_out, sep="\n", end="\n" * bool(left_out))
     machine = f"{system}, Linux {os.uname().release}, load {os.getloadavg()[0]:.1f}"
     print(f"{machine}: {min(times_us):,} to {max(times_us):,} us")
     stride = max(1, len(samples) // chosen.fitted)
-    pairs = list(zip(samples, times_us, strict=True))
     fitted, others = pairs[::stride], [pair for place, pair in enumerate(pairs) if place % stride]
     fit = fit_prices(system, [sample.work for sample, _ in fitted], [time_us for _, time_us in fitted])
     whole = fit_prices(system, [sample.work for sample in samples], times_us)

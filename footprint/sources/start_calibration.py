@@ -32,6 +32,8 @@ _STRIDE: Final = 7
 _LEAST_PROGRAMS: Final = 12
 _PREDICTION_SECONDS: Final = 15.0
 _START_SECONDS: Final = 35.0
+# Where more cannot be started, tracing fails, and not a program.
+_MOST_LEFT_OUT: Final = 8
 _MOST_TURNS: Final = 21
 _LEAST_TURNS: Final = 3
 # The programs with the most libraries are started once more where each of these folders is tried first.
@@ -50,11 +52,13 @@ class StartFit(NamedTuple):
         prices: The prices.
         program_count: The number of programs that they were fitted to.
         explained_share: The part of the variance of the measured times that they explain (R²).
+        left_out: Why some programs were left out: they could not be started or traced.
     """
 
     prices: StartPrices
     program_count: int
     explained_share: float
+    left_out: tuple[AccessError, ...] = ()
 
 
 class StartSample(NamedTuple):
@@ -82,15 +86,18 @@ def calibrate_starts() -> StartFit | None:
     """
     with TemporaryDirectory(prefix="footprint-") as folder:
         system, samples = choose_samples(programs_of_machine(), folder)
-        times_us = measure_samples(samples, _MOST_TURNS, _START_SECONDS) if len(samples) >= _LEAST_PROGRAMS else []
-    if not times_us:
-        return None
-    fit = fit_prices(system, [sample.work for sample in samples], times_us)
+        if len(samples) < _LEAST_PROGRAMS:
+            return None
+        times_us, left_out = measure_samples(samples, _MOST_TURNS, _START_SECONDS)
+    works = [sample.work for sample, time_us in zip(samples, times_us, strict=True) if time_us is not None]
+    if len(works) < _LEAST_PROGRAMS:
+        raise left_out[0]
+    fit = fit_prices(system, works, [time_us for time_us in times_us if time_us is not None])
     if fit.explained_share < _LEAST_EXPLAINED:
         cause = f"they explain {100 * fit.explained_share:.0f} % of what was measured: nothing is kept"
         raise AccessError("prices of a start", f"{cause}; try again when less runs")
     keep_start_prices(fit.prices)
-    return fit
+    return fit._replace(left_out=tuple(left_out))
 
 
 def programs_of_machine() -> Iterator[str]:
@@ -154,19 +161,34 @@ def choose_samples(
     return system, chosen
 
 
-def measure_samples(samples: Sequence[StartSample], most_turns: int, most_seconds: float) -> list[int]:
+def measure_samples(
+    samples: Sequence[StartSample], most_turns: int, most_seconds: float
+) -> tuple[list[int | None], list[AccessError]]:
     """Start programs in turns, and return the low quartile of the processor time of each, in microseconds.
 
+    It is None for one that could not be started or traced once; the second list says why, for each of these.
+
     Raises:
-        AccessError: Where one cannot be started or traced.
+        AccessError: Where that fails for many.
     """
     from footprint.process.start_measurement import start_once  # noqa: PLC0415 # an answer only loads
 
-    end = time.monotonic() + most_seconds
-    turns: list[list[int]] = []
-    while len(turns) < most_turns and (len(turns) < _LEAST_TURNS or time.monotonic() < end):
-        turns.append([start_once(sample.path, sample.variables).processor_us for sample in samples])
-    return [sorted(times_us)[(len(turns) - 1) // 4] for times_us in zip(*turns, strict=True)]
+    end, turn_count = time.monotonic() + most_seconds, 0
+    turns: list[list[int]] = [[] for _ in samples]
+    errors: dict[int, AccessError] = {}
+    while turn_count < most_turns and (turn_count < _LEAST_TURNS or time.monotonic() < end):
+        for number, sample in enumerate(samples):
+            try:
+                if number not in errors:
+                    turns[number].append(start_once(sample.path, sample.variables).processor_us)
+            except AccessError as error:
+                errors[number] = error
+                if len(errors) > _MOST_LEFT_OUT:
+                    raise
+        turn_count += 1
+    low = (turn_count - 1) // 4
+    times_us = [None if number in errors else sorted(times)[low] for number, times in enumerate(turns)]
+    return times_us, list(errors.values())
 
 
 def fit_prices(system: str, works: Sequence[tuple[int, ...]], times_us: Sequence[int]) -> StartFit:

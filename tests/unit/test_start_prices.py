@@ -1,6 +1,7 @@
 """The prices of a start: fitted to times, kept, and chosen by the system of a program; measuring is for host tests."""
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,6 +10,8 @@ import pytest
 from footprint.attribution.start_time import CALIBRATED, StartPrices, built_in_prices, calibrated_prices, start_system
 from footprint.errors import AccessError
 from footprint.loader.target import Libc
+from footprint.process import start_measurement
+from footprint.process.start_counters import StartCounters
 from footprint.sources import start_calibration
 from footprint.sources.start_calibration import StartSample, calibrate_starts, fit_prices, programs_of_machine
 from footprint.sources.start_prices import keep_start_prices, load_start_prices
@@ -61,8 +64,46 @@ def test_what_the_times_do_not_say_is_as_usual_on_a_machine_of_this_speed() -> N
 def test_prices_that_explain_little_are_not_kept(monkeypatch: pytest.MonkeyPatch, state: Path) -> None:
     samples = [StartSample("/bin/true", {}, work) for work in WORKS]
     monkeypatch.setattr(start_calibration, "choose_samples", lambda *_: (HERE, samples))
-    monkeypatch.setattr(start_calibration, "measure_samples", lambda *_: [1 + 1000 * (n % 2) for n in range(40)])
+    monkeypatch.setattr(start_calibration, "measure_samples", lambda *_: ([1 + 1000 * (n % 2) for n in range(40)], []))
     with pytest.raises(AccessError, match="nothing is kept; try again when less runs"):
+        calibrate_starts()
+    assert not state.exists()
+
+
+def programs_that_start(monkeypatch: pytest.MonkeyPatch, count: int, *failing: int) -> None:
+    """Have these programs take what PRICES say, and some of them not start from their second turn on."""
+    works, counts = [(1, n, 10 * n, 500, 40 * n, 90, 25) for n in range(count)], Counter[str]()
+    samples = [StartSample(f"/bin/{number}", {}, work) for number, work in enumerate(works)]
+    times = {f"/bin/{number}": time_us for number, time_us in enumerate(times_us(PRICES, works))}
+
+    def start_once(path: str, _: object) -> StartCounters:
+        counts[path] += 1
+        if counts[path] > 1 and path in {f"/bin/{number}" for number in failing}:
+            raise AccessError(path, "it ended before its entry point")
+        return StartCounters(times[path], 0, 0)
+
+    monkeypatch.setattr(start_calibration, "choose_samples", lambda *_: (HERE, samples))
+    monkeypatch.setattr(start_measurement, "start_once", start_once)
+
+
+def test_a_program_that_does_not_start_is_left_out_and_named(monkeypatch: pytest.MonkeyPatch, state: Path) -> None:
+    programs_that_start(monkeypatch, 14, 3, 7)
+    fit = calibrate_starts()
+    assert fit is not None
+    assert fit.program_count == 12
+    assert sorted(map(str, fit.left_out)) == [
+        "/bin/3: it ended before its entry point",
+        "/bin/7: it ended before its entry point",
+    ]
+    assert state.exists()
+
+
+@pytest.mark.parametrize(("count", "failing"), [(13, 2), (40, 9)])
+def test_where_too_few_are_left_or_many_fail_nothing_is_kept(
+    monkeypatch: pytest.MonkeyPatch, state: Path, count: int, failing: int
+) -> None:
+    programs_that_start(monkeypatch, count, *range(failing))
+    with pytest.raises(AccessError, match="it ended before its entry point"):
         calibrate_starts()
     assert not state.exists()
 

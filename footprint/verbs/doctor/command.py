@@ -66,7 +66,9 @@ def _calibrate() -> None:
             errors.append(error)
     begin_activity("measures what a start takes")
     try:
-        start_calibration.calibrate_starts()
+        fit = start_calibration.calibrate_starts()
+        for left_out in fit.left_out if fit else ():
+            complain(f"footprint: {printable(str(left_out))}; the program is left out")
     except AccessError as error:
         # On a busy machine the times may say nothing: the built-in prices stay.
         complain(f"footprint: {printable(str(error))}")
