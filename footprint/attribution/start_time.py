@@ -70,8 +70,7 @@ _WINDOW_PAGES: Final = 16
 _USUAL_INITIALISERS: Final = 2
 _MACHINES: Final = {3: "i386", 21: "ppc64", 22: "s390x", 40: "arm", 62: "x86-64", 183: "arm64", 243: "riscv64"}
 # As the C library prints it where it is run by itself.
-_RELEASE: Final = b"stable release version "
-_MOST_VERSION_BYTES: Final = 16
+_RELEASE: Final = re.compile(rb"stable release version ([0-9]{1,4}\.[0-9]{1,4})")
 
 
 def built_in_prices(system: str) -> StartPrices:
@@ -92,12 +91,9 @@ def start_system(link_map: "LinkMap") -> str:
     name = _MACHINES.get(machine, f"machine {machine}")
     if link_map.libc is not Libc.GLIBC:
         return f"{name}, {link_map.libc.value}"
-    for library in objects:
-        if (library.linkage.soname or "").startswith("libc.so."):
-            release = bytes(library.image.data).partition(_RELEASE)[2][:_MOST_VERSION_BYTES]
-            if version := re.match(rb"[0-9]+\.[0-9]+", release):
-                return f"{name}, glibc {version.group().decode()}"
-    return f"{name}, glibc"
+    libc = next((library.image for library in objects if (library.linkage.soname or "").startswith("libc.so.")), None)
+    version = libc and _RELEASE.search(libc.data)
+    return f"{name}, glibc {version[1].decode()}" if version else f"{name}, glibc"
 
 
 def start_work(cost: "StartCost | None", prediction: ObjectPrediction | None) -> tuple[int, ...]:
@@ -129,12 +125,13 @@ def start_page_faults(cost: "StartCost | None", prediction: ObjectPrediction | N
     if cost is None or prediction is None:
         return 0
     pages = count_pages(prediction.startup_min) + prediction.assumed_pages
-    windows = (cost.table_page_count + _WINDOW_PAGES - 1) * _WINDOW_FAULTS // _WINDOW_PAGES
+    table_pages = cost.table_page_count or 0
+    windows = (table_pages + _WINDOW_PAGES - 1) * _WINDOW_FAULTS // _WINDOW_PAGES
     return (
         _LOADER_FAULTS * cost.is_loader
         + _OBJECT_FAULTS
         + _PAGE_FAULTS * pages
-        + windows * bool(cost.table_page_count)
-        + _CONSTRUCTOR_FAULTS * (cost.initialiser_count > _USUAL_INITIALISERS)
+        + windows * bool(table_pages)
+        + _CONSTRUCTOR_FAULTS * ((cost.initialiser_count or 0) > _USUAL_INITIALISERS)
         + 50
     ) // 100

@@ -6,6 +6,7 @@ relocation makes its page private. Symbols need only the symbol and the type of 
 Source: System V ABI, chapter 4 (Relocation) and the RELR proposal of 2022 (gABI); bionic's linker (APS2 packing).
 """
 
+import sys
 from array import array
 from bisect import bisect_left
 from collections.abc import Container, Iterator, Sequence
@@ -98,6 +99,15 @@ def symbol_and_type(image: Image, info: int) -> tuple[int, int]:
     return info >> 32, info & 0xFFFFFFFF
 
 
+def symbols_and_types(image: Image, infos: "array[int]") -> tuple[Sequence[int], Sequence[int]]:
+    """Split each r_info of a table as `symbol_and_type` does."""
+    if image.is_64 and image.machine != abi.EM_MIPS:
+        halves = array("I", infos.tobytes())
+        return (halves[1::2], halves[::2]) if sys.byteorder == "little" else (halves[::2], halves[1::2])
+    pairs = [symbol_and_type(image, info) for info in infos]
+    return [symbol for symbol, _ in pairs], [kind for _, kind in pairs]
+
+
 def addends_at(image: Image, vaddrs: Container[int]) -> dict[int, int]:
     """Return the addends of DT_RELA for some vaddrs, such as a range; REL and RELR have the addend in place."""
     words = _rela_words(image)
@@ -175,7 +185,8 @@ def relr_count(image: Image) -> int:
 def count_alike(infos: "array[int]") -> int:
     """Count the first entries of a table that have one kind: linkers put those without symbol first."""
     raw, size = infos.tobytes(), infos.itemsize
-    return bisect_left(range(1, len(infos) + 1), True, key=lambda count: raw[: count * size] != raw[:size] * count)  # noqa: FBT003 # the value looked for
+    alike = raw[:size] * len(infos)
+    return bisect_left(range(1, len(infos) + 1), True, key=lambda count: not raw.startswith(alike[: count * size]))  # noqa: FBT003 # the value looked for
 
 
 def _check_count(image: Image, count: int) -> None:

@@ -8,7 +8,9 @@ Source: glibc 2.36, elf/dl-load.c (open_path), elf/dl-reloc.c (resolve_map), elf
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import accumulate, chain, compress
 from operator import ne
 from typing import Annotated, Final, NamedTuple
@@ -19,13 +21,13 @@ from footprint.elf.constructors import initialisers
 from footprint.elf.dynamic import read_dynamic
 from footprint.elf.dynsym import DynamicSymbols
 from footprint.elf.image import Image
-from footprint.elf.relocations import count_alike, jump_relocations, main_relocations, relr_count, symbol_and_type
+from footprint.elf.relocations import count_alike, jump_relocations, main_relocations, relr_count, symbols_and_types
 from footprint.errors import FootprintError
 from footprint.loader.bindings import Bindings
 from footprint.loader.link_map import LibrarySearch, Linked, LinkMap
 from footprint.loader.map_entry import FoundBy
 from footprint.loader.target import Libc, Target
-from footprint.members import Pattern
+from footprint.members import Pattern, json_members
 from footprint.model.costs import StartCounts
 
 # The functions of the vDSO that the loader looks up for the C library (setup_vdso_pointers), each in one object.
@@ -63,7 +65,12 @@ class FailedOpens(NamedTuple):
     file_count: int
 
 
-@dataclass(frozen=True, slots=True)
+@json_members(
+    "relative_count relr_count symbolic_count copy_count irelative_count lookup_count asked_count own_lookup_count "
+    "own_asked_count hash_style searched_count repeated_count bound_now_count lazy_count tried_count failed_opens "
+    "table_page_count initialiser_count initialiser_bytes is_loader"
+)
+@dataclass(frozen=True)
 class StartCost:
     """What the loader does for one object at start.
 
@@ -84,10 +91,9 @@ class StartCost:
         lazy_count: Calls through the PLT that are bound when they are made.
         tried_count: The files that the loader tries to open to find it; None where its rules are not known.
         failed_opens: Those of them that are not there, by folder.
-        table_page_count: The pages from the first table of symbols and relocations to the end of the last one.
-        initialiser_count: The functions that are called at start, those of the compiler's start-up files included.
-        initialiser_bytes: The code of those whose size the unwind tables have, without what they call.
         is_loader: Whether it is the loader, whose lookups for itself are among its own.
+        image: Its file.
+        symbol_count: The entries of its table of symbols.
     """
 
     relative_count: int
@@ -106,10 +112,33 @@ class StartCost:
     lazy_count: int
     tried_count: int | None
     failed_opens: tuple[FailedOpens, ...]
-    table_page_count: int
-    initialiser_count: int
-    initialiser_bytes: int
     is_loader: bool
+    image: Image = field(repr=False)
+    symbol_count: int
+
+    @property
+    def table_page_count(self) -> int | None:
+        """Return the number of pages from the first table of symbols and relocations to the last; None if damaged."""
+        with suppress(FootprintError):
+            return _table_page_count(self.image, self.symbol_count)
+        return None
+
+    @property
+    def initialiser_count(self) -> int | None:
+        """Return the number of functions called at start, those of start-up files included; None if damaged."""
+        return self._initialisers[0]
+
+    @property
+    def initialiser_bytes(self) -> int | None:
+        """Return the code of those whose size the unwind tables have, without what they call; None if damaged."""
+        return self._initialisers[1]
+
+    # Few answers show it.
+    @cached_property
+    def _initialisers(self) -> tuple[int, int] | tuple[None, None]:
+        with suppress(FootprintError):
+            return initialisers(self.image)
+        return None, None
 
     @property
     def relocation_count(self) -> int:
@@ -156,8 +185,6 @@ def _start_cost(
     symbols = bindings.symbols[number] if number < len(bindings.symbols) else DynamicSymbols.none()
     try:
         table = _read_table(linked.library.image, symbols, binds_now=binds_now)
-        initialiser_count, initialiser_bytes = initialisers(linked.library.image)
-        table_page_count = _table_page_count(linked.library.image, symbols.count)
     except FootprintError:
         return None
     lookups = _lookups(number, table, bindings, link_map, lookup_ends) if is_glibc else _Lookups(None, None, None, None)
@@ -172,10 +199,9 @@ def _start_cost(
         lazy_count=0 if binds_now else table.jump_count,
         tried_count=failed.total() if is_glibc else None,
         failed_opens=tuple([FailedOpens(*key, count) for key, count in failed.items() if key is not _OPENED]),
-        table_page_count=table_page_count,
-        initialiser_count=initialiser_count,
-        initialiser_bytes=initialiser_bytes,
         is_loader=is_loader,
+        image=linked.library.image,
+        symbol_count=symbols.count,
     )
 
 
@@ -274,25 +300,28 @@ class _Table(NamedTuple):
 
 def _read_table(image: Image, symbols: DynamicSymbols, *, binds_now: bool) -> _Table:
     types = relocation_types(image.machine)
-    is_plain = image.is_64 and image.machine != abi.EM_MIPS
     calls = types.jump_slot | types.tls
-    places = {(ref.symbol, ref.is_call, ref.is_copy): place for place, ref in enumerate(symbols.references)}
+    # For plain references, calls, and copied variables: the place of a symbol's reference.
+    places: tuple[dict[int, int], ...] = ({}, {}, {}, {})
+    for place, reference in enumerate(symbols.references):
+        places[reference.is_call + 2 * reference.is_copy][reference.symbol] = place
     kinds: Counter[int] = Counter()
     looked_up: list[int] = []
     jump_count = 0
 
     def add(infos: "array[int]", *, is_lazy: bool) -> None:
-        alike = count_alike(infos) if infos else 0
+        alike = max(count_alike(infos) - 1, 0) if infos else 0
         if alike:
-            kinds[symbol_and_type(image, infos[0])[1]] += alike - 1
-        rest = infos[max(alike - 1, 0) :]
-        place_by_info = {}
-        for info, count in Counter(rest).items():
-            symbol, kind = (info >> 32, info & 0xFFFFFFFF) if is_plain else symbol_and_type(image, info)
-            kinds[kind] += count
-            if kind in types.tls if is_lazy else kind:
-                place_by_info[info] = places.get((symbol, kind in calls, kind in types.copy))
-        looked_up.extend([slot for slot in map(place_by_info.get, rest) if slot is not None])
+            kinds[symbols_and_types(image, infos[:1])[1][0]] += alike
+        numbers, kinds_of = symbols_and_types(image, infos[alike:])
+        kinds.update(kinds_of)
+        find = {
+            kind: places[(kind in calls) + 2 * (kind in types.copy)].get
+            for kind in set(kinds_of)
+            if (kind in types.tls if is_lazy else kind)
+        }
+        uses = [find[kind](number) for number, kind in zip(numbers, kinds_of, strict=True) if kind in find]
+        looked_up.extend([place for place in uses if place is not None])
 
     for main_relocation in main_relocations(image):
         add(main_relocation.infos, is_lazy=False)

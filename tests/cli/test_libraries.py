@@ -3,6 +3,7 @@
 import json
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 import footprint
 from footprint.cli import main
+from footprint.loader import start_cost
 from footprint.loader.system import System
 from footprint.system.roots import stat_path
 from tests.elfwriter import (
@@ -121,6 +123,33 @@ def test_the_time_at_start_is_shown_where_it_is_asked(capfd: Captured, root: str
     assert "startup min   mapped  retained  start us  users" in text
     assert " 232  " in text
     assert "--sort start shows" not in text
+
+
+@pytest.mark.parametrize(
+    ("words", "computed"),
+    [
+        ((), []),
+        (("--tree",), []),
+        (("--sort", "start"), ["start_costs"]),
+        (("--json",), ["_table_page_count", "initialisers", "start_costs"]),
+    ],
+)
+def test_of_the_start_an_answer_computes_what_it_shows(
+    capfd: Captured, root: str, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], computed: list[str]
+) -> None:
+    calls: set[str] = set()
+
+    def recorded(name: str, original: Callable[..., object]) -> Callable[..., object]:
+        def call(*values: object) -> object:
+            calls.add(name)
+            return original(*values)
+
+        return call
+
+    for name in ("start_costs", "initialisers", "_table_page_count"):
+        monkeypatch.setattr(start_cost, name, recorded(name, getattr(start_cost, name)))
+    answer(capfd, "--root", root, *words, "/bin/program")
+    assert sorted(calls) == computed
 
 
 def test_the_tree_tells_who_brings_whom_in(capfd: Captured, root: str) -> None:

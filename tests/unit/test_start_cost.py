@@ -2,12 +2,29 @@
 
 from pathlib import Path
 
+import pytest
+
 from footprint.loader.link_map import LinkMap
 from footprint.loader.map_entry import FoundBy
 from footprint.loader.start_cost import FailedOpens, StartCost, start_costs
 from footprint.loader.system import Library
 from footprint.loader.target import Libc
-from tests.elfwriter import DT_SYMBOLIC, RO, SHT_RELA, STB_WEAK, At, Dyn, Rel, Section, Sym
+from tests.elfwriter import (
+    DT_INIT_ARRAY,
+    DT_INIT_ARRAYSZ,
+    DT_SYMBOLIC,
+    EM_PPC,
+    EM_PPC64,
+    RO,
+    SHT_RELA,
+    STB_WEAK,
+    At,
+    Dyn,
+    Order,
+    Rel,
+    Section,
+    Sym,
+)
 from tests.loadable import bind, defined, link_map, made
 from tests.sysroot import Sysroot
 
@@ -129,3 +146,17 @@ def test_a_missing_library_is_tried_in_all_folders_and_its_requester_pays(tmp_pa
     assert [[(one.folder, one.reason, one.file_count) for one in opens] for opens in failed_opens(sysroot.link())] == [
         [("/lib/", FoundBy.DEFAULT, 1), ("/usr/lib/", FoundBy.DEFAULT, 1)]
     ]
+
+
+def test_a_damaged_table_of_initialisers_leaves_the_other_figures() -> None:
+    cost = costs(made("program", more=[Dyn(DT_INIT_ARRAY, 1 << 40), Dyn(DT_INIT_ARRAYSZ, 64)]))[0]
+    assert (cost.initialiser_count, cost.initialiser_bytes) == (None, None)
+    assert (cost.relocation_count, cost.lookup_count) == (0, 0)
+
+
+@pytest.mark.parametrize("order", ["little", "big"])
+@pytest.mark.parametrize(("bits", "machine"), [(64, EM_PPC64), (32, EM_PPC)])
+def test_symbols_of_relocations_are_read_in_each_form_of_file(bits: int, machine: int, order: Order) -> None:
+    program = made("program", Sym("f"), asks={"f": 1}, bits=bits, order=order, machine=machine)
+    cost = costs(program, made("a", defined("f"), bits=bits, order=order, machine=machine))[0]
+    assert (cost.symbolic_count, cost.lookup_count, cost.asked_count) == (1, 1, 2)

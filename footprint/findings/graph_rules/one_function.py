@@ -6,8 +6,6 @@ Below 200 us of start, the library and what leaves with it are not worth a dlope
 from typing import Final
 
 from footprint.attribution.dependency_graph import DependencyGraph
-from footprint.dwarf.code_lines import code_lines
-from footprint.elf.call_sites import call_sites
 from footprint.elf.image import Image
 from footprint.elf.names import shown_name
 from footprint.errors import FootprintError
@@ -74,6 +72,10 @@ def _calls(image: Image, function: str) -> tuple[list[str], list[SourceLocation]
 
     Where the file has no symbol for a function, its call has an address.
     """
+    # Few programs have such a library: what reads code and source lines would take longer than all else of the rule.
+    from footprint.dwarf.code_lines import code_lines  # noqa: PLC0415
+    from footprint.elf.call_sites import call_sites  # noqa: PLC0415
+
     try:
         sites = call_sites(image, function)
         lines = code_lines(image, [site.vaddr for site in sites]) if sites else {}
