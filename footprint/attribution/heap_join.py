@@ -20,13 +20,13 @@ from typing import Final, NamedTuple, TypeGuard
 from footprint.attribution.accounts import add_up
 from footprint.attribution.allocator_models import GLIBC, GLIBC_32, JEMALLOC, MIMALLOC, MUSL, TCMALLOC, AllocatorModel
 from footprint.attribution.heap_ranges import MUSL_HEAP
-from footprint.attribution.heap_usage import HeapUsage
+from footprint.attribution.heap_usage import HeapUsage, heap_share
 from footprint.attribution.runtimes import JEMALLOC_HEAP, MIMALLOC_HEAP
 from footprint.errors import Note
 from footprint.heap.attribution import NO_STACK, add_up_shares, charged
 from footprint.heap.profile import CallTree, Counted, HeapSnapshot, Profile
 from footprint.model.audit import Audit
-from footprint.model.heap_account import AllocatorAccount, HeapAccount, Share
+from footprint.model.heap_account import AllocatorAccount, HeapAccount, HeapShare, Share
 from footprint.model.row import Attribution, Evidence, MemoryKind, Row, weakest
 from footprint.process.live_memory import other_allocator
 from footprint.text.command_line import shown_command
@@ -97,7 +97,7 @@ def join_heap(audit: Audit, usage: HeapUsage, owners: Dict[str, str], word_bytes
         snapshot_count=len(profile.snapshots),
         is_peak=snapshot.is_peak,
         has_end=profile.has_end,
-        shares=shares,
+        shares=tuple(map(heap_share, shares)),
         live_bytes=live_bytes,
         extra_bytes=extra_bytes,
         is_extra_modelled=model is not None and _blocks(snapshot) is not None,
@@ -352,11 +352,11 @@ def _is_nameless(row: Row) -> bool:
 def _lines(account: HeapAccount) -> list[_Line]:
     """Return the lines of the heap; they add up to its bytes."""
     missing = max(0, -account.difference_bytes)
-    by_owner: dict[str, list[Share]] = {}
+    by_owner: dict[str, list[HeapShare]] = {}
     for share in account.shares:
         by_owner.setdefault(share.owner, []).append(share)
     if account.extra_bytes:
-        by_owner.setdefault(OVERHEAD, []).append(Share(OVERHEAD, OVERHEAD, account.extra_bytes))
+        by_owner.setdefault(OVERHEAD, []).append(HeapShare(OVERHEAD, None, OVERHEAD, account.extra_bytes, None))
     lines = []
     for owner, shares in by_owner.items():
         rest = [_Line(owner, share.function, max(0, share.size_bytes - missing), share.size_bytes) for share in shares]

@@ -7,10 +7,11 @@ from fractions import Fraction
 from typing import Final
 
 from footprint.attribution.heap_frames import ONLY_LINES, NamedFrames
+from footprint.elf.names import shown_name
 from footprint.errors import Note, UsageError
 from footprint.heap.attribution import Call, HeapShares, attribute
 from footprint.heap.profile import CallTree, Counted, HeapSnapshot, Profile
-from footprint.model.heap_account import Share
+from footprint.model.heap_account import HeapShare, Share
 from footprint.model.row import Evidence
 from footprint.text.units import first_of, parse_bytes
 
@@ -171,3 +172,10 @@ def _time(text: str, unit: str | None) -> Fraction | int | None:
         if word and given.endswith(word) and given[: -len(word)] in _SI:
             return amount * _SI[given[: -len(word)]]
     return None
+
+
+def heap_share(share: Share) -> HeapShare:
+    """Return what a function asked for, with the name to show."""
+    function = share.function
+    symbol = None if function.startswith("[") else function
+    return HeapShare(share.owner, symbol, shown_name(function), share.size_bytes, share.block_count)

@@ -17,7 +17,6 @@ from footprint.formats.audit_rows import (
     source_costs,
 )
 from footprint.formats.finding_rows import FailedFinding, FindingRow, finding_rows
-from footprint.formats.heap_account_json import HeapAccountMembers, heap_account_members
 from footprint.formats.page_maps_json import PageMapRow, page_map_rows
 from footprint.json.answer import Envelope, Json, LargeTable, Tool, in_memory, write
 from footprint.json.codec import Columns, encode, encode_columns, shape_of
@@ -25,7 +24,7 @@ from footprint.members import ABSENT, LATER, Absent, Later
 from footprint.model.audit import Audit, ProcessTarget
 from footprint.model.costs import MappingCost, MemoryFileCost, ObjectCost
 from footprint.model.finding import SearchedRule
-from footprint.model.heap_account import AllocatorAccount
+from footprint.model.heap_account import AllocatorAccount, HeapAccount
 from footprint.model.projection import Projection
 from footprint.model.row import Row
 from footprint.model.run_failure import RunFailure
@@ -84,7 +83,7 @@ class AuditJson(Envelope):
     debug_files: Annotated[tuple[DebugFile, ...], Later(())]
     searched_rules: Annotated[tuple[SearchedRule, ...], Later(())]
     objects: Annotated[tuple[ObjectCost, ...], Later(())]
-    heap_account: Annotated[HeapAccountMembers | None, LATER]
+    heap_account: Annotated[HeapAccount | None, LATER]
     allocator: Annotated[AllocatorAccount | None, LATER]
     page_maps: tuple[PageMapRow, ...] | Absent = ABSENT
     mappings: tuple[MappingCost, ...] | Absent = ABSENT
@@ -149,7 +148,7 @@ def _answer(audit: Audit, version: str, ledger: tuple[Row, ...], source_of: "Sou
         searched_rules=audit.searched_rules,
         debug_files=debug_file_rows(audit.debug_files),
         objects=audit.objects,
-        heap_account=None if audit.heap is None else heap_account_members(audit.heap),
+        heap_account=audit.heap,
         allocator=audit.allocator,
         page_maps=page_map_rows(audit.page_maps) if audit.page_maps else ABSENT,
         mappings=audit.mappings or ABSENT,

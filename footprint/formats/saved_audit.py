@@ -13,7 +13,6 @@ from footprint.errors import InputError, Note, UnbalancedError, UnsupportedError
 from footprint.formats.audit_json import AuditJson
 from footprint.formats.audit_rows import ProcessTotals
 from footprint.formats.finding_rows import finding_of
-from footprint.formats.heap_account_json import heap_account_of
 from footprint.formats.page_maps_json import page_maps_of
 from footprint.json.codec import decode, decode_rows, like
 from footprint.json.stream import JsonStream
@@ -252,7 +251,7 @@ def _audit(answer: AuditJson, file: str) -> Audit:
             projection=answer.projection,
             page_maps=tuple(page_maps_of(page_maps, file)),
             mappings=() if answer.mappings is Absent.ABSENT else answer.mappings,
-            heap=None if answer.heap_account is None else heap_account_of(answer.heap_account),
+            heap=answer.heap_account,
             allocator=answer.allocator,
             **common,
         )

@@ -78,6 +78,8 @@ def decode(cls: type[_T], data: object, file: str, before: str = "it is damaged:
         return cast("_T", shape_of(cls).read([data], "")[0])
     except _DamageError as error:
         raise InputError(file, f"{before}{error}") from None
+    except ValueError as error:
+        raise InputError(file, f"it was changed since it was written: {error}") from error
 
 
 def decode_rows(cls: type[_T], rows: _Column, path: str, file: str, first: int = 0) -> Sequence[_T]:

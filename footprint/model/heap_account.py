@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from math import isqrt
 from typing import Annotated
 
-from footprint.members import LATER, NamedTuple
+from footprint.members import LATER, Later, NamedTuple, Signed, json_members
 from footprint.model.row import Evidence
 
 
@@ -74,41 +74,66 @@ class Share(NamedTuple):
     block_count: int | None = None
 
 
+@json_members("owner symbol name bytes=size_bytes block_count")
+class HeapShare(NamedTuple):
+    """The live bytes that one function asked for.
+
+    Attributes:
+        owner: The path of the object that the function is in, or in brackets why that is not known.
+        symbol: The linker name of the function; null where it has none.
+        name: The name to show; in brackets the address where it starts in its file, or why it has no name.
+        size_bytes: The bytes.
+        block_count: The blocks; null where the profile does not count them.
+    """
+
+    owner: str
+    symbol: str | None
+    name: str
+    size_bytes: int
+    block_count: int | None
+
+    @property
+    def function(self) -> str:
+        """The name of the function, as `Share` has it."""
+        return self.symbol or self.name
+
+
 @dataclass(frozen=True, slots=True)
 class HeapAccount:
-    """The heap of a process, as far as a profile explains it.
+    """What the heap of a process is made of, by an allocator profile of another run.
 
-    `held_bytes + apart_bytes` are `live_bytes`, `extra_bytes`, `free_bytes` and `difference_bytes` together.
+    `held_bytes` and `apart_bytes` together are `live_bytes`, `extra_bytes`, `free_bytes` and `difference_bytes`
+    together.
 
     Attributes:
         file: The profile, as the user named it.
-        format: Which profiler wrote it.
-        command: What was profiled.
-        snapshot: The number of the snapshot that was used.
+        format: The profiler that wrote it.
+        command: The program that was profiled; null where the profile does not say.
+        snapshot: The number of the snapshot that was taken.
         snapshot_count: The number of snapshots in the profile.
-        is_peak: Whether this snapshot is the peak of the profile: the one that it marks, unless another is larger.
+        is_peak: Whether the snapshot is the peak of the profile: the one that it marks, unless another is larger.
         has_end: Whether the last snapshot of the profile is the end of the run: massif writes none there.
-        shares: The live bytes by function, as profiled, the largest first; they add up to `live_bytes`.
         live_bytes: The bytes that the program had asked for and not freed.
-        extra_bytes: The bytes that the allocator used for itself: by a model of its block sizes, or else as the profile
-            has them; None where neither is known.
+        extra_bytes: The bytes that the allocator used besides: by a model of its block sizes, or else as the profile
+            has them; null where neither is known.
         is_extra_modelled: Whether that is the model.
-        allocator: The allocator of the process, where it is known.
-        peak_bytes: The largest sum of both up to this moment.
-        held_bytes: The private bytes in the heap and in the arenas of the allocator, or the mapped bytes where only
-            virtual sizes are known; None where the profile counts address space, which is never joined.
-        apart_bytes: The bytes of nameless memory that are taken for blocks that the allocator maps one by one.
-        free_bytes: What the allocator has and the program does not use: read from the process, or else a difference of
-            two runs, not a measured range: what the process holds beyond the profiled bytes, up to what the profiled
-            run had used at its peak, or with threads allocated in all.
+        allocator: The allocator of the process; null where it is unknown.
+        peak_bytes: The most that both were up to the snapshot.
+        held_bytes: The heap and the arenas of the process: private memory, or the mapped size where only virtual sizes
+            are known; null for a profile of address space, which is joined with nothing.
+        apart_bytes: The nameless memory that was taken for blocks which the allocator maps one by one.
+        free_bytes: The memory that the allocator has and the program does not use: read from the process, or else what
+            the process holds beyond both, as far as the profiled run had used it before.
         is_free_measured: Whether the allocator of the process was read for `free_bytes`.
-        difference_bytes: A difference of two runs, not a measured range: what the process holds beyond all others
-            together; negative where the profile has more than the process.
+        difference_bytes: The memory that the process holds beyond all that; negative where the profile has more.
         evidence: How the split is known.
-        sample_period_bytes: The mean distance of the samples, where the profile is sampled; 0 where it is unknown.
+        shares: The functions that asked for the live bytes, as profiled, the largest first; they add up to
+            `live_bytes`.
+        sample_period_bytes: The mean distance of the samples, where the profile is sampled: then the live bytes are an
+            estimate; 0 where it is unknown, null where it counts every block.
 
     Raises:
-        ValueError: Where it does not add up: a defect of footprint, never of the input.
+        ValueError: Where it does not add up: a defect of footprint, or a changed file.
     """
 
     file: str
@@ -117,20 +142,20 @@ class HeapAccount:
     snapshot: int
     snapshot_count: int
     is_peak: bool
-    has_end: bool
-    shares: tuple[Share, ...]
+    has_end: Annotated[bool, Later(default=True)]
     live_bytes: int
     extra_bytes: int | None
-    is_extra_modelled: bool
-    allocator: str | None
+    is_extra_modelled: Annotated[bool, Later(default=False)]
+    allocator: Annotated[str | None, LATER]
     peak_bytes: int
     held_bytes: int | None
     apart_bytes: int
     free_bytes: int
-    is_free_measured: bool
-    difference_bytes: int
+    is_free_measured: Annotated[bool, Later(default=False)]
+    difference_bytes: Signed
     evidence: Evidence
-    sample_period_bytes: int | None = None
+    shares: tuple[HeapShare, ...]
+    sample_period_bytes: Annotated[int | None, LATER]
 
     def __post_init__(self) -> None:
         if sum(share.size_bytes for share in self.shares) != self.live_bytes:

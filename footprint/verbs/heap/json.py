@@ -6,12 +6,11 @@ from typing import Final, Literal, NamedTuple
 
 from footprint.attribution.heap_growth import GrownFunction, Growth, growth_of
 from footprint.attribution.heap_totals import FunctionTotals, run_totals, sorted_totals
-from footprint.attribution.heap_usage import HeapUsage
+from footprint.attribution.heap_usage import HeapUsage, heap_share
 from footprint.elf.names import shown_name
 from footprint.errors import Note
 from footprint.formats.answer_table import answer_table, column, rows_of
 from footprint.formats.finding_rows import FailedFinding, FindingRow, finding_rows
-from footprint.formats.heap_account_json import HeapShare, heap_share
 from footprint.formats.metrics import MetricFamily, MetricSample
 from footprint.heap.attribution import callees, callers, stepped_over
 from footprint.heap.profile import CallTree, Counted, HeapSnapshot, Profile, Tally
@@ -19,7 +18,7 @@ from footprint.json.answer import Envelope, Json, Tool
 from footprint.json.codec import encode, encode_columns
 from footprint.members import ABSENT, Absent, Positive, Signed
 from footprint.model.finding import Finding
-from footprint.model.heap_account import Share
+from footprint.model.heap_account import HeapShare, Share
 from footprint.model.row import Evidence
 from footprint.text.command_line import shown_command
 

@@ -6,10 +6,10 @@ from typing import Any, Literal, NamedTuple
 
 from footprint.errors import Note
 from footprint.formats.answer_table import answer_table, column, row_of, rows_of
-from footprint.formats.heap_account_json import HeapAccountMembers, heap_account_members
 from footprint.json.answer import Envelope, Json, Tool
 from footprint.json.codec import encode
 from footprint.members import Signed
+from footprint.model.heap_account import HeapAccount
 from footprint.model.over_time import WatchGap
 from footprint.release.compare import OwnerChange, RowChange
 from footprint.series.growth import GrowthKind, GrowthTrend, MappingGrowth
@@ -184,7 +184,7 @@ class WatchJson(Envelope):
     changes: tuple[RowChange, ...]
     grown_mappings: tuple[MappingGrowth, ...]
     gaps: tuple[WatchGap, ...]
-    heap_account: HeapAccountMembers | None
+    heap_account: HeapAccount | None
     notes: tuple[Note, ...]
 
 
@@ -210,12 +210,7 @@ def watch_members(result: WatchResult, version: str) -> Json:
             changes=() if result.comparison is None else result.comparison.changes,
             grown_mappings=result.mappings,
             gaps=result.gaps,
-            heap_account=_heap(result),
+            heap_account=None if result.split is None else result.split.heap,
             notes=result.notes,
         )
     )
-
-
-def _heap(result: WatchResult) -> HeapAccountMembers | None:
-    account = None if result.split is None else result.split.heap
-    return None if account is None else heap_account_members(account)

@@ -12,7 +12,7 @@ import { table } from "./table";
 import { formatTime } from "./times";
 import { type Column, sums } from "./tree";
 import { column } from "./treecolumns";
-import type { FunctionTotalsRow, HeapAccountMembers } from "./types";
+import type { FunctionTotalsRow, HeapAccount } from "./types";
 import { formatBytes, grouped } from "./units";
 import { treeView } from "./view";
 
@@ -63,7 +63,7 @@ export function profileChangeSection({ heap }: HeapData, { store }: Page): HTMLE
 }
 
 /** Make the section on a heap that was joined with a profile. */
-export function heapAccountSection(account: HeapAccountMembers, { store }: Page): HTMLElement {
+export function heapAccountSection(account: HeapAccount, { store }: Page): HTMLElement {
   const { tree, legend } = shareTree(table(account.shares), formatBytes);
   const figures: [string, number | null][] = [
     ["held by the process in its heap", account.held_bytes], ["apart, in mappings of their own", account.apart_bytes],

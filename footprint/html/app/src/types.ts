@@ -99,7 +99,7 @@ export interface AuditAnswer {
   /** The files of the process in load order, with what leaves with each; empty for a process that was neither searched for findings nor saved in a file. */
   objects: Rows<ObjectCost>;
   /** What the heap is made of, by an allocator profile; null where none was joined. */
-  heap_account: HeapAccountMembers | null;
+  heap_account: HeapAccount | null;
   /** The heap as the allocator of the process accounts for it; null where it was not read. */
   allocator: AllocatorAccount | null;
   /** The pages of objects one by one, for the report of a saved audit. The member is absent where no file of an object could be read, in what `run` saves, and in baselines. */
@@ -595,7 +595,7 @@ export interface GrowthRow {
 }
 
 /** What the heap of a process is made of, by an allocator profile of another run. `held_bytes` and `apart_bytes` together are `live_bytes`, `extra_bytes`, `free_bytes` and `difference_bytes` together. */
-export interface HeapAccountMembers {
+export interface HeapAccount {
   /** The profile, as the user named it. */
   file: string;
   /** The profiler that wrote it. */
@@ -1417,7 +1417,7 @@ export interface WatchAnswer {
   /** What the watch cannot tell: gates fail on it, unless it is accepted by its name. */
   gaps: Rows<WatchGap>;
   /** What the heap is made of at the end, by an allocator profile; null where none was named. */
-  heap_account: HeapAccountMembers | null;
+  heap_account: HeapAccount | null;
   /** What the reader of the figures must know. */
   notes: Rows<Note>;
 }
