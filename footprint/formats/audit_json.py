@@ -16,14 +16,14 @@ from footprint.formats.audit_rows import (
     shown_rows,
     source_costs,
 )
-from footprint.formats.finding_rows import FailedFinding, FindingRow, finding_rows
+from footprint.formats.finding_rows import FailedFinding, finding_rows
 from footprint.formats.page_maps_json import PageMapRow, page_map_rows
 from footprint.json.answer import Envelope, Json, LargeTable, Tool, in_memory, write
 from footprint.json.codec import Columns, encode, encode_columns, shape_of
 from footprint.members import ABSENT, LATER, Absent, Later
 from footprint.model.audit import Audit, ProcessTarget
 from footprint.model.costs import MappingCost, MemoryFileCost, ObjectCost
-from footprint.model.finding import SearchedRule
+from footprint.model.finding import Finding, SearchedRule
 from footprint.model.heap_account import AllocatorAccount, HeapAccount
 from footprint.model.projection import Projection
 from footprint.model.row import Row
@@ -79,7 +79,7 @@ class AuditJson(Envelope):
     sources: tuple[SourceCost, ...] | Absent = ABSENT
     parts: tuple[KindPart, ...] | Absent = ABSENT
     projection: Projection
-    findings: tuple[FindingRow, ...]
+    findings: tuple[Finding, ...]
     debug_files: Annotated[tuple[DebugFile, ...], Later(())]
     searched_rules: Annotated[tuple[SearchedRule, ...], Later(())]
     objects: Annotated[tuple[ObjectCost, ...], Later(())]

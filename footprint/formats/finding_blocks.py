@@ -103,7 +103,7 @@ def _alike(findings: Sequence[Finding], most: int) -> list[Block]:
     footer = ((format_bytes(rest_bytes) if rest_bytes else "", *([""] if is_group else ()), "", more),) if rest else ()
     remedy = findings[0].remedy
     rule = findings[0].rule
-    saves = "a thread" if all(finding.is_per_thread for finding in findings) else "saves"
+    saves = "a thread" if all(finding.saving_per == "thread" for finding in findings) else "saves"
     return [
         Table(
             (saves, *(["processes"] if is_group else []), "confidence", rule),

@@ -15,13 +15,13 @@ from footprint.formats.audit_rows import (
     shown_rows,
     source_costs,
 )
-from footprint.formats.finding_rows import FailedFinding, FindingRow, finding_rows
+from footprint.formats.finding_rows import FailedFinding, finding_rows
 from footprint.json.answer import Envelope, Tool
 from footprint.json.codec import like
 from footprint.members import ABSENT, Absent
 from footprint.model.audit import Audit, ProcessTarget
 from footprint.model.costs import MemoryFileCost, ObjectCost
-from footprint.model.finding import SearchedRule
+from footprint.model.finding import Finding, SearchedRule
 from footprint.model.group import CgroupComparison, ProcessClass
 from footprint.model.projection import FitLimit, Model, Term
 from footprint.model.row import Evidence, Row
@@ -156,7 +156,7 @@ class GroupJson(Envelope):
     ledger: tuple[Row, ...]
     sources: tuple[SourceCost, ...] | Absent = ABSENT
     parts: tuple[KindPart, ...] | Absent = ABSENT
-    findings: tuple[FindingRow, ...]
+    findings: tuple[Finding, ...]
     searched_rules: tuple[SearchedRule, ...]
     objects: tuple[ObjectCost, ...]
     debug_files: tuple[DebugFile, ...]

@@ -12,7 +12,6 @@ from footprint.attribution.cost_models import project
 from footprint.errors import InputError, Note, UnbalancedError, UnsupportedError, UsageError
 from footprint.formats.audit_json import AuditJson
 from footprint.formats.audit_rows import ProcessTotals
-from footprint.formats.finding_rows import finding_of
 from footprint.formats.page_maps_json import page_maps_of
 from footprint.json.codec import decode, decode_rows, like
 from footprint.json.stream import JsonStream
@@ -269,7 +268,7 @@ def _common_fields(answer: "AuditJson | GroupJson", file: str) -> dict[str, Any]
         "host": dict(answer.host),
         "ledger": answer.ledger,
         "notes": answer.notes,
-        "findings": tuple(map(finding_of, answer.findings)),
+        "findings": answer.findings,
         "debug_files": dict(answer.debug_files),
         "objects": answer.objects,
         "memory_files": () if answer.memory_files is Absent.ABSENT else answer.memory_files,

@@ -1,11 +1,11 @@
 """A finding: what costs memory, how sure that is, and what to do about it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final
+from typing import Annotated, Final, Literal
 
-from footprint.members import NamedTuple
+from footprint.members import LATER, Later, NamedTuple, Pattern, json_members
 
 
 class Confidence(StrEnum):
@@ -69,33 +69,41 @@ def listed_places(places: Sequence[SourceLocation], word: str) -> str:
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} {word} {shown[-1]}"
 
 
+@json_members(
+    "rule kind subject message saving_bytes saving_at_count_bytes added_bytes thread_bytes saving_us saving_per"
+    " size_bytes private_bytes confidence reasons remedy leaves object location member_count"
+)
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One thing that costs memory and could go.
 
     Attributes:
-        rule: The name of its rule, such as `unused-library`.
-        kind: One of the kinds of the rule.
-        subject: The name of the library, variable or object.
-        message: The finding in one sentence.
-        saving_bytes: The private memory that each process saves with the remedy; in a group, that of all members that
-            have it; 0 if it saves nothing by itself.
-        confidence: How sure it is.
-        reasons: Why it is that sure.
-        remedy: What to do.
-        leaves: The objects that leave the process with it.
-        location: The place in the sources, where known.
-        is_per_thread: Whether the saving is per thread; a process has at least one.
-        private_bytes: The private bytes of the subject in a live process; None where that is not known.
-        object_path: The path of the object to build differently; "" for none or several.
-        size_bytes: The size of a variable that may be smaller, or of its copies; None where the finding is about none.
-        member_count: The number of processes of a group that have it; None for a finding of one process.
+        rule: The rule that found it, such as `unused-library`.
+        kind: The kind of finding, among those of the rule.
+        subject: The object, variable or function that the finding is about.
+        message: What was found, in one sentence.
+        saving_bytes: The private memory that each process saves, of a group all members together; 0 where the remedy
+            alone saves nothing.
+        saving_at_count_bytes: The same for as many processes or groups as were asked about; set in the table of an
+            answer.
+        added_bytes: The part of `saving_bytes` that no other finding of the table frees; 0 where the remedy is blocked.
+            These parts add up to the most that all remedies save together; set in the table of an answer.
         thread_bytes: The private memory that each further thread of a process saves, in addition to `saving_bytes`.
         saving_us: The processor time that each start saves, estimated, in microseconds.
+        saving_per: Whether each process saves it, or each thread, of which a process has at least one.
+        size_bytes: The size of a variable that may be smaller, or of its copies; null where the finding is about none.
+        private_bytes: The part of the subject that is private in the live process; null where that is not known.
+        confidence: How sure the finding is; `blocked` means that the remedy is not available as things are.
+        reasons: Why the finding is as sure as it is.
+        remedy: What to do.
+        leaves: The paths of the objects that leave the process with it.
+        object: The path of the object to build in another way; null where there is none, or several.
+        location: The place in the source code; null where it is not known.
+        member_count: The number of processes of a group that have it; null for a finding of one process.
     """
 
     rule: str
-    kind: str
+    kind: Annotated[str, Pattern("^[a-z]+(-[a-z]+)*$")]
     subject: str
     message: str
     saving_bytes: int
@@ -104,13 +112,20 @@ class Finding:
     remedy: str
     leaves: tuple[str, ...] = ()
     location: SourceLocation | None = None
-    is_per_thread: bool = False
-    private_bytes: int | None = None
-    object_path: str = ""
-    size_bytes: int | None = None
-    member_count: int | None = None
-    thread_bytes: int = 0
-    saving_us: int = 0
+    saving_per: Annotated[Literal["process", "thread"], Later("process")] = "process"
+    private_bytes: Annotated[int | None, LATER] = None
+    object: Annotated[str | None, LATER] = None
+    size_bytes: Annotated[int | None, LATER] = None
+    member_count: Annotated[int | None, LATER] = None
+    thread_bytes: Annotated[int, Later(0)] = 0
+    saving_us: Annotated[int, Later(0)] = 0
+    saving_at_count_bytes: int = field(default=0, compare=False)
+    added_bytes: Annotated[int, Later(0)] = field(default=0, compare=False)
+
+    @property
+    def object_path(self) -> str:
+        """The path of the object to build in another way; "" where there is none, or several."""
+        return self.object or ""
 
     @property
     def is_counted(self) -> bool:
@@ -134,4 +149,4 @@ class Finding:
         """What saves `saving_bytes` with the remedy."""
         if self.member_count is not None:
             return "group"
-        return "thread" if self.is_per_thread else "process"
+        return self.saving_per

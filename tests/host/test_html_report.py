@@ -546,9 +546,7 @@ def test_what_saves_next_to_nothing_is_left_out_of_the_advice(show: Show, proces
 @in_chromium
 def test_the_report_advises_what_the_text_does_in_its_order(show: Show, process: Audit) -> None:
     findings = [
-        Finding(
-            f"r{size}", "k", f"s{size}", "it is so", size << 20, Confidence.HIGH, (), f"do {size}", object_path=path
-        )
+        Finding(f"r{size}", "k", f"s{size}", "it is so", size << 20, Confidence.HIGH, (), f"do {size}", object=path)
         for size, path in [(1, "/srv/a"), (9, "/usr/lib/libc.so.6"), (4, "/srv/b"), (2, "/srv/c"), (3, "/srv/d")]
     ]
     audit = replace(process, findings=tuple(findings))

@@ -113,7 +113,7 @@ def findings(draw: st.DrawFn) -> Finding:
         confidence=draw(st.sampled_from([Confidence.PROOF, Confidence.MEDIUM, Confidence.BLOCKED])),
         reasons=(),
         remedy=f"make it smaller: {HOSTILE_NAME}",
-        object_path=draw(st.sampled_from(OWNERS)),
+        object=draw(st.sampled_from(OWNERS)),
     )
 
 

@@ -197,7 +197,7 @@ def test_a_library_that_nobody_uses_can_go_with_all_that_it_wrote(shop: Workshop
         ("no object of the process binds to what would leave",),
         "drop -lplain from the link of plain, or write -Wl,--as-needed before it there",
         (shop.path("libplain.so"),),
-        object_path=shop.path("plain"),
+        object=shop.path("plain"),
     )
     assert (shop.runs("plain"), shop.runs_without("plain", "libplain.so")) == (0, 0)
 
@@ -353,7 +353,7 @@ def test_who_uses_a_library_without_needing_it_is_told_to_need_it(shop: Workshop
             Confidence.HIGH,
             ("it works because under needs it",),
             "link libunder.so with -lb",
-            object_path=shop.path("libunder.so"),
+            object=shop.path("libunder.so"),
         ),
     )
 

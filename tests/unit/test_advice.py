@@ -11,7 +11,7 @@ PACKAGED = "/usr/lib/x86_64-linux-gnu/libicuuc.so.72"
 
 def finding(rule: str, subject: str, kib: float, path: str, remedy: str = TABLES, **more: object) -> Finding:
     more = {"confidence": Confidence.MEDIUM, "reasons": ()} | more
-    return Finding(rule, "object", subject, f"{subject}.", int(kib * KIB), remedy=remedy, object_path=path, **more)  # type: ignore[arg-type]
+    return Finding(rule, "object", subject, f"{subject}.", int(kib * KIB), remedy=remedy, object=path, **more)  # type: ignore[arg-type]
 
 
 def test_what_leaves_with_a_library_is_not_saved_by_another_remedy_again() -> None:

@@ -690,7 +690,7 @@ def headers(*sizes: tuple[str, int], file: str = "/old/server") -> Audit:
     def result(name: str, size_bytes: int) -> Finding:
         confidence = Confidence.PROOF
         return Finding(
-            "duplicate-static", "header", name, "", 0, confidence, (), "", object_path=file, size_bytes=size_bytes
+            "duplicate-static", "header", name, "", 0, confidence, (), "", object=file, size_bytes=size_bytes
         )
 
     return replace(

@@ -561,7 +561,7 @@ def test_a_file_that_is_stripped_on_both_sides_loses_no_names() -> None:
 
 def test_findings_on_variables_that_only_a_debug_file_names_are_not_new() -> None:
     def finding(rule: str) -> Finding:
-        return Finding(rule, "symbol", "table", "", 4096, Confidence.HIGH, (), "", object_path="/bin/server")
+        return Finding(rule, "symbol", "table", "", 4096, Confidence.HIGH, (), "", object="/bin/server")
 
     library = finding("unused-library")
     old = audit_of(residue(1000), findings=[replace(library, subject="libz.so.1")])

@@ -835,7 +835,7 @@ def test_a_kind_of_copies_is_a_word_that_the_schema_knows() -> None:
 
 def test_what_each_thread_is_spared_is_said_a_thread() -> None:
     (finding,) = duplicate_findings([only(in_files(*["_ZN2nsL5tableE"] * 3, section=".tbss"))])
-    assert finding.is_per_thread
+    assert finding.saving_per == "thread"
     finding = replace(finding, confidence=Confidence.HIGH)
     text = " ".join(one.text for one in finding_blocks([finding], 10) if isinstance(one, Paragraph))
     assert "It saves 64 B a thread, 640 B in 10 processes of one thread." in text

@@ -12,7 +12,7 @@ KIB = 1024
 
 
 def finding(subject: str, saving_bytes: int, *leaves: str, confidence: Confidence = Confidence.HIGH) -> Finding:
-    return Finding("rule", "kind", subject, "found", saving_bytes, confidence, (), "do it", leaves, object_path=subject)
+    return Finding("rule", "kind", subject, "found", saving_bytes, confidence, (), "do it", leaves, object=subject)
 
 
 def test_what_several_findings_free_counts_once() -> None:

@@ -64,7 +64,7 @@ def test_the_lines_of_copies_are_listed_where_nothing_tells_which_of_them_grew()
 
 def test_notes_on_system_libraries_stay_out_of_code_scanning_and_are_counted() -> None:
     def finding(path: str, confidence: Confidence) -> Finding:
-        return Finding("large-static", "buffer", "pool", "pool is large", 4096, confidence, (), "", object_path=path)
+        return Finding("large-static", "buffer", "pool", "pool is large", 4096, confidence, (), "", object=path)
 
     low, high = Confidence.LOW, Confidence.HIGH
     result = [finding("/usr/lib/libc.so.6", low), finding("/usr/lib/libc.so.6", high), finding("/src/agentd", low)]

@@ -67,7 +67,7 @@ def test_the_fingerprint_stays_when_the_line_the_size_or_what_compilers_number_c
 def test_the_fingerprint_is_the_same_in_every_folder() -> None:
     def fingerprint(folder: str) -> str:
         path = f"{folder}/libtable.so"
-        found = replace(finding(f"{path} fill_table.isra.0", rule="heap-at-start"), object_path=path)
+        found = replace(finding(f"{path} fill_table.isra.0", rule="heap-at-start"), object=path)
         return issues_of_findings([found], "massif.out", binary=f"{folder}/server").issues[0].fingerprint
 
     assert fingerprint("/home/ann/server") == fingerprint("/builds/7/my server")

@@ -182,7 +182,7 @@ def test_what_threads_have_twice_is_saved_a_thread() -> None:
     (one,) = result(*files)
     assert one.waste == {Cost.PER_THREAD: 256}
     (finding,) = linked_twice_findings([one])
-    assert (finding.saving_bytes, finding.is_per_thread) == (256, True)
+    assert (finding.saving_bytes, finding.saving_per) == (256, "thread")
 
 
 def test_what_stands_in_the_same_files_is_one_finding_and_in_others_another() -> None:

@@ -153,8 +153,8 @@ def test_a_finding_without_a_line_is_in_its_binary_and_named() -> None:
 
 
 def test_a_finding_is_in_the_object_to_build_otherwise_where_that_is_another() -> None:
-    inside = replace(finding("table"), object_path="/usr/lib/libx.so")
-    at_its_line = replace(finding("pool", location=SourceLocation("/src/pool.c", 3)), object_path="/usr/lib/libx.so")
+    inside = replace(finding("table"), object="/usr/lib/libx.so")
+    at_its_line = replace(finding("pool", location=SourceLocation("/src/pool.c", 3)), object="/usr/lib/libx.so")
     table, pool = sorted(
         run_of(inside, at_its_line, binary="/usr/bin/server")["results"], key=lambda one: "analysisTarget" in one
     )

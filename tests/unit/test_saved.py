@@ -56,8 +56,8 @@ def test_a_finding_keeps_what_is_private_and_who_is_spared_and_older_ones_that_d
     whole["findings"][0] |= {"saving_per": "thread", "private_bytes": 12}
     del whole["findings"][1]["saving_per"], whole["findings"][1]["private_bytes"]
     first, second, *_ = read_audit(json.dumps(whole).encode(), "audit.json").audit.findings
-    assert (first.is_per_thread, first.private_bytes) == (True, 12)
-    assert (second.is_per_thread, second.private_bytes) == (False, None)
+    assert (first.saving_per, first.private_bytes) == ("thread", 12)
+    assert (second.saving_per, second.private_bytes) == ("process", None)
 
 
 def test_what_an_object_needs_is_kept_and_older_audits_that_do_not_say_are_read(stage: bytes) -> None:

@@ -241,7 +241,7 @@ def test_a_library_that_another_link_keeps_is_not_found(sysroot: Sysroot) -> Non
 def slow(rule: str, path: str, us: int) -> Finding:
     name = path.rsplit("/", 1)[-1]
     found = Finding(rule, "c", name, f"{name} is slow", 0, Confidence.MEDIUM, ("why",), "build it")
-    return replace(found, object_path=path, saving_us=us)
+    return replace(found, object=path, saving_us=us)
 
 
 def test_files_of_packages_are_named_behind_what_the_user_builds() -> None:

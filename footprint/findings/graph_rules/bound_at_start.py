@@ -54,6 +54,6 @@ def _finding(graph: DependencyGraph, count: int, number: int) -> Finding:
             "with -z relro it also seals the table of functions: keep it where the input is foreign",
         ),
         f"link {name} with -Wl,-z,lazy",
-        object_path=graph.objects[number].path,
+        object=graph.objects[number].path,
         saving_us=graph.start_prices.lookup_ns * count // 1000,
     )

@@ -87,6 +87,6 @@ def _finding(graph: DependencyGraph, folder: str, owners: list[tuple[FoundBy, in
         Confidence.HIGH if len(reasons) == 1 else Confidence.MEDIUM,
         tuple(reasons),
         f"link {names} without that folder in -Wl,-rpath, or take it out with patchelf --set-rpath",
-        object_path=graph.objects[owner].path,
+        object=graph.objects[owner].path,
         saving_us=graph.start_prices.failed_open_ns * failed_count // 1000,
     )

@@ -62,7 +62,7 @@ def _finding(graph: DependencyGraph, number: int, user: int, function: str) -> F
         f"open {name} with dlopen where {graph.name(user)} calls {shown}{places}, and drop it from the link",
         leaves=tuple([graph.objects[other].path for other in sorted(retained - {number})]),
         location=lines[0] if lines else None,
-        object_path=graph.objects[user].path,
+        object=graph.objects[user].path,
         saving_us=graph.retained_start_us[number],
     )
 

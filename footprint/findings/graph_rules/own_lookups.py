@@ -63,6 +63,6 @@ def _finding(graph: DependencyGraph, number: int, lookup_count: int, asked_count
         Confidence.LOW if is_cxx else Confidence.MEDIUM,
         tuple(reasons),
         remedy,
-        object_path=graph.objects[number].path,
+        object=graph.objects[number].path,
         saving_us=(_LOOKUP_NS * lookup_count + _ASKED_NS * asked_count) // 1000,
     )

@@ -33,7 +33,7 @@ def stub_libraries(graph: DependencyGraph) -> tuple[Finding, ...]:
                 f"build {listed([graph.name(user) for user in users])} against glibc 2.34 or later"
                 f"{', without -lanl' if has_link else ': nothing else is needed'}",
                 tuple(graph.objects[number].path for number in stubs),
-                object_path=graph.objects[users[0]].path if len(users) == 1 else "",
+                object=graph.objects[users[0]].path if len(users) == 1 else None,
             ),
         ),
     )

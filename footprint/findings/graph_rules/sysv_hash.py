@@ -52,6 +52,6 @@ def _finding(graph: DependencyGraph, count: int, number: int) -> Finding:
         Confidence.HIGH,
         (),
         f"link {name} with -Wl,--hash-style=gnu",
-        object_path=graph.objects[number].path,
+        object=graph.objects[number].path,
         saving_us=_SEARCH_NS * count // 1000,
     )

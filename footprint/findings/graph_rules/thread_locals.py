@@ -52,8 +52,8 @@ def _finding(graph: DependencyGraph, number: int, size_bytes: int) -> Finding:
         Confidence.HIGH if is_unused else Confidence.MEDIUM,
         reasons,
         remedy,
-        is_per_thread=True,
-        object_path=graph.objects[number].path,
+        saving_per="thread",
+        object=graph.objects[number].path,
     )
 
 

@@ -72,5 +72,5 @@ def _finding(graph: DependencyGraph, user: int, provider: int, missed: Iterable[
         Confidence.HIGH,
         (f"it works because {where}",),
         f"link {name} with {link_option(graph, provider)}",
-        object_path=graph.objects[user].path,
+        object=graph.objects[user].path,
     )

@@ -250,14 +250,14 @@ def _finding(
         reasons,
         _remedy(graph, heads, users, is_blocked=confidence is Confidence.BLOCKED),
         tuple(graph.objects[number].path for number in sorted(leaving)),
-        object_path=_only_path(graph, users),
+        object=_only_path(graph, users),
         thread_bytes=graph.thread_bytes(leaving),
     )
 
 
-def _only_path(graph: DependencyGraph, users: Sequence[int]) -> str:
-    """Return the path of the only object to link differently; "" where there are several."""
-    return graph.objects[users[0]].path if len(users) == 1 else ""
+def _only_path(graph: DependencyGraph, users: Sequence[int]) -> str | None:
+    """Return the path of the only object to link differently; None where there are several."""
+    return graph.objects[users[0]].path if len(users) == 1 else None
 
 
 def _staying(graph: DependencyGraph, heads: frozenset[int], users: list[int], doubts: Sequence[Doubt]) -> Finding:
@@ -282,7 +282,7 @@ def _staying(graph: DependencyGraph, heads: frozenset[int], users: list[int], do
         "none is needed"
         if doubts
         else f"none is needed; relinking {_names(graph, users)} with -Wl,--as-needed tidies it up",
-        object_path=_only_path(graph, users),
+        object=_only_path(graph, users),
     )
 
 
@@ -298,7 +298,7 @@ def _residue(graph: DependencyGraph, need: UnusedNeed) -> Finding:
         Confidence.HIGH,
         ("linkers leave it there; it costs nothing",),
         "none is needed",
-        object_path=graph.objects[need.user].path,
+        object=graph.objects[need.user].path,
     )
 
 
@@ -351,7 +351,7 @@ def _soft(graph: DependencyGraph, unused: frozenset[UnusedNeed]) -> list[Finding
                     if is_optional
                     else "decide which of the definitions is meant",
                     tuple(graph.objects[number].path for number in sorted(leaving)),
-                    object_path=graph.objects[user].path,
+                    object=graph.objects[user].path,
                 )
             )
     return findings

@@ -214,7 +214,7 @@ def _table_finding(table: _Table, held_bytes: Dict[_Place, int] | None) -> Findi
         table.confidence,
         reasons,
         _REMEDY,
-        object_path=facts.object_path,
+        object=facts.object_path or None,
     )
 
 
@@ -231,5 +231,5 @@ def _alike_finding(share: Share) -> Finding:
         Confidence.LOW,
         (f"the profile does not say what they hold: {up_to} if it is the same in all",),
         _REMEDY_ALIKE,
-        object_path=facts.object_path,
+        object=facts.object_path or None,
     )

@@ -78,7 +78,7 @@ def _finding(group: "_Group", heap: HeapFacts) -> Finding:
         reasons,
         kind.remedy,
         location=group.location,
-        object_path=facts.object_path,
+        object=facts.object_path or None,
     )
 
 

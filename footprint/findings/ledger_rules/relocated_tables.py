@@ -66,7 +66,7 @@ def _of_symbol(row: Row, saving_bytes: int) -> Finding:
         confidence = Confidence.MEDIUM
         reasons.append("the program can write them, too, and then nothing is saved")
     return Finding(
-        RULE.name, "symbol", name, message, saving_bytes, confidence, tuple(reasons), _REMEDY, object_path=row.owner
+        RULE.name, "symbol", name, message, saving_bytes, confidence, tuple(reasons), _REMEDY, object=row.owner
     )
 
 
@@ -75,4 +75,4 @@ def _of_object(owner: str, saving_bytes: int) -> Finding:
     message = f"tables of {name} are written at start, and no symbol names them"
     reason = "its symbols would tell which variables they are"
     confidence = Confidence.MEDIUM
-    return Finding(RULE.name, "object", name, message, saving_bytes, confidence, (reason,), _REMEDY, object_path=owner)
+    return Finding(RULE.name, "object", name, message, saving_bytes, confidence, (reason,), _REMEDY, object=owner)

@@ -49,9 +49,9 @@ def _finding(var: CopiedVariable) -> Finding:
         _remedy(var),
         (),
         var.location,
-        is_per_thread=var.cost is Cost.PER_THREAD,
+        saving_per="thread" if var.cost is Cost.PER_THREAD else "process",
         private_bytes=var.private_bytes,
-        object_path=var.file,
+        object=var.file,
         size_bytes=var.waste_bytes,
     )
 

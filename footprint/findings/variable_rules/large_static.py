@@ -124,7 +124,7 @@ def _finding(static: Symbol, statics: Statics, users: _Users | None, initials: I
         reasons=(reason,),
         remedy=remedy,
         location=SourceLocation(at.file, at.line) if at else None,
-        object_path=path,
+        object=path,
         size_bytes=static.size_bytes,
     )
 

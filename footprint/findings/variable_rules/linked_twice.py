@@ -58,8 +58,8 @@ def _finding(linked: LinkedTwice) -> Finding:
         linked.confidence,
         (reason,),
         remedy,
-        is_per_thread=linked.waste.keys() == {Cost.PER_THREAD},
-        object_path=linked.files[0] if len(linked.files) == 1 else "",
+        saving_per="thread" if linked.waste.keys() == {Cost.PER_THREAD} else "process",
+        object=linked.files[0] if len(linked.files) == 1 else None,
         size_bytes=sum(linked.waste.values()),
     )
 

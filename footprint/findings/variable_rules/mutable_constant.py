@@ -157,7 +157,7 @@ def _finding(
         reasons,
         _REMEDY,
         location=SourceLocation(at.file, at.line) if at else None,
-        object_path=path,
+        object=path,
         private_bytes=private_bytes,
         size_bytes=table.size_bytes,
     )

@@ -127,7 +127,7 @@ def audit_with_findings(snapshot: Snapshot, request: AuditRequest, files: ElfFil
         audited,
         totals=totals,
         findings=tuple(
-            replace(f, object_path=called(f.object_path), leaves=tuple(map(called, f.leaves))) for f in findings
+            replace(f, object=f.object and called(f.object), leaves=tuple(map(called, f.leaves))) for f in findings
         ),
         searched_rules=searched,
         notes=tuple(dict.fromkeys(notes)),
@@ -159,7 +159,7 @@ def file_findings(snapshot: Snapshot) -> tuple[Finding, ...]:
     called = _owner_names(ledger, pid)
     sure = [finding for finding in find_all(facts) if finding.confidence is not Confidence.LOW]
     largest = sorted(sure, key=lambda finding: -finding.saving_bytes)[:_MOST_FINDINGS]
-    return tuple(replace(f, object_path=called(f.object_path), leaves=tuple(map(called, f.leaves))) for f in largest)
+    return tuple(replace(f, object=f.object and called(f.object), leaves=tuple(map(called, f.leaves))) for f in largest)
 
 
 def with_objects(audit: Audit, snapshot: Snapshot, files: ElfFiles, kept: KeptPrograms | None = None) -> Audit:

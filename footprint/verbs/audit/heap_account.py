@@ -109,7 +109,7 @@ def _as_called(finding: Finding, owners: dict[str, str]) -> Finding:
     """Call the object of a finding as the ledger does."""
     path = finding.object_path
     name = owners.get(path, path)
-    return replace(finding, subject=finding.subject.replace(path, name, 1), object_path=name)
+    return replace(finding, subject=finding.subject.replace(path, name, 1), object=name or None)
 
 
 def _real(path: str) -> str:

@@ -7,12 +7,13 @@ from footprint.elf.names import shown_name
 from footprint.errors import Note
 from footprint.formats.answer_table import answer_table, column, rows_of
 from footprint.formats.audit_rows import process_target
-from footprint.formats.finding_rows import FindingRow, finding_rows
+from footprint.formats.finding_rows import finding_rows
 from footprint.formats.metrics import MetricFamily, MetricSample
 from footprint.json.answer import Envelope, Json, Tool
 from footprint.json.codec import encode, encode_columns
 from footprint.members import Signed
 from footprint.model.audit import ProcessTarget, is_reproducible
+from footprint.model.finding import Finding
 from footprint.model.row import Evidence
 from footprint.release.compare import Comparison, CostChange, OwnerChange, RowChange, TotalChange
 from footprint.release.member_changes import MemberChange
@@ -102,8 +103,8 @@ class DiffJson(Envelope):
     diff: tuple[RowChange, ...]
     same_count: int
     compared_rules: tuple[str, ...]
-    new_findings: tuple[FindingRow, ...]
-    fixed_findings: tuple[FindingRow, ...]
+    new_findings: tuple[Finding, ...]
+    fixed_findings: tuple[Finding, ...]
     notes: tuple[Note, ...]
 
 

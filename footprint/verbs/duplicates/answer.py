@@ -12,7 +12,7 @@ from footprint.findings.linked_twice import LinkedTwice
 from footprint.formats.answer_table import answer_table, column, row_of
 from footprint.formats.document import Block, Document, Fold, Heading, Paragraph, Table, Verdict, note_blocks
 from footprint.formats.finding_blocks import finding_blocks, first_remedy
-from footprint.formats.finding_rows import FailedFinding, FindingRow, finding_rows
+from footprint.formats.finding_rows import FailedFinding, finding_rows
 from footprint.formats.metrics import MetricFamily, MetricSample, finding_families
 from footprint.formats.report_parts import Names, cut_at, debug_file_blocks, rest_rows
 from footprint.json.answer import Envelope, Json, Tool
@@ -358,7 +358,7 @@ class DuplicatesJson(Envelope):
     duplicates: tuple[CopiedVariable, ...]
     linked_twice: tuple[LinkedTwice, ...]
     count: Positive
-    findings: tuple[FindingRow, ...]
+    findings: tuple[Finding, ...]
     notes: tuple[Note, ...]
     failed: tuple[FailedFinding, ...] | Absent = ABSENT
 

@@ -11,7 +11,7 @@ from footprint.attribution.startup_writes import WriteCause
 from footprint.errors import Note
 from footprint.formats.answer_table import answer_table, column, page_columns, row_metrics, row_of, rows_of, size_text
 from footprint.formats.dot import Digraph, DigraphEdge, DigraphNode
-from footprint.formats.finding_rows import FailedFinding, FindingRow, finding_rows
+from footprint.formats.finding_rows import FailedFinding, finding_rows
 from footprint.formats.metrics import MetricFamily, finding_families, target_labels
 from footprint.json.answer import Envelope, Json, Tool
 from footprint.json.codec import encode
@@ -21,6 +21,7 @@ from footprint.loader.start_cost import StartCost
 from footprint.loader.target import Libc
 from footprint.members import ABSENT, LATER, NOT_EMPTY, Absent, Positive
 from footprint.model.costs import DailyStarts
+from footprint.model.finding import Finding
 from footprint.model.row import Evidence
 from footprint.text.units import format_bytes
 from footprint.verbs.libraries.call import Libraries
@@ -254,7 +255,7 @@ class LibrariesJson(Envelope):
     libraries: Annotated[tuple[LibraryRow, ...], NOT_EMPTY]
     missing: tuple[MissingLibrary, ...]
     count: Positive
-    findings: tuple[FindingRow, ...]
+    findings: tuple[Finding, ...]
     notes: tuple[Note, ...]
     daily: Annotated[DailyStarts | None, LATER]
     start_prices: Annotated[StartPrices | None, LATER]

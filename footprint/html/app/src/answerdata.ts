@@ -3,14 +3,14 @@
 import type { Common } from "./made";
 import type { Payer } from "./payers";
 import type { Rows } from "./table";
-import type { DiffAnswer, FindingRow, GroupAnswer, GroupProjection, Note, ProcessTotals, Projection, Release, Trend } from "./types";
+import type { DiffAnswer, Finding, GroupAnswer, GroupProjection, Note, ProcessTotals, Projection, Release, Trend } from "./types";
 
 /** The rows of any table. */
 export type Cells = Rows<Record<string, unknown>>;
 
 /** What to do first: findings joined by their remedy, the largest saving first. */
 export interface Advice {
-  savings: Rows<{ rule: string; step: string; subjects: string[]; saving_bytes: number; confidence: FindingRow["confidence"] }>;
+  savings: Rows<{ rule: string; step: string; subjects: string[]; saving_bytes: number; confidence: Finding["confidence"] }>;
   rest_bytes: number;
   rest_count: number;
   packaged_bytes: number;
@@ -28,7 +28,7 @@ export interface AnswerData extends Common {
     figures?: DiffAnswer["figures"];
     changes?: DiffAnswer["owner_changes"];
     saving?: { count: number; per_process_bytes: number | null; private_bytes: number | null };
-    findings?: Rows<FindingRow>;
+    findings?: Rows<Finding>;
     notes?: Rows<Note>;
     trends?: Rows<Trend>;
     samples?: Rows<{ ms: number; cost_bytes: number }>;

@@ -3,15 +3,15 @@
 import { type Child, el, prose } from "./dom";
 import { printable } from "./names";
 import { atCount, paidByEach } from "./terms";
-import type { FindingRow } from "./types";
+import type { Finding } from "./types";
 import { formatBytes, grouped } from "./units";
 
 /** Return the name of a finding in the address. */
-export function keyOf(one: FindingRow): string {
+export function keyOf(one: Finding): string {
   return `${one.rule}/${one.kind}/${one.subject}/${one.object ?? ""}`;
 }
 
-export function findingRows(one: FindingRow, many: bigint, open: string | null, choose: (key: string | null) => void): HTMLElement {
+export function findingRows(one: Finding, many: bigint, open: string | null, choose: (key: string | null) => void): HTMLElement {
   const isPerThread = one.saving_per === "thread" && one.member_count === null;
   const unit = one.member_count !== null ? "group" : isPerThread ? "thread" : "process";
   const total = one.saving_bytes ? atCount(paidByEach(one.saving_bytes), many) : null;
@@ -28,7 +28,7 @@ export function findingRows(one: FindingRow, many: bigint, open: string | null, 
     el("tr", { hidden: !isOpen }, el("td", { colspan: many > 1n ? 4 : 3 }, ...card(one))));
 }
 
-function card(one: FindingRow): Child[] {
+function card(one: Finding): Child[] {
   const item = (name: string, text: string | HTMLElement) => [el("dt", {}, name), el("dd", {}, text)];
   const code = (text: string) => el("code", {}, printable(text));
   return [

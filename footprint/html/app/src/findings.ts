@@ -5,14 +5,14 @@ import { findingsTable } from "./findingstable";
 import type { Page } from "./page";
 import type { Table } from "./table";
 import { atCount, paidByEach } from "./terms";
-import type { FindingRow } from "./types";
+import type { Finding } from "./types";
 import { formatBytes, grouped } from "./units";
 
 const FEW = 6;
 
 /** Make a section of findings; null where there are none. Many findings that save nothing are folded. */
 export function findingsSection(
-  id: string, title: string, findings: Table<FindingRow>, page: Page, hasSum = true,
+  id: string, title: string, findings: Table<Finding>, page: Page, hasSum = true,
 ): HTMLElement | null {
   const rows = findings.rows();
   if (!rows.length) return null;
@@ -28,7 +28,7 @@ export function findingsSection(
       : null);
 }
 
-function togetherLine(rows: FindingRow[], { count }: Page): HTMLElement {
+function togetherLine(rows: Finding[], { count }: Page): HTMLElement {
   const line = el("p", { id: "together" });
   const terms = paidByEach(...rows.map((one) => one.added_bytes));
   count.watch((many) => fill(line, "All of them together save at most ", el("strong", {}, formatBytes(atCount(terms, 1n)!)),

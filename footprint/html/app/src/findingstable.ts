@@ -3,18 +3,18 @@
 import { el, fill } from "./dom";
 import { findingRows } from "./findingcard";
 import type { Page } from "./page";
-import type { FindingRow } from "./types";
+import type { Finding } from "./types";
 import { grouped } from "./units";
 
 const MOST_SHOWN = 100;
-const ORDERS: Record<string, (one: FindingRow) => string | number> = {
+const ORDERS: Record<string, (one: Finding) => string | number> = {
   subject: (one) => one.subject, saving: (one) => -one.saving_bytes, confidence: (one) => CONFIDENCES.indexOf(one.confidence),
 };
 /** How sure findings are, the surest first. */
 export const CONFIDENCES = ["proof", "high", "medium", "low", "blocked"];
 
 /** Make the table; the value `findings.sort` of the state orders it, and `finding` is the one that is open. */
-export function findingsTable(rows: FindingRow[], label: string, { store, count }: Page): HTMLElement {
+export function findingsTable(rows: Finding[], label: string, { store, count }: Page): HTMLElement {
   const view = el("div", { class: "findings wide", tabindex: 0, role: "region", "aria-label": label });
   let most = MOST_SHOWN;
   const draw = () => {
@@ -22,7 +22,7 @@ export function findingsTable(rows: FindingRow[], label: string, { store, count 
     const value = ORDERS[order];
     const sorted = [...rows].sort((one, other) => (value(one) < value(other) ? -1 : Number(value(one) > value(other))));
     // Groups stand in the order of their first rows.
-    const groups = new Map<string, FindingRow[]>();
+    const groups = new Map<string, Finding[]>();
     for (const one of sorted.slice(0, most)) groups.set(one.rule, [...(groups.get(one.rule) ?? []), one]);
     const many = count.value;
     const heading = (name: string, text: string) => el("th", { scope: "col", "aria-sort": name === order ? (name === "saving" ? "descending" : "ascending") : "none" },
@@ -40,7 +40,7 @@ export function findingsTable(rows: FindingRow[], label: string, { store, count 
   return view;
 }
 
-function groupRow(rule: string, rows: FindingRow[], many: bigint): HTMLElement {
+function groupRow(rule: string, rows: Finding[], many: bigint): HTMLElement {
   return el("tbody", { class: "rule" }, el("tr", {},
     el("th", { scope: "rowgroup", colspan: many > 1n ? 4 : 3 }, `${rule}, ${rows.length === 1 ? "1 finding" : `${grouped(rows.length)} findings`}`)));
 }

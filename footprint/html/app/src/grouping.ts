@@ -3,7 +3,7 @@
 import { type LedgerAnswer } from "./data";
 import type { GroupOf } from "./rowtree";
 import { type Table, table } from "./table";
-import type { FindingRow, MappingCost, Row } from "./types";
+import type { Finding, MappingCost, Row } from "./types";
 import { formatBytes, grouped } from "./units";
 
 /** Return whether only the sizes of address space are known. */
@@ -50,14 +50,14 @@ export function groupOf(audit: LedgerAnswer, rows: Shown, by: Grouping): GroupOf
 // Return the finding that each row belongs to: the one that saves most of those that name its owner or its symbol.
 function findingOf(audit: LedgerAnswer, rows: Shown): GroupOf {
   const [owners, symbols, names, relocated] = rows.columns("owner", "symbol", "name", "relocated_bytes");
-  const byOwner = new Map<string, FindingRow[]>();
+  const byOwner = new Map<string, Finding[]>();
   for (const one of table(audit.findings).rows().filter((each) => each.saving_bytes > 0)) {
     for (const owner of new Set([...one.leaves, one.object ?? "", one.subject])) {
       if (owner) byOwner.set(owner, [...(byOwner.get(owner) ?? []), one]);
     }
   }
-  const about = (one: FindingRow, row: number) => one.leaves.includes(owners[row]) || one.subject === symbols[row] || one.subject === names[row]
+  const about = (one: Finding, row: number) => one.leaves.includes(owners[row]) || one.subject === symbols[row] || one.subject === names[row]
     || (one.rule === "relocated-tables" && (relocated[row] ?? 0) > 0);
   return (row) => byOwner.get(owners[row])?.filter((one) => about(one, row))
-    .reduce<FindingRow | null>((best, one) => (best && best.saving_bytes >= one.saving_bytes ? best : one), null)?.rule ?? "[no finding]";
+    .reduce<Finding | null>((best, one) => (best && best.saving_bytes >= one.saving_bytes ? best : one), null)?.rule ?? "[no finding]";
 }

@@ -91,7 +91,7 @@ export interface AuditAnswer {
   /** The cost of as many processes as were asked about. */
   projection: Projection;
   /** What the process could do without. */
-  findings: Rows<FindingRow>;
+  findings: Rows<Finding>;
   /** The files that the names of stripped owners are from. */
   debug_files: Rows<DebugFile>;
   /** The rules that were run; empty where none was, and in files of earlier versions. */
@@ -285,9 +285,9 @@ export interface DiffAnswer {
   /** The rules that both were audited for; findings of others are not compared. */
   compared_rules: string[];
   /** The findings that only the new audit has, of rules that both were audited for. */
-  new_findings: Rows<FindingRow>;
+  new_findings: Rows<Finding>;
   /** The findings that only the old audit has, of rules that both were audited for. */
-  fixed_findings: Rows<FindingRow>;
+  fixed_findings: Rows<Finding>;
   /** The notes of both audits. Where they differ on one subject, `, before` or `, now` stands behind it. */
   notes: Rows<Note>;
 }
@@ -333,7 +333,7 @@ export interface FigureChange {
 }
 
 /** One thing that costs memory and could go. */
-export interface FindingRow {
+export interface Finding {
   /** The rule that found it, such as `unused-library`. */
   rule: string;
   /** The kind of finding, among those of the rule. */
@@ -344,9 +344,9 @@ export interface FindingRow {
   message: string;
   /** The private memory that each process saves, of a group all members together; 0 where the remedy alone saves nothing. */
   saving_bytes: number;
-  /** The same for as many processes or groups as were asked about. */
+  /** The same for as many processes or groups as were asked about; set in the table of an answer. */
   saving_at_count_bytes: number;
-  /** The part of `saving_bytes` that no other finding of the table frees; 0 where the remedy is blocked. These parts add up to the most that all remedies save together. */
+  /** The part of `saving_bytes` that no other finding of the table frees; 0 where the remedy is blocked. These parts add up to the most that all remedies save together; set in the table of an answer. */
   added_bytes: number;
   /** The private memory that each further thread of a process saves, in addition to `saving_bytes`. */
   thread_bytes: number;
@@ -475,7 +475,7 @@ export interface GroupAnswer {
   /** What the group costs by kind of memory: the `bytes` add up to `per_group_bytes`, or where that is not known to `private_bytes`. The member is absent where only virtual sizes are known. */
   parts?: Rows<KindPart>;
   /** What the processes could do without, each once. */
-  findings: Rows<FindingRow>;
+  findings: Rows<Finding>;
   /** The rules that were run for all processes that were searched; empty where none was. */
   searched_rules: Rows<SearchedRule>;
   /** The files of the processes, each once with the sums over them; empty for processes that were neither searched for findings nor saved in a file. */
@@ -669,7 +669,7 @@ export interface HeapAnswer {
   /** What was counted over the whole run, by function. */
   totals: Rows<FunctionTotalsRow>;
   /** What the heap could do without. */
-  findings: Rows<FindingRow>;
+  findings: Rows<Finding>;
   /** What the reader of the figures must know. */
   notes: Rows<Note>;
   /** The findings that fail the answer; the member is absent without `--fail-on`. */
