@@ -131,7 +131,7 @@ _HOMES = {
     "UsageError": "footprint.errors",
     "WhatIf": "footprint.verbs.whatif.result",
     "audit_group": "footprint.verbs.audit.call",
-    "compare_builds": "footprint.verbs.whatif.builds",
+    "compare_builds": "footprint.verbs.whatif.call",
     "explain": "footprint.formats.words",
     "heap_profile": "footprint.verbs.heap.call",
     "init": "footprint.verbs.check.gate",

@@ -36,8 +36,7 @@ from footprint.verbs.symbols.call import FileSymbols, symbols
 from footprint.verbs.trend.recording import Recorded, record, trend
 from footprint.verbs.watch.call import replay, watch
 from footprint.verbs.whatif.build_comparison import BuildComparison
-from footprint.verbs.whatif.builds import compare_builds
-from footprint.verbs.whatif.call import whatif
+from footprint.verbs.whatif.call import compare_builds, whatif
 from footprint.verbs.whatif.result import WhatIf
 
 __all__ = (

@@ -16,7 +16,7 @@ import time
 from contextlib import suppress
 from typing import Final
 
-from footprint.model.process_counters import ProcessCounters
+from footprint.model.over_time import ProcessCounters
 
 _TEXT_BYTES: Final = 4096
 _MOST_TEXT_BYTES: Final = 1 << 20

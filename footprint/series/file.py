@@ -12,7 +12,7 @@ from heapq import nlargest
 from typing import Final, NamedTuple
 
 from footprint.errors import AccessError, InputError, Note
-from footprint.model.process_counters import ProcessCounters
+from footprint.model.over_time import ProcessCounters
 from footprint.series.records import (
     AuditKept,
     Began,

@@ -14,7 +14,7 @@ from footprint.errors import InputError, Note
 from footprint.json.codec import decode
 from footprint.json.stream import parsed_object
 from footprint.members import LATER, Later, json_members
-from footprint.model.process_counters import ProcessCounters
+from footprint.model.over_time import ProcessCounters
 from footprint.series.growth import MOST_MAPPINGS, kept_mapping
 from footprint.system.limits import unpacked
 from footprint.text.command_line import shown_command

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from footprint.errors import InputError, Note
-from footprint.model.process_counters import ProcessCounters
+from footprint.model.over_time import ProcessCounters
 from footprint.series.growth import TRENDS, GrowthTrend, Point, growth_beside, growth_of, trends_of_parts
 from footprint.series.records import (
     AuditKept,

@@ -22,7 +22,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from footprint.cli import main
-from footprint.model.process_counters import ProcessCounters
+from footprint.model.over_time import ProcessCounters
 from footprint.process.kernel_events import KernelEvents
 from footprint.series.file import read_series
 from footprint.series.records import AuditKept, Began, Came, Closed, Ended, Record, Sampled, line_of

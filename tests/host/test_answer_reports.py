@@ -15,7 +15,7 @@ from footprint.formats.answer_table import page_columns
 from footprint.formats.document import Verdict
 from footprint.html.reports import page
 from footprint.model.figures import FIGURES
-from footprint.model.process_counters import ProcessCounters
+from footprint.model.over_time import ProcessCounters
 from footprint.release.budget import check_audit
 from footprint.release.budget_file import parse_budgets
 from footprint.release.compare import compare

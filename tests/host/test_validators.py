@@ -20,8 +20,7 @@ from footprint.formats.sarif import sarif
 from footprint.formats.speedscope import speedscope
 from footprint.formats.stacks import Measure, StackFrame, Stacks, StackSample
 from footprint.model.finding import SourceLocation
-from footprint.verbs.check.project import Forge
-from footprint.verbs.check.workflows import run_command, workflow_text
+from footprint.verbs.check.workflows import Forge, run_command, workflow_text
 from tests.hostile import HOSTILE, finding
 
 ROOT = Path(__file__).resolve().parents[2]

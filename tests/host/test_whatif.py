@@ -18,7 +18,7 @@ from jsonschema import Draft202012Validator
 
 import footprint
 from footprint.errors import AccessError, FootprintError, UsageError
-from footprint.verbs.whatif import trials
+from footprint.verbs.whatif import call
 from footprint.verbs.whatif.call import whatif
 from footprint.verbs.whatif.result import Agreement, WhatIf
 from tests.liveprocesses import is_ptrace_allowed, wait_until
@@ -406,7 +406,7 @@ def test_a_start_that_fails_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatc
     def fail(*_: object, **__: object) -> None:
         raise AccessError("shadow", "it cannot be started")
 
-    monkeypatch.setattr(trials, "start", fail)
+    monkeypatch.setattr(call, "start", fail)
     with pytest.raises(FootprintError, match="cannot be started"):
         whatif([str(SAMPLE / "shadow")], drop=["libcrypt_like.so"])
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from footprint.errors import UsageError
-from footprint.verbs.check.project import Forge
-from footprint.verbs.check.workflows import run_command, workflow_text
+from footprint.verbs.check.workflows import Forge, run_command, workflow_text
 from tests.workflows import read_yaml
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from footprint.model.process_counters import ProcessCounters
+from footprint.model.over_time import ProcessCounters
 from footprint.process.counters import CounterReader, parse_counters, parse_shared_bytes
 
 KIB = 1024

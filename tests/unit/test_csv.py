@@ -9,9 +9,8 @@ import pytest
 import footprint
 from footprint.errors import UsageError
 from footprint.formats.audit_json import audit_members
-from footprint.formats.csv import csv, jsonl, tsv
+from footprint.formats.csv import csv, jsonl, table_names, tsv
 from footprint.formats.document import About
-from footprint.formats.tables import table_names
 from footprint.json.answer import Json, in_memory
 from tests.hostile import HOSTILE
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from footprint.errors import AccessError, InputError, Note
-from footprint.model.process_counters import ProcessCounters
+from footprint.model.over_time import ProcessCounters
 from footprint.series import looks_like_series
 from footprint.series.file import SeriesFile, read_series, thinned
 from footprint.series.growth import KeptMapping, MappingGrowth, grown_mappings, largest_mappings

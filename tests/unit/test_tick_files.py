@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from footprint.model.process_counters import ProcessCounters
+from footprint.model.over_time import ProcessCounters
 from footprint.process.descriptions import OpenFile, OpenFileKind, device_name
-from footprint.verbs.watch import tick_files
-from footprint.verbs.watch.tick_files import HeldFile, TickFiles
+from footprint.verbs.watch import tick_costs
+from footprint.verbs.watch.tick_costs import HeldFile, TickFiles
 
 KIB = 1024
 
@@ -32,7 +32,7 @@ class MemoryFile:
 
 @pytest.fixture
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MemoryFile:
-    monkeypatch.setattr(tick_files, "held_bytes", lambda _, status: status.st_size)
+    monkeypatch.setattr(tick_costs, "held_bytes", lambda _, status: status.st_size)
     return MemoryFile(tmp_path / "file")
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from footprint.attribution.kernel import BUILT_IN
-from footprint.model.process_counters import ProcessCounters
+from footprint.model.over_time import ProcessCounters
 from footprint.process.descriptions import OpenFile, OpenFileKind
 from footprint.series.growth import GrowthKind, GrowthTrend, Slope
 from footprint.series.records import Began, Came, Closed, OwnersSeen, Sampled

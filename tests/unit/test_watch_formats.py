@@ -16,7 +16,7 @@ from footprint.errors import AccessError, Note, UsageError
 from footprint.formats.document import About
 from footprint.formats.perfetto import Trace, TraceCounter, TraceInstant, TraceProcess, perfetto
 from footprint.formats.text import plain, sparkline
-from footprint.model.process_counters import ProcessCounters
+from footprint.model.over_time import ProcessCounters
 from footprint.series.growth import GrowthKind, GrowthTrend, Slope
 from footprint.series.records import (
     AuditKept,

@@ -5,10 +5,8 @@ import json
 import pytest
 
 from footprint.errors import Note, UsageError
-from footprint.model.over_time import WatchGapKind, parse_accepted
-from footprint.model.process_counters import ProcessCounters
-from footprint.series.moments import gaps_of
-from footprint.series.peak import WatchedPeak, peak_of
+from footprint.model.over_time import ProcessCounters, WatchGapKind, parse_accepted
+from footprint.series.moments import WatchedPeak, gaps_of, peak_of
 from footprint.series.records import Began, Came, Closed, Ended, GroupPeak, NoteRecord, Record, Sampled, record_of
 from footprint.series.timeline import Timeline
 from footprint.verbs.watch.result import result_of

@@ -1,9 +1,9 @@
 """What memory consists of over time: the layers of the chart of a watch."""
 
-from footprint.model.process_counters import ProcessCounters
+from footprint.model.over_time import ProcessCounters
 from footprint.series.records import AuditKept, Began, Came, Ended, OwnersSeen, Record, Sampled
 from footprint.series.timeline import Timeline
-from footprint.verbs.watch.layers import owner_layers, process_layers
+from footprint.verbs.watch.json import owner_layers, process_layers
 
 MIB = 1 << 20
 BEGAN = Began("server", 1_700_000_000, 1000, 0, {"kernel": "6.18", "machine": "x86_64"}, "0.1.0")

@@ -11,7 +11,7 @@ import pytest
 from footprint.attribution.kernel import BUILT_IN
 from footprint.errors import AccessError, Note
 from footprint.model.audit import Audit
-from footprint.model.process_counters import ProcessCounters
+from footprint.model.over_time import ProcessCounters
 from footprint.process.kernel_events import Executed, Exited, Forked, KernelEvents, TaskEnd
 from footprint.process.status import Stat
 from footprint.series.records import AuditKept, Began, Came, Closed, Ended, NoteRecord, OwnersSeen, Record, Sampled

@@ -13,8 +13,8 @@ from footprint.model.totals import Total
 from footprint.process.launch.moment import When
 from footprint.verbs.run.result import Expected, Start
 from footprint.verbs.whatif.build_comparison import BuildComparison, compare_trials
-from footprint.verbs.whatif.builds_json import builds_members
 from footprint.verbs.whatif.builds_text import builds_document
+from footprint.verbs.whatif.json import builds_members
 from footprint.verbs.whatif.result import Output, Trial
 from tests.jsonschemas import WRITTEN
 from tests.ledgers import audit_of, ledger_row

@@ -20,9 +20,8 @@ from footprint.text.escape import printable
 from footprint.verbs.audit.call import audit_target
 from footprint.verbs.audit.request import AuditRequest
 from footprint.verbs.check.call import check, growth_budgets, has_project_budgets, load_budgets
-from footprint.verbs.check.project import Forge, read_project
 from footprint.verbs.check.text import check_verdict
-from footprint.verbs.check.workflows import run_command, workflow_file, workflow_text
+from footprint.verbs.check.workflows import Forge, read_project, run_command, workflow_file, workflow_text
 
 _BUDGETS: Final = "footprint.toml"
 _PROJECT: Final = "pyproject.toml"

@@ -9,8 +9,7 @@ from footprint.model.audit import Audit
 from footprint.model.over_time import WatchGap, WatchGapKind
 from footprint.release.compare import Comparison, compare
 from footprint.series.growth import GrowthKind, GrowthTrend, MappingGrowth, grown_mappings
-from footprint.series.moments import gaps_of
-from footprint.series.peak import WatchedPeak, peak_of
+from footprint.series.moments import WatchedPeak, gaps_of, peak_of
 from footprint.series.records import AuditKept
 from footprint.series.timeline import OwnerGrowth, Timeline
 from footprint.sources.debuginfod import STANDARD_PLACES

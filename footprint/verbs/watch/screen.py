@@ -12,7 +12,7 @@ from typing import Any, Final, Self
 
 from footprint.formats.document import Document, Facts, Heading, Paragraph, Table
 from footprint.formats.text import sparkline
-from footprint.series.peak import peak_of
+from footprint.series.moments import peak_of
 from footprint.series.timeline import Timeline, WatchedProcess
 from footprint.terminal.drawing import draw
 from footprint.text.units import counted, format_bytes

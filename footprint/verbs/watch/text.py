@@ -7,7 +7,7 @@ from typing import Final
 from footprint.formats.document import Block, Document, Facts, Heading, Paragraph, Table, Verdict, note_blocks
 from footprint.formats.report_parts import Names, cut_at, rest_rows
 from footprint.series.growth import TRENDS, GrowthKind, GrowthTrend, MappingGrowth
-from footprint.series.peak import WatchedPeak
+from footprint.series.moments import WatchedPeak
 from footprint.series.timeline import OwnerGrowth, Timeline, WatchedProcess, growth_shares
 from footprint.text.escape import printable, shortened
 from footprint.text.units import counted, format_bytes, format_minutes, format_rate

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple, Protocol
 
 from footprint.errors import FootprintError, Note
 from footprint.model.audit import Audit
-from footprint.model.process_counters import ProcessCounters
+from footprint.model.over_time import ProcessCounters
 from footprint.series.records import (
     AuditKept,
     Began,
@@ -24,9 +24,8 @@ from footprint.series.records import (
 from footprint.series.timeline import Timeline
 from footprint.text.escape import shortened
 from footprint.text.units import format_bytes
-from footprint.verbs.watch.audits import Joined, Reading
+from footprint.verbs.watch.audits import Joined, Reading, cost_of
 from footprint.verbs.watch.moments import AuditBudget, AuditMoment, RiseStep
-from footprint.verbs.watch.owner_costs import cost_of
 from footprint.verbs.watch.roster import Roster
 from footprint.verbs.watch.tick_costs import TickCosts
 

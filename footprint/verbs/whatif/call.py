@@ -1,27 +1,40 @@
-"""`footprint.whatif`: a program run with some of its libraries and without them."""
+"""`footprint.whatif` and `compare_builds`: a program run in turn without some libraries, or as another build."""
 
+import hashlib
 import os
 import stat
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
+from typing import Final
 
 from footprint.attribution.dependency_graph import DependencyGraph
+from footprint.elf.image import read_image
 from footprint.errors import AccessError, Note, UsageError
 from footprint.loader.target import Environment
 from footprint.model.audit import Audit
 from footprint.model.projection import Question
-from footprint.process.launch.moment import When
+from footprint.process.launch.moment import Moment, Streams, When
 from footprint.process.launch.own_process import interrupted_by_signals
 from footprint.process.start_measurement import measure_starts
 from footprint.sources.programs import Programs
+from footprint.system.files import open_input
 from footprint.system.limits import begin_activity
 from footprint.text.command_line import shown_words
-from footprint.verbs.run.call import LEAST_STARTS, PER_NEEDS_COST, check_command, parse_moment, program_file
+from footprint.verbs.run.call import (
+    LEAST_STARTS,
+    PER_NEEDS_COST,
+    check_command,
+    parse_expected,
+    parse_moment,
+    program_file,
+    start,
+)
 from footprint.verbs.run.result import median_start, private_memory
+from footprint.verbs.whatif.build_comparison import BuildComparison, compare_trials
 from footprint.verbs.whatif.copies import private_copies
 from footprint.verbs.whatif.dropping import plan_dropping
-from footprint.verbs.whatif.result import Agreement, Compared, Leaving, Trial, WhatIf, changes, compare
-from footprint.verbs.whatif.trials import try_start
+from footprint.verbs.whatif.result import Agreement, Compared, Leaving, Output, Trial, WhatIf, changes, compare
 
 
 def whatif(  # noqa: PLR0913 # all but the command have their name
@@ -167,3 +180,122 @@ def _copy_notes(name: str, behaviour: Sequence[Compared]) -> list[Note]:
         return []
     detail = f"a copy with all its libraries already differs ({', '.join(names)}): the program depends on its place"
     return [Note("copy-differs", name, detail)]
+
+
+def compare_builds(  # noqa: PLR0913 # keyword-only
+    command: Sequence[str],
+    build: str,
+    *,
+    when: str = "exit",
+    when_output: str | None = None,
+    starts: int = 3,
+    count: int = 1,
+    timeout_seconds: float = 60,
+    expect_exit: int = 0,
+    allow: Sequence[str] = (),
+    has_start_cost: bool = False,
+    starts_a_day: int | None = None,
+) -> BuildComparison:
+    """Run a program and another build of it in turn, and measure what the other one saves or costs.
+
+    Both are started as they are, with the same words (the other build, too, gets the name of the program as argv[0]),
+    the same environment, and the same standard input: a file, else nothing. The output of both is compared and not
+    shown.
+
+    Args:
+        command: The program and its arguments.
+        build: The other build: a path, or a name that is searched in PATH.
+        when: The moment to read both at, as for `run`.
+        when_output: Read each when a line of its output matches this regular expression instead.
+        starts: How often to start each of the two.
+        count: How many processes to project to.
+        timeout_seconds: Read it after this time if it does not settle, or if no line matches.
+        expect_exit: The exit code of success.
+        allow: Failures to accept: `signal`, `exit`, `moment`.
+        has_start_cost: Whether both are started more often, to measure what that costs up to the entry point and main.
+        starts_a_day: How many starts a day there are, to say what they take of a processor.
+
+    Raises:
+        AccessError: If one of them cannot be started, read, or stopped at its exit.
+        InputError: If one of them is not an ELF file.
+        UsageError: If the command or the moment is not valid, or if one of them is a script.
+    """
+    words = check_command(command, starts)
+    if starts_a_day is not None and not has_start_cost:
+        raise UsageError(PER_NEEDS_COST)
+    expected = parse_expected(expect_exit, allow)
+    moment = parse_moment(when, when_output, timeout_seconds)
+    question = Question(count)
+    paths = [program_file(name) for name in (words[0] if words else "", build)]
+    machines = [_machine(path) for path in paths]
+    trials: list[list[Trial]] = [[], []]
+    with interrupted_by_signals():
+        # Only to see whether its output is steady.
+        original = try_start(words, moment, question, paths[0])
+        for start in range(starts):
+            begin_activity(f"starts both builds: {start + 1} of {starts}")
+            trials[0].append(try_start(words, moment, question, paths[0], has_objects=True))
+            try:
+                trials[1].append(try_start(words, moment, question, paths[1], has_objects=True))
+            except AccessError as error:
+                remark = "" if machines[0] == machines[1] else f"; it is for another machine than {words[0]}"
+                raise AccessError(build, f"{error.cause}{remark}") from error
+        variants = [partial(str, path) for path in paths]
+        costs = measure_starts(variants, max(starts, LEAST_STARTS)) if has_start_cost else (None, None)
+    moment_name = when if when_output is None else When.OUTPUT.value
+    compared = compare_trials(shown_words(words), build, moment_name, original, *trials, count=count, expected=expected)
+    before, after = [
+        ran.with_start_cost(cost, starts_a_day)
+        for ran, cost in zip((compared.before, compared.after), costs, strict=True)
+    ]
+    return replace(compared, before=before, after=after)
+
+
+def _machine(path: str) -> tuple[int, bool]:
+    """Return the machine of an ELF file, and whether it is of 64 bits."""
+    image = read_image(open_input(path), path, with_sections=False)
+    return image.machine, image.is_64
+
+
+_MOST_HEAD_BYTES: Final = 1 << 20
+
+
+def try_start(
+    words: tuple[str, ...],
+    moment: Moment,
+    question: Question,
+    executable: str | None,
+    *,
+    has_objects: bool = False,
+) -> Trial:
+    """Start a program once and record what it prints; the arguments are those of `footprint.verbs.run.call.start`."""
+    output, errors = _Recorder(), _Recorder()
+    streams = Streams(_input_path(), output.record, errors.record)
+    done = start(words, moment, question, executable=executable, streams=streams, has_objects=has_objects)
+    return Trial(done, output.recorded(), errors.recorded())
+
+
+def _input_path() -> str:
+    """Return the standard input of all starts: a file, which each start can read again, else /dev/null."""
+    try:
+        is_file = stat.S_ISREG(os.fstat(0).st_mode)
+    except OSError:
+        is_file = False
+    return "/proc/self/fd/0" if is_file else os.devnull
+
+
+class _Recorder:
+    """Records what a program prints: the beginning, and a hash of all of it."""
+
+    def __init__(self) -> None:
+        self._head = bytearray()
+        self._hash = hashlib.sha256()
+        self._size_bytes = 0
+
+    def record(self, piece: bytes) -> None:
+        self._head += piece[: _MOST_HEAD_BYTES - len(self._head)]
+        self._hash.update(piece)
+        self._size_bytes += len(piece)
+
+    def recorded(self) -> Output:
+        return Output(bytes(self._head), self._size_bytes, self._hash.digest())

@@ -9,13 +9,11 @@ from footprint.verbs.declared import Option
 from footprint.verbs.output import EXIT_RUN_FAILED, Answer, check_formats, complain, lazy_modules, write
 
 if TYPE_CHECKING:
-    from footprint.verbs.whatif import builds, builds_json, builds_text, call, json, text
+    from footprint.verbs.whatif import builds_text, call, json, text
     from footprint.verbs.whatif.build_comparison import BuildComparison
     from footprint.verbs.whatif.result import WhatIf
 else:
-    builds, builds_json, builds_text, call, json, text = lazy_modules(
-        "footprint.verbs.whatif", "builds builds_json builds_text call json text"
-    )
+    builds_text, call, json, text = lazy_modules("footprint.verbs.whatif", "builds_text call json text")
 
 
 ORDER = 30
@@ -83,7 +81,7 @@ def whatif(
         return code if result.is_alike else 1
     with_answer = _builds_answer(top, is_whole=output.has_whole_names)
     check_formats(with_answer, output)
-    compared = builds.compare_builds(
+    compared = call.compare_builds(
         command,
         with_,
         when=when,
@@ -119,6 +117,6 @@ def _builds_answer(top: int, *, is_whole: bool) -> "Answer[BuildComparison]":
         "whatif",
         "changes",
         document=lambda result: builds_text.builds_document(result, top=top, has_whole_names=is_whole),
-        members=builds_json.builds_members,
+        members=json.builds_members,
         has_page=True,
     )

@@ -1,7 +1,7 @@
-"""The JSON of `whatif`: what a program saves without some libraries, and whether it behaves as before."""
+"""The JSON of `whatif`: what a program saves without some libraries, or what another build of it saves or costs."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 from footprint.errors import Note
 from footprint.formats.answer_table import answer_table, column, row_of, rows_of
@@ -11,11 +11,12 @@ from footprint.json.codec import encode
 from footprint.members import LATER, NOT_EMPTY, Positive, Signed
 from footprint.model.audit import ProcessTarget, Spread
 from footprint.model.costs import DailyStarts, StartMeasurement
+from footprint.model.run_failure import RunFailure
 from footprint.process.launch.moment import When
+from footprint.release.compare import CostChange, OwnerChange, RowChange
+from footprint.verbs.diff.json import DiffTarget, FigureChange, figure_changes, named_changes
+from footprint.verbs.whatif.build_comparison import BuildComparison
 from footprint.verbs.whatif.result import Compared, Leaving, WhatIf
-
-if TYPE_CHECKING:  # the other answer of the verb
-    from footprint.verbs.whatif.build_comparison import BuildComparison
 
 
 class Variants(NamedTuple):
@@ -42,7 +43,7 @@ class WhatIfFigures(NamedTuple):
     per_process_bytes: Variants
 
 
-def figures_of(result: "WhatIf | BuildComparison") -> WhatIfFigures:
+def figures_of(result: WhatIf | BuildComparison) -> WhatIfFigures:
     """Return the figures of all starts."""
     before, after = result.before, result.after
     return WhatIfFigures(Variants(before.private, after.private), Variants(before.per_process, after.per_process))
@@ -146,5 +147,89 @@ def whatif_members(result: WhatIf, version: str) -> Json:
             behaviour=result.behaviour,
             saving=row_of(SavingMembers, result),
             notes=result.notes,
+        )
+    )
+
+
+@answer_table
+class BuildMembers:
+    """How both builds were run."""
+
+    command: Annotated[tuple[str, ...], NOT_EMPTY] = column("The program and its arguments.")
+    build: str = column("The other build, as it was named; its argv is the same.")
+    when: str = column("The moment that was asked for: `exit`, `settled`, `output`, or a time.", "before.when")
+    moment: When = column("The moment at which the program was really read.", "before.start.moment")
+    build_moment: When = column("The same of the other build.", "after.start.moment")
+    starts: Positive = column("The number of starts of each build.", "before.start_count")
+    is_alike: bool = column("Whether nothing that a user sees was seen to differ.")
+    failures: tuple[RunFailure, ...] = column("How starts of the program failed.", lambda builds: builds.failures[0])
+    build_failures: tuple[RunFailure, ...] = column(
+        "How starts of the other build failed.", lambda builds: builds.failures[1]
+    )
+    figures: WhatIfFigures = column(
+        "The figures of all starts; `before` of the program, `after` of the other build.", figures_of
+    )
+    start_cost: Annotated[StartMeasurement | None, LATER] = column(
+        "What the starts of the program cost up to the entry point; null where that was not measured.",
+        "before.start_cost",
+    )
+    start_cost_after: Annotated[StartMeasurement | None, LATER] = column(
+        "The same of the other build.", "after.start_cost"
+    )
+    daily: Annotated[DailyStarts | None, LATER] = column(
+        "What the starts of `--per` take each day of the program; null without it.", "before.daily"
+    )
+    daily_after: Annotated[DailyStarts | None, LATER] = column("The same of the other build.", "after.daily")
+
+
+@dataclass(frozen=True, kw_only=True)
+class WhatIfBuildJson(Envelope):
+    """What another build of a program saves or costs.
+
+    The `delta_bytes` of `changes`, and those of `diff`, add up to those of `private_bytes` and `kernel_bytes`.
+
+    Attributes:
+        target: The program, and the other build.
+        whatif: How both were run.
+        count: The number of processes that the changes are multiplied by.
+        cost: The change of what so many cost together; null where one of both does not tell it.
+        figures: The figures of the median starts.
+        changes: The owners that differ, the largest change first.
+        diff: The rows that differ.
+        same_count: The number of rows that do not differ.
+        behaviour: What a user sees of both: standard output, standard error, and the ending.
+        notes: What the reader of the figures must know.
+    """
+
+    verb: Literal["whatif"] = "whatif"
+    target: DiffTarget
+    whatif: BuildMembers
+    count: Positive
+    cost: CostChange | None
+    figures: tuple[FigureChange, ...]
+    changes: tuple[OwnerChange, ...]
+    diff: tuple[RowChange, ...]
+    same_count: int
+    behaviour: Annotated[tuple[Compared, ...], NOT_EMPTY]
+    notes: tuple[Note, ...]
+
+
+def builds_members(builds: BuildComparison, version: str) -> Json:
+    """Return the members of the answer."""
+    comparison = builds.comparison
+    return encode(
+        WhatIfBuildJson(
+            tool=Tool("footprint", version),
+            host=comparison.new.host,
+            target=DiffTarget(process_target(builds.before.audit), process_target(builds.after.audit)),
+            whatif=row_of(BuildMembers, builds),
+            count=comparison.count,
+            cost=comparison.cost,
+            figures=figure_changes(comparison),
+            changes=comparison.owners,
+            diff=named_changes(comparison),
+            same_count=comparison.same_count,
+            behaviour=builds.behaviour,
+            notes=builds.notes,
         )
     )
