@@ -1,6 +1,6 @@
 """The gain of the quick path for smaps: `python benchmarks/smaps.py [TEXT]`.
 
-It reads one text with and without `_QuickPath` of footprint/process/maps_text.py. Without TEXT it reads smaps of a
+It reads one text with and without `BlockCache` of footprint/process/maps_text.py. Without TEXT it reads smaps of a
 process with 30,000 mappings.
 """
 
@@ -47,7 +47,7 @@ def main() -> None:
     else:
         text = many_mappings()
     with_it = best_seconds(lambda: parse_maps(text, "smaps"))
-    with patch("footprint.process.maps_text._QuickPath.read", lambda _path, _text, position, _mappings: position):
+    with patch("footprint.process.maps_text.BlockCache.read", lambda _path, _text, position, _mappings: position):
         without_it = best_seconds(lambda: parse_maps(text, "smaps"))
     print(f"{len(text):,} bytes of smaps")
     print(f"with the quick path     {with_it:6.3f} s")

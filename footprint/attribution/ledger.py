@@ -194,7 +194,12 @@ def _add_range(
             image,
             _object_rows(part, loaded, image, counts, private, symbols, has_symbols),
         )
-    parts.shared.append(kept[1])
+    rows = kept[1]
+    # Processes of one program have different pages of its text: by one row each they would all be of different kinds.
+    if len(rows) == 1:
+        parts.sole.extend(rows)
+    else:
+        parts.shared.append(rows)
 
 
 def _thread_rows(

@@ -46,12 +46,13 @@ def looks_like_maps(text: bytes) -> bool:
     return any(_HEADER_LINES.match(line + b"\n") for line in text[:4096].split(b"\n")[:5])
 
 
-def parse_maps(text: bytes | Iterable[bytes], source: str) -> MemoryMap:
+def parse_maps(text: bytes | Iterable[bytes], source: str, cache: "BlockCache | None" = None) -> MemoryMap:
     """Read `maps` or `smaps`; also `smaps_rollup`, as one mapping.
 
     Args:
         text: The text, or its pieces: a large text need not be in memory as a whole.
         source: The name of the text, for messages.
+        cache: The blocks of the texts of similar processes, to which those of this text are added.
 
     Returns:
         The mappings; none for an empty text, which is that of kernel threads and zombies.
@@ -59,7 +60,7 @@ def parse_maps(text: bytes | Iterable[bytes], source: str) -> MemoryMap:
     Raises:
         InputError: Where the text is not empty, but no line is a mapping.
     """
-    reader = _Reader(source)
+    reader = _Reader(source, cache or BlockCache())
     for blocks in _whole_blocks(_chunks(text)):
         reader.read(blocks)
     return reader.finish()
@@ -153,10 +154,10 @@ def _last_header(chunk: bytes) -> int:
     return max((match.end() for match in re.finditer(rb"\n(?=" + _HEADER + rb")", chunk)), default=0)
 
 
-class _QuickPath:
+class BlockCache:
     """Reads blocks that differ from an earlier block only in their addresses.
 
-    The mappings of a large process differ in little else, so the rest of the header and the lines below it are looked
+    The mappings of a large process differ in little else, nor do those of processes of one program, so the rest of the header and the lines below it are looked
     up as whole strings. `benchmarks/smaps.py` shows the gain.
     """
 
@@ -244,12 +245,12 @@ class _Texts(dict[bytes, str]):
 class _Reader:
     """Reads parts of a text that begin and end between blocks."""
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, cache: BlockCache) -> None:
         self._source = source
         self._mappings: list[Mapping] = []
         self._stray_lines: list[bytes] = []
         self._unknown_count = 0
-        self._quick_path = _QuickPath()
+        self._cache = cache
         self._shapes = list(_recent_shapes)
         self._seen: dict[_Shape, _SeenCounters] = {}
         self._amounts = _Amounts()
@@ -265,7 +266,7 @@ class _Reader:
         position = 0
         shape = self._shapes[-1] if self._shapes else None
         while position < len(text):
-            position = self._quick_path.read(text, position, self._mappings)
+            position = self._cache.read(text, position, self._mappings)
             if position == len(text):
                 break
             block = shape.match(text, position) if shape else None
@@ -281,7 +282,7 @@ class _Reader:
             flags = self._texts[fields[-1].strip()] if shape.has_flags else None
             self._add(fields, counters, flags, ())
             if self._mappings:
-                self._quick_path.learn(self._mappings[-1])
+                self._cache.learn(self._mappings[-1])
             position = block.end()
         if torn and self._mappings:
             last = self._mappings[-1]

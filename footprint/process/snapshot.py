@@ -12,7 +12,7 @@ from footprint.errors import AccessError, InputError, Note, UnsupportedError
 from footprint.members import NamedTuple
 from footprint.process.descriptions import OpenFile, read_own_open_files
 from footprint.process.mappings import NO_STACKS, Counters, Mapping, MemoryMap, ThreadStacks
-from footprint.process.maps_text import looks_like_maps, parse_maps, parse_rollup, split_rollups
+from footprint.process.maps_text import BlockCache, looks_like_maps, parse_maps, parse_rollup, split_rollups
 from footprint.process.memory_files import (
     FileIdentity,
     FileKeepers,
@@ -242,7 +242,7 @@ def page_bytes_of(memory: MemoryMap) -> int:
     return min((size for size in sizes if size), default=_DEFAULT_PAGE_BYTES)
 
 
-def read_process(pid: int, keep: Keep | None = None) -> Snapshot:
+def read_process(pid: int, keep: Keep | None = None, cache: BlockCache | None = None) -> Snapshot:
     """Read a live process.
 
     The process keeps running; a note says where its memory changed between two reads.
@@ -250,6 +250,7 @@ def read_process(pid: int, keep: Keep | None = None) -> Snapshot:
     Args:
         pid: The process ID.
         keep: Called with the name and each piece of `status`, `smaps` (or `maps`) and `smaps_rollup`.
+        cache: The blocks of `smaps` of similar processes; those of this process are added.
 
     Raises:
         AccessError: Where the process does not exist, ends meanwhile, or we may not read it.
@@ -266,7 +267,7 @@ def read_process(pid: int, keep: Keep | None = None) -> Snapshot:
             kind = "a zombie" if status.state in {"Z", "X"} else "a kernel thread"
             raise UnsupportedError(source, f"{status.name} is {kind}: it has no memory of its own")
         try:
-            memory = parse_maps(_kept(folder, "smaps", source, keep), source)
+            memory = parse_maps(_kept(folder, "smaps", source, keep), source, cache)
         except FileNotFoundError:
             memory = parse_maps(_kept(folder, "maps", source, keep), source)
         rollup = _rollup(folder, source, keep)

@@ -17,6 +17,7 @@ from footprint.model.audit import Audit
 from footprint.model.group import DEFAULT_QUESTION, GroupQuestion
 from footprint.model.projection import Question
 from footprint.process.descriptions import OpenFile
+from footprint.process.maps_text import BlockCache
 from footprint.process.snapshot import Snapshot, read_process, with_address_spaces, with_held_files
 from footprint.process.status import read_stat
 from footprint.process.two_processors import in_halves
@@ -118,10 +119,10 @@ def _monitors(pids: Sequence[int]) -> list[Note]:
 
 def _read(pids: Sequence[int]) -> tuple[list[Snapshot], dict[str, str]]:
     """Read processes; return with them why others could not be read."""
-    snapshots, causes = [], {}
+    snapshots, causes, cache = [], {}, BlockCache()
     for pid in pids:
         try:
-            snapshots.append(read_process(pid))
+            snapshots.append(read_process(pid, cache=cache))
         except FootprintError as error:
             causes[str(pid)] = error.detail
     return snapshots, causes
