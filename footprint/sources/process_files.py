@@ -2,7 +2,7 @@
 
 import os
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, MutableMapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, MutableMapping, Sequence
 from collections.abc import Mapping as Dict
 from operator import attrgetter
 from typing import Final
@@ -80,6 +80,8 @@ _MOST_FILE_NOTES: Final = 3
 # A file was found below the root, and only its path says that it is the right one.
 _BY_PATH: Final = "path below root"
 _UNKNOWN: Final = FileFacts(None, None)
+ImageSets = MutableMapping[Hashable, dict[FileKey, Image]]
+"""The files of live processes, by what leads to them: of many processes of a program they are the same."""
 
 
 class ProcessFiles:
@@ -124,6 +126,7 @@ def images_of(
     root: str | None = None,
     open_file: FileOpener | None = None,
     headers: MutableMapping[tuple[int, str], tuple[Buffer, Image]] | None = None,
+    image_sets: ImageSets | None = None,
 ) -> tuple[dict[FileKey, Image], tuple[Note, ...]]:
     """Read the headers of the ELF files of a process, and write notes on those that are not available.
 
@@ -132,6 +135,7 @@ def images_of(
         root: The folder that has the files of the other machine under their paths; None for this machine's.
         open_file: Opens a file; None for `open_regular`.
         headers: The headers that other processes needed, by their contents and name; those of this process are added.
+        image_sets: The results for live processes that were read at the same moment; that for this process is added.
 
     Raises:
         UsageError: If `root` is not a folder, or the process is live.
@@ -142,8 +146,13 @@ def images_of(
     missing: list[Note] = []
     unverified: list[str] = []
     mappings = snapshot.memory.mappings
+    files = _mapped_files(snapshot)
+    alike = None if image_sets is None or not snapshot.is_live else (_view_of(snapshot), *files)
+    if image_sets and alike in image_sets:
+        return image_sets[alike], ()
+    is_by_path = True
     executable = {(m.device, m.inode, m.name) for m in mappings if m.permissions[2] == "x"}
-    for key, index in _mapped_files(snapshot).items():
+    for key, index in files.items():
         if key.inode is None:
             # pmap shows no inode: another file may have this name here.
             continue
@@ -151,6 +160,7 @@ def images_of(
             opened = open_mapped_file(mappings[index], snapshot.pid, open_file)
         else:
             opened = open_saved_file(mappings[index], snapshot.files.get(key), root, open_file)
+        is_by_path = is_by_path and isinstance(opened, MappedFile) and opened.found_by == "path"
         if isinstance(opened, Note):
             if key in executable or ".so" in key.name:
                 missing.append(opened)
@@ -168,7 +178,19 @@ def images_of(
             continue
         if opened.found_by == _BY_PATH:
             unverified.append(key.name)
-    return images, (*_file_notes(missing), *_unverified_note(unverified), *_adjacency_note(snapshot, images))
+    notes = (*_file_notes(missing), *_unverified_note(unverified), *_adjacency_note(snapshot, images))
+    if image_sets is not None and alike and alike[0] and is_by_path and not notes:
+        image_sets[alike] = images
+    return images, notes
+
+
+def _view_of(snapshot: Snapshot) -> Hashable:
+    """Return what decides where paths lead for a live process: its mounts and its root; None where it has ended."""
+    try:
+        mounts, root = (os.stat(f"/proc/{snapshot.pid}/{name}") for name in ("ns/mnt", "root"))
+    except OSError:
+        return None
+    return mounts.st_ino, root.st_dev, root.st_ino
 
 
 def _mapped_files(snapshot: Snapshot) -> dict[FileKey, int]:

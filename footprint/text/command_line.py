@@ -6,6 +6,7 @@ Here is noted, too, whether an answer holds command lines: then only its owner m
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import lru_cache
 from typing import Final
 
 _MOST_BYTES: Final = 4096
@@ -49,10 +50,15 @@ def hides_command_lines() -> bool:
 
 def command_line(data: bytes) -> str:
     """Return the arguments of `/proc/PID/cmdline`, separated by spaces; nothing where the answer holds names only."""
+    words = data[:_MOST_BYTES].rstrip(b"\0\n").decode("utf-8", "surrogateescape").split("\0")
+    return "" if words == [""] or hides_command_lines() else _joined(tuple(words))
+
+
+@lru_cache(maxsize=256)  # of thousands of processes, many have the same
+def _joined(words: tuple[str, ...]) -> str:
     from footprint.text.secret_words import without_secrets  # noqa: PLC0415 # its patterns take 3 ms
 
-    words = data[:_MOST_BYTES].rstrip(b"\0\n").decode("utf-8", "surrogateescape").split("\0")
-    return "" if words == [""] or hides_command_lines() else " ".join(without_secrets(words))
+    return " ".join(without_secrets(words))
 
 
 def shown_command(text: str) -> str:

@@ -25,6 +25,7 @@ from footprint.sources.calibration import load_constants
 from footprint.sources.debuginfod import STANDARD_PLACES, DebugSearch
 from footprint.sources.demanglers import learn_foreign_names
 from footprint.sources.files import ElfFiles
+from footprint.sources.process_files import ImageSets
 from footprint.sources.target import (
     NO_CHOICE,
     Processes,
@@ -175,6 +176,7 @@ def group_of(  # noqa: PLR0913 # keyword-only
     channels = {s.pid: _channels(s.open_files or (), constants) for s in snapshots if s.pid is not None}
 
     programs: KeptPrograms = {}
+    image_sets: ImageSets = {}
 
     def audit_one(snapshot: Snapshot) -> tuple[Audit, list[Note]]:
         beside: list[Note] = []
@@ -190,6 +192,7 @@ def group_of(  # noqa: PLR0913 # keyword-only
             files=files,
             constants=constants if snapshot.host == host else None,
             has_quick_findings=has_quick_findings,
+            image_sets=image_sets,
         )
         if has_objects and snapshot.is_live and snapshot.memory.mappings:
             from footprint.verbs.audit.findings import with_objects  # noqa: PLC0415 # the loader

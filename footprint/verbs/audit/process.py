@@ -7,6 +7,7 @@ from collections.abc import Mapping as Dict
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from itertools import chain
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from footprint.attribution.cost_models import ForkParent
@@ -27,7 +28,7 @@ from footprint.process.status import processes
 from footprint.sources.calibration import load_constants
 from footprint.sources.debuginfod import STANDARD_PLACES, DebugSearch
 from footprint.sources.files import ElfFiles
-from footprint.sources.process_files import images_of
+from footprint.sources.process_files import ImageSets, images_of
 
 if TYPE_CHECKING:
     from footprint.attribution.heap_ranges import HeapRanges
@@ -48,6 +49,7 @@ def audit_of(  # noqa: PLR0913 # keyword-only
     has_heap: bool = False,
     has_whole_heap: bool = False,
     has_quick_findings: bool = False,
+    image_sets: ImageSets | None = None,
 ) -> Audit:
     """Audit a process that was read already; its files are opened now, so a live one must still be there.
 
@@ -63,12 +65,13 @@ def audit_of(  # noqa: PLR0913 # keyword-only
         has_heap: Whether the structures of its allocator and of its threads are read, if it is live.
         has_whole_heap: Whether those of the allocator are read however many they are.
         has_quick_findings: Whether to search a live process for what the ledger shows by itself.
+        image_sets: The files of processes that were read together.
     """
     if snapshot.open_files is None:
         (snapshot,) = with_held_files([snapshot])
     files = files or files_of(snapshot, debug, root)
     files.drop_if_many()
-    images, file_notes = images_of(snapshot, root, files.opened, files.images)
+    images, file_notes = images_of(snapshot, root, files.opened, files.images, image_sets)
     note_count, host = len(files.notes), snapshot.host
     constants = constants or load_constants(host.get("kernel", ""), host.get("machine", ""), snapshot.page_bytes)
     parent: ForkParent | None = None
@@ -235,13 +238,12 @@ def _presence(snapshot: Snapshot, *, is_wanted: bool) -> "Iterator[Presence | No
 
 def with_files_told(audit: Audit, files: ElfFiles, note_count: int = 0) -> Audit:
     """Add to an audit the notes on its files, without those `note_count` before, and the files with their symbols."""
-    # A group has hundreds of thousands of rows: by columns.
-    owners, _, _, symbols, *_ = zip(*audit.ledger, strict=True) if audit.ledger else ((), (), (), ())
-    if foreign := foreign_names([symbol for symbol in symbols if symbol is not None]):
+    # A group has hundreds of thousands of rows: no step of Python for each.
+    if foreign := foreign_names(filter(None, map(attrgetter("symbol"), audit.ledger))):
         from footprint.sources.demanglers import learn_foreign_names  # noqa: PLC0415 # few programs have such names
 
         learn_foreign_names(chain(*foreign.values()))
-    notes, debug_files = files.notes[note_count:], files.debug_paths_of(owners)
+    notes, debug_files = files.notes[note_count:], files.debug_paths_of(map(attrgetter("owner"), audit.ledger))
     if not notes and not debug_files:
         return audit
     return replace(audit, notes=(*audit.notes, *notes), debug_files=debug_files)
