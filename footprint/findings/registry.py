@@ -113,7 +113,12 @@ def rule_named(name: str) -> Rule:
 
 def rules_reading(facts: Collection[Fact], first: Fact | None = None) -> tuple[Rule, ...]:
     """Return the rules that need no other facts, in order of reports, or those of them whose first fact is `first`."""
-    return _rules_of(frozenset(facts), tuple([rule_names(f) for f in Fact if f in facts and first in {None, f}]))
+    rules_of_facts = [
+        sorted((rule_named(name) for name in rule_names(fact)), key=lambda rule: (rule.rank, rule.name))
+        for fact in Fact
+        if fact in facts and first in {None, fact}
+    ]
+    return tuple(rule for rules in rules_of_facts for rule in rules if set(rule.needs) <= set(facts))
 
 
 def find_all(facts: Mapping[Fact, object], first: Fact | None = None, *, has_start: bool = True) -> tuple[Finding, ...]:
@@ -128,14 +133,6 @@ def find_all(facts: Mapping[Fact, object], first: Fact | None = None, *, has_sta
         begin_activity(f"searches for findings of {rule.name}")
         findings += rule.find(*(facts[fact] for fact in rule.needs))
     return tuple(findings)
-
-
-@cache
-def _rules_of(facts: frozenset[Fact], names_by_folder: tuple[tuple[str, ...], ...]) -> tuple[Rule, ...]:
-    in_order = (
-        sorted(map(rule_named, names), key=lambda rule: (rule.rank, rule.name)) for names in names_by_folder
-    )
-    return tuple(rule for rules in in_order for rule in rules if facts.issuperset(rule.needs))
 
 
 def _folder(fact: Fact) -> ModuleType:

@@ -157,8 +157,8 @@ def _last_header(chunk: bytes) -> int:
 class BlockCache:
     """Reads blocks that differ from an earlier block only in their addresses.
 
-    The mappings of a large process differ in little else, nor do those of processes of one program, so the rest of the header and the lines below it are looked
-    up as whole strings. `benchmarks/smaps.py` shows the gain.
+    The mappings of a large process differ in little else, nor do those of processes of one program, so the rest of the
+    header and the lines below it are looked up as whole strings. `benchmarks/smaps.py` shows the gain.
     """
 
     def __init__(self) -> None:

@@ -4,6 +4,7 @@ import os
 from bisect import bisect_left, bisect_right
 from collections.abc import Hashable, Iterable, Iterator, MutableMapping, Sequence
 from collections.abc import Mapping as Dict
+from contextlib import suppress
 from operator import attrgetter
 from typing import Final
 
@@ -126,7 +127,6 @@ def images_of(
     root: str | None = None,
     open_file: FileOpener | None = None,
     headers: MutableMapping[tuple[int, str], tuple[Buffer, Image]] | None = None,
-    image_sets: ImageSets | None = None,
 ) -> tuple[dict[FileKey, Image], tuple[Note, ...]]:
     """Read the headers of the ELF files of a process, and write notes on those that are not available.
 
@@ -135,7 +135,6 @@ def images_of(
         root: The folder that has the files of the other machine under their paths; None for this machine's.
         open_file: Opens a file; None for `open_regular`.
         headers: The headers that other processes needed, by their contents and name; those of this process are added.
-        image_sets: The results for live processes that were read at the same moment; that for this process is added.
 
     Raises:
         UsageError: If `root` is not a folder, or the process is live.
@@ -146,13 +145,8 @@ def images_of(
     missing: list[Note] = []
     unverified: list[str] = []
     mappings = snapshot.memory.mappings
-    files = _mapped_files(snapshot)
-    alike = None if image_sets is None or not snapshot.is_live else (_view_of(snapshot), *files)
-    if image_sets and alike in image_sets:
-        return image_sets[alike], ()
-    is_by_path = True
     executable = {(m.device, m.inode, m.name) for m in mappings if m.permissions[2] == "x"}
-    for key, index in files.items():
+    for key, index in _mapped_files(snapshot).items():
         if key.inode is None:
             # pmap shows no inode: another file may have this name here.
             continue
@@ -160,7 +154,6 @@ def images_of(
             opened = open_mapped_file(mappings[index], snapshot.pid, open_file)
         else:
             opened = open_saved_file(mappings[index], snapshot.files.get(key), root, open_file)
-        is_by_path = is_by_path and isinstance(opened, MappedFile) and opened.found_by == "path"
         if isinstance(opened, Note):
             if key in executable or ".so" in key.name:
                 missing.append(opened)
@@ -178,19 +171,40 @@ def images_of(
             continue
         if opened.found_by == _BY_PATH:
             unverified.append(key.name)
-    notes = (*_file_notes(missing), *_unverified_note(unverified), *_adjacency_note(snapshot, images))
-    if image_sets is not None and alike and alike[0] and is_by_path and not notes:
+    return images, (*_file_notes(missing), *_unverified_note(unverified), *_adjacency_note(snapshot, images))
+
+
+def images_of_many(
+    snapshot: Snapshot,
+    image_sets: ImageSets | None,
+    root: str | None,
+    open_file: FileOpener,
+    headers: MutableMapping[tuple[int, str], tuple[Buffer, Image]],
+) -> tuple[dict[FileKey, Image], tuple[Note, ...]]:
+    """Return what `images_of` does: once for the live processes that have the same files, mounts and root directory.
+
+    Args:
+        snapshot: The process.
+        image_sets: The files of others that were read at about the same time; those of this process are added. None
+            for a process by itself.
+        root: As for `images_of`.
+        open_file: The same.
+        headers: The same.
+    """
+    if image_sets is None:
+        return images_of(snapshot, root, open_file, headers)
+    view: tuple[int, ...] = ()
+    if snapshot.is_live:
+        with suppress(OSError):
+            mounts, top = (os.stat(f"/proc/{snapshot.pid}/{name}") for name in ("ns/mnt", "root"))
+            view = mounts.st_ino, top.st_dev, top.st_ino
+    alike = (view, *_mapped_files(snapshot))
+    if view and alike in image_sets:
+        return image_sets[alike], ()
+    images, notes = images_of(snapshot, root, open_file, headers)
+    if view and not notes:
         image_sets[alike] = images
     return images, notes
-
-
-def _view_of(snapshot: Snapshot) -> Hashable:
-    """Return what decides where paths lead for a live process: its mounts and its root; None where it has ended."""
-    try:
-        mounts, root = (os.stat(f"/proc/{snapshot.pid}/{name}") for name in ("ns/mnt", "root"))
-    except OSError:
-        return None
-    return mounts.st_ino, root.st_dev, root.st_ino
 
 
 def _mapped_files(snapshot: Snapshot) -> dict[FileKey, int]:

@@ -14,6 +14,7 @@ from footprint.model.audit import Audit
 from footprint.model.row import Evidence
 from footprint.model.totals import Total
 from footprint.process import status
+from footprint.process.maps_text import BlockCache
 from footprint.process.snapshot import Snapshot, read_texts
 from footprint.process.status import descendants, named
 from footprint.verbs.audit import group as groups
@@ -382,7 +383,8 @@ def processes(monkeypatch: pytest.MonkeyPatch) -> dict[int, bytes]:
     """Have processes by number, with the text of their memory; all others are gone."""
     texts: dict[int, bytes] = {}
 
-    def read(pid: int) -> Snapshot:
+    def read(pid: int, cache: BlockCache) -> Snapshot:
+        assert isinstance(cache, BlockCache)
         if pid not in texts:
             raise AccessError(f"pid {pid}", "no such process")
         return member(pid, texts[pid])[0]

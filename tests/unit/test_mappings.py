@@ -6,7 +6,7 @@ import pytest
 
 from footprint.errors import InputError
 from footprint.process.mappings import Mapping, MemoryMap
-from footprint.process.maps_text import looks_like_maps, parse_maps, parse_rollup
+from footprint.process.maps_text import BlockCache, looks_like_maps, parse_maps, parse_rollup
 from footprint.process.snapshot import read_texts
 
 LIBC = b"7fcea8129000-7fcea812b000 rw-p 001d3000 fe:00 326269                     /usr/lib/libc.so.6\n"
@@ -491,6 +491,17 @@ def test_a_text_read_in_pieces_gives_what_the_whole_gives(piece_bytes: int) -> N
 
 def test_pieces_may_be_empty() -> None:
     assert parse_maps([b"", WHOLE[:200], b"", WHOLE[200:], b""], "a text") == read(WHOLE)
+
+
+def test_a_text_read_after_those_of_other_processes_gives_what_it_gives_alone() -> None:
+    moved = WHOLE.replace(b"7fcea8129000-7fcea812b000", b"7fcea8128000-7fcea812a000").replace(b"[stack]", b"[heap]")
+    cut = WHOLE[: -len(b"VmFlags: rd wr \n")]
+    cache = BlockCache()
+    for text in (WHOLE, moved, WHOLE, cut, LIBC + STACK + LIBC, moved):
+        assert parse_maps(text, "a text", cache) == read(text)
+    ascending = LIBC + BLOCK + NAMELESS + BLOCK + STACK + BLOCK
+    (first, *_), (again, *_) = (parse_maps(ascending, "a text", cache).mappings for _ in range(2))
+    assert first.counters is again.counters
 
 
 # --- the rollup -----------------------------------------------------------------------------------------------------

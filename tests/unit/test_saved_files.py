@@ -1,16 +1,19 @@
 """The files of a saved process: found below a folder or on this machine, and believed only as far as they are known."""
 
 import os
+from collections.abc import Hashable
 from pathlib import Path
 
 import pytest
 
 import footprint
+from footprint.elf.image import Image
 from footprint.errors import Note, UsageError
 from footprint.process.mapped_files import FileKey, MappedFile
 from footprint.process.mappings import Mapping
-from footprint.process.snapshot import FileFacts, read_process, read_texts
-from footprint.sources.process_files import build_id_of, check_root, images_of, open_saved_file
+from footprint.process.snapshot import FileFacts, Snapshot, read_process, read_texts
+from footprint.sources.files import OpenFiles
+from footprint.sources.process_files import build_id_of, check_root, images_of, images_of_many, open_saved_file
 from footprint.system.roots import path_inside
 from tests.elfwriter import RW, SHT_NOBITS, ElfFile, Section, write
 
@@ -189,8 +192,24 @@ def test_a_folder_that_is_none_is_wrong_use(root: Path) -> None:
 
 
 def test_a_live_process_needs_no_folder(root: Path) -> None:
-    with pytest.raises(UsageError, match="the files of a live process are its own"):
+    with pytest.raises(UsageError, match="the files of a live process are its process"):
         check_root(str(root), read_process(os.getpid()))
+
+
+def test_the_files_of_like_processes_are_found_once_and_those_of_others_each_for_itself() -> None:
+    process, sets = read_process(os.getpid()), dict[Hashable, dict[FileKey, Image]]()
+
+    def images(snapshot: Snapshot) -> dict[FileKey, Image]:
+        return images_of_many(snapshot, sets, None, OpenFiles(), {})[0]
+
+    assert images(process).keys() == images_of(process)[0].keys() > set()
+    assert images(process) is images(process)
+    ended = process._replace(pid=1 << 30)
+    gone = [m._replace(name=f"{m.name} (deleted)", inode=m.inode + 1) for m in process.memory.mappings if m.inode]
+    replaced = process._replace(memory=process.memory._replace(mappings=tuple(gone)))
+    assert images(ended) == {}
+    assert images(replaced).keys() == images_of(replaced)[0].keys() != images(process).keys()
+    assert len(sets) == 1
 
 
 # --- in an answer -----------------------------------------------------------------------------------------------------

@@ -170,11 +170,9 @@ def group_of(  # noqa: PLR0913 # keyword-only
     if any(snapshot.open_files is None for snapshot in snapshots):
         snapshots = with_address_spaces(with_held_files(snapshots))
     snapshots, not_compared = count_address_spaces_once(snapshots)
-    host = snapshots[0].host if snapshots else {}
-    page_bytes = snapshots[0].page_bytes if snapshots else 4096
+    host, page_bytes = (snapshots[0].host, snapshots[0].page_bytes) if snapshots else ({}, 4096)
     constants = load_constants(host.get("kernel", ""), host.get("machine", ""), page_bytes)
     channels = {s.pid: _channels(s.open_files or (), constants) for s in snapshots if s.pid is not None}
-
     programs: KeptPrograms = {}
     image_sets: ImageSets = {}
 

@@ -28,7 +28,7 @@ from footprint.process.status import processes
 from footprint.sources.calibration import load_constants
 from footprint.sources.debuginfod import STANDARD_PLACES, DebugSearch
 from footprint.sources.files import ElfFiles
-from footprint.sources.process_files import ImageSets, images_of
+from footprint.sources.process_files import ImageSets, images_of, images_of_many
 
 if TYPE_CHECKING:
     from footprint.attribution.heap_ranges import HeapRanges
@@ -71,13 +71,12 @@ def audit_of(  # noqa: PLR0913 # keyword-only
         (snapshot,) = with_held_files([snapshot])
     files = files or files_of(snapshot, debug, root)
     files.drop_if_many()
-    images, file_notes = images_of(snapshot, root, files.opened, files.images, image_sets)
+    images, file_notes = images_of_many(snapshot, image_sets, root, files.opened, files.images)
     note_count, host = len(files.notes), snapshot.host
     constants = constants or load_constants(host.get("kernel", ""), host.get("machine", ""), snapshot.page_bytes)
-    parent: ForkParent | None = None
-    parent_notes: Sequence[Note] = ()
-    if snapshot.is_live and question.model in {None, Model.FORK}:
-        parent, parent_notes = _fork_parent(snapshot, constants)
+    parent, parent_notes = (
+        _fork_parent(snapshot, constants) if snapshot.is_live and question.model in {None, Model.FORK} else (None, [])
+    )
     heap, heap_notes = (None, snapshot.captured_heap.notes) if has_heap else (None, ())
     if has_heap and snapshot.is_live:
         from footprint.process import live_memory  # noqa: PLC0415 # only a single live process needs it
