@@ -192,7 +192,7 @@ def test_a_folder_that_is_none_is_wrong_use(root: Path) -> None:
 
 
 def test_a_live_process_needs_no_folder(root: Path) -> None:
-    with pytest.raises(UsageError, match="the files of a live process are its process"):
+    with pytest.raises(UsageError, match="the files of a live process are its own"):
         check_root(str(root), read_process(os.getpid()))
 
 
