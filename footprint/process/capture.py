@@ -73,12 +73,12 @@ from footprint.process.snapshot import (
     FileFacts,
     MappedIdentity,
     Snapshot,
+    first_of_address_spaces,
     process_folder,
     read_process,
     read_whole,
 )
 from footprint.process.status import NO_HOLDINGS, KernelHoldings, parse_stat, parse_status
-from footprint.system.c_library import first_of_address_spaces
 from footprint.system.limits import draw_bytes
 from footprint.text.command_line import shown_command
 from footprint.text.units import decimal

@@ -283,6 +283,7 @@ _SO_MEMINFO: Final = 55
 _MEMINFO_PLACES: Final = (0, 2, 5, 6)
 _MEMINFO_COUNT: Final = 9
 _F_GETPIPE_SZ: Final = 1032
+_KCMP_FILE: Final = 0
 _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 # A pipe without its two ends: inode, pipe_inode_info and 16 slots (struct pipe_buffer), by a thousand of them.
 _PIPE_BYTES, _PIPE_SLOT_BYTES, _USUAL_PIPE_SLOTS = 2_064, 40, 16
@@ -379,6 +380,17 @@ def _socket_kind(family: int, type_: int) -> OpenFileKind:
 # --- which are the same -----------------------------------------------------------------------------------------------
 
 
+def description_order(first: tuple[int, int], other: tuple[int, int]) -> int:
+    """Compare two descriptors, each a process and a number: 0 where both are one description, else an order.
+
+    Raises:
+        OSError: Where the kernel refuses, or one of them is gone.
+    """
+    from footprint.system.c_library import kcmp  # noqa: PLC0415 # ctypes
+
+    return kcmp(_KCMP_FILE, first[0], other[0], first[1], other[1])
+
+
 class DescriptionOwners:
     """Charges each open file description to the first process that shows it.
 
@@ -388,8 +400,6 @@ class DescriptionOwners:
     """
 
     def __init__(self, compare: "CompareDescriptions | None" = None) -> None:
-        from footprint.system.c_library import description_order  # noqa: PLC0415 # ctypes
-
         self._compare = compare or description_order
         self._seen: dict[tuple[object, ...], list[tuple[int, int]]] = {}
         self._contents: set[tuple[int, int]] = set()

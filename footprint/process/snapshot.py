@@ -43,6 +43,7 @@ BLOCK_BYTES = 512  # st_blocks, whatever the file system
 _ROLLUP = "smaps_rollup"
 _CHUNK_BYTES = 1 << 20
 _DEFAULT_PAGE_BYTES = 4096
+_KCMP_VM = 1
 
 
 class FileFacts(NamedTuple):
@@ -321,10 +322,51 @@ def with_held_files(snapshots: Sequence[Snapshot]) -> list[Snapshot]:
 
 def with_address_spaces(snapshots: Sequence[Snapshot]) -> list[Snapshot]:
     """Find out which live processes have one address space."""
-    from footprint.system.c_library import first_of_address_spaces  # noqa: PLC0415 # ctypes
-
     firsts = first_of_address_spaces({s.pid: s.place for s in snapshots if s.is_live and s.pid is not None})
     return [s._replace(address_space_pid=firsts[s.pid]) if s.pid in firsts else s for s in snapshots]
+
+
+def address_space_order(pid: int, other: int) -> int:
+    """Compare the address spaces of two processes: 0 where they have the same, else an order.
+
+    Raises:
+        OSError: Where the kernel refuses, or one of them is gone.
+    """
+    from footprint.system.c_library import kcmp  # noqa: PLC0415 # ctypes
+
+    return kcmp(_KCMP_VM, pid, other)
+
+
+def first_of_address_spaces(places: AbstractMapping[int, object]) -> dict[int, int | None]:
+    """Return for each of some processes the first one with the same address space; None where the kernel refuses.
+
+    Only processes of one place are compared. The kernel's order finds one among n others by log n comparisons.
+
+    Args:
+        places: By process, where its program lies.
+
+    Source: clone(2): two processes have one address space after clone(CLONE_VM), and after vfork(2) until the child
+    executes a program.
+    """
+    by_place: dict[object, list[int]] = {}
+    first_by_pid: dict[int, int | None] = {}
+    for pid, place in places.items():
+        ordered = by_place.setdefault(place, [])
+        try:
+            low, high = 0, len(ordered)
+            first: int | None = pid
+            while low < high and first == pid:
+                middle = (low + high) // 2
+                order = address_space_order(pid, ordered[middle])
+                if order == 0:
+                    first = ordered[middle]
+                low, high = (low, middle) if order < 0 else (middle + 1, high)
+        except OSError:
+            first = None
+        if first == pid:
+            ordered.insert(low, pid)
+        first_by_pid[pid] = first
+    return first_by_pid
 
 
 def _live_thread(folder: int, pid: int) -> int | None:

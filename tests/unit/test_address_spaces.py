@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from footprint.attribution.address_spaces import count_address_spaces_once
-from footprint.system import c_library
+from footprint.process import snapshot
 from tests.groupmembers import heap, member
 
 
@@ -32,13 +32,13 @@ def test_of_two_processes_that_show_the_same_memory_and_were_not_compared_a_note
 
 def test_processes_of_one_place_are_found_by_the_order_of_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     spaces = {1: 7, 2: 3, 3: 7, 4: 9, 5: 3}
-    monkeypatch.setattr(c_library, "address_space_order", lambda one, other: spaces[one] - spaces[other])
-    assert c_library.first_of_address_spaces(dict.fromkeys(spaces, "place")) == {1: 1, 2: 2, 3: 1, 4: 4, 5: 2}
-    assert c_library.first_of_address_spaces({1: "here", 3: "there"}) == {1: 1, 3: 3}
+    monkeypatch.setattr(snapshot, "address_space_order", lambda one, other: spaces[one] - spaces[other])
+    assert snapshot.first_of_address_spaces(dict.fromkeys(spaces, "place")) == {1: 1, 2: 2, 3: 1, 4: 4, 5: 2}
+    assert snapshot.first_of_address_spaces({1: "here", 3: "there"}) == {1: 1, 3: 3}
 
 
 def test_a_kernel_that_compares_nothing_is_an_error_and_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "uname", lambda: SimpleNamespace(machine="none"))
     with pytest.raises(OSError, match="does not compare"):
-        c_library.address_space_order(1, 2)
-    assert c_library.first_of_address_spaces({1: "here", 3: "here"}) == {1: 1, 3: None}
+        snapshot.address_space_order(1, 2)
+    assert snapshot.first_of_address_spaces({1: "here", 3: "here"}) == {1: 1, 3: None}

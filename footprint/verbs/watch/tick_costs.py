@@ -20,8 +20,7 @@ from footprint.attribution.memory_files import charge_files
 from footprint.model.over_time import ProcessCounters
 from footprint.process.descriptions import OpenFile, OpenFileKind, device_name, held_bytes, read_own_open_files
 from footprint.process.memory_files import FileIdentity
-from footprint.process.snapshot import Snapshot
-from footprint.system.c_library import address_space_order
+from footprint.process.snapshot import Snapshot, address_space_order
 
 # The largest ones are asked at each tick, the others at each whole reading.
 _MOST_ASKED: Final = 100
