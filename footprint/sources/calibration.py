@@ -1,4 +1,4 @@
-"""What this kernel spends on its objects: measured once, kept in a file, and read by every audit.
+"""What this kernel spends on its objects: as `kernel_calibration` measured it, kept in a file, read by every audit.
 
 The sizes of kernel objects, as the slab caches have them; root may read them, and on old kernels everybody.
 
@@ -7,21 +7,15 @@ Source: mm/slub.c (`/sys/kernel/slab`) and mm/slab_common.c (`/proc/slabinfo`) o
 
 import os
 import re
-import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from footprint.attribution.kernel import KernelConstants, ObjectSizes, built_in_constants, count_objects
+from footprint.attribution.kernel import KernelConstants, ObjectSizes, built_in_constants
 from footprint.errors import AccessError, Note
-from footprint.members import NamedTuple
 from footprint.model.row import Evidence
-from footprint.process.snapshot import read_process
 from footprint.text.units import decimal
-
-if TYPE_CHECKING:
-    from footprint.process.cgroup import Launcher, MemoryGroup
 
 MOST_BYTES: Final = 1 << 20
 _FORMAT: Final = 1
@@ -114,17 +108,17 @@ _FIELDS: Final = ("stack_bytes", "process_bytes", "thread_bytes", "mapping_bytes
 
 def load_constants(kernel: str, machine: str, page_bytes: int = 4096) -> KernelConstants:
     """Return what a kernel spends on its objects: as calibrated, else as built in; damage is a note."""
-    built_in = _built_in(kernel, machine, page_bytes)
+    usual = uncalibrated(kernel, machine, page_bytes)
     path = kept_path(_FILE)
     try:
         stored = read_kept(path, _TABLE).get(f"{kernel} {machine}")
-        return built_in if stored is None else _from_fields(built_in, stored)
+        return usual if stored is None else _from_fields(usual, stored)
     except (OSError, ValueError) as error:
         detail = f"{error}: the built-in constants are used; `footprint doctor --calibrate` writes a new file"
-        return built_in._replace(notes=(Note("calibration-unreadable", path, detail),))
+        return usual._replace(notes=(Note("calibration-unreadable", path, detail),))
 
 
-def _built_in(kernel: str, machine: str, page_bytes: int = 4096) -> KernelConstants:
+def uncalibrated(kernel: str, machine: str, page_bytes: int = 4096) -> KernelConstants:
     """Return constants without a measurement; of the running kernel they are those of its caches and processors."""
     system = os.uname()
     if (kernel, machine) != (system.release, system.machine):
@@ -166,7 +160,7 @@ def _text(path: str, most_chars: int = -1) -> str:
         return ""
 
 
-def _from_fields(built_in: KernelConstants, stored: object) -> KernelConstants:
+def _from_fields(usual: KernelConstants, stored: object) -> KernelConstants:
     sizes: dict[str, Any] = {}
     for field in _FIELDS:
         size = stored.get(field) if isinstance(stored, dict) else None
@@ -179,156 +173,16 @@ def _from_fields(built_in: KernelConstants, stored: object) -> KernelConstants:
     for kind, size in open_files.items():
         if type(size) is not int or not 0 < size < MOST_BYTES:
             raise ValueError(f"its open_file_bytes of {kind!r} is no size")
-    return built_in._replace(
+    return usual._replace(
         **sizes, evidence=Evidence.DERIVED, origin="calibrated on this kernel", open_file_bytes=open_files
     )
 
 
-def _with_sizes(constants: KernelConstants, sizes: dict[str, Any]) -> KernelConstants:
-    return constants._replace(**sizes)
-
-
-# --- the measurement --------------------------------------------------------------------------------------------------
-
-_PATIENCE_SECONDS: Final = 60.0
-# A measured size is of the order of the one that is known, and children cost the same in the end as at first.
-_MOST_FACTOR: Final = 2.0
-_SAME: Final = 0.03
-# A child with threads, mappings (every other one writable, and written where asked) and open files; then it blocks a
-# signal, which `await_ready` waits for. It ends by itself.
-_CHILD: Final = """
-import _thread, mmap, os, sys, time
-threads, mappings, is_written, files = map(int, sys.argv[1:])
-_thread.stack_size(65536)
-kept = [os.open(os.devnull, os.O_RDONLY) for _ in range(files)]
-for number in range(mappings):
-    access = mmap.PROT_READ if number % 2 else mmap.PROT_READ | mmap.PROT_WRITE
-    kept.append(mmap.mmap(-1, mmap.PAGESIZE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, access))
-    if is_written and not number % 2:
-        kept[-1][0] = 1
-for _ in range(threads):
-    _thread.start_new_thread(time.sleep, (1200,))
-import _signal
-_signal.pthread_sigmask(_signal.SIG_BLOCK, {_signal.SIGUSR2})
-time.sleep(1200)
-"""
-# Few enough that the table of open files, of 64 entries at first, need not grow.
-_FILES: Final = 50
-
-
-class _Mean(NamedTuple):
-    """What children of one kind are made of on average, and what kernel memory beside page tables they cost."""
-
-    objects_bytes: float
-    threads: float
-    mappings: float
-    written: float
-    files: float
-
-
-def calibrate() -> KernelConstants:
-    """Measure what this kernel spends on its objects, with small children in a memory cgroup, and keep it.
-
-    It takes some 30 seconds, and 600 MB meanwhile.
+def keep_constants(kernel: str, machine: str, sizes: Mapping[str, Any]) -> KernelConstants:
+    """Keep what a kernel spends on its objects, as measured, and return it as it is loaded from now on.
 
     Raises:
-        AccessError: Where no group can be made, kernel memory is not accounted, or the result cannot be kept.
+        AccessError: Where it cannot be kept.
     """
-    from footprint.process.cgroup import Launcher, make_group  # noqa: PLC0415 # an audit only loads
-    from footprint.sources.open_file_calibration import measure_open_files  # noqa: PLC0415 # the same
-
-    system = os.uname()
-    with make_group() as group, Launcher(group) as launcher:
-
-        def mean(count: int, threads: int = 0, mappings: int = 0, files: int = 0, *, is_written: bool = False) -> _Mean:
-            words = [str(number) for number in (threads, mappings, int(is_written), files)]
-            return _mean(group, launcher, [sys.executable, "-ISc", _CHILD, *words], count)
-
-        mean(2)  # what comes first is charged with files, too
-        first = mean(48)
-        sizes = _solve(
-            first,
-            mean(24, threads=1),
-            mean(8, threads=17),
-            mean(12, mappings=400),
-            mean(12, mappings=400, is_written=True),
-            mean(24, files=_FILES),
-            stack_bytes=_built_in(system.release, system.machine).stack_bytes,
-        )
-        constants = _built_in(system.release, system.machine)
-        _check(sizes, constants, first, mean(24))
-        open_files = measure_open_files(group, launcher, _with_sizes(constants, sizes))
-    entry = {**sizes, "open_file_bytes": open_files}
-    keep(kept_path(_FILE), _TABLE, {f"{system.release} {system.machine}": entry})
-    return load_constants(system.release, system.machine)
-
-
-def _check(sizes: dict[str, int], constants: KernelConstants, first: _Mean, last: _Mean) -> None:
-    """Check measured sizes against those that are known, and the last children against the first.
-
-    Raises:
-        AccessError: Where one does not hold: then none does.
-    """
-    if first.objects_bytes <= 0:
-        cause = "kernel memory is not accounted in it (cgroup.memory=nokmem, or Linux before 4.5)"
-        raise AccessError("memory cgroup", cause)
-    odd = [
-        f"{name} {size:,} where about {getattr(constants, name):,} is usual"
-        for name, size in sizes.items()
-        if not getattr(constants, name) / _MOST_FACTOR <= size <= getattr(constants, name) * _MOST_FACTOR
-    ]
-    if abs(last.objects_bytes - first.objects_bytes) > _SAME * first.objects_bytes:
-        odd.append(f"a process {first.objects_bytes:,.0f} at first and {last.objects_bytes:,.0f} in the end")
-    if odd:
-        cause = f"the measurement does not hold ({'; '.join(odd)} B): nothing is kept; try again when less runs"
-        raise AccessError("memory cgroup", cause)
-
-
-def _mean(group: "MemoryGroup", launcher: "Launcher", command: Sequence[str], count: int) -> _Mean:
-    """Start children of a kind, and see what they are made of, and what the group grew by."""
-    from statistics import fmean  # noqa: PLC0415 # an audit only loads
-
-    from footprint.process.cgroup import await_ready  # noqa: PLC0415 # the same
-
-    before = group.usage()
-    pids = launcher.start(command, count)
-    await_ready(pids)
-    # What matters here is a counter in version 1, and one of the sums that come late in version 2.
-    after = group.settled(_PATIENCE_SECONDS, still_seconds=0.5 if group.version == 1 else 2.2)
-    snapshots = [read_process(pid) for pid in pids]
-    objects = [count_objects(snapshot.memory.mappings) for snapshot in snapshots]
-    statuses = [snapshot.status for snapshot in snapshots if snapshot.status is not None]
-    page_table_bytes = fmean(status.page_table_bytes or 0 for status in statuses)
-    descriptors = fmean(len(os.listdir(f"/proc/{pid}/fd")) for pid in pids) - 3  # those it was given are the launcher's
-    return _Mean(
-        (after.kernel_bytes - before.kernel_bytes) / count - page_table_bytes,
-        fmean(status.thread_count or 1 for status in statuses),
-        fmean(mean.mapping_count for mean in objects),
-        fmean(mean.written_count for mean in objects),
-        fmean(mean.file_count for mean in objects) + descriptors,
-    )
-
-
-def _solve(
-    plain: _Mean, two: _Mean, many: _Mean, mapped: _Mean, written: _Mean, opened: _Mean, *, stack_bytes: int
-) -> dict[str, int]:
-    """Find the size of each thing, one after the other, each from two kinds of children that differ by little else."""
-    mapping = (mapped.objects_bytes - plain.objects_bytes) / (mapped.mappings - plain.mappings)
-
-    def more(kind: _Mean, than: _Mean) -> float:
-        """Return by how much one kind costs more than another, without their mappings."""
-        return kind.objects_bytes - than.objects_bytes - mapping * (kind.mappings - than.mappings)
-
-    reverse_map = more(written, plain) / (written.written - plain.written)
-    file = more(opened, plain) / (opened.files - plain.files)
-    # The first thread that is started costs something once: the C library looks around in /proc.
-    thread = (more(many, two) - reverse_map * (many.written - two.written)) / (many.threads - two.threads)
-    rest = thread * plain.threads + mapping * plain.mappings + reverse_map * plain.written + file * plain.files
-    return {
-        "stack_bytes": stack_bytes,
-        "process_bytes": round(plain.objects_bytes - rest),
-        "thread_bytes": round(thread) - stack_bytes,
-        "mapping_bytes": round(mapping),
-        "written_bytes": round(reverse_map),
-        "file_bytes": round(file),
-    }
+    keep(kept_path(_FILE), _TABLE, {f"{kernel} {machine}": dict(sizes)})
+    return load_constants(kernel, machine)

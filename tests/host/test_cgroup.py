@@ -24,8 +24,9 @@ from footprint.model.row import Evidence
 from footprint.process.cgroup import GroupUsage, Launcher, MemoryGroup, make_group
 from footprint.process.descriptions import read_own_open_files
 from footprint.process.snapshot import read_process
-from footprint.sources import calibration
-from footprint.sources.calibration import calibrate, load_constants
+from footprint.sources import kernel_calibration
+from footprint.sources.calibration import load_constants
+from footprint.sources.kernel_calibration import calibrate
 from tests.liveprocesses import within
 
 PATIENCE_SECONDS = 60.0
@@ -150,7 +151,7 @@ def test_a_forked_child_costs_what_we_say_within_3_percent(share: float) -> None
 def child(threads: int, mappings: int, *, is_written: bool, first: str = "") -> list[str]:
     """Return the command of a child such as calibrating starts, with figures that it never has there."""
     words = [str(number) for number in (threads, mappings, int(is_written), 0)]
-    return [sys.executable, "-ISc", first + calibration._CHILD, *words]
+    return [sys.executable, "-ISc", first + kernel_calibration._CHILD, *words]
 
 
 def kernel_growth(command: list[str], constants: KernelConstants) -> tuple[float, float]:

@@ -15,9 +15,10 @@ from footprint.json.answer import write
 from footprint.model.row import Evidence
 from footprint.process import cgroup
 from footprint.process.cgroup import MemoryController, MemoryGroup, find_memory_controller
-from footprint.sources import calibration, open_file_calibration
 from footprint.sources import calibration as kept
-from footprint.sources.calibration import calibrate, load_constants
+from footprint.sources import kernel_calibration
+from footprint.sources.calibration import load_constants
+from footprint.sources.kernel_calibration import calibrate
 from footprint.verbs import options
 from footprint.verbs.doctor import call as verb
 from footprint.verbs.doctor.answer import doctor_document, doctor_members
@@ -256,12 +257,14 @@ def test_a_folder_that_cannot_be_made_is_an_error(state: Path) -> None:
 
 
 def test_sizes_are_found_from_kinds_of_children_that_differ_by_one_thing() -> None:
-    def mean(threads: float, mappings: float, written: float, files: float, once: float = 0) -> calibration._Mean:
+    def mean(
+        threads: float, mappings: float, written: float, files: float, once: float = 0
+    ) -> kernel_calibration._Mean:
         # A thread costs 22,000 in all, and the first one that is started 1,800 once.
         size = 10_000 + 22_000 * threads + 200 * mappings + 184 * written + 210 * files + once
-        return calibration._Mean(size, threads, mappings, written, files)
+        return kernel_calibration._Mean(size, threads, mappings, written, files)
 
-    sizes = calibration._solve(
+    sizes = kernel_calibration._solve(
         mean(1, 37.5, 17.5, 7),
         mean(2, 40, 19, 7, once=1_800),
         mean(18, 72, 35, 7, once=1_800),
@@ -285,21 +288,21 @@ KNOWN = built_in_constants("6.18", "x86_64")
 MEASURED = {field: getattr(KNOWN, field) for field in ("process_bytes", "thread_bytes", "mapping_bytes", "file_bytes")}
 
 
-def children(objects_bytes: float) -> calibration._Mean:
-    return calibration._Mean(objects_bytes, 1, 37, 17, 7)
+def children(objects_bytes: float) -> kernel_calibration._Mean:
+    return kernel_calibration._Mean(objects_bytes, 1, 37, 17, 7)
 
 
 def test_a_measurement_that_does_not_hold_is_not_kept() -> None:
-    calibration._check(MEASURED, KNOWN, children(27_000), children(27_700))
+    kernel_calibration._check(MEASURED, KNOWN, children(27_000), children(27_700))
     with pytest.raises(AccessError, match="mapping_bytes 61 where about 200 is usual"):
-        calibration._check(MEASURED | {"mapping_bytes": 61}, KNOWN, children(27_000), children(27_000))
+        kernel_calibration._check(MEASURED | {"mapping_bytes": 61}, KNOWN, children(27_000), children(27_000))
     with pytest.raises(AccessError, match=r"a process 27,000 at first and 31,000 in the end .* nothing is kept"):
-        calibration._check(MEASURED, KNOWN, children(27_000), children(31_000))
+        kernel_calibration._check(MEASURED, KNOWN, children(27_000), children(31_000))
 
 
 def test_a_kernel_that_accounts_no_kernel_memory_is_told() -> None:
     with pytest.raises(AccessError, match="kernel memory is not accounted"):
-        calibration._check(MEASURED, KNOWN, children(-45_000), children(-45_000))
+        kernel_calibration._check(MEASURED, KNOWN, children(-45_000), children(-45_000))
 
 
 @pytest.mark.parametrize(("price_bytes", "is_kept"), [(3_614, True), (1_740, False), (60_000, False)])
@@ -307,7 +310,7 @@ def test_the_price_of_an_open_file_that_is_far_from_the_usual_one_is_not_kept(
     price_bytes: int,
     is_kept: bool,  # noqa: FBT001 # a case
 ) -> None:
-    assert open_file_calibration._holds("TCP socket", price_bytes) is is_kept
+    assert kernel_calibration._holds("TCP socket", price_bytes) is is_kept
 
 
 # --- the checks -------------------------------------------------------------------------------------------------------

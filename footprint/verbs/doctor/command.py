@@ -51,13 +51,13 @@ def _calibrate() -> None:
     Raises:
         AccessError: The first one, behind all measurements.
     """
-    from footprint.sources import calibration, constructor_calibration, libc_calibration, start_calibration
+    from footprint.sources import constructor_calibration, kernel_calibration, libc_calibration, start_calibration
 
     errors = []
     for activity, measure in (
         ("measures the C library", libc_calibration.calibrate_libc),
         ("measures what constructors of libraries write", constructor_calibration.calibrate_constructors),
-        ("measures what the kernel spends on a process", calibration.calibrate),
+        ("measures what the kernel spends on a process", kernel_calibration.calibrate),
     ):
         begin_activity(activity)
         try:
