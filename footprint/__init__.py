@@ -96,7 +96,7 @@ _HOMES = {
     "Checked": "footprint.release.budget",
     "Comparison": "footprint.release.compare",
     "Confidence": "footprint.model.finding",
-    "DebugSearch": "footprint.sources.debuginfod",
+    "DebugSearch": "footprint.sources.debug_search",
     "Diagnosis": "footprint.verbs.doctor.call",
     "Duplicates": "footprint.verbs.duplicates.call",
     "Evidence": "footprint.model.row",

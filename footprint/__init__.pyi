@@ -15,7 +15,7 @@ from footprint.release.budget_file import Budgets, parse_budgets
 from footprint.release.compare import Comparison, OwnerChange, RowChange
 from footprint.release.history import History, Trend
 from footprint.series.timeline import Timeline
-from footprint.sources.debuginfod import DebugSearch
+from footprint.sources.debug_search import DebugSearch
 from footprint.verbs.audit.call import audit, audit_group
 from footprint.verbs.audit.mappings import OwnedMap, maps
 from footprint.verbs.capture.call import capture

@@ -49,7 +49,7 @@ from footprint.process.glibc.heap import read_glibc_heap
 from footprint.process.snapshot import read_texts
 from footprint.process.status import parse_stat, parse_status
 from footprint.process.text_capture import read_text_capture
-from footprint.sources.debuginfod import DebugSearch
+from footprint.sources.debug_search import DebugSearch
 from footprint.sources.images import container_images
 from footprint.sources.package_files import package_tree
 from footprint.verbs.commands import command_of, has_command

@@ -15,7 +15,7 @@ from footprint.release.compare import Comparison, RowChange
 from footprint.release.renames import opener_of
 from footprint.sources.debug_files import DebugFiles, absolute_paths
 from footprint.sources.debug_information import DebugInformation
-from footprint.sources.debuginfod import DebugSearch
+from footprint.sources.debug_search import DebugSearch
 from footprint.system.files import open_input
 
 

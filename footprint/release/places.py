@@ -1,7 +1,7 @@
 """Where a reviewer looks for what grew: the lines that declare variables, and those that link new libraries."""
 
 from footprint.release.compare import Comparison
-from footprint.sources.debuginfod import DebugSearch
+from footprint.sources.debug_search import DebugSearch
 
 
 def with_places(

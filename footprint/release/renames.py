@@ -25,7 +25,7 @@ from footprint.model.row import OF_OBJECTS, MemoryKind, Row
 from footprint.release.matching import LEAST_RENAMED_BYTES, comparable_name
 from footprint.sources.debug_files import DebugFiles, absolute_paths
 from footprint.sources.debug_information import DebugInformation
-from footprint.sources.debuginfod import DebugSearch
+from footprint.sources.debug_search import DebugSearch
 from footprint.system.files import open_input
 from footprint.system.roots import path_inside, reach_of
 

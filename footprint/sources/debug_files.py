@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from footprint.elf.abi import SHT_SYMTAB
 from footprint.elf.contents import Contents, read_contents
@@ -23,8 +23,11 @@ from footprint.elf.notes import build_id, debug_build_id
 from footprint.errors import InputError, Note
 from footprint.members import NamedTuple
 from footprint.process.mapped_files import FileOpener, open_regular
-from footprint.sources.debuginfod import STANDARD_PLACES, DebugSearch, Servers, cache_folder, cached_path, check_search
+from footprint.sources.debug_search import STANDARD_PLACES, DebugSearch, check_search
 from footprint.system.roots import path_inside
+
+if TYPE_CHECKING:
+    from footprint.sources.debuginfod import Servers
 
 T = TypeVar("T")
 
@@ -60,8 +63,8 @@ class DebugFiles:
         if os.path.isdir(STANDARD_FOLDER):
             self._folders.append(STANDARD_FOLDER)
         self._root = None if root is None or root == "/" else root
-        self._cache = cache_folder()
-        self._servers = Servers() if search.uses_servers else None
+        self._cache = _cache_folder()
+        self._servers = _servers() if search.uses_servers else None
 
     def contents_of(self, image: Image, *paths: str) -> tuple[Contents, list[Note]]:
         """Read what the writable sections of a file hold, and what was odd about its debug files.
@@ -152,7 +155,7 @@ class DebugFiles:
             detail = f"{link.path} is looked for below its own folder and those of debug files only (--debug-dir)"
             notes.append(Note("debug-file-elsewhere", debug.file, detail))
         places += [f"{folder}/{place}" for folder in self._folders if (place := build_id_place(link.build_id))]
-        places.append(cached_path(self._cache, link.build_id))
+        places.append(_cached_path(self._cache, link.build_id))
         for path in dict.fromkeys(places):
             alternate = _regular_image(self._open_file, path, debug, notes)
             if alternate is None:
@@ -163,7 +166,7 @@ class DebugFiles:
             detail = f"{path} has {actual}, {link.build_id} is asked for: it is not used"
             notes.append(Note("debug-file-differs", debug.file, detail))
         if self._servers is not None:
-            path = cached_path(self._cache, link.build_id)
+            path = _cached_path(self._cache, link.build_id)
             notes += self._servers.fetch(link.build_id, path)
             alternate = _regular_image(self._open_file, path, debug, notes)
             if alternate is not None and debug_build_id(alternate) == link.build_id:
@@ -225,7 +228,7 @@ class DebugFiles:
             if debug is not None:
                 yield DebugImage(debug)
         if self._servers is not None and wanted.build_id is not None:
-            path = cached_path(self._cache, wanted.build_id)
+            path = _cached_path(self._cache, wanted.build_id)
             notes += self._servers.fetch(wanted.build_id, path)
             debug = _fitting(self._open_file, path, wanted, notes)
             if debug is not None:
@@ -258,11 +261,31 @@ class DebugFiles:
     def _places(self, image: Image, identity: str | None, paths: Sequence[str]) -> Iterator[str]:
         yield from dict.fromkeys(candidate for path in paths for candidate in candidates(image, path, self._folders))
         if identity is not None:
-            yield cached_path(self._cache, identity)
+            yield _cached_path(self._cache, identity)
         if self._root is not None:
             for path in paths:
                 for place in candidates(image, path, (STANDARD_FOLDER,)):
                     yield path_inside(self._root, place)
+
+
+def _servers() -> "Servers":
+    from footprint.sources.debuginfod import Servers  # noqa: PLC0415 # few ask servers
+
+    return Servers()
+
+
+def _cache_folder() -> str:
+    """Return the folder in which the client of debuginfod keeps what servers sent."""
+    home = os.path.expanduser("~")
+    old = os.path.join(home, ".debuginfod_client_cache")
+    above = os.environ.get("XDG_CACHE_HOME") or os.path.join(home, ".cache")
+    usual = old if os.path.isdir(old) else os.path.join(above, "debuginfod_client")
+    return os.environ.get("DEBUGINFOD_CACHE_PATH") or usual
+
+
+def _cached_path(folder: str, build_id: str) -> str:
+    """Return the path that a debug file has in the cache."""
+    return f"{folder}/{build_id}/debuginfo"
 
 
 def absolute_paths(path: str) -> tuple[str, ...]:

@@ -1,17 +1,15 @@
-"""Where debug files are looked for, and debuginfod: the cache of its client, and servers that the user has named.
+"""debuginfod: servers that the user has named.
 
 Source: debuginfod(8) and debuginfod-client-config(7) of elfutils 0.192.
 """
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Final
 
 from footprint.errors import Note, UsageError
-from footprint.members import NamedTuple
-from footprint.system.files import StrPath
 from footprint.system.limits import begin_activity
 
 if TYPE_CHECKING:
@@ -22,56 +20,6 @@ _MOST_DOWNLOAD_BYTES: Final = 2 << 30
 _CHUNK_BYTES: Final = 1 << 20
 _IDLE_SECONDS: Final = 15
 _MOST_SECONDS: Final = 120
-
-
-class DebugSearch(NamedTuple):
-    """Where to look for the symbols of stripped files.
-
-    Attributes:
-        folders: Folders with debug files, besides `/usr/lib/debug`, those beside the file, and debuginfod's cache.
-        uses_servers: Whether to ask the servers of DEBUGINFOD_URLS for what is not there.
-    """
-
-    folders: tuple[StrPath, ...] = ()
-    uses_servers: bool = False
-
-
-STANDARD_PLACES: Final = DebugSearch()
-
-
-def debug_search(folders: Sequence[str], *, uses_servers: bool, is_off: bool) -> DebugSearch | None:
-    """Return the search that the options of the command ask for; None if it is switched off.
-
-    Raises:
-        UsageError: Where they contradict each other, or a folder is none.
-    """
-    if not is_off:
-        return check_search(DebugSearch(tuple(folders), uses_servers))
-    if folders or uses_servers:
-        raise UsageError("--no-debug-files goes with neither --debug-dir nor --debuginfod")
-    return None
-
-
-def check_search(search: DebugSearch) -> DebugSearch:
-    """Raise a UsageError if one of the folders is none; else return the search."""
-    for folder in search.folders:
-        if not os.path.isdir(folder):
-            raise UsageError(f"{folder} is not a folder")
-    return search
-
-
-def cache_folder() -> str:
-    """Return the folder in which the client keeps what servers sent."""
-    home = os.path.expanduser("~")
-    old = os.path.join(home, ".debuginfod_client_cache")
-    above = os.environ.get("XDG_CACHE_HOME") or os.path.join(home, ".cache")
-    usual = old if os.path.isdir(old) else os.path.join(above, "debuginfod_client")
-    return os.environ.get("DEBUGINFOD_CACHE_PATH") or usual
-
-
-def cached_path(folder: str, build_id: str) -> str:
-    """Return the path that a debug file has in the cache."""
-    return f"{folder}/{build_id}/debuginfo"
 
 
 class Servers:

@@ -17,7 +17,7 @@ from footprint.elf.relocations import relocated_pages
 from footprint.errors import InputError, Note
 from footprint.process.mapped_files import FileState, open_regular
 from footprint.sources.debug_files import DebugFiles
-from footprint.sources.debuginfod import STANDARD_PLACES, DebugSearch
+from footprint.sources.debug_search import STANDARD_PLACES, DebugSearch
 from footprint.system.roots import stat_path
 
 # A map holds a descriptor, and a process may have a thousand of them.

@@ -17,7 +17,7 @@ from footprint.text.command_line import command_lines
 from footprint.verbs.declared import Argument, Option, Parameter, parameters_of
 
 if TYPE_CHECKING:
-    from footprint.sources.debuginfod import DebugSearch
+    from footprint.sources.debug_search import DebugSearch
     from footprint.sources.target import ProcessChoice
 
 
@@ -355,7 +355,7 @@ def _debug_search(
         bool, Option("--no-debug-files", help="Show only the names that are in the files themselves.")
     ] = False,
 ) -> "DebugSearch | None":
-    from footprint.sources.debuginfod import debug_search
+    from footprint.sources.debug_search import debug_search
 
     return debug_search(debug_dir or (), uses_servers=debuginfod, is_off=no_debug_files)
 

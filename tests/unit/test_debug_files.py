@@ -11,7 +11,7 @@ from footprint.elf.image import Image, read_image
 from footprint.errors import InputError, Note, UsageError
 from footprint.sources import debug_files as verb
 from footprint.sources.debug_files import DebugFiles
-from footprint.sources.debuginfod import DebugSearch, debug_search
+from footprint.sources.debug_search import DebugSearch, debug_search
 from tests.debugpairs import (
     ALL,
     BUILD_ID_PATH,

@@ -7,7 +7,7 @@ from footprint.errors import FootprintError, UsageError
 from footprint.model.audit import Audit, AuditRecord
 from footprint.model.row import OF_OBJECTS
 from footprint.process.snapshot import Snapshot
-from footprint.sources.debuginfod import STANDARD_PLACES, DebugSearch
+from footprint.sources.debug_search import STANDARD_PLACES, DebugSearch
 from footprint.sources.files import OpenFiles
 from footprint.sources.target import (
     AnyTarget,

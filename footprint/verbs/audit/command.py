@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from footprint.attribution.source_groups import SourceOf
     from footprint.formats import audit_json, stacks
     from footprint.model.audit import Audit
-    from footprint.sources.debuginfod import DebugSearch
+    from footprint.sources.debug_search import DebugSearch
     from footprint.sources.target import ProcessChoice
     from footprint.verbs import fail_on as judging
     from footprint.verbs import source_grouping

@@ -22,7 +22,7 @@ from footprint.process.snapshot import Snapshot, read_process, with_address_spac
 from footprint.process.status import read_stat
 from footprint.process.two_processors import in_halves
 from footprint.sources.calibration import load_constants
-from footprint.sources.debuginfod import STANDARD_PLACES, DebugSearch
+from footprint.sources.debug_search import STANDARD_PLACES, DebugSearch
 from footprint.sources.demanglers import learn_foreign_names
 from footprint.sources.files import ElfFiles
 from footprint.sources.process_files import ImageSets

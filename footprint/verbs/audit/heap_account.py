@@ -24,7 +24,7 @@ from footprint.process.mappings import Mapping
 from footprint.process.process_memory import word_bytes_of
 from footprint.process.snapshot import Snapshot
 from footprint.sources.debug_files import DebugFiles
-from footprint.sources.debuginfod import DebugSearch
+from footprint.sources.debug_search import DebugSearch
 from footprint.sources.files import OpenFiles
 from footprint.sources.process_files import open_saved_file
 from footprint.system.files import open_input

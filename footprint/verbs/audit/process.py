@@ -26,7 +26,7 @@ from footprint.process.pages import PageRange
 from footprint.process.snapshot import CapturedHeap, Snapshot, read_process, with_held_files
 from footprint.process.status import processes
 from footprint.sources.calibration import load_constants
-from footprint.sources.debuginfod import STANDARD_PLACES, DebugSearch
+from footprint.sources.debug_search import STANDARD_PLACES, DebugSearch
 from footprint.sources.files import ElfFiles
 from footprint.sources.process_files import ImageSets, images_of, images_of_many
 

@@ -8,7 +8,7 @@ from footprint.errors import UsageError
 from footprint.members import NamedTuple
 from footprint.model.projection import ONE, Model, Question
 from footprint.series import USUAL_MOST
-from footprint.sources.debuginfod import STANDARD_PLACES, DebugSearch
+from footprint.sources.debug_search import STANDARD_PLACES, DebugSearch
 from footprint.sources.target import AnyTarget, Named
 from footprint.system.files import StrPath
 

@@ -11,7 +11,7 @@ from footprint.errors import FootprintError
 from footprint.model.row import OF_OBJECTS, Row, is_file
 from footprint.sources.debug_files import DebugFiles, absolute_paths
 from footprint.sources.debug_information import DebugInformation
-from footprint.sources.debuginfod import DebugSearch
+from footprint.sources.debug_search import DebugSearch
 from footprint.system.files import open_input
 
 if TYPE_CHECKING:

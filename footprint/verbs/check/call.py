@@ -14,7 +14,7 @@ from footprint.model.projection import Question
 from footprint.release.budget import A_TWENTIETH, Checked, check_audit, propose
 from footprint.release.budget_file import Budgets, limit_growth, parse_budgets, parse_share
 from footprint.release.matching import is_same_program
-from footprint.sources.debuginfod import STANDARD_PLACES, DebugSearch
+from footprint.sources.debug_search import STANDARD_PLACES, DebugSearch
 from footprint.sources.target import AnyTarget, AuditFile, Named, Process, Processes, Program, resolve
 from footprint.system.files import StrPath, open_input
 from footprint.verbs.audit.call import audit_target, with_objects_if_new

@@ -13,7 +13,7 @@ from footprint.verbs.output import Answer, check_formats, emit, lazy_modules, wr
 if TYPE_CHECKING:
     from footprint.model.audit import Audit
     from footprint.release.budget import Checked
-    from footprint.sources.debuginfod import DebugSearch
+    from footprint.sources.debug_search import DebugSearch
     from footprint.sources.target import AnyTarget, ProcessChoice
     from footprint.verbs.check import call, gate, issues, json, text
 else:

@@ -39,7 +39,7 @@ from footprint.process.mapped_files import FileOpener
 from footprint.process.snapshot import Snapshot, read_process
 from footprint.sources.debug_files import DebugFiles, absolute_paths
 from footprint.sources.debug_information import DebugInformation
-from footprint.sources.debuginfod import STANDARD_PLACES, DebugSearch
+from footprint.sources.debug_search import STANDARD_PLACES, DebugSearch
 from footprint.sources.files import each_once
 from footprint.sources.target import Named, process_of, script_error
 from footprint.system.files import open_input

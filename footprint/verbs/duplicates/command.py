@@ -9,7 +9,7 @@ from footprint.verbs.output import Answer, check_formats
 
 if TYPE_CHECKING:
     from footprint.formats.issues import Issues
-    from footprint.sources.debuginfod import DebugSearch
+    from footprint.sources.debug_search import DebugSearch
 
 ORDER = 60
 

@@ -25,7 +25,7 @@ from footprint.loader.system import System
 from footprint.model.finding import Finding
 from footprint.process.mapped_files import FileOpener
 from footprint.sources.debug_files import DebugFiles
-from footprint.sources.debuginfod import STANDARD_PLACES, DebugSearch
+from footprint.sources.debug_search import STANDARD_PLACES, DebugSearch
 from footprint.sources.files import OpenFiles
 from footprint.sources.target import Text, check_no_process, split_moment
 from footprint.system.files import StrPath, open_input

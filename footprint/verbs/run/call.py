@@ -20,7 +20,7 @@ from footprint.process.launch import launch
 from footprint.process.launch.moment import Moment, Streams, When
 from footprint.process.snapshot import Snapshot, read_process
 from footprint.process.start_measurement import measure_starts
-from footprint.sources.debuginfod import STANDARD_PLACES
+from footprint.sources.debug_search import STANDARD_PLACES
 from footprint.sources.files import ElfFiles
 from footprint.text.command_line import shown_words
 from footprint.text.units import format_bytes

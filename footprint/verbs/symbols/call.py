@@ -15,7 +15,7 @@ from footprint.elf.symbols import Symbol
 from footprint.errors import AccessError, FootprintError, InputError, Note, UsageError
 from footprint.process.mapped_files import open_regular
 from footprint.sources.debug_files import DebugFiles, absolute_paths
-from footprint.sources.debuginfod import STANDARD_PLACES, DebugSearch
+from footprint.sources.debug_search import STANDARD_PLACES, DebugSearch
 from footprint.sources.demanglers import learn_foreign_names
 from footprint.sources.files import each_once
 from footprint.sources.target import check_no_process, script_error

@@ -14,7 +14,7 @@ from footprint.verbs.output import Answer, LazyModule, check_formats, lazy_modul
 
 if TYPE_CHECKING:
     from footprint.formats import stacks
-    from footprint.sources.debuginfod import DebugSearch
+    from footprint.sources.debug_search import DebugSearch
     from footprint.verbs import source_grouping as grouping
     from footprint.verbs.symbols import call, json, text
 else:

@@ -19,7 +19,7 @@ from footprint.process.freezer import frozen
 from footprint.process.snapshot import Snapshot, read_process, with_address_spaces, with_held_files
 from footprint.series.growth import KeptMapping, largest_mappings
 from footprint.sources.calibration import load_constants
-from footprint.sources.debuginfod import STANDARD_PLACES
+from footprint.sources.debug_search import STANDARD_PLACES
 from footprint.sources.files import ElfFiles
 from footprint.sources.process_files import images_of
 from footprint.system.limits import STANDARD, limited, time_limit

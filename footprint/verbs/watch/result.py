@@ -12,7 +12,7 @@ from footprint.series.growth import GrowthKind, GrowthTrend, MappingGrowth, grow
 from footprint.series.moments import WatchedPeak, gaps_of, peak_of
 from footprint.series.records import AuditKept
 from footprint.series.timeline import OwnerGrowth, Timeline
-from footprint.sources.debuginfod import STANDARD_PLACES
+from footprint.sources.debug_search import STANDARD_PLACES
 from footprint.sources.target import AuditFile
 from footprint.verbs.audit.request import HeapRequest
 from footprint.verbs.audit.saved import read_saved
