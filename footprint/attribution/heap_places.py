@@ -6,7 +6,8 @@ of a stack follow call instructions, and at another bias they do not.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from enum import StrEnum
 from itertools import islice
 from typing import Final, NamedTuple
@@ -148,20 +149,20 @@ def _bias(binary: Binary, wanted: dict[str, set[int]]) -> int | None:
         # Names of C++ are many, and are demangled only where others find nothing.
         if is_demangled and not any("::" in name or "(" in name for name in wanted):
             continue
-        bias_addr = _voted(binary, wanted, is_demangled=is_demangled)
+        functions = _named(binary, wanted, is_demangled=is_demangled)
+        bias_addr = _voted(binary, wanted, functions)
         if bias_addr is not None:
-            fits = binary.origin is Origin.NAMED or _has_fit(binary, wanted, bias_addr, is_demangled=is_demangled)
-            return bias_addr if fits else None
+            return bias_addr if binary.origin is Origin.NAMED or _has_fit(wanted, functions, bias_addr) else None
     return None
 
 
-def _voted(binary: Binary, wanted: dict[str, set[int]], *, is_demangled: bool) -> int | None:
+def _voted(binary: Binary, wanted: dict[str, set[int]], functions: "Sequence[_Function]") -> int | None:
     """Return the bias that fits the addresses best; None where another fits nearly as well.
 
     A long function fits at the biases of several pages. Only at the true one do all addresses fit, so what decides is
     how many do not.
     """
-    votes = set(islice(_votes(binary, wanted, is_demangled=is_demangled), _MOST_VOTES))
+    votes = set(islice(_votes(wanted, functions), _MOST_VOTES))
     fits = Counter(bias_addr for _, bias_addr in votes)
     if binary.image.type == ET_EXEC:
         return 0 if fits[0] else None
@@ -177,10 +178,10 @@ def _voted(binary: Binary, wanted: dict[str, set[int]], *, is_demangled: bool) -
     return bias_addr if is_unlike else None
 
 
-def _votes(binary: Binary, wanted: dict[str, set[int]], *, is_demangled: bool) -> Iterator[tuple[int, int]]:
+def _votes(wanted: dict[str, set[int]], functions: "Iterable[_Function]") -> Iterator[tuple[int, int]]:
     """Yield the addresses of the profile, each with the biases at which a function of the file has it."""
-    for function, vaddr, size_bytes in _named(binary, is_demangled=is_demangled):
-        for addr in wanted.get(function, ()):
+    for function, vaddr, size_bytes in functions:
+        for addr in wanted[function]:
             nearest = (addr - vaddr) // _PAGE_BYTES * _PAGE_BYTES
             for step in range(min(size_bytes // _PAGE_BYTES, _MOST_PAGES) + 1):
                 bias_addr = nearest - step * _PAGE_BYTES
@@ -188,30 +189,35 @@ def _votes(binary: Binary, wanted: dict[str, set[int]], *, is_demangled: bool) -
                     yield addr, bias_addr
 
 
-def _has_fit(binary: Binary, wanted: dict[str, set[int]], bias_addr: int, *, is_demangled: bool) -> bool:
+def _has_fit(wanted: dict[str, set[int]], functions: "Iterable[_Function]", bias_addr: int) -> bool:
     """Return whether nearly all addresses of functions that a file has lie in these functions."""
     addrs: set[int] = set()
     fitting: set[int] = set()
-    for function, vaddr, size_bytes in _named(binary, is_demangled=is_demangled):
-        for addr in wanted.get(function, ()):
+    for function, vaddr, size_bytes in functions:
+        for addr in wanted[function]:
             addrs.add(addr)
             if bias_addr + vaddr <= addr < bias_addr + vaddr + size_bytes:
                 fitting.add(addr)
     return len(fitting) * 100 >= len(addrs) * _LEAST_FIT_PERCENT
 
 
-def _named(binary: Binary, *, is_demangled: bool) -> Iterator[tuple[str, int, int]]:
-    """Return the functions of a file under the names that profiles use.
+_Function = tuple[str, int, int]
+"""The name of a function as profiles write it, its vaddr, and its size."""
+
+
+def _named(binary: Binary, wanted: Collection[str], *, is_demangled: bool) -> list[_Function]:
+    """Return the functions of a file that a profile names.
 
     Most programs have functions of C, and few are enough. So names of C++, which are many, are rarely demangled.
     """
-    try:
+    functions = []
+    with suppress(InputError):
         for name, vaddr, size_bytes in binary.functions.extents():
-            if name.startswith(("_Z", "_R")) != is_demangled or not size_bytes:
-                continue
-            yield _plain(shown_name(name)) if is_demangled else name.partition("@")[0], vaddr, size_bytes
-    except InputError:
-        return
+            if name.startswith(("_Z", "_R")) == is_demangled:
+                plain = _plain(shown_name(name)) if is_demangled else name.partition("@")[0]
+                if plain in wanted and size_bytes:
+                    functions.append((plain, vaddr, size_bytes))
+    return functions
 
 
 def _plain(name: str) -> str:

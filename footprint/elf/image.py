@@ -343,7 +343,7 @@ class StringTable:
     def all_at(self, starts: Iterable[int]) -> Iterator[str]:
         """Yield the names at some offsets, as `at` does; of very many, each takes a quarter of the time so."""
         waiting = iter(starts)
-        yield from map(self.at, islice(waiting, self._MOST_KEPT))
+        yield from map(self.at, islice(waiting, _NAMES_AT_ONCE))
         whole = b""
         while some := list(islice(waiting, _NAMES_AT_ONCE)):
             if not whole:

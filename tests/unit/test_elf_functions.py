@@ -60,6 +60,15 @@ def test_an_address_lies_in_the_function_that_begins_before_it_and_reaches_beyon
     assert (len(result), result.source) == (2, ".symtab")
 
 
+@pytest.mark.parametrize("count", [1, 2, 3, 100])
+def test_names_are_the_same_however_many_are_read_at_once(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("footprint.elf.image._NAMES_AT_ONCE", count)
+    names = ["one", "two", "gr\udcfcn", "x" * 5000, "one", "three", ""]
+    result = functions(*[sym(name, 8 * place, 8) for place, name in enumerate(names)])
+    for _ in range(2):
+        assert [name for name, _, _ in result.extents()] == names
+
+
 def test_a_function_without_a_size_reaches_to_the_next() -> None:
     found = functions(sym("start", 0, 0), sym("next", 0x20, 4))
     assert [name_at(found, vaddr) for vaddr in (0x1000, 0x101F, 0x1020, 0x1024)] == ["start", "start", "next", None]
