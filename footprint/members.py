@@ -2,7 +2,8 @@
 
 To make a `typing.NamedTuple` compiles its constructor: 650,000 instructions. An audit makes 140 types, and many of them
 have no value, so modules that every command imports take the `NamedTuple` of this one: it compiles a constructor for
-the first value. Type checkers see that of `typing`.
+the first value. Type checkers see that of `typing`. A frozen dataclass costs 3,000,000 instructions, and the import of
+`dataclasses` 26,000,000: `dataclass` of this module makes types without either.
 
 A type whose values are written as JSON is a NamedTuple or a frozen dataclass. Each of its fields is a member of the
 JSON object, and the text under "Attributes:" describes it. What the annotation cannot say is one of these marks in
@@ -16,6 +17,9 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Annotated, Any, Final, Self, TypeVar
 
 if TYPE_CHECKING or sys.implementation.name != "cpython" or sys.version_info >= (3, 14):
+    from dataclasses import dataclass as dataclass  # noqa: PLC0414 # the same
+    from dataclasses import field as field  # noqa: PLC0414 # the same
+    from dataclasses import replace as replace  # noqa: PLC0414 # the same
     from typing import NamedTuple as NamedTuple  # noqa: PLC0414 # others import it from here
 else:
     from _collections import _tuplegetter
@@ -69,6 +73,116 @@ else:
             return type(name, (*bases[1:], _Tuple), members)
 
     NamedTuple = type.__new__(_MakeTuple, "NamedTuple", (), {})
+
+    _REQUIRED = object()
+
+    class _Field(NamedTuple):
+        """What `field` says of a field."""
+
+        default: object = _REQUIRED
+        default_factory: Callable[[], object] | None = None
+        repr: bool = True
+        compare: bool = True
+
+    field = _Field
+
+    def _settings(of: _Field) -> dict[str, object]:
+        """Return the keywords of `dataclasses.field` for a field."""
+        unset = {"default": _REQUIRED, "default_factory": None}
+        return {name: value for name, value in of._asdict().items() if unset.get(name, of) is not value}
+
+    class _OfDataclass:
+        """An attribute of a true dataclass, which is made for the first that asks: `dataclasses` or `inspect`."""
+
+        def __init__(self, cls: type, name: str) -> None:
+            self._cls = cls
+            self._name = name
+
+        def __get__(self, _: object, cls: type) -> object:
+            if cls is not self._cls and self._name == "__signature__":
+                raise AttributeError(self._name)
+            import dataclasses  # noqa: PLC0415 # few ask
+            import inspect  # noqa: PLC0415 # the same
+
+            fields = [
+                (name, annotation, dataclasses.field(**_settings(of)))
+                for name, (annotation, of) in self._cls.__frozen_fields__.items()
+            ]
+            made = dataclasses.make_dataclass(self._cls.__name__, fields, frozen=True)
+            made.__signature__ = inspect.signature(made)
+            setattr(self._cls, self._name, getattr(made, self._name))
+            return getattr(made, self._name)
+
+    class _Frozen:
+        """The methods of all frozen dataclasses: they do in loops what others compile for each."""
+
+        def __init__(self, *values: object, **named: object) -> None:
+            fields = self.__frozen_fields__
+            given = dict(zip(fields, values, strict=False)) | named
+            if len(given) < len(values) + len(named) or not given.keys() <= fields.keys():
+                raise TypeError(f"{type(self).__name__}() takes each of {', '.join(fields)} once")
+            for name, (_, of) in fields.items():
+                if name not in given:
+                    given[name] = of.default_factory() if of.default_factory else of.default
+                    if given[name] is _REQUIRED:
+                        raise TypeError(f"{type(self).__name__}() needs {name}")
+            self.__dict__.update(given)
+            if hasattr(self, "__post_init__"):
+                self.__post_init__()
+
+        def __replace__(self, /, **changes: object) -> Self:
+            return type(self)(**{name: self.__dict__[name] for name in self.__frozen_fields__} | changes)
+
+        def __setattr__(self, name: str, value: object) -> None:
+            from dataclasses import FrozenInstanceError  # noqa: PLC0415 # a defect
+
+            raise FrozenInstanceError(f"cannot assign to field {name!r}")
+
+        def __delattr__(self, name: str) -> None:
+            self.__setattr__(name, None)
+
+        def __repr__(self) -> str:
+            shown = [f"{name}={self.__dict__[name]!r}" for name, (_, of) in self.__frozen_fields__.items() if of.repr]
+            return f"{type(self).__qualname__}({', '.join(shown)})"
+
+    class _Compared:
+        """The methods of those that are equal where their fields are."""
+
+        def __eq__(self, other: object) -> bool:
+            return _compared(self) == _compared(other) if other.__class__ is self.__class__ else NotImplemented
+
+        def __hash__(self) -> int:
+            return hash(_compared(self))
+
+    def _compared(record: Any) -> tuple[object, ...]:  # noqa: ANN401 # any of them
+        return tuple([record.__dict__[name] for name, (_, of) in record.__frozen_fields__.items() if of.compare])
+
+    def dataclass(*, frozen: bool, eq: bool = True) -> Callable[[type], type]:  # noqa: ARG001 # type checkers read it
+        """Make a type a frozen dataclass."""
+
+        def made(cls: type) -> type:
+            fields = dict(getattr(cls, "__frozen_fields__", {}))
+            for name, annotation in vars(cls).get("__annotations__", {}).items():
+                default = vars(cls).get(name, _REQUIRED)
+                of = default if isinstance(default, _Field) else _Field(default)
+                fields[name] = annotation, of
+                if of is default:
+                    delattr(cls, name)
+            for methods in (_Frozen, _Compared) if eq else (_Frozen,):
+                for name, method in vars(methods).items():
+                    if callable(method) and name not in vars(cls):
+                        setattr(cls, name, method)
+            cls.__frozen_fields__, cls.__match_args__ = fields, tuple(fields)
+            for name in ("__dataclass_fields__", "__dataclass_params__", "__signature__"):
+                setattr(cls, name, _OfDataclass(cls, name))
+            return cls
+
+        return made
+
+    def replace(record: Any, /, **changes: object) -> Any:  # noqa: ANN401 # the same
+        """Return a record with other values in some fields."""
+        return record.__replace__(**changes)
+
 
 _Row = TypeVar("_Row")
 

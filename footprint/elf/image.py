@@ -8,7 +8,7 @@ Source: System V ABI, chapters 4 and 5 (ELF-64 object file format 1.5; gABI draf
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import accumulate, islice, repeat
 from mmap import MADV_DONTNEED, mmap
 from operator import add
@@ -17,7 +17,7 @@ from typing import Final
 
 from footprint.elf import abi
 from footprint.errors import InputError, UnsupportedError
-from footprint.members import NamedTuple
+from footprint.members import NamedTuple, dataclass
 
 MAGIC: Final = b"\x7fELF"
 ARCHIVE_MAGIC: Final = b"!<arch>\n"
@@ -127,7 +127,6 @@ class Image:
         machine: e_machine.
         segments: All program headers in file order.
         sections: All section headers in file order, the null section included.
-        loads: The segments that the loader maps, in the order of the file. The ABI demands ascending vaddrs.
     """
 
     file: str
@@ -138,14 +137,15 @@ class Image:
     machine: int
     segments: tuple[Segment, ...]
     sections: tuple[Section, ...]
-    loads: tuple[Segment, ...] = field(init=False)
-    _first_of_type: dict[int, Segment] = field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        # Each mapping of the file needs these again.
-        loads = tuple([segment for segment in self.segments if segment.type == abi.PT_LOAD])
-        object.__setattr__(self, "loads", loads)
-        object.__setattr__(self, "_first_of_type", {segment.type: segment for segment in reversed(self.segments)})
+    @cached_property
+    def loads(self) -> tuple[Segment, ...]:
+        """The segments that the loader maps, in the order of the file. The ABI demands ascending vaddrs."""
+        return tuple([segment for segment in self.segments if segment.type == abi.PT_LOAD])
+
+    @cached_property
+    def _first_of_type(self) -> dict[int, Segment]:
+        return {segment.type: segment for segment in reversed(self.segments)}
 
     @property
     def is_relocatable(self) -> bool:

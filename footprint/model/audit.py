@@ -1,7 +1,6 @@
 """The audit of one process, or of several as a group: totals, the ledger that explains them, and what N cost."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from math import comb
 from operator import sub
 from types import MappingProxyType
@@ -9,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from footprint import __version__
 from footprint.errors import Note, UnbalancedError
-from footprint.members import NamedTuple, json_members
+from footprint.members import NamedTuple, dataclass, field, json_members
 from footprint.model.costs import ObjectCost, were_symbols_read
 from footprint.model.projection import FitLimit, Projection
 from footprint.model.row import Evidence, MemoryKind, Row, RowSums, sum_rows, weakest

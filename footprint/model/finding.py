@@ -1,11 +1,10 @@
 """A finding: what costs memory, how sure that is, and what to do about it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, Final, Literal
 
-from footprint.members import LATER, Later, NamedTuple, Pattern, json_members
+from footprint.members import LATER, Later, NamedTuple, Pattern, dataclass, field, json_members
 
 
 class Confidence(StrEnum):
@@ -73,7 +72,7 @@ def listed_places(places: Sequence[SourceLocation], word: str) -> str:
     "rule kind subject message saving_bytes saving_at_count_bytes added_bytes thread_bytes saving_us saving_per"
     " size_bytes private_bytes confidence reasons remedy leaves object location member_count"
 )
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Finding:
     """One thing that costs memory and could go.
 

@@ -1,10 +1,9 @@
 """The heap of a process by the functions that asked for it."""
 
-from dataclasses import dataclass
 from math import isqrt
 from typing import Annotated
 
-from footprint.members import LATER, Later, NamedTuple, Signed, json_members
+from footprint.members import LATER, Later, NamedTuple, Signed, dataclass, json_members
 from footprint.model.row import Evidence
 
 
@@ -98,7 +97,7 @@ class HeapShare(NamedTuple):
         return self.symbol or self.name
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class HeapAccount:
     """What the heap of a process is made of, by an allocator profile of another run.
 

@@ -1,10 +1,12 @@
 """The records of `footprint.members` are those of `typing`, by all that they are asked."""
 
 import copy
+import dataclasses
+import inspect
 import pickle
 import sys
 import typing
-from typing import Generic, TypeVar, get_type_hints
+from typing import Any, Generic, TypeVar, get_type_hints
 
 import pytest
 
@@ -74,3 +76,75 @@ def test_a_record_is_copied_and_pickled() -> None:
     assert type(loaded) is Place
     if sys.version_info >= (3, 13):
         assert copy.replace(place, line=2) == Place("a.c", 2)
+
+
+@members.dataclass(frozen=True)
+class Sized:
+    """A type with two fields."""
+
+    name: str
+    sizes: dict[str, int] = members.field(default_factory=dict)
+
+
+@members.dataclass(frozen=True)
+class Cut(Sized):
+    """A type with two more fields, one of which is no part of its value."""
+
+    end: int = 0
+    checked: bool = members.field(default=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.end < 0:
+            raise ValueError(self.end)
+
+
+@dataclasses.dataclass(frozen=True)
+class TrueSized:
+    """A type with two fields."""
+
+    name: str
+    sizes: dict[str, int] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class TrueCut(TrueSized):
+    """A type with two more fields, one of which is no part of its value."""
+
+    end: int = 0
+    checked: bool = dataclasses.field(default=False, repr=False, compare=False)
+
+
+def test_a_frozen_dataclass_is_asked_as_one_of_the_standard_library() -> None:
+    ours, theirs = Cut("a", {"b": 1}, end=2), TrueCut("a", {"b": 1}, end=2)
+    assert repr(ours) == repr(theirs).replace("TrueCut", "Cut")
+    assert dataclasses.is_dataclass(ours)
+    assert dataclasses.asdict(ours) == dataclasses.asdict(theirs)
+    assert [field.name for field in dataclasses.fields(Sized)] == ["name", "sizes"]
+    assert inspect.signature(Cut) == inspect.signature(TrueCut)
+    assert Cut.__match_args__ == TrueCut.__match_args__
+    assert get_type_hints(Cut) == get_type_hints(TrueCut)
+    assert pickle.loads(pickle.dumps(ours)) == copy.copy(ours) == ours  # noqa: S301 # made here
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        ours.end = 3  # type: ignore[misc] # the point
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        del ours.end  # type: ignore[misc] # the point
+
+
+def test_a_frozen_dataclass_is_compared_by_its_fields_and_has_defaults_of_its_own() -> None:
+    assert Cut("a", end=2, checked=True) == Cut("a", end=2)
+    assert Cut("a") != Cut("b")
+    assert Sized("a") != Cut("a")
+    assert Sized("a").sizes is not Sized("a").sizes
+    assert hash(Cut("a", ())) == hash(Cut("a", (), checked=True))  # type: ignore[arg-type] # a value with a hash
+
+
+def test_a_changed_copy_of_a_frozen_dataclass_is_checked_again() -> None:
+    assert members.replace(Cut("a", {"b": 1}), end=3) == dataclasses.replace(Cut("a", {"b": 1}), end=3)
+    with pytest.raises(ValueError, match="-1"):
+        members.replace(Cut("a"), end=-1)
+
+
+@pytest.mark.parametrize(("values", "named"), [((), {}), (("a",), {"name": "b"}), (("a",), {"row": 1}), ((1,) * 5, {})])
+def test_wrong_values_of_a_frozen_dataclass_are_refused(values: tuple[Any, ...], named: dict[str, Any]) -> None:
+    with pytest.raises(TypeError):
+        Cut(*values, **named)

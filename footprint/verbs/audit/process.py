@@ -5,7 +5,6 @@ from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from collections.abc import Mapping as Dict
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import replace
 from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING
@@ -17,6 +16,7 @@ from footprint.elf.image import Image
 from footprint.elf.names import foreign_names
 from footprint.elf.relocations import pages_relocated_alone, relocated_vaddrs
 from footprint.errors import AccessError, FootprintError, Note
+from footprint.members import replace
 from footprint.model.audit import Audit
 from footprint.model.heap_account import AllocatorAccount
 from footprint.model.projection import Model, Question
