@@ -127,7 +127,7 @@ def test_a_frozen_dataclass_is_asked_as_one_of_the_standard_library() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         ours.end = 3  # type: ignore[misc] # the point
     with pytest.raises(dataclasses.FrozenInstanceError):
-        del ours.end  # type: ignore[misc] # the point
+        del ours.end
 
 
 def test_a_frozen_dataclass_is_compared_by_its_fields_and_has_defaults_of_its_own() -> None:
