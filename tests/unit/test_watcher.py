@@ -495,6 +495,25 @@ def test_a_process_that_goes_on_as_another_program_is_a_note(machine: Machine) -
     )
 
 
+@pytest.mark.parametrize("name", ["true", ""], ids=["taskstats", "no name"])
+def test_a_child_that_a_tick_has_seen_before_it_executed_a_short_program_has_the_name_of_that(
+    machine: Machine, name: str
+) -> None:
+    machine.processes[100] = Process(name=b"sh")
+    watcher = machine.watcher(has_events=True)
+    watcher.tick(0)
+    machine.processes[200] = Process(parent_pid=100, name=b"sh")
+    machine.events = [Forked(100, 200)]
+    watcher.tick(1)
+    del machine.processes[200]
+    machine.events = [Executed(200), Exited(200, 0), TaskEnd(200, 200, 100, name, MIB, 0, lived_ms=990)]
+    watcher.tick(2)
+    (ended,) = watcher.timeline.ended.values()
+    assert (ended.came.command, ended.came.parent_pid) == (name or "sh", 100)
+    assert (ended.came.ms, ended.lived_ms(2000)) == (1000, 990)
+    assert not machine.of(NoteRecord)
+
+
 def test_a_child_that_executes_its_program_before_a_tick_has_seen_it_is_no_note(machine: Machine) -> None:
     machine.processes[100] = Process()
     watcher = machine.watcher(has_events=True)

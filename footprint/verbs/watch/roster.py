@@ -29,12 +29,14 @@ class RosterMember(NamedTuple):
         start_ticks: When it was started, which tells it from a later process with its PID; None where it ended before
             that was read.
         stack_addr: Where the stack of its program begins, which tells it from the next one that it executes; the same.
+        parent_pid: Its parent; None where that is not known.
     """
 
     number: int
     pid: int
     start_ticks: int | None
     stack_addr: int | None
+    parent_pid: int | None
 
 
 class _SeenEnd:
@@ -135,11 +137,12 @@ class Roster:
         self._last_number += 1
         self.seen_count += 1
         start = (None, None) if stat is None else (stat.start_ticks, stat.stack_addr)
-        self.members[pid] = RosterMember(self._last_number, pid, *start)
+        if stat is not None and parent_pid is None:
+            parent_pid = stat.parent_pid
+        self.members[pid] = RosterMember(self._last_number, pid, *start, parent_pid)
         if stat is None:
             self._unnamed[pid] = parent_pid
         else:
-            parent_pid = stat.parent_pid if parent_pid is None else parent_pid
             is_older = self._turn == 1 and not self._are_started
             yield Came(ms, self._last_number, pid, parent_pid, _command(pid, stat.name), is_older)
 
@@ -162,10 +165,10 @@ class Roster:
         self._gone[pid] = member.start_ticks
         if len(self._gone) > _MOST_GONE:
             del self._gone[next(iter(self._gone))]
-        if pid in self._unnamed:
-            yield Came(
-                max(0, ms - (lived_ms or 0)), member.number, pid, self._unnamed.pop(pid), name or f"process {pid}"
-            )
+        is_unnamed = pid in self._unnamed
+        parent_pid = self._unnamed.pop(pid, None)
+        if is_unnamed and (name or member.start_ticks is None):
+            yield Came(max(0, ms - (lived_ms or 0)), member.number, pid, parent_pid, name or f"process {pid}")
         has_exited = status is not None and os.WIFEXITED(status)
         exit_code = os.WEXITSTATUS(status) if has_exited and status is not None else None
         yield Ended(ms, member.number, peak_bytes, source, exit_code, lived_ms, file_bytes)
@@ -208,6 +211,9 @@ class Roster:
         member = self.members.get(pid)
         stat = read_stat(pid) if member is not None or self._name is not None else None
         if stat is None:
+            if member is not None:
+                # It was seen as a copy of its parent, and has ended: its end has the name of its last program.
+                self._unnamed.setdefault(pid, member.parent_pid)
             return
         if member is not None and pid not in self._unnamed:
             self.members[pid] = member._replace(stack_addr=stat.stack_addr)
