@@ -215,6 +215,7 @@ class _Owners:
             for mapping, loaded in zip(self._mappings, objects, strict=True)
             if loaded and (mapping.permissions[2] == "x" or ".so" in loaded.key.name)
         }
+        self._read_keys = {loaded.key for loaded in objects if loaded and loaded.image}
         self._lowest = next((loaded for loaded in objects if loaded), None)
         self._heap_at = self._heap_by_place(memory)
         self._runtime_owners = runtime_owners(self._mappings, objects)
@@ -284,8 +285,9 @@ class _Owners:
             return "[heap]", MemoryKind.HEAP, Attribution.ADJACENCY
         if is_behind and mapping.is_mapped_writable and before is not None:
             loaded = self._objects[index - 1]
-            # Where the file was read, its program headers have claimed its .bss already.
-            is_object = loaded and loaded.image is None and loaded.key in self._executable_keys
+            # Where the file was read, its program headers have claimed its .bss already, and other mappings of it (a
+            # sanitizer maps its file as the shadow of constants) have none.
+            is_object = loaded and loaded.key in self._executable_keys and loaded.key not in self._read_keys
             # Nothing is mapped between the program, which lies lowest, and its heap.
             may_be_bss = loaded == self._lowest or _may_be_bss_of(before, mapping)
             if loaded and is_object and before.permissions[0] == "r" and may_be_bss:

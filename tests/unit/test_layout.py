@@ -591,6 +591,14 @@ def test_memory_behind_a_library_that_was_read_is_what_its_program_headers_say_a
     assert owners(parts)[3] == ("[anonymous]", "anonymous", "none")
 
 
+def test_memory_behind_another_mapping_of_a_library_that_was_read_is_no_bss() -> None:
+    # ThreadSanitizer maps a part of its own file that is not loaded; a block of thread-local variables came behind it.
+    constants = mapped(B + 0x100000, 1, "r--p", 0x777000, LIBRARY)
+    parts = parts_of([*loaded(), mapped(B + 0x4000, 2, "rw-p"), constants, mapped(B + 0x101000, 1, "rw-p")], LIBRARY)
+    assert owners(parts)[3][1] == "bss"
+    assert owners(parts)[5] == ("[anonymous]", "anonymous", "none")
+
+
 def test_read_only_memory_is_taken_for_relro_only_between_code_and_data_of_its_file() -> None:
     without_data = loaded()[:2]
     assert owners(parts_of(without_data))[1] == ("/lib/library.so", "text", "name")
