@@ -222,9 +222,17 @@ def bits_and_counters(pid: int) -> tuple[int, int, int]:
     return private, least, most
 
 
+def quiet_audit(pid: int) -> tuple[footprint.Audit, int, int, int]:
+    """Audit a process while its pages stay as they are: the kernel joins pages to huge ones at any time."""
+    while True:
+        before = bits_and_counters(pid)
+        audit = footprint.audit(pid)
+        if bits_and_counters(pid) == before:
+            return audit, *before
+
+
 def assert_is_exact(pid: int) -> None:
-    audit = footprint.audit(pid)
-    bits, least, most = bits_and_counters(pid)
+    audit, bits, least, most = quiet_audit(pid)
     private_bytes = audit.totals.private.bytes
     assert private_bytes is not None
     rows_bytes = sum(row.bytes or 0 for row in audit.ledger)
