@@ -136,13 +136,12 @@ class Roster:
             yield from self._finish(pid, ms)
         self._last_number += 1
         self.seen_count += 1
-        start = (None, None) if stat is None else (stat.start_ticks, stat.stack_addr)
-        if stat is not None and parent_pid is None:
-            parent_pid = stat.parent_pid
-        self.members[pid] = RosterMember(self._last_number, pid, *start, parent_pid)
         if stat is None:
+            self.members[pid] = RosterMember(self._last_number, pid, None, None, parent_pid)
             self._unnamed[pid] = parent_pid
         else:
+            parent_pid = stat.parent_pid if parent_pid is None else parent_pid
+            self.members[pid] = RosterMember(self._last_number, pid, stat.start_ticks, stat.stack_addr, parent_pid)
             is_older = self._turn == 1 and not self._are_started
             yield Came(ms, self._last_number, pid, parent_pid, _command(pid, stat.name), is_older)
 
