@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from footprint.errors import InputError
 from footprint.system.decompression import readable_view
+from footprint.system.limits import draw_entries
 
 MOST_TOTAL_BYTES: Final = 2 << 30
 _RATIO_FROM_BYTES: Final = 1 << 20
@@ -21,6 +22,7 @@ _CHUNK_BYTES: Final = 1 << 20
 _COPIED_BYTES: Final = 64 << 20
 
 _END: Final = struct.Struct("<4s4H2IH")
+_ENTRY_START: Final = b"PK\x01\x02"
 _LOCATOR_64_BYTES: Final = 20
 # The exceptions that zipfile raises for a damaged file.
 _DAMAGE: Final = (
@@ -46,6 +48,7 @@ class ZipLimits(NamedTuple):
         total_bytes: The sizes of all members.
         directory_bytes: The size of its directory, with about 60 bytes a member: room for a hundred thousand.
         ratio: How far a large member may shrink. A hundred thousand equal mappings shrink to 1/88, zeros to 1/1032.
+        entries_a_member: How many entries of the budget a member takes.
     """
 
     file_bytes: int = 1 << 30
@@ -53,6 +56,7 @@ class ZipLimits(NamedTuple):
     total_bytes: int = MOST_TOTAL_BYTES
     directory_bytes: int = 4 << 20
     ratio: int = 150
+    entries_a_member: int = 1
 
 
 _OF_CAPTURES: Final = ZipLimits()
@@ -66,6 +70,7 @@ class BoundedZip:
 
     Raises:
         InputError: Where the file is cut or damaged, has two members of one name, or claims sizes beyond the limits.
+        LimitError: Where its directory has more members than the budget allows.
     """
 
     def __init__(self, data: bytes | memoryview, source: str, limits: ZipLimits = _OF_CAPTURES) -> None:
@@ -140,6 +145,9 @@ class BoundedZip:
         directory_bytes = _END.unpack(end)[5]
         if directory_bytes > self._limits.directory_bytes:
             raise InputError(self._source, f"its directory claims {directory_bytes} bytes", end_at)
+        # zipfile keeps some hundred bytes of each, whatever number of them the end record claims.
+        member_count = bytes(data[max(0, end_at - directory_bytes) : end_at]).count(_ENTRY_START)
+        draw_entries(member_count * self._limits.entries_a_member, self._source)
 
     def _check(self, member: zipfile.ZipInfo) -> None:
         if member.compress_type not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:

@@ -370,10 +370,8 @@ _DEFLATE_RATIO: Final = 1032
 
 def _read_wheel(data: memoryview, path: str) -> tuple[list[str], Layer]:
     most_bytes = min(most_unpacked_bytes(len(data)), _MOST_WHEEL_BYTES)
-    archive = BoundedZip(
-        data, path, ZipLimits(_MOST_WHEEL_BYTES, most_bytes, most_bytes, _MOST_WHEEL_DIRECTORY_BYTES, _DEFLATE_RATIO)
-    )
-    draw_entries(ENTRIES_A_MEMBER * len(archive.members), path)
+    sizes = _MOST_WHEEL_BYTES, most_bytes, most_bytes, _MOST_WHEEL_DIRECTORY_BYTES
+    archive = BoundedZip(data, path, ZipLimits(*sizes, _DEFLATE_RATIO, ENTRIES_A_MEMBER))
     described = [name for name in archive.members if name.endswith(".dist-info/METADATA") and name.count("/") == 1]
     if not described:
         raise InputError(path, "a zip file without `.dist-info/METADATA`: it is no .whl")

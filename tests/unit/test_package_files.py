@@ -17,7 +17,7 @@ import pytest
 
 import footprint
 from footprint.cli import main
-from footprint.errors import FootprintError, InputError, UnsupportedError
+from footprint.errors import FootprintError, InputError, LimitError, UnsupportedError
 from footprint.process.mapped_files import open_regular
 from footprint.sources.image_tree import RootTree
 from footprint.sources.package_files import cpio_members, is_package, package_tree
@@ -421,6 +421,18 @@ def test_the_members_of_a_package_come_from_the_budget(tmp_path: Path, data: byt
     path = saved(tmp_path / "app.deb", data)
     with limited(Limits(entry_count=2000)), pytest.raises(FootprintError, match="entries"):
         package_tree(path)
+
+
+def test_the_budget_is_asked_before_the_directory_of_a_wheel_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = wheel(*((f"{number}/", b"") for number in range(2000)))
+    # Its end record claims one member, which zipfile does not believe.
+    data = data[:-14] + struct.pack("<HH", 1, 1) + data[-10:]
+    assert len(zipfile.ZipFile(io.BytesIO(data)).infolist()) == 2001
+    monkeypatch.setattr(zipfile, "ZipFile", None)
+    with limited(Limits(entry_count=4000)), pytest.raises(LimitError, match=r"spent 4,002 of 4,000 entries"):
+        package_tree(saved(tmp_path / WHEEL_NAME, data))
 
 
 def test_two_members_of_one_name_and_a_name_that_is_hidden_are_refused(tmp_path: Path) -> None:
