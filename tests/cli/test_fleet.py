@@ -23,7 +23,7 @@ from footprint.store.asking import Dataset
 from footprint.store.parquet import write_part
 from footprint.store.tables import FleetFile, FleetInput, FleetLibrary, FleetProgram
 from footprint.system.limits import Limits, limited
-from footprint.verbs.fleet.answer import fleet_document
+from footprint.verbs.fleet.answer import fleet_document, fleet_members
 from footprint.verbs.fleet.questions import definitions_of, question_names, question_of
 from tests.fleets import DAY, Holding, Member, write_fleet
 from tests.hostile import HOSTILE
@@ -296,6 +296,24 @@ def test_an_unused_library_of_10000_processes_is_found_first(
     (unused,) = rows(dataset, "unused")
     assert unused["saving_bytes"] == expected
     assert abs(expected - 6000 * 160 * KIB) < 0.01 * expected
+
+
+def test_processes_that_lie_of_their_size_take_no_answer_from_the_others(tmp_path: Path) -> None:
+    # Each claims a byte less than a PiB, the most that a scan lets in: 8,193 of them are more than 63 bits.
+    most, count = (1 << 50) - 1, 8193
+    held, other = (Holding(LIBZ, most, "table"), Holding(LIBZ, most)), (Holding(HEAP, KIB),)
+    saving = (("unused-library", "libz.so.1", most),)
+    members = [Member(f"h{pid}", SHADOW, held, pid, savings=saving, is_judged=pid > 0) for pid in range(count)]
+    old = [Member("h0", SHADOW, other, pid, day=DAY - timedelta(days=1)) for pid in range(count)]
+    dataset = write_fleet(tmp_path, [*old, *members, Member("a", SCHEDD, other, 1, build_id="b2")])
+    assert [row["private_bytes"] for row in rows(dataset, "programs")] == [count * 2 * most, KIB]
+    assert [row["saving_bytes"] for row in rows(dataset, "unused")] == [count * most]
+    assert max(row["more_bytes"] for row in rows(dataset, "more", count=count)) == pytest.approx(count * 2 * most)
+    for name in question_names():
+        found = fleet(dataset, name)
+        assert found.total_bytes == count * 2 * most + KIB
+        assert json.dumps(fleet_members(found, "1"))
+        assert plain(fleet_document(found))
 
 
 # --- what is written --------------------------------------------------------------------------------------------------

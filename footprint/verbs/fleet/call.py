@@ -31,16 +31,16 @@ SELECT DISTINCT day::VARCHAR, part FROM inputs
 WHERE row_count > 0 AND kind <> 'series' AND day BETWEEN getvariable('first_day') AND getvariable('day')"""
 _SIDES: Final = "SELECT getvariable('old_side'), getvariable('new_side')"
 _GONE: Final = """
-SELECT count(*), sum(private_bytes)::BIGINT, arg_max(program, private_bytes) FROM (
+SELECT count(*), sum(private_bytes), arg_max(program, private_bytes) FROM (
     SELECT program, coalesce(sum(private_bytes), 0) AS private_bytes FROM compared_amounts
     WHERE side = 'old' AND program NOT IN (SELECT program FROM matched_owners) GROUP BY program
 )"""
 _WHOLE: Final = """
-SELECT count(DISTINCT host), coalesce(sum(process_count), 0)::BIGINT,
-       coalesce(sum(coalesce(per_process_bytes, private_bytes)), 0)::BIGINT
+SELECT count(DISTINCT host), coalesce(sum(process_count), 0),
+       coalesce(sum(coalesce(per_process_bytes, private_bytes)), 0)
 FROM current_processes"""
 _COSTS: Final = """
-SELECT sum(coalesce(per_process_bytes, private_bytes))::BIGINT, sum(process_count)::BIGINT, {name}
+SELECT sum(coalesce(per_process_bytes, private_bytes)), sum(process_count), {name}
 FROM current_processes GROUP BY {name} ORDER BY 1 DESC NULLS LAST, 3"""
 _PROGRAMS: Final = "SELECT count(DISTINCT host), count(DISTINCT program) FROM current_programs"
 _COVERAGE: Final = """

@@ -11,7 +11,7 @@ from footprint.errors import UsageError
 from footprint.store.parquet import table_views, whole_files
 
 _ENDING: Final = ".sql"
-_DEFINED: Final = re.compile(r"^CREATE (?:TABLE|VIEW) (\w+)", re.MULTILINE)
+_DEFINED: Final = re.compile(r"^CREATE (?:TABLE|VIEW|MACRO) (\w+)", re.MULTILINE)
 _COMMENT: Final = re.compile(r"--.*")
 _ALWAYS: Final = ("host_days", "current_processes")
 """What says of which day and processes each answer is."""

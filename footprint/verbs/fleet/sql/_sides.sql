@@ -25,7 +25,7 @@ QUALIFY moment = max(moment) OVER (PARTITION BY side, host, pid, CASE WHEN pid I
 -- each column of texts takes as long again.
 CREATE TABLE compared_amounts AS
 WITH held AS (
-    SELECT number, owner, symbol, sum(private_bytes)::BIGINT AS private_bytes
+    SELECT number, owner, symbol, sum(private_bytes) AS private_bytes
     FROM "rows" JOIN (SELECT audit, number FROM compared_processes) USING (audit)
     WHERE kind <> 'kernel' AND day IN (SELECT day FROM compared_processes)
     GROUP BY ALL

@@ -101,7 +101,7 @@ SELECT * FROM own
 UNION ALL
 SELECT scanned.* EXCLUDE (process)
        REPLACE (processes.audit AS audit, processes.host AS host, processes.program AS program,
-                scanned.saving_bytes * processes.process_count AS saving_bytes),
+                scanned.saving_bytes::HUGEINT * processes.process_count AS saving_bytes),
        processes.process_count
 FROM scanned JOIN current_processes AS processes ON scanned.process = processes.audit;
 
@@ -115,22 +115,25 @@ LEFT JOIN (SELECT DISTINCT file AS program_file FROM programs) ON program_file =
 LEFT JOIN current_programs AS here USING (host, program)
 GROUP BY ALL;
 
+-- The weakest of the confidences that sums count.
+CREATE MACRO weakest(confidence) AS arg_min(confidence, list_position(['medium', 'high', 'proof'], confidence));
+
 -- What each process saves with the remedies of one rule and subject, without those that sums do not count.
 CREATE VIEW current_savings AS
-SELECT audit, host, program, rule, subject, sum(saving_bytes)::BIGINT AS saving_bytes,
+SELECT audit, host, program, rule, subject, sum(saving_bytes) AS saving_bytes,
        any_value(process_count) AS process_count,
-       arg_min(confidence, list_position(['medium', 'high', 'proof'], confidence)) AS confidence
+       weakest(confidence) AS confidence
 FROM current_findings WHERE is_counted AND saving_bytes > 0
 GROUP BY audit, host, program, rule, subject;
 
 -- The same for the fleet: what it saves with the remedies of one rule and subject.
 CREATE VIEW fleet_savings AS
-SELECT sum(saving_bytes)::BIGINT AS saving_bytes,
+SELECT sum(saving_bytes) AS saving_bytes,
        max(saving_bytes // process_count) AS each_bytes,
-       sum(process_count)::BIGINT AS process_count,
+       sum(process_count) AS process_count,
        count(DISTINCT host) AS host_count,
        count(DISTINCT program) AS program_count,
-       arg_min(confidence, list_position(['medium', 'high', 'proof'], confidence)) AS confidence,
+       weakest(confidence) AS confidence,
        rule,
        min(program) AS program,
        subject
@@ -157,11 +160,11 @@ of_libraries AS (
     WHERE NOT is_of_program
 ),
 held AS (SELECT * FROM own UNION ALL SELECT * FROM of_libraries)
-SELECT sum(saving_bytes)::BIGINT AS saving_bytes,
+SELECT sum(saving_bytes) AS saving_bytes,
        max(saving_bytes) AS each_bytes,
        count(DISTINCT program) AS program_count,
        count(DISTINCT host) AS host_count,
-       arg_min(confidence, list_position(['medium', 'high', 'proof'], confidence)) AS confidence,
+       weakest(confidence) AS confidence,
        rule,
        min(program) AS program,
        subject

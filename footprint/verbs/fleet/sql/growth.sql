@@ -13,8 +13,8 @@ WITH matched AS (
 ),
 counts AS (
     SELECT coalesce(new_program, program) AS program,
-           coalesce(sum(process_count) FILTER (side = 'old'), 0)::BIGINT AS old_count,
-           coalesce(sum(process_count) FILTER (side = 'new'), 0)::BIGINT AS new_count
+           coalesce(sum(process_count) FILTER (side = 'old'), 0) AS old_count,
+           coalesce(sum(process_count) FILTER (side = 'new'), 0) AS new_count
     FROM compared_processes LEFT JOIN (SELECT DISTINCT side, program, new_program FROM matched_owners) USING (side, program)
     GROUP BY ALL
 ),
@@ -27,7 +27,7 @@ held AS (
     FROM matched JOIN counts USING (program)
     GROUP BY program, owner, symbol
 )
-SELECT round((new_bytes - old_bytes) * new_count)::BIGINT AS growth_bytes,
+SELECT round((new_bytes - old_bytes) * new_count)::HUGEINT AS growth_bytes,
        round(new_bytes - old_bytes)::BIGINT AS each_bytes,
        CASE WHEN old_count > 0 THEN round(old_bytes)::BIGINT END AS old_bytes,
        round(new_bytes)::BIGINT AS new_bytes,

@@ -1,11 +1,11 @@
 -- What do the processes of each host cost?
 -- {host} holds most: {total_bytes} in {process_count} processes.
-SELECT sum(per_process_bytes)::BIGINT AS total_bytes,
-       sum(private_bytes)::BIGINT AS private_bytes,
-       sum(kernel_bytes)::BIGINT AS kernel_bytes,
+SELECT sum(per_process_bytes) AS total_bytes,
+       sum(private_bytes) AS private_bytes,
+       sum(kernel_bytes) AS kernel_bytes,
        any_value(memory_bytes) AS memory_bytes,
        any_value(available_bytes) AS available_bytes,
-       sum(process_count)::BIGINT AS process_count,
+       sum(process_count) AS process_count,
        host
 FROM current_processes LEFT JOIN current_hosts USING (host)
 GROUP BY host

@@ -6,10 +6,10 @@ WITH held AS (
     FROM current_libraries GROUP BY ALL
 ),
 builds AS (SELECT name AS library, count(DISTINCT build_id) AS build_count FROM current_libraries GROUP BY ALL)
-SELECT sum(private_bytes)::BIGINT AS private_bytes,
+SELECT sum(private_bytes) AS private_bytes,
        (sum(private_bytes) / sum(process_count))::BIGINT AS mean_bytes,
        max(retained_bytes // process_count) AS retained_bytes,
-       sum(process_count)::BIGINT AS process_count,
+       sum(process_count) AS process_count,
        count(DISTINCT host) AS host_count,
        any_value(build_count) AS build_count,
        library

@@ -4,10 +4,10 @@ WITH each AS (
     SELECT host, program, median(per_process_bytes / process_count) AS each_bytes
     FROM current_processes WHERE per_process_bytes IS NOT NULL GROUP BY host, program
 )
-SELECT (each_bytes * getvariable('count'))::BIGINT AS more_bytes,
+SELECT (each_bytes * getvariable('count'))::HUGEINT AS more_bytes,
        each_bytes::BIGINT AS each_bytes,
        available_bytes,
-       (available_bytes - each_bytes * getvariable('count'))::BIGINT AS left_bytes,
+       (available_bytes - each_bytes * getvariable('count'))::HUGEINT AS left_bytes,
        getvariable('count') AS count,
        available_bytes >= each_bytes * getvariable('count') AS is_fitting,
        host,

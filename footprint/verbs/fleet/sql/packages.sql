@@ -10,7 +10,7 @@ builds AS (
     WHERE is_process AND day BETWEEN getvariable('first_day') AND getvariable('day')
     GROUP BY host, path
 )
-SELECT sum(private_bytes)::BIGINT AS private_bytes,
+SELECT sum(private_bytes) AS private_bytes,
        count(DISTINCT host) AS host_count,
        count(DISTINCT owner) AS file_count,
        list_sort(list(DISTINCT package_version) FILTER (package_version IS NOT NULL)) AS versions,

@@ -1,11 +1,11 @@
 -- What does each program cost?
 -- {program} costs most: {total_bytes} in {process_count} processes on {host_count} hosts.
-SELECT sum(per_process_bytes)::BIGINT AS total_bytes,
-       sum(private_bytes)::BIGINT AS private_bytes,
-       sum(kernel_bytes)::BIGINT AS kernel_bytes,
+SELECT sum(per_process_bytes) AS total_bytes,
+       sum(private_bytes) AS private_bytes,
+       sum(kernel_bytes) AS kernel_bytes,
        median(per_process_bytes / process_count)::BIGINT AS median_bytes,
        max(per_process_bytes // process_count) AS largest_bytes,
-       sum(process_count)::BIGINT AS process_count,
+       sum(process_count) AS process_count,
        count(DISTINCT host) AS host_count,
        program
 FROM current_processes

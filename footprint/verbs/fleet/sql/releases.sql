@@ -10,7 +10,7 @@ WITH seen AS (
 ),
 builds AS (
     SELECT program, build_id, min(first_day) AS first_day, max(last_day) AS last_day,
-           sum(process_count)::BIGINT AS process_count, median(per_process_bytes / process_count) AS median_bytes
+           sum(process_count) AS process_count, median(per_process_bytes / process_count) AS median_bytes
     FROM seen GROUP BY program, build_id
 ),
 changed AS (

@@ -11,9 +11,9 @@ scans AS (
 started AS (
     SELECT audit, host AS running_host, process_count FROM running JOIN scans USING (file)
 )
-SELECT sum(start_us * process_count)::BIGINT AS start_us,
+SELECT sum(start_us * process_count) AS start_us,
        max(start_us) AS each_us,
-       sum(process_count)::BIGINT AS process_count,
+       sum(process_count) AS process_count,
        count(DISTINCT running_host) AS host_count,
        name AS library
 FROM libraries JOIN started USING (audit)

@@ -1,6 +1,6 @@
 -- Which variables cost most?
 -- {symbol} of {owner} costs most: {private_bytes} in {place_count} places.
-SELECT sum(private_bytes)::BIGINT AS private_bytes,
+SELECT sum(private_bytes) AS private_bytes,
        avg(private_bytes)::BIGINT AS mean_bytes,
        max(mapped_bytes) AS size_bytes,
        count(*) AS place_count,

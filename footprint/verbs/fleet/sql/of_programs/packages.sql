@@ -3,7 +3,7 @@
 WITH objects AS (
     SELECT path, build_id AS file, libraries.program, startup_min_bytes FROM libraries SEMI JOIN current_programs USING (audit)
 )
-SELECT sum(startup_min_bytes)::BIGINT AS least_bytes,
+SELECT sum(startup_min_bytes) AS least_bytes,
        count(DISTINCT program) AS program_count,
        count(DISTINCT objects.path) AS file_count,
        list_sort(list(DISTINCT package_version) FILTER (package_version IS NOT NULL)) AS versions,
