@@ -11,9 +11,12 @@ from contextlib import contextmanager, suppress
 from datetime import timedelta
 from hashlib import blake2b
 from pathlib import PurePosixPath
+from queue import Empty, Queue
+from threading import Thread
 from typing import Any, Final
 
 from footprint.errors import AccessError, UsageError
+from footprint.system.limits import draw_entries, limited
 from footprint.system.whole_file import own_folder, whole_file
 
 _SCHEMES: Final = ("s3://", "gs://", "az://")
@@ -24,6 +27,8 @@ _CLIENT: Final = {"connect_timeout": "5s", "timeout": "300s", "allow_http": True
 _OF_SMALL: Final = {"read_timeout": "15s"}
 _SMALL_BYTES: Final = 1 << 20
 _RETRIES: Final = {"max_retries": 3, "retry_timeout": timedelta(seconds=15)}
+# A page of the list takes at most as long as its retries.
+_PAGE_SECONDS: Final = 60
 _CREDENTIALS: Final = {
     "s3": "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
     "gs": "set GOOGLE_APPLICATION_CREDENTIALS",
@@ -58,7 +63,7 @@ def fetch(address: str, *, is_written: bool = False) -> str:
     name = blake2b(address.encode(), digest_size=12).hexdigest() + ("-written" if is_written else "")
     folder = os.path.join(above, "footprint", "stores", name)
     with _errors(address) as (store, obstore):
-        objects = _objects(store, obstore)
+        objects = _objects(address, store, obstore)
         own_folder(folder)
         for name in _files(folder) - objects.keys():
             with suppress(FileNotFoundError):  # somebody else brings the same copy up to date
@@ -68,7 +73,7 @@ def fetch(address: str, *, is_written: bool = False) -> str:
             if _state(path) != objects[name]:
                 own_folder(os.path.dirname(path))
                 with whole_file(path) as file:
-                    file.writelines(obstore.get(store, name).stream())
+                    file.writelines(_pieces(obstore.get(store, name).stream(), objects[name][0]))
                 os.utime(path, (objects[name][1],) * 2)
     return folder
 
@@ -80,7 +85,7 @@ def upload(address: str, folder: str) -> None:
         AccessError: If the store cannot be written.
     """
     with _errors(address, is_large=True) as (store, obstore):
-        objects, files = _objects(store, obstore), _files(folder)
+        objects, files = _objects(address, store, obstore), _files(folder)
         for name in reversed(list(_in_order(objects.keys() - files))):
             obstore.delete(store, name)
         for name in _in_order(files):
@@ -88,7 +93,7 @@ def upload(address: str, folder: str) -> None:
             if _state(path) != objects.get(name):
                 with open(path, "rb") as file:
                     obstore.put(store, name, file)
-        for name, (_, seconds) in _objects(store, obstore).items():
+        for name, (_, seconds) in _objects(address, store, obstore).items():
             if name in files:
                 os.utime(os.path.join(folder, name), (seconds,) * 2)
 
@@ -151,15 +156,62 @@ def _cause(address: str, message: str) -> str:
     return f"the store cannot be used: {without_secrets_in(message.strip().partition(chr(10))[0])[:300]}"
 
 
-def _objects(store: Any, obstore: Any) -> dict[str, tuple[int, int]]:  # noqa: ANN401 # a store and the module
-    """Return size and time of the objects below an address by name; names that lead out of the folder are left out."""
+def _objects(address: str, store: Any, obstore: Any) -> dict[str, tuple[int, int]]:  # noqa: ANN401 # a store and the module
+    """Return size and time of the objects below an address by name; names that lead out of the folder are left out.
+
+    Raises:
+        LimitError: If there are more than the limits allow.
+        OSError: If the list does not go on.
+    """
     objects = {}
-    for some in obstore.list(store):
-        for entry in some:
-            name = PurePosixPath(entry["path"])
-            if ".." not in name.parts and not name.is_absolute() and entry["path"] != _LOCK:
-                objects[str(name)] = entry["size"], int(entry["last_modified"].timestamp())
+    with limited():
+        for some in _listed(store, obstore):
+            draw_entries(len(some), address)
+            for entry in some:
+                name = PurePosixPath(entry["path"])
+                if ".." not in name.parts and not name.is_absolute() and entry["path"] != _LOCK:
+                    objects[str(name)] = entry["size"], int(entry["last_modified"].timestamp())
     return objects
+
+
+def _listed(store: Any, obstore: Any) -> Iterator[Any]:  # noqa: ANN401 # the same
+    """Yield some objects at a time. A store may answer with pages of nothing for ever, and obstore asks for the next."""
+    chunks = Queue[Any](1)
+
+    def ask() -> None:
+        try:
+            for some in obstore.list(store):
+                chunks.put(some)
+            chunks.put(None)
+        except Exception as error:  # noqa: BLE001 # it is raised in the other thread
+            chunks.put(error)
+
+    Thread(target=ask, daemon=True).start()
+    while True:
+        try:
+            some = chunks.get(timeout=_PAGE_SECONDS)
+        except Empty:
+            raise OSError(f"its list of objects did not go on for {_PAGE_SECONDS} seconds") from None
+        if some is None:
+            return
+        if isinstance(some, Exception):
+            raise some
+        yield some
+
+
+def _pieces(stream: Iterable[Any], size_bytes: int) -> Iterator[Any]:
+    """Yield what a store sends of an object.
+
+    Raises:
+        OSError: If that is not as much as it listed.
+    """
+    for piece in stream:
+        size_bytes -= len(piece)
+        if size_bytes < 0:
+            break
+        yield piece
+    if size_bytes:
+        raise OSError("an object has another size than was listed, as one that was written meanwhile: ask again")
 
 
 def _files(folder: str) -> set[str]:

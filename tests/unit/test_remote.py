@@ -19,8 +19,9 @@ from xml.sax.saxutils import escape
 import pytest
 
 import footprint
-from footprint.errors import AccessError, UsageError
+from footprint.errors import AccessError, LimitError, UsageError
 from footprint.store.remote import fetch, put, upload
+from footprint.system.limits import Limits, limited
 from footprint.verbs.fleet.call import prune_dataset
 from tests.fleets import BUILD_IDS, capture_of, write
 
@@ -272,6 +273,56 @@ def test_a_store_without_credentials_is_one_error_that_says_what_to_set(
         server.shutdown()
     assert f"it needs credentials, and there are none: {cause}" in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+class Endless(Bucket):
+    """A store whose list has a page after each page."""
+
+    names: tuple[str, ...] = ()
+
+    def do_GET(self) -> None:  # as http.server calls it
+        row = "<Contents><Key>{}</Key><Size>1</Size><LastModified>2026-01-01T00:00:00.000Z</LastModified></Contents>"
+        rows = "<NextContinuationToken>next</NextContinuationToken>" + "".join(map(row.format, self.names))
+        text = f"<ListBucketResult><IsTruncated>true</IsTruncated>{rows}</ListBucketResult>"
+        self._answer(200, text.encode(), Content_Type="application/xml")
+
+
+@pytest.mark.parametrize(
+    ("names", "error", "cause"),
+    [
+        (("a", "b"), LimitError, r"spent 1,0\d\d of 1,000 entries"),
+        ((), AccessError, "its list of objects did not go on for 0.5 seconds"),
+    ],
+)
+def test_a_store_that_lists_without_end_is_given_up_on(
+    names: tuple[str, ...],
+    error: type[Exception],
+    cause: str,
+    bucket: type[Bucket],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(bucket, "do_GET", Endless.do_GET)
+    monkeypatch.setattr(bucket, "names", names, raising=False)
+    if not names:
+        monkeypatch.setattr("footprint.store.remote._PAGE_SECONDS", 0.5)
+    with limited(Limits(entry_count=1000)), pytest.raises(error, match=cause):
+        footprint.fleet("s3://bucket/fleet")
+
+
+def test_an_object_that_is_larger_than_was_listed_is_an_error(
+    bucket: type[Bucket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bucket.objects["fleet/inputs/p.parquet"] = b"1234", 1e9
+    whole = Bucket.do_GET
+
+    def grow(self: Bucket) -> None:
+        if "list-type" not in self.path:
+            self.objects["fleet/inputs/p.parquet"] = b"12345", 1e9
+        whole(self)
+
+    monkeypatch.setattr(bucket, "do_GET", grow)
+    with pytest.raises(AccessError, match="another size than was listed"):
+        footprint.fleet("s3://bucket/fleet")
 
 
 def test_errors_of_a_store_tell_no_secrets(bucket: type[Bucket], monkeypatch: pytest.MonkeyPatch) -> None:
