@@ -24,11 +24,11 @@ from footprint.verbs.fleet.questions import (
 )
 
 _KEPT: Final = re.compile(r"([0-9]{1,5})d?")
-_FIRST_DAY: Final = "SELECT min(day) FROM inputs WHERE process_count > 0"
+_FIRST_DAY: Final = "SELECT min(day) FROM process_inputs"
 _SILENT: Final = "SELECT getvariable('day'), count(*) FILTER (day < getvariable('first_day')), count(*) FROM host_days"
 _PARTS: Final = """
-SELECT DISTINCT day::VARCHAR, part FROM inputs
-WHERE row_count > 0 AND kind <> 'series' AND day BETWEEN getvariable('first_day') AND getvariable('day')"""
+SELECT DISTINCT day::VARCHAR, part FROM process_inputs
+WHERE has_files AND day BETWEEN getvariable('first_day') AND getvariable('day')"""
 _SIDES: Final = "SELECT getvariable('old_side'), getvariable('new_side')"
 _GONE: Final = """
 SELECT count(*), sum(private_bytes), arg_max(program, private_bytes) FROM (

@@ -1,7 +1,8 @@
 -- The processes that are compared: those of two days, builds or package versions, else of the first and the last day that
 -- the dataset still has; of each host the last day with such, of each process its last moment there.
-SET VARIABLE old_side = coalesce(getvariable('old_side'), (SELECT min(day) FROM processes)::VARCHAR);
-SET VARIABLE new_side = coalesce(getvariable('new_side'), (SELECT max(day) FROM processes)::VARCHAR);
+SET VARIABLE days = (SELECT {'first': min(day), 'last': max(day)} FROM processes);
+SET VARIABLE old_side = coalesce(getvariable('old_side'), getvariable('days').first::VARCHAR);
+SET VARIABLE new_side = coalesce(getvariable('new_side'), getvariable('days').last::VARCHAR);
 CREATE TABLE compared_processes AS
 WITH named AS (
     SELECT host, day, moment, audit, input, pid, program, build_id, process_count, package_version
@@ -22,12 +23,13 @@ SELECT side, audit, day, process_count, program, dense_rank() OVER (ORDER BY sid
 QUALIFY moment = max(moment) OVER (PARTITION BY side, host, pid, CASE WHEN pid IS NULL THEN input ELSE program END);
 
 -- What they hold, by program, owner and variable. Millions of rows are added up: by the number of side and program, since
--- each column of texts takes as long again.
+-- each column of texts takes as long again. The days are a list, by which whole files are left out.
+SET VARIABLE compared_days = (SELECT list(DISTINCT day) FROM compared_processes);
 CREATE TABLE compared_amounts AS
 WITH held AS (
     SELECT number, owner, symbol, sum(private_bytes) AS private_bytes
     FROM "rows" JOIN (SELECT audit, number FROM compared_processes) USING (audit)
-    WHERE kind <> 'kernel' AND day IN (SELECT day FROM compared_processes)
+    WHERE kind <> 'kernel' AND list_contains(getvariable('compared_days'), day)
     GROUP BY ALL
 )
 SELECT side, program, owner, symbol, private_bytes

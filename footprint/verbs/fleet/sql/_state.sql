@@ -1,8 +1,10 @@
 -- The last day of each host with processes, until getvariable('day') or else the last one of all. The fleet has the hosts
 -- that were scanned in the seven days until then.
-SET VARIABLE day = coalesce(getvariable('day')::DATE, (SELECT max(day) FROM inputs WHERE process_count > 0));
+CREATE TABLE process_inputs AS
+SELECT DISTINCT host, day, part, row_count > 0 AND kind <> 'series' AS has_files FROM inputs WHERE process_count > 0;
+SET VARIABLE day = coalesce(getvariable('day')::DATE, (SELECT max(day) FROM process_inputs));
 CREATE TABLE host_days AS
-SELECT host, max(day) AS day FROM inputs WHERE process_count > 0 AND day <= getvariable('day') GROUP BY host;
+SELECT host, max(day) AS day FROM process_inputs WHERE day <= getvariable('day') GROUP BY host;
 SET VARIABLE first_day = coalesce((SELECT min(day) FROM host_days WHERE day > getvariable('day') - 7), getvariable('day'));
 
 -- Of each host its last day, of each process of that day its last moment. getvariable('program') is a pattern of
