@@ -1,17 +1,22 @@
-"""Time the questions of `footprint fleet` on a made dataset of any size, beside a loop over saved audits with jq.
+"""Time the questions of `footprint fleet` on a made dataset of any size, beside plain DuckDB, or a loop with jq.
 
-    python benchmarks/fleet_questions.py DIR --processes 100000 --rows 200
+    python benchmarks/fleet_questions.py DIR --processes 100000 --rows 200 --days 2
+    python benchmarks/fleet_questions.py DIR --processes 10000 --lines
     python benchmarks/fleet_questions.py DIR --processes 200 --loop tests/corpus/smaps-sleep.txt
 
 The dataset has 50 programs on hosts with 50 processes each, and one day, or two with half of the rows each. It is made
-once, and used again while it is there.
+once, and used again while it is there. With `--lines` the same processes are lines of JSON, too, as `footprint audit
+--json` writes them with host and moment, of which plain DuckDB asks what they can tell; its answers are compared.
 """
 
 import argparse
+import json
 import os
 import resource
 import subprocess
 import sys
+import tempfile
+import time
 from typing import NamedTuple
 
 import duckdb
@@ -54,11 +59,11 @@ _LIBRARIES = """
 SELECT host, day, audit, true AS is_process, program, '/usr/lib/lib' || o || '.so.1' AS path,
   'lib' || o || '.so.1' AS name, printf('%040x', 1000 + o) AS build_id, 100000 AS private_bytes,
   300000 AS mapped_bytes, 8192 AS startup_min_bytes, 16384 AS startup_max_bytes, 8192 AS retained_bytes,
-  [program] AS needed_by
+  [program] AS needed_by, NULL AS start_us
 FROM made, range(1, {owners}) t(o)
 UNION ALL
 SELECT 'host-00000', DATE '2026-11-01', 1000000000 + p, false, '/usr/bin/program-' || p,
-  '/usr/lib/lib' || o || '.so.1', 'lib' || o || '.so.1', printf('%040x', 1000 + o), NULL, NULL, 8192, 16384, 8192, []
+  '/usr/lib/lib' || o || '.so.1', 'lib' || o || '.so.1', printf('%040x', 1000 + o), NULL, NULL, 8192, 16384, 8192, [], 40 * o
 FROM range({programs}) s(p), range(1, {owners}) t(o)"""
 
 # One host scanned its programs: what was found holds for all hosts.
@@ -96,9 +101,56 @@ SELECT host, day, max(moment) AS moment, 'processes' AS input, 'processes' AS ki
   sum(per_process_bytes) AS per_process_bytes, 0 AS note_count
 FROM made GROUP BY host, day"""
 
+_LINES = f"""
+SELECT moment, struct_pack(name := host, kernel := '6.18', machine := 'x86_64') AS host,
+  struct_pack(name := program, pid := pid, source := source, mapping_count := mapping_count) AS target,
+  struct_pack(private_bytes := private_bytes, kernel_bytes := kernel_bytes, per_process_bytes := per_process_bytes,
+    shared_once_bytes := shared_once_bytes, mapped_writable_bytes := mapped_writable_bytes) AS totals, ledger, findings
+FROM made JOIN (
+  SELECT audit, list(struct_pack(owner := owner, kind := kind, section := section, symbol := symbol, name := name,
+    bytes := private_bytes, mapped_bytes := mapped_bytes, shared_bytes := shared_bytes, pages := page_count,
+    sole_pages := sole_page_count, is_writable := is_writable, evidence := evidence)) AS ledger
+  FROM ({_ROWS}) GROUP BY audit
+) USING (audit), (
+  SELECT list(struct_pack(rule := 'unused-library', subject := 'lib' || o || '.so.1', saving_bytes := 4096 * o,
+    confidence := 'high', message := 'unused', remedy := 'link without it')) AS findings FROM range(1, 6) t(o)
+)"""  # noqa: S608 # made here
 
-def make(folder: str, process_count: int, row_count: int, day_count: int) -> None:
-    """Write a dataset."""
+_OF_LINES = {
+    "programs": """
+SELECT sum(totals.per_process_bytes) AS total_bytes, target.name AS program
+FROM last_day GROUP BY ALL ORDER BY total_bytes DESC""",
+    "hosts": """
+SELECT sum(totals.per_process_bytes) AS total_bytes, host.name AS host
+FROM last_day GROUP BY ALL ORDER BY total_bytes DESC""",
+    "owners": """
+SELECT sum(held.bytes) AS private_bytes, held.owner AS owner
+FROM (SELECT unnest(ledger) AS held FROM last_day) GROUP BY ALL ORDER BY private_bytes DESC""",
+    "variables": """
+SELECT sum(held.bytes) AS private_bytes, held.symbol AS symbol, held.owner AS owner
+FROM (SELECT unnest(ledger) AS held FROM last_day) WHERE held.kind <> 'heap' GROUP BY ALL ORDER BY private_bytes DESC
+LIMIT 10000""",
+    "unused": """
+SELECT sum(lacking.saving_bytes) AS saving_bytes, lacking.subject AS subject
+FROM (SELECT unnest(findings) AS lacking FROM last_day) WHERE lacking.rule = 'unused-library'
+GROUP BY ALL ORDER BY saving_bytes DESC""",
+}
+"""What plain DuckDB finds in the lines: the figure of the first row is that of the question."""
+
+
+_COLUMNS = {
+    "moment": "TIMESTAMP",
+    "host": "STRUCT(name VARCHAR)",
+    "target": "STRUCT(name VARCHAR)",
+    "totals": "STRUCT(per_process_bytes BIGINT)",
+    "ledger": "STRUCT(owner VARCHAR, kind VARCHAR, symbol VARCHAR, bytes BIGINT)[]",
+    "findings": "STRUCT(rule VARCHAR, subject VARCHAR, saving_bytes BIGINT)[]",
+}
+"""What DuckDB is told to read of each line: it takes twice as long to find out itself."""
+
+
+def make(folder: str, process_count: int, row_count: int, day_count: int, *, has_lines: bool) -> None:
+    """Write a dataset, and the same as lines of JSON."""
     given: dict[str, int | str] = {
         "hosts": max(1, process_count // 50),
         "processes": process_count,
@@ -122,6 +174,12 @@ def make(folder: str, process_count: int, row_count: int, day_count: int) -> Non
         "files": _FILES,
         "inputs": _INPUTS,
     }
+    if has_lines:
+        os.makedirs(f"{folder}/lines", exist_ok=True)
+        for start in range(0, max(1, process_count // 50), 20):
+            some = f"WHERE host BETWEEN 'host-{start:05}' AND 'host-{start + 19:05}'"
+            lines = _LINES.format(**given).replace("FROM made", f"FROM (SELECT * FROM made {some}) AS made")
+            connection.execute(f"COPY ({lines}) TO '{folder}/lines/{start:05}.json' (FORMAT json)")
     for name, selection in made.items():
         table = TABLES[name]
         columns = ", ".join(f'"{column.name}"::{column.sql_type} AS "{column.name}"' for column in table.columns)
@@ -153,14 +211,41 @@ class Timed(NamedTuple):
     megabytes: int
 
 
-def timed(words: list[str]) -> Timed:
-    """Run a command, and time it."""
-    code = "import resource, subprocess, sys, time; t = time.time(); code = subprocess.call(sys.argv[1:], stdout=-3); "
-    code += "u = resource.getrusage(resource.RUSAGE_CHILDREN); "
-    code += "print(u.ru_utime + u.ru_stime, time.time() - t, u.ru_maxrss // 1024); sys.exit(code)"
-    found = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=True).stdout
-    user, wall, megabytes = found.split()
-    return Timed(float(user), float(wall), int(megabytes))
+def timed(words: list[str]) -> tuple[Timed, bytes]:
+    """Run a command; return its time, and what it wrote."""
+    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    with tempfile.TemporaryFile() as output:
+        # A process of its own tells the most memory of this command alone.
+        code = "import resource, subprocess, sys; code = subprocess.call(sys.argv[1:]); "
+        code += "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024, file=sys.stderr); sys.exit(code)"
+        done = subprocess.run(
+            [sys.executable, "-S", "-c", code, *words], stdout=output, stderr=subprocess.PIPE, check=True
+        )
+        wall, after = time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+        output.seek(0)
+        written = output.read()
+    user = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return Timed(user, wall, int(done.stderr.split()[-1])), written
+
+
+def told(name: str, found: Timed) -> str:
+    """Return a line of the table."""
+    return f"{name:21} {found.user:7.2f} s of processor  {found.wall:7.2f} s  {found.megabytes:6} MB"
+
+
+def beside_lines(folder: str, day_count: int) -> None:
+    """Ask plain DuckDB the same of the lines, and compare the first figures."""
+    columns = ", ".join(f"{name}: '{kind}'" for name, kind in _COLUMNS.items())
+    lines = f"FROM read_json('{folder}/lines/*.json', columns = {{{columns}}})"
+    code = (
+        f"import duckdb, sys; duckdb.sql(\"CREATE VIEW last_day AS {lines} WHERE moment >= '2026-11-{day_count:02}'\"); "
+        "print(duckdb.sql(sys.argv[1]).fetchall()[0][0])"
+    )
+    for name, sql in _OF_LINES.items():
+        found, written = timed([sys.executable, "-c", code, sql])
+        words = [sys.executable, "-m", "footprint", "fleet", folder, name, "--json"]
+        first = next(iter(json.loads(timed(words)[1])["rows"][0].values()))
+        print(told(f"{name} of lines", found), "" if int(written) == first else f" DIFFERENT from {first}", flush=True)
 
 
 _LOOP = """
@@ -187,8 +272,7 @@ def beside_a_loop(folder: str, text: str, count: int) -> None:
         "fleet owners": [*command, "fleet", dataset, "owners", "--json"],
     }
     for name, words in contenders.items():
-        found = timed(words)
-        print(f"{name:12} {found.user:6.2f} s of processor  {found.wall:6.2f} s  for {count} processes")
+        print(told(name, timed(words)[0]), f"for {count} processes")
 
 
 def main() -> None:
@@ -198,17 +282,19 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=100_000)
     parser.add_argument("--rows", type=int, default=200)
     parser.add_argument("--days", type=int, default=1)
+    parser.add_argument("--lines", action="store_true", help="ask DuckDB about lines of JSON, too")
     parser.add_argument("--loop", metavar="SMAPS", help="time a loop of audits beside it, over copies of this text")
     given = parser.parse_args()
     if given.loop:
         beside_a_loop(given.folder, given.loop, given.processes)
         return
     if not os.path.isdir(given.folder):
-        make(given.folder, given.processes, given.rows, given.days)
+        make(given.folder, given.processes, given.rows, given.days, has_lines=given.lines)
     for name in question_names():
         words = [sys.executable, "-m", "footprint", "fleet", given.folder, name, "--json"]
-        found = timed(words)
-        print(f"{name:12} {found.user:6.2f} s of processor  {found.wall:6.2f} s  {found.megabytes:6} MB")
+        print(told(name, timed(words)[0]), flush=True)
+    if given.lines:
+        beside_lines(given.folder, given.days)
 
 
 if __name__ == "__main__":
