@@ -63,7 +63,8 @@ SELECT host, day, audit, true AS is_process, program, '/usr/lib/lib' || o || '.s
 FROM made, range(1, {owners}) t(o)
 UNION ALL
 SELECT 'host-00000', DATE '2026-11-01', 1000000000 + p, false, '/usr/bin/program-' || p,
-  '/usr/lib/lib' || o || '.so.1', 'lib' || o || '.so.1', printf('%040x', 1000 + o), NULL, NULL, 8192, 16384, 8192, [], 40 * o
+  '/usr/lib/lib' || o || '.so.1', 'lib' || o || '.so.1', printf('%040x', 1000 + o), NULL, NULL, 8192, 16384, 8192, [],
+  40 * o
 FROM range({programs}) s(p), range(1, {owners}) t(o)"""
 
 # One host scanned its programs: what was found holds for all hosts.
@@ -178,7 +179,8 @@ def make(folder: str, process_count: int, row_count: int, day_count: int, *, has
         os.makedirs(f"{folder}/lines", exist_ok=True)
         for start in range(0, max(1, process_count // 50), 20):
             some = f"WHERE host BETWEEN 'host-{start:05}' AND 'host-{start + 19:05}'"
-            lines = _LINES.format(**given).replace("FROM made", f"FROM (SELECT * FROM made {some}) AS made")
+            selected = f"FROM (SELECT * FROM made {some}) AS made"  # noqa: S608 # made here
+            lines = _LINES.format(**given).replace("FROM made", selected)
             connection.execute(f"COPY ({lines}) TO '{folder}/lines/{start:05}.json' (FORMAT json)")
     for name, selection in made.items():
         table = TABLES[name]
@@ -237,10 +239,8 @@ def beside_lines(folder: str, day_count: int) -> None:
     """Ask plain DuckDB the same of the lines, and compare the first figures."""
     columns = ", ".join(f"{name}: '{kind}'" for name, kind in _COLUMNS.items())
     lines = f"FROM read_json('{folder}/lines/*.json', columns = {{{columns}}})"
-    code = (
-        f"import duckdb, sys; duckdb.sql(\"CREATE VIEW last_day AS {lines} WHERE moment >= '2026-11-{day_count:02}'\"); "
-        "print(duckdb.sql(sys.argv[1]).fetchall()[0][0])"
-    )
+    view = f"CREATE VIEW last_day AS {lines} WHERE moment >= '2026-11-{day_count:02}'"
+    code = f"import duckdb, sys; duckdb.sql({view!r}); print(duckdb.sql(sys.argv[1]).fetchall()[0][0])"
     for name, sql in _OF_LINES.items():
         found, written = timed([sys.executable, "-c", code, sql])
         words = [sys.executable, "-m", "footprint", "fleet", folder, name, "--json"]

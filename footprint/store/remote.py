@@ -175,7 +175,7 @@ def _objects(address: str, store: Any, obstore: Any) -> dict[str, tuple[int, int
 
 
 def _listed(store: Any, obstore: Any) -> Iterator[Any]:  # noqa: ANN401 # the same
-    """Yield some objects at a time. A store may answer with pages of nothing for ever, and obstore asks for the next."""
+    """Yield some objects at a time. A store may answer with empty pages for ever, and obstore asks for the next."""
     chunks = Queue[Any](1)
 
     def ask() -> None:
