@@ -230,9 +230,9 @@ def timed(words: list[str]) -> tuple[Timed, bytes]:
     return Timed(user, wall, int(done.stderr.split()[-1])), written
 
 
-def told(name: str, found: Timed) -> str:
+def cost_line(name: str, cost: Timed) -> str:
     """Return a line of the table."""
-    return f"{name:21} {found.user:7.2f} s of processor  {found.wall:7.2f} s  {found.megabytes:6} MB"
+    return f"{name:21} {cost.user:7.2f} s of processor  {cost.wall:7.2f} s  {cost.megabytes:6} MB"
 
 
 def beside_lines(folder: str, day_count: int) -> None:
@@ -242,10 +242,10 @@ def beside_lines(folder: str, day_count: int) -> None:
     view = f"CREATE VIEW last_day AS {lines} WHERE moment >= '2026-11-{day_count:02}'"
     code = f"import duckdb, sys; duckdb.sql({view!r}); print(duckdb.sql(sys.argv[1]).fetchall()[0][0])"
     for name, sql in _OF_LINES.items():
-        found, written = timed([sys.executable, "-c", code, sql])
+        cost, written = timed([sys.executable, "-c", code, sql])
         words = [sys.executable, "-m", "footprint", "fleet", folder, name, "--json"]
         first = next(iter(json.loads(timed(words)[1])["rows"][0].values()))
-        print(told(f"{name} of lines", found), "" if int(written) == first else f" DIFFERENT from {first}", flush=True)
+        print(cost_line(f"{name} of lines", cost), "" if int(written) == first else f" DIFFERENT from {first}", flush=True)
 
 
 _LOOP = """
@@ -272,7 +272,7 @@ def beside_a_loop(folder: str, text: str, count: int) -> None:
         "fleet owners": [*command, "fleet", dataset, "owners", "--json"],
     }
     for name, words in contenders.items():
-        print(told(name, timed(words)[0]), f"for {count} processes")
+        print(cost_line(name, timed(words)[0]), f"for {count} processes")
 
 
 def main() -> None:
@@ -292,7 +292,7 @@ def main() -> None:
         make(given.folder, given.processes, given.rows, given.days, has_lines=given.lines)
     for name in question_names():
         words = [sys.executable, "-m", "footprint", "fleet", given.folder, name, "--json"]
-        print(told(name, timed(words)[0]), flush=True)
+        print(cost_line(name, timed(words)[0]), flush=True)
     if given.lines:
         beside_lines(given.folder, given.days)
 
