@@ -245,7 +245,9 @@ def beside_lines(folder: str, day_count: int) -> None:
         cost, written = timed([sys.executable, "-c", code, sql])
         words = [sys.executable, "-m", "footprint", "fleet", folder, name, "--json"]
         first = next(iter(json.loads(timed(words)[1])["rows"][0].values()))
-        print(cost_line(f"{name} of lines", cost), "" if int(written) == first else f" DIFFERENT from {first}", flush=True)
+        print(
+            cost_line(f"{name} of lines", cost), "" if int(written) == first else f" DIFFERENT from {first}", flush=True
+        )
 
 
 _LOOP = """
