@@ -31,7 +31,7 @@ from footprint.model.finding import Confidence, Finding
 from footprint.process.origin import placement_in, read_memory
 from footprint.store.audits import _without_small_symbols
 from footprint.store.parquet import check_parts, commit_part, open_dataset, prune, write_part
-from footprint.store.tables import TABLES
+from footprint.store.tables import TABLES, FleetNote
 from footprint.verbs.scan import runners
 from footprint.verbs.scan.cluster import Places, cluster_runner
 from footprint.verbs.scan.inputs import Candidate, Lister
@@ -1027,6 +1027,40 @@ def test_a_scheduler_that_hangs_is_an_error(captures: Path, tmp_path: Path, monk
         running[0].send_signal(signal.SIGSTOP)
         with pytest.raises(AccessError, match=r"the cluster is lost .the scheduler gave no answer in 1 seconds"):
             list(run(identify, [task]))
+
+
+def frozen(process: "subprocess.Popen[str]") -> None:
+    process.send_signal(signal.SIGSTOP)
+    while Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] != "T":
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("worker_count", [1, 2])
+def test_the_tasks_of_a_worker_that_is_frozen_are_done_by_another_one_or_the_scan_ends(
+    worker_count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("footprint.verbs.scan.cluster._check_workers", lambda *_: None)
+    settings = Settings("a", str(tmp_path), MOMENT, has_commands=False)
+    tasks = [Task[Candidate](settings, str(number), ()) for number in range(6)]
+    with cluster(worker_count) as (address, running), cluster_runner(address, Places(str(tmp_path), ())) as run:
+        frozen(running[1])
+        if worker_count == 1:
+            with pytest.raises(AccessError, match=r"worker tcp:.* gave no answer in 15 seconds, and no other is left"):
+                list(run(identify, tasks))
+        else:
+            assert sorted(run(identify, tasks)) == [(str(number), []) for number in range(6)]
+
+
+def test_two_workers_that_write_one_part_share_no_file(tmp_path: Path) -> None:
+    row = FleetNote("a", MOMENT.date(), "in", "slug", "subject", "detail")
+    write_part(str(tmp_path), "p", {"notes": [row]})
+    path = tmp_path / "notes" / "p.parquet"
+    with path.open("rb") as opened:
+        before = opened.read()
+        write_part(str(tmp_path), "p", {"notes": [row, row]})
+        opened.seek(0)
+        assert opened.read() == before != path.read_bytes()
+    assert list(tmp_path.rglob("*.parquet*")) == [path]
 
 
 def test_an_executor_makes_the_same_dataset_and_one_that_lacks_the_folders_is_an_error(

@@ -19,6 +19,8 @@ from footprint.verbs.scan.tasks import Task
 _CONNECT_SECONDS: Final = 10
 _PATIENCE_SECONDS: Final = 20
 """How long a cluster may have no worker, or give no answer, before the scan ends."""
+_SILENCE_SECONDS: Final = 15
+"""How long a worker may send no heartbeat, of which Dask has several in this time; then others do its tasks."""
 _LOGGERS: Final = ("distributed", "distributed.client")
 """What Dask reports of a lost connection by, with tracebacks; the scan raises one error instead."""
 _POLL_SECONDS: Final = 1
@@ -105,7 +107,7 @@ def cluster_runner(address: str, places: Places) -> Iterator[Runner]:
 
     def run(work: Callable[[Task[_Each]], _Done], tasks: Iterable[Task[_Each]]) -> Iterator[_Done]:
         try:
-            threads = _thread_count(client) or 1
+            threads = sum(worker["nthreads"] for worker in _workers(client).values()) or 1
             yield from _until_done(submit, lambda futures: _first_done(client, futures), threads, work, tasks)
         except (OSError, CancelledError) as error:
             lost = "its scheduler is gone, or cancelled the tasks" if isinstance(error, CancelledError) else error
@@ -174,20 +176,21 @@ def _check_workers(client: Any, address: str, places: Places) -> None:  # noqa: 
         _check_places(name, address, missing)
 
 
-def _thread_count(client: Any) -> int:  # noqa: ANN401 # a client of Dask
-    """Ask the scheduler how many threads its workers have.
+def _workers(client: Any) -> dict[str, dict[str, Any]]:  # noqa: ANN401 # a client of Dask
+    """Ask the scheduler what it knows of its workers, by address.
 
     Raises:
         OSError: If it gives no answer.
     """
     try:
-        return sum(_within(_PATIENCE_SECONDS, client.nthreads).values())
+        workers = _within(_PATIENCE_SECONDS, lambda: client.sync(client.scheduler.identity))["workers"]
     except TimeoutError:
         raise OSError(f"the scheduler gave no answer in {_PATIENCE_SECONDS} seconds") from None
+    return workers  # type: ignore[no-any-return]
 
 
 def _first_done(client: Any, futures: Iterable[Any]) -> set[Any]:  # noqa: ANN401 # a client of Dask
-    """Wait for some of the futures.
+    """Wait for some of the futures. A worker that falls silent, as one that is frozen, is removed: others do its tasks.
 
     Raises:
         OSError: If the scheduler is gone, or all workers.
@@ -195,15 +198,31 @@ def _first_done(client: Any, futures: Iterable[Any]) -> set[Any]:  # noqa: ANN40
     from distributed import wait as wait_for  # noqa: PLC0415 # of an extra
 
     waiting, with_workers = list(futures), time.monotonic()
+    heartbeats: dict[str, tuple[float, float]] = {}
     while True:
         with client.as_current(), suppress(TimeoutError):
             return set(wait_for(waiting, return_when="FIRST_COMPLETED", timeout=_POLL_SECONDS).done)
         if client.status != "running":
             raise OSError("the scheduler is gone")
-        if _thread_count(client):
-            with_workers = time.monotonic()
-        elif time.monotonic() - with_workers > _PATIENCE_SECONDS:
+        workers, now = _workers(client), time.monotonic()
+        if workers:
+            with_workers = now
+        elif now - with_workers > _PATIENCE_SECONDS:
             raise OSError("all workers are gone")
+        # The clocks of the machines differ: what counts is that the scheduler has another time than before.
+        before = heartbeats
+        heartbeats = {
+            name: before[name]
+            if name in before and before[name][0] == worker["last_seen"]
+            else (worker["last_seen"], now)
+            for name, worker in workers.items()
+        }
+        silent = [name for name, (_, since) in heartbeats.items() if now - since > _SILENCE_SECONDS]
+        for name in silent:
+            begin_activity(f"has no answer of worker {name}: others do its tasks")
+            client.sync(client.scheduler.unregister, address=name, stimulus_id="footprint-silent")
+        if silent and len(silent) == len(workers):
+            raise OSError(f"worker {silent[0]} gave no answer in {_SILENCE_SECONDS} seconds, and no other is left")
 
 
 @contextmanager
