@@ -131,8 +131,8 @@ class OwnerGrowth(NamedTuple):
     """How the private memory of an owner went.
 
     Attributes:
-        owner: The owner.
-        first_bytes: What it held in the first audit.
+        owner: The owner; "" for the cost of all processes.
+        first_bytes: What it held in the first audit; of all processes, at the first tick.
         last_bytes: What it held in the last one.
         growth: Its trend.
     """

@@ -13,8 +13,8 @@ from footprint.members import Signed
 from footprint.model.heap_account import HeapAccount
 from footprint.model.over_time import WatchGap
 from footprint.release.compare import OwnerChange, RowChange
-from footprint.series.growth import GrowthKind, GrowthTrend, MappingGrowth
-from footprint.series.timeline import Timeline, WatchedProcess
+from footprint.series.growth import GrowthKind, MappingGrowth
+from footprint.series.timeline import OwnerGrowth, Timeline, WatchedProcess
 from footprint.verbs.watch.result import WatchResult
 
 _MOST_LAYERS: Final = 24
@@ -147,13 +147,6 @@ class WatchFigures:
     )
 
 
-class _Growth(NamedTuple):
-    owner: str | None
-    growth: GrowthTrend
-    first_bytes: int
-    last_bytes: int
-
-
 def _rate(place: int) -> Callable[[Any], int | None]:
     return lambda row: None if row.growth.slope is None else round(3600 * row.growth.slope[place])
 
@@ -164,7 +157,8 @@ class WatchGrowth:
 
     owner: str | None = column(
         "The owner; null for the cost of all processes. Where that has a trend, those of the owners add up to it; "
-        "`[between the audits]` is what the audits have not seen of it."
+        "`[between the audits]` is what the audits have not seen of it.",
+        lambda row: row.owner or None,
     )
     kind: GrowthKind = column("How.", "growth.kind")
     bytes_per_hour: Signed | None = column("Its slope by Theil and Sen; null where there are too few values.", _rate(0))
@@ -280,7 +274,7 @@ def watch_members(result: WatchResult, version: str) -> Json:
             host=began.host,
             target=row_of(WatchTarget, result),
             watch=row_of(WatchFigures, result),
-            growth=rows_of(WatchGrowth, [_Growth(None, result.growth, costs[0], costs[-1]), *result.owners]),
+            growth=rows_of(WatchGrowth, [OwnerGrowth("", costs[0], costs[-1], result.growth), *result.owners]),
             samples=tuple([WatchSample(round(at * 1000), round(value)) for at, value in timeline.course.points]),
             owner_layers=owner_layers(timeline),
             process_layers=process_layers(timeline),

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal, NamedTuple
 
 from footprint.errors import Note
-from footprint.formats.answer_table import answer_table, column, row_of, rows_of
+from footprint.formats.answer_table import answer_table, column, row_of
 from footprint.formats.audit_rows import process_target
 from footprint.json.answer import Envelope, Json, Tool
 from footprint.json.codec import encode
@@ -16,7 +16,7 @@ from footprint.process.launch.moment import When
 from footprint.release.compare import CostChange, OwnerChange, RowChange
 from footprint.verbs.diff.json import DiffTarget, FigureChange, figure_changes, named_changes
 from footprint.verbs.whatif.build_comparison import BuildComparison
-from footprint.verbs.whatif.result import Compared, Leaving, WhatIf
+from footprint.verbs.whatif.result import Compared, Leaving, OwnerSaving, WhatIf
 
 
 class Variants(NamedTuple):
@@ -86,17 +86,6 @@ def _total_bytes(result: WhatIf) -> int | None:
 
 
 @answer_table
-class OwnerSavingRow:
-    """An owner whose private memory differs between the median starts."""
-
-    owner: str = column("The object, or a name in brackets.")
-    saved_bytes: Signed = column("What is saved of its private memory; negative where it takes more.")
-    before_bytes: int = column("Its private memory with the libraries.")
-    after_bytes: int = column("Its private memory without them.")
-    predicted_bytes: int | None = column("The prediction for an object that leaves; else null.")
-
-
-@answer_table
 class SavingMembers:
     """The difference between the two starts whose private memory is the median."""
 
@@ -128,7 +117,7 @@ class WhatIfJson(Envelope):
     verb: Literal["whatif"] = "whatif"
     target: ProcessTarget
     whatif: WhatIfMembers
-    changes: tuple[OwnerSavingRow, ...]
+    changes: tuple[OwnerSaving, ...]
     behaviour: Annotated[tuple[Compared, ...], NOT_EMPTY]
     saving: SavingMembers
     notes: tuple[Note, ...]
@@ -143,7 +132,7 @@ def whatif_members(result: WhatIf, version: str) -> Json:
             host=audit.host,
             target=process_target(audit),
             whatif=row_of(WhatIfMembers, result),
-            changes=rows_of(OwnerSavingRow, result.changes),
+            changes=result.changes,
             behaviour=result.behaviour,
             saving=row_of(SavingMembers, result),
             notes=result.notes,

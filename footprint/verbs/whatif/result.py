@@ -8,6 +8,7 @@ from itertools import zip_longest
 from typing import Final, NamedTuple
 
 from footprint.errors import Note
+from footprint.members import Signed, json_members
 from footprint.model.audit import Audit, Spread
 from footprint.model.row import MemoryKind
 from footprint.verbs.run.result import RunResult, Start
@@ -93,6 +94,7 @@ class Leaving(NamedTuple):
     predicted_bytes: int
 
 
+@json_members("owner saved_bytes before_bytes after_bytes predicted_bytes")
 class OwnerSaving(NamedTuple):
     """An owner whose private memory differs between the median starts.
 
@@ -100,7 +102,7 @@ class OwnerSaving(NamedTuple):
         owner: The object, or a name in brackets.
         before_bytes: Its private memory with the libraries.
         after_bytes: Its private memory without them.
-        predicted_bytes: The prediction for an object that leaves; else None.
+        predicted_bytes: The prediction for an object that leaves; else null.
     """
 
     owner: str
@@ -109,8 +111,8 @@ class OwnerSaving(NamedTuple):
     predicted_bytes: int | None
 
     @property
-    def saved_bytes(self) -> int:
-        """What is saved; negative where it takes more."""
+    def saved_bytes(self) -> Signed:
+        """What is saved of its private memory; negative where it takes more."""
         return self.before_bytes - self.after_bytes
 
 
