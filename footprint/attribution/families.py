@@ -16,8 +16,8 @@ from footprint.attribution.memory_files import charge_files, count_with_files, o
 from footprint.attribution.process_audit import total_up
 from footprint.errors import UsageError
 from footprint.model.audit import Audit, GroupSums, WorkerProjection
-from footprint.model.group import GroupQuestion, ProcessClass
-from footprint.model.projection import FILES_TERM, UNKNOWN, Basis, Model, Projection, Term
+from footprint.model.group import ProcessClass
+from footprint.model.projection import FILES_TERM, UNKNOWN, Basis, Model, Projection, Question, Term
 from footprint.model.row import weakest
 from footprint.process.snapshot import Snapshot
 from footprint.text.units import counted, format_bytes
@@ -332,7 +332,7 @@ def _channel_bytes(units: Sequence[_Unit], parents: Sequence[int], channels: Dic
     return sum(channel.size_bytes for channel in made) // len(units)
 
 
-def reprojected_group(audit: Audit, question: GroupQuestion) -> Audit:
+def reprojected_group(audit: Audit, question: Question) -> Audit:
     """Return the audit of a group with another projection, computed from its own classes of processes.
 
     Raises:
@@ -347,7 +347,7 @@ def reprojected_group(audit: Audit, question: GroupQuestion) -> Audit:
 
 
 def project_group(
-    classes: Sequence[ProcessClass], sums: GroupSums, task_count: int, question: GroupQuestion
+    classes: Sequence[ProcessClass], sums: GroupSums, task_count: int, question: Question
 ) -> tuple[Projection, WorkerProjection]:
     """Compute what many groups cost, or how many fit, and how many workers.
 

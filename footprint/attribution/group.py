@@ -14,7 +14,7 @@ from footprint.errors import Note
 from footprint.model.audit import Audit, GroupFacts, GroupMember, GroupSums, audit_of_group, sum_totals
 from footprint.model.costs import ObjectCost
 from footprint.model.finding import Finding, SearchedRule
-from footprint.model.group import DEFAULT_QUESTION, GroupQuestion
+from footprint.model.projection import ONE, Question
 from footprint.model.row import Evidence
 from footprint.model.totals import Total
 from footprint.process.mapped_files import FileKey, file_key
@@ -94,7 +94,7 @@ _LEFT_OUT = frozenset({"process-not-read", "members-changed"})
 def group_up(
     members: Sequence[tuple[Snapshot, Audit]],
     notes: Sequence[Note] = (),
-    question: GroupQuestion = DEFAULT_QUESTION,
+    question: Question = ONE,
     channels: Dict[int, Sequence[Channel]] = NO_CHANNELS,
     target: str = "",
     zombies: Sequence[int] = (),

@@ -7,8 +7,8 @@ from footprint.formats.audit_json import AuditJson
 from footprint.members import LATER, NOT_EMPTY, Bounds, Later, Pattern, Positive
 from footprint.model.audit import Spread
 from footprint.model.costs import DailyStarts, StartMeasurement
-from footprint.model.over_time import PeakHolder
-from footprint.model.row import Evidence, MemoryKind
+from footprint.model.over_time import Peak
+from footprint.model.row import MemoryKind
 from footprint.model.run_failure import RunFailure
 
 
@@ -78,34 +78,6 @@ class RunChild(NamedTuple):
 MomentWord = Literal["exit", "settled", "time", "output", "peak"]
 
 
-class RunPeak(NamedTuple):
-    """The peak of a program and all its descendants, until it was read; with `--when peak` that of the run before.
-
-    Attributes:
-        evidence: How the peak is known.
-        source: The counter: `memory.peak` or `memory.max_usage_in_bytes` of a cgroup; else `VmHWM` of one process,
-            `VmRSS` of several, or `ru_maxrss`.
-        page_cache_bytes: The page cache that the cgroup was charged with at the peak, and that is left out; without a
-            cgroup, the resident pages of files.
-        seconds: When it was reached: the time since the start.
-        process_count: The number of processes that were seen in all.
-        holders: The processes that were alive then, the largest first.
-        audited_bytes: What the audit explains: the cost of the processes that were read, shared memory counted once,
-            without a cgroup no kernel memory; null where it is not known.
-        read_at_bytes: What the program and its descendants held when it was read, counted as the peak is.
-    """
-
-    peak_bytes: int
-    evidence: Evidence
-    source: str
-    page_cache_bytes: int
-    seconds: float
-    process_count: int
-    holders: tuple[PeakHolder, ...]
-    audited_bytes: int | None
-    read_at_bytes: int
-
-
 class RunMembers(NamedTuple):
     """How a program was run; the rest of the answer is the audit of the median start.
 
@@ -139,7 +111,7 @@ class RunMembers(NamedTuple):
     kinds: Annotated[tuple[KindSpread, ...], Later(())]
     retained: Annotated[tuple[OwnerSpread, ...], Later(())]
     children: tuple[RunChild, ...]
-    peak: Annotated[RunPeak | None, LATER]
+    peak: Annotated[Peak | None, LATER]
     failures: Annotated[tuple[RunFailure, ...] | None, LATER]
     start_cost: Annotated[StartMeasurement | None, LATER]
     daily: Annotated[DailyStarts | None, LATER]

@@ -83,10 +83,9 @@ class Finding:
         message: What was found, in one sentence.
         saving_bytes: The private memory that each process saves, of a group all members together; 0 where the remedy
             alone saves nothing.
-        saving_at_count_bytes: The same for as many processes or groups as were asked about; set in the table of an
-            answer.
+        saving_at_count_bytes: The same for as many processes or groups as were asked about.
         added_bytes: The part of `saving_bytes` that no other finding of the table frees; 0 where the remedy is blocked.
-            These parts add up to the most that all remedies save together; set in the table of an answer.
+            These parts add up to the most that all remedies save together.
         thread_bytes: The private memory that each further thread of a process saves, in addition to `saving_bytes`.
         saving_us: The processor time that each start saves, estimated, in microseconds.
         saving_per: Whether each process saves it, or each thread, of which a process has at least one.
@@ -118,6 +117,7 @@ class Finding:
     member_count: Annotated[int | None, LATER] = None
     thread_bytes: Annotated[int, Later(0)] = 0
     saving_us: Annotated[int, Later(0)] = 0
+    # An answer sets these, in its table.
     saving_at_count_bytes: int = field(default=0, compare=False)
     added_bytes: Annotated[int, Later(0)] = field(default=0, compare=False)
 

@@ -1,31 +1,10 @@
 """Several processes as one group: what their audit has that the audit of one process does not have."""
 
-from typing import Annotated, Final, NamedTuple
+from typing import Annotated, NamedTuple
 
 from footprint.members import Later, Signed
-from footprint.model.projection import FitLimit, Model, Term
+from footprint.model.projection import Model, Term
 from footprint.model.row import Evidence
-
-
-class GroupQuestion(NamedTuple):
-    """What to project a group to.
-
-    Attributes:
-        count: The number of groups.
-        worker_count: The workers of each group; None for as many as there are.
-        memory_bytes: Where given, the numbers that fit into it are computed instead.
-        reserve_bytes: The part of the memory that is left for others.
-        limits: Other limits, for the number that fits.
-    """
-
-    count: int = 1  # type: ignore[assignment] # tuple.count is not missed
-    worker_count: int | None = None
-    memory_bytes: int | None = None
-    reserve_bytes: int = 0
-    limits: tuple[FitLimit, ...] = ()
-
-
-DEFAULT_QUESTION: Final = GroupQuestion()
 
 
 class ProcessClass(NamedTuple):

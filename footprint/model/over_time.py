@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from footprint.errors import UsageError
+from footprint.members import json_members
 from footprint.model.row import Evidence
 
 
@@ -60,19 +61,24 @@ class PeakHolder(NamedTuple):
     resident_bytes: int
 
 
+@json_members("peak_bytes evidence source page_cache_bytes seconds process_count holders audited_bytes read_at_bytes")
 class Peak(NamedTuple):
-    """The most memory that a program and its descendants held at one time, until it was read.
+    """The peak of a program and all its descendants, until it was read; with `--when peak` that of the run before.
 
     Attributes:
         peak_bytes: The memory charged to its cgroup at the peak, without page cache; without a cgroup, resident memory
             without pages of files.
-        evidence: How it is known.
-        source: The counter: `memory.peak`, `memory.max_usage_in_bytes`, `VmHWM`, `VmRSS` or `ru_maxrss`.
-        page_cache_bytes: The page cache that was charged at the peak and is not part of it; without a cgroup, the pages
-            of files that were resident.
-        seconds: When it was reached: the time since the start of the program.
+        evidence: How the peak is known.
+        source: The counter: `memory.peak` or `memory.max_usage_in_bytes` of a cgroup; else `VmHWM` of one process,
+            `VmRSS` of several, or `ru_maxrss`.
+        page_cache_bytes: The page cache that the cgroup was charged with at the peak, and that is left out; without a
+            cgroup, the resident pages of files.
+        seconds: When it was reached: the time since the start.
         holders: The processes that were alive then, the largest first.
         process_count: The number of processes that were seen in all.
+        audited_bytes: What the audit explains: the cost of the processes that were read, shared memory counted once,
+            without a cgroup no kernel memory; null where it is not known.
+        read_at_bytes: What the program and its descendants held when it was read, counted as the peak is.
     """
 
     peak_bytes: int
@@ -82,6 +88,9 @@ class Peak(NamedTuple):
     seconds: float
     holders: tuple[PeakHolder, ...]
     process_count: int
+    # An answer sets these.
+    audited_bytes: int | None = None
+    read_at_bytes: int = 0
 
     @property
     def has_kernel_memory(self) -> bool:

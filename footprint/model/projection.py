@@ -90,14 +90,15 @@ class FitLimit(NamedTuple):
 
 
 class Question(NamedTuple):
-    """What to project a process to.
+    """What to project a process or a group to.
 
     Attributes:
-        count: The number of processes.
+        count: The number of processes or groups.
         memory_bytes: Where given, the number that fits into it is computed instead.
-        model: How they start; None for what the process shows.
+        model: How they start; None for what the process shows, or for a group.
         reserve_bytes: The part of the memory that is left for others.
         limits: Other limits, for the number that fits.
+        worker_count: The workers of each group; None for as many as there are.
     """
 
     count: int = 1  # type: ignore[assignment] # tuple.count is not missed
@@ -105,6 +106,7 @@ class Question(NamedTuple):
     model: Model | None = Model.EXEC
     reserve_bytes: int = 0
     limits: tuple[FitLimit, ...] = ()
+    worker_count: int | None = None
 
 
 ONE: Final = Question()

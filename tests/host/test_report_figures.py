@@ -21,7 +21,6 @@ from footprint.model.audit import Audit
 from footprint.model.cost_parts import cost_parts
 from footprint.model.figures import FIGURES
 from footprint.model.finding import Confidence, Finding, SearchedRule
-from footprint.model.group import GroupQuestion
 from footprint.model.projection import Basis, Model, Question, Term, cost_at
 from footprint.model.row import Evidence
 from footprint.release.budget import check_audit
@@ -322,11 +321,11 @@ def test_the_figures_of_a_group_are_those_of_the_json(
     processes = [
         member(pid, heap(kib), file(TEXT, min(text, 256)), pss_anon=kib) for pid, (kib, text) in enumerate(members, 1)
     ]
-    group = group_up(processes, question=GroupQuestion(count))
+    group = group_up(processes, question=Question(count))
     with Shown(browser, folder, audit_html(group, "1")) as shown:
         for number in numbers(group, another):
             shown.at(number)
-            answer = audit_members(group_up(processes, question=GroupQuestion(number)), "1")["projection"]
+            answer = audit_members(group_up(processes, question=Question(number)), "1")["projection"]
             assert_costs(shown, answer, answer["per_group_bytes"])
             parts = cost_parts(group)
             assert any(part.is_owner for part in parts)

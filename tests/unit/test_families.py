@@ -9,8 +9,7 @@ from footprint.errors import UsageError
 from footprint.formats.document import Facts, Paragraph
 from footprint.formats.group_json import GroupProjection, group_answer
 from footprint.model.audit import Audit
-from footprint.model.group import GroupQuestion
-from footprint.model.projection import FitLimit, LimitUnit, Model
+from footprint.model.projection import FitLimit, LimitUnit, Model, Question
 from footprint.verbs.audit.family_text import family_blocks, family_verdict
 from tests.groupmembers import KIB, SEGMENT, TEXT, Member, block, file, heap, member
 
@@ -87,7 +86,7 @@ def test_of_two_workers_one_more_costs_what_lies_between_them() -> None:
 
 
 def test_a_group_of_fewer_workers_than_there_are_costs_their_share() -> None:
-    group = group_up(family(40, 90, 50), question=GroupQuestion(worker_count=2))
+    group = group_up(family(40, 90, 50), question=Question(worker_count=2))
     whole = group_up(family(40, 90, 50))
     assert whole.totals.per_process.bytes is not None
     fewer_bytes = whole.totals.per_process.bytes - projection_of(group).per_group_bytes
@@ -95,7 +94,7 @@ def test_a_group_of_fewer_workers_than_there_are_costs_their_share() -> None:
 
 
 def test_one_more_group_costs_what_the_group_costs_and_the_files_are_paid_once() -> None:
-    group = group_up(family(40, 50, 60), question=GroupQuestion(count=7))
+    group = group_up(family(40, 50, 60), question=Question(count=7))
     found = projection_of(group)
     assert group.totals.per_process.bytes is not None
     # 100 KiB of the master alone, 150 KiB of the workers, 100 KiB between them, and the kernel's.
@@ -105,7 +104,7 @@ def test_one_more_group_costs_what_the_group_costs_and_the_files_are_paid_once()
 
 def test_a_group_with_more_workers_costs_each_of_them_more_and_the_master_once() -> None:
     as_it_is = projection_of(group_up(family(40, 50, 60)))
-    more = projection_of(group_up(family(40, 50, 60), question=GroupQuestion(count=2, worker_count=10)))
+    more = projection_of(group_up(family(40, 50, 60), question=Question(count=2, worker_count=10)))
     assert more.per_group_bytes == as_it_is.per_group_bytes + 7 * as_it_is.per_worker_bytes
     assert more.total_bytes == 2 * more.per_group_bytes + more.shared_once_bytes
     assert sum(term.size_bytes for term in more.terms if not term.is_once) == more.per_group_bytes
@@ -174,8 +173,8 @@ def test_processes_that_claim_to_be_parents_of_each_other_have_no_class() -> Non
     assert group_up(circle).projection.terms == ()
 
 
-@pytest.mark.parametrize("question", [GroupQuestion(count=0), GroupQuestion(worker_count=0)])
-def test_less_than_one_group_or_worker_is_no_question(question: GroupQuestion) -> None:
+@pytest.mark.parametrize("question", [Question(count=0), Question(worker_count=0)])
+def test_less_than_one_group_or_worker_is_no_question(question: Question) -> None:
     with pytest.raises(UsageError, match="the number is 0"):
         group_up(family(40), question=question)
 
@@ -185,7 +184,7 @@ def test_less_than_one_group_or_worker_is_no_question(question: GroupQuestion) -
 
 def test_groups_fit_beside_the_files_and_the_reserve() -> None:
     each = projection_of(group_up(family(40, 50, 60))).per_group_bytes
-    question = GroupQuestion(memory_bytes=100 * KIB + 5 * each + MIB, reserve_bytes=MIB)
+    question = Question(memory_bytes=100 * KIB + 5 * each + MIB, reserve_bytes=MIB)
     found = projection_of(group_up(family(40, 50, 60), question=question))
     assert (found.count, found.limits[0].name) == (5, "memory")
     assert found.total_bytes == 100 * KIB + 5 * each
@@ -195,14 +194,14 @@ def test_workers_fit_into_one_group_beside_its_master() -> None:
     now = projection_of(group_up(family(40, 50, 60)))
     rest_bytes = now.per_group_bytes - 3 * now.per_worker_bytes
     room_bytes = 100 * KIB + rest_bytes + 20 * now.per_worker_bytes
-    found = projection_of(group_up(family(40, 50, 60), question=GroupQuestion(memory_bytes=room_bytes + 1)))
+    found = projection_of(group_up(family(40, 50, 60), question=Question(memory_bytes=room_bytes + 1)))
     assert found.worker_limits[0].count == 20
 
 
 def test_the_first_limit_that_is_hit_decides() -> None:
     # Four threads a group: of 1,000 tasks 900 are taken, so 25 groups fit, whatever the memory.
     tasks = FitLimit("pid_max", LimitUnit.TASKS, most=1000, taken=900)
-    found = projection_of(group_up(family(40, 50, 60), question=GroupQuestion(memory_bytes=1 << 40, limits=(tasks,))))
+    found = projection_of(group_up(family(40, 50, 60), question=Question(memory_bytes=1 << 40, limits=(tasks,))))
     assert (found.count, [limit.name for limit in found.limits]) == (25, ["pid_max", "memory"])
     # One master and 99 workers.
     assert found.worker_limits[0] == tasks._replace(each=1, count=99, beside_cache_count=99)
@@ -212,7 +211,7 @@ def test_the_first_limit_that_is_hit_decides() -> None:
     ("memory_kib", "count_text"), [(1024, "1 group of 1 process fits, "), (10240, "15 groups of 1 process fit, ")]
 )
 def test_processes_without_a_parent_fit_in_words_of_their_number(memory_kib: int, count_text: str) -> None:
-    found = group_up([member(1, heap(600))], question=GroupQuestion(memory_bytes=memory_kib * KIB))
+    found = group_up([member(1, heap(600))], question=Question(memory_bytes=memory_kib * KIB))
     assert family_verdict(found).startswith(count_text)
     (facts,) = [block for block in family_blocks(found) if isinstance(block, Facts) and block.rows[0][0] == "groups"]
     assert facts.rows[1][0] == "or processes in one group"

@@ -16,7 +16,7 @@ from footprint.formats.saved_audit import read_audit
 from footprint.model.audit import Audit
 from footprint.model.costs import ObjectCost
 from footprint.model.finding import Confidence, Finding, SearchedRule
-from footprint.model.group import GroupQuestion
+from footprint.model.projection import Question
 from footprint.model.row import MemoryKind
 from footprint.release.budget import check_audit, figure_of, parts_of, propose
 from footprint.release.budget_file import parse_budgets
@@ -71,7 +71,7 @@ def test_the_rows_of_a_group_that_was_read_back_add_up_to_its_totals() -> None:
 
 def test_a_saved_group_is_projected_to_another_number_without_its_processes() -> None:
     group = family(60, 25)
-    many = reprojected_group(read(saved(group)), GroupQuestion(10)).projection
+    many = reprojected_group(read(saved(group)), Question(10)).projection
     assert group.projection.shared_once_bytes is not None
     assert many.total_bytes == 10 * group.projection.per_process_bytes + group.projection.shared_once_bytes
 

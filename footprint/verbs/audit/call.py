@@ -191,13 +191,13 @@ def _projected_anew(audit: Audit, request: AuditRequest) -> Audit:
         return reprojected(audit, request.question)
     from footprint.attribution.families import reprojected_group  # noqa: PLC0415 # few audits are of groups
 
-    return reprojected_group(audit, request.group_question)
+    return reprojected_group(audit, request.question)
 
 
 def _audit_several(target: AnyTarget, snapshots: Sequence[Snapshot], request: AuditRequest) -> Audit:
     from footprint.verbs.audit.group import audit_processes, group_of  # noqa: PLC0415 # most targets are one process
 
-    question = request.group_question
+    question = request.question
     if isinstance(target, Processes):
         search = request if request.has_findings else None
         return audit_processes(

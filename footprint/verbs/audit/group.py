@@ -14,8 +14,7 @@ from footprint.attribution.group import group_up
 from footprint.attribution.kernel import KernelConstants, open_file_bytes
 from footprint.errors import AccessError, FootprintError, Note
 from footprint.model.audit import Audit
-from footprint.model.group import DEFAULT_QUESTION, GroupQuestion
-from footprint.model.projection import Question
+from footprint.model.projection import ONE, Question
 from footprint.process.descriptions import OpenFile
 from footprint.process.maps_text import BlockCache
 from footprint.process.snapshot import Snapshot, read_process, with_address_spaces, with_held_files
@@ -46,7 +45,7 @@ _ZOMBIE: Final = " is a zombie: "
 
 def audit_processes(
     target: Processes,
-    question: GroupQuestion = DEFAULT_QUESTION,
+    question: Question = ONE,
     *,
     debug: DebugSearch | None = STANDARD_PLACES,
     search: AuditRequest | None = None,
@@ -152,7 +151,7 @@ def group_of(  # noqa: PLR0913 # keyword-only
     root: str | None = None,
     notes: Sequence[Note] = (),
     debug: DebugSearch | None = STANDARD_PLACES,
-    question: GroupQuestion = DEFAULT_QUESTION,
+    question: Question = ONE,
     target: str = "",
     search: AuditRequest | None = None,
     has_objects: bool = False,

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from footprint.errors import UsageError
 from footprint.members import NamedTuple
@@ -11,9 +10,6 @@ from footprint.series import USUAL_MOST
 from footprint.sources.debug_search import STANDARD_PLACES, DebugSearch
 from footprint.sources.target import AnyTarget, Named
 from footprint.system.files import StrPath
-
-if TYPE_CHECKING:
-    from footprint.model.group import GroupQuestion
 
 
 class HeapRequest(NamedTuple):
@@ -44,7 +40,6 @@ class AuditRequest(NamedTuple):
             comparison can tell what came with what.
         has_start: Whether the objects have what the loader does for each at start.
         has_question: Whether the question was asked: a saved audit else keeps its own.
-        worker_count: The workers of each group; None for as many as there are.
     """
 
     question: Question = ONE
@@ -62,7 +57,6 @@ class AuditRequest(NamedTuple):
     has_start: bool = False
     has_question: bool = False
     limit: str | None = None
-    worker_count: int | None = None
 
     def with_limits_of(self, target: AnyTarget) -> "AuditRequest":
         """Return the request with the limits that more of the target would meet, if it asks how many fit."""
@@ -78,14 +72,6 @@ class AuditRequest(NamedTuple):
         return USUAL_MOST if self.has_question else None
 
     @property
-    def group_question(self) -> "GroupQuestion":
-        """The same question about several processes."""
-        from footprint.model.group import GroupQuestion  # noqa: PLC0415 # few are of groups
-
-        count, memory_bytes, _, reserve_bytes, limits = self.question
-        return GroupQuestion(count, self.worker_count, memory_bytes, reserve_bytes, limits)
-
-    @property
     def options(self) -> list[str]:
         """The options of the command that ask for this, of those that do not go with every target."""
         given = {
@@ -97,7 +83,7 @@ class AuditRequest(NamedTuple):
             "--findings": self.has_findings,
             "--heap": self.heap is not None,
             "--model": self.has_question and self.question.model is not None,
-            "--workers": self.worker_count is not None,
+            "--workers": self.question.worker_count is not None,
         }
         return [option for option, is_given in given.items() if is_given]
 
@@ -144,8 +130,14 @@ def request_of(
         raise UsageError(f"{model!r} is not a model: choose exec, fork or threads")
     # One process is what a started copy costs; how many more come about is seen at the process.
     default = None if has_question else Model.EXEC
-    question = Question(1 if count is None else count, memory_bytes, Model(model) if model else default, reserve_bytes)
-    return AuditRequest(question, has_question=has_question, limit=limit, worker_count=worker_count)
+    question = Question(
+        1 if count is None else count,
+        memory_bytes,
+        Model(model) if model else default,
+        reserve_bytes,
+        worker_count=worker_count,
+    )
+    return AuditRequest(question, has_question=has_question, limit=limit)
 
 
 def heap_request(

@@ -3,13 +3,12 @@
 from footprint import __version__
 from footprint.formats.audit_json import audit_answer, written_members
 from footprint.formats.metrics import MetricFamily, target_labels, total_family
-from footprint.formats.run_json import KindSpread, OwnerSpread, RunChild, RunFigures, RunJson, RunMembers, RunPeak
+from footprint.formats.run_json import KindSpread, OwnerSpread, RunChild, RunFigures, RunJson, RunMembers
 from footprint.json.answer import Json, write
 from footprint.json.codec import encode, like
 from footprint.members import ABSENT
 from footprint.model.audit import Audit, program_name
 from footprint.model.figures import FIGURES
-from footprint.model.over_time import Peak
 from footprint.model.row import MemoryKind
 from footprint.model.totals import Total
 from footprint.system.files import StrPath
@@ -37,16 +36,13 @@ def _run(ran: RunResult) -> RunMembers:
         kinds=tuple([KindSpread(MemoryKind(kind), *spread) for kind, spread in ran.kinds.items()]),
         retained=tuple([OwnerSpread(path, *spread) for path, spread in ran.retained.items()]),
         children=tuple([_child(child) for child in ran.start.children]),
-        peak=None if ran.peak is None else _peak(ran, ran.peak),
+        peak=None
+        if ran.peak is None
+        else ran.peak._replace(audited_bytes=ran.start.explained_bytes, read_at_bytes=ran.start.read_at_bytes),
         failures=ran.audit.run_failures,
         start_cost=ran.start_cost,
         daily=ran.daily,
     )
-
-
-def _peak(ran: RunResult, peak: Peak) -> RunPeak:
-    start = ran.start
-    return like(RunPeak, peak, audited_bytes=start.explained_bytes, read_at_bytes=start.read_at_bytes)
 
 
 def _child(child: Audit) -> RunChild:

@@ -344,9 +344,9 @@ export interface Finding {
   message: string;
   /** The private memory that each process saves, of a group all members together; 0 where the remedy alone saves nothing. */
   saving_bytes: number;
-  /** The same for as many processes or groups as were asked about; set in the table of an answer. */
+  /** The same for as many processes or groups as were asked about. */
   saving_at_count_bytes: number;
-  /** The part of `saving_bytes` that no other finding of the table frees; 0 where the remedy is blocked. These parts add up to the most that all remedies save together; set in the table of an answer. */
+  /** The part of `saving_bytes` that no other finding of the table frees; 0 where the remedy is blocked. These parts add up to the most that all remedies save together. */
   added_bytes: number;
   /** The private memory that each further thread of a process saves, in addition to `saving_bytes`. */
   thread_bytes: number;
