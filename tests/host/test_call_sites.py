@@ -36,14 +36,15 @@ OPTIONS = {
 }
 BUILDS = [(compiler, *OPTIONS[name]) for compiler in COMPILERS for name in OPTIONS]
 BUILDS += [(compiler, "-O2", "-fuse-ld=lld", "-fcf-protection=full") for compiler in ("gcc", "clang")]
+BUILDS += [(compiler, "-fno-plt", level) for compiler in COMPILERS for level in ("-O0", "-O2")]
 BUILDS += [("gcc", "-O2", "-fcf-protection=full"), ("gcc", "-O1", "-flto", "-fno-inline")]
 
 
-def build(compiler: str, folder: Path, *options: str) -> Image:
+def build(compiler: str, folder: Path, *options: str, source: str = SOURCE) -> Image:
     if shutil.which(compiler) is None:
         pytest.skip(f"{compiler} is missing")
     (folder / "a.c").write_text("int wanted(int n) { return n; } int other(int n) { return n; }")
-    (folder / "program.c").write_text(SOURCE)
+    (folder / "program.c").write_text(source)
     commands = (["-shared", "-fPIC", "-o", "liba.so", "a.c"], ["-o", "program", "program.c", "liba.so", *options])
     for command in commands:
         subprocess.run([compiler, *command], check=True, capture_output=True, cwd=folder)
@@ -65,9 +66,48 @@ def test_each_call_is_found_with_its_function_and_line(options: tuple[str, ...],
 
 
 @pytest.mark.parametrize("compiler", COMPILERS)
-def test_calls_of_a_stripped_program_have_addresses(compiler: str, tmp_path: Path) -> None:
-    named = call_sites(build(compiler, tmp_path, "-O2"), "wanted")
-    stripped = call_sites(build(compiler, tmp_path, "-O2", "-s"), "wanted")
+def test_calls_by_a_register_that_has_the_address_are_found(compiler: str, tmp_path: Path) -> None:
+    source = """
+int wanted(int);
+int main(int count, char **words) {
+    int sum = 0;
+    for (int n = 0; words[n]; n++)
+        sum += wanted(n);
+    if (count > 3)
+        sum += 2 * wanted(sum);
+    return sum;
+}"""
+    program = build(compiler, tmp_path, "-g", "-O2", "-fno-plt", source=source)
+    sites = call_sites(program, "wanted")
+    assert {site.function for site in sites} == {"main"}
+    assert {line.line for line in code_lines(program, [site.vaddr for site in sites]).values()} == {6, 8}
+
+
+TAKEN = """
+int wanted(int), (*taken)(int)IN_DATA;
+int main(int count, char **words) {
+    IN_CODE;
+    return wanted(count);
+}"""
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+@pytest.mark.parametrize("option", ["-fplt", "-fno-plt"])
+@pytest.mark.parametrize(("in_data", "in_code"), [("", "taken = wanted"), (" = wanted", "")])
+def test_where_the_address_is_taken_too_not_all_calls_are_known(
+    compiler: str, option: str, in_data: str, in_code: str, tmp_path: Path
+) -> None:
+    source = TAKEN.replace("IN_DATA", in_data).replace("IN_CODE", in_code)
+    assert call_sites(build(compiler, tmp_path, "-O2", "-fPIE", option, source=source), "wanted") == ()
+
+
+@pytest.mark.parametrize(
+    ("compiler", "option"),
+    [*[(compiler, "-fplt") for compiler in COMPILERS], ("gcc", "-fno-plt"), ("clang", "-fno-plt")],
+)
+def test_calls_of_a_stripped_program_have_addresses(compiler: str, option: str, tmp_path: Path) -> None:
+    named = call_sites(build(compiler, tmp_path, "-O2", option), "wanted")
+    stripped = call_sites(build(compiler, tmp_path, "-O2", option, "-s"), "wanted")
     assert [site.vaddr for site in named] == [site.vaddr for site in stripped]
     assert {site.function for site in stripped} == {""}
 

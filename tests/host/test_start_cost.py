@@ -230,14 +230,15 @@ def test_calls_that_are_left_until_they_are_made_are_not_looked_up(tmp_path: Pat
 
 
 @needs_gcc
-def test_a_library_that_is_opened_at_its_call_is_not_there_at_start(tmp_path: Path) -> None:
+@pytest.mark.parametrize("way", ["-fplt", "-fno-plt"])
+def test_a_library_that_is_opened_at_its_call_is_not_there_at_start(way: str, tmp_path: Path) -> None:
     needed = [build(tmp_path, f"lib{n}.so", f"int f{n}(void) {{ return {n}; }}") for n in range(6)]
     build(tmp_path, "liba.so", "int a(void) { return 1; }", *[Path(one).name for one in needed])
     source = """int a(void);
 int main(void) {
     return a();
 }"""
-    path = build(tmp_path, "program", source, "liba.so", "-g")
+    path = build(tmp_path, "program", source, "liba.so", "-g", way)
     graph = Programs(environment=Environment()).graph(path)
     finding = found_by("one-function", graph, "liba.so")
     assert len(finding.leaves) == 6

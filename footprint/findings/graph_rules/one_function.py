@@ -24,11 +24,10 @@ def one_function(graph: DependencyGraph) -> tuple[Finding, ...]:
         users = graph.bindings.users(number)
         if number in graph.roots or len(users) != 1 or graph.used_count(number) != 1 or is_always_there(graph, number):
             continue
-        references = graph.bindings.references(users[0], number)
-        if graph.retained_start_us[number] < _LEAST_US or not all(reference.is_call for reference in references):
-            continue
-        if _requesters(graph, number) == list(users):  # where another one needs it, too, it would stay
-            findings.append(_finding(graph, number, users[0], references[0].name))
+        if graph.retained_start_us[number] < _LEAST_US or _requesters(graph, number) != list(users):
+            continue  # where another one needs it, too, it would stay
+        if finding := _finding(graph, number, users[0]):
+            findings.append(finding)
     return tuple(sorted(findings, key=lambda finding: -finding.saving_us))
 
 
@@ -43,11 +42,17 @@ def _requesters(graph: DependencyGraph, number: int) -> list[int]:
     return [at for at, places in enumerate(needs) if number in places and at not in graph.retained[number]]
 
 
-def _finding(graph: DependencyGraph, number: int, user: int, function: str) -> Finding:
+def _finding(graph: DependencyGraph, number: int, user: int) -> Finding | None:
+    """Describe the finding; None where the function is not only called, or that is not known."""
     name, retained = graph.name(number), graph.retained[number]
+    references = graph.bindings.references(user, number)
+    function = references[0].name
     # Who uses a package looks for no calls in it.
     is_built = user == 0 or not is_packaged(graph.objects[user].path)
     functions, lines = _calls(graph.objects[user].library.image, function) if is_built else ([], [])
+    # Without a PLT (-fno-plt) the relocation of a call is that of an address: the code says which it is.
+    if not functions and not all(reference.is_call for reference in references):
+        return None
     callers = f" in {listed(functions)}" if functions else ""
     places = f" ({listed_places(lines, 'and')})" if lines else ""
     shown = shown_name(function)
