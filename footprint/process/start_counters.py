@@ -17,7 +17,7 @@ from footprint.system.c_library import addr_of, buffer, system_call
 # The number of perf_event_open(2).
 _CALLS: Final = {"x86_64": 298, "aarch64": 241, "riscv64": 241, "loongarch64": 241, "ppc64le": 319}
 _ATTRIBUTE_BYTES: Final = 64
-_INSTRUCTIONS: Final = 1  # PERF_COUNT_HW_INSTRUCTIONS
+_COUNTED: Final = (0, 1)  # PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS
 _USER_ONLY: Final = 1 << 5 | 1 << 6  # exclude_kernel, exclude_hv
 _CLOSE_ON_EXEC: Final = 8
 _PROCESS_CLOCK: Final = 2
@@ -68,7 +68,8 @@ def read_counters(pid: int, name: str, instructions: int | None = None) -> Start
 @contextmanager
 def instruction_counter(pid: int) -> Iterator[int | None]:
     """Count the instructions that a stopped process runs from now on; None where the kernel counts none for us."""
-    attribute = struct.pack("<IIQQQQQIIQ", 0, _ATTRIBUTE_BYTES, _INSTRUCTIONS, 0, 0, 0, _USER_ONLY, 0, 0, 0)
+    kind, event = _COUNTED
+    attribute = struct.pack("<IIQQQQQIIQ", kind, _ATTRIBUTE_BYTES, event, 0, 0, 0, _USER_ONLY, 0, 0, 0)
     number, memory = _CALLS.get(os.uname().machine), buffer(attribute)
     try:
         counter = None if number is None else system_call(number, addr_of(memory), pid, -1, -1, _CLOSE_ON_EXEC)
