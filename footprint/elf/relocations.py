@@ -10,11 +10,12 @@ import sys
 from array import array
 from bisect import bisect_left
 from collections.abc import Container, Iterator, Sequence
-from itertools import repeat
+from itertools import compress, repeat
 from operator import floordiv
 from typing import Final
 
 from footprint.elf import abi
+from footprint.elf.abi import relocation_types
 from footprint.elf.dynamic import numbers, read_dynamic
 from footprint.elf.image import Buffer, Image
 from footprint.errors import InputError
@@ -171,6 +172,24 @@ def relr_pages(image: Image, page_bytes: int) -> set[int]:
             pages.add((vaddr + bit * word_bytes & address_mask) // page_bytes)
         _check_pages(image, pages)
     return pages
+
+
+def pack_relative(image: Image) -> tuple[int, int]:
+    """Return how many relative relocations RELR can have, those of even vaddrs, and the bytes of its table."""
+    relative, vaddrs = relocation_types(image.machine).relative, set[int]()
+    for table in relocations(image):
+        vaddrs.update(compress(table.vaddrs, map(relative.__contains__, symbols_and_types(image, table.infos)[1])))
+    word_bytes, word_count, even = image.word_bytes, 0, [vaddr for vaddr in sorted(vaddrs) if not vaddr & 1]
+    bitmap_bytes = (word_bytes * 8 - 1) * word_bytes
+    # Bitmaps follow the word with an address, as long as none is empty.
+    base, last_bitmap = -bitmap_bytes, -1
+    for vaddr in even:
+        bitmap = (vaddr - base) // bitmap_bytes
+        if (vaddr - base) % word_bytes or bitmap > last_bitmap + 1 or not word_count:
+            base, last_bitmap, word_count = vaddr + word_bytes, -1, word_count + 1
+        elif bitmap > last_bitmap:
+            last_bitmap, word_count = bitmap, word_count + 1
+    return len(even), word_count * word_bytes
 
 
 def relr_count(image: Image) -> int:

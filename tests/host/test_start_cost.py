@@ -15,12 +15,14 @@ import footprint
 from benchmarks.libraries import FOLDERS, programs
 from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.attribution.start_time import start_system
+from footprint.elf.relocations import pack_relative
 from footprint.errors import AccessError
 from footprint.findings.registry import rule_named
 from footprint.loader.target import Environment
 from footprint.model.finding import Confidence, Finding, SourceLocation
+from footprint.process import start_counters
 from footprint.process.held_program import AT_ENTRY, held_at_start
-from footprint.process.start_measurement import measure_starts
+from footprint.process.start_measurement import measure_starts, start_once
 from footprint.sources.programs import Programs
 from footprint.sources.start_calibration import choose_samples, measure_samples
 from tests.loader_counts import counted_by_loader, fault_count, predicted
@@ -196,6 +198,28 @@ def test_a_library_with_a_filter_is_asked_as_often_and_found_no_more(tmp_path: P
 
 
 @needs_gcc
+def test_relocations_that_are_packed_take_what_was_predicted(tmp_path: Path) -> None:
+    source = f"static int a[9]; void *table[50000] = {{{'a + 4,' * 50_000}}}; int f(void) {{ return table[7] != a; }}"
+    name = "-Wl,-soname,liba.so"
+    before_bytes = Path(build(tmp_path, "liba.so", source, name)).stat().st_size
+    path = build(tmp_path, "program", "int f(void); int main(void) { return f(); }", "liba.so")
+    graph = Programs(environment=Environment()).graph(path)
+    finding = found_by("unpacked-relocations", graph, "liba.so")
+    count, packed_bytes = pack_relative(graph.objects[1].library.image)
+    before = counted_by_loader(path, tmp_path)
+    library = build(tmp_path, "liba.so", source, name, finding.remedy.split()[-1])
+    listed = subprocess.run(["readelf", "-dW", library], check=True, capture_output=True, text=True).stdout
+    assert f"(RELRSZ)             {packed_bytes} (bytes)" in listed
+    saved_bytes = 24 * count - packed_bytes
+    # Segments begin at pages.
+    assert abs(before_bytes - Path(library).stat().st_size - saved_bytes) < 2 * 4096
+    assert subprocess.run([path], check=False).returncode == 1
+    graph = Programs(environment=Environment()).graph(path)
+    assert before.relative_count - counted_by_loader(path, tmp_path).relative_count == count >= 50_000
+    assert rule_named("unpacked-relocations").find(graph) == ()
+
+
+@needs_gcc
 def test_a_program_without_an_empty_folder_tries_fewer_files(tmp_path: Path) -> None:
     build(tmp_path, "liba.so", "int a(void) { return 1; }", "-Wl,-soname,liba.so")
     source = "int a(void); int main(void) { return a(); }"
@@ -300,6 +324,22 @@ def test_system_calls_of_the_loader_are_those_that_strace_lists() -> None:
     # execve itself is not counted.
     assert measured.system_call_count == last
     assert measured.processor_us.min > 0
+
+
+def test_a_counter_of_the_kernel_counts_from_the_first_instruction_to_the_entry_point(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Virtual machines count no instructions; every kernel counts the nanoseconds of a task (PERF_COUNT_SW_TASK_CLOCK).
+    monkeypatch.setattr(start_counters, "_COUNTED", (1, 1))
+    counters = start_once("/usr/bin/true")
+    assert counters.instructions
+    # The clock of the process is another one, and also has the ends of what the kernel does for the tracer.
+    assert abs(counters.instructions / 1000 / counters.processor_us - 1) < 0.5
+
+
+def test_where_the_kernel_counts_no_such_event_there_is_no_figure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(start_counters, "_COUNTED", (1, 1 << 40))
+    assert start_once("/usr/bin/true").instructions is None
 
 
 @needs_gcc

@@ -6,7 +6,7 @@ from typing import Literal
 import pytest
 
 from footprint.elf.image import read_image
-from footprint.elf.relocations import relocated_pages, relocated_vaddrs
+from footprint.elf.relocations import pack_relative, relocated_pages, relocated_vaddrs
 from footprint.errors import InputError
 from tests.elfwriter import (
     DT_JMPREL,
@@ -251,6 +251,24 @@ def test_any_set_of_words_comes_back_from_its_encoding(bits: Bits) -> None:
     step = bits // 8
     places = [0x4000 + step * word for word in (0, 1, 2, 30, 31, 32, 62, 63, 64, 65, 126, 127, 128, 500, 501, 9000)]
     assert addresses(relr_library(*relr(places, bits), bits=bits)) == places
+
+
+@pytest.mark.parametrize(
+    ("vaddrs", "count", "words"),
+    [
+        ([], 0, 0),
+        ([0x5000], 1, 1),
+        ([0x5000, 0x5008], 2, 2),  # an address and a bitmap
+        ([0x5000 + 8 * number for number in range(64)], 64, 2),  # 63 bits
+        ([0x5000 + 8 * number for number in range(65)], 65, 3),
+        ([0x5000, 0x5008 + 8 * 63], 2, 2),  # an empty bitmap is no word: another address
+        ([0x5000, 0x5004, 0x5008], 3, 3),  # each between the words of the one before
+        ([0x5001, 0x5008], 1, 1),
+    ],
+)
+def test_the_size_of_a_table_that_is_packed_is_known_before(vaddrs: list[int], count: int, words: int) -> None:
+    image = read_image(library(rela(*vaddrs)), "file")
+    assert pack_relative(image) == (count, 8 * words)
 
 
 def test_androids_own_tags_for_relr_are_the_same_encoding() -> None:

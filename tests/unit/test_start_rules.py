@@ -11,6 +11,7 @@ from footprint.findings.graph_rules.empty_search_path import empty_search_path
 from footprint.findings.graph_rules.one_function import one_function
 from footprint.findings.graph_rules.own_lookups import own_lookups
 from footprint.findings.graph_rules.sysv_hash import sysv_hash
+from footprint.findings.graph_rules.unpacked_relocations import unpacked_relocations
 from footprint.formats.document import Paragraph
 from footprint.formats.finding_blocks import finding_blocks
 from footprint.loader.target import Environment
@@ -27,6 +28,7 @@ from tests.elfwriter import (
     RW,
     SHT_PROGBITS,
     SHT_RELA,
+    SHT_RELR,
     STT_FUNC,
     At,
     Dyn,
@@ -201,6 +203,45 @@ def test_a_table_without_a_filter_is_found_where_lookups_walk_it_often(
     if findings:
         assert "2,500 lookups" in findings[0].message
         assert (findings[0].confidence, findings[0].saving_us) == (Confidence.HIGH, 2500 * 45 // 1000)
+
+
+# --- relocations that are not packed ----------------------------------------------------------------------------------
+
+
+def relocated_often(count: int, *more: Section) -> bytes:
+    """Return a program with relative relocations."""
+    entries = [Rel(0x5000 + 8 * number, 8, addend=0) for number in range(count)]
+    sections = [Section(".interp", data=f"{GLIBC}\0".encode()), Section(".rela.dyn", SHT_RELA, RO, entries), *more]
+    return write(ElfFile(sections=sections, dynamic=[Dyn(DT_NEEDED, "libc.so.6")]))
+
+
+def c_library(release: str) -> bytes:
+    text = Section(".rodata", SHT_PROGBITS, RO, f"GNU C Library stable release version {release}.\n".encode())
+    return write(ElfFile(sections=[text], dynamic=[Dyn(DT_SONAME, "libc.so.6")]))
+
+
+@pytest.mark.parametrize(
+    ("count", "release", "more", "is_listed"),
+    [
+        (40_000, "2.36", [], True),
+        (39_999, "2.36", [], False),
+        (40_000, "2.35", [], False),
+        (40_000, "3.0", [], True),
+        (40_000, "of today", [], False),
+        (40_000, "2.36", [Section(".relr.dyn", SHT_RELR, RO, [0x4000])], False),
+    ],
+)
+def test_many_relocations_are_to_be_packed_where_the_loader_can_read_that(
+    sysroot: Sysroot, count: int, release: str, more: list[Section], *, is_listed: bool
+) -> None:
+    sysroot.file("/bin/program", relocated_often(count, *more))
+    sysroot.file("/lib/libc.so.6", c_library(release))
+    findings = unpacked_relocations(graph(sysroot))
+    assert [finding.subject for finding in findings] == ["program"] * is_listed
+    if findings:
+        # An address, and 635 bitmaps of 63 words: 5,088 of 960,000 bytes are left.
+        assert "40,000 relative relocations of 24 bytes: packed, its file is 932.5 KiB smaller" in findings[0].message
+        assert (findings[0].confidence, findings[0].saving_us, findings[0].saving_bytes) == (Confidence.MEDIUM, 92, 0)
 
 
 # --- one function -----------------------------------------------------------------------------------------------------
