@@ -55,6 +55,8 @@ class Column(NamedTuple):
             return "?"
         if isinstance(value, tuple):
             value = len(value)
+        if isinstance(value, int) and self.key.endswith("_us"):
+            return f"{value:,}" if value else "-"
         return size_text(value) if self.key.endswith("_bytes") and isinstance(value, int) else str(value or "-")
 
 

@@ -125,6 +125,18 @@ def test_the_time_at_start_is_shown_where_it_is_asked(capfd: Captured, root: str
     assert "--sort start shows" not in text
 
 
+def test_a_long_time_at_start_has_separators(capfd: Captured, tmp_path: Path) -> None:
+    names = [f"lib{number}.so" for number in range(30)]
+    system = Sysroot(tmp_path)
+    system.loader()
+    system.program(*names)
+    for name in names:
+        system.library(f"/lib/{name}")
+    text = answer(capfd, "--root", str(tmp_path), "--sort", "start", "/bin/program")
+    # 230 us for the loader, and 38 us and more for each of 31 objects.
+    assert re.search(r" 1,4\d\d +\[total\]", text)
+
+
 @pytest.mark.parametrize(
     ("words", "computed"),
     [

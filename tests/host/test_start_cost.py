@@ -18,6 +18,7 @@ from footprint.attribution.start_time import start_system
 from footprint.elf.relocations import pack_relative
 from footprint.errors import AccessError
 from footprint.findings.registry import rule_named
+from footprint.formats.document import Heading, Table
 from footprint.loader.target import Environment
 from footprint.model.finding import Confidence, Finding, SourceLocation
 from footprint.process import start_counters
@@ -25,6 +26,7 @@ from footprint.process.held_program import AT_ENTRY, held_at_start
 from footprint.process.start_measurement import measure_starts, start_once
 from footprint.sources.programs import Programs
 from footprint.sources.start_calibration import choose_samples, measure_samples
+from footprint.verbs.run.text import start_cost_blocks
 from tests.loader_counts import counted_by_loader, fault_count, predicted
 
 GLIBC = "/lib64/ld-linux-x86-64.so.2"
@@ -441,6 +443,18 @@ def test_starts_a_day_take_the_hours_of_so_many_medians() -> None:
     assert ran.daily
     assert ran.daily.entry_hours == pytest.approx(2 * ran.start_cost.processor_us.median / 1e6)
     assert ran.daily.start_count == 7200
+
+
+def test_the_text_counts_the_starts_and_has_a_spread_where_there_are_several() -> None:
+    ran = footprint.run(["/usr/bin/true"], has_start_cost=True)
+    blocks = start_cost_blocks([ran])
+    assert [block.text for block in blocks if isinstance(block, Heading)] == [
+        "From execve to the entry point, 11 starts",
+        "From execve to main, 11 starts",
+        "From execve to the moment, at its exit, 1 start",
+    ]
+    tables = [block.rows for block in blocks if isinstance(block, Table)]
+    assert [{bool(spread) for _, spread, _ in rows} for rows in tables] == [{True}, {True}, {False}]
 
 
 def test_a_saved_run_has_the_time_that_a_budget_limits(tmp_path: Path) -> None:

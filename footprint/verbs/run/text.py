@@ -175,11 +175,13 @@ def _stage_blocks(place: str, start_count: int, rows: Sequence[tuple[str, list[M
     is_one = len(rows[0][1]) == 1
     names = ("median", "spread") if is_one else ("before", "spread", "after", "spread", "difference")
     cells = tuple([(*_range_cells(ranges, start_count), label) for label, ranges in rows])
-    return [Heading(f"From execve to {place}, {counted(start_count, 'start')} each"), Table((*names, ""), cells)]
+    count = counted(start_count, "start") + ("" if is_one else " each")
+    return [Heading(f"From execve to {place}, {count}"), Table((*names, ""), cells)]
 
 
 def _range_cells(ranges: Sequence[MeasuredRange], start_count: int) -> list[str]:
-    cells = [cell for span in ranges for cell in (f"{span.median:,}", f"{span.min:,} to {span.max:,}")]
+    spreads = ["" if start_count == 1 else f"{span.min:,} to {span.max:,}" for span in ranges]
+    cells = [cell for span, spread in zip(ranges, spreads, strict=True) for cell in (f"{span.median:,}", spread)]
     if len(ranges) > 1:
         first, second = ranges
         difference = second.median - first.median
