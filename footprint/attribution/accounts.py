@@ -29,15 +29,24 @@ def merge(rows: Iterable[Row]) -> tuple[Row, ...]:
 
 
 def _of_any_process(row: Row, times: int) -> Row:
-    is_stacks = row.kind is MemoryKind.KERNEL and (row.name or "").startswith("[kernel stacks")
-    return row._replace(
-        name="[kernel stacks]" if is_stacks else row.name,
-        bytes=None if row.bytes is None else row.bytes * times,
-        mapped_bytes=row.mapped_bytes * times,
-        shared_bytes=None,
-        pages=None if row.pages is None else row.pages * times,
-        sole_pages=row.sole_pages * times,
-        relocated_bytes=None if row.relocated_bytes is None else row.relocated_bytes * times,
+    # Of thousands of processes there are tens of thousands of rows: `_replace` takes three times as long.
+    owner, kind, section, symbol, name, size_bytes, mapped_bytes, _, pages, sole_pages, relocated_bytes, *_ = row
+    is_stacks = kind is MemoryKind.KERNEL and (name or "").startswith("[kernel stacks")
+    return Row(
+        owner,
+        kind,
+        section,
+        symbol,
+        "[kernel stacks]" if is_stacks else name,
+        None if size_bytes is None else size_bytes * times,
+        mapped_bytes * times,
+        None,
+        None if pages is None else pages * times,
+        sole_pages * times,
+        None if relocated_bytes is None else relocated_bytes * times,
+        row.is_writable,
+        row.evidence,
+        row.attribution,
     )
 
 

@@ -6,7 +6,7 @@ platform-linux.cc of V8 11.3; erl_mseg.c of Erlang/OTP 25; zend_alloc.c of PHP 8
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -115,8 +115,10 @@ def runtime_owners(mappings: Sequence[Mapping], objects: Sequence[LoadedObject |
         if sanitizer is not None:
             for run in _runs(mappings):
                 owners.update(_sanitizer_memory(mappings, run, sanitizer))
+    # Tens of thousands of mappings have few different flags.
+    flags = {mapping.vm_flags for mapping in mappings} if images else set()
     for collector in _COLLECTORS if images else ():
-        pages = [index for index in _collected(mappings, collector) if index not in owners]
+        pages = [index for index in _collected(mappings, flags, collector) if index not in owners]
         # Only programs that have such mappings are searched for the symbol.
         if pages and any(_has_text(image, (collector.symbol,), (".dynstr",)) for image in images):
             owners.update(dict.fromkeys(pages, collector.owner))
@@ -130,11 +132,10 @@ def runtime_owners(mappings: Sequence[Mapping], objects: Sequence[LoadedObject |
     return owners
 
 
-def _collected(mappings: Sequence[Mapping], collector: _Collector) -> Iterator[int]:
+def _collected(mappings: Sequence[Mapping], flags: Collection[str | None], collector: _Collector) -> Iterator[int]:
     """Find the mappings that are made as a runtime makes them; none where the flags are not known."""
-    # Tens of thousands of mappings have few different flags.
     is_made_so = collector.flags.issubset if collector.flags else {"nr", "nh"}.isdisjoint
-    fitting = {text for text in {m.vm_flags for m in mappings} if text is not None and is_made_so(_flags(text))}
+    fitting = {text for text in flags if text is not None and is_made_so(_flags(text))}
     for index, mapping in enumerate(mappings) if fitting else ():
         if mapping.start_addr % collector.step_bytes or mapping.vm_flags not in fitting:
             continue

@@ -199,7 +199,10 @@ def read_allocated_bytes(folder: int, mappings: Iterable[Mapping]) -> dict[FileI
         if not mapping.name or mapping.device is None or not mapping.device.startswith("00:"):
             continue
         identity = file_identity(mapping.device, mapping.inode, mapping.name)
-        if identity not in seen and (mapping.name.startswith(_IN_MEMORY) or devices.has(mapping.device)):
+        if identity in seen:
+            continue
+        # `[heap]` and `[stack]` have no inode: for them the mounts need not be read.
+        if mapping.name.startswith(_IN_MEMORY) or (mapping.inode and devices.has(mapping.device)):
             size_bytes = _read_held_bytes(folder, mapping)
             if size_bytes is not None:
                 held_by_file[identity] = size_bytes

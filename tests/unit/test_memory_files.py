@@ -1,13 +1,22 @@
 """Files in memory: who keeps them, what they hold, and to whom that is charged; the expected figures by hand."""
 
+import os
 from collections.abc import Iterable
+from pathlib import Path
 
 import pytest
 
 from footprint.attribution.memory_files import ChargedFile, charge_files
 from footprint.attribution.process_audit import audit_snapshot
 from footprint.process.descriptions import OpenFile, OpenFileKind, mounted_memory_devices
-from footprint.process.memory_files import FileIdentity, FileKeepers, MemoryFile, file_identity
+from footprint.process.mappings import Mapping
+from footprint.process.memory_files import (
+    FileIdentity,
+    FileKeepers,
+    MemoryFile,
+    file_identity,
+    read_allocated_bytes,
+)
 from footprint.process.snapshot import Snapshot, read_texts
 from tests.groupmembers import KIB, NoFiles, block
 
@@ -55,6 +64,23 @@ def twice(rss: int) -> list[bytes]:
 
 def opened(size_kib: int, name: str = "/memfd:vmem (deleted)") -> OpenFile:
     return OpenFile(5, OpenFileKind.MEMORY, 1, 4250, content_bytes=size_kib * KIB, name=name)
+
+
+def test_mounts_are_read_for_files_of_devices_without_a_disk_and_not_for_heap_and_stack(tmp_path: Path) -> None:
+    (tmp_path / "mountinfo").write_text("30 1 0:99 / / rw - tmpfs none rw\n", encoding="ascii")
+    (tmp_path / "root").mkdir()
+    (tmp_path / "root" / "data").write_bytes(bytes(8192))
+    inode = (tmp_path / "root" / "data").stat().st_ino
+    heap = Mapping(0x10000, 0x20000, "rw-p", 0, "00:00", 0, "[heap]")
+    data = Mapping(0x30000, 0x40000, "rw-s", 0, "00:63", inode, "/data")
+    folder = os.open(tmp_path, os.O_RDONLY)
+    try:
+        assert list(read_allocated_bytes(folder, [heap, data])) == [("00:63", inode)]
+        (tmp_path / "mountinfo").unlink()
+        os.mkfifo(tmp_path / "mountinfo")  # who opens it waits
+        assert read_allocated_bytes(folder, [heap]) == {}
+    finally:
+        os.close(folder)
 
 
 # --- what belongs to one process --------------------------------------------------------------------------------------

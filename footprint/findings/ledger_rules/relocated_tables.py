@@ -32,12 +32,13 @@ def relocated_tables(ledger: LedgerFacts) -> tuple[Finding, ...]:
     # Few of the rows have any; of many processes each has hundreds.
     for row in filter(_RELOCATED_BYTES, ledger.rows):
         relocated_bytes = row.relocated_bytes or 0
-        if row.section is None or row.section.startswith(_OF_LINKER):
+        is_alone = row.symbol is None or row.sole_pages
+        if not is_alone or row.section is None or row.section.startswith(_OF_LINKER):
             continue
         if row.symbol is None:
             if (row.name or "").startswith(_NAMELESS):
                 nameless[row.owner] = nameless.get(row.owner, 0) + relocated_bytes
-        elif row.sole_pages:
+        else:
             page_count = min(row.sole_pages, relocated_bytes // page_bytes)
             if page_count and (alone_count := ledger.pages_relocated_alone(row)) is not None:
                 # The global offset table may share the page of a variable that the loader does not write.
