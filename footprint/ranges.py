@@ -86,9 +86,10 @@ class Pieces(Sequence[Piece[T]]):
         at = range(len(self))[index]
         return Piece(self.bounds[at], self.bounds[at + 1], self.owners[at])
 
-    def between(self, start: int, end: int) -> tuple[Piece[T], ...]:
+    def between(self, start: int, end: int) -> "Pieces[T]":
         """Return the pieces that reach into `[start, end)`."""
-        return self[max(bisect_right(self.bounds, start) - 1, 0) : bisect_left(self.bounds, end)]
+        first, past = max(bisect_right(self.bounds, start) - 1, 0), bisect_left(self.bounds, end)
+        return Pieces(self.bounds[first : past + 1], self.owners[first:past])
 
     def __eq__(self, other: object) -> bool:
         """Return whether the other has the same pieces, whatever holds them."""

@@ -43,11 +43,7 @@ class OwnedRange(NamedTuple):
         kind: What the memory is for.
         attribution: How the owner is known; `shape` and `adjacency` are assumptions.
         loaded: The object, where a file owns the range.
-        section: The section, where there is one; only ranges that were cut have this field and those that follow.
-        symbol: The linker name of the variable, or None where no symbol owns the range.
-        name: What to show for the symbol, or why there is none.
-        private: The private addresses of the range, ascending and half-open.
-        is_cut: Whether the variable continues in a neighbouring mapping.
+        name: What to show in place of a symbol, where there is something to say.
     """
 
     mapping: Mapping
@@ -57,11 +53,7 @@ class OwnedRange(NamedTuple):
     kind: MemoryKind
     attribution: Attribution
     loaded: LoadedObject | None = None
-    section: str | None = None
-    symbol: str | None = None
     name: str | None = None
-    private: Sequence[tuple[int, int]] = ()
-    is_cut: bool = False
 
     @property
     def size_bytes(self) -> int:

@@ -1,8 +1,8 @@
 """The range of an object cut among its sections and symbols, and the pages that each of them keeps private."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from footprint.attribution.owned_range import OwnedRange
@@ -56,29 +56,118 @@ def symbol_rows(
     private is one row, but a variable keeps its whole size together with its private bytes. Variables without a private
     page have rows of their own where `has_untouched`.
     """
-    ranges = symbol_ranges(whole, contents, private, has_untouched=has_untouched)
-    count = _PageCounter(_names_by_page(ranges, page_bytes), page_bytes, relocated_pages).count
-    owner, facts = whole.owner, (whole.mapping.is_mapped_writable, evidence, whole.attribution)
-    rows: list[tuple[object, ...]] = []
-    untouched: dict[tuple[str | None, MemoryKind], int] = {}
-    for _, start_addr, end_addr, _, kind, _, _, section, symbol, name, addrs, is_cut in ranges:
-        mapped_bytes = end_addr - start_addr
-        private_bytes = addrs[0][1] - addrs[0][0] if len(addrs) == 1 else sum([past - first for first, past in addrs])
-        if mapped_bytes != private_bytes and (symbol is None or not (private_bytes or is_cut or has_untouched)):
+    collected = _SymbolRows(whole, private, _PageCounter(page_bytes, relocated_pages), evidence, has_untouched)
+    for span in _section_ranges(whole, contents):
+        collected.add(span)
+    return collected.rows()
+
+
+class _SymbolRows:
+    """Collects the rows of a range: its sections, their pieces and the private pages come in ascending order."""
+
+    def __init__(
+        self,
+        whole: OwnedRange,
+        private: Sequence[PageRange],
+        counter: "_PageCounter",
+        evidence: Evidence,
+        has_untouched: bool,  # noqa: FBT001 # private
+    ) -> None:
+        self._owner = whole.owner
+        self._kind = whole.kind
+        self._private = private
+        self._place = 0
+        self._counter = counter
+        self._facts = whole.mapping.is_mapped_writable, evidence, whole.attribution
+        self._has_untouched = has_untouched
+        self._rows: list[tuple[Any, ...]] = []
+        self._untouched: dict[tuple[str | None, MemoryKind], int] = {}
+
+    def add(self, span: "_SectionRange") -> None:
+        """Add a row for each variable of a section, and one for all its nameless pieces of the same cause."""
+        start_addr, end_addr, section, kind, base_addr, bounds, owners = span
+        rows, private, place, count = self._rows, self._private, self._place, self._counter.count
+        head, facts, has_untouched = (self._owner, kind or self._kind, section), self._facts, self._has_untouched
+        last_pages, causes = self._counter.last_pages(section), _Causes()
+        first, past = _bounds(private, place)
+        untouched_bytes = index = 0
+        while index < len(owners):
+            owner, start, end = owners[index], base_addr + bounds[index], base_addr + bounds[index + 1]
+            index += 1
+            is_cut = start < start_addr or end_addr < end
+            if is_cut:
+                start, end = max(start, start_addr), min(end, end_addr)
+            # Each private range is passed over once.
+            while past <= start:
+                place += 1
+                first, past = _bounds(private, place)
+            symbol = owner.name if isinstance(owner, Symbol) else None
             # A variable that continues in a neighbouring mapping may be private there, so it has a row.
-            place = (section, kind)
-            untouched[place] = untouched.get(place, 0) + mapped_bytes - private_bytes
-            if not private_bytes:
+            if first >= end and not has_untouched and not (is_cut and symbol is not None):
+                index = _behind_untouched(bounds, owners, index, first - base_addr, end_addr - base_addr)
+                untouched_bytes += min(base_addr + bounds[index], end_addr) - start
                 continue
-            mapped_bytes = private_bytes
-        counts = count(section, symbol, name, addrs)
-        rows.append((owner, kind, section, symbol, name, private_bytes, mapped_bytes, 0, *counts, *facts))
-    for (section, kind), mapped_bytes in untouched.items():
-        rows.append((owner, kind, section, None, NOT_PRIVATE, 0, mapped_bytes, 0, 0, 0, 0, *facts))
-    return records(Row, rows)
+            name = symbol if symbol is not None else causes.label(owner)  # type: ignore[arg-type] # no symbol
+            if first <= start and end <= past:
+                private_bytes = end - start
+                pages, relocated_bytes = count(last_pages, name, symbol, len(rows), start, end)
+            else:
+                runs = _private_addrs(private, place, start, end)
+                counts = [count(last_pages, name, symbol, len(rows), *run) for run in runs]
+                private_bytes = sum([run_end - run_start for run_start, run_end in runs])
+                pages, relocated_bytes = map(sum, zip(*counts, strict=True)) if counts else (0, 0)
+            if symbol is None:
+                untouched_bytes += end - start - private_bytes
+                if private_bytes and causes.add(name, len(rows), private_bytes, pages, relocated_bytes):
+                    rows.append(())
+            else:
+                rows.append((*head, symbol, symbol, private_bytes, end - start, 0, pages, 0, relocated_bytes, *facts))
+        self._place = place
+        for name, (number, size_bytes, *others) in causes.sums.items():
+            rows[number] = (*head, None, name, size_bytes, size_bytes, 0, *others, *facts)
+        if untouched_bytes:
+            self._untouched[head[2], head[1]] = self._untouched.get((head[2], head[1]), 0) + untouched_bytes
+
+    def rows(self) -> list[Row]:
+        """Return the rows."""
+        for (section, kind), mapped_bytes in self._untouched.items():
+            sizes = 0, mapped_bytes, 0, 0, 0, 0
+            self._rows.append((self._owner, kind, section, None, NOT_PRIVATE, *sizes, *self._facts))
+        for number, sole_pages in self._counter.sole_pages().items():
+            row = self._rows[number]
+            self._rows[number] = (*row[:9], sole_pages, *row[10:])
+        return records(Row, self._rows)
 
 
-_SEVERAL: Final = ""
+class _Causes:
+    """The pieces of a section that have no name, added up by their cause.
+
+    `sums` has the number of the row, then bytes, pages, sole pages and relocated bytes.
+    """
+
+    def __init__(self) -> None:
+        self.sums: dict[str, list[int]] = {}
+        self._labels: dict[int, str] = {}
+
+    def label(self, owner: Residue | str) -> str:
+        """Return the text for a cause; most pieces have the same few objects."""
+        if isinstance(owner, str):
+            return owner
+        label = self._labels.get(id(owner))
+        if label is None:
+            label = self._labels[id(owner)] = owner.label
+        return label
+
+    def add(self, label: str, number: int, private_bytes: int, pages: int, relocated_bytes: int) -> bool:
+        """Add the private part of a piece; return whether its cause is a new one, whose row has this number."""
+        sums = self.sums.get(label)
+        if sums is None:
+            self.sums[label] = [number, private_bytes, pages, 0, relocated_bytes]
+            return True
+        sums[1] += private_bytes
+        sums[2] += pages
+        sums[4] += relocated_bytes
+        return False
 
 
 class _PageCounter:
@@ -88,64 +177,73 @@ class _PageCounter:
     at one by one.
     """
 
-    def __init__(self, names_by_page: dict[int, str], page_bytes: int, relocated_pages: PageNumbers) -> None:
-        self._names_by_page = names_by_page
+    def __init__(self, page_bytes: int, relocated_pages: PageNumbers) -> None:
         self._page_bytes = page_bytes
         self._relocated_pages = relocated_pages
         self._asked_page, self._answer = -1, False
-        self._last_pages: dict[tuple[str | None, str | None], int] = {}
+        self._last_pages: dict[str | None, dict[str, int]] = {}
+        # The only variable in a page so far, and the numbers of its rows.
+        self._page = -1
+        self._name: str | None = None
+        self._numbers: list[int] = []
+        self._sole_pages: dict[int, int] = {}
 
-    def count(self, section: str | None, symbol: str | None, name: str | None, private: _Addrs) -> tuple[int, int, int]:
-        """Return the pages of a range, those of them without another name, and the bytes in relocated pages."""
-        page_bytes, key, last_pages = self._page_bytes, (section, name), self._last_pages
-        last_page = last_pages.get(key, -1)
-        pages = sole_pages = relocated_bytes = 0
-        for first, past in private:
-            page, final = first // page_bytes, (past - 1) // page_bytes
-            if page != last_page:
-                pages += 1
-                if symbol is not None and self._names_by_page[page] == symbol:
-                    sole_pages += 1
-            if page == final:
-                if self._answer if self._asked_page == page else self._is_relocated(page):
-                    relocated_bytes += past - first
-            else:
-                # Nothing else lies in the pages between.
-                between = final - page - 1
-                pages += between + 1
-                if symbol is not None:
-                    sole_pages += between + (self._names_by_page[final] == symbol)
-                relocated_bytes += self._relocated_pages.count(page + 1, final) * page_bytes
-                if self._is_relocated(page):
-                    relocated_bytes += (page + 1) * page_bytes - first
-                if self._is_relocated(final):
-                    relocated_bytes += past - final * page_bytes
-            last_page = final
-        last_pages[key] = last_page
-        return pages, sole_pages, relocated_bytes
+    def last_pages(self, section: str | None) -> dict[str, int]:
+        """Return the last page of each name in a section."""
+        return self._last_pages.setdefault(section, {})
+
+    def count(
+        self, last_pages: dict[str, int], name: str, symbol: str | None, number: int, first: int, past: int
+    ) -> tuple[int, int]:
+        """Return the pages of private addresses that no range of the name has before, and the bytes in relocated pages.
+
+        `number` is that of the row, where `symbol` is the name of a variable.
+        """
+        page_bytes = self._page_bytes
+        page, final = first // page_bytes, (past - 1) // page_bytes
+        pages = 0
+        if last_pages.get(name) != page:
+            pages = 1
+            if symbol is not None:
+                self._claim(page, symbol, number)
+        last_pages[name] = final
+        if page == final:
+            is_relocated = self._answer if self._asked_page == page else self._is_relocated(page)
+            return pages, past - first if is_relocated else 0
+        # Nothing else lies in the pages between.
+        between = final - page - 1
+        if symbol is not None:
+            self._sole_pages[number] = self._sole_pages.get(number, 0) + between
+            self._claim(final, symbol, number)
+        relocated_bytes = self._relocated_pages.count(page + 1, final) * page_bytes
+        if self._is_relocated(page):
+            relocated_bytes += (page + 1) * page_bytes - first
+        if self._is_relocated(final):
+            relocated_bytes += past - final * page_bytes
+        return pages + between + 1, relocated_bytes
+
+    def sole_pages(self) -> dict[int, int]:
+        """Return the number of pages in which no other variable lies, by the number of the row."""
+        self._claim(-1, "", 0)
+        return self._sole_pages
+
+    def _claim(self, page: int, symbol: str, number: int) -> None:
+        """Note that a variable lies in a page."""
+        if page != self._page:
+            for sole_number in self._numbers:
+                self._sole_pages[sole_number] = self._sole_pages.get(sole_number, 0) + 1
+            self._page, self._name, self._numbers = page, symbol, [number]
+        elif self._name == symbol:
+            self._numbers.append(number)
+        else:
+            self._name = None
+            self._numbers.clear()
 
     def _is_relocated(self, page: int) -> bool:
         """Return whether relocations write a page; most ranges lie in the page of the range before."""
         if self._asked_page != page:
             self._asked_page, self._answer = page, page in self._relocated_pages
         return self._answer
-
-
-def _names_by_page(ranges: Iterable[OwnedRange], page_bytes: int) -> dict[int, str]:
-    """Return the one name of the variables in each private page, or `_SEVERAL`.
-
-    Pages in the middle of a variable are left out: nothing else lies in them.
-    """
-    names: dict[int, str] = {}
-    for _, _, _, _, _, _, _, _, symbol, _, private, _ in ranges:
-        if symbol is not None:
-            for first, past in private:
-                page, final = first // page_bytes, (past - 1) // page_bytes
-                if names.setdefault(page, symbol) != symbol:
-                    names[page] = _SEVERAL
-                if final != page and names.setdefault(final, symbol) != symbol:
-                    names[final] = _SEVERAL
-    return names
 
 
 # --- ranges -----------------------------------------------------------------------------------------------------------
@@ -155,53 +253,11 @@ _Sections = list[Claim[_SectionOwner]]
 _BEYOND: Final = 1 << 64
 
 
-def symbol_ranges(
-    whole: OwnedRange, contents: Contents, private: Sequence[PageRange], *, has_untouched: bool = False
-) -> list[OwnedRange]:
-    """Cut the range of an object among its sections and symbols; the ranges cover it exactly, in ascending order.
-
-    Neighbours without a private page are one range of their section, unless `has_untouched`.
-    """
-    mapping, _, _, owner, own_kind, attribution, loaded, *_ = whole
-    ranges: list[tuple[object, ...]] = []
-    place = 0
-    first, past = _bounds(private, place)
-    for start_addr, end_addr, section, section_kind, base_addr, pieces in _section_ranges(whole, contents):
-        kind = section_kind or own_kind
-        index, count = 0, len(pieces)
-        while index < count:
-            low, high, what = pieces[index]
-            index += 1
-            start, end = base_addr + low, base_addr + high
-            is_cut = start < start_addr or end_addr < end
-            if is_cut:
-                start, end = max(start, start_addr), min(end, end_addr)
-            # Both symbols and private pages ascend, so each is passed over once.
-            while past <= start:
-                place += 1
-                first, past = _bounds(private, place)
-            if isinstance(what, Symbol):
-                symbol: str | None = what[0]
-                name = what[0]
-            else:
-                symbol, name = None, what.label if isinstance(what, Residue) else what
-            addrs: _Addrs = ()
-            if first <= start and end <= past:
-                addrs = ((start, end),)
-            elif first < end:
-                addrs = _private_addrs(private, place, start, end)
-            elif not has_untouched and not (is_cut and symbol is not None):
-                index = _behind_untouched(pieces, index, first - base_addr, end_addr - base_addr)
-                name, symbol, end = NOT_PRIVATE, None, min(base_addr + pieces[index - 1].end, end_addr)
-            ranges.append((mapping, start, end, owner, kind, attribution, loaded, section, symbol, name, addrs, is_cut))
-    return records(OwnedRange, ranges)
-
-
-def _behind_untouched(pieces: "_Pieces", index: int, private_start: int, end: int) -> int:
+def _behind_untouched(bounds: Sequence[int], owners: "_Owners", index: int, private_start: int, end: int) -> int:
     """Return the index of the first piece from `index` on that reaches a private page, or is a symbol cut at `end`."""
-    behind = bisect_right(pieces, private_start, index, key=_end_of)
-    last = pieces[behind - 1]
-    return behind - 1 if behind > index and last.end > end and isinstance(last.owner, Symbol) else behind
+    behind = bisect_right(bounds, private_start, index + 1) - 1
+    is_cut = bounds[behind] > end and isinstance(owners[behind - 1], Symbol)
+    return behind - 1 if behind > index and is_cut else behind
 
 
 def _private_addrs(private: Sequence[PageRange], place: int, start: int, end: int) -> _Addrs:
@@ -220,18 +276,14 @@ def _bounds(private: Sequence[PageRange], place: int) -> tuple[int, int]:
     return private[place][:2] if place < len(private) else (_BEYOND, _BEYOND)
 
 
-_Pieces = Sequence[Piece[Symbol | Residue] | Piece[str]]
+_Owners = Sequence[Symbol | Residue] | Sequence[str]
+_SectionRange = tuple[int, int, str | None, MemoryKind | None, int, Sequence[int], _Owners]
+"""The part of a section in a range: its first address and the one behind its last, its name, its kind where it has
+one of its own, its base address, and its pieces in columns: where each begins, as offsets from that, and its owner."""
 
 
-def _section_ranges(
-    whole: OwnedRange, contents: Contents
-) -> Iterator[tuple[int, int, str | None, MemoryKind | None, int, _Pieces]]:
-    """Cut a range among the sections.
-
-    Returns:
-        Of each section: its first address in the range and the one behind its last, its name, its kind where it has one
-        of its own, its base address, and what it holds as offsets from that.
-    """
+def _section_ranges(whole: OwnedRange, contents: Contents) -> Iterator[_SectionRange]:
+    """Cut a range among the sections."""
     loaded = whole.loaded
     bias_addr, image = (loaded.bias_addr, loaded.image) if loaded else (0, None)
     start, end = whole.start_addr - bias_addr, whole.end_addr - bias_addr
@@ -240,17 +292,18 @@ def _section_ranges(
     ).pieces:
         if isinstance(owner, SectionContents):
             base = owner.section.vaddr
-            pieces: _Pieces = owner.ranges.pieces.between(first - base, past - base)
+            pieces = owner.ranges.pieces.between(first - base, past - base)
+            bounds, owners = pieces.bounds, pieces.owners
         else:
-            base, pieces = first, [Piece(0, past - first, owner)]
-        yield first + bias_addr, past + bias_addr, section, kind, base + bias_addr, pieces
+            base, bounds, owners = first, (0, past - first), (owner,)
+        yield first + bias_addr, past + bias_addr, section, kind, base + bias_addr, bounds, owners
 
 
-def _end_of(piece: Piece[Symbol | Residue] | Piece[str] | Claim[_SectionOwner]) -> int:
+def _end_of(piece: Claim[_SectionOwner]) -> int:
     return piece.end
 
 
-def _start_of(piece: Piece[Symbol | Residue] | Claim[_SectionOwner]) -> int:
+def _start_of(piece: Claim[_SectionOwner]) -> int:
     return piece.start
 
 
