@@ -7,12 +7,12 @@ has another heap, and a variable that is taken over (by a copy relocation, too) 
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.attribution.object_prediction import with_written
 from footprint.attribution.startup_writes import WriteCause
 from footprint.loader.system import Library
+from footprint.members import NamedTuple
 
 
 class ConstructorWrites(NamedTuple):

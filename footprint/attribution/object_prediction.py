@@ -9,13 +9,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final
 
 from footprint.attribution.startup_writes import WriteCause, static_start_pages, written_pages
 from footprint.elf.abi import PF_W, PT_DYNAMIC, PT_GNU_RELRO, PT_INTERP, PT_TLS
 from footprint.elf.image import Image, Segment
 from footprint.errors import InputError, Note
 from footprint.loader.target import Libc
+from footprint.members import NamedTuple
 from footprint.model.row import Evidence
 
 Pages = tuple[range, ...]

@@ -5,7 +5,7 @@ wide spans; here they lie in the middle of these.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from footprint.attribution.counters import MappingCounts
 from footprint.attribution.dependency_graph import DependencyGraph
@@ -14,6 +14,7 @@ from footprint.attribution.start_memory import StartMemory, start_memory
 from footprint.elf.abi import ET_EXEC, PF_W, PF_X
 from footprint.elf.image import Image
 from footprint.errors import InputError, Note
+from footprint.members import NamedTuple
 from footprint.model.row import Evidence
 from footprint.process.mapped_files import FileKey
 from footprint.process.mappings import Mapping

@@ -7,9 +7,10 @@ same sources have the same paths wherever they were built.
 import posixpath
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from footprint.errors import UsageError
+from footprint.members import NamedTuple
 from footprint.model.row import Row, is_file
 
 if TYPE_CHECKING:

@@ -9,12 +9,13 @@ figures were compared with 779 programs of Debian 12 (x86-64, 3 to 70 objects), 
 to run: the loader's part is within 2.2 pages of each, its standard deviation is 0.4 pages. The stack has 2 to 4 pages.
 """
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.attribution.startup_writes import WriteCause
 from footprint.elf.abi import PT_INTERP, PT_TLS
 from footprint.loader.target import Libc
+from footprint.members import NamedTuple
 
 _STACK_BYTES: Final = 12 * 1024
 # That of musl, and of programs without a C library, whose first steps have small frames.

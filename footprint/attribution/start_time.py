@@ -8,11 +8,11 @@ its variance. Another machine has other prices: `doctor --calibrate` fits them.
 import re
 from collections.abc import Sequence
 from operator import mul
-from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Final
 
 from footprint.attribution.object_prediction import ObjectPrediction, count_pages
 from footprint.loader.target import Libc
-from footprint.members import Pattern, json_members
+from footprint.members import NamedTuple, Pattern, json_members
 
 if TYPE_CHECKING:
     from footprint.loader.link_map import LinkMap

@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Container, Iterable, Iterator,
 from functools import lru_cache
 from itertools import pairwise
 from operator import itemgetter
-from typing import Final, NamedTuple
+from typing import Final
 
 from footprint.dwarf import dw
 from footprint.dwarf.description import Declaration, Describer, first, linkage_name, standard_of, way
@@ -29,6 +29,7 @@ from footprint.dwarf.units import DebugInfo, Entry, Unit
 from footprint.elf import abi
 from footprint.elf.image import Buffer, Image
 from footprint.errors import InputError, Note
+from footprint.members import NamedTuple
 
 _FUNCTIONS: Final = frozenset({dw.TAG_SUBPROGRAM, dw.TAG_INLINED_SUBROUTINE})
 # What stands in these defines no function of the unit.

@@ -9,13 +9,14 @@ Source: DWARF 5, section 7.12 (Source Languages), and the language codes that we
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
 from footprint.dwarf import dw
 from footprint.dwarf.lines import SourceFiles
 from footprint.dwarf.types import Types
 from footprint.dwarf.units import Entry, Unit
 from footprint.errors import InputError
+from footprint.members import NamedTuple
 
 
 class LanguageStandard(NamedTuple):

@@ -6,11 +6,12 @@ Source: DWARF 5, sections 7.5.3 to 7.5.6; GNU extensions for split DWARF and dwz
 import re
 from collections.abc import Callable
 from functools import partial
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Final, Generic, TypeVar
 
 from footprint.dwarf import dw
 from footprint.dwarf.sections import DebugSection
 from footprint.errors import InputError
+from footprint.members import NamedTuple
 
 T = TypeVar("T")
 

@@ -6,12 +6,13 @@ Source: DWARF 5, section 6.2.4 (The Line Number Program Header), and that of ver
 import posixpath
 import re
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final
 
 from footprint.dwarf import dw
 from footprint.dwarf.encoding import Tables, UnitFormat
 from footprint.dwarf.sections import DebugSection
 from footprint.dwarf.units import Unit
+from footprint.members import NamedTuple
 
 _LEB: Final = rb"[\x80-\xff]{0,9}+[\x00-\x7f]"
 _OLD_DIRECTORY: Final = re.compile(rb"([^\x00]++)\x00")

@@ -4,11 +4,10 @@ An object has no addresses before linking. Its sections are laid out one after t
 files by address can read objects too.
 """
 
-from typing import NamedTuple
-
 from footprint.elf import abi
 from footprint.elf.image import Image, Section
 from footprint.elf.symbols import Symbol, read_symbol_table
+from footprint.members import NamedTuple
 
 # Small numbers are not addresses: they are addends of undefined symbols, for example.
 _FIRST_VADDR = 1 << 16

@@ -6,12 +6,13 @@ shorter, the walk decides for all of them. A walk is exact, and its cost is line
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Final, Generic, TypeVar
 
 from footprint.dwarf import dw
 from footprint.dwarf.encoding import LEB_FORMS, Abbreviation, AttributeStep, UnitFormat
 from footprint.dwarf.units import Entry, Unit
 from footprint.errors import InputError
+from footprint.members import NamedTuple
 
 # Functions do not nest deeper than their blocks.
 _MOST_PARENTS: Final = 64

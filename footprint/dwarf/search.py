@@ -11,7 +11,7 @@ import re
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import Final
 
 from footprint.dwarf import dw
 from footprint.dwarf.encoding import BLOCK_LENGTH_BYTES
@@ -20,6 +20,7 @@ from footprint.dwarf.proof import Candidates, Prover
 from footprint.dwarf.sections import DebugSection
 from footprint.dwarf.units import DebugInfo, Entry, Unit
 from footprint.errors import InputError
+from footprint.members import NamedTuple
 
 # A byte with this many values in the wanted numbers gets no character class.
 _MANY_VALUES: Final = 64

@@ -10,7 +10,7 @@ processor supplements of the System V ABI (x86-64 1.0, i386 1.1, AArch64 2024Q3,
 import zlib
 from collections.abc import Callable
 from struct import Struct, error
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
 from footprint.dwarf.places import VariablePlaces
 from footprint.elf import abi
@@ -19,6 +19,7 @@ from footprint.elf.image import Buffer, Image, Section, StringTable
 from footprint.elf.relocations import symbol_and_type
 from footprint.elf.symbols import COMMON, symbol_table_in
 from footprint.errors import InputError, Note, UnsupportedError
+from footprint.members import NamedTuple
 from footprint.system.decompression import zstd_module
 
 

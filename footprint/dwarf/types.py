@@ -3,11 +3,12 @@
 Source: DWARF 5, chapter 5 (Type Entries) and section 7.12 (Source Languages).
 """
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from footprint.dwarf import dw
 from footprint.dwarf.units import Entry, Unit
 from footprint.errors import InputError
+from footprint.members import NamedTuple
 
 _KEYWORDS: Final = {0x02: "class", 0x04: "enum", 0x13: "struct", 0x17: "union"}
 _QUALIFIERS: Final = {0x26: "const", 0x35: "volatile", 0x37: "restrict", 0x47: "_Atomic"}

@@ -13,13 +13,14 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import Final
 
 from footprint.dwarf import dw
 from footprint.dwarf.encoding import LEB_FORMS, STRX_FORMS, Abbreviation, EntryLayout, UnitFormat, abbreviation_tables
 from footprint.dwarf.sections import DebugSection, DebugSections
 from footprint.elf.image import Image
 from footprint.errors import InputError
+from footprint.members import NamedTuple
 
 _HEADER_BYTES: Final = 16
 _MOST_COLUMNS: Final = 16

@@ -9,10 +9,11 @@ mean some addresses.
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Final, NamedTuple
+from typing import Final
 
 from footprint.elf.arm64_code import PAGE_BYTES
 from footprint.elf.instruction import ARM64, Access, Instruction, Jump, Operation
+from footprint.members import NamedTuple
 
 _Number = tuple[int, int]
 """A number, and where it comes from: four times a vaddr, and the marks below.

@@ -9,7 +9,7 @@ Source: Arm Architecture Reference Manual for A-profile (DDI 0487), chapter C4 (
 import re
 from bisect import bisect_right
 from collections.abc import Generator, Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 from footprint.elf import abi, arm64_code
 from footprint.elf.arm64_addresses import Lost
@@ -17,6 +17,7 @@ from footprint.elf.code_reader import CodeReader
 from footprint.elf.image import Image
 from footprint.elf.symbols import read_symbol_table
 from footprint.elf.x86_shapes import ListedInstructions
+from footprint.members import NamedTuple
 
 # gcc reaches variables up to 4095 bytes behind an address, and 256 before it (TARGET_MAX_ANCHOR_OFFSET).
 LOST_BEFORE_BYTES: Final = 4096

@@ -7,7 +7,7 @@ Source: crtstuff.c and crti of gcc 6 to 12 and glibc 2.36, as they stand in the 
 """
 
 import re
-from typing import Final, NamedTuple
+from typing import Final
 
 from footprint.elf import abi
 from footprint.elf.dynamic import Dynamic, bytes_at_vaddr, numbers, read_dynamic
@@ -15,6 +15,7 @@ from footprint.elf.function_starts import FunctionStarts
 from footprint.elf.image import Image
 from footprint.elf.relocations import addends_at
 from footprint.errors import InputError
+from footprint.members import NamedTuple
 
 # A jump to `register_tm_clones`, less than 512 bytes before. Until gcc 6 a check of a list for Java stands before it.
 _FRAME_DUMMY: Final = {

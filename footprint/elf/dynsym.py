@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Container, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import compress
-from typing import Final, NamedTuple
+from typing import Final
 
 from footprint.elf import abi
 from footprint.elf.abi import relocation_types
@@ -20,7 +20,7 @@ from footprint.elf.relocations import Relocations, jump_relocations, relocations
 from footprint.elf.symbols import SymbolEntry, SymbolTable
 from footprint.elf.versions import VERSION_INDEX, Version, Versions, read_versions
 from footprint.errors import InputError
-from footprint.members import each_record
+from footprint.members import NamedTuple, each_record
 
 # NOTYPE, OBJECT, FUNC, COMMON, TLS, GNU_IFUNC: what the loader binds to.
 _BOUND_TYPES: Final = frozenset({0, 1, 2, 5, 6, 10})

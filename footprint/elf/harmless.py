@@ -15,9 +15,10 @@ and arm64: both are decoded to the same instructions.
 from enum import IntFlag
 from functools import lru_cache, reduce
 from operator import or_
-from typing import Final, NamedTuple
+from typing import Final
 
 from footprint.elf.instruction import COMPARISONS, FLAGS, RCX, RDI, RSI, Access, Instruction, Operation
+from footprint.members import NamedTuple
 
 Holders = frozenset[int]
 """What holds the address: registers by their number, `FLAGS` where the flags come from it, and stack slots.

@@ -8,7 +8,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
-from typing import Final, NamedTuple
+from typing import Final
 
 from footprint.elf import abi
 from footprint.elf.dynamic import numbers
@@ -19,6 +19,7 @@ from footprint.elf.relocations import addends_at, relocated_vaddrs
 from footprint.elf.statics import Statics
 from footprint.elf.symbols import Symbol
 from footprint.errors import InputError
+from footprint.members import NamedTuple
 
 # Strings that are equal up to this length count as equal.
 _MOST_STRING_BYTES: Final = 256

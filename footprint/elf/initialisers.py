@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Container, Iterator, Mapping
 from functools import cached_property
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final
 
 from footprint.elf import abi
 from footprint.elf.code_reader import CodeReader
@@ -22,7 +22,7 @@ from footprint.elf.names import shown_name
 from footprint.elf.relocations import addends_at
 from footprint.elf.statics import Statics
 from footprint.elf.symbols import Symbol
-from footprint.members import json_members
+from footprint.members import NamedTuple, json_members
 
 _MOST_INITIALISERS: Final = 1 << 16
 _MOST_DEPTH: Final = 3

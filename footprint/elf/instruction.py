@@ -4,7 +4,9 @@ Source: Intel SDM volume 2, chapter 2 (instruction format); System V ABI for x86
 """
 
 from enum import IntEnum, auto
-from typing import Final, NamedTuple
+from typing import Final
+
+from footprint.members import NamedTuple
 
 RAX: Final = 0
 RCX: Final = 1

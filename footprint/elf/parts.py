@@ -7,11 +7,12 @@ number.
 
 from collections.abc import Collection
 from math import gcd
-from typing import Final, NamedTuple
+from typing import Final
 
 from footprint.elf.code_reader import Code
 from footprint.elf.harmless import Holders, Step, slot_place
 from footprint.elf.instruction import Access, Instruction, Operation
+from footprint.members import NamedTuple
 
 _WORD_BYTES: Final = 8
 _MOST_STEPS: Final = 128

@@ -9,7 +9,7 @@ Source: System V ABI, chapters 4 (Sections, Symbols, Relocation) and 5 (Program 
 
 from collections.abc import Iterator, Sequence
 from struct import Struct, calcsize
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
 from footprint.elf import abi
 from footprint.elf.image import Image, Section, read_image
@@ -17,6 +17,7 @@ from footprint.elf.relocations import symbol_and_type
 from footprint.elf.sameness import is_merged
 from footprint.elf.symbols import COMMON, SymbolTable, symbol_table_in
 from footprint.errors import InputError
+from footprint.members import NamedTuple
 
 _GROUPED: Final = 1
 _PREFIXES: Final = (".data.rel.ro", ".data.rel", ".data", ".bss", ".rodata", ".text", ".tdata", ".tbss")

@@ -15,7 +15,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from struct import Struct
 from sys import maxsize
-from typing import Final, NamedTuple
+from typing import Final
 
 from footprint.elf import abi
 from footprint.elf.arm64_references import LOST_AFTER_BYTES, LOST_BEFORE_BYTES, addresses_in_code, jumps_in_code
@@ -25,6 +25,7 @@ from footprint.elf.functions import read_functions
 from footprint.elf.image import Buffer, Image
 from footprint.elf.relocations import relocated_words
 from footprint.elf.symbols import Symbol
+from footprint.members import NamedTuple
 
 # A search through all bytes of a larger program takes too long.
 _MOST_CODE_BYTES: Final = 16 << 20

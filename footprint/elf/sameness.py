@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import Final
 
 from footprint.elf import abi
 from footprint.elf.function_starts import FunctionStarts
@@ -22,6 +22,7 @@ from footprint.elf.references import ReferencedPlace, can_find_references, displ
 from footprint.elf.statics import Statics
 from footprint.elf.symbols import Symbol
 from footprint.errors import InputError
+from footprint.members import NamedTuple
 
 _MOST_PLACES: Final = 1 << 12
 _LARGEST_BYTES: Final = 1 << 20

@@ -10,7 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import compress
-from typing import Final, NamedTuple
+from typing import Final
 
 from footprint.elf import abi
 from footprint.elf.debugfiles import DebugImage, matched_sections
@@ -18,6 +18,7 @@ from footprint.elf.functions import Functions
 from footprint.elf.image import Image, Section
 from footprint.elf.names import normalised
 from footprint.elf.symbols import SectionBase, Symbol, SymbolEntry, SymbolTable, read_symbol_table, section_bases
+from footprint.members import NamedTuple
 
 # What the compiler writes instead of a source file after link-time optimisation (GCC, LLVM): several files are merged.
 _MERGED_FILES: Final = frozenset({"", "<artificial>", "ld-temp.o"})

@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import reduce
 from operator import or_
-from typing import Final, NamedTuple
+from typing import Final
 
 from footprint.elf import contracts
 from footprint.elf.code_reader import Code, CodeReader
@@ -21,6 +21,7 @@ from footprint.elf.instruction import ARM64, COMPARISONS, FLAGS, RAX, Access, In
 from footprint.elf.parts import PartReads
 from footprint.elf.references import Reference, ReferencedPlace, find_references
 from footprint.elf.second_results import SecondResults
+from footprint.members import NamedTuple
 
 _MOST_STEPS: Final = 4096
 _MOST_STEPS_AFTER: Final = 256

@@ -7,12 +7,13 @@ from array import array
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import Final
 
 from footprint.elf import abi
 from footprint.elf.dynamic import Dynamic, bytes_at_vaddr, words
 from footprint.elf.image import Buffer, Image
 from footprint.errors import InputError
+from footprint.members import NamedTuple
 
 VERSION_INDEX: Final = 0x7FFF
 """The bits of a versym entry that are the index of the version."""

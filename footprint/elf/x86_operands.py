@@ -3,9 +3,10 @@
 Source: Intel SDM volume 2, chapter 2 (instruction format).
 """
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from footprint.elf.instruction import ALL_REGISTERS, FLAGS, Access, Instruction, Operation
+from footprint.members import NamedTuple
 
 FLAG_BIT: Final = 1 << FLAGS
 ALL_BITS: Final = ALL_REGISTERS | FLAG_BIT

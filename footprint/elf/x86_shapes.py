@@ -10,11 +10,12 @@ from functools import cached_property
 from itertools import compress, count, repeat
 from operator import and_
 from struct import Struct
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from footprint.elf.image import Buffer
 from footprint.elf.instruction import FLAGS, Instruction, Jump
 from footprint.elf.x86_code import decode, extent
+from footprint.members import NamedTuple
 
 # Bits behind those of the registers.
 JUMPS: Final = 1 << FLAGS + 1

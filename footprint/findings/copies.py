@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum, StrEnum
-from typing import Annotated, Final, NamedTuple
+from typing import Annotated, Final
 
 from footprint.dwarf.description import LanguageStandard
 from footprint.elf import abi
@@ -24,7 +24,7 @@ from footprint.elf.statics import NO_INITIALISERS, Initialisers, Statics
 from footprint.elf.symbols import Symbol
 from footprint.findings.merging import LEAST_TELLING_BYTES, NOT_READ, VARIES, Merging, Objection
 from footprint.findings.neighbours import Neighbours
-from footprint.members import Address, Bounds, json_members
+from footprint.members import Address, Bounds, NamedTuple, json_members
 from footprint.model.finding import Confidence, SourceLocation
 
 # Symbols that compilers make for themselves, such as the type of a class, and what glibc lists in sets: each of them

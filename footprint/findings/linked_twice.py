@@ -6,7 +6,7 @@ same contents. Variables that appear together are one `LinkedTwice`.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Final, NamedTuple
+from typing import Annotated, Final
 
 from footprint.elf.initial import Initial, Initials
 from footprint.elf.names import normalised
@@ -22,7 +22,7 @@ from footprint.findings.copies import (
     cost_of,
 )
 from footprint.findings.merging import LEAST_TELLING_BYTES
-from footprint.members import NOT_EMPTY, Bounds, json_members
+from footprint.members import NOT_EMPTY, Bounds, NamedTuple, json_members
 from footprint.model.finding import Confidence
 
 _LEAST_TOGETHER_BYTES: Final = 256

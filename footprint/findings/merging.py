@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
-from typing import Final, NamedTuple
+from typing import Final
 
 from footprint.elf import abi
 from footprint.elf.dynsym import read_dynamic_symbols
@@ -28,6 +28,7 @@ from footprint.elf.statics import Statics
 from footprint.elf.symbols import Symbol
 from footprint.elf.uses import FoundUse, Uses
 from footprint.errors import FootprintError
+from footprint.members import NamedTuple
 
 # Smaller variables often have the same contents by chance.
 LEAST_TELLING_BYTES: Final = 16

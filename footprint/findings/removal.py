@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import Final
 
 from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.elf.abi import PF_X, PT_GNU_STACK
@@ -20,6 +20,7 @@ from footprint.loader.library_removal import LibraryRemoval, Rebinding
 from footprint.loader.link_map import LinkMap
 from footprint.loader.map_entry import FoundBy
 from footprint.loader.target import Libc
+from footprint.members import NamedTuple
 from footprint.model.finding import Confidence, Finding
 
 # Every process has the C library and the loader.

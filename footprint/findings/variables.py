@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cached_property
-from typing import NamedTuple
 
 from footprint.elf.initialisers import SourceInitialiser, read_initialisers
 from footprint.elf.statics import Statics
@@ -20,6 +19,7 @@ from footprint.findings.copies import (
     with_private_bytes,
 )
 from footprint.findings.linked_twice import LinkedTwice, linked_twice
+from footprint.members import NamedTuple
 
 
 class FileVariables(NamedTuple):

@@ -1,12 +1,12 @@
 """What the JSON of each audit has, of one process and of several."""
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from footprint.attribution.source_groups import key_of_source
 from footprint.elf.names import shown_name
 from footprint.json.codec import like
-from footprint.members import ABSENT, Absent, records
+from footprint.members import ABSENT, Absent, NamedTuple, records
 from footprint.model.audit import Audit, ProcessTarget
 from footprint.model.row import Evidence, MemoryKind, Row, sum_rows
 from footprint.model.totals import KindPart, OfWhich, Total, Totals, kind_parts

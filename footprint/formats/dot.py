@@ -4,9 +4,9 @@ Source: https://graphviz.org/doc/info/lang.html: a quoted text ends at `"`; a ba
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from footprint.formats.document import About
+from footprint.members import NamedTuple
 from footprint.text.escape import printable
 
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
+from footprint.members import NamedTuple
 from footprint.model.finding import Confidence, Finding
 from footprint.model.row import Row
 

@@ -2,9 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from footprint.formats.document import About
+from footprint.members import NamedTuple
 from footprint.model.figures import Figure
 from footprint.model.finding import Finding
 from footprint.model.row import Row

@@ -5,10 +5,10 @@ half as long as rows.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Final, Literal, NamedTuple, get_args
+from typing import Annotated, Final, Literal, get_args
 
 from footprint.errors import InputError
-from footprint.members import NOT_EMPTY, Address, Bounds, Pattern
+from footprint.members import NOT_EMPTY, Address, Bounds, NamedTuple, Pattern
 from footprint.model.page_map import PageMap, PagePart, PageState, Place
 from footprint.model.row import MemoryKind
 

@@ -4,7 +4,9 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
+
+from footprint.members import NamedTuple
 
 Json = dict[str, Any]
 

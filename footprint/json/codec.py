@@ -17,10 +17,10 @@ from itertools import chain, repeat
 from json import JSONEncoder
 from json.encoder import encode_basestring_ascii
 from operator import attrgetter, itemgetter
-from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar, cast, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Final, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from footprint.errors import InputError
-from footprint.members import NOT_EMPTY, Absent, Bounds, Later, Pattern, records
+from footprint.members import NOT_EMPTY, Absent, Bounds, Later, NamedTuple, Pattern, records
 from footprint.text.escape import well_formed
 
 _T = TypeVar("_T")

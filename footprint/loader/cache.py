@@ -6,10 +6,11 @@ Source: sysdeps/generic/dl-cache.h and elf/cache.c of glibc 2.36 describe the la
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import Final
 
 from footprint.elf.image import StringTable
 from footprint.errors import InputError
+from footprint.members import NamedTuple
 
 _OLD_MAGIC: Final = b"ld.so-1.7.0"
 _NEW_MAGIC: Final = b"glibc-ld.so.cache1.1"

@@ -12,9 +12,10 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase
 from functools import cached_property
-from typing import Final, NamedTuple
+from typing import Final
 
 from footprint.loader.system import Library, System
+from footprint.members import NamedTuple
 from footprint.system.limits import draw_entries
 
 # The longest name counts: $LIBX and $LIB_ are not tokens, and stay unchanged.

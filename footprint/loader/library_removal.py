@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
 
 from footprint.elf.dynsym import SymbolReference
 from footprint.loader.bindings import Bindings
 from footprint.loader.link_map import Linked, LinkMap, MissingLibrary
 from footprint.loader.system import Library
+from footprint.members import NamedTuple
 
 
 class Replaced(NamedTuple):

@@ -5,7 +5,7 @@ Source: elf/dl-deps.c and elf/rtld.c of glibc; ldso/dynlink.c of musl.
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, NamedTuple
+from typing import Final
 
 from footprint.elf import abi
 from footprint.errors import AccessError, InputError, Note
@@ -14,7 +14,7 @@ from footprint.loader.musl import MuslSearch
 from footprint.loader.search import GlibcSearch
 from footprint.loader.system import Library, Refusal, System
 from footprint.loader.target import Environment, Libc, Target, loader_of, target_of
-from footprint.members import json_members
+from footprint.members import NamedTuple, json_members
 
 _UNTOUCHED: Final = Environment()
 

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple
 
 from footprint.loader.system import Library
+from footprint.members import NamedTuple
 from footprint.system.limits import draw_entries
 
 

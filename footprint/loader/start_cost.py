@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate, chain, compress
 from operator import ne
-from typing import Annotated, Final, NamedTuple
+from typing import Annotated, Final
 
 from footprint.elf import abi
 from footprint.elf.abi import relocation_types
@@ -27,7 +27,7 @@ from footprint.loader.bindings import Bindings
 from footprint.loader.link_map import LibrarySearch, Linked, LinkMap
 from footprint.loader.map_entry import FoundBy
 from footprint.loader.target import Libc, Target
-from footprint.members import Pattern, json_members
+from footprint.members import NamedTuple, Pattern, json_members
 from footprint.model.costs import StartCounts
 
 # The functions of the vDSO that the loader looks up for the C library (setup_vdso_pointers), each in one object.

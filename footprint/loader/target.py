@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import compress, product
-from typing import Final, NamedTuple
+from typing import Final
 
 from footprint.errors import FootprintError
 from footprint.loader.configuration import parent
 from footprint.loader.system import FileKind, Library, System
+from footprint.members import NamedTuple
 
 
 class Libc(StrEnum):

@@ -5,8 +5,9 @@ described nowhere else is described here once.
 """
 
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Final
 
+from footprint.members import NamedTuple
 from footprint.model.row import Evidence
 
 

@@ -1,8 +1,8 @@
 """The pages of one object, one by one."""
 
 from enum import IntEnum
-from typing import NamedTuple
 
+from footprint.members import NamedTuple
 from footprint.model.row import MemoryKind
 
 

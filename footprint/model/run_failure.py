@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Final
+
+from footprint.members import NamedTuple
 
 _MOMENTS: Final = {
     "output": "it printed the line that was waited for",

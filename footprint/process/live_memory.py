@@ -5,9 +5,10 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import islice, zip_longest
-from typing import Final, NamedTuple
+from typing import Final
 
 from footprint.errors import AccessError, Note
+from footprint.members import NamedTuple
 from footprint.process.glibc.heap import read_glibc_heap
 from footprint.process.glibc.threads import LinkEntry, ThreadVector, loader_entries, thread_vectors
 from footprint.process.glibc.words import LiveHeap

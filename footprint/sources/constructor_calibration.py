@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from footprint.attribution.constructor_writes import ConstructorWrites
 from footprint.attribution.object_prediction import ObjectPrediction, predict
@@ -13,6 +13,7 @@ from footprint.elf.dynsym import read_dynamic_symbols
 from footprint.elf.image import Image, read_image, starts_like_elf
 from footprint.elf.notes import build_id
 from footprint.errors import FootprintError, Note
+from footprint.members import NamedTuple
 from footprint.process.mappings import Mapping as Area
 from footprint.process.maps_text import parse_maps
 from footprint.process.pages import PageReader

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import NamedTuple
 
 from footprint.dwarf.declarations import DefinedFunctions, compiled_sources, declarations_by_name, read_declarations
 from footprint.dwarf.declared_variables import (
@@ -20,6 +19,7 @@ from footprint.elf.debugfiles import DebugImage, matched_sections
 from footprint.elf.image import Image
 from footprint.elf.names import function_of_static, may_be_in_function
 from footprint.errors import FootprintError, Note
+from footprint.members import NamedTuple
 from footprint.sources.debug_files import DebugFiles
 from footprint.text.units import format_bytes
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cache, partial
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final
 
 from footprint.attribution.constructor_writes import with_constructors
 from footprint.attribution.dependency_graph import DependencyGraph, build_graph
@@ -22,6 +22,7 @@ from footprint.loader.development_links import DevelopmentLinks
 from footprint.loader.link_map import Linked, LinkMap, Searches, link, with_opened
 from footprint.loader.system import KnownImages, Library, System
 from footprint.loader.target import Environment
+from footprint.members import NamedTuple
 from footprint.model.row import DELETED, Attribution, Row
 from footprint.process.mapped_files import FileOpener, open_regular
 from footprint.process.snapshot import Snapshot

@@ -7,7 +7,7 @@ and what it alone brought in goes with it. So every such need is judged by what 
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Final
 
 from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.findings.link_advice import program_advice
@@ -24,6 +24,7 @@ from footprint.findings.removal import (
 )
 from footprint.loader.dependencies import reached
 from footprint.loader.library_removal import LibraryRemoval, Rebinding
+from footprint.members import NamedTuple
 from footprint.model.finding import Confidence, Finding
 from footprint.text.units import format_bytes
 

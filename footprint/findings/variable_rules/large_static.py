@@ -6,7 +6,7 @@ A buffer in .bss costs nothing until it is touched, and then one page at a time.
 from collections.abc import Container, Iterable
 from contextlib import suppress
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Final
 
 from footprint.elf.dynsym import read_dynamic_symbols
 from footprint.elf.image import Image
@@ -19,6 +19,7 @@ from footprint.errors import FootprintError
 from footprint.findings.copies import Lines, PrivateOf
 from footprint.findings.registry import Fact, Rule
 from footprint.findings.variables import Variables
+from footprint.members import NamedTuple
 from footprint.model.finding import Confidence, Finding, SourceLocation
 from footprint.text.units import first_of, format_bytes
 

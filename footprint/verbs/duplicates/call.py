@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from footprint.dwarf.declared_variables import declaration_of
 from footprint.dwarf.description import Declaration
@@ -34,6 +34,7 @@ from footprint.findings.registry import Fact, find_all
 from footprint.findings.variable_rules.large_static import large_ones
 from footprint.findings.variable_rules.mutable_constant import constant_tables
 from footprint.findings.variables import FileVariables, Variables, file_variables
+from footprint.members import NamedTuple
 from footprint.model.finding import Finding
 from footprint.process.mapped_files import FileOpener
 from footprint.process.snapshot import Snapshot, read_process

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Final, Literal, NamedTuple
+from typing import Annotated, Final, Literal
 
 from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.attribution.object_prediction import ObjectPrediction, count_pages
@@ -19,7 +19,7 @@ from footprint.loader.link_map import Linked, MissingLibrary
 from footprint.loader.map_entry import FoundBy
 from footprint.loader.start_cost import StartCost
 from footprint.loader.target import Libc
-from footprint.members import ABSENT, LATER, NOT_EMPTY, Absent, Positive
+from footprint.members import ABSENT, LATER, NOT_EMPTY, Absent, NamedTuple, Positive
 from footprint.model.costs import DailyStarts
 from footprint.model.finding import Finding
 from footprint.model.row import Evidence
