@@ -245,11 +245,8 @@ def write_part(folder: str, part: str, tables: Mapping[str, Sequence[tuple[Any, 
                     target = os.path.join(folder, name, place)
                     own_folder(target)
                     path = os.path.join(target, f"{part}.parquet")
-                    # A worker that was frozen may go on while another one writes the same part.
-                    unfinished = f"{path}.{os.urandom(6).hex()}"
-                    _write(connection, unfinished, TABLES[name], some)
-                    _to_disk(unfinished)
-                    os.replace(unfinished, path)
+                    _write(connection, path, TABLES[name], some)
+                    _to_disk(path)
         except OSError as error:
             raise AccessError(folder, error.strerror or str(error)) from error
 
