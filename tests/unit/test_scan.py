@@ -5,6 +5,7 @@ import gzip
 import io
 import json
 import os
+import pickle
 import re
 import signal
 import subprocess
@@ -13,7 +14,7 @@ import tarfile
 import time
 import zipfile
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import UTC, date, datetime
@@ -31,7 +32,7 @@ from footprint.model.finding import Confidence, Finding
 from footprint.process.origin import placement_in, read_memory
 from footprint.store.audits import _without_small_symbols
 from footprint.store.parquet import check_parts, commit_part, open_dataset, prune, write_part
-from footprint.store.tables import TABLES, FleetNote
+from footprint.store.tables import TABLES
 from footprint.verbs.scan import runners
 from footprint.verbs.scan.cluster import Places, cluster_runner
 from footprint.verbs.scan.inputs import Candidate, Lister
@@ -1051,16 +1052,48 @@ def test_the_tasks_of_a_worker_that_is_frozen_are_done_by_another_one_or_the_sca
             assert sorted(run(identify, tasks)) == [(str(number), []) for number in range(6)]
 
 
-def test_two_workers_that_write_one_part_share_no_file(tmp_path: Path) -> None:
-    row = FleetNote("a", MOMENT.date(), "in", "slug", "subject", "detail")
-    write_part(str(tmp_path), "p", {"notes": [row]})
-    path = tmp_path / "notes" / "p.parquet"
-    with path.open("rb") as opened:
-        before = opened.read()
-        write_part(str(tmp_path), "p", {"notes": [row, row]})
-        opened.seek(0)
-        assert opened.read() == before != path.read_bytes()
-    assert list(tmp_path.rglob("*.parquet*")) == [path]
+class WorkerCrashedError(Exception):
+    """What Ray raises of a task whose worker was killed, as often as it tried again."""
+
+
+class RayLike(Executor):
+    """An executor over Ray, as the documentation has it: all that passes is pickled, and a lost worker is an error."""
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(1)
+        self.shard_count = 0
+
+    def _run(self, packed: bytes) -> bytes:
+        call, arguments = pickle.loads(packed)  # noqa: S301 # packed above
+        self.shard_count += call is run_shard
+        if call is run_shard and self.shard_count == 1:
+            raise WorkerCrashedError("the worker died unexpectedly")
+        return pickle.dumps(call(*arguments))
+
+    def submit(self, call: Any, /, *arguments: Any, **named: Any) -> "Future[Any]":  # noqa: ANN401 # as the interface
+        assert not named
+        future = Future[Any]()
+        inner = self._threads.submit(self._run, pickle.dumps((call, arguments)))
+
+        def end(done: "Future[bytes]") -> None:
+            error = done.exception()
+            if error is None:
+                future.set_result(pickle.loads(done.result()))  # noqa: S301 # packed above
+            else:
+                future.set_exception(error)
+
+        inner.add_done_callback(end)
+        return future
+
+
+def test_an_executor_that_only_submits_and_loses_a_worker_makes_the_same_dataset(
+    many: tuple[Path, dict[str, list[str]]], tmp_path: Path
+) -> None:
+    captures, expected = many
+    executor = RayLike()
+    footprint.scan(captures, output=tmp_path / "fleet", executor=executor)
+    assert executor.shard_count > 3
+    assert contents(tmp_path / "fleet") == expected
 
 
 def test_an_executor_makes_the_same_dataset_and_one_that_lacks_the_folders_is_an_error(

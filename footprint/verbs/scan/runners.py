@@ -18,6 +18,8 @@ from footprint.verbs.scan.tasks import Task
 # So many tasks wait for each worker: none is idle, and memory does not grow with the number of inputs.
 TASKS_EACH: Final = 3
 _PR_SET_PDEATHSIG: Final = 1
+# What Dask and Ray raise: neither need be installed.
+_LOSSES: Final = ("KilledWorker", "WorkerCrashedError")
 _SERVER: Final = (
     "import sys; sys.path[:] = {path}; from footprint.verbs.scan.runners import serve; serve({descriptors})"
 )
@@ -253,4 +255,4 @@ def in_flight(
 
 
 def _is_loss(error: Exception) -> bool:
-    return isinstance(error, _WorkerLostError) or type(error).__name__ == "KilledWorker"
+    return isinstance(error, _WorkerLostError) or type(error).__name__ in _LOSSES
