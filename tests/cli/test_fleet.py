@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import duckdb
 import pytest
 
-from footprint import fleet
+from footprint import fleet, scan
 from footprint.cli import main
 from footprint.errors import AccessError, FootprintError, InputError, UsageError
 from footprint.formats.text import plain
@@ -296,6 +296,25 @@ def test_an_unused_library_of_10000_processes_is_found_first(
     (unused,) = rows(dataset, "unused")
     assert unused["saving_bytes"] == expected
     assert abs(expected - 6000 * 160 * KIB) < 0.01 * expected
+
+
+def test_of_texts_the_private_memory_is_what_a_program_costs_and_no_figure_is_said_to_be_none(tmp_path: Path) -> None:
+    corpus = Path(__file__).resolve().parents[1]
+    known, unknown = tmp_path / "known", tmp_path / "unknown"
+    scan(corpus / "corpus" / "smaps-sleep.txt", host="web", output=known, worker_count=1)
+    for folder in (known, unknown):
+        scan(corpus / "cases" / "condor_shadow" / "pmap-d.base.txt", host="db", output=folder, worker_count=1)
+    # Of the smaps: 44 + 16 + 16 + 12 + 12 + 8 KiB of its owners.
+    for question, name in (("programs", "/usr/bin/sleep"), ("hosts", "web")):
+        found = fleet(known, question)
+        totals = [(row[0], row[-1]) for row in found.result.rows]
+        assert totals[0] == (108 * KIB, name)
+        assert totals[1][0] is None
+        assert [(note.slug, note.subject) for note in found.notes] == [("fleet-kernel-unknown", "1 of 2 processes")]
+    assert [row["each_bytes"] for row in rows(known, "more")] == [108 * KIB]
+    text = plain(fleet_document(fleet(unknown, "programs")))
+    assert text.splitlines()[-1] == "What they cost is not known."
+    assert "[no name]" in text
 
 
 def test_processes_that_lie_of_their_size_take_no_answer_from_the_others(tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ def _shown(column: str, cell: Cell) -> str:
     if isinstance(cell, bool):
         return "yes" if cell else "no"
     if isinstance(cell, str) or column in _IDENTIFIERS:
-        return str(cell)
+        return str(cell) or "[no name]"
     if column.endswith("_bytes"):
         return f"-{format_bytes(-round(cell))}" if cell < 0 else format_bytes(round(cell))
     return f"{cell:,}" if isinstance(cell, int) else f"{cell:,.2f}"
@@ -130,6 +130,8 @@ def _verdict(fleet: Fleet) -> str:
     if fleet.question is None:
         return f"{counted(len(result.rows), 'row')}."
     first = dict(zip(result.columns, result.rows[0], strict=True))
+    if first[result.columns[0]] is None:
+        return "What they cost is not known."
     sentence = re.sub(r"\{(\w+)\}", lambda match: _shown(match[1], first.get(match[1])), fleet.question.verdict)
     return re.sub(r"(?<= )1 (host|place|process|program)(e?s)\b", r"1 \1", sentence)
 

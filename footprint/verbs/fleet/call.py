@@ -37,10 +37,10 @@ SELECT count(*), sum(private_bytes), arg_max(program, private_bytes) FROM (
 )"""
 _WHOLE: Final = """
 SELECT count(DISTINCT host), coalesce(sum(process_count), 0),
-       coalesce(sum(coalesce(per_process_bytes, private_bytes)), 0)
+       coalesce(sum(cost_bytes), 0)
 FROM current_processes"""
 _COSTS: Final = """
-SELECT sum(coalesce(per_process_bytes, private_bytes)), sum(process_count), {name}
+SELECT sum(cost_bytes), sum(process_count), {name}
 FROM current_processes GROUP BY {name} ORDER BY 1 DESC NULLS LAST, 3"""
 _PROGRAMS: Final = "SELECT count(DISTINCT host), count(DISTINCT program) FROM current_programs"
 _COVERAGE: Final = """
@@ -55,6 +55,9 @@ _MOST_UNKNOWN: Final = 10
 _WITHOUT_MEMORY: Final = """
 SELECT count(DISTINCT host) FROM current_processes
 WHERE host NOT IN (SELECT host FROM current_hosts WHERE available_bytes IS NOT NULL)"""
+_WITHOUT_KERNEL: Final = """
+SELECT sum(process_count) FILTER (cost_bytes IS NOT NULL AND per_process_bytes IS NULL), sum(process_count)
+FROM current_processes"""
 _ALONE: Final = """
 SELECT count(*) FROM (
     SELECT program FROM current_processes WHERE process_count = 1 GROUP BY program HAVING count(*) < 5
@@ -269,6 +272,13 @@ def _tell_left_out(opened: Dataset, question: FleetQuestion, row_count: int, not
         notes.append(Note("fleet-rows-left-out", f"{row_count:,} rows", detail))
     if question.tells_savings:
         _tell_coverage(opened, notes)
+    if "cost_bytes" in question.sql:
+        ((text_count, count),) = opened.run(_WITHOUT_KERNEL).rows
+        if text_count:
+            detail = "their kernel memory is not known, as texts do not tell it: their private memory counts alone"
+            notes.append(
+                Note("fleet-kernel-unknown", f"{text_count:,} of {counted(int(count or 0), 'process')}", detail)
+            )
     if question.name == "fit":
         ((unknown_count,),) = opened.run(_WITHOUT_MEMORY).rows
         if unknown_count:

@@ -8,11 +8,12 @@ SELECT host, max(day) AS day FROM process_inputs WHERE day <= getvariable('day')
 SET VARIABLE first_day = coalesce((SELECT min(day) FROM host_days WHERE day > getvariable('day') - 7), getvariable('day'));
 
 -- Of each host its last day, of each process of that day its last moment. getvariable('program') is a pattern of
--- programs, or null. Where the process ID is not known, the rows of an input at its last moment count.
+-- programs, or null. Where the process ID is not known, the rows of an input at its last moment count. `cost_bytes` is
+-- the private memory alone where the rest is not known, as of texts.
 CREATE TABLE current_processes AS
 WITH latest AS (
     SELECT host, day, moment, audit, pid, program, build_id, process_count, private_bytes, kernel_bytes,
-           per_process_bytes, is_searched
+           per_process_bytes, coalesce(per_process_bytes, private_bytes) AS cost_bytes, is_searched
     FROM processes SEMI JOIN host_days USING (host, day)
     WHERE day BETWEEN getvariable('first_day') AND getvariable('day')
     QUALIFY moment = max(moment) OVER (PARTITION BY host, pid, CASE WHEN pid IS NULL THEN input ELSE program END)

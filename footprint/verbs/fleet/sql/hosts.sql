@@ -1,6 +1,6 @@
 -- What do the processes of each host cost?
 -- {host} holds most: {total_bytes} in {process_count} processes.
-SELECT sum(per_process_bytes) AS total_bytes,
+SELECT sum(cost_bytes) AS total_bytes,
        sum(private_bytes) AS private_bytes,
        sum(kernel_bytes) AS kernel_bytes,
        any_value(memory_bytes) AS memory_bytes,

@@ -1,8 +1,8 @@
 -- What would N more processes of each program cost, and where do they fit (-n)?
 -- {count} more of {program} cost {more_bytes} on {host}.
 WITH each AS (
-    SELECT host, program, median(per_process_bytes / process_count) AS each_bytes
-    FROM current_processes WHERE per_process_bytes IS NOT NULL GROUP BY host, program
+    SELECT host, program, median(cost_bytes / process_count) AS each_bytes
+    FROM current_processes WHERE cost_bytes IS NOT NULL GROUP BY host, program
 )
 SELECT (each_bytes * getvariable('count'))::HUGEINT AS more_bytes,
        each_bytes::BIGINT AS each_bytes,

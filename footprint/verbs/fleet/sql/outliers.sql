@@ -1,18 +1,18 @@
 -- Which processes cost far more than their siblings of the same program?
 -- {program} on {host} (pid {pid}): {excess_bytes} more than the median of its siblings, most of it in {owner}.
 WITH single AS (
-    SELECT * FROM current_processes WHERE process_count = 1 AND per_process_bytes IS NOT NULL
+    SELECT * FROM current_processes WHERE process_count = 1 AND cost_bytes IS NOT NULL
 ),
 siblings AS (
-    SELECT program, count(*) AS sibling_count, median(per_process_bytes) AS median_bytes,
-           quantile_cont(per_process_bytes, 0.75) - quantile_cont(per_process_bytes, 0.25) AS spread_bytes
+    SELECT program, count(*) AS sibling_count, median(cost_bytes) AS median_bytes,
+           quantile_cont(cost_bytes, 0.75) - quantile_cont(cost_bytes, 0.25) AS spread_bytes
     FROM single GROUP BY program HAVING count(*) >= 5
 ),
 outliers AS (
-    SELECT processes.audit, host, pid, program, per_process_bytes, median_bytes, sibling_count,
-           per_process_bytes - median_bytes AS excess_bytes
+    SELECT processes.audit, host, pid, program, cost_bytes, median_bytes, sibling_count,
+           cost_bytes - median_bytes AS excess_bytes
     FROM single AS processes JOIN siblings USING (program)
-    WHERE per_process_bytes - median_bytes > greatest(1048576, median_bytes / 2, 5 * spread_bytes)
+    WHERE cost_bytes - median_bytes > greatest(1048576, median_bytes / 2, 5 * spread_bytes)
 ),
 owned AS MATERIALIZED (
     SELECT audit, program, owner, coalesce(private_bytes, 0) + kernel_bytes AS private_bytes
@@ -30,7 +30,7 @@ largest AS (
     FROM held JOIN usual USING (program, owner) GROUP BY audit
 )
 SELECT excess_bytes::BIGINT AS excess_bytes,
-       per_process_bytes,
+       cost_bytes AS per_process_bytes,
        median_bytes::BIGINT AS median_bytes,
        sibling_count,
        pid,
