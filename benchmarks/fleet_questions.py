@@ -240,7 +240,10 @@ def beside_lines(folder: str, day_count: int) -> None:
     columns = ", ".join(f"{name}: '{kind}'" for name, kind in _COLUMNS.items())
     lines = f"FROM read_json('{folder}/lines/*.json', columns = {{{columns}}})"
     view = f"CREATE VIEW last_day AS {lines} WHERE moment >= '2026-11-{day_count:02}'"
-    code = f"import duckdb, sys; duckdb.sql({view!r}); print(duckdb.sql(sys.argv[1]).fetchall()[0][0])"
+    code = (
+        f"import duckdb, sys; duckdb.sql('SET enable_progress_bar = false'); duckdb.sql({view!r}); "
+        "print(duckdb.sql(sys.argv[1]).fetchall()[0][0])"
+    )
     for name, sql in _OF_LINES.items():
         cost, written = timed([sys.executable, "-c", code, sql])
         words = [sys.executable, "-m", "footprint", "fleet", folder, name, "--json"]
