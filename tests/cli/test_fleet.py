@@ -300,19 +300,19 @@ def test_an_unused_library_of_10000_processes_is_found_first(
 
 def test_of_texts_the_private_memory_is_what_a_program_costs_and_no_figure_is_said_to_be_none(tmp_path: Path) -> None:
     corpus = Path(__file__).resolve().parents[1]
-    known, unknown = tmp_path / "known", tmp_path / "unknown"
-    scan(corpus / "corpus" / "smaps-sleep.txt", host="web", output=known, worker_count=1)
-    for folder in (known, unknown):
+    with_smaps, of_pmap = tmp_path / "smaps", tmp_path / "pmap"
+    scan(corpus / "corpus" / "smaps-sleep.txt", host="web", output=with_smaps, worker_count=1)
+    for folder in (with_smaps, of_pmap):
         scan(corpus / "cases" / "condor_shadow" / "pmap-d.base.txt", host="db", output=folder, worker_count=1)
     # Of the smaps: 44 + 16 + 16 + 12 + 12 + 8 KiB of its owners.
     for question, name in (("programs", "/usr/bin/sleep"), ("hosts", "web")):
-        found = fleet(known, question)
-        totals = [(row[0], row[-1]) for row in found.result.rows]
+        answer = fleet(with_smaps, question)
+        totals = [(row[0], row[-1]) for row in answer.result.rows]
         assert totals[0] == (108 * KIB, name)
         assert totals[1][0] is None
-        assert [(note.slug, note.subject) for note in found.notes] == [("fleet-kernel-unknown", "1 of 2 processes")]
-    assert [row["each_bytes"] for row in rows(known, "more")] == [108 * KIB]
-    text = plain(fleet_document(fleet(unknown, "programs")))
+        assert [(note.slug, note.subject) for note in answer.notes] == [("fleet-kernel-unknown", "1 of 2 processes")]
+    assert [row["each_bytes"] for row in rows(with_smaps, "more")] == [108 * KIB]
+    text = plain(fleet_document(fleet(of_pmap, "programs")))
     assert text.splitlines()[-1] == "What they cost is not known."
     assert "[no name]" in text
 
@@ -329,10 +329,10 @@ def test_processes_that_lie_of_their_size_take_no_answer_from_the_others(tmp_pat
     assert [row["saving_bytes"] for row in rows(dataset, "unused")] == [count * most]
     assert max(row["more_bytes"] for row in rows(dataset, "more", count=count)) == pytest.approx(count * 2 * most)
     for name in question_names():
-        found = fleet(dataset, name)
-        assert found.total_bytes == count * 2 * most + KIB
-        assert json.dumps(fleet_members(found, "1"))
-        assert plain(fleet_document(found))
+        answer = fleet(dataset, name)
+        assert answer.total_bytes == count * 2 * most + KIB
+        assert json.dumps(fleet_members(answer, "1"))
+        assert plain(fleet_document(answer))
 
 
 # --- what is written --------------------------------------------------------------------------------------------------
