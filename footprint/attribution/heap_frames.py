@@ -72,7 +72,7 @@ def _call(frame: Frame, modules: "_Modules", placed: Sequence[Placed], allocator
             owner = ONLY_LINES
     rule = REPLACEMENT if owner is not None and allocators.has_object(owner) else ""
     if function is not None and not rule:
-        rule = allocators.rule_of(split_suffixes(shown_name(function)).stem)
+        rule = allocators.rule_of(split_suffixes(shown_name(function))[0])
     return Call(owner or _NOT_TOLD, function or NO_SYMBOL, rule)
 
 

@@ -78,8 +78,8 @@ class Binary(NamedTuple):
             return None
         if function is not None:
             return function.name
-        start = self.starts.at(vaddr) if self.starts else None
-        return None if start is None else f"{STARTS_AT}{start.start:#x}]"
+        span = self.starts.at(vaddr) if self.starts else None
+        return None if span is None else f"{STARTS_AT}{span[0]:#x}]"
 
 
 class Placed(NamedTuple):

@@ -100,7 +100,7 @@ def initialisers(image: Image) -> tuple[int, int]:
         entries.append(function)
     starts = FunctionStarts(image)
     ranges = [starts.at(vaddr) for vaddr in entries[:_MOST_ENTRIES]] if starts else []
-    return len(entries), sum([span.end - span.start for span in ranges if span])
+    return len(entries), sum([span[1] - span[0] for span in ranges if span])
 
 
 def _count_own(dynamic: Dynamic, tables: _Tables) -> int:

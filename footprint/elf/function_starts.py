@@ -25,13 +25,6 @@ _LONGEST_AUGMENTATION: Final = 16
 _LONGEST_LEB: Final = 10
 
 
-class FunctionRange(NamedTuple):
-    """The addresses of one function or of a part of one; half-open."""
-
-    start: int
-    end: int
-
-
 class FunctionStarts:
     """The functions of a file by its unwind tables; none where it has no index, or one of unknown form."""
 
@@ -44,8 +37,8 @@ class FunctionStarts:
         """Return whether the file has an index."""
         return bool(self._table[0])
 
-    def at(self, vaddr: int) -> FunctionRange | None:
-        """Return the function that an address lies in."""
+    def at(self, vaddr: int) -> tuple[int, int] | None:
+        """Return the first address of the function, or the part of one, that an address lies in, and that past it."""
         starts, entries, base = self._table
         place = bisect_right(starts, vaddr - base) - 1
         if place < 0:
@@ -55,7 +48,7 @@ class FunctionStarts:
             size_bytes = self._size_of(base + entries[place])
         except (error, IndexError):
             return None
-        return FunctionRange(start, start + size_bytes) if vaddr < start + size_bytes else None
+        return (start, start + size_bytes) if vaddr < start + size_bytes else None
 
     def has_handlers(self, vaddr: int) -> bool:
         """Return whether the function that begins at an address catches exceptions or cleans up after them, or may."""

@@ -20,8 +20,6 @@ from functools import cache, lru_cache
 from itertools import islice
 from typing import Final
 
-from footprint.members import NamedTuple
-
 # None of 190,000 names of node and rustc becomes longer than 11 KB; the bound here is up to 20 times the true length.
 _MOST_RUST_BYTES: Final = 1 << 18
 # The bound from the numbers of references can be far above the true length.
@@ -295,18 +293,6 @@ class Language(StrEnum):
     SWIFT = "Swift"
 
 
-class SplitName(NamedTuple):
-    """A linker name in its parts; joined they are the name again.
-
-    Attributes:
-        stem: The name without suffixes.
-        suffixes: The suffixes that compilers and linkers added, each with its leading "." or "@".
-    """
-
-    stem: str
-    suffixes: tuple[str, ...]
-
-
 _VERSION: Final = re.compile(r"(?<=.)@.*", re.DOTALL)
 _SUFFIX: Final = r"""
     \.(?: (?: constprop | isra | part | lto_priv | llvm | __uniq | clone ) \.[0-9]+
@@ -324,8 +310,10 @@ def _suffix(*, is_mangled: bool) -> re.Pattern[str]:
     return re.compile(_ANY_SUFFIX, re.ASCII) if is_mangled else re.compile(_SUFFIX, re.VERBOSE | re.ASCII)
 
 
-def split_suffixes(name: str) -> SplitName:
+def split_suffixes(name: str) -> tuple[str, tuple[str, ...]]:
     """Split the suffixes from a name: `.constprop.0`, `.llvm.123`, the `.0` of a static, `@@VERSION`.
+
+    Each suffix begins with its "." or "@"; joined with the first text, they are the name again.
 
     clang names the static `x` of a C function `f` `f.x`: that is a name without a suffix.
     """
@@ -337,7 +325,7 @@ def split_suffixes(name: str) -> SplitName:
         match = pattern.search(stem, max(1, len(stem) - _LONGEST_SUFFIX))
         # Paths in old Rust names contain `..`, which is not a suffix.
         if match is None or stem[match.start() - 1] == ".":
-            return SplitName(stem, tuple(suffixes[::-1]))
+            return stem, tuple(suffixes[::-1])
         suffixes.append(match.group())
         stem = stem[: match.start()]
 
@@ -345,7 +333,7 @@ def split_suffixes(name: str) -> SplitName:
 def normalised(name: str) -> str:
     """Return the name without suffixes, which all copies of one variable have."""
     # Most names have neither a suffix nor a version.
-    return split_suffixes(name).stem if "." in name or "@" in name else name
+    return split_suffixes(name)[0] if "." in name or "@" in name else name
 
 
 @lru_cache(1 << 16)
@@ -460,7 +448,7 @@ def _demangled(name: str) -> str:
     if len(name) > _LONGEST_NAME or not name.isascii():
         return name
     # Most names have no suffix, and the search for its first character is faster than that for the suffix.
-    stem = split_suffixes(name).stem if "." in name or "@" in name else name
+    stem = split_suffixes(name)[0] if "." in name or "@" in name else name
     if not is_tame(stem):
         return name
     try:

@@ -10,7 +10,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from footprint.attribution.accounts import add_up
 from footprint.dwarf.declared_variables import declaration_of
@@ -35,24 +35,12 @@ if TYPE_CHECKING:
 _NAMELESS: Final = f"[{ResidueCause.STRIPPED.value}]"
 
 
-class EvenRows(NamedTuple):
-    """The rows that differ, with the names that both sides know.
-
-    Attributes:
-        before: The rows before.
-        now: The rows now.
-        owners: The objects whose symbols only one side knows: their names before and now.
-    """
-
-    before: list[Row]
-    now: list[Row]
-    owners: dict[str, str]
-
-
 def evenly_named(
     old: "Audit", new: "Audit", before: list[Row], now: list[Row], owner_names: dict[str, str]
-) -> EvenRows:
-    """Take the names that only one side can have from the rows that differ.
+) -> tuple[list[Row], list[Row], dict[str, str]]:
+    """Take the names that only one side can have from the rows that differ, before and now.
+
+    The third are the objects whose symbols only one side knows: their names before and now.
 
     Args:
         old: The audit before.
@@ -74,7 +62,7 @@ def evenly_named(
     for owner, name in uneven.items():
         common = _symbols(before, owner) & _symbols(now, name)
         before, now = _by_section(before, owner, common), _by_section(now, name, common)
-    return EvenRows(before, now, uneven)
+    return before, now, uneven
 
 
 def _nameless(rows: Iterable[Row]) -> set[str]:
@@ -98,14 +86,8 @@ def _by_section(rows: Sequence[Row], owner: str, common: set[str]) -> list[Row]:
     return [*kept, *add_up(nameless)]
 
 
-class _Declared(NamedTuple):
-    """What distinguishes declarations. Lines do not: they move."""
-
-    type_name: str | None
-    file_name: str
-    function: str | None
-
-
+_Declared = tuple[str | None, str, str | None]
+"""What distinguishes declarations: type, file and function. Lines do not: they move."""
 _Identity = tuple[_Declared | None, Initial | None]
 """The declaration and the contents of a variable; None for what its file does not contain."""
 
@@ -188,7 +170,7 @@ class _Variables:
         declaration = declaration_of(static.name, self._declarations.get(_place(static), ()))
         if declaration is not None and declaration.defined_in is not None:
             function = None if declaration.function is None else comparable_name(declaration.function)
-            declared = _Declared(declaration.type_name, os.path.basename(declaration.defined_in), function)
+            declared = (declaration.type_name, os.path.basename(declaration.defined_in), function)
         return declared, None if initial is None or initial.is_blank else initial
 
 

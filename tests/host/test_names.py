@@ -23,7 +23,7 @@ def mangled(path: str) -> list[str]:
         subprocess.run(["nm", table, path], capture_output=True, text=True, check=False).stdout for table in tables
     ]
     names = {line.split()[-1] for text in printed for line in text.splitlines() if line}
-    return sorted({split_suffixes(name).stem for name in names if name.startswith(("_Z", "_R"))})
+    return sorted({split_suffixes(name)[0] for name in names if name.startswith(("_Z", "_R"))})
 
 
 def result(pattern: str, *folders: str) -> str:

@@ -257,7 +257,7 @@ def test_a_peak_of_50_ms_is_found_with_its_owner(tmp_path: Path) -> None:
     assert result.near_peak is not None
     # The machine may be busy while the peak lasts, so that less is read. The control group counts less than an audit by
     # the kernel objects that have a price, and were charged to none.
-    assert 0 < result.near_peak.audit.held_bytes < 1.001 * group.peak_bytes
+    assert 0 < result.near_peak.held_bytes < 1.001 * group.peak_bytes
 
 
 def test_the_cost_at_a_tick_is_what_the_kernel_counts(run: Callable[[str], int]) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from footprint.elf.abi import PT_GNU_EH_FRAME
-from footprint.elf.function_starts import FunctionRange, FunctionStarts
+from footprint.elf.function_starts import FunctionStarts
 from footprint.elf.functions import read_functions
 from footprint.elf.image import Image, read_image
 from tests.elfwriter import ElfFile, write
@@ -26,7 +26,7 @@ def test_functions_with_a_size_are_where_their_symbols_are() -> None:
     assert named.keys() == {"load_parameters", "parse_file", "main"}
     for one in named.values():
         for vaddr in (one.vaddr, one.vaddr + one.size_bytes - 1):
-            assert starts.at(vaddr) == FunctionRange(one.vaddr, one.vaddr + one.size_bytes)
+            assert starts.at(vaddr) == (one.vaddr, one.vaddr + one.size_bytes)
 
 
 def test_addresses_outside_of_code_are_in_no_function() -> None:
@@ -54,7 +54,7 @@ def test_a_damaged_index_or_entry_names_no_function_or_a_wrong_one(value: int) -
         starts = FunctionStarts(read_image(bytes(data), "damaged"))
         for vaddr in range(0x1000, 0x2000, 256):
             found = starts.at(vaddr)
-            assert found is None or found.start <= vaddr < found.end
+            assert found is None or found[0] <= vaddr < found[1]
         data[offset] = before
 
 

@@ -129,9 +129,9 @@ class WatchFigures:
     )
     peak_ms: int = column("The time of the tick with the largest cost.", "timeline.peak_ms")
     audited_bytes: int | None = column(
-        "The most that an audit explains; null without an audit.", "near_peak.audit.held_bytes"
+        "The most that an audit explains; null without an audit.", "near_peak.held_bytes"
     )
-    audited_ms: int | None = column("When that was.", "near_peak.audit.ms")
+    audited_ms: int | None = column("When that was.", "near_peak.ms")
     usual_most_bytes: int = column("What was not exceeded in 95 % of the time.", "timeline.usual_most_bytes")
     process_count: int = column("The number of processes in all.", "timeline.process_count")
     most_process_count: int = column("The largest number at a time.", "timeline.most_process_count")

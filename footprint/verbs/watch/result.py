@@ -23,18 +23,6 @@ _STILL_HELD: Final = 0.9
 _OF_GROWTH: Final = frozenset(WatchGapKind) - {WatchGapKind.LOWER_BOUND}
 
 
-class NearPeak(NamedTuple):
-    """The audit that is nearest to the peak.
-
-    Attributes:
-        audit: The audit.
-        distance_ms: The time between both; negative where it was read before.
-    """
-
-    audit: AuditKept
-    distance_ms: int
-
-
 class WatchResult(NamedTuple):
     """What a watch comes to.
 
@@ -60,7 +48,7 @@ class WatchResult(NamedTuple):
     comparison: Comparison | None
     compared: tuple[AuditKept, ...]
     mappings: tuple[MappingGrowth, ...]
-    near_peak: NearPeak | None
+    near_peak: AuditKept | None
     peak: WatchedPeak
     gaps: tuple[WatchGap, ...] = ()
     fails: str | None = None
@@ -111,7 +99,7 @@ def result_of(
         comparison,
         compared,
         tuple(grown_mappings(*(entry.mappings for entry in compared))) if compared else (),
-        _near_peak(timeline),
+        max(timeline.taken, key=lambda entry: entry.held_bytes, default=None),
         peak,
         gaps,
         None if most_per_second is None else _failure(growth, most_per_second, gaps, accepted),
@@ -151,10 +139,3 @@ def _compared(taken: Sequence[AuditKept]) -> tuple[AuditKept, ...]:
     most = max(others, key=lambda other: other.held_bytes)
     last = others[-1]
     return first, (last if last.held_bytes >= _STILL_HELD * most.held_bytes else most)
-
-
-def _near_peak(timeline: Timeline) -> NearPeak | None:
-    if not timeline.taken:
-        return None
-    nearest = max(timeline.taken, key=lambda entry: entry.held_bytes)
-    return NearPeak(nearest, nearest.ms - timeline.peak_ms)

@@ -93,12 +93,13 @@ def _facts(result: WatchResult) -> list[tuple[str, str, str]]:
     )
     near = result.near_peak
     if near is not None and result.peak.size_bytes:
-        share = f"{100 * near.audit.held_bytes / result.peak.size_bytes:.1f} % of the peak"
-        if near.audit.held_bytes > result.peak.size_bytes:
+        share = f"{100 * near.held_bytes / result.peak.size_bytes:.1f} % of the peak"
+        if near.held_bytes > result.peak.size_bytes:
             share = "all of the peak, and kernel objects"
-        way = "before" if near.distance_ms < 0 else "after"
-        when = f", {duration_text(abs(near.distance_ms))} {way} the tick" if near.distance_ms else ""
-        rows.append(("explained by the audit", format_bytes(near.audit.held_bytes), f"{share}{when}"))
+        distance_ms = near.ms - result.timeline.peak_ms
+        way = "before" if distance_ms < 0 else "after"
+        when = f", {duration_text(abs(distance_ms))} {way} the tick" if distance_ms else ""
+        rows.append(("explained by the audit", format_bytes(near.held_bytes), f"{share}{when}"))
     rows.append(("95 % of the time", format_bytes(timeline.usual_most_bytes), "at most"))
     rows.append(("trend", trend_word(result.growth), f"it {_kind(result.growth)}"))
     closed = timeline.closed
