@@ -15,7 +15,6 @@ from typing import Final
 
 from footprint.elf import abi
 from footprint.elf.image import Image
-from footprint.members import NamedTuple
 
 # Addresses of four bytes, relative to the index: the only encoding that linkers write there.
 _ENCODINGS: Final = (0x03, 0x3B)
