@@ -84,6 +84,7 @@ class Residue(NamedTuple):
 
 
 _Owner = Symbol | Residue
+_PADDING: Final = Residue(ResidueCause.PADDING)
 
 
 class SectionContents(NamedTuple):
@@ -313,6 +314,7 @@ class _ResidueFinder:
         self._section = section
         self._labels = labels
         self._places = [label.offset for label in labels]
+        self._align = section.align
         self._rest = Residue(ResidueCause.STRIPPED if stripped else ResidueCause.NO_SYMBOL)
         is_table = section.type in _LINKER_TABLE_TYPES or section.name.startswith(_LINKER_TABLE_NAMES)
         self._table = Residue(ResidueCause.LINKER_TABLE) if is_table else None
@@ -321,10 +323,11 @@ class _ResidueFinder:
     def __call__(self, gap: Gap[_Owner]) -> Sequence[Piece[_Owner]]:
         if self._table:
             return [Piece(gap.start, gap.end, self._table)]
-        first = bisect_left(self._places, gap.start)
-        past = bisect_left(self._places, gap.end)
+        start, end, _, _ = gap
+        first = bisect_left(self._places, start)
+        past = bisect_left(self._places, end)
         if first == past:
-            return [Piece(gap.start, gap.end, self._plain(gap.start, gap.end))]
+            return [Piece(start, end, self._plain(start, end))]
         pieces: list[Piece[_Owner]] = []
         if self._places[first] > gap.start:
             pieces.append(Piece(gap.start, self._places[first], self._plain(gap.start, self._places[first])))
@@ -335,9 +338,9 @@ class _ResidueFinder:
 
     def _plain(self, start: int, end: int) -> Residue:
         # Padding is zero, and ends at a multiple of an alignment that the section itself has.
-        align = min(end & -end, self._section.align)
+        align = min(end & -end, self._align)
         if align > 1 and -start % align == end - start and self._is_zero(start, end):
-            return Residue(ResidueCause.PADDING)
+            return _PADDING
         return self._rest
 
     def _is_zero(self, start: int, end: int) -> bool:

@@ -24,6 +24,7 @@ from footprint.members import NamedTuple, records
 NO_NAMES: Final = StringTable(b"\0", "", 0, "symbol names")
 """The names of a table whose names are not of interest."""
 _MANY_ENTRIES: Final = 1 << 16
+_LEAST_RESERVED: Final = abi.SHN_LORESERVE
 _NO_VARIABLES: Final = frozenset({abi.STT_SECTION, abi.STT_FILE})
 
 
@@ -198,10 +199,10 @@ class SymbolTable:
         return records(Symbol, self._rows(entries))
 
     def _rows(self, entries: "Iterable[tuple[SymbolEntry, SectionBase, int | None]]") -> Iterator[tuple[object, ...]]:
-        name_at = self.names.at
+        name_at, tls_kind = self.names.at, abi.STT_TLS
         for (name, info, _, _, vaddr, size_bytes), (section_index, base, tls_base), unit in entries:
             kind = info & 15
-            offset = vaddr - (tls_base if kind == abi.STT_TLS else base)
+            offset = vaddr - (tls_base if kind == tls_kind else base)
             yield name_at(name), vaddr, size_bytes, kind, info >> 4, section_index, offset, (), unit
 
     def variables(self, bases: "Mapping[int, SectionBase]") -> list[Symbol]:
@@ -214,7 +215,7 @@ class SymbolTable:
         rows: list[tuple[SymbolEntry, SectionBase, int | None]] = []
         for index, entry in zip(indexes, self.entries(indexes), strict=True):
             number = entry[3]
-            if number >= abi.SHN_LORESERVE:
+            if number >= _LEAST_RESERVED:
                 number = self.section_index(index, number)
             base = _COMMON_BASE if number == COMMON else bases.get(number)
             if base is not None and entry[1] & 15 not in _NO_VARIABLES:
