@@ -7,12 +7,12 @@ Source: glibc 2.36, elf/dl-load.c (open_path), elf/dl-reloc.c (resolve_map), elf
 
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import accumulate, chain, compress
-from operator import ne
+from itertools import accumulate, chain, compress, count
+from operator import attrgetter, ne, not_, or_
 from typing import Annotated, Final
 
 from footprint.elf import abi
@@ -194,7 +194,7 @@ def _start_cost(
         **lookups._asdict(),
         hash_style=linkage.hash_style,
         searched_count=None,
-        repeated_count=table.uses.total() - table.lookups.total() if is_glibc else None,
+        repeated_count=len(table.uses) - table.lookups.total() if is_glibc else None,
         bound_now_count=table.jump_count if binds_now else 0,
         lazy_count=0 if binds_now else table.jump_count,
         tried_count=failed.total() if is_glibc else None,
@@ -239,7 +239,7 @@ def _lookups(user: int, table: "_Table", bindings: Bindings, link_map: LinkMap, 
         looked_up = left & places
         left -= looked_up
         if number and vdso_places and _is_libc(link_map, number):
-            vdso_count += sum([table.uses[place] for place in looked_up & vdso_places])
+            vdso_count += sum([table.uses.count(place) for place in looked_up & vdso_places])
         if number != user and user and not bindings.symbols[number].unique:
             times = sum(map(table.lookups.__getitem__, looked_up))
             asked_count += (number + 1 + is_symbolic) * times
@@ -293,7 +293,7 @@ class _Table(NamedTuple):
     """The relocations of a file: their numbers by kind, and how often each reference is used and looked up."""
 
     counts: tuple[int, int, int, int, int]
-    uses: Counter[int]
+    uses: list[int]
     lookups: Counter[int]
     jump_count: int
 
@@ -301,10 +301,11 @@ class _Table(NamedTuple):
 def _read_table(image: Image, symbols: DynamicSymbols, *, binds_now: bool) -> _Table:
     types = relocation_types(image.machine)
     calls = types.jump_slot | types.tls
+    without_symbol = types.relative | types.irelative | {abi.R_NONE}
     # For plain references, calls, and copied variables: the place of a symbol's reference.
-    places: tuple[dict[int, int], ...] = ({}, {}, {}, {})
-    for place, reference in enumerate(symbols.references):
-        places[reference.is_call + 2 * reference.is_copy][reference.symbol] = place
+    is_call, is_copy, symbol = (list(map(attrgetter(n), symbols.references)) for n in ("is_call", "is_copy", "symbol"))
+    is_plain = map(not_, map(or_, is_call, is_copy))
+    places = [dict(compress(zip(symbol, count()), chosen)) for chosen in (is_plain, is_call, is_copy)]
     kinds: Counter[int] = Counter()
     looked_up: list[int] = []
     jump_count = 0
@@ -315,12 +316,19 @@ def _read_table(image: Image, symbols: DynamicSymbols, *, binds_now: bool) -> _T
             kinds[symbols_and_types(image, infos[:1])[1][0]] += alike
         numbers, kinds_of = symbols_and_types(image, infos[alike:])
         kinds.update(kinds_of)
-        find = {
-            kind: places[(kind in calls) + 2 * (kind in types.copy)].get
-            for kind in set(kinds_of)
-            if (kind in types.tls if is_lazy else kind)
-        }
-        uses = [find[kind](number) for number, kind in zip(numbers, kinds_of, strict=True) if kind in find]
+        present = set(kinds_of)
+        asking = {kind: 2 if kind in types.copy else int(kind in calls) for kind in present - without_symbol}
+        classes = set(asking.values())
+        uses: Iterable[int | None] = ()
+        if is_lazy:
+            pairs = zip(numbers, kinds_of, strict=True)
+            uses = [places[1].get(number) for number, kind in pairs if kind in types.tls]
+        elif len(classes) == 1 and abi.R_NONE not in present:
+            # What has no symbol has the number 0, which is no reference.
+            uses = map(places[classes.pop()].get, numbers)
+        elif classes:
+            find = {kind: places[at].get for kind, at in asking.items()}
+            uses = [find[kind](number) for number, kind in zip(numbers, kinds_of, strict=True) if kind in find]
         looked_up.extend([place for place in uses if place is not None])
 
     for main_relocation in main_relocations(image):
@@ -335,7 +343,7 @@ def _read_table(image: Image, symbols: DynamicSymbols, *, binds_now: bool) -> _T
     empty = kinds[abi.R_NONE]
     symbolic = kinds.total() - relative - copy - irelative - empty
     counts = relative, relr_count(image), symbolic, copy, irelative
-    return _Table(counts, Counter(looked_up), Counter(changes), jump_count)
+    return _Table(counts, looked_up, Counter(changes), jump_count)
 
 
 def _table_page_count(image: Image, symbol_count: int) -> int:

@@ -148,6 +148,13 @@ def test_a_missing_library_is_tried_in_all_folders_and_its_requester_pays(tmp_pa
     ]
 
 
+def test_an_empty_relocation_asks_for_nothing_though_it_has_a_symbol() -> None:
+    program = relocated("program", ("f", GLOB_DAT), ("g", 0), symbols=(Sym("f"), Sym("g")))
+    calling = relocated("calling", ("f", GLOB_DAT), ("g", GLOB_DAT), ("g", 0), symbols=(Sym("f"), Sym("g")))
+    counts = [cost.lookup_count for cost in costs(program, calling, made("a", defined("f"), defined("g")))]
+    assert counts[:2] == [1, 2]
+
+
 def test_a_damaged_table_of_initialisers_leaves_the_other_figures() -> None:
     cost = costs(made("program", more=[Dyn(DT_INIT_ARRAY, 1 << 40), Dyn(DT_INIT_ARRAYSZ, 64)]))[0]
     assert (cost.initialiser_count, cost.initialiser_bytes) == (None, None)
