@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from footprint.attribution.heap_places import Binary, place_files
+from footprint.attribution.heap_places import Binary, Origin, place_files
 from footprint.elf.abi import ET_DYN
 from footprint.heap.profile import Frame
 
@@ -46,3 +46,10 @@ def test_a_file_is_placed_where_all_its_calls_fit(calls: list[Frame], bias: int 
     binary = program(("main", MAIN, SIZE), ("fill", FILL, 64), ("inlined", FILL + 64, 16))
     placed = place_files(calls, [binary], "a profile", [])
     assert {one.bias_addr for one in placed} == ({bias} if bias else set())
+
+
+def test_a_versioned_name_is_found_and_a_label_without_a_size_speaks_against_no_place() -> None:
+    """A static symbol table writes `fill@@LIB_1`; assembler may give a label no size."""
+    binary = program(("fill@@LIB_1", FILL, 64), ("main", MAIN, 0))._replace(origin=Origin.COMMAND)
+    calls = [*frames(fill=(8, 20)), *frames(main=tuple(range(0, 64, 8)))]
+    assert [one.bias_addr for one in place_files(calls, [binary], "a profile", [])] == [BIAS]
