@@ -1,5 +1,6 @@
 """Object stores: a dataset and captures in a bucket of a small S3 server on loopback."""
 
+import json
 import os
 import re
 import shutil
@@ -241,6 +242,84 @@ def test_pruned_days_leave_a_store(bucket: type[Bucket], tmp_path: Path) -> None
     assert days == {"day=2025-11-23"}
     shutil.rmtree(tmp_path / "cache")
     assert footprint.scan(tmp_path / "in", output="s3://bucket/fleet", worker_count=1).input_count == 0
+
+
+class Google(Bucket):
+    """The same as Google has it: another header for what must not be there yet."""
+
+    def do_PUT(self) -> None:  # as http.server calls it
+        self.headers["If-None-Match"] = "*" if self.headers["x-goog-if-generation-match"] == "0" else ""
+        super().do_PUT()
+
+
+class Azure(Bucket):
+    """The same as Azure has it: another list, and an account before the container."""
+
+    def _key(self) -> str:
+        return unquote(urlsplit(self.path).path).removeprefix("/devstoreaccount1/bucket").lstrip("/")
+
+    def do_GET(self) -> None:  # as http.server calls it
+        query = parse_qs(urlsplit(self.path).query)
+        if query.get("comp") != ["list"]:
+            return super().do_GET()
+        rows = "".join(
+            f"<Blob><Name>{escape(key)}</Name><Properties><Etag>e</Etag><Content-Type>a/b</Content-Type>"
+            f"<Last-Modified>{formatdate(moment, usegmt=True)}</Last-Modified>"
+            f"<Content-Length>{len(data)}</Content-Length></Properties></Blob>"
+            for key, (data, moment) in sorted(self.objects.items())
+            if key.startswith(query.get("prefix", [""])[0])
+        )
+        text = f"<EnumerationResults><Blobs>{rows}</Blobs><NextMarker/></EnumerationResults>"
+        return self._answer(200, text.encode(), Content_Type="application/xml")
+
+    do_HEAD = do_GET  # noqa: N815 # the same
+
+    def do_PUT(self) -> None:  # as http.server calls it
+        if self.headers.get("If-None-Match") == "*" and self._key() in self.objects:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            return self._answer(409, x_ms_error_code="BlobAlreadyExists")
+        self.objects[self._key()] = self.rfile.read(int(self.headers["Content-Length"])), time.time()
+        return self._answer(201, ETag="e", Last_Modified=formatdate(time.time(), usegmt=True))
+
+    def do_POST(self) -> None:  # the same: several are deleted at once
+        batch = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        paths = re.findall(r"(?m)^DELETE /devstoreaccount1/bucket/(\S+) HTTP", batch)
+        for path in paths:
+            self.objects.pop(unquote(path.partition("?")[0]), None)
+        part = "--b\r\nContent-Type: application/http\r\nContent-ID: {}\r\n\r\nHTTP/1.1 202 Accepted\r\n\r\n\r\n"
+        text = "".join(map(part.format, range(len(paths)))) + "--b--\r\n"
+        self._answer(202, text.encode(), Content_Type="multipart/mixed; boundary=b")
+
+
+@pytest.mark.parametrize(("scheme", "handler"), [("gs", Google), ("az", Azure)])
+def test_the_stores_of_google_and_azure_hold_a_dataset_and_captures(
+    scheme: str, handler: type[Bucket], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(handler, "objects", {})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        endpoint = f"http://127.0.0.1:{server.server_port}"
+        key = {
+            "gcs_base_url": endpoint,
+            "disable_oauth": True,
+            "private_key": "",
+            "private_key_id": "",
+            "client_email": "",
+        }
+        monkeypatch.setenv("GOOGLE_SERVICE_ACCOUNT_KEY", json.dumps(key))
+        monkeypatch.setenv("AZURE_STORAGE_USE_EMULATOR", "true")
+        monkeypatch.setenv("AZURITE_BLOB_STORAGE_URL", endpoint)
+        put(f"{scheme}://bucket/captures/web/1.smaps", SMAPS)
+        fleet = f"{scheme}://bucket/fleet"
+        assert footprint.scan(f"{scheme}://bucket/captures", output=fleet, worker_count=1).process_count == 1
+        shutil.rmtree(tmp_path / "cache")
+        assert footprint.fleet(fleet, "programs").process_count == 1
+        assert sorted({name.split("/")[0] for name in handler.objects}) == ["captures", "fleet"]
+        handler.objects["fleet/scan.lock"] = b"other", 1e9
+        with pytest.raises(AccessError, match="another scan writes to it"):
+            footprint.scan(UNUSED, output=fleet, worker_count=1)
+        server.shutdown()
 
 
 class Silent(Bucket):
