@@ -142,8 +142,15 @@ def test_a_dataset_in_a_store_is_that_of_a_folder(bucket: type[Bucket], tmp_path
 def test_captures_go_to_a_store_and_are_scanned_from_there(bucket: type[Bucket], tmp_path: Path) -> None:
     footprint.capture(os.getpid(), output="s3://bucket/captures/web/1.capture")
     assert list(bucket.objects) == ["captures/web/1.capture"]
-    done = footprint.scan("s3://bucket/captures", output=tmp_path / "fleet", worker_count=1)
-    assert done.process_count == 1
+    bucket.objects["captures/web/2.capture"] = b"PK", 1e9
+    done = footprint.scan("s3://bucket/captures", output="s3://bucket/fleet", worker_count=1)
+    assert (done.process_count, done.unreadable_count) == (1, 1)
+    # The copy in the cache is nobody's business.
+    assert "s3://bucket/captures/web/2.capture" in [note.subject for note in done.notes]
+    assert str(tmp_path) not in str(done)
+    answer = footprint.fleet("s3://bucket/fleet", "programs")
+    assert answer.dataset == "s3://bucket/fleet"
+    assert str(tmp_path) not in str(answer)
 
 
 def test_a_store_that_another_scan_writes_to_or_that_is_not_there_is_an_error(

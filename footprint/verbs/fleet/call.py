@@ -155,16 +155,18 @@ def fleet(
     known_question = None if query is not None else question_of(question or SAVINGS)
     if not (known_question and known_question.compares) and (before, after) != (None, None):
         raise UsageError("--from and --to go with the question `growth`")
-    folder = os.fspath(dataset)
+    name = folder = os.fspath(dataset)
     variables = variables_of(day, before, after, count, program)
 
     def answered() -> Fleet:
         return _answered(folder, known_question, query, variables, is_overview=query is None and question is None)
 
     if is_store(folder):
-        folder = fetch(folder)
+        folder = fetch(name)
     keep_dataset(folder)
-    return confined(answered, folder if query is None else "--query")
+    result = confined(answered, folder if query is None else "--query")
+    notes = [Note(*(text.replace(folder, name) for text in note)) for note in result.notes]
+    return result._replace(dataset=name, notes=tuple(notes))
 
 
 def prune_dataset(dataset: str, question: str | None, keep: str | None) -> str:

@@ -242,7 +242,10 @@ def scan(  # noqa: PLR0913 # keyword-only
         finally:
             shutil.rmtree(stage, ignore_errors=True)
         check_parts(folder, parts)
-    return replace(scanned, folder=os.fspath(output), known_count=plan.known_count)
+    notes = scanned.notes
+    for path, copy in zip(paths, named, strict=True):
+        notes = tuple([Note(*(text.replace(copy, path) for text in note)) for note in notes])
+    return replace(scanned, folder=os.fspath(output), known_count=plan.known_count, notes=notes)
 
 
 @contextmanager
