@@ -156,6 +156,9 @@ class Flag(Shape):
 
     is_plain = True
 
+    def texts(self, column: _Column) -> Iterable[str]:
+        return map(("false", "true").__getitem__, column)
+
     def read(self, column: _Column, path: str) -> _Column:
         if set(map(type, column)) - {bool}:
             raise _wrong(path, "neither true nor false")
@@ -257,6 +260,8 @@ class Optional(Shape):
         return column if self.is_plain else self._of_known(column, self.inner.write)
 
     def texts(self, column: _Column) -> Iterable[str]:
+        if None not in column:
+            return self.inner.texts(column)
         shown = iter(self.inner.texts([value for value in column if value is not None]))
         return ["null" if value is None else next(shown) for value in column]
 
