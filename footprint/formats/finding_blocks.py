@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from footprint.formats.document import Block, Fold, Heading, Paragraph, Table
 from footprint.model.finding import Finding
 from footprint.text.escape import shortened
-from footprint.text.units import counted, first_of, format_bytes
+from footprint.text.units import counted, first_of, format_bytes, format_us
 
 _MOST_ALIKE = 10
 _MOST_SUBJECTS = 3
@@ -65,7 +65,7 @@ def _packaged(findings: Sequence[Finding], programs: Collection[str]) -> dict[st
 
 def _slow(findings: Sequence[Finding]) -> str:
     """Name the objects that one rule found, each with the time that it is about."""
-    names = [f"{finding.subject} ({finding.saving_us / 1000:.1f} ms)" for finding in findings]
+    names = [f"{finding.subject} ({format_us(finding.saving_us)})" for finding in findings]
     return f"{findings[0].rule} of {first_of(names, _MOST_SUBJECTS)}"
 
 
@@ -127,10 +127,10 @@ def _text(finding: Finding, count: int) -> str:
     if finding.thread_bytes:
         saving += f", and {format_bytes(finding.thread_bytes)} more for each further thread"
     if finding.saving_us:
-        saving += f", and about {finding.saving_us / 1000:.1f} ms of each start"
+        saving += f", and about {format_us(finding.saving_us)} of each start"
     head = f"{finding.rule} ({finding.confidence.value}): {finding.message}{_place(finding)}."
-    why = "; ".join(finding.reasons)
-    return f"{head} It {saving}. Why {finding.confidence.value}: {why}. Remedy: {finding.remedy}."
+    why = f" Why {finding.confidence.value}: {'; '.join(finding.reasons)}." if finding.reasons else ""
+    return f"{head} It {saving}.{why} Remedy: {finding.remedy}."
 
 
 def _place(finding: Finding) -> str:

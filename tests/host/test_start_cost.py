@@ -240,6 +240,28 @@ def test_a_program_without_an_empty_folder_tries_fewer_files(tmp_path: Path) -> 
 
 
 @needs_gcc
+@pytest.mark.skipif(shutil.which("patchelf") is None, reason="patchelf is missing")
+def test_a_program_without_an_empty_folder_in_its_rpath_finds_what_its_libraries_need(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    b, a = "int b(void) { return 3; }", "int b(void); int a(void) { return b(); }"
+    for name, source, *more in (("b", b), ("a", a, "libb.so")):
+        command = ["gcc", "-shared", "-fPIC", "-o", f"lib{name}.so", "-x", "c", "-", "-x", "none", *more]
+        subprocess.run(command, input=source.encode(), check=True, cwd=tmp_path / "sub")
+    source = "int a(void); int main(void) { return a() - 3; }"
+    rpath = "-Wl,--disable-new-dtags,-rpath,/opt/none:$ORIGIN/sub,-rpath-link,sub"
+    command = ["gcc", "-o", "program", "-x", "c", "-", "-x", "none", "-Lsub", "-la", rpath]
+    subprocess.run(command, input=source.encode(), check=True, cwd=tmp_path)
+    path = str(tmp_path / "program")
+    finding = found_by("empty-search-path", Programs(environment=Environment()).graph(path), "program")
+    assert finding.message.startswith("/opt/none/ in the RPATH of program")
+    remedy = re.search("patchelf .*--set-rpath", finding.remedy)
+    assert remedy
+    subprocess.run([*remedy[0].split(), "$ORIGIN/sub", path], check=True)
+    assert subprocess.run([path], check=False).returncode == 0
+    assert rule_named("empty-search-path").find(Programs(environment=Environment()).graph(path)) == ()
+
+
+@needs_gcc
 def test_calls_that_are_left_until_they_are_made_are_not_looked_up(tmp_path: Path) -> None:
     count = 600
     build(tmp_path, "liba.so", "\n".join(f"int f{n}(void) {{ return {n}; }}" for n in range(count)))

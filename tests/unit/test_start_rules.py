@@ -151,6 +151,45 @@ def test_an_rpath_is_searched_for_what_libraries_open_too(sysroot: Sysroot, name
     assert finding.confidence is confidence
 
 
+def test_a_list_that_libraries_need_too_stays_one_that_they_can_use(sysroot: Sysroot) -> None:
+    sysroot.program("liba.so", rpath="/none:/opt")
+    sysroot.library("/opt/liba.so")
+    (finding,) = empty_search_path(graph(sysroot))
+    assert finding.remedy == (
+        "link program without that folder in -Wl,-rpath and with -Wl,--disable-new-dtags,"
+        " or take it out with patchelf --force-rpath --set-rpath"
+    )
+
+
+def test_only_those_with_an_rpath_are_to_keep_one(sysroot: Sysroot) -> None:
+    sysroot.program("liba.so", rpath="/none:/opt")
+    sysroot.library("/opt/liba.so", "libb.so", runpath="/none:/opt")
+    sysroot.library("/opt/libb.so")
+    (finding,) = empty_search_path(graph(sysroot))
+    assert "-Wl,--disable-new-dtags for program, or take it out with patchelf --set-rpath" in finding.remedy
+    assert finding.remedy.endswith("and --force-rpath for program")
+
+
+@pytest.mark.parametrize(
+    ("entry", "shown", "reason"),
+    [
+        ("$ORIGIN/../none", "$ORIGIN/../none/ (/bin/../none/)", "depends on where the file is installed"),
+        ("${ORIGIN}/$LIB", "${ORIGIN}/$LIB/ (/bin/lib/x86_64-linux-gnu/)", "depends on where the file is installed"),
+        ("none", "none/", "depends on the working directory"),
+        ("", "the empty entry", "depends on the working directory"),
+    ],
+)
+def test_a_folder_that_depends_on_the_place_is_not_sure_to_be_empty(
+    sysroot: Sysroot, entry: str, shown: str, reason: str
+) -> None:
+    sysroot.program("liba.so", runpath=f"{entry}:/opt")
+    sysroot.library("/opt/liba.so")
+    (finding,) = empty_search_path(graph(sysroot))
+    assert finding.message.startswith(f"{shown} in the RUNPATH of program")
+    assert finding.confidence is Confidence.MEDIUM
+    assert reason in finding.reasons[-1]
+
+
 # --- lookups ----------------------------------------------------------------------------------------------------------
 
 
@@ -299,7 +338,7 @@ def test_files_of_packages_are_named_behind_what_the_user_builds() -> None:
         "In files of packages, of each start",
     ]
     assert "libmine.so" in texts[0]
-    assert texts[2].endswith(": own-lookups of lib0.so (0.9 ms), lib1.so (0.9 ms), lib2.so (0.9 ms) and 2 more.")
+    assert texts[2].endswith(": own-lookups of lib0.so (900 us), lib1.so (899 us), lib2.so (898 us) and 2 more.")
     # Without -v a start of less than a millisecond is not worth a line.
     assert [block.text for block in finding_blocks(findings, 1) if isinstance(block, Paragraph)] == [
         "7 save little: -v shows them."

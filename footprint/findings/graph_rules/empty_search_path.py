@@ -9,6 +9,7 @@ from typing import Final
 from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.findings.registry import Fact, Rule
 from footprint.findings.removal import in_any_program, listed
+from footprint.loader.configuration import directories
 from footprint.loader.map_entry import FoundBy
 from footprint.loader.target import Libc
 from footprint.model.finding import Confidence, Finding
@@ -21,12 +22,15 @@ def empty_search_path(graph: DependencyGraph) -> tuple[Finding, ...]:
     if target is None or target.libc is not Libc.GLIBC:
         return ()
     parts = (*target.subdirectories, "")
+    lists: dict[tuple[FoundBy, int], tuple[str, ...]] = {}
     searched: Counter[tuple[str, FoundBy, int | None]] = Counter()
     useful = set()
     for search in graph.link_map.searches:
         for rule, folders, owner in search.lists:
             hits = (folder for folder in folders for part in parts if search.path == f"{folder}{part}{search.name}")
             hit = next(hits, None)
+            if owner is not None:
+                lists[rule, owner] = folders
             searched.update(
                 (folder, rule, owner) for folder in (folders if hit is None else folders[: folders.index(hit) + 1])
             )
@@ -43,7 +47,8 @@ def empty_search_path(graph: DependencyGraph) -> tuple[Finding, ...]:
         is_shared = any(at == folder and (rule, owner) not in empty for at, rule, owner in searched)
         failed_count = _failed_count(graph, folder, sum(empty.values()), is_shared=is_shared)
         if failed_count:
-            findings.append(in_any_program(graph, _finding(graph, folder, list(empty), failed_count)))
+            owners = {place: lists[place] for place in empty}
+            findings.append(in_any_program(graph, _finding(graph, folder, owners, failed_count)))
     return tuple(findings)
 
 
@@ -66,9 +71,15 @@ def _failed_count(graph: DependencyGraph, folder: str, search_count: int, *, is_
     return sum([failed.file_count for failed in opens if failed.folder in places])
 
 
-def _finding(graph: DependencyGraph, folder: str, owners: list[tuple[FoundBy, int]], failed_count: int) -> Finding:
-    (rule, owner), numbers = owners[0], sorted({number for _, number in owners})
+def _finding(
+    graph: DependencyGraph, folder: str, owners: dict[tuple[FoundBy, int], tuple[str, ...]], failed_count: int
+) -> Finding:
+    (rule, owner), numbers = next(iter(owners)), sorted({number for _, number in owners})
     names = listed([graph.name(number) for number in numbers])
+    entries = sorted({_entry(graph, folder, folders, *place) for place, folders in owners.items()})
+    shown = " or ".join([entry or "the empty entry" for entry in entries])
+    if folder and entries != [folder]:
+        shown += f" ({folder})"
     reasons = ["none of the libraries that were searched there was found there"]
     # An RPATH is searched for what the libraries of its owner open, too; a RUNPATH for what the owner opens.
     if graph.dlopen_callers and any(
@@ -77,16 +88,37 @@ def _finding(graph: DependencyGraph, folder: str, owners: list[tuple[FoundBy, in
         reasons.append("what is opened while it runs may be searched there, too")
     if graph.link_map.folders.get(folder):
         reasons.append("the folder exists, and may have a library on another machine")
+    if any("$" in entry for entry in entries):
+        reasons.append("which folder it is depends on where the file is installed: it may have a library there")
+    if not folder.startswith("/"):
+        reasons.append("which folder it is depends on the working directory: it may have a library in another one")
+    # patchelf turns an RPATH into a RUNPATH, and so do linkers: what the libraries need would not be found any more.
+    flag, option, whose = "", "", ""
+    if rpaths := sorted({number for name, number in owners if name is FoundBy.RPATH}):
+        whose = "" if rpaths == numbers else f" for {listed([graph.name(number) for number in rpaths])}"
+        flag, option = f" and with -Wl,--disable-new-dtags{whose}", " --force-rpath"
     return Finding(
         RULE.name,
         rule.value,
         graph.name(owner),
-        f"{folder} in the {rule.value.upper()} of {names} has no library:"
+        f"{shown} in the {rule.value.upper()} of {names} has no library:"
         f" {counted(failed_count, 'failed open')} at each start",
         0,
         Confidence.HIGH if len(reasons) == 1 else Confidence.MEDIUM,
         tuple(reasons),
-        f"link {names} without that folder in -Wl,-rpath, or take it out with patchelf --set-rpath",
+        f"link {names} without that folder in -Wl,-rpath{flag}, or take it out with"
+        f" patchelf{'' if whose else option} --set-rpath{f', and{option}{whose}' if whose else ''}",
         object=graph.objects[owner].path,
         saving_us=graph.start_prices.failed_open_ns * failed_count // 1000,
     )
+
+
+def _entry(graph: DependencyGraph, folder: str, folders: tuple[str, ...], rule: FoundBy, owner: int) -> str:
+    """Return the entry of a list that leads to one of its folders, as the file has it."""
+    linkage = graph.objects[owner].library.linkage
+    text = (linkage.rpath if rule is FoundBy.RPATH else linkage.runpath) or ""
+    entries = directories(text, ":", str)
+    # Where entries have no value, or lead to the same folder, which of them it is is not known.
+    if len(entries) != len(folders):
+        return text if "$" in text else folder
+    return entries[folders.index(folder)]
