@@ -7,13 +7,13 @@ import os
 import signal
 import struct
 import time
-from array import array
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Final, NoReturn
 
 from footprint.errors import AccessError
 from footprint.process.maps_text import parse_maps
+from footprint.process.process_memory import auxiliary_vector
 from footprint.system.c_library import addr_of, buffer, ptrace
 
 AT_ENTRY: Final = 9
@@ -47,8 +47,7 @@ class HeldProgram:
         self.pid = pid
         self._name = name
         with open(f"/proc/{pid}/auxv", "rb") as file:
-            words = array("L", file.read())
-        self._auxiliary = dict(zip(words[::2], words[1::2], strict=True))
+            self._auxiliary = auxiliary_vector(file.read())
 
     def auxiliary(self, key: int) -> int:
         """Return an entry of its auxiliary vector, such as `AT_ENTRY`; 0 where there is none."""

@@ -6,6 +6,7 @@ Source: proc_pid_mem(5), Documentation/admin-guide/mm/pagemap.rst.
 """
 
 import os
+import sys
 from array import array
 from collections.abc import Iterable
 from contextlib import suppress
@@ -25,6 +26,15 @@ def word_bytes_of(mappings: Iterable[Mapping]) -> int:
     """Return the size of a pointer of a process, by where its memory is."""
     is_64 = any(mapping.start_addr >= _FIRST_64_BIT_ADDR and mapping.name != "[vsyscall]" for mapping in mappings)
     return 8 if is_64 else 4
+
+
+def auxiliary_vector(data: bytes) -> dict[int, int]:
+    """Return the entries of an auxiliary vector by their key, as `/proc/PID/auxv` has them (getauxval(3))."""
+    # In 32 bits a value stands where the upper half of the first key would be.
+    is_64 = int.from_bytes(data[:8], sys.byteorder) < 1 << 32
+    entry_bytes = 16 if is_64 else 8
+    words = memoryview(data[: len(data) // entry_bytes * entry_bytes]).cast("Q" if is_64 else "I").tolist()
+    return dict(zip(words[::2], words[1::2], strict=True))
 
 
 class ProcessMemory:

@@ -1,7 +1,6 @@
 """Programs and their libraries: which files make one, who uses whom, and what each object costs at start."""
 
 import os
-import sys
 from collections.abc import Iterable
 from collections.abc import Mapping as Dict
 from contextlib import suppress
@@ -25,6 +24,7 @@ from footprint.loader.target import Environment
 from footprint.members import NamedTuple
 from footprint.model.row import DELETED, Attribution, Row
 from footprint.process.mapped_files import FileOpener, open_regular
+from footprint.process.process_memory import auxiliary_vector
 from footprint.process.snapshot import Snapshot
 from footprint.sources.constructor_calibration import load_constructors
 from footprint.sources.libc_calibration import load_libc_start
@@ -84,12 +84,7 @@ class ProcessView(NamedTuple):
 def _is_secure(place: str) -> bool:
     """Return whether a process distrusts its caller: AT_SECURE in its auxiliary vector (getauxval(3))."""
     with open(f"{place}/auxv", "rb") as file:
-        data = file.read(_MOST_ENVIRONMENT_BYTES)
-    # In 32 bits a value stands where the upper half of the first key would be.
-    is_64 = int.from_bytes(data[:8], sys.byteorder) < 1 << 32
-    word_bytes = 8 if is_64 else 4
-    words = memoryview(data[: len(data) // word_bytes * word_bytes]).cast("Q" if is_64 else "I").tolist()
-    return bool(dict(zip(words[::2], words[1::2], strict=False)).get(_AT_SECURE))
+        return bool(auxiliary_vector(file.read(_MOST_ENVIRONMENT_BYTES)).get(_AT_SECURE))
 
 
 class Programs:

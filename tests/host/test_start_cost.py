@@ -452,6 +452,29 @@ def test_a_program_that_crashes_in_a_constructor_has_no_entry_point(tmp_path: Pa
 
 
 @needs_gcc
+def test_a_run_whose_starts_end_in_a_constructor_has_its_audit_and_a_note(tmp_path: Path) -> None:
+    build(tmp_path, "libends.so", "void _exit(int); __attribute__((constructor)) void leave(void) { _exit(3); }")
+    path = build(tmp_path, "program", "int main(void) { return 0; }", "-L.", "-lends")
+    ran = footprint.run([path], expect_exit=3, has_start_cost=True)
+    assert ran.audit.totals.per_process.bytes
+    assert (ran.start_cost, ran.audit.run_failures) == (None, ())
+    assert [note.detail for note in ran.notes if note.slug == "start-not-measured"] == [
+        "what its starts cost is not known: it ended before it reached its own code"
+    ]
+
+
+@needs_gcc
+def test_a_program_of_32_bits_is_held_at_its_entry_point(tmp_path: Path) -> None:
+    options = ["-m32", "-static", "-nostdlib", "-Wl,-e,begin"]
+    try:
+        path = build(tmp_path, "program", 'void begin(void) { __asm__("int3"); }', *options)
+        (measured,) = measure_starts([lambda: path], 1)
+    except (subprocess.CalledProcessError, AccessError):
+        pytest.skip("no program of 32 bits can be built and started here")
+    assert (measured.start_count, measured.system_call_count, measured.main) == (1, 0, None)
+
+
+@needs_gcc
 def test_a_program_without_a_main_has_no_time_up_to_it(tmp_path: Path) -> None:
     source = "void _start(void) { __builtin_trap(); }"
     path = build(tmp_path, "program", source, "-nostartfiles", "-nostdlib", "-static")

@@ -6,13 +6,14 @@ import re
 import shlex
 import shutil
 import stat
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
 from footprint.errors import AccessError, InputError, Note, UsageError
 from footprint.model.audit import Audit
+from footprint.model.costs import StartMeasurement
 from footprint.model.over_time import Peak
 from footprint.model.projection import Question
 from footprint.model.run_failure import RunFailureKind
@@ -31,8 +32,7 @@ from footprint.verbs.run.result import Expected, RunResult, Start, median_start
 _MOST_SECONDS: Final = 1e7
 _MOST_STARTS: Final = 1000
 _MOST_EXIT_CODE: Final = 255
-LEAST_STARTS: Final = 11
-"""The least number of starts that are measured up to the entry point."""
+_LEAST_STARTS: Final = 11  # that are measured up to the entry point
 PER_NEEDS_COST: Final = "starts a day (--per) go with what each costs: --start-cost"
 # The parts of the peak at which a run is stopped, one after the other, until one is near the peak. Where the first
 # passes unseen, the kernel holds the next one.
@@ -107,15 +107,32 @@ def run(  # noqa: PLR0913 # keyword-only
     expected = parse_expected(expect_exit, allow)
     if is_at_peak:
         return _run_to_peak(words, Question(count), starts, timeout_seconds, expected)
+    path = program_file(words[0]) if has_start_cost else ""
     done = (
         start(words, moment, Question(count), has_family=follow, has_peak=True, has_objects=True) for _ in range(starts)
     )
     ran = median_start(shown_words(words), when if when_output is None else When.OUTPUT.value, done, expected=expected)
     ran = replace(ran, notes=(*ran.notes, *_peak_notes(ran)))
     if has_start_cost:
-        path = program_file(words[0])
-        ran = ran.with_start_cost(measure_starts([lambda: path], max(starts, LEAST_STARTS))[0], starts_a_day)
+        (cost,), cost_notes = start_costs_of(words[0], (lambda: path,), starts)
+        ran = replace(ran.with_start_cost(cost, starts_a_day), notes=(*ran.notes, *cost_notes))
     return _with_massif(ran, words, moment, massif_seconds, massif_out) if has_massif else ran
+
+
+def start_costs_of(
+    name: str, variants: Sequence[Callable[[], str]], starts: int
+) -> tuple[tuple[StartMeasurement | None, ...], tuple[Note, ...]]:
+    """Measure what the starts of programs cost; None for each where `starts` is 0.
+
+    The programs have run by then, and their audits are made: where one cannot be held at its start, there is a note.
+    """
+    try:
+        if starts:
+            return measure_starts(variants, max(starts, _LEAST_STARTS)), ()
+    except AccessError as error:
+        note = Note("start-not-measured", name, f"what its starts cost is not known: {error.cause}")
+        return (None,) * len(variants), (note,)
+    return (None,) * len(variants), ()
 
 
 def _peak_notes(ran: RunResult) -> list[Note]:

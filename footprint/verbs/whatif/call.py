@@ -16,19 +16,18 @@ from footprint.model.audit import Audit
 from footprint.model.projection import Question
 from footprint.process.launch.moment import Moment, Streams, When
 from footprint.process.launch.own_process import interrupted_by_signals
-from footprint.process.start_measurement import measure_starts
 from footprint.sources.programs import Programs
 from footprint.system.files import open_input
 from footprint.system.limits import begin_activity
 from footprint.text.command_line import shown_words
 from footprint.verbs.run.call import (
-    LEAST_STARTS,
     PER_NEEDS_COST,
     check_command,
     parse_expected,
     parse_moment,
     program_file,
     start,
+    start_costs_of,
 )
 from footprint.verbs.run.result import median_start, private_memory
 from footprint.verbs.whatif.build_comparison import BuildComparison, compare_trials
@@ -89,7 +88,7 @@ def whatif(  # noqa: PLR0913 # all but the command have their name
         original = try_start(words, moment, question, None)
         variants = {is_on: partial(copies.switched, is_on=is_on) for is_on in (True, False)}
         trials = _trials(variants, lambda program: try_start(words, moment, question, program), starts)
-        costs = measure_starts(tuple(variants.values()), max(starts, LEAST_STARTS)) if has_start_cost else (None, None)
+        costs, cost_notes = start_costs_of(words[0], tuple(variants.values()), starts if has_start_cost else 0)
         owners = {os.path.realpath(o.library.real_path): o.path for o in graph.objects} | copies.originals
     moment_name = when if when_output is None else When.OUTPUT.value
     of_trials = [[trial.start for trial in variant] for variant in trials.values()]
@@ -99,7 +98,7 @@ def whatif(  # noqa: PLR0913 # all but the command have their name
     numbers = sorted(dropping.leaving)
     leaving = tuple([Leaving(graph.objects[number].path, graph.cost_bytes([number])) for number in numbers])
     notes += (*graph.notes, *_copy_notes(words[0], behaviour), *_still_loaded(after.audit, owners, leaving))
-    notes += (*before.notes, *after.notes)
+    notes += (*before.notes, *after.notes, *cost_notes)
     return WhatIf(
         command=shown_words(words),
         dropped=tuple([graph.name(number) for number in sorted(dropping.heads)]),
@@ -241,14 +240,14 @@ def compare_builds(  # noqa: PLR0913 # keyword-only
                 remark = "" if machines[0] == machines[1] else f"; it is for another machine than {words[0]}"
                 raise AccessError(build, f"{error.cause}{remark}") from error
         variants = [partial(str, path) for path in paths]
-        costs = measure_starts(variants, max(starts, LEAST_STARTS)) if has_start_cost else (None, None)
+        costs, cost_notes = start_costs_of(words[0], variants, starts if has_start_cost else 0)
     moment_name = when if when_output is None else When.OUTPUT.value
     compared = compare_trials(shown_words(words), build, moment_name, original, *trials, count=count, expected=expected)
     before, after = [
         ran.with_start_cost(cost, starts_a_day)
         for ran, cost in zip((compared.before, compared.after), costs, strict=True)
     ]
-    return replace(compared, before=before, after=after)
+    return replace(compared, before=before, after=after, notes=(*compared.notes, *cost_notes))
 
 
 def _machine(path: str) -> tuple[int, bool]:
