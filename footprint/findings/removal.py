@@ -65,9 +65,14 @@ def doubts(
         listed.append(Doubt(Confidence.MEDIUM, "the program does not start as it is, or ends at a call; see its notes"))
     if graph.link_map.missing:
         listed.append(Doubt(Confidence.MEDIUM, "libraries are missing, which may bind to it"))
+    unread = {note.subject for note in graph.bindings.notes}
+    for number, linked in enumerate(graph.link_map.objects if unread else ()):
+        if linked.library.real_path in unread:
+            reason = f"the symbols of {graph.name(number)} cannot be read: it may bind to others, and they to it"
+            listed.append(Doubt(Confidence.BLOCKED, reason))
     if leaving:
         is_blocked = any(d.confidence is Confidence.BLOCKED for d in listed)
-        listed += [*_finders(graph, leaving, is_blocked=is_blocked), *_presence(graph, leaving)]
+        listed += [*finders(graph, leaving, is_blocked=is_blocked), *_presence(graph, leaving)]
     if leaving and not listed:
         listed += _readers_of_mappings(graph, leaving)
     return tuple(sorted(listed, key=lambda d: (not d.is_fatal, d.confidence is not Confidence.BLOCKED)))
@@ -250,7 +255,7 @@ def _swapped_constructors(graph: DependencyGraph, without: LinkMap) -> tuple[int
 # --- what a library does by being there
 
 
-def _finders(graph: DependencyGraph, leaving: frozenset[int], *, is_blocked: bool) -> Iterator[Doubt]:
+def finders(graph: DependencyGraph, leaving: frozenset[int], *, is_blocked: bool) -> Iterator[Doubt]:
     """Find who may look for what leaves: by the name of a symbol or of a file, or in the list of loaded objects."""
     by_symbol, by_file, listers = [
         [n for n in group if n not in leaving and not is_always_there(graph, n)]

@@ -697,3 +697,23 @@ def test_an_auditor_has_copies_of_its_own_of_all_but_the_loader(tmp_path: Path) 
     assert graph.needed[3:] == ((4,), (2,), (6,), (7,), (2,))
     assert [note.slug for note in graph.notes] == ["not-preloaded"]
     assert graph.retained[5] == {5, 6, 7}
+
+
+@pytest.mark.parametrize("damaged", ["liba.so", "libb.so"])
+def test_a_library_is_not_to_be_dropped_where_symbols_cannot_be_read(tmp_path: Path, damaged: str) -> None:
+    sysroot = Sysroot(tmp_path)
+    sysroot.loader()
+    sysroot.file("/bin/program", made(None, "liba.so", "libb.so"))
+    for name in ("liba.so", "libb.so"):
+        symbol = Sym(0x7FFFFFF if name == damaged else "f", At(".data"), 8, STT_FUNC)
+        sections = [Section(".data", flags=RW, data=bytes(8))]
+        file = ElfFile(sections=sections, dynamic=[Dyn(DT_SONAME, name)], dynamic_symbols=[symbol])
+        sysroot.file(f"/lib/{name}", write(file))
+    environment = Environment(hwcaps="baseline")
+    graph = Programs(str(sysroot.root), environment, page_bytes=4096, is_calibrated=False).graph("/bin/program")
+    findings = unused_libraries(graph)
+    assert {finding.subject for finding in findings} == {"liba.so", "libb.so"}
+    for finding in findings:
+        assert finding.confidence is BLOCKED
+        reason = f"the symbols of {damaged} cannot be read: it may bind to others, and they to it"
+        assert reason in finding.reasons
