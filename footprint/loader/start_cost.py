@@ -87,7 +87,7 @@ class StartCost:
         hash_style: Its hash tables of symbols: `gnu`, `sysv` (without a filter for other names), `both`, `none`.
         searched_count: How often its table is searched: by the lookups of all objects that ask this one.
         repeated_count: Relocations that take the result of the lookup before.
-        bound_now_count: Calls through the PLT that are bound at start.
+        bound_now_count: Calls through the PLT that are bound at start, without those of resolvers of the file itself.
         lazy_count: Calls through the PLT that are bound when they are made.
         tried_count: The files that the loader tries to open to find it; None where its rules are not known.
         failed_opens: Those of them that are not there, by folder.
@@ -308,7 +308,6 @@ def _read_table(image: Image, symbols: DynamicSymbols, *, binds_now: bool) -> _T
     places = [dict(compress(zip(symbol, count()), chosen)) for chosen in (is_plain, is_call, is_copy)]
     kinds: Counter[int] = Counter()
     looked_up: list[int] = []
-    jump_count = 0
 
     def add(infos: "array[int]", *, is_lazy: bool) -> None:
         alike = max(count_alike(infos) - 1, 0) if infos else 0
@@ -333,9 +332,13 @@ def _read_table(image: Image, symbols: DynamicSymbols, *, binds_now: bool) -> _T
 
     for main_relocation in main_relocations(image):
         add(main_relocation.infos, is_lazy=False)
+    # Resolvers and thread-locals are no calls.
+    others = types.irelative | types.tls
+    jump_count = sum([kinds[kind] for kind in others])
     for jump_relocation in jump_relocations(image):
         jump_count += len(jump_relocation.infos)
         add(jump_relocation.infos, is_lazy=not binds_now)
+    jump_count -= sum([kinds[kind] for kind in others])
     changes = compress(looked_up, chain((True,), map(ne, looked_up[1:], looked_up)))
     relative = sum([n for kind, n in kinds.items() if kind in types.relative])
     copy = sum([n for kind, n in kinds.items() if kind in types.copy])

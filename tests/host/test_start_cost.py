@@ -176,6 +176,34 @@ def test_names_that_are_bound_when_the_library_is_linked_need_no_lookup(tmp_path
 
 
 @needs_gcc
+@pytest.mark.parametrize(
+    ("shared", "name"),
+    [
+        ("extern int variable; int main(void) { variable = 5; return get() != 5; }", "variable"),
+        ("int hook(void) { return 7; } int main(void) { return call() != 7; }", "hook"),
+        ("int main(void) { return address() != (void *)hook; }", "hook"),
+    ],
+)
+def test_names_that_a_program_has_instead_of_the_library_may_not_be_bound_when_it_is_linked(
+    tmp_path: Path, shared: str, name: str
+) -> None:
+    functions = "".join(f"int f{n}(void) {{ return {n}; }}\n" for n in range(2500))
+    functions += f"int sum(void) {{ return {' + '.join(f'f{n}()' for n in range(2500))}; }}\n"
+    functions += "int variable = 1; int get(void) { return variable; } int hook(void) { return 1; }"
+    functions += " int call(void) { return hook(); } void *address(void) { return hook; }"
+    build(tmp_path, "libmine.so", functions, "-Wl,-z,now")
+    source = f"int get(void); int call(void); void *address(void); int hook(void);\n{shared}"
+    path = build(tmp_path, "program", source, "libmine.so", "-fno-pic", "-no-pie")
+    assert subprocess.run([path], check=False).returncode == 0
+    finding = found_by("own-lookups", Programs(environment=Environment()).graph(path), "libmine.so")
+    assert finding.confidence is Confidence.LOW
+    assert f"libmine.so defines {name} and uses what program has instead, which must stay so" in finding.reasons
+    assert "-Bsymbolic" not in finding.remedy
+    build(tmp_path, "libmine.so", functions, "-Wl,-z,now,-Bsymbolic")
+    assert subprocess.run([path], check=False).returncode == 1
+
+
+@needs_gcc
 def test_a_library_with_a_filter_is_asked_as_often_and_found_no_more(tmp_path: Path) -> None:
     count = 2500
     functions = "\n".join(f"int f{n}(void) {{ return {n}; }}" for n in range(count))

@@ -3,6 +3,7 @@
 Below 200 us of start, the library and what leaves with it are not worth a dlopen.
 """
 
+import re
 from typing import Final
 
 from footprint.attribution.dependency_graph import DependencyGraph
@@ -11,10 +12,19 @@ from footprint.elf.names import shown_name
 from footprint.errors import FootprintError
 from footprint.findings.advice import is_packaged
 from footprint.findings.registry import Fact, Rule
-from footprint.findings.removal import is_always_there, listed
+from footprint.findings.removal import finders, is_always_there, listed, weakest
 from footprint.model.finding import Confidence, Finding, SourceLocation, listed_places
 
 _LEAST_US: Final = 200
+# Compilers call these by themselves, and their headers those of namespace std: no source has a call to put a dlopen at.
+# Source: the Itanium C++ ABI, and the manuals and the runtime libraries of GCC and LLVM.
+_EMITTED: Final = re.compile(
+    "_Z(nw|na|dl|da|N?K?S[tabsiod])|__cxa_|__gxx_|__dynamic_cast$|_Unwind_|__emutls_|__stack_chk_|__morestack"
+    "|GOMP_|GOACC_|__kmpc_|_gfortran_|__atomic_|__sync_|__(a|t|m|l|ub|hwa|d?f)san_|__sanitizer_|__gcov_"
+    "|objc_|__objc_|runtime[.]|__go_|_d_|__gnat_|__rust_|swift_"
+)
+# What compilers call in these has no common beginning.
+_RUNTIMES: Final = re.compile(r"lib(gcc_s|quadmath|go|supc\+\+)\.so")
 
 
 def one_function(graph: DependencyGraph) -> tuple[Finding, ...]:
@@ -47,6 +57,8 @@ def _finding(graph: DependencyGraph, number: int, user: int) -> Finding | None:
     name, retained = graph.name(number), graph.retained[number]
     references = graph.bindings.references(user, number)
     function = references[0].name
+    if _EMITTED.match(function) or _RUNTIMES.match(name):
+        return None
     # Who uses a package looks for no calls in it.
     is_built = user == 0 or not is_packaged(graph.objects[user].path)
     functions, lines = _calls(graph.objects[user].library.image, function) if is_built else ([], [])
@@ -56,14 +68,20 @@ def _finding(graph: DependencyGraph, number: int, user: int) -> Finding | None:
     callers = f" in {listed(functions)}" if functions else ""
     places = f" ({listed_places(lines, 'and')})" if lines else ""
     shown = shown_name(function)
+    doubts = tuple(finders(graph, retained, is_blocked=False))
+    rest = "binds to nothing else of it, but may use more at run time" if doubts else "uses nothing else of it"
     return Finding(
         RULE.name,
         "call",
         name,
-        f"{graph.name(user)} calls {shown} of {name}{callers}, and uses nothing else of it",
+        f"{graph.name(user)} calls {shown} of {name}{callers}, and {rest}",
         graph.saving_bytes(retained),
-        Confidence.LOW,
-        ("a process that calls it pays all the same", "its constructors and its names would come later"),
+        Confidence.BLOCKED if weakest(doubts) is Confidence.LOW else Confidence.LOW,
+        (
+            "a process that calls it pays all the same",
+            "its constructors and its names would come later",
+            *(doubt.reason for doubt in doubts),
+        ),
         f"open {name} with dlopen where {graph.name(user)} calls {shown}{places}, and drop it from the link",
         leaves=tuple([graph.objects[other].path for other in sorted(retained - {number})]),
         location=lines[0] if lines else None,

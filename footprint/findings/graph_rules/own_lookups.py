@@ -8,7 +8,7 @@ from typing import Final
 
 from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.findings.registry import Fact, Rule
-from footprint.findings.removal import is_always_there
+from footprint.findings.removal import is_always_there, listed
 from footprint.model.finding import Confidence, Finding
 
 _LEAST_ASKED: Final = 5_000
@@ -49,10 +49,27 @@ def _finding(graph: DependencyGraph, number: int, lookup_count: int, asked_count
     is_cxx = any(reference.name.startswith(_CXX_PREFIX) for reference in graph.bindings.references(number, number))
     reasons = ["a preloaded library can no longer stand in for its symbols"]
     remedy = f"build {name} with -fvisibility=hidden, and export only what others use"
+    # The program has copies of variables, canonical PLT entries, or functions of the same name.
+    symbols, answers = graph.bindings.symbols[number], graph.bindings.providers[number]
+    elsewhere = {
+        symbols.references[place].name: other
+        for other in sorted(answers)
+        if other != number
+        for place in answers[other]
+        if symbols.references[place].is_defined
+    }
     if is_cxx:
         reasons.append("C++ needs one definition of a type or inline function in the process, which -Bsymbolic breaks")
+    elif elsewhere:
+        names, others = (
+            listed(sorted(elsewhere)),
+            listed([graph.name(other) for other in sorted({*elsewhere.values()})]),
+        )
+        reasons.append(f"{name} defines {names} and uses what {others} has instead, which must stay so")
+        remedy += f", and {names}"
     else:
         remedy += "; or link it with -Wl,-Bsymbolic"
+        reasons.append("in other programs the address of a function, or a variable that they copy, may differ")
     lookups = f"{name} has {lookup_count:,} lookups at start for names that it defines itself"
     return Finding(
         RULE.name,
@@ -60,7 +77,7 @@ def _finding(graph: DependencyGraph, number: int, lookup_count: int, asked_count
         name,
         f"{lookups}, which ask {asked_count:,} objects",
         0,
-        Confidence.LOW if is_cxx else Confidence.MEDIUM,
+        Confidence.LOW if is_cxx or elsewhere else Confidence.MEDIUM,
         tuple(reasons),
         remedy,
         object=graph.objects[number].path,
