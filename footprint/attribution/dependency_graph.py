@@ -173,6 +173,13 @@ class DependencyGraph:
         return self.link_map.libc is Libc.GLIBC
 
     @property
+    def lacks_objects(self) -> bool:
+        """Whether objects that are needed at start are missing, or cannot be read."""
+        paths = {linked.path for linked in self.objects}
+        unread = any(note.slug == "file-unreadable" and note.subject in paths for note in self.notes)
+        return bool(self.link_map.missing) or unread
+
+    @property
     def _loader_costs(self) -> "Sequence[StartCost | None]":
         """What is done before the entry point: a static program relocates itself, behind it."""
         is_modelled = self.has_start_model and self.link_map.interpreter_object

@@ -152,24 +152,27 @@ class DailyStarts(NamedTuple):
 
     Attributes:
         start_count: The number of starts a day.
-        entry_hours: The processor hours up to the entry point.
+        entry_hours: The processor hours up to the entry point; null where they are not known: they are estimated for
+            programs that the loader of glibc starts.
         main_hours: Those up to main; null where that is not known.
         moment_hours: Those up to the moment at which the program was read; null where that is not known.
+        is_lower_bound: Whether libraries that are missing or cannot be read are not in them.
     """
 
     start_count: Positive
-    entry_hours: float
+    entry_hours: float | None
     main_hours: float | None = None
     moment_hours: float | None = None
+    is_lower_bound: Annotated[bool, LATER] = False
 
 
 def daily_starts(start_count: int | None, measurement: StartMeasurement | None) -> DailyStarts | None:
     """Return what so many starts a day take, by the medians; None where nobody asked, or none was measured."""
     if start_count is None or measurement is None:
         return None
-    later = (measurement.main, measurement.moment)
-    hours = [None if stage is None else processor_hours(stage.processor_us.median, start_count) for stage in later]
-    return DailyStarts(start_count, processor_hours(measurement.processor_us.median, start_count), *hours)
+    stages = (measurement, measurement.main, measurement.moment)
+    entry, main, moment = [stage and processor_hours(stage.processor_us.median, start_count) for stage in stages]
+    return DailyStarts(start_count, entry, main, moment)
 
 
 def processor_hours(start_us: int, start_count: int) -> float:

@@ -52,6 +52,7 @@ _OF_OBJECT: Final[dict[str, Callable[[ObjectCost], int | None]]] = {
     "start_failed_opens": lambda c: c.start and c.start.failed_open_count,
     "start_page_faults": lambda c: c.start and c.start.page_faults,
 }
+_OF_START: Final = frozenset(_OF_OBJECT) - {"tls_bytes"}
 _OF_ANY: Final = frozenset({"total_at_count_bytes", "library_count", "peak_bytes", START_CPU, *_OF_OBJECT, *_OF_SERIES})
 # Owners do not make up these figures.
 _WITHOUT_PARTS: Final = frozenset(
@@ -62,6 +63,10 @@ RUN: Final = "run"
 """The key of the result that says how a run failed."""
 WATCH: Final = "watch"
 """The key of the result that says what a watch cannot tell."""
+START: Final = "start"
+"""The key of the result that says what the counts of a start lack."""
+UNTOLD: Final = {WATCH: "The watch cannot tell", START: "The start is not counted as a whole"}
+"""The keys of results that no limit has: what cannot be told."""
 # What makes the figures that few audits have.
 _MAKERS: Final = {
     "peak_bytes": "only a saved `run` has a peak, or a series: save one with `footprint run -o FILE.json -- COMMAND`",
@@ -150,7 +155,7 @@ class Checked(NamedTuple):
     Attributes:
         audit: What was checked.
         budgets: The budgets.
-        results: One for each limit, and for a run that failed or a watch that cannot tell; first what fails, and of
+        results: One for each limit, and for a run that failed or what cannot be told; first what fails, and of
             that the failed run, then the limit that is exceeded by its largest part.
         comparison: The changes since the baseline, where there is one.
     """
@@ -168,7 +173,7 @@ class Checked(NamedTuple):
     @property
     def limits(self) -> tuple[BudgetResult, ...]:
         """The results that are those of limits."""
-        return tuple(result for result in self.results if result.key not in {RUN, WATCH})
+        return tuple(result for result in self.results if result.key not in {RUN, *UNTOLD})
 
     @property
     def failures(self) -> tuple[BudgetResult, ...]:
@@ -199,7 +204,7 @@ def check_audit(
     waivers = {waiver.budget: waiver._replace(is_expired=waiver.expires < today) for waiver in budgets.waivers}
     results = [
         *_run_results(audit, spreads.start_count),
-        *_watch_results(audit, budgets),
+        *_untold_results(audit, budgets),
         *(
             result
             for limit in limits
@@ -227,7 +232,7 @@ def _cost_budgets(budgets: Budgets, audit: "Audit") -> Iterable[Budget]:
 
 def _severity(result: BudgetResult) -> tuple[object, ...]:
     """Return what sorts results: first what fails, of that a failed run, then the limit that is exceeded most."""
-    return not result.fails, not result.is_exceeded, result.key not in {RUN, WATCH}, -result.excess_share
+    return not result.fails, not result.is_exceeded, result.key not in {RUN, *UNTOLD}, -result.excess_share
 
 
 def _owners_of(budget: Budget, audit: "Audit", baseline: "Audit | None") -> frozenset[str]:
@@ -290,11 +295,24 @@ def _open_gaps(audit: "Audit", budgets: Budgets) -> tuple[WatchGap, ...]:
     return tuple([gap for gap in audit.over_time.gaps if gap.kind in needed - budgets.accepted])
 
 
-def _watch_results(audit: "Audit", budgets: Budgets) -> Iterable[BudgetResult]:
-    """Return what the watch cannot tell; no budget has to name it."""
-    if gaps := _open_gaps(audit, budgets):
-        shown = tuple(Contributor(f"{gap.detail} (--accept {gap.kind.value})", 0) for gap in gaps)
-        yield BudgetResult(WATCH, len(gaps), 0, is_count=True, is_exceeded=True, contributors=shown)
+def _start_gaps(audit: "Audit", budgets: Budgets) -> tuple[WatchGap, ...]:
+    """Return the objects that are not in the counts of a start, where budgets limit these and nobody accepts it."""
+    kind = WatchGapKind.LOWER_BOUND
+    if kind in budgets.accepted or not any(budget.name in _OF_START for budget in budgets.budgets):
+        return ()
+    paths = {linked.path for linked in audit.objects}
+    missing = [f"{note.subject} is missing" for note in audit.notes if note.slug == "library-missing"]
+    unread = [n.subject for n in audit.notes if n.slug == "file-unreadable" and n.subject in paths]
+    causes = [*missing, *[f"{path} cannot be read" for path in unread]]
+    return tuple([WatchGap(kind, cause) for cause in dict.fromkeys(causes)])
+
+
+def _untold_results(audit: "Audit", budgets: Budgets) -> Iterable[BudgetResult]:
+    """Return what the watch cannot tell, and what the counts of a start lack; no budget has to name it."""
+    for key, gaps in ((WATCH, _open_gaps(audit, budgets)), (START, _start_gaps(audit, budgets))):
+        if gaps:
+            shown = tuple(Contributor(f"{gap.detail} (--accept {gap.kind.value})", 0) for gap in gaps)
+            yield BudgetResult(key, len(gaps), 0, is_count=True, is_exceeded=True, contributors=shown)
 
 
 def _results(

@@ -193,6 +193,26 @@ def test_starts_a_day_are_hours_of_a_processor_and_no_processes(capfd: Captured,
     assert found["count"] == 1
 
 
+def test_the_hours_of_a_static_program_are_not_known(capfd: Captured, tmp_path: Path) -> None:
+    program = ElfFile(type=ET_EXEC, sections=[Section(".data", flags=RW, data=bytes(16))])
+    Sysroot(tmp_path).file("/bin/program", write(program))
+    options = "--root", str(tmp_path), "--page-size", "4KiB", "-n", "1", "--per", "day", "/bin/program"
+    text = answer(capfd, *options)
+    assert "Times at start are not known: a static program relocates itself." in text
+    assert "Processor hours" not in text
+    assert json.loads(answer(capfd, *options, "--json"))["daily"]["entry_hours"] is None
+
+
+def test_the_hours_without_a_missing_library_are_a_lower_bound(capfd: Captured, tmp_path: Path) -> None:
+    system = Sysroot(tmp_path)
+    system.loader()
+    system.file("/bin/program", made(None, "libnone.so"))
+    options = "--root", str(tmp_path), "--page-size", "4KiB", "-n", "1", "--per", "day", "/bin/program"
+    text = answer(capfd, *options)
+    assert "of 1 start a day (estimated, at least: libraries are missing or cannot be read)" in text
+    assert json.loads(answer(capfd, *options, "--json"))["daily"]["is_lower_bound"] is True
+
+
 def test_in_the_tree_what_two_need_has_its_cost_once_and_a_circle_ends(capfd: Captured, tmp_path: Path) -> None:
     system = Sysroot(tmp_path)
     system.loader()

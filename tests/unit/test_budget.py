@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import footprint
 from footprint.attribution.cost_models import project
-from footprint.errors import UsageError
+from footprint.errors import Note, UsageError
 from footprint.formats.rules import BUDGET
 from footprint.formats.saved_audit import reprojected
 from footprint.model.audit import Audit, Spread, Spreads
@@ -978,6 +978,25 @@ def test_what_the_loader_does_at_start_is_counted_over_all_objects_and_without_b
     exceeded = results["start_relocation_count"]
     assert exceeded.remark == f"1,200 in {names[1]}, 10 in {names[0]}"
     assert exceeded.contributors == ((names[1], 0), (names[0], 0))
+
+
+@pytest.mark.parametrize(
+    ("note", "gap"),
+    [
+        (Note("library-missing", "libx.so", "program needs it: it is not found"), "libx.so is missing"),
+        (Note("file-unreadable", BASE.objects[0].path, "damaged"), f"{BASE.objects[0].path} cannot be read"),
+    ],
+)
+def test_a_start_without_some_libraries_fails_its_limits_unless_that_is_accepted(note: Note, gap: str) -> None:
+    objects = tuple(one._replace(start=StartCounts(1, 1, 1, 1)) for one in BASE.objects)
+    lacking = replace(BASE, objects=objects, notes=(*BASE.notes, note))
+    limit = "[budgets]\nstart_lookup_count = 1000\n"
+    results = checked(limit, lacking)
+    assert [(one.key, one.contributors) for one in results.failures] == [
+        ("start", ((f"{gap} (--accept lower-bound)", 0),))
+    ]
+    assert checked(f'accept = ["lower-bound"]\n{limit}', lacking).failures == ()
+    assert checked("[budgets]\ntls_bytes = 1000\n", lacking).failures == ()
 
 
 def timed(median_us: int, low_us: int, high_us: int, count: int = 11) -> tuple[Audit, Spreads]:

@@ -14,7 +14,7 @@ from footprint.formats.issues import (
 from footprint.formats.rules import BUDGET, RUN_FAILED
 from footprint.model.audit import program_path
 from footprint.model.finding import SourceLocation
-from footprint.release.budget import RUN, WATCH, BudgetResult, Checked, roots_of
+from footprint.release.budget import RUN, UNTOLD, BudgetResult, Checked, roots_of
 from footprint.release.compare import covers
 from footprint.verbs.check.text import (
     amount,
@@ -51,12 +51,10 @@ def _of_result(result: BudgetResult, checked: Checked, name: str) -> Issue:
         at, file = SourceLocation(name, None), name.rsplit("/", 1)[-1]
         key = fingerprint((RUN_FAILED, file))
         return Issue(RUN_FAILED, Level.ERROR, file, message, key, 0, None, at, name, fails=True, is_limit=True)
-    if result.key == WATCH:
-        message = (
-            f"The watch cannot tell all that the budgets need: {', '.join(why for why, _ in result.contributors)}."
-        )
+    if result.key in UNTOLD:
+        message = f"{UNTOLD[result.key]}: {', '.join(why for why, _ in result.contributors)}."
         at, file = SourceLocation(name, None), name.rsplit("/", 1)[-1]
-        key = fingerprint((BUDGET, WATCH, file))
+        key = fingerprint((BUDGET, result.key, file))
         return Issue(BUDGET, Level.ERROR, file, message, key, 0, None, at, name, fails=True, is_limit=True)
     excess = result.value - result.limit
     value, limit = value_and_limit(result)

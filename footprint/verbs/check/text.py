@@ -8,7 +8,7 @@ from footprint.formats.document import Block, Document, Facts, Heading, Paragrap
 from footprint.model.audit import is_reproducible
 from footprint.model.figures import FigureUnit
 from footprint.model.finding import listed_places
-from footprint.release.budget import RUN, WATCH, BudgetResult, Checked, lines_of, roots_of
+from footprint.release.budget import RUN, UNTOLD, BudgetResult, Checked, lines_of, roots_of
 from footprint.release.budget_file import Budgets
 from footprint.release.new_libraries import link_text, root_text
 from footprint.text.units import counted, format_bytes, format_us
@@ -96,9 +96,9 @@ def _failure(result: BudgetResult, checked: Checked) -> list[Block]:
         causes = tuple(("  failed", "", name) for name, _ in result.contributors)
         accepted = "Its figures are those of a failure. `footprint run --allow` accepts failures by name."
         return [Heading("The run failed"), Facts(causes), Paragraph(accepted)]
-    if result.key == WATCH:
+    if result.key in UNTOLD:
         causes = tuple(("  not told", "", name) for name, _ in result.contributors)
-        return [Heading("The watch cannot tell"), Facts(causes), Paragraph("A budget passes only what was measured.")]
+        return [Heading(UNTOLD[result.key]), Facts(causes), Paragraph("A budget passes only what was measured.")]
     grew = (
         "" if result.grew_from is None else f"{amount(result.grew_from, result)} in the baseline, and what it may grow"
     )
@@ -193,8 +193,8 @@ def check_verdict(checked: Checked, baseline: str | None = None) -> str:
     exceeded = [limit for limit in limits if limit.fails]
     count = counted(len(limits), "limit")
     kept = "; the baseline is left as it was." if baseline is not None else "."
-    if checked.failures and (first := checked.failures[0]).key in {RUN, WATCH}:
-        what = "The run failed" if first.key == RUN else "The watch cannot tell"
+    if checked.failures and (first := checked.failures[0]).key in {RUN, *UNTOLD}:
+        what = UNTOLD.get(first.key, "The run failed")
         others = f", and {len(exceeded):,} of {count} exceeded" if exceeded else ""
         return f"{what}: {first.contributors[0].name}{others}{kept}"
     if exceeded:

@@ -84,7 +84,9 @@ def libraries(
         graph = Programs.of_process(snapshot, view, environment, images=images).graph_of(snapshot, view, ledger)
     daily = None
     if starts_a_day is not None:
-        daily = DailyStarts(starts_a_day, processor_hours(sum(graph.start_us), starts_a_day))
+        is_estimated = any(graph.start_us)
+        hours = processor_hours(sum(graph.start_us), starts_a_day) if is_estimated else None
+        daily = DailyStarts(starts_a_day, hours, is_lower_bound=is_estimated and graph.lacks_objects)
     return Libraries(
         str(target),
         None if process is None else process.pid,

@@ -268,9 +268,12 @@ def _difference(graph: DependencyGraph) -> list[Block]:
 
 
 def _prices(graph: DependencyGraph) -> list[Block]:
-    """Name the prices by which times at start are estimated; nothing where there are no times."""
+    """Name the prices by which times at start are estimated, or why there are no times."""
     if not any(graph.start_us):
-        return []
+        cause = (
+            "its loader was not measured" if graph.link_map.interpreter_object else "a static program relocates itself"
+        )
+        return [Paragraph(f"Times at start are not known: {cause}.")]
     prices = graph.start_prices
     if prices.origin == CALIBRATED:
         return [Paragraph(f"start us: prices {CALIBRATED} ({prices.system})")]
@@ -281,7 +284,7 @@ def _prices(graph: DependencyGraph) -> list[Block]:
 def _daily(libraries: Libraries, show: Callable[[int], str]) -> list[Block]:
     """Show what so many starts a day take, and the objects that take most of it with what leaves with them."""
     daily, graph = libraries.daily, libraries.graph
-    if daily is None:
+    if daily is None or daily.entry_hours is None:
         return []
     rows = [(f"{daily.entry_hours:.3g}", "[total]")]
     numbers = sorted(set(range(len(graph.objects))) - {*graph.roots}, key=lambda n: -graph.retained_start_us[n])
@@ -290,7 +293,9 @@ def _daily(libraries: Libraries, show: Callable[[int], str]) -> list[Block]:
         more = f" and {len(retained) - 1} more that leave with it" if len(retained) > 1 else ""
         hours = processor_hours(graph.retained_start_us[number], daily.start_count)
         rows.append((f"{hours:.3g}", f"{show(number)}{more}"))
-    title = f"Processor hours a day before its own code runs, of {daily.start_count:,} starts a day (estimated)"
+    lacks = ", at least: libraries are missing or cannot be read" if daily.is_lower_bound else ""
+    title = f"Processor hours a day before its own code runs, of {counted(daily.start_count, 'start')} a day"
+    title += f" (estimated{lacks})"
     return [Heading(title), Table(("hours", "object"), tuple(rows))]
 
 
