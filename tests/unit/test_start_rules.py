@@ -173,6 +173,20 @@ def test_only_those_with_an_rpath_are_to_keep_one(sysroot: Sysroot) -> None:
     assert finding.remedy.endswith("and --force-rpath for program")
 
 
+@pytest.mark.parametrize(("runpath", "confidence"), [("/none", Confidence.MEDIUM), ("/none:/lib", Confidence.HIGH)])
+def test_a_file_without_its_runpath_is_under_the_rpath_of_those_that_load_it(
+    sysroot: Sysroot, runpath: str, confidence: Confidence
+) -> None:
+    sysroot.program("liba.so", rpath="/opt")
+    sysroot.library("/opt/liba.so", "libb.so", runpath=runpath)
+    for folder in ("/opt", "/lib"):
+        sysroot.library(f"{folder}/libb.so")
+    (finding,) = empty_search_path(graph(sysroot))
+    assert (finding.subject, finding.confidence) == ("liba.so", confidence)
+    reason = "where no RUNPATH is left, the RPATH of those that load the file is searched, too"
+    assert (reason in finding.reasons) == (confidence is Confidence.MEDIUM)
+
+
 @pytest.mark.parametrize(
     ("entry", "shown", "reason"),
     [

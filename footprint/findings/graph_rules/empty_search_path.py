@@ -92,6 +92,11 @@ def _finding(
         reasons.append("which folder it is depends on where the file is installed: it may have a library there")
     if not folder.startswith("/"):
         reasons.append("which folder it is depends on the working directory: it may have a library in another one")
+    links = [linked.library.linkage for linked in graph.link_map.objects]
+    if any(name is FoundBy.RUNPATH and len(folders) == 1 for (name, _), folders in owners.items()) and any(
+        linkage.rpath is not None and linkage.runpath is None for linkage in links
+    ):
+        reasons.append("where no RUNPATH is left, the RPATH of those that load the file is searched, too")
     # patchelf turns an RPATH into a RUNPATH, and so do linkers: what the libraries need would not be found any more.
     flag, option, whose = "", "", ""
     if rpaths := sorted({number for name, number in owners if name is FoundBy.RPATH}):
