@@ -55,7 +55,8 @@ def predicted(graph: DependencyGraph) -> Counted:
     ]
     asking_objects = zip(graph.objects, graph.start_costs, strict=True)
     searched = {linked.path: cost.searched_count or 0 for linked, cost in asking_objects if cost}
-    searched["linux-vdso.so.1"] = sum(cost.asked_count or 0 for cost in costs) - sum(searched.values())
+    vdso = "linux-vdso.so.1" if objects[0].library.image.is_64 else "linux-gate.so.1"
+    searched[vdso] = sum(cost.asked_count or 0 for cost in costs) - sum(searched.values())
     # The kernel maps the program and the loader.
     mapped_count = len(objects) - 1 - (graph.link_map.interpreter is not None)
     return Counted(

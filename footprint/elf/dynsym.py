@@ -89,6 +89,13 @@ class DynamicSymbols:
             places[reference.name] = (*places.get(reference.name, ()), place)
         return places
 
+    def version_of(self, name: str) -> Version | None:
+        """Return the version of a definition; None where it has none, or there is no such definition."""
+        by_symbol, index = self.versions.by_symbol, self.defined.get(name)
+        if by_symbol is None or index is None:
+            return None
+        return self.versions.by_index.get(by_symbol[index] & VERSION_INDEX)
+
     @classmethod
     def none(cls) -> "DynamicSymbols":
         """Return the answer for a file without dynamic symbols."""

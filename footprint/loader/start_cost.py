@@ -19,7 +19,7 @@ from footprint.elf import abi
 from footprint.elf.abi import relocation_types
 from footprint.elf.constructors import initialisers
 from footprint.elf.dynamic import read_dynamic
-from footprint.elf.dynsym import DynamicSymbols
+from footprint.elf.dynsym import DynamicSymbols, SymbolReference
 from footprint.elf.image import Image
 from footprint.elf.relocations import count_alike, jump_relocations, main_relocations, relr_count, symbols_and_types
 from footprint.errors import FootprintError
@@ -31,7 +31,7 @@ from footprint.members import NamedTuple, Pattern, json_members
 from footprint.model.costs import StartCounts
 
 # The functions of the vDSO that the loader looks up for the C library (setup_vdso_pointers), each in one object.
-_VDSO_LOOKUPS: Final = {abi.EM_X86_64: 5, abi.EM_AARCH64: 3}
+_VDSO_LOOKUPS: Final = {abi.EM_386: 5, abi.EM_X86_64: 5, abi.EM_AARCH64: 3}
 # The resolver functions of the C library that look up a function of the vDSO each time that they are called.
 _VDSO_RESOLVERS: Final = {abi.EM_X86_64: frozenset({"gettimeofday", "time"})}
 _LIBC: Final = "libc.so.6"
@@ -44,7 +44,7 @@ _SIZED_TABLES: Final = (
     (abi.DT_JMPREL, abi.DT_PLTRELSZ),
 )
 # The loader takes over the allocator of the program (__rtld_malloc_init_real).
-_ALLOCATOR: Final = ("calloc", "free", "malloc", "realloc")
+_ALLOCATOR: Final = ("malloc", "calloc", "free", "realloc")
 # The C library calls it before any constructor (__libc_early_init).
 _EARLY_CALL: Final = "__tunable_get_val"
 
@@ -249,7 +249,8 @@ def _lookups(user: int, table: "_Table", bindings: Bindings, link_map: LinkMap, 
             reference, provider, times = references[place], number, table.lookups[place]
             if reference.name in bindings.symbols[number].unique or (reference.is_protected and reference.is_defined):
                 # The search ends at the first definition, and then another one is taken.
-                provider = bindings.first_match(reference) or 0
+                is_in_itself = is_symbolic and reference.is_defined
+                provider = user if is_in_itself else bindings.first_match(reference) or 0
             far = 1 if is_symbolic and provider == user else provider + 1 + is_symbolic
             asked_count += (far - reference.is_copy) * times
             if not is_symbolic or provider != user:
@@ -274,12 +275,17 @@ def _is_libc(link_map: LinkMap, number: int) -> bool:
 
 def _loader_lookups(link_map: LinkMap, bindings: Bindings, lookup_ends: list[int]) -> tuple[int, int]:
     """Count the lookups that the loader makes for itself, and at the first call of the C library."""
-    names = list(_ALLOCATOR)
-    for number, linked in enumerate(link_map.objects):
-        if _is_libc(link_map, number) and not linked.library.linkage.binds_now:
-            names += [_EARLY_CALL] if _EARLY_CALL in bindings.symbols[number].requested else []
-    count = len(bindings.symbols)
-    places = [next((at for at, s in enumerate(bindings.symbols, 1) if name in s.defined), count) for name in names]
+    references: list[SymbolReference] = []
+    # Where no object needs the loader, it keeps its own allocator.
+    if link_map.interpreter is not None:
+        libc = next((number for number in range(len(link_map.objects)) if _is_libc(link_map, number)), None)
+        version = None if libc is None else bindings.symbols[libc].version_of(_ALLOCATOR[0])
+        references = [SymbolReference(name, version, *(False,) * 5) for name in _ALLOCATOR]
+        if libc is not None and not link_map.objects[libc].library.linkage.binds_now:
+            symbols = bindings.symbols[libc]
+            references += [symbols.references[place] for place in symbols.requested.get(_EARLY_CALL, ())[:1]]
+    matches = [bindings.first_match(reference) for reference in references]
+    places = [len(bindings.symbols) if number is None else number + 1 for number in matches]
     for place in places:
         lookup_ends[place - 1] += 1
     vdso_count = _VDSO_LOOKUPS.get(link_map.objects[0].library.kind.machine, 0)
@@ -399,7 +405,10 @@ def _tries_of(search: LibrarySearch, link_map: LinkMap, absent: set[tuple[str, i
                     yield _OPENED
                     return
                 yield prefix, rule, bool(part)
-    yield _OPENED
+    if search.path is not None:
+        yield _OPENED
+    elif "/" in search.name:
+        yield search.name[: search.name.rindex("/") + 1], FoundBy.PATH, False
 
 
 def _parts(target: Target | None) -> tuple[str, ...]:

@@ -111,6 +111,28 @@ def test_calls_are_bound_at_start_where_the_linker_was_told_so(options: list[str
     assert cost.copy_count == ("-no-pie" in options)
 
 
+ALLOCATOR = """
+#include <stddef.h>
+void *malloc(size_t n) { return NULL; } void *calloc(size_t n, size_t m) { return NULL; }
+void *realloc(void *p, size_t n) { return NULL; } void free(void *p) {}
+int a(void) { return 1; }"""
+
+
+@needs_gcc
+def test_an_allocator_of_another_version_is_not_that_of_the_loader(tmp_path: Path) -> None:
+    (tmp_path / "map").write_text("FOO { global: malloc; calloc; realloc; free; a; };")
+    build(tmp_path, "liba.so", ALLOCATOR, "-Wl,--version-script=map", "-fno-builtin")
+    path = build(tmp_path, "program", "int a(void); int main(void) { return a(); }", "liba.so")
+    assert predicted(Programs(environment=Environment()).graph(path)) == counted_by_loader(path, tmp_path)
+
+
+@needs_gcc
+def test_a_program_without_the_c_library_has_the_allocator_of_the_loader_left_alone(tmp_path: Path) -> None:
+    source = "void _start(void) { __builtin_trap(); }"
+    path = build(tmp_path, "program", source, "-nostartfiles", "-nostdlib", "-pie", "-fPIE")
+    assert predicted(Programs(environment=Environment()).graph(path)) == counted_by_loader(path, tmp_path)
+
+
 @pytest.mark.skipif(shutil.which("musl-gcc") is None, reason="musl-gcc is missing")
 def test_of_musl_relocations_are_counted_and_no_time_is_said(tmp_path: Path) -> None:
     (tmp_path / "a.c").write_text("int data = 1; int *own = &data; int a(void) { return *own; }")

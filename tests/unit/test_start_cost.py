@@ -1,10 +1,12 @@
 """What the loader does at start, counted by hand for the fewest objects that show each rule."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from footprint.loader.link_map import LinkMap
+from footprint.loader.bindings import Binder
+from footprint.loader.link_map import Linked, LinkMap
 from footprint.loader.map_entry import FoundBy
 from footprint.loader.start_cost import FailedOpens, StartCost, start_costs
 from footprint.loader.system import Library
@@ -13,10 +15,12 @@ from tests.elfwriter import (
     DT_INIT_ARRAY,
     DT_INIT_ARRAYSZ,
     DT_SYMBOLIC,
+    EM_386,
     EM_PPC,
     EM_PPC64,
     RO,
     SHT_RELA,
+    STB_GNU_UNIQUE,
     STB_WEAK,
     At,
     Dyn,
@@ -24,6 +28,7 @@ from tests.elfwriter import (
     Rel,
     Section,
     Sym,
+    Version,
 )
 from tests.loadable import bind, defined, link_map, made
 from tests.sysroot import Sysroot
@@ -96,6 +101,46 @@ def test_each_object_is_searched_by_the_lookups_that_reach_it() -> None:
     assert [cost.hash_style for cost in objects] == ["sysv", "gnu", "sysv", "sysv"]
 
 
+def test_a_symbolic_library_ends_the_lookup_of_its_unique_symbol_in_itself() -> None:
+    unique = defined("u", binding=STB_GNU_UNIQUE)
+    library = made("b", unique, asks={"u": GLOB_DAT}, more=[Dyn(DT_SYMBOLIC)])
+    objects = costs(made("program"), made("a", unique), library)
+    assert (objects[2].lookup_count, objects[2].asked_count, objects[2].own_lookup_count) == (1, 1, 1)
+    assert [cost.searched_count for cost in objects] == [0, 0, 1]
+
+
+def loader_cost(*libraries: Library, is_needed: bool) -> StartCost | None:
+    """Return what the loader does for itself, where an object needs it, or none does."""
+    loader = Linked("ld.so", made("ld.so"), FoundBy.INTERPRETER, None, ())
+    linked = link_map(*libraries)
+    if is_needed:
+        linked = replace(linked, objects=(*linked.objects, loader), interpreter=len(libraries))
+    bindings = Binder().bind(linked)
+    return start_costs(linked, bindings, linked.objects if is_needed else (*linked.objects, loader))[-1]
+
+
+def test_a_loader_that_no_object_needs_keeps_its_own_allocator() -> None:
+    cost = loader_cost(made("program"), is_needed=False)
+    # The functions of the vDSO.
+    assert cost
+    assert (cost.lookup_count, cost.asked_count) == (5, 5)
+
+
+def test_the_loader_takes_over_the_allocator_of_the_version_of_the_c_library() -> None:
+    other = made("libmm.so", defined("malloc", version=2), versions=[Version("FOO", 2)])
+    libc = made("libc.so.6", defined("malloc", version=2), versions=[Version("GLIBC_2.2.5", 2)])
+    cost = loader_cost(made("program"), other, libc, is_needed=True)
+    # malloc is found in the third object; nobody defines the three other functions, and all four are asked.
+    assert cost
+    assert (cost.lookup_count, cost.asked_count) == (5 + 4, 5 + 3 + 3 * 4)
+
+
+def test_the_vdso_of_32_bits_has_as_many_functions() -> None:
+    cost = loader_cost(made("program", bits=32, machine=EM_386), is_needed=False)
+    assert cost
+    assert (cost.lookup_count, cost.asked_count) == (5, 5)
+
+
 def test_of_musl_the_relocations_are_known_and_not_the_lookups() -> None:
     cost = costs(made("program", Sym("f"), asks={"f": JUMP_SLOT}), made("a", defined("f")), libc=Libc.MUSL)[0]
     assert cost.symbolic_count == 1
@@ -146,6 +191,22 @@ def test_a_missing_library_is_tried_in_all_folders_and_its_requester_pays(tmp_pa
     assert [[(one.folder, one.reason, one.file_count) for one in opens] for opens in failed_opens(sysroot.link())] == [
         [("/lib/", FoundBy.DEFAULT, 1), ("/usr/lib/", FoundBy.DEFAULT, 1)]
     ]
+
+
+@pytest.mark.parametrize(("name", "opens"), [("libnone.so", []), ("/none/libnone.so", [("/none/", FoundBy.PATH, 1)])])
+def test_of_a_missing_library_nothing_is_opened(
+    tmp_path: Path, name: str, opens: list[tuple[str, FoundBy, int]]
+) -> None:
+    sysroot = Sysroot(tmp_path)
+    sysroot.loader()
+    sysroot.program("liba.so")
+    sysroot.library("/lib/liba.so", name)
+    result = sysroot.link()
+    cost = start_costs(result, bind(*[one.library for one in result.objects]), result.objects)[1]
+    assert cost
+    failed = [(one.folder, one.reason, one.file_count) for one in cost.failed_opens]
+    assert [one for one in failed if one[1] is FoundBy.PATH] == opens
+    assert cost.tried_count == 1 + sum(one[2] for one in failed)
 
 
 def test_an_empty_relocation_asks_for_nothing_though_it_has_a_symbol() -> None:
