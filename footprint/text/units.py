@@ -65,6 +65,12 @@ def counted(count: int, noun: str) -> str:
     return f"1 {noun}" if count == 1 else f"{count:,} {plural(noun)}"
 
 
+def format_hours(hours: float) -> str:
+    """Format a number of hours with three digits or more, without an exponent: `1,234`, `0.000125`."""
+    exponent = int(f"{hours:.2e}".partition("e")[2])
+    return f"{hours:,.{max(2 - exponent, 0)}f}"
+
+
 def plural(noun: str) -> str:
     """Return the plural of a noun: `processes`, `mappings`, `copies`."""
     return f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}{'es' if noun.endswith('s') else 's'}"

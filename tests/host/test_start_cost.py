@@ -18,8 +18,9 @@ from footprint.attribution.start_time import start_system
 from footprint.elf.relocations import pack_relative
 from footprint.errors import AccessError
 from footprint.findings.registry import rule_named
-from footprint.formats.document import Heading, Table
+from footprint.formats.document import Heading, Paragraph, Table
 from footprint.loader.target import Environment
+from footprint.model.costs import MeasuredRange, StartMeasurement
 from footprint.model.finding import Confidence, Finding, SourceLocation
 from footprint.process import start_counters
 from footprint.process.held_program import AT_ENTRY, held_at_start
@@ -530,6 +531,19 @@ def test_a_program_without_a_main_has_no_time_up_to_it(tmp_path: Path) -> None:
     path = build(tmp_path, "program", source, "-nostartfiles", "-nostdlib", "-static")
     (measured,) = measure_starts([lambda: path], 1)
     assert measured.main is None
+
+
+def test_a_static_build_is_said_to_relocate_itself_behind_its_entry_point() -> None:
+    spans = MeasuredRange(1, 2, 3), MeasuredRange(11, 12, 13)
+    before, after = (StartMeasurement(2, span, span, span, calls) for span, calls in zip(spans, (30, 0), strict=True))
+    ran = footprint.run(["/usr/bin/true"])
+    runs = [ran.with_start_cost(measured, 1) for measured in (before, after)]
+    texts = [block.text for block in start_cost_blocks(runs) if isinstance(block, Paragraph)]
+    assert "A static program relocates itself behind its entry point: compare up to main." in texts
+    assert "not sure: too few starts for a difference; --starts 5 measures enough." in texts
+    headings = [block.text for block in start_cost_blocks(runs) if isinstance(block, Heading)]
+    assert "Processor hours a day, of 1 start a day" in headings
+    assert not [text for text in map(str, start_cost_blocks(runs[:1])) if "relocates itself" in text]
 
 
 def test_starts_a_day_take_the_hours_of_so_many_medians() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from footprint.errors import UsageError
-from footprint.text.units import format_bytes, parse_bytes
+from footprint.text.units import format_bytes, format_hours, parse_bytes
 
 
 @pytest.mark.parametrize(
@@ -150,3 +150,19 @@ def test_what_is_no_number_is_refused(text: str) -> None:
 def test_an_unknown_unit_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="has no unit that footprint knows"):
         parse_bytes(text)
+
+
+@pytest.mark.parametrize(
+    ("hours", "text"),
+    [
+        (0.0, "0.00"),
+        (1.25e-7, "0.000000125"),
+        (0.000124, "0.000124"),
+        (-0.0123, "-0.0123"),
+        (9.996, "10.0"),
+        (12.345, "12.3"),
+        (1234.5, "1,234"),
+    ],
+)
+def test_hours_have_three_digits_and_no_exponent(hours: float, text: str) -> None:
+    assert format_hours(hours) == text

@@ -16,7 +16,7 @@ from footprint.loader.map_entry import FoundBy
 from footprint.loader.target import Libc
 from footprint.model.costs import processor_hours
 from footprint.model.finding import Confidence
-from footprint.text.units import counted, format_bytes
+from footprint.text.units import counted, format_bytes, format_hours
 from footprint.verbs.libraries.answer import LibraryRow, ObjectOfGraph, mark_of, objects_of
 from footprint.verbs.libraries.call import Libraries
 from footprint.verbs.options import LibrarySort
@@ -286,13 +286,13 @@ def _daily(libraries: Libraries, show: Callable[[int], str]) -> list[Block]:
     daily, graph = libraries.daily, libraries.graph
     if daily is None or daily.entry_hours is None:
         return []
-    rows = [(f"{daily.entry_hours:.3g}", "[total]")]
+    rows = [(format_hours(daily.entry_hours), "[total]")]
     numbers = sorted(set(range(len(graph.objects))) - {*graph.roots}, key=lambda n: -graph.retained_start_us[n])
     for number in numbers[:_MOST_DAILY]:
         retained = graph.retained[number]
         more = f" and {len(retained) - 1} more that leave with it" if len(retained) > 1 else ""
         hours = processor_hours(graph.retained_start_us[number], daily.start_count)
-        rows.append((f"{hours:.3g}", f"{show(number)}{more}"))
+        rows.append((format_hours(hours), f"{show(number)}{more}"))
     lacks = ", at least: libraries are missing or cannot be read" if daily.is_lower_bound else ""
     title = f"Processor hours a day before its own code runs, of {counted(daily.start_count, 'start')} a day"
     title += f" (estimated{lacks})"

@@ -12,7 +12,7 @@ from footprint.model.costs import MeasuredRange, StartMeasurement, StartStage, p
 from footprint.model.over_time import Peak
 from footprint.model.run_failure import RunFailure, which_starts
 from footprint.process.launch.moment import When
-from footprint.text.units import counted, format_bytes
+from footprint.text.units import counted, format_bytes, format_hours
 from footprint.verbs.audit.text import audit_document
 from footprint.verbs.run.result import RunResult, Start
 
@@ -29,6 +29,7 @@ _MOST_HOLDERS: Final = 3
 _NEAR: Final = 0.9
 # Of five starts of each of two programs alike, all of one are above all of the other in 0.8 % of the cases.
 _SURE: Final = 0.99
+_UNSURE: Final = "not sure"
 
 
 def run_document(ran: RunResult, *, by: str = "owner", top: int = 20, has_whole_names: bool = False) -> Document:
@@ -138,7 +139,12 @@ def start_cost_blocks(runs: Sequence[RunResult]) -> list[Block]:
         blocks += _stage_blocks(moment, moments[0].start_count, _stage_rows(moments))
     if not any(cost.instructions for cost in measured):
         blocks.append(Paragraph("Instructions are not counted here: the kernel has no counter for us."))
-    return [*blocks, *_daily_blocks(runs, measured)]
+    blocks += _daily_blocks(runs, measured)
+    if any(_UNSURE in row for block in blocks if isinstance(block, Table) for row in block.rows):
+        blocks.append(Paragraph(f"{_UNSURE}: too few starts for a difference; --starts 5 measures enough."))
+    if 0 in calls and any(calls):
+        blocks.append(Paragraph("A static program relocates itself behind its entry point: compare up to main."))
+    return blocks
 
 
 def _daily_blocks(runs: Sequence[RunResult], measured: Sequence[StartMeasurement]) -> list[Block]:
@@ -156,10 +162,13 @@ def _daily_blocks(runs: Sequence[RunResult], measured: Sequence[StartMeasurement
             ranges = [stage.processor_us for stage in stages]
             hours = [processor_hours(span.median, start_count) for span in ranges]
             doubt = "" if len(stages) == 1 else _doubt(ranges, stages[0].start_count)
-            differences = [doubt or f"{after - hours[0]:+.3g}" for after in hours[1:]]
-            rows.append((*[f"{hour:.3g}" for hour in hours], *differences, place))
+            signs = ["+" * (after > hours[0]) for after in hours[1:]]
+            differences = [
+                doubt or f"{sign}{format_hours(after - hours[0])}" for sign, after in zip(signs, hours[1:], strict=True)
+            ]
+            rows.append((*map(format_hours, hours), *differences, place))
     names = ("hours",) if len(measured) == 1 else ("before", "after", "difference")
-    heading = Heading(f"Processor hours a day, of {start_count:,} starts a day")
+    heading = Heading(f"Processor hours a day, of {counted(start_count, 'start')} a day")
     return [heading, Table((*names, ""), tuple(rows))]
 
 
@@ -195,7 +204,7 @@ def _doubt(ranges: Sequence[MeasuredRange], start_count: int) -> str:
     first, second = ranges
     if first.min <= second.max and second.min <= first.max:
         return "none"
-    return "" if separation_confidence(start_count, start_count) >= _SURE else "not sure: --starts 5"
+    return "" if separation_confidence(start_count, start_count) >= _SURE else _UNSURE
 
 
 def _range(spread: Spread) -> str:
