@@ -101,6 +101,7 @@ class LinkMap:
             needs; only the loader is shared.
         searches: The libraries that the loader searched for, in their order.
         folders: For each folder of their lists, itself behind its subfolders for the processor, as far as they exist.
+        binds_now: Whether the caller has all calls bound at start (LD_BIND_NOW).
     """
 
     objects: tuple[Linked, ...]
@@ -113,6 +114,7 @@ class LinkMap:
     auditors: "tuple[LinkMap, ...]" = ()
     searches: tuple[LibrarySearch, ...] = ()
     folders: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    binds_now: bool = False
 
 
 Search = GlibcSearch | MuslSearch
@@ -159,7 +161,7 @@ def link(
     if environment.is_secure is None:
         environment = replace(environment, is_secure=program.has_other_identity(environment.caller))
     search = _search_of(system, program, environment, {} if searches is None else searches)
-    link_map = _Closure(search, root, dropped).link_map()
+    link_map = replace(_Closure(search, root, dropped).link_map(), binds_now=environment.binds_now)
     if not environment.library_path or not program.has_other_identity(None):
         return link_map
     detail = "it is set-user-ID or set-group-ID: "

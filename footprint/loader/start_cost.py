@@ -181,7 +181,7 @@ def _start_cost(
         return None
     linkage, is_loader = linked.library.linkage, linked.found_by is FoundBy.INTERPRETER
     is_glibc = link_map.libc is Libc.GLIBC
-    binds_now = linkage.binds_now or is_loader or not is_glibc
+    binds_now = linkage.binds_now or link_map.binds_now or is_loader or not is_glibc
     symbols = bindings.symbols[number] if number < len(bindings.symbols) else DynamicSymbols.none()
     try:
         table = _read_table(linked.library.image, symbols, binds_now=binds_now)
@@ -281,7 +281,7 @@ def _loader_lookups(link_map: LinkMap, bindings: Bindings, lookup_ends: list[int
         libc = next((number for number in range(len(link_map.objects)) if _is_libc(link_map, number)), None)
         version = None if libc is None else bindings.symbols[libc].version_of(_ALLOCATOR[0])
         references = [SymbolReference(name, version, *(False,) * 5) for name in _ALLOCATOR]
-        if libc is not None and not link_map.objects[libc].library.linkage.binds_now:
+        if libc is not None and not (link_map.binds_now or link_map.objects[libc].library.linkage.binds_now):
             symbols = bindings.symbols[libc]
             references += [symbols.references[place] for place in symbols.requested.get(_EARLY_CALL, ())[:1]]
     matches = [bindings.first_match(reference) for reference in references]

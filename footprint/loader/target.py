@@ -38,6 +38,7 @@ class Environment:
         is_secure: Whether secure-execution mode applies; None takes it from the set-user-ID and set-group-ID bits.
         caller: The user and the group of the caller, for these bits; None for any that do not own the program.
         uses_cache: Whether ld.so.cache is used; False as with `--inhibit-cache`.
+        binds_now: Whether all calls are bound at start (LD_BIND_NOW); glibc asks for it in secure-execution mode, too.
     """
 
     library_path: str = ""
@@ -48,6 +49,7 @@ class Environment:
     is_secure: bool | None = None
     caller: tuple[int, int] | None = None
     uses_cache: bool = True
+    binds_now: bool = False
 
 
 class Abi(NamedTuple):

@@ -321,6 +321,7 @@ def _environment(variables: Dict[str, str], cwd: str) -> Environment:
         preload=variables.get("LD_PRELOAD", ""),
         cwd=cwd,
         caller=(os.getuid(), os.getgid()),
+        binds_now=bool(variables.get("LD_BIND_NOW")),
     )
 
 

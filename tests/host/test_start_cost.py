@@ -112,6 +112,16 @@ def test_calls_are_bound_at_start_where_the_linker_was_told_so(options: list[str
     assert cost.copy_count == ("-no-pie" in options)
 
 
+@pytest.mark.parametrize("value", ["1", ""])
+def test_a_caller_that_wants_calls_bound_at_start_is_followed(
+    value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LD_BIND_NOW", value)
+    path = os.path.realpath("/usr/bin/python3")
+    found = predicted(Programs().graph(path))
+    assert found == counted_by_loader(path, tmp_path, LD_BIND_NOW=value)
+
+
 ALLOCATOR = """
 #include <stddef.h>
 void *malloc(size_t n) { return NULL; } void *calloc(size_t n, size_t m) { return NULL; }

@@ -14,6 +14,10 @@ from footprint.loader.target import Libc
 from tests.elfwriter import (
     DT_INIT_ARRAY,
     DT_INIT_ARRAYSZ,
+    DT_JMPREL,
+    DT_PLTREL,
+    DT_PLTRELSZ,
+    DT_RELA,
     DT_SYMBOLIC,
     EM_386,
     EM_PPC,
@@ -27,6 +31,7 @@ from tests.elfwriter import (
     Order,
     Rel,
     Section,
+    Size,
     Sym,
     Version,
 )
@@ -99,6 +104,17 @@ def test_each_object_is_searched_by_the_lookups_that_reach_it() -> None:
     assert [cost.searched_count for cost in objects] == [1 + 2, 2 + 3 + 2, 2 + 2, 1]
     assert sum(cost.asked_count or 0 for cost in objects) == 15
     assert [cost.hash_style for cost in objects] == ["sysv", "gnu", "sysv", "sysv"]
+
+
+def test_calls_are_looked_up_at_start_where_the_caller_wants_it() -> None:
+    calls = [Section(".rela.plt", SHT_RELA, RO, [Rel(At(".data"), JUMP_SLOT, "f", 0)])]
+    tags = [Dyn(DT_JMPREL, At(".rela.plt")), Dyn(DT_PLTRELSZ, Size(".rela.plt")), Dyn(DT_PLTREL, DT_RELA)]
+    linked = link_map(made("program", Sym("f"), sections=calls, more=tags), made("a", defined("f")))
+    bindings = Binder().bind(linked)
+    for binds_now, counts in ((False, (0, 1, 0)), (True, (1, 0, 1))):
+        cost = start_costs(replace(linked, binds_now=binds_now), bindings, linked.objects)[0]
+        assert cost
+        assert (cost.lookup_count, cost.lazy_count, cost.bound_now_count) == counts
 
 
 def test_a_symbolic_library_ends_the_lookup_of_its_unique_symbol_in_itself() -> None:

@@ -134,7 +134,9 @@ def _environment() -> Environment:
     except OSError as error:
         raise AccessError("the working directory", error.strerror or str(error)) from error
     variables, caller = os.environ, (os.getuid(), os.getgid())
-    return Environment(variables.get("LD_LIBRARY_PATH", ""), variables.get("LD_PRELOAD", ""), cwd, caller=caller)
+    binds_now = bool(variables.get("LD_BIND_NOW"))
+    paths = variables.get("LD_LIBRARY_PATH", ""), variables.get("LD_PRELOAD", "")
+    return Environment(*paths, cwd, caller=caller, binds_now=binds_now)
 
 
 def _program(words: tuple[str, ...]) -> str:
