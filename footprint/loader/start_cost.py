@@ -21,7 +21,14 @@ from footprint.elf.constructors import initialisers
 from footprint.elf.dynamic import read_dynamic
 from footprint.elf.dynsym import DynamicSymbols, SymbolReference
 from footprint.elf.image import Image
-from footprint.elf.relocations import count_alike, jump_relocations, main_relocations, relr_count, symbols_and_types
+from footprint.elf.relocations import (
+    count_alike,
+    jump_relocations,
+    main_relocations,
+    relr_count,
+    static_relocations,
+    symbols_and_types,
+)
 from footprint.errors import FootprintError
 from footprint.loader.bindings import Bindings
 from footprint.loader.link_map import LibrarySearch, Linked, LinkMap
@@ -43,6 +50,7 @@ _SIZED_TABLES: Final = (
     (abi.DT_RELR, abi.DT_RELRSZ),
     (abi.DT_JMPREL, abi.DT_PLTRELSZ),
 )
+_RELOCATION_SECTIONS: Final = frozenset({abi.SHT_RELA, abi.SHT_REL})
 # The loader takes over the allocator of the program (__rtld_malloc_init_real).
 _ALLOCATOR: Final = ("malloc", "calloc", "free", "realloc")
 # The C library calls it before any constructor (__libc_early_init).
@@ -336,7 +344,8 @@ def _read_table(image: Image, symbols: DynamicSymbols, *, binds_now: bool) -> _T
             uses = [find[kind](number) for number, kind in zip(numbers, kinds_of, strict=True) if kind in find]
         looked_up.extend([place for place in uses if place is not None])
 
-    for main_relocation in main_relocations(image):
+    is_dynamic = image.segment(abi.PT_DYNAMIC) is not None
+    for main_relocation in main_relocations(image) if is_dynamic else static_relocations(image):
         add(main_relocation.infos, is_lazy=False)
     # Resolvers and thread-locals are no calls.
     others = types.irelative | types.tls
@@ -361,6 +370,9 @@ def _table_page_count(image: Image, symbol_count: int) -> int:
     ranges = [(dynamic.get(tag), dynamic.get(size_tag) or 0) for tag, size_tag in _SIZED_TABLES]
     ranges += [(dynamic.get(tag), 0) for tag in (abi.DT_GNU_HASH, abi.DT_HASH)]
     ranges.append((dynamic.get(abi.DT_SYMTAB), symbol_count * image.symbol_bytes))
+    if image.segment(abi.PT_DYNAMIC) is None:
+        # The start-up code of a static program reads its own tables.
+        ranges = [(s.vaddr, s.size_bytes) for s in image.sections if s.is_in_memory and s.type in _RELOCATION_SECTIONS]
     tables = [range(vaddr, vaddr + size_bytes + 1) for vaddr, size_bytes in ranges if vaddr]
     if not tables:
         return 0

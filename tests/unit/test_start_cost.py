@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from footprint.elf.image import read_image
+from footprint.elf.linkage import read_linkage
 from footprint.loader.bindings import Binder
 from footprint.loader.link_map import Linked, LinkMap
 from footprint.loader.map_entry import FoundBy
@@ -22,18 +24,22 @@ from tests.elfwriter import (
     EM_386,
     EM_PPC,
     EM_PPC64,
+    ET_EXEC,
     RO,
+    RW,
     SHT_RELA,
     STB_GNU_UNIQUE,
     STB_WEAK,
     At,
     Dyn,
+    ElfFile,
     Order,
     Rel,
     Section,
     Size,
     Sym,
     Version,
+    write,
 )
 from tests.loadable import bind, defined, link_map, made
 from tests.sysroot import Sysroot
@@ -60,6 +66,17 @@ def test_relocations_are_counted_by_their_kind() -> None:
     cost = costs(relocated("program", *kinds, symbols=(Sym("f"),)), made("a", defined("f")))[0]
     assert (cost.relative_count, cost.symbolic_count, cost.copy_count, cost.irelative_count) == (2, 1, 1, 1)
     assert cost.relocation_count == 5
+
+
+def test_calls_of_resolvers_are_counted_in_a_program_without_a_dynamic_section() -> None:
+    entries = [Rel(At(".data", 8 * place), IRELATIVE, 0, 0) for place in range(25)]
+    sections = [Section(".rela.plt", SHT_RELA, RO, entries), Section(".data", flags=RW, data=bytes(200))]
+    image = read_image(write(ElfFile(type=ET_EXEC, sections=sections)), "static")
+    program = Library("static", image, read_linkage(image), 0o755, None, lambda *_: image)  # type: ignore[arg-type] # it never changes
+    linked = link_map(program, libc=Libc.OTHER)
+    (cost,) = start_costs(linked, bind(program, libc=Libc.OTHER), linked.objects)
+    assert cost
+    assert (cost.irelative_count, cost.relocation_count, cost.table_page_count) == (25, 25, 1)
 
 
 def test_a_lookup_asks_all_objects_up_to_the_one_that_defines_the_name() -> None:
