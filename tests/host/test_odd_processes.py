@@ -445,6 +445,8 @@ def test_badly_named_files_are_valid_in_json(badly_named: int, verb: str) -> Non
 
 def test_a_command_line_of_escape_codes_is_shown_escaped(start: Start) -> None:
     pid = start([b"\x1b]0;title\x07\nsleep\xff", b"3600"], says="", executable=shutil.which("sleep"))
+    # Popen returns when exec(2) has closed its files: the command line is there a moment later.
+    wait_until(lambda: Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"\x1b"), "sleep to be executed")
     done = run_footprint("audit", str(pid))
     assert done.returncode == 0, done.stderr
     title = done.stdout.splitlines()[0]
