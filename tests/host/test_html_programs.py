@@ -146,7 +146,9 @@ READ = """(() => {
 
 def costs_shown(audit: Audit) -> tuple[str, str, str]:
     """Return the cost, the dearest owner and the best saving of what the user builds, as the report has to say them."""
-    noun, cost = audit.noun, audit.cost.bytes or 0
+    noun = audit.noun
+    # A JVM may share memory with a child of the moment: one more copy, which has none, costs more than it does now.
+    cost = (audit.cost.bytes if audit.is_group else audit.projection.per_process_bytes) or 0
     payers = bytes_by_owner(audit)
     if audit.is_group:
         payers["shared between them"] = audit.totals.cow_shared.bytes or 0
