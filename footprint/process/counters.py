@@ -1,9 +1,10 @@
 """The cheap counters of a process that is read again and again: each costs a few microseconds.
 
-`statm` and the size of `fd` say whether anything has changed, `status` has the figures, and `smaps_rollup` divides what
-is COW-shared. It walks all page tables, so it is read as seldom as its cost demands; between two reads what others pay
-of it is taken to be the same. The lines of `maps` are counted where the address space has another size. The open files
-belong to one process: they fail once it has ended, also where a later process has its PID.
+`statm` and the size of `fd` say whether anything has changed, `status` has the figures. `smaps_rollup` divides what is
+COW-shared, and has what the counters get late: each thread keeps up to 64 page faults for itself before Linux 6.2, each
+processor some pages since. It walks all page tables, so it is read as seldom as its cost demands; between two reads
+what others pay of it is taken to be the same. The lines of `maps` are counted where the address space has another size.
+The open files belong to one process: they fail once it has ended, also where a later process has its PID.
 
 Source: fs/proc/array.c and task_mmu.c of Linux 6.18.
 """
@@ -45,13 +46,16 @@ def parse_counters(status: bytes) -> ProcessCounters | None:
     )
 
 
-def parse_shared_bytes(rollup: bytes) -> int | None:
-    """Read what others pay of anonymous and swapped memory, in `smaps_rollup`; None before Linux 5.3."""
-    amounts = {key: int(number) for key, number in _LINE.findall(rollup)}
+def parse_rollup(rollup: bytes, swapped_bytes: int) -> tuple[int, int] | None:
+    """Read anonymous memory with what is swapped of it, and what others pay of both, in `smaps_rollup`.
+
+    None before Linux 5.3. `swapped_bytes` is `VmSwap`: `Swap` has swapped pages of shared memory, too, `SwapPss` not.
+    """
+    amounts = {key: int(number) * _KIB for key, number in _LINE.findall(rollup)}
     if b"Pss_Anon" not in amounts:
         return None
-    whole = amounts.get(b"Anonymous", 0) + amounts.get(b"Swap", 0)
-    return max(0, whole - amounts[b"Pss_Anon"] - amounts.get(b"SwapPss", 0)) * _KIB
+    whole_bytes = amounts.get(b"Anonymous", 0) + swapped_bytes
+    return whole_bytes, max(0, whole_bytes - amounts[b"Pss_Anon"] - amounts.get(b"SwapPss", 0))
 
 
 def _check_spare(descriptor: int) -> None:
@@ -62,6 +66,13 @@ def _check_spare(descriptor: int) -> None:
     """
     if descriptor > resource.getrlimit(resource.RLIMIT_NOFILE)[0] - _SPARE_DESCRIPTORS:
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+
+def _left_bytes(late_bytes: int, risen_bytes: int) -> int:
+    """Return what is still late after the counter has risen or fallen: what comes late comes first."""
+    if late_bytes > 0:
+        return max(0, late_bytes - max(0, risen_bytes))
+    return min(0, late_bytes - min(0, risen_bytes))
 
 
 class CounterReader:
@@ -87,6 +98,8 @@ class CounterReader:
             self.close()
             raise
         self._pages = b""
+        # What the page tables have more than the counters, which get it with the next faults.
+        self._late_bytes = self._counted_bytes = 0
         self._last: ProcessCounters | None = None
         # What others pay of it by proportional shares, and how much more they hold than these shares.
         self._divided_bytes = 0
@@ -134,18 +147,21 @@ class CounterReader:
         is_same = pages == self._pages and descriptor_count == self._descriptor_count
         if is_same and self._last is not None and not is_due and not is_count_due:
             return self._last
-        counters = parse_counters(self._text("status"))
+        status = self._text("status")
+        counters = parse_counters(status)
         if counters is None:
             self._last = None
             return None
+        self._late_bytes = _left_bytes(self._late_bytes, counters.private_bytes - self._counted_bytes)
+        self._counted_bytes = counters.private_bytes
         if is_due:
-            self._read_shared(now, reader_count)
+            self._read_rollup(status, now, reader_count)
         if is_count_due:
             self._size = size
             self._count_mappings(now, reader_count)
         self._pages, self._descriptor_count = pages, descriptor_count
         self._last = counters._replace(
-            private_bytes=max(0, counters.private_bytes - self._shared_bytes),
+            private_bytes=max(0, counters.private_bytes + self._late_bytes - self._shared_bytes),
             mapping_count=self._mapping_count,
             descriptor_count=descriptor_count,
         )
@@ -174,15 +190,20 @@ class CounterReader:
             self._mapping_count = sum(piece.count(b"\n") for piece in iter(lambda: file.read(_MOST_TEXT_BYTES), b""))
         self._next_count = now + reader_count * (time.thread_time() - began) / _SHARE_WORK
 
-    def _read_shared(self, now: float, reader_count: int) -> None:
-        """Read what is COW-shared, and decide when to do it again."""
+    def _read_rollup(self, status: bytes, now: float, reader_count: int) -> None:
+        """Read what is COW-shared, and what the counters have late, and decide when to do it again."""
+        swapped_bytes = _KIB * next((int(number) for key, number in _LINE.findall(status) if key == b"VmSwap"), 0)
         began = time.thread_time()
         # Seldom read: a thousand processes would hold a thousand descriptors.
         try:
             with open(self._opened("smaps_rollup"), "rb", buffering=0) as file:
-                # From one text: the memory may change between two.
-                shared_bytes = parse_shared_bytes(file.read(_TEXT_BYTES))
-            self._divided_bytes, self.is_divided = shared_bytes or 0, shared_bytes is not None
+                amounts = parse_rollup(file.read(_TEXT_BYTES), swapped_bytes)
+            self.is_divided = amounts is not None
+            whole_bytes, self._divided_bytes = amounts or (self._counted_bytes, 0)
+            # Where the memory changed meanwhile, nobody knows what is late.
+            later = parse_counters(self._text("status"))
+            is_steady = later is not None and later.private_bytes == self._counted_bytes
+            self._late_bytes = whole_bytes - self._counted_bytes if is_steady else 0
         except (PermissionError, FileNotFoundError):
             self.is_divided = False
         except OSError:

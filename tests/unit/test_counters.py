@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from footprint.model.over_time import ProcessCounters
-from footprint.process.counters import CounterReader, parse_counters, parse_shared_bytes
+from footprint.process.counters import CounterReader, parse_counters, parse_rollup
 
 KIB = 1024
 STATUS = b"""Name:\tserver
@@ -50,8 +50,14 @@ def test_a_kernel_before_4_5_does_not_divide_resident_memory() -> None:
 
 def test_what_others_pay_is_in_the_rollup_since_linux_5_3() -> None:
     rollup = b"Pss:  9 kB\nPss_Anon:     400 kB\nAnonymous:  600 kB\nSwap:  50 kB\nSwapPss:   20 kB\n"
-    assert parse_shared_bytes(rollup) == (600 + 50 - 400 - 20) * KIB
-    assert parse_shared_bytes(b"Pss:  9 kB\n") is None
+    assert parse_rollup(rollup, 50 * KIB) == (650 * KIB, (600 + 50 - 400 - 20) * KIB)
+    assert parse_rollup(b"Pss:  9 kB\n", 0) is None
+
+
+def test_swapped_pages_of_shared_memory_are_not_what_others_pay_of_anonymous_memory() -> None:
+    # A mapping of shared memory adds its swapped pages to Swap, but not to SwapPss (fs/proc/task_mmu.c).
+    rollup = b"Pss_Anon:  600 kB\nAnonymous:  600 kB\nSwap:  65556 kB\nSwapPss:   20 kB\n"
+    assert parse_rollup(rollup, 20 * KIB) == (620 * KIB, 0)
 
 
 class Texts:
@@ -61,7 +67,7 @@ class Texts:
         self.folder = folder
         self.write("statm", b"1 2 3 4 5 6 7\n")
         self.write("status", STATUS)
-        self.write("smaps_rollup", b"Pss_Anon:   30700 kB\nAnonymous:  50700 kB\n")
+        self.write("smaps_rollup", b"Pss_Anon:   30000 kB\nAnonymous:  50000 kB\nSwap: 700 kB\nSwapPss: 700 kB\n")
         self.write("maps", b"1000-2000 r-xp 0\n" * 3)
         (folder / "fd").mkdir()
 
@@ -110,9 +116,56 @@ def test_what_is_cow_shared_counts_by_shares_and_is_read_as_seldom_as_it_costs(
     # 10 ms are 0.2 % of 5 s. Until then the others pay 20,000 KiB, and then 1,700.
     texts.write("statm", b"2 2 3 4 5 6 7\n")
     texts.write("status", STATUS.replace(b"RssAnon:\t   50000", b"RssAnon:\t   60000"))
-    texts.write("smaps_rollup", b"Pss_Anon:   59000 kB\nAnonymous:  60700 kB\n")
+    texts.write("smaps_rollup", b"Pss_Anon:   58300 kB\nAnonymous:  60000 kB\nSwapPss: 700 kB\n")
     assert private(reader_, 4.9) == 40_700
     assert private(reader_, 5.1) == 59_000
+    reader_.close()
+
+
+@pytest.mark.parametrize(
+    ("walked", "counted", "expected"),
+    [
+        (50_200, [50_000, 50_000], [50_200, 50_200]),
+        (50_200, [50_000, 50_120, 50_300], [50_200, 50_200, 50_300]),  # what was late has come with what is new
+        (50_200, [50_000, 40_000, 40_100], [50_200, 40_200, 40_200]),
+        (49_900, [50_000, 50_300, 50_250, 50_000], [49_900, 50_200, 50_200, 50_000]),
+    ],
+)
+def test_what_the_counters_have_late_counts_from_the_page_tables_until_it_comes(
+    reader: tuple[CounterReader, Texts],
+    monkeypatch: pytest.MonkeyPatch,
+    walked: int,
+    counted: list[int],
+    expected: list[int],
+) -> None:
+    # Each thread keeps up to 64 page faults for itself before Linux 6.2, each processor some pages since.
+    reader_, texts = reader
+    costs(monkeypatch, 0.010)
+    texts.write("smaps_rollup", b"Pss_Anon: %d kB\nAnonymous: %d kB\nSwapPss: 700 kB\n" % (walked, walked))
+    sizes = []
+    for second, anonymous in enumerate(counted):
+        texts.write("statm", b"%d 2 3 4 5 6 7\n" % second)
+        texts.write("status", STATUS.replace(b"RssAnon:\t   50000", b"RssAnon:\t   %d" % anonymous))
+        sizes.append(private(reader_, second) - 700)
+    assert sizes == expected
+    reader_.close()
+
+
+def test_what_changes_while_the_page_tables_are_walked_is_not_late(
+    reader: tuple[CounterReader, Texts], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader_, texts = reader
+    costs(monkeypatch, 0.010)
+    texts.write("smaps_rollup", b"Pss_Anon: 90000 kB\nAnonymous: 90000 kB\nSwapPss: 700 kB\n")
+    status = iter([STATUS, STATUS.replace(b"RssAnon:\t   50000", b"RssAnon:\t   80000")])
+    read = os.pread
+
+    def pread(descriptor: int, size: int, offset: int) -> bytes:
+        text = read(descriptor, size, offset)
+        return next(status) if text == STATUS else text
+
+    monkeypatch.setattr(os, "pread", pread)
+    assert private(reader_, 0) == 50_700
     reader_.close()
 
 
@@ -122,7 +175,7 @@ def test_a_thousand_processes_divide_the_time_for_that(
     reader_, texts = reader
     costs(monkeypatch, 0.010)
     assert reader_.read(0, 1000) is not None
-    texts.write("smaps_rollup", b"Pss_Anon:   59000 kB\nAnonymous:  60700 kB\n")
+    texts.write("smaps_rollup", b"Pss_Anon:   48300 kB\nAnonymous:  50000 kB\nSwapPss: 700 kB\n")
     assert private(reader_, 4999) == 30_700
     assert private(reader_, 5001) == 50_700 - 1_700
     reader_.close()
@@ -145,12 +198,12 @@ def test_a_process_without_its_relatives_pays_nothing_of_what_it_shares(
     reader_, texts = reader
     costs(monkeypatch, 0.0)
     # By shares three others pay 15,000 KiB of 20,000 that four of them share. None of it is private.
-    texts.write("smaps_rollup", b"Pss_Anon:   35700 kB\nAnonymous:  50700 kB\n")
+    texts.write("smaps_rollup", b"Pss_Anon:   35000 kB\nAnonymous:  50000 kB\nSwapPss: 700 kB\n")
     assert private(reader_, 0) == 35_700
     reader_.learn_private(30_700 * KIB)
     assert private(reader_, 0) == 30_700
     # It writes to 4,000 KiB of it, which are then its own.
-    texts.write("smaps_rollup", b"Pss_Anon:   38700 kB\nAnonymous:  50700 kB\n")
+    texts.write("smaps_rollup", b"Pss_Anon:   38000 kB\nAnonymous:  50000 kB\nSwapPss: 700 kB\n")
     assert private(reader_, 1) == 34_700
     reader_.close()
 

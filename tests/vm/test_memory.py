@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -120,3 +121,30 @@ def test_memory_that_forks_share_is_counted_once_also_in_swap(
         subprocess.run(["swapoff", "/swapfile"], check=True)
     assert abs(figure("parent and 3 forks, resident", resident, resident_bytes)) < 0.02
     assert abs(figure("parent and 3 forks, swapped out", swapped, true_bytes)) < 0.03
+
+
+# A mapping that others could share, and memory of its own.
+_SHARED = (
+    "import mmap, time; a = mmap.mmap(-1, 32 << 20); a.write(b'x' * (32 << 20)); b = b'x' * (8 << 20); time.sleep(999)"
+)
+
+
+@only_root
+def test_a_watch_tells_of_swapped_shared_memory_what_an_audit_tells(group: Group, figure: Figure) -> None:
+    reclaim = group.path / "memory.reclaim"
+    if not reclaim.exists():
+        pytest.skip("Linux before 5.19 has no memory.reclaim")
+    subprocess.run(["swapon", "/swapfile"], check=True)
+    try:
+        (pid,) = group.start(1, sys.executable, "-ISc", _SHARED)
+        wait_until(lambda: rollup(pid, "Rss") > 40 * MIB, "it has touched its memory")
+        with suppress(OSError):
+            reclaim.write_text("36M")
+        wait_until(lambda: swapped_bytes(group.path) > 30 * MIB, "it is swapped out")
+        audited = per_process_bytes(pid)
+        watched = footprint_json("watch", pid, "--for", "2s", "--accept", "too-short")["watch"]["cost_bytes"]
+    finally:
+        group.kill()
+        subprocess.run(["swapoff", "/swapfile"], check=True)
+    assert audited > 40 * MIB
+    assert abs(figure("swapped shared memory, watched", watched, audited)) < 0.01
