@@ -202,7 +202,7 @@ def _check_many(series: Path, source: str) -> Timeline:
     """Check that 2,000 short processes and a large one were seen, with the peak that the kernel told the large one."""
     result = replay(series)
     peak_bytes = int(series.with_suffix("").read_text().split("VmHWM:")[1].split()[0]) * KIB
-    assert result.process_count == 1 + 2000 + 1
+    assert result.process_count == 1 + 2000 + 1, result.notes
     largest = max(result.ended.values(), key=lambda one: one.peak_resident_bytes or 0)
     assert "104857600" in largest.came.command
     assert largest.ended is not None
