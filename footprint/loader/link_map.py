@@ -284,7 +284,8 @@ class _Closure:
 
     def _preload(self) -> None:
         for name, library in self._search.preloads(self._program):
-            self._searches.append((name, self._program, library))
+            if name not in self._names:
+                self._searches.append((name, self._program, library))
             if isinstance(library, FoundLibrary):
                 mapped = self._mapped(library._replace(found_by=FoundBy.PRELOAD), name, self._program)
                 if not mapped.is_in_scope:

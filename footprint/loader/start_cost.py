@@ -402,7 +402,11 @@ def _tries_of(search: LibrarySearch, link_map: LinkMap, absent: set[tuple[str, i
     """Yield the files that the loader tries for one name; `absent` are the folders that it knows not to exist."""
     target = link_map.target
     lists = search.lists
-    if search.found_by not in {FoundBy.PATH, FoundBy.CACHE, FoundBy.CONFIGURATION} and target:
+    if (
+        search.found_by not in {FoundBy.PATH, FoundBy.CACHE, FoundBy.CONFIGURATION}
+        and target
+        and "/" not in search.name
+    ):
         lists = (*lists, (FoundBy.DEFAULT, target.system_directories, None))
     for rule, folders, _ in lists:
         for folder in folders:

@@ -96,6 +96,17 @@ def test_folders_of_a_library_path_that_do_not_exist_are_tried_once(tmp_path: Pa
     assert failed[2] == {f"{tmp_path}/empty/": 1}
 
 
+@pytest.mark.parametrize(
+    ("preload", "unlisted_count"), [("libm.so.6", 0), ("libm.so.6 libm.so.6", 0), ("/none/liba.so", 1), ("liba.so", 0)]
+)
+def test_preloaded_libraries_are_searched_as_the_loader_does(preload: str, unlisted_count: int, tmp_path: Path) -> None:
+    path = os.path.realpath("/usr/bin/true")
+    found = predicted(Programs(environment=Environment(preload=preload)).graph(path))
+    counted = counted_by_loader(path, tmp_path, LD_PRELOAD=preload)
+    # The loader opens a name with a slash without listing it.
+    assert found == counted._replace(tried_count=counted.tried_count + unlisted_count)
+
+
 @needs_gcc
 @pytest.mark.parametrize(
     "options", [["-fPIC", "-Wl,-z,now"], ["-fPIC", "-Wl,-z,lazy"], ["-fno-pic", "-no-pie", "-Wl,-z,now"]]

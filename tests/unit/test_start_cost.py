@@ -239,7 +239,25 @@ def test_of_a_missing_library_nothing_is_opened(
     assert cost
     failed = [(one.folder, one.reason, one.file_count) for one in cost.failed_opens]
     assert [one for one in failed if one[1] is FoundBy.PATH] == opens
+    # A name with a slash is no name to search for.
+    assert not opens or failed == opens
     assert cost.tried_count == 1 + sum(one[2] for one in failed)
+
+
+@pytest.mark.parametrize(
+    ("preload", "tried_count"),
+    [("/none/liba.so", 1), ("/lib/libz.so:libz.so", 1), ("libz.so", 1), ("libz.so libz.so", 1), ("libz.so /none/a", 2)],
+)
+def test_a_preloaded_library_is_searched_once_and_by_its_path_in_no_folder(
+    tmp_path: Path, preload: str, tried_count: int
+) -> None:
+    sysroot = Sysroot(tmp_path)
+    sysroot.loader(("/lib/", "/usr/lib/"))
+    sysroot.program()
+    sysroot.library("/lib/libz.so", soname="libz.so")
+    result = sysroot.link(preload=preload)
+    costs = start_costs(result, bind(*[one.library for one in result.objects]), result.objects)
+    assert sum(cost.tried_count or 0 for cost in costs if cost) == tried_count
 
 
 def test_an_empty_relocation_asks_for_nothing_though_it_has_a_symbol() -> None:
