@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from footprint.attribution.object_prediction import ObjectPrediction
@@ -48,14 +48,14 @@ _DLSYM_NAMES: Final = frozenset({"dlsym", "dlvsym", "g_module_symbol", "lt_dlsym
 _LISTS: Final = frozenset({"dl_iterate_phdr", "_r_debug", "_rtld_global", "dladdr1", "dlinfo", "_dl_find_object"})
 # With these the C library opens modules that are in no table: the databases of nsswitch.conf, and conversions between
 # character sets. Source: nsswitch.conf(5), iconv(1), and the manual of glibc, "Character Set Handling".
-_NSS_CALLS: Final = re.compile(
-    "(get|set|end)(pw|gr|sp|sg|host|net|netgr|serv|proto|rpc|alias)(ent|n[a]m|uid|gid|by[a-z0-9]+)(_r)?|getpw|getgrouplist"
-    "|initgroups|innetgr|getaddrinfo(_a)?|getnameinfo|gethostid|ether_(hostton|ntohost)|glob(64)?|wordexp|i?ruserok(_af)?"
+_MODULE_CALLS: Final = (
+    "iconv_open|(get|set|end)(pw|gr|sp|sg|host|net|netgr|serv|proto|rpc|alias)(ent|n[a]m|uid|gid|by[a-z0-9]+)(_r)?|getpw"
+    "|getgrouplist|initgroups|innetgr|getaddrinfo(_a)?|getnameinfo|gethostid|ether_(hostton|ntohost)|glob(64)?|wordexp|i?ruserok(_af)?"
     "|rcmd(_af)?"
 )
 _LOCALE_CALLS: Final = re.compile("(set|new)locale|_ZNSt(3__1)?6localeC[12]E.*(PKc|basic_string).*|_ZN.*_byname.*")
 # In a locale whose character set is neither ASCII nor UTF-8.
-_CONVERTING_CALLS: Final = re.compile(
+_CONVERTING_CALLS: Final = (
     "(mb|wc)s?n?r?to(mb|wc)s?|mbr?len|btowc|wctob|f?(get|put)wc(har)?(_unlocked)?|f(get|put)ws|v?f?w(printf|scanf)"
     "|d?c?n?gettext"
 )
@@ -148,9 +148,14 @@ class DependencyGraph:
         return start_costs(self.link_map, self.bindings, self.objects)
 
     @cached_property
+    def start_system(self) -> str:
+        """The processor and the C library, as prices of a start name them."""
+        return start_system(self.link_map)
+
+    @cached_property
     def start_prices(self) -> StartPrices:
         """What the loader's work takes, by which times at start are estimated."""
-        return self.load_prices(start_system(self.link_map))
+        return self.load_prices(self.start_system)
 
     @cached_property
     def start_work(self) -> tuple[tuple[int, ...], ...]:
@@ -255,16 +260,11 @@ class DependencyGraph:
             return ()
         # The runtime of C++ converts nothing by itself: only in the locale that another object names.
         names_of = {number: symbol.requested.keys() for number, symbol in enumerate(self.bindings.symbols)}
-        runtimes = [number for number in names_of if _CXX_RUNTIME.match(self.name(number))]
-        others = {number: names for number, names in names_of.items() if number not in runtimes}
-        has_locale = any(_LOCALE_CALLS.fullmatch(name) for names in others.values() for name in names)
-
-        def opens_modules(name: str) -> bool:
-            is_converting = has_locale and _CONVERTING_CALLS.fullmatch(name)
-            return name == "iconv_open" or bool(is_converting or _NSS_CALLS.fullmatch(name))
-
-        callers = names_of if has_locale else others
-        return tuple([number for number, names in callers.items() if any(map(opens_modules, names))])
+        others = {number: names for number, names in names_of.items() if not _CXX_RUNTIME.match(self.name(number))}
+        has_locale = any(map(_LOCALE_CALLS.fullmatch, chain.from_iterable(others.values())))
+        callers, calls = (names_of, f"{_MODULE_CALLS}|{_CONVERTING_CALLS}") if has_locale else (others, _MODULE_CALLS)
+        is_call = re.compile(calls).fullmatch
+        return tuple([number for number, names in callers.items() if any(map(is_call, names))])
 
     def _importers(self, names: frozenset[str]) -> tuple[int, ...]:
         return tuple([number for number, symbol in enumerate(self.bindings.symbols) if symbol.requested.keys() & names])
@@ -361,11 +361,11 @@ class DependencyGraph:
             readers |= {(number, name) for name in whole}
         return tuple(sorted(readers))
 
-    def constants_among(self, number: int, names: AbstractSet[bytes]) -> set[bytes]:
+    def constants_among(self, number: int, names: frozenset[bytes]) -> set[bytes]:
         """Return which names are whole strings in the constants of an object; none where it cannot be read."""
         constants: set[bytes] = set()
         for data in self._constants(number):
-            constants.update(names & set(data.split(b"\0")))
+            constants.update(names.intersection(data.split(b"\0")))
         return constants
 
     def _constants(self, number: int) -> Iterator[bytes]:

@@ -5,8 +5,8 @@ Source: System V ABI, chapter 5 (Dynamic Section).
 
 import sys
 from array import array
+from collections.abc import Sequence
 from functools import cached_property
-from itertools import takewhile
 from typing import Final
 
 from footprint.elf import abi
@@ -21,14 +21,18 @@ class Dynamic:
 
     Attributes:
         image: The file.
-        entries: The tag and value of each entry, in their order, up to DT_NULL.
     """
 
-    def __init__(self, image: Image, entries: tuple[tuple[int, int], ...] = ()) -> None:
+    def __init__(self, image: Image, tags: Sequence[int] = (), values: Sequence[int] = ()) -> None:
         self.image = image
-        self.entries = entries
+        self._entries = tags, values
         # Where an entry that should occur once is repeated, the loader keeps the last.
-        self._values = dict(entries)
+        self._values = dict(zip(tags, values, strict=True))
+
+    @property
+    def entries(self) -> tuple[tuple[int, int], ...]:
+        """The tag and value of each entry, in their order, up to DT_NULL."""
+        return tuple(zip(*self._entries, strict=True))
 
     def get(self, tag: int) -> int | None:
         """Return the value of the entry with a tag, or None."""
@@ -56,8 +60,9 @@ def read_dynamic(image: Image) -> Dynamic:
     if segment is None:
         return Dynamic(image)
     table = numbers(image, image.bytes_at(segment.offset, segment.file_bytes, "the dynamic section"))
-    entries = zip(table[0::2], table[1::2], strict=False)
-    return Dynamic(image, tuple(takewhile(lambda entry: entry[0] != abi.DT_NULL, entries)))
+    tags = table[0::2]
+    count = tags.index(abi.DT_NULL) if abi.DT_NULL in tags else len(table) // 2
+    return Dynamic(image, tags[:count], table[1 : 2 * count : 2])
 
 
 def numbers(image: Image, raw: Buffer) -> "array[int]":

@@ -139,7 +139,7 @@ def read_dynamic_symbols(image: Image) -> DynamicSymbols:
     references = _references(table, asking, versions)
     definitions = _definitions(table, first_found, past_found)
     types = frozenset([kind for _, kind in kinds])
-    jump_types = frozenset([kind for _, kind in _symbols_and_types(image, jump_relocations(image))])
+    jump_types = frozenset([kind for _, kind in _symbols_and_types(image, jump_relocations(dynamic))])
     return DynamicSymbols(versions, count, references, *definitions, types, jump_types)
 
 

@@ -10,13 +10,13 @@ import sys
 from array import array
 from bisect import bisect_left
 from collections.abc import Container, Iterator, Sequence
-from itertools import compress, repeat
-from operator import floordiv
+from itertools import compress, islice, pairwise, repeat
+from operator import floordiv, lt
 from typing import Final
 
 from footprint.elf import abi
 from footprint.elf.abi import relocation_types
-from footprint.elf.dynamic import numbers, read_dynamic
+from footprint.elf.dynamic import Dynamic, numbers, read_dynamic
 from footprint.elf.image import Buffer, Image
 from footprint.errors import InputError
 from footprint.members import NamedTuple
@@ -48,21 +48,21 @@ def relocations(image: Image) -> Iterator[Relocations]:
 
     Entries may come twice: some linkers include those of DT_JMPREL in DT_RELA.
     """
-    yield from _tables(image, 0)
-    yield from jump_relocations(image)
-
-
-def main_relocations(image: Image) -> Iterator[Relocations]:
-    """Read all but DT_JMPREL, some entries at a time, without the entries that a linker includes in both."""
     dynamic = read_dynamic(image)
+    yield from _tables(dynamic, 0)
+    yield from jump_relocations(dynamic)
+
+
+def main_relocations(dynamic: Dynamic) -> Iterator[Relocations]:
+    """Read all but DT_JMPREL, some entries at a time, without the entries that a linker includes in both."""
     jump_bytes = dynamic.get(abi.DT_PLTRELSZ) or 0
     past = (dynamic.get(abi.DT_JMPREL) or 0) + jump_bytes
     ends = [(dynamic.get(tag) or 0) + (dynamic.get(size) or 0) for tag, size, _ in _TABLES if dynamic.get(tag)]
-    yield from _tables(image, jump_bytes if jump_bytes and past in ends else 0)
+    yield from _tables(dynamic, jump_bytes if jump_bytes and past in ends else 0)
 
 
-def _tables(image: Image, less_bytes: int) -> Iterator[Relocations]:
-    dynamic = read_dynamic(image)
+def _tables(dynamic: Dynamic, less_bytes: int) -> Iterator[Relocations]:
+    image = dynamic.image
     for tag, size_tag, words in _TABLES:
         raw = dynamic.table(tag, size_tag, "a table of relocations")
         yield from _entries(image, raw[: max(0, len(raw) - less_bytes)], words)
@@ -71,12 +71,11 @@ def _tables(image: Image, less_bytes: int) -> Iterator[Relocations]:
             yield _packed(image, raw)
 
 
-def jump_relocations(image: Image) -> Iterator[Relocations]:
+def jump_relocations(dynamic: Dynamic) -> Iterator[Relocations]:
     """Read DT_JMPREL, some entries at a time: what the loader may leave until the first call."""
-    dynamic = read_dynamic(image)
     # An entry of REL has two words, one of RELA three.
     words = 3 if dynamic.get(abi.DT_PLTREL) == abi.DT_RELA else 2
-    yield from _entries(image, dynamic.table(abi.DT_JMPREL, abi.DT_PLTRELSZ, "a table of relocations"), words)
+    yield from _entries(dynamic.image, dynamic.table(abi.DT_JMPREL, abi.DT_PLTRELSZ, "a table of relocations"), words)
 
 
 def static_relocations(image: Image) -> Iterator[Relocations]:
@@ -133,7 +132,7 @@ def relocated_vaddrs(image: Image) -> "array[int]":
         _check_count(image, len(relocated))
     word_bytes = image.word_bytes
     address_mask = (1 << word_bytes * 8) - 1
-    for vaddr, bitmap in _relr_tables(image):
+    for vaddr, bitmap in _relr_tables(read_dynamic(image)):
         bits = range(bitmap.bit_length())
         relocated.extend([vaddr + bit * word_bytes & address_mask for bit in bits if bitmap >> bit & 1])
         _check_count(image, len(relocated))
@@ -166,7 +165,7 @@ def relr_pages(image: Image, page_bytes: int) -> set[int]:
     pages: set[int] = set()
     word_bytes = image.word_bytes
     address_mask = (1 << word_bytes * 8) - 1
-    for vaddr, bitmap in _relr_tables(image):
+    for vaddr, bitmap in _relr_tables(read_dynamic(image)):
         # All addresses between the first and the last are in the page of one of these two.
         for bit in ((bitmap & -bitmap).bit_length() - 1, bitmap.bit_length() - 1):
             pages.add((vaddr + bit * word_bytes & address_mask) // page_bytes)
@@ -176,36 +175,54 @@ def relr_pages(image: Image, page_bytes: int) -> set[int]:
 
 def pack_relative(image: Image) -> tuple[int, int]:
     """Return how many relative relocations RELR can have, those of even vaddrs, and the bytes of its table."""
-    relative, vaddrs = relocation_types(image.machine).relative, set[int]()
+    relative, relocated = relocation_types(image.machine).relative, array("Q")
     for table in relocations(image):
-        vaddrs.update(compress(table.vaddrs, map(relative.__contains__, symbols_and_types(image, table.infos)[1])))
-    word_bytes, word_count, even = image.word_bytes, 0, [vaddr for vaddr in sorted(vaddrs) if not vaddr & 1]
-    bitmap_bytes = (word_bytes * 8 - 1) * word_bytes
-    # Bitmaps follow the word with an address, as long as none is empty.
-    base, last_bitmap = -bitmap_bytes, -1
-    for vaddr in even:
-        bitmap = (vaddr - base) // bitmap_bytes
-        if (vaddr - base) % word_bytes or bitmap > last_bitmap + 1 or not word_count:
-            base, last_bitmap, word_count = vaddr + word_bytes, -1, word_count + 1
-        elif bitmap > last_bitmap:
-            last_bitmap, word_count = bitmap, word_count + 1
-    return len(even), word_count * word_bytes
+        # Most tables begin with them.
+        alike = count_alike(table.infos) if table.infos and symbol_and_type(image, table.infos[0])[1] in relative else 0
+        relocated.extend(table.vaddrs[:alike])
+        kinds = symbols_and_types(image, table.infos[alike:])[1]
+        relocated.extend(compress(table.vaddrs[alike:], map(relative.__contains__, kinds)))
+    vaddrs = sorted(relocated)
+    if not all(map(lt, vaddrs, islice(vaddrs, 1, None))):
+        vaddrs = sorted(set(vaddrs))
+    word_bytes, word_count, changes = image.word_bytes, 0, list[int]()
+    bit_count = word_bytes * 8 - 1
+    low_bytes = set(array("Q", vaddrs).tobytes()[0 if sys.byteorder == "little" else 7 :: 8])
+    if any(low_byte % word_bytes for low_byte in low_bytes):
+        # Odd vaddrs cannot be packed, and those that are no multiple of a word apart have no common bitmap.
+        vaddrs = [vaddr for vaddr in vaddrs if not vaddr & 1]
+        changes = [at for at, (vaddr, behind) in enumerate(pairwise(vaddrs), 1) if (behind - vaddr) % word_bytes]
+    at = 0
+    for past in (*changes, len(vaddrs)):
+        while at < past:
+            base, at, word_count = vaddrs[at] + word_bytes, at + 1, word_count + 1
+            # Bitmaps follow the word with an address, as long as none is empty.
+            while at < past and vaddrs[at] < base + bit_count * word_bytes:
+                base, word_count = base + bit_count * word_bytes, word_count + 1
+                at = bisect_left(vaddrs, base, at, min(at + bit_count, past))
+    return len(vaddrs), word_count * word_bytes
 
 
-def relr_count(image: Image) -> int:
+def relr_count(dynamic: Dynamic) -> int:
     """Return the number of relocations in the RELR tables."""
     count = 0
-    for _, bitmap in _relr_tables(image):
+    for _, bitmap in _relr_tables(dynamic):
         count += bitmap.bit_count()
-        _check_count(image, count)
+        _check_count(dynamic.image, count)
     return count
 
 
 def count_alike(infos: "array[int]") -> int:
     """Count the first entries of a table that have one kind: linkers put those without symbol first."""
     raw, size = infos.tobytes(), infos.itemsize
-    alike = raw[:size] * len(infos)
-    return bisect_left(range(1, len(infos) + 1), True, key=lambda count: not raw.startswith(alike[: count * size]))  # noqa: FBT003 # the value looked for
+    alike, low, high = raw[:size] * len(infos), 0, len(infos)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if raw.startswith(alike[low * size : middle * size], low * size):
+            low = middle
+        else:
+            high = middle - 1
+    return low
 
 
 def _check_count(image: Image, count: int) -> None:
@@ -239,12 +256,12 @@ def _entries(image: Image, raw: Buffer, words: int) -> Iterator[Relocations]:
         yield Relocations(vaddrs if image.is_64 else array("Q", vaddrs), entries[1::words])
 
 
-def _relr_tables(image: Image) -> Iterator[tuple[int, int]]:
+def _relr_tables(dynamic: Dynamic) -> Iterator[tuple[int, int]]:
     """Decode RELR: an even word is an address, an odd one a bitmap of the words after it.
 
     Returns each as a bitmap, never empty, with the vaddr of its lowest bit.
     """
-    dynamic, word_bytes = read_dynamic(image), image.word_bytes
+    image, word_bytes = dynamic.image, dynamic.image.word_bytes
     bitmap_bytes = (word_bytes * 8 - 1) * word_bytes
     for tag, size_tag in ((abi.DT_RELR, abi.DT_RELRSZ), (abi.DT_ANDROID_RELR, abi.DT_ANDROID_RELRSZ)):
         raw = dynamic.table(tag, size_tag, "the RELR table")

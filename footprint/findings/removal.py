@@ -265,7 +265,7 @@ def finders(graph: DependencyGraph, leaving: frozenset[int], *, is_blocked: bool
     hit = None if is_blocked else _sought(graph, leaving, by_symbol, [*by_file, *listers])
     if hit:
         yield Doubt(Confidence.LOW, hit)
-    if 0 in by_file and len(graph.bindings.symbols[0].defined) >= _LEAST_SHOWN:
+    if loads_plugins(graph):
         yield Doubt(Confidence.LOW, f"{graph.name(0)} loads plugins, which may bind to it")
     elif (by_symbol or by_file) and not hit:
         who = _names(graph, {*by_symbol, *by_file})
@@ -281,6 +281,12 @@ def finders(graph: DependencyGraph, leaving: frozenset[int], *, is_blocked: bool
         yield Doubt(Confidence.MEDIUM, f"{listed(auditors)} {watch} what the loader does (DT_AUDIT)")
     if opened := [number for number in sorted(leaving) if _is_opened_by_libc(graph, number)]:
         yield Doubt(Confidence.MEDIUM, f"the C library opens {_names(graph, opened)} by name where it needs it")
+
+
+def loads_plugins(graph: DependencyGraph) -> bool:
+    """Return whether the program opens files by name and exports the symbols that plugins bind to."""
+    is_opener = 0 in graph.dlopen_callers and not is_always_there(graph, 0)
+    return is_opener and len(graph.bindings.symbols[0].defined) >= _LEAST_SHOWN
 
 
 def _is_opened_by_libc(graph: DependencyGraph, number: int) -> bool:
@@ -325,7 +331,9 @@ def _sought(
     naming = [(number, functions, "symbols") for number in by_symbol]
     naming += [(number, files, "libraries") for number in by_file if number not in by_symbol]
     for number, names, what in naming:
-        constants = graph.constants_among(number, {name.encode("utf-8", "surrogateescape") for name in names})
+        constants = graph.constants_among(
+            number, frozenset([name.encode("utf-8", "surrogateescape") for name in names])
+        )
         if constants:
             shown = listed(sorted(constant.decode("utf-8", "backslashreplace") for constant in constants))
             return f"{graph.name(number)} looks up {what} by name, and holds {shown}"

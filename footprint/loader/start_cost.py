@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate, chain, compress, count
-from operator import attrgetter, ne, not_, or_
+from operator import ne, not_, or_
 from typing import Annotated, Final
 
 from footprint.elf import abi
@@ -317,7 +317,7 @@ def _read_table(image: Image, symbols: DynamicSymbols, *, binds_now: bool) -> _T
     calls = types.jump_slot | types.tls
     without_symbol = types.relative | types.irelative | {abi.R_NONE}
     # For plain references, calls, and copied variables: the place of a symbol's reference.
-    is_call, is_copy, symbol = (list(map(attrgetter(n), symbols.references)) for n in ("is_call", "is_copy", "symbol"))
+    _, _, is_call, is_copy, _, _, _, symbol = tuple(zip(*symbols.references, strict=True)) or ((),) * 8
     is_plain = map(not_, map(or_, is_call, is_copy))
     places = [dict(compress(zip(symbol, count()), chosen)) for chosen in (is_plain, is_call, is_copy)]
     kinds: Counter[int] = Counter()
@@ -328,13 +328,13 @@ def _read_table(image: Image, symbols: DynamicSymbols, *, binds_now: bool) -> _T
         if alike:
             kinds[symbols_and_types(image, infos[:1])[1][0]] += alike
         numbers, kinds_of = symbols_and_types(image, infos[alike:])
-        kinds.update(kinds_of)
-        present = set(kinds_of)
-        asking = {kind: 2 if kind in types.copy else int(kind in calls) for kind in present - without_symbol}
+        present = Counter(kinds_of)
+        kinds.update(present)
+        asking = {kind: 2 if kind in types.copy else int(kind in calls) for kind in present.keys() - without_symbol}
         classes = set(asking.values())
         uses: Iterable[int | None] = ()
         if is_lazy:
-            pairs = zip(numbers, kinds_of, strict=True)
+            pairs = zip(numbers, kinds_of, strict=True) if present.keys() & types.tls else ()
             uses = [places[1].get(number) for number, kind in pairs if kind in types.tls]
         elif len(classes) == 1 and abi.R_NONE not in present:
             # What has no symbol has the number 0, which is no reference.
@@ -344,13 +344,13 @@ def _read_table(image: Image, symbols: DynamicSymbols, *, binds_now: bool) -> _T
             uses = [find[kind](number) for number, kind in zip(numbers, kinds_of, strict=True) if kind in find]
         looked_up.extend([place for place in uses if place is not None])
 
-    is_dynamic = image.segment(abi.PT_DYNAMIC) is not None
-    for main_relocation in main_relocations(image) if is_dynamic else static_relocations(image):
+    is_dynamic, dynamic = image.segment(abi.PT_DYNAMIC) is not None, read_dynamic(image)
+    for main_relocation in main_relocations(dynamic) if is_dynamic else static_relocations(image):
         add(main_relocation.infos, is_lazy=False)
     # Resolvers and thread-locals are no calls.
     others = types.irelative | types.tls
     jump_count = sum([kinds[kind] for kind in others])
-    for jump_relocation in jump_relocations(image):
+    for jump_relocation in jump_relocations(dynamic):
         jump_count += len(jump_relocation.infos)
         add(jump_relocation.infos, is_lazy=not binds_now)
     jump_count -= sum([kinds[kind] for kind in others])
@@ -360,7 +360,7 @@ def _read_table(image: Image, symbols: DynamicSymbols, *, binds_now: bool) -> _T
     irelative = sum([n for kind, n in kinds.items() if kind in types.irelative])
     empty = kinds[abi.R_NONE]
     symbolic = kinds.total() - relative - copy - irelative - empty
-    counts = relative, relr_count(image), symbolic, copy, irelative
+    counts = relative, relr_count(dynamic), symbolic, copy, irelative
     return _Table(counts, looked_up, Counter(changes), jump_count)
 
 

@@ -409,6 +409,23 @@ def test_a_program_that_looks_up_names_may_use_more_of_a_library(
     assert "look" in finding.reasons[2]
 
 
+def test_a_program_that_loads_plugins_is_told_so_whatever_else_it_holds(
+    sysroot: Sysroot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    others = [f"lib{number}.so" for number in range(6)]
+    shown = names(32, "shown")
+    program = file("liba.so", uses=["f0", "dlopen"], defines=shown, kind=JUMP_SLOT, texts=b"liba.so", gnu_hash=True)
+    sysroot.file("/bin/program", program)
+    sysroot.file("/lib/liba.so", file(*others, soname="liba.so", defines=["f0"]))
+    for name in others:
+        sysroot.file(f"/lib/{name}", file(soname=name))
+    # A search of all constants could block no more.
+    monkeypatch.setattr(DependencyGraph, "constants_among", None)
+    (finding,) = one_function(graph(sysroot))
+    assert finding.confidence is Confidence.BLOCKED
+    assert finding.reasons[2:] == ("program loads plugins, which may bind to it",)
+
+
 # --- files of packages ------------------------------------------------------------------------------------------------
 
 

@@ -12,7 +12,7 @@ from footprint.elf.names import shown_name
 from footprint.errors import FootprintError
 from footprint.findings.advice import is_packaged
 from footprint.findings.registry import Fact, Rule
-from footprint.findings.removal import finders, is_always_there, listed, weakest
+from footprint.findings.removal import finders, is_always_there, listed, loads_plugins, weakest
 from footprint.model.finding import Confidence, Finding, SourceLocation, listed_places
 
 _LEAST_US: Final = 200
@@ -68,7 +68,8 @@ def _finding(graph: DependencyGraph, number: int, user: int) -> Finding | None:
     callers = f" in {listed(functions)}" if functions else ""
     places = f" ({listed_places(lines, 'and')})" if lines else ""
     shown = shown_name(function)
-    doubts = tuple(finders(graph, retained, is_blocked=False))
+    # Plugins block the remedy, whatever else the process looks up.
+    doubts = tuple(finders(graph, retained, is_blocked=loads_plugins(graph)))
     rest = "binds to nothing else of it, but may use more at run time" if doubts else "uses nothing else of it"
     return Finding(
         RULE.name,

@@ -7,7 +7,6 @@ are packed, a start takes less than about 0.1 ms less, and the file has less tha
 from typing import Final
 
 from footprint.attribution.dependency_graph import DependencyGraph
-from footprint.attribution.start_time import start_system
 from footprint.elf.relocations import pack_relative
 from footprint.errors import FootprintError
 from footprint.findings.registry import Fact, Rule
@@ -33,7 +32,7 @@ def unpacked_relocations(graph: DependencyGraph) -> tuple[Finding, ...]:
         for number, cost in enumerate(graph.start_costs)
         if cost and cost.relative_count >= _LEAST_RELOCATIONS and not cost.relr_count and cost.image.is_64
     ]
-    release = start_system(graph.link_map).partition("glibc ")[2] if counts else ""
+    release = graph.start_system.partition("glibc ")[2] if counts else ""
     if tuple(map(int, release.split(".") if release else ())) < _FIRST_RELEASE:
         return ()
     findings = [_finding(graph, number) for _, number in sorted(counts, reverse=True)]

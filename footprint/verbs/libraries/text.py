@@ -5,7 +5,7 @@ from difflib import get_close_matches
 from typing import Final
 
 from footprint.attribution.dependency_graph import DependencyGraph
-from footprint.attribution.start_time import CALIBRATED, start_system
+from footprint.attribution.start_time import CALIBRATED
 from footprint.errors import UsageError
 from footprint.formats.answer_table import size_text, table, titled
 from footprint.formats.document import Block, Document, Heading, Paragraph, Table, Verdict, note_blocks
@@ -277,7 +277,7 @@ def _prices(graph: DependencyGraph) -> list[Block]:
     prices = graph.start_prices
     if prices.origin == CALIBRATED:
         return [Paragraph(f"start us: prices {CALIBRATED} ({prices.system})")]
-    unlike = "" if prices.is_compared else f", not compared with {start_system(graph.link_map)}"
+    unlike = "" if prices.is_compared else f", not compared with {graph.start_system}"
     return [Paragraph(f"start us: built-in prices ({prices.system}){unlike}; doctor --calibrate fits them")]
 
 
