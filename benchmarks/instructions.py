@@ -22,7 +22,28 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from tests.elfwriter import At, ElfFile, Section, Sym, write
+from tests.elfwriter import (
+    DT_FLAGS_1,
+    DT_JMPREL,
+    DT_NEEDED,
+    DT_PLTREL,
+    DT_PLTRELSZ,
+    DT_RELA,
+    DT_SONAME,
+    RO,
+    RW,
+    SHT_RELA,
+    STT_FUNC,
+    At,
+    Dyn,
+    ElfFile,
+    Rel,
+    Section,
+    Size,
+    Sym,
+    write,
+)
+from tests.sysroot import GLIBC, Sysroot
 
 KEPT: Final = Path(__file__).with_name("instructions.json")
 CHECKOUT: Final = Path(__file__).parent.parent
@@ -39,6 +60,14 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
 """
 _SYMBOL_COUNT: Final = 20_000
 _MEMORY_RUNS: Final = 3
+_LIBRARY_COUNT: Final = 40
+_FUNCTION_COUNT: Final = 400
+_USED_COUNT: Final = 50
+_PROGRAM_RELATIVE_COUNT: Final = 40_000
+_LIBRARY_RELATIVE_COUNT: Final = 1_000
+_TEXT_COUNT: Final = 1_000
+# DF_1_NOW
+_BINDS_NOW: Final = 1
 
 
 class Cost(NamedTuple):
@@ -119,9 +148,12 @@ def _commands(words: Sequence[str]) -> Iterator[dict[str, list[str]]]:
     ):
         variables = Path(folder, "variables")
         variables.write_bytes(write(_variables()))
+        sysroot = Path(folder, "sysroot")
+        _write_program(Sysroot(sysroot))
         places = {
             "PID": str(process.pid),
             "VARIABLES": str(variables),
+            "SYSROOT": str(sysroot),
             "SAMPLES": "sample_binaries",
             "CORPUS": "tests/corpus",
         }
@@ -146,6 +178,8 @@ _LINES: Final = (
     "audit PID --json",
     "audit PID --by mapping",
     "libraries PID",
+    "libraries /bin/program --root SYSROOT",
+    "libraries /bin/program --root SYSROOT --sort start",
     "audit VARIABLES",
     "audit VARIABLES --json",
     "symbols VARIABLES",
@@ -160,6 +194,44 @@ def _variables() -> ElfFile:
     """Return a program of many variables."""
     symbols = [Sym(f"variable_{number}", At(".data", 16 * number), 16) for number in range(_SYMBOL_COUNT)]
     return ElfFile(sections=[Section(".data", flags=3, data=bytes(16 * _SYMBOL_COUNT))], symbols=symbols)
+
+
+def _write_program(sysroot: Sysroot) -> None:
+    """Write a program with 40 libraries: each rule about its start has something to read.
+
+    It calls one function of the first library, which brings five more, packs no relocations, looks up functions by name
+    and binds at start. The other libraries look up their own functions.
+    """
+    sysroot.loader()
+    sysroot.file("/lib/libc.so.6", _object("libc.so.6", (), ["dlsym"], (), b"stable release version 2.36.\n"))
+    names = [f"lib{number}.so" for number in range(_LIBRARY_COUNT)]
+    functions = {name: [f"{name[:-3]}_{number}" for number in range(_FUNCTION_COUNT)] for name in names}
+    used = ["lib0_0", "dlsym", *[function for name in names[1:] for function in functions[name][:_USED_COUNT]]]
+    sysroot.file("/bin/program", _object("", ["libc.so.6", *names], (), used))
+    brought = [f"brought{number}.so" for number in range(5)]
+    for name in [*names, *brought]:
+        needed, others = (["libc.so.6"], functions.get(name, [])) if name != names[0] else (brought, [])
+        sysroot.file(f"/lib/{name}", _object(name, needed, functions.get(name, []), others))
+
+
+def _object(
+    soname: str, needed: Sequence[str], defined: Sequence[str], used: Sequence[str], text: bytes = b""
+) -> bytes:
+    """Return a library, or a program without a soname, that defines some functions and calls some."""
+    relative_count = _LIBRARY_RELATIVE_COUNT if soname else _PROGRAM_RELATIVE_COUNT
+    sections = [
+        Section(".rela.dyn", SHT_RELA, RO, [Rel(At(".data", 8 * at), 8, addend=0) for at in range(relative_count)]),
+        Section(".rela.plt", SHT_RELA, RO, [Rel(At(".data", 8 * at), 7, name, 0) for at, name in enumerate(used)]),
+        Section(".rodata", flags=RO, data=text + b"".join([b"text %d\0" % number for number in range(_TEXT_COUNT)])),
+        Section(".data", flags=RW, data=bytes(8 * max(relative_count, len(used)))),
+        Section(".interp", flags=RO, data=GLIBC.encode() + b"\0"),
+    ]
+    dynamic = [Dyn(DT_NEEDED, name) for name in needed]
+    dynamic += [Dyn(DT_JMPREL, At(".rela.plt")), Dyn(DT_PLTRELSZ, Size(".rela.plt")), Dyn(DT_PLTREL, DT_RELA)]
+    dynamic += [Dyn(DT_FLAGS_1, _BINDS_NOW), *[Dyn(DT_SONAME, soname)][: len(soname)]]
+    symbols = [Sym(name, At(".data", 8), 8, STT_FUNC) for name in defined]
+    symbols += [Sym(name) for name in used if name not in {*defined}]
+    return write(ElfFile(sections=sections, dynamic=dynamic, dynamic_symbols=symbols))
 
 
 def _cost(python: str, words: Sequence[str], bytecode: str) -> Cost:
