@@ -68,7 +68,8 @@ QUALIFY found.file IS NULL OR found.audit = min(found.audit) OVER (PARTITION BY 
 -- program hold, as it is on the host, or as another host or image has the same build-id with the same library; and those of
 -- each file that it maps, by its build-id. `process_count` is that of the process.
 CREATE VIEW current_findings AS
-WITH own AS MATERIALIZED (
+WITH scanned_once AS MATERIALIZED (SELECT * FROM scanned_findings),
+own AS MATERIALIZED (
     SELECT findings.*, process_count FROM findings JOIN current_processes USING (audit)
     WHERE is_process AND findings.day BETWEEN getvariable('first_day') AND getvariable('day')
 ),
@@ -78,18 +79,18 @@ here AS MATERIALIZED (
     WHERE NOT is_searched AND coalesce(build_id, scans.file) = scans.file
 ),
 elsewhere AS (
-    SELECT * FROM scanned_findings WHERE is_of_program
+    SELECT * FROM scanned_once WHERE is_of_program
     QUALIFY row_number() OVER (PARTITION BY file, rule, kind, subject, object_path, subject_file ORDER BY day DESC, audit) = 1
 ),
 mapped AS MATERIALIZED (
     SELECT DISTINCT audit, build_id AS file
     FROM libraries JOIN (SELECT audit FROM current_processes WHERE NOT is_searched) USING (audit)
-    WHERE build_id IN (SELECT subject_file FROM elsewhere UNION ALL SELECT file FROM scanned_findings WHERE NOT is_of_program)
+    WHERE build_id IN (SELECT subject_file FROM elsewhere UNION ALL SELECT file FROM scanned_once WHERE NOT is_of_program)
       AND day BETWEEN getvariable('first_day') AND getvariable('day')
 ),
 scanned AS (
     SELECT here.audit AS process, found.* EXCLUDE (is_of_program, subject_file)
-    FROM scanned_findings AS found JOIN here ON found.audit = here.scan WHERE is_of_program
+    FROM scanned_once AS found JOIN here ON found.audit = here.scan WHERE is_of_program
     UNION ALL
     SELECT processes.audit, found.* EXCLUDE (is_of_program, subject_file)
     FROM elsewhere AS found JOIN current_processes AS processes ON found.file = processes.build_id
@@ -98,7 +99,7 @@ scanned AS (
       AND (subject_file IS NULL OR mapped.file IS NOT NULL)
     UNION ALL
     SELECT mapped.audit, found.* EXCLUDE (is_of_program, subject_file)
-    FROM scanned_findings AS found JOIN mapped USING (file) WHERE NOT is_of_program
+    FROM scanned_once AS found JOIN mapped USING (file) WHERE NOT is_of_program
 )
 SELECT * FROM own
 UNION ALL
