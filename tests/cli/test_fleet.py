@@ -187,7 +187,7 @@ def test_a_group_is_one_row_that_counts_for_its_processes_once_a_day(tmp_path: P
 
 def test_files_that_joined_datasets_have_twice_count_once(tmp_path: Path) -> None:
     dataset = small(tmp_path)
-    write_fleet(dataset, [], [zlib()], "joined")
+    write_fleet(dataset, [Member("c", SCHEDD, (Holding(HEAP, KIB),))], [zlib()], "joined")
     (package,) = rows(dataset, "packages")
     assert package["private_bytes"] == 112 * KIB
 
@@ -609,6 +609,26 @@ def test_growth_begins_with_the_first_day_that_was_not_deleted(tmp_path: Path) -
         shutil.rmtree(folder)
     (grown,) = rows(dataset, "growth")
     assert (grown["old_bytes"], grown["growth_bytes"]) == (99 * KIB, KIB)
+
+
+def test_growth_between_two_days_reads_the_files_of_no_day_between(tmp_path: Path) -> None:
+    members = [
+        Member("a", SCHEDD, (Holding(HEAP, (100 - age) * KIB),), day=DAY - timedelta(days=age)) for age in (0, 10, 20)
+    ]
+    dataset = write_fleet(tmp_path, members)
+    between, first = (str(DAY - timedelta(days=age)) for age in (10, 20))
+    (damaged,) = dataset.glob(f"processes/day={between}/*")
+    damaged.write_bytes(b"PAR1")
+    for before in (None, first):
+        (grown,) = rows(dataset, "growth", before=before)
+        assert (grown["old_bytes"], grown["growth_bytes"]) == (80 * KIB, 20 * KIB)
+    # A build or a version may be of any day, also one that is written like a day.
+    with pytest.raises(InputError, match="it cannot be read"):
+        fleet(dataset, "growth", before="b1")
+    build = zlib()._replace(file="b2", package_version=first)
+    write_fleet(dataset, [Member("b", SCHEDD, (Holding(HEAP, KIB),))], [build], "q")
+    with pytest.raises(InputError, match="it cannot be read"):
+        fleet(dataset, "growth", before=first)
 
 
 def test_a_dataset_in_a_folder_that_reads_as_a_column_is_an_error(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from footprint.verbs.fleet.questions import (
     definitions_of,
     fitting_question,
     question_of,
+    with_sides,
 )
 
 _KEPT: Final = re.compile(r"([0-9]{1,5})d?")
@@ -215,7 +216,7 @@ def _answered(
     opened = Dataset(folder)
     if named is not None:
         named = fitting_question(named, opened.files)
-    opened.set_variables(variables)
+    opened.set_variables(with_sides(variables, named, opened.files))
     for name, statements in definitions_of(named, opened.views).items():
         opened.define(name, statements)
     notes: list[Note] = []

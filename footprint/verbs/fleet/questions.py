@@ -8,7 +8,9 @@ from importlib.resources.abc import Traversable
 from typing import Final, NamedTuple
 
 from footprint.errors import UsageError
+from footprint.store.asking import Cell
 from footprint.store.parquet import table_views, whole_files
+from footprint.store.tables import PARTITION_COLUMN
 
 _ENDING: Final = ".sql"
 _DEFINED: Final = re.compile(r"^CREATE (?:TABLE|VIEW|MACRO) (\w+)", re.MULTILINE)
@@ -106,19 +108,32 @@ def definitions_of(question: FleetQuestion | None, tables: Mapping[str, str]) ->
     return {name: block for name, block in blocks.items() if name in kept}
 
 
-def script_of(question: FleetQuestion, folder: str, variables: Mapping[str, str | float | None]) -> str:
+def with_sides(
+    variables: Mapping[str, Cell], question: FleetQuestion | None, dataset_files: Mapping[str, Sequence[str]]
+) -> Mapping[str, Cell]:
+    """Return the variables of a question: the first and the last day are compared where no sides are named."""
+    days = [path.rpartition(f"/{PARTITION_COLUMN}=")[2].partition("/")[0] for path in dataset_files["processes"]]
+    if not days or question is None or not question.compares:
+        return variables
+    sides = {"old_side": min(days), "new_side": max(days)}
+    return {**variables, **{name: variables[name] or day for name, day in sides.items()}}
+
+
+def script_of(question: FleetQuestion, folder: str, variables: Mapping[str, Cell]) -> str:
     """Return SQL that answers a question in any DuckDB: tables, variables, the state of the fleet, the question.
 
     Raises:
         AccessError: If there is no dataset.
     """
-    question = fitting_question(question, whole_files(folder))
+    dataset_files = whole_files(folder)
+    question = fitting_question(question, dataset_files)
+    variables = with_sides(variables, question, dataset_files)
     settings = "\n".join(f"SET VARIABLE {name} = {_literal(value)};" for name, value in variables.items())
     definitions = definitions_of(question, table_views(folder)).values()
     return "\n\n".join((settings, *definitions, question.sql))
 
 
-def _literal(value: str | float | None) -> str:
+def _literal(value: Cell) -> str:
     if value is None:
         return "NULL"
     doubled = str(value).replace("'", "''")

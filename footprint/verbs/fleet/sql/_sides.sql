@@ -1,13 +1,18 @@
 -- The processes that are compared: those of two days, builds or package versions, else of the first and the last day that
--- the dataset still has; of each host the last day with such, of each process its last moment there.
-SET VARIABLE days = (SELECT {'first': min(day), 'last': max(day)} FROM processes);
-SET VARIABLE old_side = coalesce(getvariable('old_side'), getvariable('days').first::VARCHAR);
-SET VARIABLE new_side = coalesce(getvariable('new_side'), getvariable('days').last::VARCHAR);
+-- the dataset still has; of each host the last day with such, of each process its last moment there. Where both sides are
+-- days, the list of these leaves out the files of all others.
+SET VARIABLE side_days = (
+    SELECT [getvariable('old_side'), getvariable('new_side')]
+    WHERE getvariable('old_side') LIKE '____-__-__' AND getvariable('new_side') LIKE '____-__-__'
+      AND NOT EXISTS (FROM files WHERE package_version IN (getvariable('old_side'), getvariable('new_side')))
+);
 CREATE TABLE compared_processes AS
 WITH named AS (
-    SELECT host, day, moment, audit, input, pid, program, build_id, process_count, package_version
+    SELECT host, day, moment, audit, pid, CASE WHEN pid IS NULL THEN input ELSE program END AS what, program, build_id,
+           process_count, package_version
     FROM processes LEFT JOIN known_files ON file = build_id
     WHERE private_bytes IS NOT NULL AND (getvariable('program') IS NULL OR program GLOB getvariable('program'))
+      AND coalesce(list_contains(getvariable('side_days'), day::VARCHAR), true)
 ),
 sides AS (
     SELECT side, wanted, TRY_CAST(wanted AS DATE) AS wanted_day
@@ -18,9 +23,13 @@ chosen AS (
     SELECT side, named.* FROM named JOIN sides
       ON day = wanted_day OR starts_with(build_id, wanted) OR package_version = wanted
     QUALIFY day = max(day) OVER (PARTITION BY side, host)
+),
+numbers AS (
+    SELECT side, program, row_number() OVER (ORDER BY side, program) AS number
+    FROM (SELECT DISTINCT side, program FROM chosen)
 )
-SELECT side, audit, day, process_count, program, dense_rank() OVER (ORDER BY side, program) AS number FROM chosen
-QUALIFY moment = max(moment) OVER (PARTITION BY side, host, pid, CASE WHEN pid IS NULL THEN input ELSE program END);
+SELECT side, audit, day, process_count, program, number FROM chosen JOIN numbers USING (side, program)
+QUALIFY moment = max(moment) OVER (PARTITION BY side, host, pid, what);
 
 -- What they hold, by program, owner and variable. Millions of rows are added up: by the number of side and program, since
 -- each column of texts takes as long again. The days are a list, by which whole files are left out.
