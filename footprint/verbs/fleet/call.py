@@ -59,6 +59,13 @@ WHERE host NOT IN (SELECT host FROM current_hosts WHERE available_bytes IS NOT N
 _WITHOUT_KERNEL: Final = """
 SELECT sum(process_count) FILTER (cost_bytes IS NOT NULL AND per_process_bytes IS NULL), sum(process_count)
 FROM current_processes"""
+_COMPARED_PRIVATE: Final = """
+SELECT count(*) FILTER (NOT is_whole), count(*) FROM (
+    SELECT bool_and(per_process_bytes IS NOT NULL) AS is_whole FROM processes
+    WHERE build_id IS NOT NULL AND private_bytes IS NOT NULL AND day <= getvariable('day')
+      AND (getvariable('program') IS NULL OR program GLOB getvariable('program'))
+    GROUP BY program HAVING count(DISTINCT build_id) > 1
+)"""
 _ALONE: Final = """
 SELECT count(*) FROM (
     SELECT program FROM current_processes WHERE process_count = 1 GROUP BY program HAVING count(*) < 5
@@ -275,13 +282,7 @@ def _tell_left_out(opened: Dataset, question: FleetQuestion, row_count: int, not
         notes.append(Note("fleet-rows-left-out", f"{row_count:,} rows", detail))
     if question.tells_savings:
         _tell_coverage(opened, notes)
-    if "cost_bytes" in question.sql:
-        ((text_count, count),) = opened.run(_WITHOUT_KERNEL).rows
-        if text_count:
-            detail = "their kernel memory is not known, as texts do not tell it: their private memory counts alone"
-            notes.append(
-                Note("fleet-kernel-unknown", f"{text_count:,} of {counted(int(count or 0), 'process')}", detail)
-            )
+    _tell_kernel_unknown(opened, question, notes)
     if question.name == "fit":
         ((unknown_count,),) = opened.run(_WITHOUT_MEMORY).rows
         if unknown_count:
@@ -292,6 +293,21 @@ def _tell_left_out(opened: Dataset, question: FleetQuestion, row_count: int, not
         if alone_count:
             detail = "they have fewer than 5 processes, so there is nothing usual to compare them with"
             notes.append(Note("fleet-few-siblings", counted(int(alone_count), "program"), detail))
+
+
+def _tell_kernel_unknown(opened: Dataset, question: FleetQuestion, notes: list[Note]) -> None:
+    """Note where private memory alone counts."""
+    if question.name == "releases":
+        sql, noun = _COMPARED_PRIVATE, "program"
+        detail = "texts do not tell the kernel memory of some of their builds: private memory alone is compared"
+    elif "cost_bytes" in question.sql:
+        sql, noun = _WITHOUT_KERNEL, "process"
+        detail = "their kernel memory is not known, as texts do not tell it: their private memory counts alone"
+    else:
+        return
+    ((private_count, count),) = opened.run(sql).rows
+    if private_count:
+        notes.append(Note("fleet-kernel-unknown", f"{private_count:,} of {counted(int(count or 0), noun)}", detail))
 
 
 def _tell_coverage(opened: Dataset, notes: list[Note]) -> None:
