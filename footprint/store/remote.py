@@ -61,7 +61,7 @@ def fetch(address: str, *, is_written: bool = False) -> str:
     """
     above = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     name = blake2b(address.encode(), digest_size=12).hexdigest() + ("-written" if is_written else "")
-    folder = os.path.join(above, "footprint", "stores", name)
+    folder = os.path.realpath(os.path.join(above, "footprint", "stores", name))
     with _errors(address) as (store, obstore):
         objects = _objects(address, store, obstore)
         own_folder(folder)

@@ -22,6 +22,7 @@ import pytest
 import footprint
 from footprint.errors import AccessError, LimitError, UsageError
 from footprint.store.remote import fetch, put, upload
+from footprint.store.tables import TABLES
 from footprint.system.limits import Limits, limited
 from footprint.verbs.fleet.call import prune_dataset
 from tests.fleets import BUILD_IDS, capture_of, write
@@ -148,9 +149,26 @@ def test_captures_go_to_a_store_and_are_scanned_from_there(bucket: type[Bucket],
     # The copy in the cache is nobody's business.
     assert "s3://bucket/captures/web/2.capture" in [note.subject for note in done.notes]
     assert str(tmp_path) not in str(done)
+    told = footprint.fleet("s3://bucket/fleet", query="SELECT input, subject, detail FROM notes").result.rows
+    assert ("s3://bucket/captures/web/2.capture",) * 2 in [note[:2] for note in told]
+    inputs = footprint.fleet(
+        "s3://bucket/fleet", query="SELECT input FROM inputs WHERE kind = 'record' ORDER BY 1"
+    ).result.rows
+    assert inputs == tuple([(f"s3://bucket/captures/web/{number}.capture",) for number in (1, 2)])
+    tables = [footprint.fleet("s3://bucket/fleet", query=f'SELECT * FROM "{name}"').result.rows for name in TABLES]
+    assert str(tmp_path) not in str(tables)
     answer = footprint.fleet("s3://bucket/fleet", "programs")
     assert answer.dataset == "s3://bucket/fleet"
     assert str(tmp_path) not in str(answer)
+
+
+def test_a_root_file_system_in_a_store_is_a_host_of_the_name_that_it_has_there(
+    bucket: type[Bucket], tmp_path: Path
+) -> None:
+    bucket.objects["roots/web-1/usr/lib/libfreebl_like.so"] = (UNUSED / "libfreebl_like.so").read_bytes(), 1e9
+    footprint.scan("s3://bucket/roots/web-1/", output=tmp_path / "fleet", worker_count=1)
+    inputs = footprint.fleet(tmp_path / "fleet", query="SELECT host, input FROM inputs").result.rows
+    assert inputs == (("web-1", "/usr/lib/libfreebl_like.so"),)
 
 
 def test_a_store_that_another_scan_writes_to_or_that_is_not_there_is_an_error(

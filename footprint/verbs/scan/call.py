@@ -212,12 +212,14 @@ def scan(  # noqa: PLR0913 # keyword-only
     paths = [os.fspath(source) for source in sources]
     named = tuple([fetch(path) if is_store(path) else path for path in paths])
     now = utc(_now()) if moment is None else moment
-    lister = Lister(now, host=host, root=None if root is None else os.fspath(root), is_anonymous=anonymous)
+    copies = tuple([(copy, path.rstrip("/")) for path, copy in zip(paths, named, strict=True) if is_store(path)])
+    tree = None if root is None else os.fspath(root)
+    lister = Lister(now, host=host, root=tree, is_anonymous=anonymous, copies=copies)
     with _local_dataset(os.fspath(output)) as folder, locked_dataset(folder):
         _clear(folder, lister)
         name = digest(os.urandom(8).hex())[:12]
         stage = os.path.join(os.path.abspath(folder), f"{_STAGE}{name}")
-        settings = Settings(name, stage, now, command_lines)
+        settings = Settings(name, stage, now, command_lines, copies)
         runner = local_runner(worker_count or usable_processor_count())
         plan = _Plan(lister, settings, known_inputs(folder))
         scanned, parts = Scanned(folder), []
@@ -242,10 +244,7 @@ def scan(  # noqa: PLR0913 # keyword-only
         finally:
             shutil.rmtree(stage, ignore_errors=True)
         check_parts(folder, parts)
-    notes = scanned.notes
-    for path, copy in zip(paths, named, strict=True):
-        notes = tuple([Note(*(text.replace(copy, path) for text in note)) for note in notes])
-    return replace(scanned, folder=os.fspath(output), known_count=plan.known_count, notes=notes)
+    return replace(scanned, folder=os.fspath(output), known_count=plan.known_count)
 
 
 @contextmanager

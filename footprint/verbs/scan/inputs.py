@@ -34,6 +34,10 @@ _DATA: Final = re.compile(
 _DISK_IMAGE: Final = re.compile(r"\.(?:squashfs|sq(?:fs|sh|uash)|sfs|snap|ext[234]|img|raw)\Z")
 
 
+Copies = tuple[tuple[str, str], ...]
+"""The paths of copies of what is in object stores, each with its address there."""
+
+
 class ScanPlace(NamedTuple):
     """What an input tells about.
 
@@ -111,17 +115,21 @@ class Lister:
         host: The name of the host that all inputs are from; None where the sources tell.
         root: The folder that programs take for `/`; None for that of this machine.
         is_anonymous: Whether digests take the place of the names of hosts.
+        copies: The copies of what is in stores, with their addresses there.
 
     Attributes:
         notes: What could not be listed, with the host.
     """
 
-    def __init__(self, moment: datetime, *, host: str | None, root: str | None, is_anonymous: bool) -> None:
+    def __init__(
+        self, moment: datetime, *, host: str | None, root: str | None, is_anonymous: bool, copies: Copies = ()
+    ) -> None:
         self.notes: list[tuple[str, Note]] = []
         self._moment = moment
         self._host = host
         self._root = None if root is None else os.path.realpath(root)
         self._is_anonymous = is_anonymous
+        self._copies = copies
         self._place_of = cache(self._record_place)
         self._seen: set[tuple[int, int]] = set()
         self._sources: list[str] = []
@@ -189,13 +197,14 @@ class Lister:
                     yield Candidate(place, path, _as_text(path), image.identity, self._moment, True, is_executable)  # noqa: FBT003
         except FootprintError as error:
             notes.append(Note("input-unreadable", source, error.detail))
-        name = self.called(self._host or os.path.basename(source))
+        name = self.called(self._host or os.path.basename(with_addresses(source, self._copies)))
         for note in notes:
             self._add_note(name, note, source)
 
     def _add_note(self, host: str, note: Note, path: str) -> None:
         shown = digest(os.path.abspath(path))[:16] if self._is_anonymous else path
-        self.notes.append((host, Note(*(text.replace(path, shown) for text in note))))
+        texts = [with_addresses(text.replace(path, shown), self._copies) for text in note]
+        self.notes.append((host, Note(*texts)))
 
     def _of_folder(self, source: str) -> Iterator[Candidate]:
         names = {*os.listdir(source), os.path.basename(os.path.abspath(source))}
@@ -251,7 +260,8 @@ class Lister:
             return self.this_host
         if not _is_below(whole, root):
             raise UsageError(f"{source} is not below {root}")
-        return ScanPlace(self.called(self._host or os.path.basename(root)), "folder", root.rstrip("/"))
+        name = self._host or os.path.basename(with_addresses(root, self._copies))
+        return ScanPlace(self.called(name), "folder", root.rstrip("/"))
 
     def _elf(self, path: str, place: ScanPlace | None) -> Candidate | None:
         if place is None:
@@ -290,6 +300,7 @@ class Lister:
         place = self._place_of(name, os.path.join(source, name, "meminfo"))
         whole = os.path.abspath(path)
         shown = f"{place.host}/{digest(whole)[:16]}" if self._is_anonymous else _as_text(whole)
+        shown = with_addresses(shown, self._copies)
         return Candidate(place, whole, shown, _state_of(facts), utc(facts.st_mtime), False, False)  # noqa: FBT003
 
     def located(self, candidate: Candidate, host: CaptureHost) -> Candidate:
@@ -309,6 +320,13 @@ class Lister:
     def _record_place(self, host: str, meminfo: str) -> ScanPlace:
         total, available = read_memory(meminfo)
         return ScanPlace(self.called(host), "host", self._root, None, total, available)
+
+
+def with_addresses(text: str, copies: Copies) -> str:
+    """Return a text with the addresses of what is in stores in place of the paths of its copies."""
+    for copy, address in copies:
+        text = text.replace(copy, address)
+    return text
 
 
 def _is_below(path: str, root: str) -> bool:

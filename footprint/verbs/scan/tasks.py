@@ -8,7 +8,7 @@ from footprint.errors import Note
 from footprint.process.descriptions import OpenFile
 from footprint.process.memory_files import FileKeepers
 from footprint.process.origin import CaptureHost
-from footprint.verbs.scan.inputs import Candidate, ScanPlace
+from footprint.verbs.scan.inputs import Candidate, Copies, ScanPlace
 
 _Each = TypeVar("_Each")
 
@@ -21,12 +21,14 @@ class Settings(NamedTuple):
         folder: Where parts are written, before they belong to the dataset.
         moment: Its time, in UTC.
         has_commands: Whether command lines are kept.
+        copies: The copies of what is in stores, with their addresses there.
     """
 
     scan: str
     folder: str
     moment: datetime
     has_commands: bool
+    copies: Copies = ()
 
 
 class Identity(NamedTuple):

@@ -63,7 +63,7 @@ from footprint.text.command_line import command_lines
 from footprint.verbs.audit.process import audit_of
 from footprint.verbs.audit.saved import read_saved
 from footprint.verbs.duplicates.call import variables_in
-from footprint.verbs.scan.inputs import Candidate, ScanPlace, file_state, moment_of, trees_in, utc
+from footprint.verbs.scan.inputs import Candidate, ScanPlace, file_state, moment_of, trees_in, utc, with_addresses
 from footprint.verbs.scan.tasks import Identity, Item, PartDone, Settings, Task
 
 _ALONE: Final = Question()
@@ -302,6 +302,7 @@ class _Work:
             shown = note
             if candidate.opened not in {"", candidate.input}:
                 shown = Note(*(text.replace(candidate.opened, candidate.input) for text in note))
+            shown = Note(*(with_addresses(text, self._shard.settings.copies) for text in shown))
             if (host, shown) not in self._notes:
                 self._notes[host, shown] = None
                 self.tables["notes"].append(FleetNote(host, day, candidate.input, *shown))
