@@ -41,6 +41,8 @@ _EMPTY_FOLDERS: Final = 20
 _MOST_EMPTIED: Final = 4
 # The programs that the built-in prices count for. Measured: fits to 50 of 289 programs explain as much of the others.
 _USUAL_WEIGHT: Final = 3
+# Of the built-in price, at the speed of this machine: what the times hardly say, noise can make 0.
+_LEAST_SHARE: Final = 0.25
 # A fit that explains less was made of something else than the work of the loader.
 _LEAST_EXPLAINED: Final = 0.8
 
@@ -196,7 +198,8 @@ def fit_prices(system: str, works: Sequence[tuple[int, ...]], times_us: Sequence
 
     Programs with many pages have many relocations, too: which of both takes the time, the times hardly say. So each
     price also weighs as some programs that have the average of it, at the built-in price of a machine of this speed.
-    Each set of prices that are not 0 is tried: there are 127 of them.
+    No price is less than a fourth of that one, which noise could make 0. Each set of prices that are more is tried:
+    there are 127 of them.
     """
     columns, usual = list(zip(*works, strict=True)), built_in_prices(system)
     products = [[sum(map(mul, left, right)) for right in columns] for left in columns]
@@ -206,6 +209,8 @@ def fit_prices(system: str, works: Sequence[tuple[int, ...]], times_us: Sequence
         weight = _USUAL_WEIGHT * max(1.0, sum(column) / len(works)) ** 2
         products[at][at] += weight
         sums[at] += weight * speed * price_ns / 1000
+    least = [_LEAST_SHARE * speed * price_ns / 1000 for price_ns in usual.each_ns]
+    sums = [total - sum(map(mul, row, least)) for row, total in zip(products, sums, strict=True)]
     best_gain, best = 0.0, [0.0] * PRICE_COUNT
     for uses in product((False, True), repeat=PRICE_COUNT):
         rows = [[*compress(row, uses), total] for row, total in compress(zip(products, sums, strict=True), uses)]
@@ -214,7 +219,7 @@ def fit_prices(system: str, works: Sequence[tuple[int, ...]], times_us: Sequence
         gain = sum(map(mul, prices, sums))
         if min(prices) >= 0 and gain > best_gain:
             best_gain, best = gain, prices
-    kept = calibrated_prices([round(1000 * price) for price in best], system)
+    kept = calibrated_prices([round(1000 * sum(parts)) for parts in zip(least, best, strict=True)], system)
     return StartFit(kept, len(works), explained_share(kept, works, times_us))
 
 

@@ -1,6 +1,7 @@
 """The prices of a start: fitted to times, kept, and chosen by the system of a program; measuring is for host tests."""
 
 import json
+import random
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -59,6 +60,25 @@ def test_what_the_times_do_not_say_is_as_usual_on_a_machine_of_this_speed() -> N
     slow = calibrated_prices([3 * price for price in usual.each_ns], HERE)
     fitted = fit_prices(HERE, without, times_us(slow, without)).prices
     assert abs(fitted.failed_open_ns - 3 * usual.failed_open_ns) <= 20
+
+
+def test_noise_makes_no_price_zero() -> None:
+    usual = built_in_prices(HERE)
+    for seed in range(30):
+        chance = random.Random(seed)  # noqa: S311 # noise
+        # Programs with many objects have more of all else: the times hardly say which of these takes them.
+        counts = [chance.randint(2, 50) for _ in range(48)]
+        works = [
+            (1, n, *[int(n * each * chance.uniform(0.7, 1.3)) for each in (12, 1500, 150, 300 * n // 20, 0.5)])
+            for n in counts
+        ]
+        times = [int(time_us * chance.lognormvariate(0, 0.3)) for time_us in times_us(usual, works)]
+        fitted = fit_prices(HERE, works, times).prices
+        speed = sum(times) / sum(times_us(usual, works))
+        assert all(
+            price >= speed * usual_price / 4 - 1
+            for price, usual_price in zip(fitted.each_ns, usual.each_ns, strict=True)
+        ), (seed, fitted)
 
 
 def test_prices_that_explain_little_are_not_kept(monkeypatch: pytest.MonkeyPatch, state: Path) -> None:
