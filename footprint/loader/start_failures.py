@@ -83,7 +83,7 @@ def _rejected(link_map: LinkMap, bindings: Bindings) -> Iterator[Note]:
             continue
         rejected = symbols.relocation_types - applied
         types = relocation_types(machine)
-        is_lazy = link_map.libc is Libc.GLIBC and not linked.library.linkage.binds_now
+        is_lazy = link_map.libc is Libc.GLIBC and not (link_map.binds_now or linked.library.linkage.binds_now)
         calls = symbols.jump_types - (types.jump_slot | types.irelative | types.tls_descriptor)
         if rejected or (is_lazy and calls):
             where = "" if rejected else " in its table of calls (DT_JMPREL)"
@@ -94,7 +94,7 @@ def _rejected(link_map: LinkMap, bindings: Bindings) -> Iterator[Note]:
 
 def _undefined(link_map: LinkMap, bindings: Bindings) -> Iterator[Note]:
     """Find references that no object provides, and that are not weak: what `ldd -r` prints."""
-    is_eager = link_map.libc is Libc.MUSL
+    is_eager = link_map.libc is Libc.MUSL or link_map.binds_now
     for linked, symbols, places in zip(link_map.objects, bindings.symbols, bindings.undefined, strict=True):
         references = [symbols.references[place] for place in sorted(places)]
         lazy = [] if is_eager or linked.library.linkage.binds_now else [use for use in references if use.is_call]

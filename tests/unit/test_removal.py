@@ -1,6 +1,7 @@
 """What a finding says of dropping a library: the process without it, on small systems whose files are built in view."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from footprint.findings.graph_rules.stub_library import stub_libraries
 from footprint.findings.graph_rules.thread_locals import thread_locals
 from footprint.findings.graph_rules.unused_library import unused_libraries
 from footprint.loader.map_entry import FoundBy
+from footprint.loader.start_failures import start_failures
 from footprint.loader.target import Environment
 from footprint.model.finding import Confidence, Finding
 from footprint.sources.programs import Programs
@@ -637,6 +639,14 @@ def test_symbols_that_nothing_defines_are_noted(
         "/lib/libx.so": PLAIN,
     }
     assert notes_of(tmp_path, files) == [(slug, "/bin/program", detail) for slug, detail in notes]
+
+
+def test_a_caller_that_binds_calls_at_start_ends_a_program_there(tmp_path: Path) -> None:
+    files = {"/bin/program": made(None, "libx.so", asks=["gone"], relocation=JUMP_SLOT), "/lib/libx.so": PLAIN}
+    graph = graph_of(tmp_path, files)
+    eager = replace(graph.link_map, binds_now=True)
+    assert [note.slug for note in start_failures(graph.link_map, graph.bindings)] == ["symbol-undefined"]
+    assert [note.slug for note in start_failures(eager, graph.bindings)] == ["does-not-start"]
 
 
 REFUSED_CALL = "it has relocations of type {} in its table of calls (DT_JMPREL), which the loader refuses"
