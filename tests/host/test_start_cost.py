@@ -575,6 +575,12 @@ def test_starts_a_day_take_the_hours_of_so_many_medians() -> None:
     assert ran.daily.start_count == 7200
 
 
+def test_a_run_to_its_peak_measures_its_starts_too() -> None:
+    ran = footprint.run(["/usr/bin/true"], when="peak", has_start_cost=True, starts_a_day=7200)
+    assert ran.start_cost
+    assert ran.daily
+
+
 def test_the_text_counts_the_starts_and_has_a_spread_where_there_are_several() -> None:
     ran = footprint.run(["/usr/bin/true"], has_start_cost=True)
     blocks = start_cost_blocks([ran])

@@ -105,14 +105,17 @@ def run(  # noqa: PLR0913 # keyword-only
     elif massif_out is not None:
         raise UsageError("only a run under massif has a profile to keep (--massif)")
     expected = parse_expected(expect_exit, allow)
-    if is_at_peak:
-        return _run_to_peak(words, Question(count), starts, timeout_seconds, expected)
     path = program_file(words[0]) if has_start_cost else ""
-    done = (
-        start(words, moment, Question(count), has_family=follow, has_peak=True, has_objects=True) for _ in range(starts)
-    )
-    ran = median_start(shown_words(words), when if when_output is None else When.OUTPUT.value, done, expected=expected)
-    ran = replace(ran, notes=(*ran.notes, *_peak_notes(ran)))
+    if is_at_peak:
+        ran = _run_to_peak(words, Question(count), starts, timeout_seconds, expected)
+    else:
+        done = (
+            start(words, moment, Question(count), has_family=follow, has_peak=True, has_objects=True)
+            for _ in range(starts)
+        )
+        name = when if when_output is None else When.OUTPUT.value
+        ran = median_start(shown_words(words), name, done, expected=expected)
+        ran = replace(ran, notes=(*ran.notes, *_peak_notes(ran)))
     if has_start_cost:
         (cost,), cost_notes = start_costs_of(words[0], (lambda: path,), starts)
         ran = replace(ran.with_start_cost(cost, starts_a_day), notes=(*ran.notes, *cost_notes))
