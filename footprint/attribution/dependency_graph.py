@@ -1,6 +1,7 @@
 """The dependency graph of a process: its objects, what each needs and binds to, and what each costs."""
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -40,6 +41,8 @@ _FILE_OF_MAPPINGS: Final = re.compile(
     rb"/proc/[!-.0-~]{0,32}/(?:s?maps|numa_maps|map_files)|(?<=\0)/?(?:s?maps|numa_maps|map_files)(?=\0)"
 )
 _PROC: Final = re.compile(rb"/proc\b")
+# The objects that all objects retain, each counted as often: those of 10,000 objects in a chain are 50 million.
+_MOST_RETAINED: Final = 1 << 17
 _CHUNK_BYTES: Final = 1 << 20
 _LONGEST_NAME: Final = 4096
 _STUB_SUFFIX: Final = "_version_placeholder"
@@ -192,8 +195,23 @@ class DependencyGraph:
 
     @cached_property
     def retained_start_us(self) -> Sequence[int]:
-        """For each object the time of all objects that leave with it, itself included."""
-        return self.retained.sums(self.start_us)
+        """For each object the time that a start takes without it less: of all that leaves with it, itself included.
+
+        The lookups of the objects that stay ask fewer objects then. Of very long chains of needs this is left out.
+        """
+        own_us, sizes = self.retained.sums(self.start_us), self.retained.sums([1] * len(self.objects))
+        costs = self._loader_costs
+        searched = self.retained.sums([cost.searched_count or 0 if cost else 0 for cost in costs])
+        if sum(sizes) > _MOST_RETAINED:
+            return own_us
+        totals = []
+        for number, asked_count in enumerate(searched):
+            leaving = sorted(self.retained[number]) if asked_count else []
+            # What these ask of each other is in their own time.
+            ends = [end for user in leaving if (cost := costs[user]) for end in cost.lookup_ends.items()]
+            less_count = asked_count - sum([count * bisect_right(leaving, end) for end, count in ends])
+            totals.append(own_us[number] + less_count * self.start_prices.asked_ns // 1000)
+        return totals
 
     def object_costs(self, *, has_start: bool = False) -> tuple[ObjectCost, ...]:
         """Return the objects with their costs, as an audit keeps them; on request with what they are at start."""

@@ -6,8 +6,8 @@ Source: glibc 2.36, elf/dl-load.c (open_path), elf/dl-reloc.c (resolve_map), elf
 """
 
 from array import array
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -102,6 +102,8 @@ class StartCost:
         is_loader: Whether it is the loader, whose lookups for itself are among its own.
         image: Its file.
         symbol_count: The entries of its table of symbols.
+        lookup_ends: By object how many of its lookups end there, and so ask all objects up to it. One that asks an
+            object alone ends there, less one at the object before.
     """
 
     relative_count: int
@@ -123,6 +125,7 @@ class StartCost:
     is_loader: bool
     image: Image = field(repr=False)
     symbol_count: int
+    lookup_ends: Mapping[int, int] = field(repr=False)
 
     @property
     def table_page_count(self) -> int | None:
@@ -168,11 +171,13 @@ def start_costs(link_map: LinkMap, bindings: Bindings, objects: Sequence[Linked]
     """
     is_glibc = link_map.libc is Libc.GLIBC
     tries = _tries(link_map) if is_glibc else {}
-    # A lookup asks all objects up to its end. One that asks an object alone ends there, less one at the object before.
-    ends = [0] * len(objects)
-    costs = [_start_cost(number, linked, link_map, bindings, tries, ends) for number, linked in enumerate(objects)]
+    costs = [_start_cost(number, linked, link_map, bindings, tries) for number, linked in enumerate(objects)]
     if not is_glibc:
         return tuple(costs)
+    ends = [0] * len(objects)
+    for cost in costs:
+        for number, end_count in cost.lookup_ends.items() if cost else ():
+            ends[number] += end_count
     counts = list(accumulate(reversed(ends)))[::-1]
     return tuple([cost and replace(cost, searched_count=count) for cost, count in zip(costs, counts, strict=True)])
 
@@ -183,7 +188,6 @@ def _start_cost(
     link_map: LinkMap,
     bindings: Bindings,
     tries: "dict[int, Counter[_Try]]",
-    lookup_ends: list[int],
 ) -> StartCost | None:
     if linked.found_by in {FoundBy.AUDIT, FoundBy.OPENED}:
         return None
@@ -195,7 +199,8 @@ def _start_cost(
         table = _read_table(linked.library.image, symbols, binds_now=binds_now)
     except FootprintError:
         return None
-    lookups = _lookups(number, table, bindings, link_map, lookup_ends) if is_glibc else _Lookups(None, None, None, None)
+    ends: dict[int, int] = defaultdict(int)
+    lookups = _lookups(number, table, bindings, link_map, ends) if is_glibc else _Lookups(None, None, None, None)
     failed = tries.get(number, Counter())
     return StartCost(
         *table.counts,
@@ -210,6 +215,7 @@ def _start_cost(
         is_loader=is_loader,
         image=linked.library.image,
         symbol_count=symbols.count,
+        lookup_ends=ends,
     )
 
 
@@ -225,7 +231,9 @@ class _Lookups(NamedTuple):
     own_asked_count: int | None
 
 
-def _lookups(user: int, table: "_Table", bindings: Bindings, link_map: LinkMap, lookup_ends: list[int]) -> _Lookups:
+def _lookups(
+    user: int, table: "_Table", bindings: Bindings, link_map: LinkMap, lookup_ends: dict[int, int]
+) -> _Lookups:
     """Count the lookups of an object, and the objects that these ask: all up to the one that answers."""
     if user >= len(bindings.symbols):
         return _Lookups(*_loader_lookups(link_map, bindings, lookup_ends), 0, 0)
@@ -281,7 +289,7 @@ def _is_libc(link_map: LinkMap, number: int) -> bool:
     return link_map.objects[number].library.linkage.soname == _LIBC
 
 
-def _loader_lookups(link_map: LinkMap, bindings: Bindings, lookup_ends: list[int]) -> tuple[int, int]:
+def _loader_lookups(link_map: LinkMap, bindings: Bindings, lookup_ends: dict[int, int]) -> tuple[int, int]:
     """Count the lookups that the loader makes for itself, and at the first call of the C library."""
     references: list[SymbolReference] = []
     # Where no object needs the loader, it keeps its own allocator.

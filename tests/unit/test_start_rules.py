@@ -476,6 +476,36 @@ def test_of_a_static_program_nothing_comes_before_its_entry_point(sysroot: Sysro
     assert all(graph(sysroot).start_us)
 
 
+def test_without_a_library_the_lookups_of_the_others_ask_fewer_objects(sysroot: Sysroot) -> None:
+    functions = names(1000)
+    sysroot.file("/bin/program", file("libb.so", "liba.so", uses=functions))
+    sysroot.file("/lib/liba.so", file(soname="liba.so", defines=functions))
+    # They ask themselves, and the program before.
+    sysroot.file("/lib/libb.so", file("libc.so", soname="libb.so", defines=["g0"], uses=["g0"]))
+    sysroot.file("/lib/libc.so", file(soname="libc.so", uses=["g0"]))
+    process = graph(sysroot)
+    assert [process.name(number) for number in range(4)] == ["program", "libb.so", "liba.so", "libc.so"]
+    sysroot.file("/bin/program", file("liba.so", uses=functions))
+    rest = graph(sysroot)
+    asked_count, rest_asked_count = (sum([work[5] for work in one.start_work]) for one in (process, rest))
+    # 1,000 lookups of the program ask libb.so before they come to liba.so.
+    own_asked_count = sum([process.start_work[number][5] for number in (1, 3)])
+    assert asked_count - rest_asked_count == own_asked_count + 1000
+    own_us = process.start_us[1] + process.start_us[3]
+    assert process.retained_start_us[1] == own_us + 1000 * process.start_prices.asked_ns // 1000
+    assert process.retained_start_us[3] == process.start_us[3]
+
+
+def test_what_lookups_ask_less_is_left_out_of_very_long_chains(sysroot: Sysroot) -> None:
+    count = 520
+    sysroot.file("/bin/program", file("lib0.so", uses=["f0"]))
+    for number in range(count):
+        defined = ["f0"] if number == count - 1 else None
+        sysroot.file(f"/lib/lib{number}.so", file(f"lib{number + 1}.so", soname=f"lib{number}.so", defines=defined))
+    process = graph(sysroot)
+    assert process.retained_start_us == process.retained.sums(process.start_us)
+
+
 def test_page_faults_are_not_estimated_for_musl(sysroot: Sysroot) -> None:
     sysroot.program(path="/bin/program", interpreter=MUSL)
     sysroot.file(MUSL, file(soname="libc.musl-x86_64.so.1"))

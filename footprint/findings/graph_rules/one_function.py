@@ -30,11 +30,12 @@ _RUNTIMES: Final = re.compile(r"lib(gcc_s|quadmath|go|supc\+\+)\.so")
 def one_function(graph: DependencyGraph) -> tuple[Finding, ...]:
     """Find the libraries of which others use one function, the slowest at start first."""
     findings = []
+    leaving_us = graph.retained.sums(graph.start_us)
     for number in range(len(graph.bindings.symbols)):
         users = graph.bindings.users(number)
         if number in graph.roots or len(users) != 1 or graph.used_count(number) != 1 or is_always_there(graph, number):
             continue
-        if graph.retained_start_us[number] < _LEAST_US or _requesters(graph, number) != list(users):
+        if leaving_us[number] < _LEAST_US or _requesters(graph, number) != list(users):
             continue  # where another one needs it, too, it would stay
         if finding := _finding(graph, number, users[0]):
             findings.append(finding)
