@@ -29,7 +29,7 @@ from footprint.loader.link_map import Linked, LinkMap, Needs, with_opened
 from footprint.loader.map_entry import FoundBy
 from footprint.loader.start_failures import start_failures
 from footprint.loader.target import Libc
-from footprint.model.costs import Need, ObjectCost
+from footprint.model.costs import Need, ObjectCost, unread_paths
 from footprint.model.row import Evidence
 
 if TYPE_CHECKING:
@@ -183,9 +183,7 @@ class DependencyGraph:
     @property
     def lacks_objects(self) -> bool:
         """Whether objects that are needed at start are missing, or cannot be read."""
-        paths = {linked.path for linked in self.objects}
-        unread = any(note.slug == "file-unreadable" and note.subject in paths for note in self.notes)
-        return bool(self.link_map.missing) or unread
+        return bool(self.link_map.missing or unread_paths([linked.path for linked in self.objects], self.notes))
 
     @property
     def _loader_costs(self) -> "Sequence[StartCost | None]":

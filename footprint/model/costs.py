@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated
 
+from footprint.errors import Note
 from footprint.members import LATER, Address, NamedTuple, Pattern, Positive, json_members
 from footprint.model.row import Attribution, Evidence, MemoryKind
 
@@ -228,6 +229,12 @@ def were_symbols_read(objects: Iterable[ObjectCost]) -> bool:
     Audits of earlier versions were saved with objects only where that was so.
     """
     return any(cost.needs is None or any(need.symbol_count is not None for need in cost.needs) for cost in objects)
+
+
+def unread_paths(paths: Iterable[str], notes: Iterable[Note]) -> list[str]:
+    """Return which objects cannot be read, of some by path: notes on a process name other files, too."""
+    objects = set(paths)
+    return [note.subject for note in notes if note.slug == "file-unreadable" and note.subject in objects]
 
 
 def holders_of(path: str, held_by: Mapping[str, str | None]) -> Iterator[str]:

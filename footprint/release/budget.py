@@ -14,7 +14,7 @@ from footprint.findings.registry import Fact, fact_of
 from footprint.members import Positive, Signed, json_members
 from footprint.model.audit import NO_MEMORY, ONE_START, Spread, Spreads, overlap, separation_confidence
 from footprint.model.cost_parts import OF_GROUP, CostPart, cost_parts, term_parts
-from footprint.model.costs import ObjectCost, holders_of
+from footprint.model.costs import ObjectCost, holders_of, unread_paths
 from footprint.model.figures import FIGURES, FigureUnit
 from footprint.model.finding import Finding, SourceLocation
 from footprint.model.over_time import WatchGap, WatchGapKind
@@ -300,9 +300,8 @@ def _start_gaps(audit: "Audit", budgets: Budgets) -> tuple[WatchGap, ...]:
     kind = WatchGapKind.LOWER_BOUND
     if kind in budgets.accepted or not any(budget.name in _OF_START for budget in budgets.budgets):
         return ()
-    paths = {linked.path for linked in audit.objects}
     missing = [f"{note.subject} is missing" for note in audit.notes if note.slug == "library-missing"]
-    unread = [n.subject for n in audit.notes if n.slug == "file-unreadable" and n.subject in paths]
+    unread = unread_paths([linked.path for linked in audit.objects], audit.notes)
     causes = [*missing, *[f"{path} cannot be read" for path in unread]]
     return tuple([WatchGap(kind, cause) for cause in dict.fromkeys(causes)])
 
