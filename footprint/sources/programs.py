@@ -76,7 +76,7 @@ class ProcessView(NamedTuple):
         except OSError as error:
             raise AccessError(f"process {pid}", error.strerror or str(error)) from error
         pairs = [text.decode("utf-8", "surrogateescape").partition("=") for text in texts]
-        environment = _environment({name: value for name, _, value in pairs}, cwd)
+        environment = environment_of({name: value for name, _, value in pairs}, cwd)
         environment = replace(environment, is_secure=is_secure)
         return cls(program, environment, root, folder)
 
@@ -116,7 +116,7 @@ class Programs:
     ) -> None:
         self._is_calibrated = is_calibrated
         self._system = System(os.fspath(root or "/"), moved_files or {}, open_file, images)
-        self._environment = environment or (Environment() if root else _environment(os.environ, os.getcwd()))
+        self._environment = environment or (Environment() if root else environment_of(os.environ, os.getcwd()))
         self._page_bytes = os.sysconf("SC_PAGESIZE") if page_bytes is None else page_bytes
         if self._page_bytes not in _PAGE_SIZES:
             raise UsageError(f"no machine has pages of {self._page_bytes} bytes: 4KiB, 8KiB, 16KiB, 32KiB or 64KiB")
@@ -315,7 +315,8 @@ def _moved_files(snapshot: Snapshot, root: str, folder: str) -> dict[str, str]:
     return moved
 
 
-def _environment(variables: Dict[str, str], cwd: str) -> Environment:
+def environment_of(variables: Dict[str, str], cwd: str) -> Environment:
+    """Read from the environment of a program what the loader reads there."""
     return Environment(
         library_path=variables.get("LD_LIBRARY_PATH", ""),
         preload=variables.get("LD_PRELOAD", ""),

@@ -16,7 +16,7 @@ from footprint.model.audit import Audit
 from footprint.model.projection import Question
 from footprint.process.launch.moment import Moment, Streams, When
 from footprint.process.launch.own_process import interrupted_by_signals
-from footprint.sources.programs import Programs
+from footprint.sources.programs import Programs, environment_of
 from footprint.system.files import open_input
 from footprint.system.limits import begin_activity
 from footprint.text.command_line import shown_words
@@ -133,10 +133,7 @@ def _environment() -> Environment:
         cwd = os.getcwd()
     except OSError as error:
         raise AccessError("the working directory", error.strerror or str(error)) from error
-    variables, caller = os.environ, (os.getuid(), os.getgid())
-    binds_now = bool(variables.get("LD_BIND_NOW"))
-    paths = variables.get("LD_LIBRARY_PATH", ""), variables.get("LD_PRELOAD", "")
-    return Environment(*paths, cwd, caller=caller, binds_now=binds_now)
+    return environment_of(os.environ, cwd)
 
 
 def _program(words: tuple[str, ...]) -> str:
