@@ -1,23 +1,22 @@
 """The rows of several processes added up, where alike processes have the same row."""
 
 from footprint.attribution.accounts import merge
-from footprint.model.row import Attribution, Evidence, MemoryKind, Row
+from footprint.model.row import Evidence, MemoryKind
+from tests.ledgers import ledger_row
 
-TABLE = Row(
-    owner="/lib/liba.so",
+TABLE = ledger_row(
+    "/lib/liba.so",
+    5000,
     kind=MemoryKind.RELRO,
     section=".data.rel.ro",
     symbol="table",
     name="table",
-    bytes=5000,
     mapped_bytes=6000,
     shared_bytes=700,
     pages=2,
     sole_pages=1,
     relocated_bytes=4096,
-    is_writable=True,
     evidence=Evidence.MEASURED,
-    attribution=Attribution.PROGRAM_HEADERS,
 )
 
 
