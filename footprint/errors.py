@@ -92,6 +92,11 @@ class UsageError(FootprintError):
     """A question that cannot be answered as it is."""
 
 
+def cause_of(error: OSError | ValueError) -> str:
+    """Return why the system refused a call, in a few words."""
+    return getattr(error, "strerror", None) or str(error)
+
+
 class Note(NamedTuple):
     """Something that the reader of a figure must know, and that did not stop the answer.
 

@@ -5,7 +5,7 @@ import stat
 from collections.abc import Callable, MutableMapping
 from typing import Final
 
-from footprint.errors import FootprintError, Note
+from footprint.errors import FootprintError, Note, cause_of
 from footprint.members import NamedTuple
 from footprint.model.row import DELETED
 from footprint.process.mappings import Mapping
@@ -94,7 +94,7 @@ def open_regular(
             return tree[0].data(tree[1])
         descriptor = open_path(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
     except (OSError, ValueError) as error:
-        return (error.strerror if isinstance(error, OSError) else None) or str(error)
+        return cause_of(error)
     try:
         # Do not compare the device: on btrfs and overlayfs the one in maps differs from that of stat.
         facts = os.fstat(descriptor)
@@ -104,7 +104,7 @@ def open_regular(
     except FootprintError as error:
         return error.detail
     except OSError as error:
-        return error.strerror or str(error)
+        return cause_of(error)
     finally:
         os.close(descriptor)
     if kept is not None:

@@ -8,7 +8,7 @@ from itertools import chain, islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from footprint.errors import AccessError, InputError, Note, UnsupportedError
+from footprint.errors import AccessError, InputError, Note, UnsupportedError, cause_of
 from footprint.members import NamedTuple
 from footprint.process.descriptions import OpenFile, read_own_open_files
 from footprint.process.mappings import NO_STACKS, Counters, Mapping, MemoryMap, ThreadStacks
@@ -457,7 +457,7 @@ def _access_error(error: OSError, source: str) -> AccessError:
         return AccessError(source, cause)
     if isinstance(error, ProcessLookupError | FileNotFoundError):
         return AccessError(source, "the process ended while it was read")
-    return AccessError(source, error.strerror or str(error))
+    return AccessError(source, cause_of(error))
 
 
 def _rollup(folder: int, source: str, keep: Keep | None) -> Counters | None:

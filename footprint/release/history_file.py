@@ -11,7 +11,7 @@ from contextlib import closing, contextmanager
 from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
-from footprint.errors import AccessError, FootprintError, InputError, UnsupportedError
+from footprint.errors import AccessError, FootprintError, InputError, UnsupportedError, cause_of
 from footprint.release.history import Recording, Release
 from footprint.system.files import keep_input
 from footprint.system.whole_file import refuse_shared_place
@@ -156,8 +156,7 @@ def _opened(path: str, mode: str) -> Iterator[sqlite3.Connection]:
             raise AccessError(path, str(error)) from error
         raise InputError(path, f"it is not a history, or it is damaged: {error}") from error
     except (OSError, ValueError) as error:
-        cause = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise AccessError(path, cause) from error
+        raise AccessError(path, cause_of(error)) from error
 
 
 def _is_empty(database: sqlite3.Connection) -> bool:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from heapq import nlargest
 from typing import Final, NamedTuple
 
-from footprint.errors import AccessError, InputError, Note
+from footprint.errors import AccessError, InputError, Note, cause_of
 from footprint.model.over_time import ProcessCounters
 from footprint.series.records import (
     AuditKept,
@@ -101,7 +101,7 @@ class SeriesFile:
         except BlockingIOError as error:
             raise AccessError(path, "another watch writes it") from error
         except OSError as error:
-            raise AccessError(path, error.strerror or str(error)) from error
+            raise AccessError(path, cause_of(error)) from error
 
     def add(self, records: Iterable[Record]) -> None:
         """Add records: each as a whole, or not at all; a note says where the disk refuses one.

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import IO, Final, NamedTuple
 
 from footprint.elf.image import starts_like_elf
-from footprint.errors import AccessError, InputError, Note
+from footprint.errors import AccessError, InputError, Note, cause_of
 from footprint.sources.tar_members import ArchiveBytes, LayerMember, MemberKind, PiecedBytes, ViewedBytes, members_of
 from footprint.system.decompression import PIECE_BYTES, unpacked_pieces
 from footprint.system.files import is_compressed, map_descriptor
@@ -124,7 +124,7 @@ def kept_layer(contents: Iterable[tuple[LayerMember, ArchiveBytes]], number: int
             spool.flush()
             kept = memoryview(map_descriptor(spool.fileno(), source))
     except OSError as error:
-        raise AccessError(tempfile.gettempdir(), error.strerror or str(error)) from error
+        raise AccessError(tempfile.gettempdir(), cause_of(error)) from error
     views = ((member, None if place is None else kept[place[0] : place[0] + place[1]]) for member, place in places)
     return Layer(tuple(views), number, source)
 

@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
-from footprint.errors import AccessError, FootprintError, InputError, Note, UnsupportedError
+from footprint.errors import AccessError, FootprintError, InputError, Note, UnsupportedError, cause_of
 from footprint.json.stream import parsed
 from footprint.sources.image_tree import Layer, RootTree, read_layer, tree_of_layers
 from footprint.sources.tar_members import MemberKind, ViewedBytes, members_of
@@ -150,7 +150,7 @@ def _decompressed(data: memoryview, path: str) -> memoryview:
             spool.flush()
             return memoryview(map_descriptor(spool.fileno(), path))
     except OSError as error:
-        raise AccessError(tempfile.gettempdir(), error.strerror or str(error)) from error
+        raise AccessError(tempfile.gettempdir(), cause_of(error)) from error
 
 
 # --- manifests --------------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from footprint.attribution.object_prediction import ObjectPrediction, predict
 from footprint.attribution.runtimes import has_go
 from footprint.elf.image import Image
 from footprint.elf.notes import build_id
-from footprint.errors import AccessError, FootprintError, Note, UsageError
+from footprint.errors import AccessError, FootprintError, Note, UsageError, cause_of
 from footprint.loader.bindings import NO_BINDINGS, Binder
 from footprint.loader.development_links import DevelopmentLinks
 from footprint.loader.link_map import Linked, LinkMap, Searches, link, with_opened
@@ -74,7 +74,7 @@ class ProcessView(NamedTuple):
             folder = os.readlink(f"{place}/root")
             is_secure = _is_secure(place)
         except OSError as error:
-            raise AccessError(f"process {pid}", error.strerror or str(error)) from error
+            raise AccessError(f"process {pid}", cause_of(error)) from error
         pairs = [text.decode("utf-8", "surrogateescape").partition("=") for text in texts]
         environment = environment_of({name: value for name, _, value in pairs}, cwd)
         environment = replace(environment, is_secure=is_secure)

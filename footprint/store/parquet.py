@@ -14,7 +14,7 @@ from operator import itemgetter
 from sys import intern
 from typing import TYPE_CHECKING, Any, Final
 
-from footprint.errors import AccessError, InputError, UsageError
+from footprint.errors import AccessError, InputError, UsageError, cause_of
 from footprint.store.tables import PARTITION_COLUMN, TABLES, FleetTable
 from footprint.system.files import keep_input
 from footprint.system.whole_file import open_kept, own_folder
@@ -248,7 +248,7 @@ def write_part(folder: str, part: str, tables: Mapping[str, Sequence[tuple[Any, 
                     _write(connection, path, TABLES[name], some)
                     _to_disk(path)
         except OSError as error:
-            raise AccessError(folder, error.strerror or str(error)) from error
+            raise AccessError(folder, cause_of(error)) from error
 
 
 def _partitions(table: FleetTable, rows: Sequence[tuple[Any, ...]]) -> Iterable[tuple[str, Sequence[tuple[Any, ...]]]]:
@@ -323,7 +323,7 @@ def commit_part(stage: str, folder: str, part: str) -> dict[str, list[str]]:
             os.replace(path, target)
             moved.setdefault(place.partition("/")[0], []).append(target)
     except OSError as error:
-        raise AccessError(folder, error.strerror or str(error)) from error
+        raise AccessError(folder, cause_of(error)) from error
     return moved
 
 
@@ -391,7 +391,7 @@ def locked_dataset(folder: str) -> Iterator[None]:
         own_folder(folder)
         descriptor = open_kept(os.path.join(folder, ".lock"), mode=0o666)
     except OSError as error:
-        raise AccessError(folder, error.strerror or str(error)) from error
+        raise AccessError(folder, cause_of(error)) from error
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -441,7 +441,7 @@ def prune(folder: str, keep_days: int) -> tuple[date | None, int]:
                 if os.path.basename(path) in names:
                     os.unlink(path)
         except OSError as error:
-            raise AccessError(folder, error.strerror or str(error)) from error
+            raise AccessError(folder, cause_of(error)) from error
     return first, sum(count for _, count in parts)
 
 

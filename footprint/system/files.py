@@ -18,7 +18,7 @@ from mmap import MAP_ANONYMOUS, MAP_PRIVATE, PAGESIZE, PROT_READ, mmap
 from typing import Any, Final
 from weakref import ref
 
-from footprint.errors import AccessError, InputError
+from footprint.errors import AccessError, InputError, cause_of
 from footprint.system.limits import begin_activity, draw_bytes
 from footprint.system.roots import open_path
 
@@ -214,8 +214,7 @@ def open_input(path: str, check: Callable[[bytes], None] | None = None) -> bytes
     try:
         descriptor = open_path(path, os.O_RDONLY | os.O_NOCTTY | os.O_NONBLOCK)
     except (OSError, ValueError) as error:
-        cause = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise AccessError(path, cause) from error
+        raise AccessError(path, cause_of(error)) from error
     try:
         facts = os.fstat(descriptor)
         mode = facts.st_mode
@@ -275,8 +274,7 @@ def map_descriptor(descriptor: int, name: str) -> bytes | memoryview:
     except (OSError, ValueError) as error:
         if isinstance(error, OSError) and error.errno == errno.ENODEV:
             return read_all(descriptor, name)
-        cause = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise AccessError(name, cause) from error
+        raise AccessError(name, cause_of(error)) from error
 
 
 def _has_descriptors_left(descriptor: int) -> bool:
@@ -330,5 +328,5 @@ def read_all(descriptor: int, name: str, size_bytes: int = 0, check: Callable[[b
                 check(read.getvalue())
                 check = None
     except OSError as error:
-        raise AccessError(name, error.strerror or str(error)) from error
+        raise AccessError(name, cause_of(error)) from error
     return read.getvalue()

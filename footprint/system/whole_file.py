@@ -31,7 +31,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import IO, Final
 
-from footprint.errors import AccessError, UsageError
+from footprint.errors import AccessError, UsageError, cause_of
 from footprint.system.files import StrPath, is_input
 
 _MOST_LINKS: Final = 40
@@ -64,7 +64,7 @@ def write_file(
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise AccessError(name, error.strerror or str(error)) from error
+        raise AccessError(name, cause_of(error)) from error
 
 
 @contextmanager

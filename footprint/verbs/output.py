@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from footprint import __version__
-from footprint.errors import AccessError, Note, UsageError
+from footprint.errors import AccessError, Note, UsageError, cause_of
 from footprint.formats.document import About, Document, Verdict
 from footprint.formats.text import WIDTH, plain
 from footprint.members import NamedTuple
@@ -240,7 +240,7 @@ def _summarise(document: Callable[[], Document], about: About, output: str) -> N
         with open(open_kept(place, mode=0o666), "ab") as file:
             file.write(text)
     except OSError as error:
-        raise AccessError(place, error.strerror or str(error)) from error
+        raise AccessError(place, cause_of(error)) from error
 
 
 def complain(line: str) -> None:
@@ -361,4 +361,4 @@ def _write_out(data: Iterable[bytes]) -> None:
     except OSError as error:
         # What could not be written would be tried again at exit, and complained of there.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise AccessError("standard output", error.strerror or str(error)) from error
+        raise AccessError("standard output", cause_of(error)) from error

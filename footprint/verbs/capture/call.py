@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Final
 
 import footprint.process
 from footprint import __version__
-from footprint.errors import AccessError, UsageError
+from footprint.errors import AccessError, UsageError, cause_of
 from footprint.process.capture import Captured, Freeze, capture_processes
 from footprint.sources.process_files import build_id_of
 from footprint.store.remote import is_store, put
@@ -83,7 +83,7 @@ def capture(
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise AccessError(os.fspath(output), error.strerror or str(error)) from error
+        raise AccessError(os.fspath(output), cause_of(error)) from error
 
 
 def _search() -> "Callable[[Snapshot], tuple[Finding, ...]]":

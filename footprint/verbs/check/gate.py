@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from footprint import __version__
-from footprint.errors import AccessError, FootprintError, UsageError
+from footprint.errors import AccessError, FootprintError, UsageError, cause_of
 from footprint.formats.audit_json import audit_json
 from footprint.model.figures import FIGURES
 from footprint.release.budget import propose
@@ -179,7 +179,7 @@ def _write(path: Path, text: str) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise AccessError(str(path), error.strerror or str(error)) from error
+        raise AccessError(str(path), cause_of(error)) from error
     write_file(path, text.encode("utf-8", "surrogateescape"))
 
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
-from footprint.errors import AccessError, InputError, Note, UsageError
+from footprint.errors import AccessError, InputError, Note, UsageError, cause_of
 from footprint.model.audit import Audit
 from footprint.model.costs import StartMeasurement
 from footprint.model.over_time import Peak
@@ -167,7 +167,7 @@ def program_file(name: str) -> str:
         with open(path, "rb") as file:
             head = file.read(2)
     except OSError as error:
-        raise AccessError(path, error.strerror or str(error)) from error
+        raise AccessError(path, cause_of(error)) from error
     if head == b"#!":
         raise UsageError(f"{path} is a script: run the program in its first line, with the script as its argument")
     return path

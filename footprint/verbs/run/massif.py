@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from footprint.errors import AccessError, InputError, Note
+from footprint.errors import AccessError, InputError, Note, cause_of
 from footprint.process.launch import launch
 from footprint.process.launch.moment import Moment, Streams, When
 from footprint.sources.demanglers import find_tool
@@ -168,4 +168,4 @@ def _keep(profile: str, path: str) -> None:
         with open(profile, "rb") as source, whole_file(path, mode=0o600) as file:
             shutil.copyfileobj(source, file)
     except OSError as error:
-        raise AccessError(path, error.strerror or str(error)) from error
+        raise AccessError(path, cause_of(error)) from error

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import Final, NamedTuple
 
-from footprint.errors import AccessError, FootprintError, Note, UsageError
+from footprint.errors import AccessError, FootprintError, Note, UsageError, cause_of
 from footprint.process.origin import CaptureHost, read_memory
 from footprint.sources.image_tree import RootTree
 from footprint.sources.images import container_images, is_image
@@ -214,7 +214,7 @@ class Lister:
         place = self._program_place(source) if is_below_root or not has_records else None
 
         def refused(error: OSError) -> None:
-            note = Note("file-unreadable", str(error.filename), f"{error.strerror or error}, it is left out")
+            note = Note("file-unreadable", str(error.filename), f"{cause_of(error)}, it is left out")
             self._add_note((place or self.this_host).host, note, note.subject)
 
         for folder, folders, files in os.walk(source, onerror=refused):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.attribution.start_memory import start_memory
 from footprint.elf.image import starts_like_elf
-from footprint.errors import FootprintError, Note, UsageError
+from footprint.errors import FootprintError, Note, UsageError, cause_of
 from footprint.findings.graph_rules.stub_library import stub_libraries
 from footprint.findings.graph_rules.unused_library import unused_libraries
 from footprint.model.finding import Confidence
@@ -118,7 +118,7 @@ def _executable_paths(folders: Iterable[str], notes: list[Note]) -> Iterator[str
     """Return the executable ELF files below folders, each once; links are not followed."""
 
     def refused(error: OSError) -> None:
-        detail = error.strerror or str(error)
+        detail = cause_of(error)
         notes.append(Note("file-unreadable", str(error.filename), f"{detail}, it is left out"))
 
     seen: set[tuple[int, int]] = set()

@@ -16,7 +16,7 @@ import time
 from contextlib import suppress
 from typing import Final
 
-from footprint.errors import AccessError, UsageError
+from footprint.errors import AccessError, UsageError, cause_of
 from footprint.formats.document import About
 from footprint.formats.metrics import openmetrics
 from footprint.series.timeline import Timeline
@@ -90,7 +90,7 @@ class Listener:
                 (host.strip("[]"), int(port)), family=socket.AF_INET6 if ":" in host else socket.AF_INET
             )
         except OSError as error:
-            raise AccessError(address, error.strerror or str(error)) from error
+            raise AccessError(address, cause_of(error)) from error
         self._socket.settimeout(0)
         self._names = {"localhost", socket.gethostname().lower(), host.strip("[]").lower()}
         self._connections: list[_Connection] = []

@@ -10,7 +10,7 @@ from typing import Final
 
 from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.elf.image import read_image
-from footprint.errors import AccessError, Note, UsageError
+from footprint.errors import AccessError, Note, UsageError, cause_of
 from footprint.loader.target import Environment
 from footprint.model.audit import Audit
 from footprint.model.projection import Question
@@ -132,7 +132,7 @@ def _environment() -> Environment:
     try:
         cwd = os.getcwd()
     except OSError as error:
-        raise AccessError("the working directory", error.strerror or str(error)) from error
+        raise AccessError("the working directory", cause_of(error)) from error
     return environment_of(os.environ, cwd)
 
 
