@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
+from footprint.attribution.accounts import known_sum
 from footprint.model.audit import Audit
 from footprint.model.group import CgroupComparison, CgroupRow
 from footprint.model.row import MemoryKind
@@ -60,7 +61,7 @@ def compare_with_cgroup(
     rows = [
         _row(
             "anonymous memory",
-            _sum(totals.private.bytes, totals.cow_shared.bytes, -totals.of_which.swapped_bytes),
+            known_sum([totals.private.bytes, totals.cow_shared.bytes, -totals.of_which.swapped_bytes]),
             charges.anonymous_bytes,
             "memory that processes touched before they came, or that changed meanwhile",
         ),
@@ -115,11 +116,6 @@ def _of_kernel(audit: Audit, charges: CgroupCharges) -> list[CgroupRow]:
     other_bytes = sum(_kernel_rows(audits, ("",))) - sum(_kernel_rows(audits, taken))
     rest_bytes = max(0, charges.kernel_bytes - sum(row.charged_bytes for row in rows))
     return [*rows, _row("other kernel memory", other_bytes or None, rest_bytes, _REST)]
-
-
-def _sum(*figures: int | None) -> int | None:
-    present = [figure for figure in figures if figure is not None]
-    return sum(present) if len(present) == len(figures) else None
 
 
 def _kernel_rows(audits: Sequence[Audit], prefixes: tuple[str, ...]) -> Iterator[int]:

@@ -31,11 +31,6 @@ from footprint.process.mapped_files import MEMORY_FILES
 from footprint.process.status import Status
 
 
-def memory_limit(memory_bytes: int, reserve_bytes: int = 0) -> FitLimit:
-    """Return a memory as a limit, a part of which is left for others."""
-    return FitLimit("memory", LimitUnit.BYTES, memory_bytes, reserve_bytes)
-
-
 def how_many_fit(
     limits: Sequence[FitLimit],
     *,
@@ -92,9 +87,7 @@ def project(
     """
     each_bytes = sum(term.size_bytes for term in terms if not term.is_once)
     once = [term.size_bytes for term in terms if term.is_once]
-    limits = question.limits
-    if question.memory_bytes is not None:
-        limits = (memory_limit(question.memory_bytes, question.reserve_bytes), *limits)
+    limits = question.all_limits
     if limits:
         limits = how_many_fit(
             limits,

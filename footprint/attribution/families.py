@@ -9,7 +9,7 @@ from itertools import chain
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from footprint.attribution.cost_models import ForkParent, how_many_fit, memory_limit
+from footprint.attribution.cost_models import ForkParent, how_many_fit
 from footprint.attribution.counters import count_each
 from footprint.attribution.kernel import KernelConstants, kernel_costs
 from footprint.attribution.memory_files import charge_files, count_with_files, own_shared_bytes
@@ -381,11 +381,8 @@ def project_group(
     if rest_bytes:
         terms.append(Term("all else of the group", rest_bytes, is_once=False, evidence=per_group.evidence))
     terms.append(Term(FILES_TERM, once_bytes, is_once=True, evidence=shared_once.evidence, is_page_cache=True))
-    limits = question.limits
-    if question.memory_bytes is not None:
-        limits = (memory_limit(question.memory_bytes, question.reserve_bytes), *limits)
     group_limits = how_many_fit(
-        limits,
+        question.all_limits,
         each_bytes=rest_bytes + workers_bytes,
         kept_bytes=0,
         cache_bytes=once_bytes,
@@ -405,7 +402,7 @@ def project_group(
         limits=group_limits,
     )
     worker_limits = how_many_fit(
-        limits,
+        question.all_limits,
         each_bytes=workers.each_bytes,
         kept_bytes=max(0, rest_bytes + workers.all_bytes - now_count * workers.each_bytes),
         cache_bytes=once_bytes,

@@ -55,9 +55,13 @@ def is_constant(image: Image, section: Section) -> bool:
     """Return whether the program cannot write to a section after its start: it is read-only, or RELRO."""
     if section.is_tls:
         return False
+    return not section.is_writable or is_in_relro(image, section) or section.name.startswith(".data.rel.ro")
+
+
+def is_in_relro(image: Image, section: Section) -> bool:
+    """Return whether the loader makes a section read-only after it has relocated it."""
     relro = image.segment(abi.PT_GNU_RELRO)
-    is_relro = relro is not None and relro.vaddr <= section.vaddr < relro.vaddr + relro.memory_bytes
-    return not section.is_writable or is_relro or section.name.startswith(".data.rel.ro")
+    return relro is not None and relro.vaddr <= section.vaddr < relro.vaddr + relro.memory_bytes
 
 
 def is_merged(section: Section) -> bool:

@@ -13,13 +13,12 @@ from typing import Annotated, Final
 
 from footprint.dwarf.description import LanguageStandard
 from footprint.elf import abi
-from footprint.elf.abi import PT_GNU_RELRO
 from footprint.elf.dynamic import read_dynamic
 from footprint.elf.image import Image, Section
 from footprint.elf.initial import Initial, Initials, Target
 from footprint.elf.initialisers import SourceInitialiser
 from footprint.elf.names import normalised, shown_name, source_name
-from footprint.elf.sameness import is_constant, is_merged
+from footprint.elf.sameness import is_constant, is_in_relro, is_merged
 from footprint.elf.statics import NO_INITIALISERS, Initialisers, Statics
 from footprint.elf.symbols import Symbol
 from footprint.findings.merging import LEAST_TELLING_BYTES, NOT_READ, VARIES, Merging, Objection
@@ -853,6 +852,5 @@ def cost_of(image: Image, section: Section, *, is_relocated: bool = False) -> Co
         return Cost.AT_START
     if not section.is_writable:
         return Cost.SHARED
-    relro = image.segment(PT_GNU_RELRO)
-    is_relro = relro is not None and relro.vaddr <= section.vaddr < relro.vaddr + relro.memory_bytes
-    return Cost.AT_START if is_relro or section.name.startswith(".data.rel") else Cost.WHEN_TOUCHED
+    is_written_at_start = is_in_relro(image, section) or section.name.startswith(".data.rel")
+    return Cost.AT_START if is_written_at_start else Cost.WHEN_TOUCHED

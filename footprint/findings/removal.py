@@ -123,6 +123,11 @@ def listed(names: Sequence[str]) -> str:
     return " and ".join([*filter(None, [", ".join(names[:-1])]), *names[-1:]])
 
 
+def names_of(graph: DependencyGraph, numbers: Iterable[int]) -> str:
+    """Join the names of some objects."""
+    return listed([graph.name(number) for number in sorted(numbers)])
+
+
 # --- what differs for the loader
 
 
@@ -223,11 +228,11 @@ def _order(graph: DependencyGraph, without: LibraryRemoval) -> Iterator[Doubt]:
     if swapped:
         first, second = [graph.name(number) for number in swapped]
         yield Doubt(Confidence.MEDIUM, f"{first} would be initialised before {second}, which comes first now")
-    finders = [n for n in (*graph.dlsym_callers, *graph.listers) if not is_always_there(graph, n)]
+    finders = {n for n in (*graph.dlsym_callers, *graph.listers) if not is_always_there(graph, n)}
     if without.swapped and finders:
         later, earlier = [graph.name(number) for number in without.swapped]
         order = f"{later} would be loaded before {earlier}"
-        yield Doubt(Confidence.MEDIUM, f"{_names(graph, set(finders))} may look up symbols in load order, and {order}")
+        yield Doubt(Confidence.MEDIUM, f"{names_of(graph, finders)} may look up symbols in load order, and {order}")
 
 
 def _later(graph: DependencyGraph, without: LibraryRemoval) -> Iterator[Doubt]:
@@ -268,19 +273,19 @@ def finders(graph: DependencyGraph, leaving: frozenset[int], *, is_blocked: bool
     if loads_plugins(graph):
         yield Doubt(Confidence.LOW, f"{graph.name(0)} loads plugins, which may bind to it")
     elif (by_symbol or by_file) and not hit:
-        who = _names(graph, {*by_symbol, *by_file})
+        who = names_of(graph, {*by_symbol, *by_file})
         yield Doubt(Confidence.MEDIUM, f"{who} may load objects or look up symbols by name")
     if openers := [n for n in graph.module_callers if n not in leaving and not is_always_there(graph, n)]:
-        reason = f"for {_names(graph, openers)} the C library may open modules (NSS, gconv), which may bind to it"
+        reason = f"for {names_of(graph, openers)} the C library may open modules (NSS, gconv), which may bind to it"
         yield Doubt(Confidence.MEDIUM, reason)
     if listers:
         walk = "walks" if len(listers) == 1 else "walk"
-        yield Doubt(Confidence.MEDIUM, f"{_names(graph, listers)} {walk} the list of loaded objects")
+        yield Doubt(Confidence.MEDIUM, f"{names_of(graph, listers)} {walk} the list of loaded objects")
     if auditors := [_name(auditor.objects[0].path) for auditor in graph.link_map.auditors]:
         watch = "watches" if len(auditors) == 1 else "watch"
         yield Doubt(Confidence.MEDIUM, f"{listed(auditors)} {watch} what the loader does (DT_AUDIT)")
     if opened := [number for number in sorted(leaving) if _is_opened_by_libc(graph, number)]:
-        yield Doubt(Confidence.MEDIUM, f"the C library opens {_names(graph, opened)} by name where it needs it")
+        yield Doubt(Confidence.MEDIUM, f"the C library opens {names_of(graph, opened)} by name where it needs it")
 
 
 def loads_plugins(graph: DependencyGraph) -> bool:
@@ -304,7 +309,7 @@ def _presence(graph: DependencyGraph, leaving: frozenset[int]) -> Iterator[Doubt
     makers = [number for number in sorted(leaving) if _has_executable_stack(graph, number)]
     kept = (number for number in range(len(graph.objects)) if number not in leaving)
     if makers and not any(_has_executable_stack(graph, number) for number in kept):
-        yield Doubt(Confidence.MEDIUM, f"the stack is executable because of {_names(graph, makers)}")
+        yield Doubt(Confidence.MEDIUM, f"the stack is executable because of {names_of(graph, makers)}")
 
 
 def _has_executable_stack(graph: DependencyGraph, number: int) -> bool:
@@ -338,10 +343,6 @@ def _sought(
             shown = listed(sorted(constant.decode("utf-8", "backslashreplace") for constant in constants))
             return f"{graph.name(number)} looks up {what} by name, and holds {shown}"
     return None
-
-
-def _names(graph: DependencyGraph, numbers: Iterable[int]) -> str:
-    return listed([graph.name(number) for number in sorted(numbers)])
 
 
 def _name(path: str) -> str:

@@ -1,7 +1,7 @@
 """The variables of some ELF files, with the copies among them: what the rules about variables read."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property
 
@@ -20,6 +20,7 @@ from footprint.findings.copies import (
 )
 from footprint.findings.linked_twice import LinkedTwice, linked_twice
 from footprint.members import NamedTuple
+from footprint.model.finding import Finding
 
 
 class FileVariables(NamedTuple):
@@ -70,6 +71,14 @@ class Variables:
 
     def __init__(self, files: Sequence[FileVariables]) -> None:
         self.files = tuple(files)
+
+    def search(self, find: Callable[[Statics, Lines, PrivateOf | None], tuple[Finding, ...]]) -> tuple[Finding, ...]:
+        """Return what is found in each file; where tables of one are damaged, the rest of the answer stands."""
+        findings: list[Finding] = []
+        for file in self.files:
+            with suppress(FootprintError):
+                findings += find(file.statics, file.declared, file.private_of)
+        return tuple(findings)
 
     @cached_property
     def linked_twice(self) -> tuple[LinkedTwice, ...]:

@@ -108,6 +108,13 @@ class Question(NamedTuple):
     limits: tuple[FitLimit, ...] = ()
     worker_count: int | None = None
 
+    @property
+    def all_limits(self) -> tuple[FitLimit, ...]:
+        """Return the limits, the memory first."""
+        if self.memory_bytes is None:
+            return self.limits
+        return (FitLimit("memory", LimitUnit.BYTES, self.memory_bytes, self.reserve_bytes), *self.limits)
+
 
 ONE: Final = Question()
 FILES_TERM: Final = "files and shared memory"

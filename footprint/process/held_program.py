@@ -150,6 +150,22 @@ def held_at_start(program: str, environment: Mapping[str, str] | None = None) ->
             os.waitpid(pid, 0)
 
 
+@contextmanager
+def folder_at_entry(program: str, environment: Mapping[str, str] | None = None) -> Iterator[int]:
+    """Start a program, and open its folder in /proc where the loader is done and its own code begins.
+
+    Raises:
+        AccessError: Where the program cannot be started or traced.
+    """
+    with held_at_start(program, environment) as process:
+        process.run_to(process.auxiliary(AT_ENTRY))
+        folder = os.open(f"/proc/{process.pid}", os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            yield folder
+        finally:
+            os.close(folder)
+
+
 def _become(program: str, environment: Mapping[str, str]) -> NoReturn:
     """Execute the program in the new process, traced, with /dev/null for input and output."""
     try:

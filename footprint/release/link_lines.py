@@ -25,6 +25,12 @@ _FOREIGN: Final = frozenset({"node_modules", "vendor", "third_party", "CMakeFile
 _MOST_FILES: Final = 100_000
 
 
+def repository_root(folder: str | Path) -> Path:
+    """Return the root of the repository of a folder; the folder itself if it is in none."""
+    whole = Path(folder).resolve()
+    return next((parent for parent in (whole, *whole.parents) if (parent / ".git").exists()), whole)
+
+
 def project_files(folder: Path) -> Iterator[Path]:
     """Return the files below a folder, without hidden folders and those of other projects."""
     count = 0

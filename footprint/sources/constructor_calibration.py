@@ -130,16 +130,11 @@ def _surely(library: str) -> _Started:
 
 def _start(library: str) -> _Started:
     """Start a program that does nothing with a library, and read what constructors have written."""
-    from footprint.process.held_program import AT_ENTRY, held_at_start  # noqa: PLC0415 # an audit only loads
+    from footprint.process.held_program import folder_at_entry  # noqa: PLC0415 # an audit only loads
 
     program = idle_program()
-    with held_at_start(program, {"LD_PRELOAD": library}) as program_held:
-        program_held.run_to(program_held.auxiliary(AT_ENTRY))
-        folder = os.open(f"/proc/{program_held.pid}", os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            return _read(folder, os.path.realpath(program))
-        finally:
-            os.close(folder)
+    with folder_at_entry(program, {"LD_PRELOAD": library}) as folder:
+        return _read(folder, os.path.realpath(program))
 
 
 def _read(folder: int, program: str) -> _Started:

@@ -70,18 +70,14 @@ def calibrate_libc() -> LibcStart | None:
         AccessError: Where no such program can be held and read, or the result cannot be kept.
         InputError: Where its C library is damaged.
     """
-    from footprint.process.held_program import AT_ENTRY, held_at_start  # noqa: PLC0415 # an audit only loads
+    from footprint.process.held_program import folder_at_entry  # noqa: PLC0415 # an audit only loads
 
     program = idle_program()
-    with held_at_start(program) as program_held:
-        program_held.run_to(program_held.auxiliary(AT_ENTRY))
-        folder = os.open(f"/proc/{program_held.pid}", os.O_RDONLY | os.O_DIRECTORY)
+    with folder_at_entry(program) as folder:
         try:
             written = _written(folder, program)
         except OSError as error:
             raise AccessError(program, f"its pages cannot be read: {error.strerror}") from error
-        finally:
-            os.close(folder)
     if written is None:
         return None
     image, pages, page_bytes = written

@@ -12,13 +12,7 @@ from footprint.formats.issues import Issue, Issues
 from footprint.formats.rules import BUDGET, RUN_FAILED
 from footprint.model.finding import SourceLocation, listed_places
 from footprint.model.row import file_name
-from footprint.release.link_lines import link_lines, program_line, project_files
-
-
-def repository_root(folder: str) -> str:
-    """Return the root of the repository of a folder; the folder itself if it is in none."""
-    whole = Path(folder).resolve()
-    return str(next((parent for parent in (whole, *whole.parents) if (parent / ".git").exists()), whole))
+from footprint.release.link_lines import link_lines, program_line, project_files, repository_root
 
 
 def placed_issues(issues: Issues, folder: str) -> Issues:
@@ -48,7 +42,7 @@ class _Places:
 
     def __init__(self, folder: str) -> None:
         self._folder = os.path.realpath(folder)
-        self._root = Path(repository_root(folder))
+        self._root = repository_root(folder)
         self._lines_of = cache(lambda soname, user: link_lines(soname, self._root, (user,)))
         self._program_line = cache(lambda program: program_line(program, self._root))
         self._files = cache(lambda: [f"/{path.relative_to(self._root)}" for path in project_files(self._root)])

@@ -69,6 +69,10 @@ class Color(StrEnum):
     NEVER = "never"
 
 
+# What `--by` has of source files.
+OF_SOURCES: Final = frozenset({"file", "dir", "component"})
+
+
 class By(StrEnum):
     """What the ledger is grouped by."""
 
@@ -81,11 +85,6 @@ class By(StrEnum):
     COMPONENT = "component"
     MAPPING = "mapping"
 
-    @property
-    def is_of_sources(self) -> bool:
-        """Return whether source files are what the ledger is grouped by."""
-        return self in {By.FILE, By.DIR, By.COMPONENT}
-
 
 class SymbolsBy(StrEnum):
     """What variables are added up by."""
@@ -95,11 +94,6 @@ class SymbolsBy(StrEnum):
     DIR = "dir"
     COMPONENT = "component"
     SECTION = "section"
-
-    @property
-    def is_of_sources(self) -> bool:
-        """Return whether source files are what variables are added up by."""
-        return self in {SymbolsBy.FILE, SymbolsBy.DIR, SymbolsBy.COMPONENT}
 
 
 class HeapBy(StrEnum):

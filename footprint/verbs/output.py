@@ -187,9 +187,10 @@ def _write_answer(answer: Answer[_Found], result: _Found, name: str, options: Ou
     function = getattr(import_module(f"footprint.{module}"), name_of_function)
     content = _part(answer, part, result, name)
     if part == "issues":
-        from footprint.verbs.issue_places import placed_issues, repository_root  # build files of the project
+        from footprint.release.link_lines import repository_root
+        from footprint.verbs.issue_places import placed_issues  # build files of the project
 
-        content, about = placed_issues(content, about.folder), about._replace(folder=repository_root(about.folder))
+        content, about = placed_issues(content, about.folder), about._replace(folder=str(repository_root(about.folder)))
     written = function(content, about)
     if not isinstance(written, bytes) and options.format not in {Format.GITHUB, Format.HTML}:
         pieces = [written] if isinstance(written, str) else written

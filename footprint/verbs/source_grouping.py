@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from footprint.errors import UsageError
 from footprint.system.files import open_input
+from footprint.verbs.options import OF_SOURCES
 
 if TYPE_CHECKING:
     from footprint.attribution.source_groups import SourceGroups
@@ -20,7 +21,7 @@ def source_groups(by: str, prefix_map: Sequence[str], components: str | None) ->
         AccessError: If the file of components cannot be opened.
         UsageError: If an option is not valid, or goes with another grouping.
     """
-    if by not in {"file", "dir", "component"}:
+    if by not in OF_SOURCES:
         if prefix_map or components is not None:
             raise UsageError("--prefix-map and --components go with --by file, dir or component")
         return None

@@ -5,7 +5,7 @@ and what it alone brought in goes with it. So every such need is judged by what 
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -19,6 +19,7 @@ from footprint.findings.removal import (
     in_any_program,
     is_always_there,
     listed,
+    names_of,
     order_differences,
     weakest,
 )
@@ -226,16 +227,16 @@ def _finding(
 ) -> Finding:
     """Make the finding on the libraries of one group."""
     users = sorted(needing - leaving)
-    subject = _names(graph, heads)
+    subject = names_of(graph, heads)
     if not leaving & heads:
         return _staying(graph, heads, users, doubts_of_group)
     confidence = weakest(doubts_of_group)
     saving_bytes = graph.saving_bytes(leaving)
     others = sorted(leaving - heads)
-    message = f"{subject} {'is' if len(heads) == 1 else 'are'} needed by {_names(graph, users)}, and nothing is used"
+    message = f"{subject} {'is' if len(heads) == 1 else 'are'} needed by {names_of(graph, users)}, and nothing is used"
     message += f" of {'it' if len(heads) == 1 else 'them'}"
     if others:
-        message += f"; {_names(graph, others)} would leave with {'it' if len(heads) == 1 else 'them'}"
+        message += f"; {names_of(graph, others)} would leave with {'it' if len(heads) == 1 else 'them'}"
     reasons = tuple([d.reason for d in doubts_of_group]) or ("no object of the process binds to what would leave",)
     return Finding(
         RULE.name,
@@ -269,20 +270,20 @@ def _staying(graph: DependencyGraph, heads: frozenset[int], users: list[int], do
         for head in heads
         if head in providers and head in graph.answerers(user)
     )
-    subject = _names(graph, heads)
-    through = f"through {_names(graph, keepers)}" if keepers else "through what others need"
+    subject = names_of(graph, heads)
+    through = f"through {names_of(graph, keepers)}" if keepers else "through what others need"
     return Finding(
         RULE.name,
         "linker-residue",
         subject,
-        f"{_names(graph, users)} need{'s' if len(users) == 1 else ''} {subject} without using it, but it stays"
+        f"{names_of(graph, users)} need{'s' if len(users) == 1 else ''} {subject} without using it, but it stays"
         f" loaded {through}",
         0,
         weakest(doubts),
         ("dropping it saves nothing", *(doubt.reason for doubt in doubts)),
         "none is needed"
         if doubts
-        else f"none is needed; relinking {_names(graph, users)} with -Wl,--as-needed tidies it up",
+        else f"none is needed; relinking {names_of(graph, users)} with -Wl,--as-needed tidies it up",
         object=_only_path(graph, users),
     )
 
@@ -309,9 +310,9 @@ def _remedy(graph: DependencyGraph, heads: frozenset[int], users: list[int], *, 
     if 0 in users:
         steps.append(program_advice(graph, heads))
     if libraries := [user for user in users if user != 0]:
-        subject = _names(graph, heads)
+        subject = names_of(graph, heads)
         steps.append(
-            f"relink {_names(graph, libraries)}, which need{'s' if len(libraries) == 1 else ''} {subject} for"
+            f"relink {names_of(graph, libraries)}, which need{'s' if len(libraries) == 1 else ''} {subject} for"
             " nothing, with -Wl,--as-needed"
         )
     remedy = "; ".join(steps)
@@ -356,7 +357,3 @@ def _soft(graph: DependencyGraph, unused: frozenset[UnusedNeed]) -> list[Finding
                 )
             )
     return findings
-
-
-def _names(graph: DependencyGraph, numbers: Iterable[int]) -> str:
-    return listed([graph.name(number) for number in sorted(numbers)])

@@ -30,12 +30,7 @@ _MOST_SEARCHED: Final = 512
 
 
 def _find(variables: Variables) -> tuple[Finding, ...]:
-    findings: list[Finding] = []
-    for file in variables.files:
-        # If the relocations of large variables are damaged, the rest of the answer stands.
-        with suppress(FootprintError):
-            findings += large_statics(file.statics, file.declared, private_of=file.private_of)
-    return tuple(findings)
+    return variables.search(large_statics)
 
 
 RULE: Final = Rule(
@@ -58,7 +53,7 @@ class _Users(NamedTuple):
 
 
 def large_statics(
-    statics: Statics, declared: Lines | None = None, *, private_of: PrivateOf | None = None
+    statics: Statics, declared: Lines | None = None, private_of: PrivateOf | None = None
 ) -> tuple[Finding, ...]:
     """Find the writable variables of a page and more, the largest first."""
     large = large_ones(statics)

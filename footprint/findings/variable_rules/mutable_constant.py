@@ -7,7 +7,6 @@ A compiler makes a variable constant by itself where only its source file knows 
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from typing import Final
 
 from footprint.elf.dynsym import read_dynamic_symbols
@@ -20,7 +19,6 @@ from footprint.elf.sameness import is_constant, is_of_compiler
 from footprint.elf.statics import Statics
 from footprint.elf.symbols import Symbol
 from footprint.elf.uses import Uses
-from footprint.errors import FootprintError
 from footprint.findings.copies import ARTEFACT, Lines, PrivateOf
 from footprint.findings.registry import Fact, Rule
 from footprint.findings.variables import Variables
@@ -39,12 +37,7 @@ _REMEDY: Final = "declare and define it `const`: it then lies in .rodata, which 
 
 
 def _find(variables: Variables) -> tuple[Finding, ...]:
-    findings: list[Finding] = []
-    for file in variables.files:
-        # If tables of the file are damaged, the rest of the answer stands.
-        with suppress(FootprintError):
-            findings += mutable_constants(file.statics, file.declared, private_of=file.private_of)
-    return tuple(findings)
+    return variables.search(mutable_constants)
 
 
 RULE: Final = Rule("mutable-constant", "A variable that nothing writes", (Fact.VARIABLES,), _find, rank=3)
@@ -76,7 +69,7 @@ def constant_tables(statics: Statics) -> list[Symbol]:
 
 
 def mutable_constants(
-    statics: Statics, declared: Lines | None = None, *, private_of: PrivateOf | None = None
+    statics: Statics, declared: Lines | None = None, private_of: PrivateOf | None = None
 ) -> tuple[Finding, ...]:
     """Find the variables of `.data` that nothing writes, the largest first.
 

@@ -155,7 +155,7 @@ def audit(
     if request.has_question and choice == NO_CHOICE and len(named) > 1 and not all(map(process_of, named)):
         _check_alone("several targets", "stand side by side", of_findings)
         return _audit_side_by_side(named, request, output)
-    has_groups = by.is_of_sources or bool(prefix_map) or components is not None
+    has_groups = by in options.OF_SOURCES or bool(prefix_map) or components is not None
     groups = source_grouping.source_groups(by.value, prefix_map or (), components) if has_groups else None
 
     def source_of(audit: "Audit") -> "SourceOf | None":

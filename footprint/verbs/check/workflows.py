@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from footprint.elf.abi import ET_EXEC, PT_INTERP
 from footprint.elf.image import read_image
 from footprint.errors import FootprintError, UsageError
-from footprint.release.link_lines import project_files
+from footprint.release.link_lines import project_files, repository_root
 from footprint.system.files import open_input
 from footprint.text.escape import printable
 
@@ -59,8 +59,7 @@ def read_project(folder: Path) -> Project:
     programs_found.sort(key=lambda path: (-path.stat().st_mtime, path))
     programs = tuple(str(path.relative_to(folder)) for path in programs_found)
     build = next((command for name, command in _BUILDS.items() if (folder / name).is_file()), None)
-    whole = folder.resolve()
-    root = next((parent for parent in (whole, *whole.parents) if (parent / ".git").exists()), whole)
+    whole, root = folder.resolve(), repository_root(folder)
     inside = "" if root == whole else str(whole.relative_to(root))
     return Project(programs, build, _forge(folder) or _forge(root), root, inside)
 

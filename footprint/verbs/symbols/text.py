@@ -16,7 +16,7 @@ from footprint.formats.document import Block, Document, Fold, Heading, Paragraph
 from footprint.formats.report_parts import Names, cut_at, debug_file_blocks, rest_rows
 from footprint.text.escape import shortened
 from footprint.text.units import counted
-from footprint.verbs.options import SymbolsBy
+from footprint.verbs.options import OF_SOURCES, SymbolsBy
 from footprint.verbs.symbols.call import FileSymbols
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def symbols_document(
     """
     files, kinds = symbols.files, symbols.selection.kinds
     blocks = _one_file(files[0], kinds) if len(files) == 1 else _many_files(files, top, kinds)
-    if by.is_of_sources:
+    if by in OF_SOURCES:
         blocks += file_table(symbols.origins, top, groups)
     elif by is SymbolsBy.SECTION:
         blocks += section_table(symbols.origins, top)
