@@ -9,41 +9,21 @@ from footprint.model.audit import ONE_START
 from footprint.model.run_failure import RunFailure
 from footprint.release.compare import Comparison, OwnerChange, compare
 from footprint.verbs.run.result import Expected, RunResult, median_start, private_memory
-from footprint.verbs.whatif.result import Compared, Saving, Trial, is_alike, per_process_saving, private_saving
+from footprint.verbs.whatif.result import Trial, TwoVariants
 from footprint.verbs.whatif.result import compare as compare_behaviour
 
 
-@dataclass(frozen=True, slots=True)
-class BuildComparison:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildComparison(TwoVariants):
     """A program and another build of it, run with the same arguments.
 
     Attributes:
-        command: The program and its arguments.
         build: The other build, as it was named.
-        before: The starts of the program.
-        after: The starts of the other build.
         comparison: What differs between the median starts, by owner and symbol, and what is within the spread.
-        behaviour: What a user sees of both.
-        notes: What was odd.
     """
 
-    command: tuple[str, ...]
     build: str
-    before: RunResult
-    after: RunResult
     comparison: Comparison
-    behaviour: tuple[Compared, ...]
-    notes: tuple[Note, ...]
-
-    @property
-    def private(self) -> Saving | None:
-        """Private memory; None where it is not known."""
-        return private_saving(self.before, self.after)
-
-    @property
-    def per_process(self) -> Saving | None:
-        """The cost of one process; None where it is not known."""
-        return per_process_saving(self.before, self.after)
 
     @property
     def is_noise(self) -> bool | None:
@@ -55,11 +35,6 @@ class BuildComparison:
     def sure_changes(self) -> tuple[OwnerChange, ...]:
         """The owners that differ by more than the starts of one build do."""
         return tuple([owner for owner in self.comparison.owners if owner.is_noise is False and owner.delta_bytes])
-
-    @property
-    def is_alike(self) -> bool:
-        """Return whether no difference was seen that a user would notice."""
-        return is_alike(self.behaviour)
 
     @property
     def failures(self) -> tuple[tuple[RunFailure, ...], tuple[RunFailure, ...]]:

@@ -16,7 +16,7 @@ from footprint.process.launch.moment import When
 from footprint.release.compare import CostChange, OwnerChange, RowChange
 from footprint.verbs.diff.json import DiffTarget, FigureChange, figure_changes, named_changes
 from footprint.verbs.whatif.build_comparison import BuildComparison
-from footprint.verbs.whatif.result import Compared, Leaving, OwnerSaving, WhatIf
+from footprint.verbs.whatif.result import Compared, Leaving, OwnerSaving, TwoVariants, WhatIf
 
 
 class Variants(NamedTuple):
@@ -43,7 +43,7 @@ class WhatIfFigures(NamedTuple):
     per_process_bytes: Variants
 
 
-def figures_of(result: WhatIf | BuildComparison) -> WhatIfFigures:
+def figures_of(result: TwoVariants) -> WhatIfFigures:
     """Return the figures of all starts."""
     before, after = result.before, result.after
     return WhatIfFigures(Variants(before.private, after.private), Variants(before.per_process, after.per_process))

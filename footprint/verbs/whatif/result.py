@@ -137,54 +137,71 @@ class Saving(NamedTuple):
         return self.before_bytes - self.after_bytes
 
 
-@dataclass(frozen=True, slots=True)
-class WhatIf:
-    """A program run with some libraries and without them.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TwoVariants:
+    """Two variants of a program, run in turn with the same arguments.
 
     Attributes:
         command: The program and its arguments.
+        before: The starts of the first variant.
+        after: The starts of the second one.
+        behaviour: What a user sees of both.
+        notes: What was odd.
+    """
+
+    command: tuple[str, ...]
+    before: RunResult
+    after: RunResult
+    behaviour: tuple[Compared, ...]
+    notes: tuple[Note, ...]
+
+    @property
+    def private(self) -> Saving | None:
+        """Private memory; None where it is not known."""
+        totals = self.before.audit.totals, self.after.audit.totals
+        return _saving(totals[0].private.bytes, totals[1].private.bytes, self.before.private, self.after.private)
+
+    @property
+    def per_process(self) -> Saving | None:
+        """The cost of one process; None where it is not known."""
+        before, after = self.before, self.after
+        costs = before.audit.totals.per_process.bytes, after.audit.totals.per_process.bytes
+        return _saving(*costs, before.per_process, after.per_process)
+
+    @property
+    def is_alike(self) -> bool:
+        """Return whether no difference was seen that a user would notice."""
+        return is_alike(self.behaviour)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhatIf(TwoVariants):
+    """A program run with some libraries and without them: copies of it, the same but for these.
+
+    Attributes:
         dropped: The libraries, by the names they were needed by.
         users: The objects whose need of them was dropped.
         leaving: What leaves.
         thread_local_bytes: The thread-local variables of what leaves, in all threads of the median start.
         original: One start of the program itself, of which all else are copies.
-        before: The starts with the libraries.
-        after: The starts without.
         changes: Whose private memory differs between the median starts, the largest saving first; it adds up.
-        behaviour: What a user sees of both.
         doubts: What may go wrong elsewhere.
         count: How many processes to project to.
-        notes: What was odd.
     """
 
-    command: tuple[str, ...]
     dropped: tuple[str, ...]
     users: tuple[str, ...]
     leaving: tuple[Leaving, ...]
     thread_local_bytes: int
     original: Start
-    before: RunResult
-    after: RunResult
     changes: tuple[OwnerSaving, ...]
-    behaviour: tuple[Compared, ...]
     doubts: tuple[str, ...]
     count: int
-    notes: tuple[Note, ...]
 
     @property
     def predicted_bytes(self) -> int:
         """The bytes that are surely saved: what the leaving objects write at start, and at the start of each thread."""
         return sum([linked.predicted_bytes for linked in self.leaving]) + self.thread_local_bytes
-
-    @property
-    def private(self) -> Saving | None:
-        """Private memory; None where it is not known."""
-        return private_saving(self.before, self.after)
-
-    @property
-    def per_process(self) -> Saving | None:
-        """The cost of one process; None where it is not known."""
-        return per_process_saving(self.before, self.after)
 
     @property
     def kernel_bytes(self) -> int | None:
@@ -193,27 +210,10 @@ class WhatIf:
             return None
         return self.per_process.bytes - self.private.bytes
 
-    @property
-    def is_alike(self) -> bool:
-        """Return whether no difference was seen that a user would notice."""
-        return is_alike(self.behaviour)
-
 
 def is_alike(behaviour: Iterable[Compared]) -> bool:
     """Return whether no difference was seen that a user would notice."""
     return all(part.verdict is not Agreement.DIFFERENT for part in behaviour)
-
-
-def private_saving(before: RunResult, after: RunResult) -> Saving | None:
-    """Compare the private memory of two variants; None where it is not known."""
-    totals = before.audit.totals, after.audit.totals
-    return _saving(totals[0].private.bytes, totals[1].private.bytes, before.private, after.private)
-
-
-def per_process_saving(before: RunResult, after: RunResult) -> Saving | None:
-    """Compare the cost of one process of two variants; None where it is not known."""
-    totals = before.audit.totals, after.audit.totals
-    return _saving(totals[0].per_process.bytes, totals[1].per_process.bytes, before.per_process, after.per_process)
 
 
 def _saving(before: int | None, after: int | None, with_it: Spread | None, without: Spread | None) -> Saving | None:
