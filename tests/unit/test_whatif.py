@@ -18,7 +18,8 @@ def output(text: bytes, head_bytes: int = 1000) -> Output:
 
 
 def trial(printed: bytes = SAME, *, code: int | None = 0, signal: str | None = None, head_bytes: int = 1000) -> Trial:
-    start = Start(cast("Audit", None), (), (), When.EXIT, code, signal, ())
+    audit = cast("Audit", None)
+    start = Start(audit=audit, children=(), snapshots=(), moment=When.EXIT, exit_code=code, signal=signal, notes=())
     return Trial(start, output(printed, head_bytes), output(b""))
 
 

@@ -33,7 +33,8 @@ def start_of(
         ledger_row("[stack]", stack_kib * KIB, kind=MemoryKind.STACK),
     ]
     audit = replace(audit_of(*rows), target="./agentd -v")
-    return Trial(Start(audit, (), (), When.EXIT, code, signal, ()), NOTHING, NOTHING)
+    start = Start(audit=audit, children=(), snapshots=(), moment=When.EXIT, exit_code=code, signal=signal, notes=())
+    return Trial(start, NOTHING, NOTHING)
 
 
 def compared(before: Sequence[Trial], after: Sequence[Trial], count: int = 1) -> BuildComparison:

@@ -9,13 +9,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from footprint.errors import AccessError, InputError, Note, UsageError
-from footprint.model.over_time import Peak
-from footprint.process.launch.moment import Moment, Streams, When
+from footprint.errors import AccessError, InputError, UsageError
+from footprint.process.launch.moment import Ending, Moment, Streams, When
 from footprint.process.launch.own_process import adopting, go_on_where, interrupted_by_signals
 from footprint.process.launch.peak import PeakWatch
 from footprint.process.launch.program import LaunchedProgram
-from footprint.process.start_counters import StartCounters
 
 if TYPE_CHECKING:
     from footprint.process.cgroup import MemoryGroup
@@ -24,36 +22,19 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Taken(Generic[T]):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken(Ending, Generic[T]):
     """The answer of the reader for a program, and how the program ended.
 
     Attributes:
         pid: The process ID of the program.
         answer: The answer of the reader.
         when: The actual moment of the read.
-        exit_code: The exit code; None where a signal or footprint ended the program.
-        signal: The name of the signal that ended it; None where it exited or footprint ended it.
-        notes: Problems on the way.
-        peak: The peak of it and its descendants until the read; None where nobody asked for it.
-        read_at_bytes: What they held when they were read, as the peak counts it.
-        crashes: How descendants crashed until then, where they are read, too.
-        out_of_memory: The limit at which the kernel killed one of them for want of memory, "" where no limit of a
-            control group is known; None where it killed none. They were read before, if that was possible.
-        spent: What it cost from its execve(2) to the moment of the read; None where its execve was not seen.
     """
 
     pid: int
     answer: T
     when: When
-    exit_code: int | None
-    signal: str | None
-    notes: tuple[Note, ...]
-    peak: Peak | None = None
-    read_at_bytes: int = 0
-    crashes: tuple[str, ...] = ()
-    out_of_memory: str | None = None
-    spent: StartCounters | None = None
 
 
 def launch(
@@ -129,7 +110,17 @@ def launch(
         code, name = program.ending if when is When.EXIT or killed_at is not None else (None, None)
         peak = None if watch is None else watch.result(program.most_resident_bytes)
         return Taken(
-            program.pid, answer, when, code, name, tuple(program.notes), peak, read_at_bytes, crashes, killed_at, spent
+            pid=program.pid,
+            answer=answer,
+            when=when,
+            exit_code=code,
+            signal=name,
+            notes=tuple(program.notes),
+            peak=peak,
+            read_at_bytes=read_at_bytes,
+            crashes=crashes,
+            out_of_memory=killed_at,
+            spent=spent,
         )
 
 

@@ -1,4 +1,4 @@
-"""The moment at which to read a program, and how to recognise it."""
+"""The moment at which to read a program, how to recognise it, and how the program came to it and ended."""
 
 import math
 import os
@@ -9,7 +9,13 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from footprint.errors import Note
+
+if TYPE_CHECKING:
+    from footprint.model.over_time import Peak
+    from footprint.process.start_counters import StartCounters
 
 _SIZE = re.compile(rb"^(\w+):\s+([0-9]+) kB$", re.MULTILINE)
 
@@ -34,6 +40,32 @@ def counted_sizes(task: int, name: str) -> dict[bytes, int]:
     with suppress(OSError), open(f"/proc/{task}/{name}", "rb") as file:
         return {key: int(number) * 1024 for key, number in _SIZE.findall(file.read())}
     return {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """How a program that was started ended, and what was seen of it until it was read.
+
+    Attributes:
+        exit_code: The exit code; None where a signal or footprint ended the program.
+        signal: The name of the signal that ended it; None where it exited or footprint ended it.
+        notes: Problems on the way; those with the figures are in the audit.
+        peak: The peak of it and its descendants until the read; None where nobody asked for it.
+        read_at_bytes: What they held when they were read, as the peak counts it.
+        crashes: How descendants crashed until then, where they are read, too.
+        out_of_memory: The limit at which the kernel killed one of them for want of memory, "" where no limit of a
+            control group is known; None where it killed none. They were read before, if that was possible.
+        spent: What it cost from its execve(2) to the moment of the read; None where its execve was not seen.
+    """
+
+    exit_code: int | None
+    signal: str | None
+    notes: tuple[Note, ...]
+    peak: "Peak | None" = None
+    read_at_bytes: int = 0
+    crashes: tuple[str, ...] = ()
+    out_of_memory: str | None = None
+    spent: "StartCounters | None" = None
 
 
 Sink = Callable[[bytes], object]

@@ -2,26 +2,11 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import NamedTuple
 
-from footprint.errors import AccessError, Note, UsageError
-from footprint.process.launch.moment import Moment, When
+from footprint.errors import AccessError, UsageError
+from footprint.process.launch.moment import Ending, Moment, When
 from footprint.process.launch.own_process import adopting, interrupted_by_signals
 from footprint.process.launch.program import LaunchedProgram, Onlooker
-
-
-class Ending(NamedTuple):
-    """How a program ended that was looked at.
-
-    Attributes:
-        exit_code: The exit code; None where a signal or footprint ended it.
-        signal: The name of the signal that ended it; None where it exited or footprint ended it.
-        notes: Problems on the way.
-    """
-
-    exit_code: int | None
-    signal: str | None
-    notes: tuple[Note, ...]
 
 
 def watch_program(
@@ -73,4 +58,4 @@ def watch_program(
             program.end()
             code, name = program.ending if is_at_exit else (None, None)
             notes = tuple(note for note in program.notes if note.slug != "moment-not-reached")
-            return Ending(code, name, notes)
+            return Ending(exit_code=code, signal=name, notes=notes)

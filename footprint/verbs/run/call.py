@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Final
 
 from footprint.errors import AccessError, InputError, Note, UsageError, cause_of
+from footprint.json.codec import like
 from footprint.model.audit import Audit
 from footprint.model.costs import StartMeasurement
 from footprint.model.over_time import Peak
@@ -351,18 +352,13 @@ def start(
     if taken.when is When.PEAK:
         members = sorted(members, key=lambda member: -(member[1].totals.per_process.bytes or 0))
     (_, main), *others = members
-    return Start(
+    return like(
+        Start,
+        taken,
         audit=main,
         children=tuple(audit for _, audit in others),
         snapshots=tuple(snapshot for snapshot, _ in members),
         moment=taken.when,
         wanted_moment=moment.when,
-        exit_code=taken.exit_code,
-        signal=taken.signal,
         notes=(*taken.notes, *notes),
-        peak=taken.peak,
-        read_at_bytes=taken.read_at_bytes,
-        crashes=taken.crashes,
-        out_of_memory=taken.out_of_memory,
-        spent=taken.spent,
     )

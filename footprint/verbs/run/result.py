@@ -10,13 +10,13 @@ from footprint.model.audit import Audit, Spread, Spreads, start_spread
 from footprint.model.costs import DailyStarts, StartMeasurement, StartStage, daily_starts
 from footprint.model.over_time import Peak
 from footprint.model.run_failure import RunFailure, RunFailureKind, failures_of_start
-from footprint.process.launch.moment import When
+from footprint.process.launch.moment import Ending, When
 from footprint.process.snapshot import Snapshot
-from footprint.process.start_counters import StartCounters, start_stage
+from footprint.process.start_counters import start_stage
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start(Ending):
     """One start of a program.
 
     Attributes:
@@ -24,30 +24,14 @@ class Start:
         children: The processes that it had started and that were alive then; empty where they were not asked for.
         snapshots: What was read of the program, then of each child.
         moment: What it was really taken at.
-        exit_code: What it exited with; None where a signal or footprint ended it.
-        signal: The name of the signal that ended it; None where it exited or footprint ended it.
-        notes: What was odd about running it; what is odd about its figures is in the audit.
-        peak: The peak of it and its descendants until it was read; None where nobody asked for it.
-        read_at_bytes: What they held when it was read, counted as the peak is.
         wanted_moment: The moment that was asked for; None for the one that it was taken at.
-        crashes: How processes crashed that it had started, where they were asked for.
-        out_of_memory: The limit at which the kernel killed a process for want of memory; None if it killed none.
-        spent: What it cost from its execve(2) to the moment; None where that was not seen.
     """
 
     audit: Audit
     children: tuple[Audit, ...]
     snapshots: tuple[Snapshot, ...]
     moment: When
-    exit_code: int | None
-    signal: str | None
-    notes: tuple[Note, ...]
-    peak: Peak | None = None
-    read_at_bytes: int = 0
     wanted_moment: When | None = None
-    crashes: tuple[str, ...] = ()
-    out_of_memory: str | None = None
-    spent: StartCounters | None = None
 
     @property
     def explained_bytes(self) -> int | None:
