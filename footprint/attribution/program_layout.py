@@ -52,19 +52,12 @@ class ProgramLayout(NamedTuple):
         return [_counts(mapping, self.pages[mapping.start_addr]) for mapping in self.mappings]
 
 
-class _Space(NamedTuple):
-    """Where Linux puts a program, the end of its libraries, and the end of its stack."""
-
-    program_addr: int
-    top_addr: int
-    stack_addr: int
-
-
-# The libraries end in the middle of what one page table spans, and far from the stack, as in most processes: then the
-# process has as many page tables as most.
+# Where Linux puts a program of 64 and of 32 bits, the end of its libraries, and the end of its stack. The libraries end
+# in the middle of what one page table spans, and far from the stack, as in most processes: then the process has as many
+# page tables as most.
 _SPACES: Final = {
-    True: _Space(0x555555554000, 0x7F7FF7F00000, 0x7FFFFFFF0000),
-    False: _Space(0x56550000, 0xF7F00000, 0xFFFF0000),
+    True: (0x555555554000, 0x7F7FF7F00000, 0x7FFFFFFF0000),
+    False: (0x56550000, 0xF7F00000, 0xFFFF0000),
 }
 _LOWEST_ADDR: Final = 0x10000
 _STACK_BYTES: Final = 132 * 1024
@@ -109,8 +102,7 @@ def _placed_objects(graph: DependencyGraph) -> tuple[list[PlacedObject], list[No
     """
     page_bytes = graph.page_bytes
     program = graph.objects[0]
-    space = _SPACES[program.library.image.is_64]
-    top_addr = space.top_addr // page_bytes * page_bytes
+    program_addr, top_addr, _ = [addr // page_bytes * page_bytes for addr in _SPACES[program.library.image.is_64]]
     objects: list[PlacedObject] = []
     notes: list[Note] = []
     taken = range(0)
@@ -119,7 +111,7 @@ def _placed_objects(graph: DependencyGraph) -> tuple[list[PlacedObject], list[No
         first, past = (areas[0].pages.start * page_bytes, areas[-1].pages.stop * page_bytes) if areas else (0, 0)
         if number == 0:
             is_fixed = linked.library.image.type == ET_EXEC
-            bias_addr = 0 if is_fixed else space.program_addr // page_bytes * page_bytes - first
+            bias_addr = 0 if is_fixed else program_addr - first
             taken = range(bias_addr + first, bias_addr + past)
             if prediction is None:
                 raise InputError(linked.path, next(note.detail for note in graph.notes if note.subject == linked.path))
@@ -146,10 +138,8 @@ def _start_mappings(program: PlacedObject, start: StartMemory, page_bytes: int) 
     Raises:
         InputError: Where the thread-local variables of the objects leave no room for the stack.
     """
-    space = _SPACES[program.image.is_64]
-    loader_addr = space.top_addr // page_bytes * page_bytes
+    _, loader_addr, stack_end_addr = [addr // page_bytes * page_bytes for addr in _SPACES[program.image.is_64]]
     loader_end_addr = loader_addr + start.loader_bytes
-    stack_end_addr = space.stack_addr // page_bytes * page_bytes
     stack_addr = stack_end_addr - -(-max(_STACK_BYTES, start.stack_bytes) // page_bytes) * page_bytes
     # The heap has page tables of its own, wherever it is.
     heap_addr = loader_end_addr + _HEAP_GAP_BYTES

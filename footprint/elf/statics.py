@@ -18,22 +18,11 @@ from footprint.elf.functions import Functions
 from footprint.elf.image import Image, Section
 from footprint.elf.names import normalised
 from footprint.elf.symbols import SectionBase, Symbol, SymbolEntry, SymbolTable, read_symbol_table, section_bases
-from footprint.members import NamedTuple
 
 # What the compiler writes instead of a source file after link-time optimisation (GCC, LLVM): several files are merged.
 _MERGED_FILES: Final = frozenset({"", "<artificial>", "ld-temp.o"})
 # `_GLOBAL__sub_I_main`, and with a priority `_GLOBAL__sub_I.00101_x` or `_GLOBAL__I_000101`.
 _INITIALISERS: Final = (b"_GLOBAL__sub_I", b"_GLOBAL__I_", b"_GLOBAL__I.")
-
-
-class Initialisers(NamedTuple):
-    """The functions that initialise variables of source files at start: their number, and the size of their code."""
-
-    function_count: int
-    code_bytes: int
-
-
-NO_INITIALISERS: Final = Initialisers(0, 0)
 
 
 class Statics:
@@ -110,14 +99,17 @@ class Statics:
         return functions
 
     @property
-    def initialisers(self) -> Initialisers:
-        """The functions that the compiler made of initialisers that are not constant: one for each source file."""
+    def initialisers(self) -> tuple[int, int]:
+        """The number of the functions that initialise variables at start, and the size of their code."""
         functions = self.initialiser_functions
-        return Initialisers(len(functions), sum(function.size_bytes for function, _ in functions.values()))
+        return len(functions), sum(function.size_bytes for function, _ in functions.values())
 
     @cached_property
     def initialiser_functions(self) -> dict[int, tuple[Symbol, int | None]]:
-        """The same functions by vaddr, each with the number of its source file, where the table names it."""
+        """The functions that the compiler made of initialisers that are not constant: one for each source file.
+
+        They stand by vaddr, each with the number of its source file, where the table names it.
+        """
         table = self._table
         starts = frozenset[int]().union(*map(table.names.offsets_of, _INITIALISERS))
         prefixed: set[int] = set()

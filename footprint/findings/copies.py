@@ -19,7 +19,7 @@ from footprint.elf.initial import Initial, Initials, Target
 from footprint.elf.initialisers import SourceInitialiser
 from footprint.elf.names import normalised, shown_name, source_name
 from footprint.elf.sameness import is_constant, is_in_relro, is_merged
-from footprint.elf.statics import NO_INITIALISERS, Initialisers, Statics
+from footprint.elf.statics import Statics
 from footprint.elf.symbols import Symbol
 from footprint.findings.merging import LEAST_TELLING_BYTES, NOT_READ, VARIES, Merging, Objection
 from footprint.findings.neighbours import Neighbours
@@ -234,7 +234,8 @@ class SearchedFile(NamedTuple):
         unit_count: The number of its source files.
         copies: The variables that it holds several times, the largest waste first.
         debug_file: The file that its symbols are from; None where it has them itself.
-        initialisers: The functions that make variables at start; most C++ headers with variables need one.
+        initialiser_count: The functions that make variables at start; most C++ headers with variables need one.
+        initialiser_bytes: The size of their code.
         source_initialisers: Each function that runs at start, those with the most heap first.
     """
 
@@ -243,23 +244,14 @@ class SearchedFile(NamedTuple):
     unit_count: int
     copies: tuple[CopiedVariable, ...]
     debug_file: str | None = None
-    initialisers: Initialisers = NO_INITIALISERS
+    initialiser_count: int = 0
+    initialiser_bytes: int = 0
     source_initialisers: tuple[SourceInitialiser, ...] = ()
 
     @property
     def waste_bytes(self) -> int:
         """Return the size of all copies in it but one of each, as far as sums count them."""
         return sum([copies.waste_bytes for copies in self.copies if copies.is_counted])
-
-    @property
-    def initialiser_count(self) -> int:
-        """Return the number of functions that make variables at start."""
-        return self.initialisers.function_count
-
-    @property
-    def initialiser_bytes(self) -> int:
-        """Return the size of their code."""
-        return self.initialisers.code_bytes
 
 
 class Declared(NamedTuple):

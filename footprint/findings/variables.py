@@ -52,7 +52,7 @@ class FileVariables(NamedTuple):
         debug_file = None if statics.debug is None else statics.debug.image.file
         counts = len(statics.statics), len(statics.units)
         sources = _initialisers(statics) if self.initialisers is None else self.initialisers
-        return SearchedFile(self.file, *counts, self.copies, debug_file, statics.initialisers, sources)
+        return SearchedFile(self.file, *counts, self.copies, debug_file, *statics.initialisers, sources)
 
 
 def _initialisers(statics: Statics) -> tuple[SourceInitialiser, ...]:

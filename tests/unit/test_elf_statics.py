@@ -3,7 +3,7 @@
 import pytest
 
 from footprint.elf.image import read_image
-from footprint.elf.statics import NO_INITIALISERS, Statics, read_statics
+from footprint.elf.statics import Statics, read_statics
 from footprint.elf.symbols import Symbol
 from footprint.errors import InputError
 from tests.elfkinds import in_all_classes_and_orders
@@ -166,4 +166,4 @@ def test_what_makes_variables_at_start_is_counted() -> None:
         local("_GLOBAL__sub_I_data", At(".data")),
     ]
     assert statics(*functions, *others).initialisers == (4, 4 + 5 + 6 + 7)
-    assert statics().initialisers == NO_INITIALISERS
+    assert statics().initialisers == (0, 0)
