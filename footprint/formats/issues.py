@@ -6,10 +6,13 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from footprint.elf.names import shown_name
+from footprint.errors import UsageError
+from footprint.findings.registry import rule_names
 from footprint.formats.rules import GROWN_VARIABLE, NEW_LIBRARY, TOUCHED_VARIABLE
+from footprint.model.audit import Audit, program_path
 from footprint.model.finding import Confidence, Finding, SourceLocation, listed_places
 from footprint.model.row import file_name
-from footprint.release.compare import Comparison, RowChange
+from footprint.release.compare import Comparison, RowChange, covers
 from footprint.release.matching import comparable_name, finding_key
 from footprint.release.new_libraries import NewRoot, link_text, root_text
 from footprint.text.escape import printable
@@ -131,6 +134,26 @@ def issues_of_findings(
         tuple(dict.fromkeys([*rules, *reported])),
         binary,
     )
+
+
+def issues_of_audit(audit: Audit) -> Issues:
+    """Return the findings of an audit.
+
+    Raises:
+        UsageError: If it was not searched for findings.
+    """
+    rules = applied_rules(audit)
+    if not rules:
+        raise UsageError(
+            f"{audit.saved_in or audit.target} was not searched for findings: audit the program, or the process with "
+            "--findings"
+        )
+    return issues_of_findings(audit.findings, audit.target, count=audit.count, binary=program_path(audit), rules=rules)
+
+
+def applied_rules(audit: Audit) -> list[str]:
+    """Return the rules that were applied in an audit: only of these it is true that nothing else was found."""
+    return [rule for rule in rule_names() if covers(audit, rule)]
 
 
 def relative_path(path: str, folder: str) -> str:

@@ -30,6 +30,8 @@ from footprint.model.audit import (
 from footprint.model.projection import UNKNOWN, Basis, Projection, Question
 from footprint.model.row import Evidence, Row
 from footprint.model.totals import FIGURE_NAMES, Total, Totals
+from footprint.sources.demanglers import learn_saved_names
+from footprint.sources.target import AuditFile
 from footprint.system.decompression import pieces_of
 from footprint.text.command_line import shown_command, shown_words
 
@@ -54,10 +56,19 @@ _LISTS: Final = (_LEDGER, "objects", "page_maps", "findings", "notes", "processe
 _MOST_HELD_BYTES: Final = 128 << 20
 
 
-def looks_like_audit(head: bytes | memoryview) -> bool:
-    """Return whether a file claims, in its first kilobyte, to be JSON that footprint has written."""
-    start = bytes(head[:1024]).lstrip()
-    return start.startswith(b"{") and b'"schema"' in start and b'"footprint/' in start
+def read_saved(target: AuditFile, *, has_page_maps: bool = False) -> AuditRecord:
+    """Read a target that is a saved audit, and learn the names to show for its symbols; for the rest as `read_audit`.
+
+    Raises:
+        InputError: If it is damaged.
+    """
+    saved = read_audit(target.data, target.name, has_page_maps=has_page_maps)
+    named = ((row.symbol, row.name) for row in saved.audit.ledger)
+    learn_saved_names({symbol: name for symbol, name in named if symbol and name and symbol != name})
+    if target.over_time is None:
+        return saved
+    peak_bytes = target.over_time.peak_bytes
+    return saved._replace(audit=replace(saved.audit, peak_bytes=peak_bytes, over_time=target.over_time))
 
 
 def read_audit(data: bytes | memoryview, file: str, *, has_page_maps: bool = False) -> AuditRecord:

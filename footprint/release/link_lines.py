@@ -1,7 +1,8 @@
-"""The lines that link new libraries: of a build file of the project, else of the map of the linker.
+"""Where a reviewer looks for what grew: the lines that declare variables, and those that link new libraries.
 
-A line counts only if it is the only one that links the library, or the only one of those that names its user. Of
-several lines none is chosen: all are listed. Build files are not run, and variables in them are not resolved.
+Those of a library are lines of a build file of the project, else of the map of the linker. A line counts only if it is
+the only one that links the library, or the only one of those that names its user. Of several lines none is chosen: all
+are listed. Build files are not run, and variables in them are not resolved.
 """
 
 import os
@@ -18,6 +19,7 @@ from footprint.model.finding import SourceLocation
 from footprint.model.row import file_name
 from footprint.release.compare import Comparison
 from footprint.release.new_libraries import NewRoot
+from footprint.sources.debug_search import DebugSearch
 from footprint.system.files import open_input
 
 # Folders that hold nothing of the project itself.
@@ -96,7 +98,31 @@ _TARGET: Final = (
 _VARIABLE: Final = re.compile(r"\$[({](\w+?)_(?:LIBRARY|LIBRARIES|LIBS|LDLIBS|LINK_LIBRARIES)[)}]")
 
 
-def with_link_lines(comparison: Comparison, folder: str, linker_map: str | None = None) -> Comparison:
+def with_places(
+    comparison: Comparison, root: str | None, debug: DebugSearch | None, linker_map: str | None
+) -> Comparison:
+    """Add to what grew its lines in the sources; the project is that of the working directory.
+
+    Args:
+        comparison: The comparison.
+        root: The folder that the files of the audit take for `/`.
+        debug: Where to look for debug files.
+        linker_map: The map that GNU ld wrote of the program now.
+
+    Raises:
+        AccessError: If the map cannot be opened.
+        UnsupportedError: If another linker wrote it.
+    """
+    if comparison.grown_variables:
+        from footprint.release.declared_changes import with_locations  # noqa: PLC0415 # debug information
+
+        comparison = with_locations(comparison, root, debug)
+    if comparison.roots or linker_map is not None:
+        return with_link_lines(comparison, ".", linker_map)
+    return comparison
+
+
+def with_link_lines(comparison: Comparison, folder: str, linker_map: str | None) -> Comparison:
     """Add to the roots of the new libraries where they are linked.
 
     Args:

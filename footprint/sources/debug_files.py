@@ -23,7 +23,7 @@ from footprint.elf.notes import build_id, debug_build_id
 from footprint.errors import InputError, Note
 from footprint.members import NamedTuple
 from footprint.process.mapped_files import FileOpener, open_regular
-from footprint.sources.debug_search import STANDARD_PLACES, DebugSearch, check_search
+from footprint.sources.debug_search import STANDARD_PLACES, DebugSearch
 from footprint.system.roots import path_inside
 
 if TYPE_CHECKING:
@@ -57,7 +57,8 @@ class DebugFiles:
         self._open_file = open_file or open_regular
         self._is_on = search is not None
         search = search or STANDARD_PLACES
-        check_search(search)
+        if search.folders:
+            search.check()
         self._folders = [os.path.abspath(folder) for folder in search.folders]
         # Asked once: where there is none, each object is spared as many questions as it has candidates there.
         if os.path.isdir(STANDARD_FOLDER):

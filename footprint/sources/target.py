@@ -267,7 +267,7 @@ def resolve(
         return _of_series(data, f"{name}@{series_moment}" if series_moment else name, series_moment)
     if looks_like_capture(head):
         return Capture(name, _captured(data, name))
-    return AuditFile(name, data) if _looks_like_audit(head) else Text(name, data)
+    return AuditFile(name, data) if looks_like_audit(head) else Text(name, data)
 
 
 def _check_head(head: bytes, name: str) -> None:
@@ -515,6 +515,7 @@ def _is_program(path: str, *, has_root: bool) -> bool:
         return False
 
 
-def _looks_like_audit(head: bytes) -> bool:
+def looks_like_audit(head: bytes | memoryview) -> bool:
     """Return whether a file claims, in its first kilobyte, to be JSON that footprint has written."""
-    return head.lstrip().startswith(b"{") and b'"schema"' in head and b'"footprint/' in head
+    start = bytes(head[:_HEAD_BYTES]).lstrip()
+    return start.startswith(b"{") and b'"schema"' in start and b'"footprint/' in start

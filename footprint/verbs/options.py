@@ -335,7 +335,7 @@ def one_moment(given: list[str] | None) -> str | None:
     return given[0] if given else None
 
 
-def _debug_search(
+def debug_search(
     debug_dir: Annotated[
         list[str] | None,
         Option(
@@ -349,9 +349,21 @@ def _debug_search(
         bool, Option("--no-debug-files", help="Show only the names that are in the files themselves.")
     ] = False,
 ) -> "DebugSearch | None":
-    from footprint.sources.debug_search import debug_search
+    """Return the search that the options ask for; None if it is switched off.
 
-    return debug_search(debug_dir or (), uses_servers=debuginfod, is_off=no_debug_files)
+    Raises:
+        UsageError: Where they contradict each other, or a folder is none.
+    """
+    if no_debug_files:
+        if debug_dir or debuginfod:
+            raise UsageError("--no-debug-files goes with neither --debug-dir nor --debuginfod")
+        return None
+    from footprint.sources.debug_search import DebugSearch
+
+    search = DebugSearch(tuple(debug_dir or ()), debuginfod)
+    if search.folders:
+        search.check()
+    return search
 
 
 _ENDINGS: Final = {
@@ -437,7 +449,7 @@ def _process_choice(
 _Command = Callable[..., Any]
 _SHARED: Final = {
     parameter.name: parameter
-    for make in (_process_choice, _debug_search, _output_options)
+    for make in (_process_choice, debug_search, _output_options)
     for parameter in parameters_of(make)
 }
 
@@ -458,7 +470,7 @@ def shared_options(
     formats = [form for form in Format if form not in PARTS or PARTS[form] in parts.split()]
     makers: dict[str, tuple[Callable[..., Any], list[str]]] = {
         "choice": (_process_choice, ["tree", "name", "cgroup", "unit", "container"]),
-        "debug": (_debug_search, ["debug_dir", "debuginfod", "no_debug_files"]),
+        "debug": (debug_search, ["debug_dir", "debuginfod", "no_debug_files"]),
         "output": (_output_options, output.split()),
     }
 

@@ -11,7 +11,8 @@ from footprint.elf.image import Image, read_image
 from footprint.errors import InputError, Note, UsageError
 from footprint.sources import debug_files as verb
 from footprint.sources.debug_files import DebugFiles
-from footprint.sources.debug_search import DebugSearch, debug_search
+from footprint.sources.debug_search import DebugSearch
+from footprint.verbs.options import debug_search
 from tests.debugpairs import (
     ALL,
     BUILD_ID_PATH,
@@ -344,13 +345,11 @@ def test_what_dwz_left_in_a_folder_of_debug_files_is_opened(library: Path, tmp_p
 
 
 def test_options_that_contradict_each_other_are_wrong_use(tmp_path: Path) -> None:
-    assert debug_search((), uses_servers=False, is_off=True) is None
-    assert debug_search((str(tmp_path),), uses_servers=True, is_off=False) == DebugSearch(
-        (str(tmp_path),), uses_servers=True
-    )
+    assert debug_search(no_debug_files=True) is None
+    assert debug_search([str(tmp_path)], debuginfod=True) == DebugSearch((str(tmp_path),), uses_servers=True)
     with pytest.raises(UsageError, match="neither"):
-        debug_search((str(tmp_path),), uses_servers=False, is_off=True)
+        debug_search([str(tmp_path)], no_debug_files=True)
     with pytest.raises(UsageError, match="neither"):
-        debug_search((), uses_servers=True, is_off=True)
+        debug_search(debuginfod=True, no_debug_files=True)
     with pytest.raises(UsageError, match="is not a folder"):
-        debug_search((str(tmp_path / "none"),), uses_servers=False, is_off=False)
+        debug_search([str(tmp_path / "none")])

@@ -15,13 +15,14 @@ import footprint
 from footprint.attribution.page_maps import MOST_PAGES
 from footprint.errors import InputError, UnsupportedError, UsageError
 from footprint.formats.audit_json import audit_json
-from footprint.formats.saved_audit import looks_like_audit, read_audit, reprojected
+from footprint.formats.saved_audit import read_audit, reprojected
 from footprint.json.answer import write
 from footprint.model.audit import Audit, Spread
 from footprint.model.heap_account import AllocatorAccount
 from footprint.model.page_map import PageMap, PagePart, PageState, Place
 from footprint.model.projection import Model, Question
 from footprint.model.row import MemoryKind
+from footprint.sources.target import looks_like_audit
 
 ROOT = Path(__file__).resolve().parents[2]
 STAGE = ROOT / "sample_binaries" / "condor_shadow" / "base"

@@ -165,7 +165,7 @@ def audit_target(target: AnyTarget, request: AuditRequest) -> AuditRecord:
     """
     request = request.with_limits_of(target)
     if isinstance(target, AuditFile):
-        from footprint.verbs.audit.saved import read_saved  # noqa: PLC0415 # what runs is not saved
+        from footprint.formats.saved_audit import read_saved  # noqa: PLC0415 # JSON
 
         saved = read_saved(target, has_page_maps=request.has_page_maps)
         check_options(target, request.options, is_group=saved.audit.is_group)

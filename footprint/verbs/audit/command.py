@@ -10,7 +10,7 @@ from footprint.verbs.output import Answer, check_formats, lazy_modules, part_nam
 
 if TYPE_CHECKING:
     from footprint.attribution.source_groups import SourceOf
-    from footprint.formats import audit_json, stacks
+    from footprint.formats import audit_json, issues, stacks
     from footprint.model.audit import Audit
     from footprint.sources.debug_search import DebugSearch
     from footprint.sources.target import ProcessChoice
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from footprint.verbs.audit import (
         call,
         html,
-        issues,
         mappings,
         mappings_json,
         metrics,
@@ -34,10 +33,10 @@ if TYPE_CHECKING:
     from footprint.verbs.survey import call as survey_call
     from footprint.verbs.survey.call import Survey
 else:
-    audit_json, stacks = lazy_modules("footprint.formats", "audit_json stacks")
+    audit_json, issues, stacks = lazy_modules("footprint.formats", "audit_json issues stacks")
     judging, source_grouping = lazy_modules("footprint.verbs", "fail_on source_grouping")
-    call, html, issues, mappings, mappings_json, metrics, row_sources, summary, text = lazy_modules(
-        "footprint.verbs.audit", "call html issues mappings mappings_json metrics row_sources summary text"
+    call, html, mappings, mappings_json, metrics, row_sources, summary, text = lazy_modules(
+        "footprint.verbs.audit", "call html mappings mappings_json metrics row_sources summary text"
     )
     (side_by_side_answer,) = lazy_modules("footprint.verbs.audit", "side_by_side_answer")
     survey_answer, survey_call = lazy_modules("footprint.verbs.survey", "answer call")

@@ -15,7 +15,7 @@ from footprint.release.budget import A_TWENTIETH, Checked, check_audit, propose
 from footprint.release.budget_file import Budgets, limit_growth, parse_budgets, parse_share
 from footprint.release.matching import is_same_program
 from footprint.sources.debug_search import STANDARD_PLACES, DebugSearch
-from footprint.sources.target import AnyTarget, AuditFile, Named, Process, Processes, Program, resolve
+from footprint.sources.target import AnyTarget, AuditFile, Named, Process, Processes, Program, looks_like_audit, resolve
 from footprint.system.files import StrPath, open_input
 from footprint.verbs.audit.call import audit_target, with_objects_if_new
 from footprint.verbs.audit.request import AuditRequest
@@ -163,10 +163,10 @@ def check(  # noqa: PLR0913 # keyword-only
         checked = checked._replace(audit=_searched(audit, debug))
     if checked.comparison is None:
         return checked
-    from footprint.release.places import with_places  # noqa: PLC0415 # only beside a baseline
+    from footprint.release.link_lines import with_places  # noqa: PLC0415 # only beside a baseline
 
     top, linker_map = (None if path is None else os.fspath(path) for path in (root, map))
-    return checked._replace(comparison=with_places(checked.comparison, top, debug, ".", linker_map))
+    return checked._replace(comparison=with_places(checked.comparison, top, debug, linker_map))
 
 
 def _searched(audit: Audit, debug: DebugSearch | None) -> Audit:
@@ -245,8 +245,6 @@ def replaceable_baseline(budgets: Budgets) -> str:
     """
     path = _baseline_path(budgets)
     if os.path.lexists(path):
-        from footprint.formats.saved_audit import looks_like_audit  # noqa: PLC0415 # json
-
         if not os.path.isfile(path) or (os.path.getsize(path) and not looks_like_audit(open_input(path))):
             raise UsageError(
                 f"{path} is no saved audit: --update-baseline replaces nothing else; name another baseline"

@@ -1,10 +1,10 @@
 """What a check tells a reviewer: exceeded budgets, and the findings beside them."""
 
-from footprint.findings.registry import rule_names
 from footprint.formats.issues import (
     Issue,
     Issues,
     Level,
+    applied_rules,
     finding_issue,
     fingerprint,
     growth_issues,
@@ -15,7 +15,6 @@ from footprint.formats.rules import BUDGET, RUN_FAILED
 from footprint.model.audit import program_path
 from footprint.model.finding import SourceLocation
 from footprint.release.budget import RUN, UNTOLD, BudgetResult, Checked, roots_of
-from footprint.release.compare import covers
 from footprint.verbs.check.text import (
     amount,
     check_verdict,
@@ -38,7 +37,7 @@ def issues_of_check(checked: Checked, name: str) -> Issues:
     rules = (
         BUDGET,
         *dict.fromkeys(issue.rule for issue in grown),
-        *(name for name in rule_names() if covers(checked.audit, name)),
+        *applied_rules(checked.audit),
     )
     summary = f"{name}: {check_verdict(checked)}"
     return Issues(name, ordered([*exceeded, *grown, *issues]), passed, summary, rules, program_path(checked.audit))

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from footprint.errors import InputError, UsageError
 from footprint.model.audit import Audit, AuditRecord, is_audited, is_reproducible
 from footprint.release.compare import Comparison, compare
-from footprint.release.places import with_places
 from footprint.sources.debug_search import STANDARD_PLACES, DebugSearch
 from footprint.sources.target import AnyTarget, AuditFile, Capture, Named, Processes, Program, Text, resolve
 from footprint.system.files import StrPath
@@ -71,16 +70,17 @@ def diff(
             "programs, or two processes"
         )
     number = count or max(before.count, now.count)
+    top, linker_map = (None if path is None else os.fspath(path) for path in (root, map))
     is_same = None
     if before.saved_in is None and now.saved_in is None:
         from footprint.release.renames import likeness_of  # noqa: PLC0415 # debug information, which nothing saved needs
 
-        is_same = likeness_of(before, now, None if root is None else os.fspath(root), debug)
+        is_same = likeness_of(before, now, top, debug)
     before, now = with_objects_if_new(before, now, targets[0]), with_objects_if_new(now, before, targets[1])
     comparison = compare(before, now, number, old_spreads, new_spreads, is_same)
-    return with_places(
-        comparison, None if root is None else os.fspath(root), debug, ".", None if map is None else os.fspath(map)
-    )
+    from footprint.release.link_lines import with_places  # noqa: PLC0415 # the readers of build files
+
+    return with_places(comparison, top, debug, linker_map)
 
 
 def _resolved(named: Named | AnyTarget, root: StrPath | None) -> AnyTarget:

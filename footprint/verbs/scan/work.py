@@ -18,6 +18,7 @@ from footprint.elf.linkage import Linkage, read_linkage
 from footprint.elf.notes import build_id
 from footprint.errors import AccessError, FootprintError, InputError, Note, UnsupportedError
 from footprint.findings.registry import Fact, find_all
+from footprint.formats.saved_audit import read_saved
 from footprint.model.audit import Audit, program_name, program_path
 from footprint.model.finding import Confidence, Finding, SearchedRule
 from footprint.model.projection import Question
@@ -61,7 +62,6 @@ from footprint.system.limits import limited
 from footprint.system.roots import enter_root, leave_tree
 from footprint.text.command_line import command_lines
 from footprint.verbs.audit.process import audit_of
-from footprint.verbs.audit.saved import read_saved
 from footprint.verbs.duplicates.call import variables_in
 from footprint.verbs.scan.inputs import Candidate, ScanPlace, file_state, moment_of, trees_in, utc, with_addresses
 from footprint.verbs.scan.tasks import Identity, Item, PartDone, Settings, Task

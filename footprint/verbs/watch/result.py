@@ -5,6 +5,7 @@ from collections.abc import Set as AbstractSet
 from typing import Final, NamedTuple
 
 from footprint.errors import Note, UsageError
+from footprint.formats.saved_audit import read_saved
 from footprint.model.audit import Audit
 from footprint.model.over_time import WatchGap, WatchGapKind
 from footprint.release.compare import Comparison, compare
@@ -15,7 +16,6 @@ from footprint.series.timeline import OwnerGrowth, Timeline
 from footprint.sources.debug_search import STANDARD_PLACES
 from footprint.sources.target import AuditFile
 from footprint.verbs.audit.request import HeapRequest
-from footprint.verbs.audit.saved import read_saved
 
 # The last audit says more than that at the peak, unless much was freed since.
 _STILL_HELD: Final = 0.9
