@@ -19,7 +19,6 @@ from footprint.attribution.process_audit import total_up
 from footprint.attribution.program_layout import PlacedObject, ProgramLayout, lay_out_program
 from footprint.errors import Note, UsageError
 from footprint.model.audit import Audit
-from footprint.model.finding import Finding
 from footprint.model.projection import Model, Point, Projection, Question
 from footprint.model.row import Attribution, Evidence, MemoryKind, Row, weakest
 from footprint.model.totals import Total, Totals
@@ -37,7 +36,7 @@ _TABLE_ENTRY_BYTES: Final = 8
 _ADDRESS_BITS: Final = 48
 
 
-def predicted_audit(  # noqa: PLR0913 # keyword-only
+def predicted_audit(  # keyword-only
     graph: DependencyGraph,
     files: Files,
     *,
@@ -45,7 +44,6 @@ def predicted_audit(  # noqa: PLR0913 # keyword-only
     question: Question,
     constants: KernelConstants,
     host: dict[str, str],
-    findings: tuple[Finding, ...] = (),
     notes: tuple[Note, ...] = (),
     has_page_maps: bool = False,
 ) -> Audit:
@@ -86,7 +84,6 @@ def predicted_audit(  # noqa: PLR0913 # keyword-only
         ledger=rows,
         projection=_projection(totals, rows, kernel, len(layout.mappings), question),
         notes=(*notes, *layout.notes, *constants.notes),
-        findings=findings,
         page_maps=page_maps,
     )
 

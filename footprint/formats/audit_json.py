@@ -98,9 +98,9 @@ def audit_json(audit: Audit, version: str) -> str:
     return write(written_members(audit, version))
 
 
-def audit_members(audit: Audit, version: str, source_of: "SourceOf | None" = None) -> Json:
+def audit_members(audit: Audit, version: str) -> Json:
     """Return the members of an audit."""
-    return in_memory(written_members(audit, version, source_of))
+    return in_memory(written_members(audit, version))
 
 
 def written_members(audit: Audit, version: str, source_of: "SourceOf | None" = None) -> Json:
@@ -129,9 +129,9 @@ def audit_columns(audit: Audit, version: str) -> Json:
     return encoded
 
 
-def audit_answer(audit: Audit, version: str, source_of: "SourceOf | None" = None) -> AuditJson:
+def audit_answer(audit: Audit, version: str) -> AuditJson:
     """Return the answer that the audit of one process is."""
-    return _answer(audit, version, shown_rows(audit.ledger), source_of)
+    return _answer(audit, version, shown_rows(audit.ledger))
 
 
 def _answer(audit: Audit, version: str, ledger: tuple[Row, ...], source_of: "SourceOf | None" = None) -> AuditJson:

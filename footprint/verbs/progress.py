@@ -72,7 +72,7 @@ def end_line() -> None:
 
 
 @contextmanager
-def progress_line(verb: str, *, is_quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
+def progress_line(*, is_quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
     """Yield what shows how many of all are done, on standard error; None where that is no terminal.
 
     The line is erased at the end.
@@ -88,7 +88,7 @@ def progress_line(verb: str, *, is_quiet: bool) -> Iterator[Callable[[int, int],
         now_seconds = time.monotonic()
         if now_seconds - shown_seconds >= _PAUSE_SECONDS:
             shown_seconds = now_seconds
-            _draw(f"{verb}: {done_count:,} of {count:,} files")
+            _draw(f"audit --all: {done_count:,} of {count:,} files")
 
     try:
         yield show

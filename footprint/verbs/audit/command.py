@@ -265,7 +265,7 @@ def _audit_folders(folders: Sequence[str], request: "AuditRequest", top: int, ou
     )
     check_formats(answer, output)
     check_options(Folders(" ".join(folders), tuple(folders)), request.options)
-    with progress_line("audit --all", is_quiet=output.is_quiet) as on_progress:
+    with progress_line(is_quiet=output.is_quiet) as on_progress:
         survey = survey_call.survey(
             *folders,
             count=request.question.count,

@@ -43,7 +43,6 @@ def audit_of(  # noqa: PLR0913 # keyword-only
     *,
     root: str | None = None,
     files: ElfFiles | None = None,
-    debug: DebugSearch | None = STANDARD_PLACES,
     has_page_maps: bool = False,
     constants: KernelConstants | None = None,
     has_heap: bool = False,
@@ -59,7 +58,6 @@ def audit_of(  # noqa: PLR0913 # keyword-only
         question: How many of it, in which model.
         root: A folder in which its files are, where it is not live.
         files: What opens the files, and has read some for other processes; None to open all anew.
-        debug: Where to look for the symbols of stripped files, read anew.
         has_page_maps: Whether the pages of its objects are told one by one.
         constants: What its kernel spends on each thing; those that are known of its host without it.
         has_heap: Whether the structures of its allocator and of its threads are read, if it is live.
@@ -69,7 +67,7 @@ def audit_of(  # noqa: PLR0913 # keyword-only
     """
     if snapshot.open_files is None:
         (snapshot,) = with_held_files([snapshot])
-    files = files or files_of(snapshot, debug, root)
+    files = files or files_of(snapshot, STANDARD_PLACES, root)
     files.drop_if_many()
     images, file_notes = images_of_many(snapshot, image_sets, root, files.opened, files.images)
     note_count, host = len(files.notes), snapshot.host
