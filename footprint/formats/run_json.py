@@ -5,8 +5,7 @@ from typing import Annotated, Literal, NamedTuple
 
 from footprint.formats.audit_json import AuditJson
 from footprint.members import LATER, NOT_EMPTY, Bounds, Later, Pattern, Positive
-from footprint.model.audit import Spread
-from footprint.model.costs import DailyStarts, StartMeasurement
+from footprint.model.costs import DailyStarts, Spread, StartMeasurement
 from footprint.model.over_time import Peak
 from footprint.model.row import MemoryKind
 from footprint.model.run_failure import RunFailure

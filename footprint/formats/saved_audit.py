@@ -22,11 +22,11 @@ from footprint.model.audit import (
     AuditRecord,
     GroupFacts,
     GroupMember,
-    Spread,
     Spreads,
     WorkerProjection,
     start_spread,
 )
+from footprint.model.costs import Spread
 from footprint.model.projection import UNKNOWN, Basis, Projection, Question
 from footprint.model.row import Evidence, Row
 from footprint.model.totals import FIGURE_NAMES, Total, Totals

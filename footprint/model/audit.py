@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from footprint import __version__
 from footprint.errors import Note, UnbalancedError
-from footprint.members import NamedTuple, dataclass, field, json_members
-from footprint.model.costs import ObjectCost, were_symbols_read
+from footprint.members import NamedTuple, dataclass, field
+from footprint.model.costs import ObjectCost, Spread, were_symbols_read
 from footprint.model.projection import FitLimit, Projection
 from footprint.model.row import Evidence, MemoryKind, Row, RowSums, sum_rows, weakest
 from footprint.model.totals import OfWhich, Total, Totals
@@ -319,28 +319,13 @@ def audit_of_group(target: str, sums: GroupSums, group: GroupFacts, **others: An
     )
 
 
-@json_members("min=min_bytes median=median_bytes max=max_bytes")
-class Spread(NamedTuple):
-    """A figure over several starts.
-
-    Attributes:
-        min_bytes: The smallest value.
-        median_bytes: The value in the middle; of two in the middle the lower.
-        max_bytes: The largest value.
-    """
-
-    min_bytes: int
-    median_bytes: int
-    max_bytes: int
-
-
 NO_MEMORY: Final = Spread(0, 0, 0)
 """What a run holds of what none of its starts has."""
 
 
 def overlap(spread: Spread, other: Spread) -> bool:
     """Return whether the starts of two runs overlap, so that their difference may be chance."""
-    return spread.min_bytes <= other.max_bytes and other.min_bytes <= spread.max_bytes
+    return spread.min <= other.max and other.min <= spread.max
 
 
 def separation_confidence(count: int, other: int) -> float:
@@ -382,7 +367,7 @@ def start_spread(measurement: "StartMeasurement | None") -> tuple[Spread | None,
     """Return how far the processor time of starts up to the entry point differs, and the number of starts."""
     if measurement is None:
         return None, 1
-    return Spread(*measurement.processor_us), measurement.start_count
+    return measurement.processor_us, measurement.start_count
 
 
 ONE_START: Final[Spreads] = Spreads()

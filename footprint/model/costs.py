@@ -90,7 +90,7 @@ class Need(NamedTuple):
     symbol_count: int | None
 
 
-class MeasuredRange(NamedTuple):
+class Spread(NamedTuple):
     """A figure over several starts.
 
     Attributes:
@@ -102,6 +102,12 @@ class MeasuredRange(NamedTuple):
     min: int
     median: int
     max: int
+
+    @classmethod
+    def of(cls, values: Iterable[int]) -> "Spread":
+        """Return how far some values differ."""
+        ordered = sorted(values)
+        return cls(ordered[0], ordered[(len(ordered) - 1) // 2], ordered[-1])
 
 
 class StartStage(NamedTuple):
@@ -117,10 +123,10 @@ class StartStage(NamedTuple):
     """
 
     start_count: int
-    processor_us: MeasuredRange
-    minor_faults: MeasuredRange
-    major_faults: MeasuredRange
-    instructions: MeasuredRange | None
+    processor_us: Spread
+    minor_faults: Spread
+    major_faults: Spread
+    instructions: Spread | None
 
 
 class StartMeasurement(NamedTuple):
@@ -139,11 +145,11 @@ class StartMeasurement(NamedTuple):
     """
 
     start_count: int
-    processor_us: MeasuredRange
-    minor_faults: MeasuredRange
-    major_faults: MeasuredRange
+    processor_us: Spread
+    minor_faults: Spread
+    major_faults: Spread
     system_call_count: int
-    instructions: Annotated[MeasuredRange | None, LATER] = None
+    instructions: Annotated[Spread | None, LATER] = None
     main: Annotated[StartStage | None, LATER] = None
     moment: Annotated[StartStage | None, LATER] = None
 

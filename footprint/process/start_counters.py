@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Final, NamedTuple
 
 from footprint.errors import AccessError
-from footprint.model.costs import MeasuredRange, StartStage
+from footprint.model.costs import Spread, StartStage
 from footprint.system.c_library import addr_of, buffer, system_call
 
 # The number of perf_event_open(2).
@@ -85,12 +85,7 @@ def instruction_counter(pid: int) -> Iterator[int | None]:
 
 def start_stage(starts: Sequence[StartCounters]) -> StartStage:
     """Return the ranges of what starts cost up to one point."""
-    processor_us, minor_faults, major_faults = map(_range, list(zip(*starts, strict=True))[:3])
+    processor_us, minor_faults, major_faults = map(Spread.of, list(zip(*starts, strict=True))[:3])
     counts = [start.instructions for start in starts if start.instructions is not None]
-    instructions = _range(counts) if len(counts) == len(starts) else None
+    instructions = Spread.of(counts) if len(counts) == len(starts) else None
     return StartStage(len(starts), processor_us, minor_faults, major_faults, instructions)
-
-
-def _range(values: Sequence[int]) -> MeasuredRange:
-    ordered = sorted(values)
-    return MeasuredRange(ordered[0], ordered[(len(ordered) - 1) // 2], ordered[-1])

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from footprint.errors import Note, UsageError
 from footprint.findings.registry import Fact, fact_of
 from footprint.members import Positive, Signed, json_members
-from footprint.model.audit import NO_MEMORY, ONE_START, Spread, Spreads, overlap, separation_confidence
+from footprint.model.audit import NO_MEMORY, ONE_START, Spreads, overlap, separation_confidence
 from footprint.model.cost_parts import OF_GROUP, CostPart, cost_parts, term_parts
-from footprint.model.costs import ObjectCost, holders_of, unread_paths
+from footprint.model.costs import ObjectCost, Spread, holders_of, unread_paths
 from footprint.model.figures import FIGURES, FigureUnit
 from footprint.model.finding import Finding, SourceLocation
 from footprint.model.over_time import WatchGap, WatchGapKind
@@ -847,9 +847,9 @@ def _start_count(budget: Budget, spreads: Spreads) -> int:
 
 def _starts_beside(spread: Spread | None, start_count: int, measured: int, most: int, name: str) -> str:
     """Remark that some starts lie on the other side of a limit than the median, which decides."""
-    if spread is None or start_count < 2 or (spread.min_bytes > most) is (spread.max_bytes > most):
+    if spread is None or start_count < 2 or (spread.min > most) is (spread.max > most):
         return ""
-    word, size_bytes = ("smallest", spread.min_bytes) if measured > most else ("largest", spread.max_bytes)
+    word, size_bytes = ("smallest", spread.min) if measured > most else ("largest", spread.max)
     size = format_us(size_bytes) if name == START_CPU else format_bytes(size_bytes)
     return f"the {word} of {start_count:,} starts is {size}"
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from footprint.errors import Note
 from footprint.findings.registry import Fact, fact_of, rule_names
 from footprint.members import Signed, json_members
-from footprint.model.audit import NO_MEMORY, ONE_START, Spread, Spreads, overlap
-from footprint.model.costs import holders_of
+from footprint.model.audit import NO_MEMORY, ONE_START, Spreads, overlap
+from footprint.model.costs import Spread, holders_of
 from footprint.model.figures import FIGURES, Figure
 from footprint.model.finding import Finding, SourceLocation
 from footprint.model.projection import cost_at

@@ -90,9 +90,9 @@ def test_the_audit_is_that_of_the_median_start(tmp_path: Path) -> None:
         (ran.per_process, ran.audit.totals.per_process.bytes),
     ):
         assert spread is not None
-        assert spread.median_bytes == total
-        assert 15 * MIB <= spread.median_bytes - spread.min_bytes <= 17 * MIB
-        assert 15 * MIB <= spread.max_bytes - spread.median_bytes <= 17 * MIB
+        assert spread.median == total
+        assert 15 * MIB <= spread.median - spread.min <= 17 * MIB
+        assert 15 * MIB <= spread.max - spread.median <= 17 * MIB
 
 
 def test_of_two_starts_the_lower_is_shown(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_of_two_starts_the_lower_is_shown(tmp_path: Path) -> None:
     script = f"printf . >> {counter}; exit $(wc -c < {counter})"
     ran = run(["sh", "-c", script], starts=2)
     assert ran.private is not None
-    assert ran.private.min_bytes == ran.private.median_bytes
+    assert ran.private.min == ran.private.median
     assert ran.start.exit_code in {1, 2}
 
 

@@ -20,7 +20,7 @@ from footprint.errors import AccessError
 from footprint.findings.registry import rule_named
 from footprint.formats.document import Heading, Paragraph, Table
 from footprint.loader.target import Environment
-from footprint.model.costs import MeasuredRange, StartMeasurement
+from footprint.model.costs import Spread, StartMeasurement
 from footprint.model.finding import Confidence, Finding, SourceLocation
 from footprint.process import start_counters
 from footprint.process.held_program import AT_ENTRY, held_at_start
@@ -555,7 +555,7 @@ def test_a_program_without_a_main_has_no_time_up_to_it(tmp_path: Path) -> None:
 
 
 def test_a_static_build_is_said_to_relocate_itself_behind_its_entry_point() -> None:
-    spans = MeasuredRange(1, 2, 3), MeasuredRange(11, 12, 13)
+    spans = Spread(1, 2, 3), Spread(11, 12, 13)
     before, after = (StartMeasurement(2, span, span, span, calls) for span, calls in zip(spans, (30, 0), strict=True))
     ran = footprint.run(["/usr/bin/true"])
     runs = [ran.with_start_cost(measured, 1) for measured in (before, after)]

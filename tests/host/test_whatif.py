@@ -175,7 +175,7 @@ def test_a_library_that_needs_another_for_nothing_is_copied_too(built: Builder) 
     held = result.original.audit.totals.private.bytes
     assert held is not None
     assert result.before.private is not None
-    assert abs(held - result.before.private.median_bytes) <= 2 * PAGE_BYTES
+    assert abs(held - result.before.private.median) <= 2 * PAGE_BYTES
 
 
 @pytest.mark.parametrize("tags", ["-Wl,--enable-new-dtags", "-Wl,--disable-new-dtags"])

@@ -16,8 +16,8 @@ from footprint.attribution.cost_models import project
 from footprint.errors import Note, UsageError
 from footprint.formats.rules import BUDGET
 from footprint.formats.saved_audit import reprojected
-from footprint.model.audit import Audit, Spread, Spreads
-from footprint.model.costs import Need, ObjectCost, StartCounts
+from footprint.model.audit import Audit, Spreads
+from footprint.model.costs import Need, ObjectCost, Spread, StartCounts
 from footprint.model.finding import Confidence, Finding, SearchedRule
 from footprint.model.over_time import OverTime, WatchGap, WatchGapKind
 from footprint.model.projection import FILES_TERM, Basis, Model, Question, Term

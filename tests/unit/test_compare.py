@@ -14,8 +14,8 @@ import footprint
 from footprint.errors import Note, UsageError
 from footprint.formats.issues import Level, growth_issues
 from footprint.formats.text import plain
-from footprint.model.audit import Audit, Spread, Spreads
-from footprint.model.costs import Need, ObjectCost
+from footprint.model.audit import Audit, Spreads
+from footprint.model.costs import Need, ObjectCost, Spread
 from footprint.model.finding import Confidence, Finding
 from footprint.model.row import Attribution, Evidence, MemoryKind, Row
 from footprint.release.budget import check_audit

@@ -17,7 +17,8 @@ from footprint.errors import InputError, UnsupportedError, UsageError
 from footprint.formats.audit_json import audit_json
 from footprint.formats.saved_audit import read_audit, reprojected
 from footprint.json.answer import write
-from footprint.model.audit import Audit, Spread
+from footprint.model.audit import Audit
+from footprint.model.costs import Spread
 from footprint.model.heap_account import AllocatorAccount
 from footprint.model.page_map import PageMap, PagePart, PageState, Place
 from footprint.model.projection import Model, Question

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from footprint.attribution.group import group_up
 from footprint.errors import Note
-from footprint.model.audit import Audit, Spread, Spreads, start_spread
-from footprint.model.costs import DailyStarts, StartMeasurement, StartStage, daily_starts
+from footprint.model.audit import Audit, Spreads, start_spread
+from footprint.model.costs import DailyStarts, Spread, StartMeasurement, StartStage, daily_starts
 from footprint.model.over_time import Peak
 from footprint.model.run_failure import RunFailure, RunFailureKind, failures_of_start
 from footprint.process.launch.moment import Ending, When
@@ -214,7 +214,5 @@ def _spreads_by(starts: Sequence[Iterable[tuple[str, int | None]]]) -> dict[str,
 
 def _spread(figures: Iterable[int | None]) -> Spread | None:
     sizes = list(figures)
-    present = sorted(size for size in sizes if size is not None)
-    if len(present) < len(sizes):
-        return None
-    return Spread(present[0], present[(len(present) - 1) // 2], present[-1])
+    present = [size for size in sizes if size is not None]
+    return Spread.of(present) if len(present) == len(sizes) else None

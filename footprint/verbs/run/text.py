@@ -7,8 +7,8 @@ from typing import Final
 
 from footprint.formats.document import Block, Document, Facts, Heading, Paragraph, Table, Verdict, note_blocks
 from footprint.formats.report_parts import cut_at, rest_rows, sum_row
-from footprint.model.audit import Audit, Spread, separation_confidence
-from footprint.model.costs import MeasuredRange, StartMeasurement, StartStage, processor_hours
+from footprint.model.audit import Audit, separation_confidence
+from footprint.model.costs import Spread, StartMeasurement, StartStage, processor_hours
 from footprint.model.over_time import Peak
 from footprint.model.run_failure import RunFailure, which_starts
 from footprint.process.launch.moment import When
@@ -116,7 +116,7 @@ def _starts(ran: RunResult) -> list[Block]:
     if ran.start_count == 1:
         return []
     figures = (("per process", ran.per_process), ("private memory", ran.private))
-    rows = tuple((label, format_bytes(spread.median_bytes), _range(spread)) for label, spread in figures if spread)
+    rows = tuple((label, format_bytes(spread.median), _range(spread)) for label, spread in figures if spread)
     return [Heading(f"Over {ran.start_count} starts"), Facts(rows)]
 
 
@@ -126,7 +126,7 @@ def start_cost_blocks(runs: Sequence[RunResult]) -> list[Block]:
     if not measured:
         return []
     calls = [cost.system_call_count for cost in measured]
-    entry = [*_stage_rows(measured), ("system calls", [MeasuredRange(count, count, count) for count in calls])]
+    entry = [*_stage_rows(measured), ("system calls", [Spread(count, count, count) for count in calls])]
     blocks = _stage_blocks("the entry point", measured[0].start_count, entry)
     mains = [cost.main for cost in measured if cost.main]
     if len(mains) == len(measured):
@@ -172,7 +172,7 @@ def _daily_blocks(runs: Sequence[RunResult], measured: Sequence[StartMeasurement
     return [heading, Table((*names, ""), tuple(rows))]
 
 
-def _stage_rows(stages: Sequence[StartMeasurement | StartStage]) -> list[tuple[str, list[MeasuredRange]]]:
+def _stage_rows(stages: Sequence[StartMeasurement | StartStage]) -> list[tuple[str, list[Spread]]]:
     rows = [("processor time, us", [stage.processor_us for stage in stages])]
     rows += [("minor page faults", [stage.minor_faults for stage in stages])]
     rows += [("major page faults", [stage.major_faults for stage in stages])]
@@ -180,7 +180,7 @@ def _stage_rows(stages: Sequence[StartMeasurement | StartStage]) -> list[tuple[s
     return rows + [("instructions", counted)] * (len(counted) == len(stages))
 
 
-def _stage_blocks(place: str, start_count: int, rows: Sequence[tuple[str, list[MeasuredRange]]]) -> list[Block]:
+def _stage_blocks(place: str, start_count: int, rows: Sequence[tuple[str, list[Spread]]]) -> list[Block]:
     is_one = len(rows[0][1]) == 1
     names = ("median", "spread") if is_one else ("before", "spread", "after", "spread", "difference")
     cells = tuple([(*_range_cells(ranges, start_count), label) for label, ranges in rows])
@@ -188,7 +188,7 @@ def _stage_blocks(place: str, start_count: int, rows: Sequence[tuple[str, list[M
     return [Heading(f"From execve to {place}, {count}"), Table((*names, ""), cells)]
 
 
-def _range_cells(ranges: Sequence[MeasuredRange], start_count: int) -> list[str]:
+def _range_cells(ranges: Sequence[Spread], start_count: int) -> list[str]:
     spreads = ["" if start_count == 1 else f"{span.min:,} to {span.max:,}" for span in ranges]
     cells = [cell for span, spread in zip(ranges, spreads, strict=True) for cell in (f"{span.median:,}", spread)]
     if len(ranges) > 1:
@@ -199,7 +199,7 @@ def _range_cells(ranges: Sequence[MeasuredRange], start_count: int) -> list[str]
     return cells
 
 
-def _doubt(ranges: Sequence[MeasuredRange], start_count: int) -> str:
+def _doubt(ranges: Sequence[Spread], start_count: int) -> str:
     """Return what stands in place of a difference that the spread of the starts covers, or so few starts show."""
     first, second = ranges
     if first.min <= second.max and second.min <= first.max:
@@ -208,7 +208,7 @@ def _doubt(ranges: Sequence[MeasuredRange], start_count: int) -> str:
 
 
 def _range(spread: Spread) -> str:
-    return f"median, from {format_bytes(spread.min_bytes)} to {format_bytes(spread.max_bytes)}"
+    return f"median, from {format_bytes(spread.min)} to {format_bytes(spread.max)}"
 
 
 def _children(start: Start, top: int, title: str) -> list[Block]:

@@ -9,8 +9,8 @@ from footprint.formats.audit_rows import process_target
 from footprint.json.answer import Envelope, Json, Tool
 from footprint.json.codec import encode
 from footprint.members import LATER, NOT_EMPTY, Positive, Signed
-from footprint.model.audit import ProcessTarget, Spread
-from footprint.model.costs import DailyStarts, StartMeasurement
+from footprint.model.audit import ProcessTarget
+from footprint.model.costs import DailyStarts, Spread, StartMeasurement
 from footprint.model.run_failure import RunFailure
 from footprint.process.launch.moment import When
 from footprint.release.compare import CostChange, OwnerChange, RowChange

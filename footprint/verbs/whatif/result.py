@@ -9,7 +9,8 @@ from typing import Final, NamedTuple
 
 from footprint.errors import Note
 from footprint.members import Signed, json_members
-from footprint.model.audit import Audit, Spread
+from footprint.model.audit import Audit
+from footprint.model.costs import Spread
 from footprint.model.row import MemoryKind
 from footprint.verbs.run.result import RunResult, Start
 
@@ -219,7 +220,7 @@ def is_alike(behaviour: Iterable[Compared]) -> bool:
 def _saving(before: int | None, after: int | None, with_it: Spread | None, without: Spread | None) -> Saving | None:
     if before is None or after is None or with_it is None or without is None:
         return None
-    return Saving(before, after, with_it.min_bytes - without.max_bytes, with_it.max_bytes - without.min_bytes)
+    return Saving(before, after, with_it.min - without.max, with_it.max - without.min)
 
 
 def changes(
