@@ -152,15 +152,6 @@ class _Labels(dict[bytes, int]):
         return place
 
 
-class _Head(NamedTuple):
-    number: int
-    time: float
-    live_bytes: int
-    extra_bytes: int
-    stack_bytes: int
-    kind: bytes
-
-
 class _Unbalanced(NamedTuple):
     """A line whose callers do not add up to its bytes."""
 
@@ -241,7 +232,7 @@ class _Reader:
         self._wanted = wanted
         self._labels = _Labels()
         self._counts = _Counts()
-        self._heads: list[tuple[_Head, _Tree | None]] = []
+        self._heads: list[tuple[HeapSnapshot, _Tree | None]] = []
         self._tree: _Tree | None = None
         self._header: tuple[str | None, str, str] | None = None
         self._broken_trees: list[int] = []
@@ -282,12 +273,15 @@ class _Reader:
 
     def _begin(self, head: re.Match[bytes]) -> None:
         number, time, live_bytes, extra_bytes, stack_bytes, kind = head.groups()
-        moment = float(time) if b"." in time else int(time)
-        facts = _Head(int(number), moment, int(live_bytes), int(extra_bytes), int(stack_bytes), kind)
+        moment, sizes = (
+            float(time) if b"." in time else int(time),
+            (int(live_bytes), int(extra_bytes), int(stack_bytes)),
+        )
+        snapshot = HeapSnapshot(int(number), moment, *sizes, is_peak=kind == b"peak")
         if self._is_behind_header and self._heads:
             self._starts.append(len(self._heads))
         self._is_behind_header = False
-        self._heads.append((facts, None))
+        self._heads.append((snapshot, None))
         if kind != b"empty":
             self._tree = _Tree(is_wanted=self._wanted is None or len(self._heads) - 1 in self._wanted)
 
@@ -396,13 +390,11 @@ class _Reader:
         description, command, unit = self._header or (None, None, None)
         self._leave_out_others()
         frames = tuple(read_label(label.decode("utf-8", "surrogateescape")) for label in self._labels)
-        trees = [
-            None if tree is None else CallTree(frames, tree.parents, tree.frame_indexes, tree.node_bytes)
-            for _, tree in self._heads
-        ]
         snapshots = tuple(
-            HeapSnapshot(*head[:5], tree, is_peak=head.kind == b"peak")
-            for (head, _), tree in zip(self._heads, trees, strict=True)
+            head
+            if tree is None
+            else head._replace(tree=CallTree(frames, tree.parents, tree.frame_indexes, tree.node_bytes))
+            for head, tree in self._heads
         )
         tallies: tuple[Tally, ...] = ()
         xtree = read_columns(snapshots)
