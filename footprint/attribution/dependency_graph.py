@@ -276,7 +276,7 @@ class DependencyGraph:
             return ()
         # The runtime of C++ converts nothing by itself: only in the locale that another object names.
         names_of = {number: symbol.requested.keys() for number, symbol in enumerate(self.bindings.symbols)}
-        others = {number: names for number, names in names_of.items() if not _CXX_RUNTIME.match(self.name(number))}
+        others = {number: names for number, names in names_of.items() if not self.is_cxx_runtime(number)}
         has_locale = any(map(_LOCALE_CALLS.fullmatch, chain.from_iterable(others.values())))
         callers, calls = (names_of, f"{_MODULE_CALLS}|{_CONVERTING_CALLS}") if has_locale else (others, _MODULE_CALLS)
         is_call = re.compile(calls).fullmatch
@@ -430,6 +430,10 @@ class DependencyGraph:
                 if user != provider:
                     names_by_object.setdefault(provider, set()).update([references[place].name for place in places])
         return names_by_object
+
+    def is_cxx_runtime(self, number: int) -> bool:
+        """Return whether an object is the library that every C++ program is linked with."""
+        return _CXX_RUNTIME.match(self.name(number)) is not None
 
     def name(self, number: int) -> str:
         """Return the soname of an object, or the last part of its path where it has none."""

@@ -19,12 +19,12 @@ from footprint.errors import Note
 from footprint.heap.allocators import REPLACEMENT, Allocators
 from footprint.heap.attribution import BELOW_THRESHOLD, NO_SYMBOL, Call
 from footprint.heap.profile import Frame, Module, Profile
+from footprint.model.row import NAMELESS
 
 _NO_OBJECT: Final = "[no object: none at this address]"
 ONLY_LINES: Final = "[no object: lines only]"
 _NOT_TOLD: Final = "[no object: the profile does not tell]"
 _SEVERAL: Final = "[no object: several could be at this address]"
-_ANONYMOUS: Final = "[anonymous]"
 _LUMP: Final = re.compile(r"in [0-9]+ places?,")
 _PAGE_BYTES: Final = 4096
 _PF_X: Final = 1
@@ -132,7 +132,7 @@ class _Modules:
             return _NO_OBJECT, None
         module = self._modules[last]
         if not module.path.startswith("/"):
-            return module.path or _ANONYMOUS, None
+            return module.path or NAMELESS, None
         binary = self._binary(module)
         if binary is None:
             return module.path, None

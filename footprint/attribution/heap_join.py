@@ -27,7 +27,7 @@ from footprint.heap.attribution import NO_STACK, add_up_shares, charged
 from footprint.heap.profile import CallTree, Counted, HeapSnapshot, Profile
 from footprint.model.audit import Audit
 from footprint.model.heap_account import AllocatorAccount, HeapAccount, HeapShare, Share
-from footprint.model.row import Attribution, Evidence, MemoryKind, Row, weakest
+from footprint.model.row import NAMELESS, Attribution, Evidence, MemoryKind, Row, weakest
 from footprint.process.live_memory import other_allocator
 from footprint.text.command_line import shown_command
 from footprint.text.units import first_of, format_bytes
@@ -35,7 +35,6 @@ from footprint.text.units import first_of, format_bytes
 OVERHEAD: Final = "[allocator overhead]"
 FREE: Final = "[free but resident]"
 BEYOND: Final = "[heap beyond the profile]"
-NAMELESS: Final = "[anonymous]"
 NOT_TOLD: Final = "[heap, not told whose]"
 
 _HEAP: Final = "[heap]"

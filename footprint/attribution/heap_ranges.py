@@ -12,6 +12,7 @@ from functools import cached_property
 from itertools import chain
 from typing import Final
 
+from footprint.attribution.layout import ARENAS
 from footprint.attribution.owned_range import OwnedRange, RangeOwner, clip, divide
 from footprint.members import NamedTuple
 from footprint.model.heap_account import AllocatorAccount
@@ -25,7 +26,6 @@ _IN_USE: Final = "[in use]"
 FREE: Final = "[free]"
 """The name of rows of memory that the allocator has and the program does not use."""
 HEAP: Final = "[heap]"
-_ARENAS: Final = "[malloc arenas]"
 MUSL_HEAP: Final = "[musl heap]"
 _MAPPED: Final = "[mapped blocks]"
 _Addresses = tuple[int, int]
@@ -163,7 +163,7 @@ class HeapRanges:
 
     @cached_property
     def _claims(self) -> list[Claim[RangeOwner | None]]:
-        elsewhere = _ARENAS if self._heap.allocator == "glibc" else MUSL_HEAP
+        elsewhere = ARENAS if self._heap.allocator == "glibc" else MUSL_HEAP
         heap, arenas, blocks = [
             RangeOwner(owner, MemoryKind.HEAP, Attribution.ALLOCATOR) for owner in (HEAP, elsewhere, _MAPPED)
         ]

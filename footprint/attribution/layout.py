@@ -18,7 +18,7 @@ from footprint.attribution.owned_range import LoadedObject, OwnedRange, RangeOwn
 from footprint.attribution.runtimes import JEMALLOC_HEAP, MIMALLOC_HEAP, flags_of, runtime_owners
 from footprint.elf.abi import ET_EXEC, PT_GNU_RELRO
 from footprint.elf.image import Image
-from footprint.model.row import Attribution, MemoryKind
+from footprint.model.row import NAMELESS, Attribution, MemoryKind
 from footprint.process.mapped_files import MEMORY_FILES, FileKey, file_key
 from footprint.process.mappings import NO_STACKS, Mapping, MemoryMap, ThreadStacks
 from footprint.ranges import Claim
@@ -44,7 +44,6 @@ _MOST_BSS_OF_DATA: Final = 16
 _LEAST_ALIKE: Final = 3  # mappings behind guards that are stacks by their size
 ARENAS: Final = "[malloc arenas]"
 THREAD_STACKS: Final = "[thread stacks]"
-_NAMELESS: Final = "[anonymous]"
 _THREAD_STACK: Final = RangeOwner(THREAD_STACKS, MemoryKind.STACK, Attribution.STACK_POINTER)
 _START: Final = itemgetter(0)
 _KERNEL_NAMES: Final = frozenset(
@@ -82,7 +81,7 @@ def lay_out(
             continue
         rest = owner_of(index, mapping, None)
         if own_stacks and rest.owner == THREAD_STACKS and "nh" not in flags_of(mapping):
-            rest = rest._replace(owner=_NAMELESS, kind=MemoryKind.ANONYMOUS, attribution=Attribution.NONE)
+            rest = rest._replace(owner=NAMELESS, kind=MemoryKind.ANONYMOUS, attribution=Attribution.NONE)
         parts += divide(rest, claims)
     return tuple(parts)
 
@@ -99,7 +98,7 @@ def _limited(part: OwnedRange) -> Iterable[OwnedRange]:
     end_addr = -(-part.start_addr // _ARENA_BYTES) * _ARENA_BYTES
     if part.end_addr <= end_addr + _MOST_GUARD_BYTES:
         return (part,)
-    beyond = OwnedRange(part.mapping, end_addr, part.end_addr, _NAMELESS, MemoryKind.ANONYMOUS, Attribution.NONE, None)
+    beyond = OwnedRange(part.mapping, end_addr, part.end_addr, NAMELESS, MemoryKind.ANONYMOUS, Attribution.NONE, None)
     return (part._replace(end_addr=end_addr), beyond)
 
 
@@ -296,7 +295,7 @@ class _Owners:
             return ARENAS, MemoryKind.HEAP, Attribution.SHAPE
         if is_stack:
             return THREAD_STACKS, MemoryKind.STACK, Attribution.SHAPE
-        return _NAMELESS, MemoryKind.ANONYMOUS, Attribution.NONE
+        return NAMELESS, MemoryKind.ANONYMOUS, Attribution.NONE
 
     def _holds_stack_pointer(self, mapping: Mapping) -> bool:
         at = bisect_left(self._stack_addrs, mapping.start_addr)

@@ -12,7 +12,6 @@ _COMMENT: Final = ".comment"
 _RUSTC: Final = b"rustc version "
 _GO: Final = ".go.buildinfo"
 # The drivers of C++ link them by themselves.
-_CXX_RUNTIME: Final = re.compile(r"lib(stdc\+\+|c\+\+)\.so")
 _ADDED_BY_CXX: Final = re.compile(r"lib(stdc\+\+|c\+\+|c\+\+abi|m|gcc_s)\.so")
 
 
@@ -28,7 +27,7 @@ def program_advice(graph: DependencyGraph, libraries: Iterable[int]) -> str:
     `docs/findings/unused-library.md` says it for build systems, which leave no name in a program.
     """
     dropped, tool = sorted(libraries), _built_with(graph)
-    runtimes = [number for number in dropped if _CXX_RUNTIME.match(graph.name(number)) and not tool]
+    runtimes = [number for number in dropped if graph.is_cxx_runtime(number) and not tool]
     added = [number for number in dropped if runtimes and _ADDED_BY_CXX.match(graph.name(number))]
     rest = [number for number in dropped if number not in added]
     steps = [_dropped(graph, rest, tool)] if rest else []

@@ -21,7 +21,7 @@ from footprint.loader.link_map import LinkMap
 from footprint.loader.map_entry import FoundBy
 from footprint.loader.target import Libc
 from footprint.members import NamedTuple
-from footprint.model.finding import Confidence, Finding
+from footprint.model.finding import CONFIDENCES, Confidence, Finding
 
 # Every process has the C library and the loader.
 _ALWAYS: Final = re.compile(r"(libc\.so|libc\.musl|ld-linux|ld-musl|ld64\.so|ld\.so|linux-vdso|linux-gate)")
@@ -32,7 +32,6 @@ _GCONV_FOLDER: Final = "/gconv/"
 # A program that is linked for plugins exports at least so many symbols that these bind to.
 _LEAST_SHOWN: Final = 32
 _MOST_NAMED: Final = 3
-_SAFE: Final = (Confidence.HIGH, Confidence.MEDIUM, Confidence.LOW, Confidence.BLOCKED)
 
 
 class Doubt(NamedTuple):
@@ -98,7 +97,7 @@ def order_differences(graph: DependencyGraph, without: LibraryRemoval) -> tuple[
 
 def weakest(found_doubts: Iterable[Doubt]) -> Confidence:
     """Return the confidence that some doubts leave."""
-    return max((found_doubt.confidence for found_doubt in found_doubts), key=_SAFE.index, default=Confidence.HIGH)
+    return max((found_doubt.confidence for found_doubt in found_doubts), key=CONFIDENCES.index, default=Confidence.HIGH)
 
 
 def in_any_program(graph: DependencyGraph, finding: Finding) -> Finding:

@@ -1,11 +1,10 @@
 """The text about a rule for the formats of other programs: its title, and its page of the documentation."""
 
-import re
 from functools import cache
 from typing import Final, NamedTuple
 
 from footprint.findings.registry import rule_named
-from footprint.formats.words import rule_page
+from footprint.formats.words import rule_page, without_links
 
 BUDGET: Final = "budget-exceeded"
 """The rule of exceeded budgets, which are no findings."""
@@ -58,7 +57,6 @@ _TEXTS: Final = {
         ),
     ),
 }
-_LINK: Final = re.compile(r"\[([^\]]{1,200})\]\([^)]{1,200}\)")
 _WHAT: Final = "**What it is.** "
 
 
@@ -90,8 +88,7 @@ def title_of(name: str) -> str:
 def rule_text(name: str) -> RuleText:
     """Return the text about a rule; its title stands in for a page that is not installed."""
     title = title_of(name)
-    # Links between pages of the documentation do not work elsewhere.
-    page = _LINK.sub(r"\1", _TEXTS[name][1] if name in _TEXTS else rule_page(name))
+    page = without_links(_TEXTS[name][1] if name in _TEXTS else rule_page(name))
     paragraph = page.partition("\n\n")[0]
     what = " ".join(paragraph.removeprefix(_WHAT).replace("`", "").split()) if paragraph.startswith(_WHAT) else title
     return RuleText(title, what, page or title)

@@ -42,6 +42,11 @@ class Explanation(NamedTuple):
     page: str
 
 
+def without_links(text: str) -> str:
+    """Return a text of the documentation without its links between pages: they do not work elsewhere."""
+    return _LINK.sub(r"\1", text)
+
+
 def explain(word: str) -> tuple[Explanation, ...]:
     """Return the meanings of a word.
 
@@ -153,7 +158,7 @@ def _rows(text: str, subject: str, page: str) -> Iterator[Explanation]:
         cells = [cell.strip() for cell in line.strip("|").split("|")] if line.startswith("| `") else []
         words = [word for word in _WORD.findall(cells[0]) if word] if cells else []
         if words:
-            texts = [_LINK.sub(r"\1", cell) for cell in cells[1:] if cell]
+            texts = [without_links(cell) for cell in cells[1:] if cell]
             meaning, *cures = texts or [""]
             cure = f" What to do: {cures[0]}." if cures else ""
             yield Explanation(words[0], tuple(words[1:]), heading, f"{meaning}.{cure}", page)

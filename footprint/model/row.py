@@ -32,6 +32,8 @@ def weakest(evidence: Iterable[Evidence]) -> Evidence:
 
 
 DELETED = " (deleted)"
+NAMELESS: Final = "[anonymous]"
+"""The owner of anonymous memory of which nothing more is known."""
 
 
 def is_file(owner: str) -> bool:

@@ -26,7 +26,7 @@ from footprint.findings.removal import (
 from footprint.loader.dependencies import reached
 from footprint.loader.library_removal import LibraryRemoval, Rebinding
 from footprint.members import NamedTuple
-from footprint.model.finding import Confidence, Finding
+from footprint.model.finding import CONFIDENCES, Confidence, Finding
 from footprint.text.units import format_bytes
 
 # These are linked for their presence, not for their symbols.
@@ -35,7 +35,6 @@ _RUNTIMES: Final = re.compile(r"lib(asan|tsan|ubsan|lsan|hwasan|clang_rt|gcov|pr
 _MOST_PAIRS: Final = 1 << 20
 # So many objects are linked again to judge the groups one by one; those after that are judged together.
 _MOST_LINKED: Final = 1 << 14
-_SAFE: Final = (Confidence.HIGH, Confidence.MEDIUM, Confidence.LOW, Confidence.BLOCKED)
 
 
 class UnusedNeed(NamedTuple):
@@ -87,7 +86,7 @@ def unused_libraries(graph: DependencyGraph) -> tuple[Finding, ...]:
     findings += [_residue(graph, need) for need in sorted(unused - judged) if need.provider == loader]
     findings += _soft(graph, judged)
     findings = [in_any_program(graph, finding) for finding in findings]
-    return tuple(sorted(findings, key=lambda f: (-f.saving_bytes, _SAFE.index(f.confidence), f.subject)))
+    return tuple(sorted(findings, key=lambda f: (-f.saving_bytes, CONFIDENCES.index(f.confidence), f.subject)))
 
 
 RULE: Final = Rule(

@@ -11,7 +11,7 @@ from footprint.model.audit import Audit, GroupMember, program_path
 from footprint.model.costs import MemoryFileCost
 from footprint.model.heap_account import AllocatorAccount
 from footprint.model.projection import FILES_TERM, Basis, LimitUnit, Model, Projection
-from footprint.model.row import OF_OBJECTS, MemoryKind, Row, RowSums, file_name, sum_rows
+from footprint.model.row import NAMELESS, OF_OBJECTS, MemoryKind, Row, RowSums, file_name, sum_rows
 from footprint.model.totals import OfWhich, Part, Total, kind_parts
 from footprint.text.escape import shortened
 from footprint.text.units import counted, format_bytes
@@ -231,7 +231,6 @@ def heap_blocks(audit: Audit, names: Names, top: int) -> list[Block]:
     """Show who asked for the heap, where a profile says it."""
     if audit.heap is None:
         return []
-    from footprint.attribution.heap_join import NAMELESS  # noqa: PLC0415 # profiles, which few audits have
     from footprint.verbs.audit.heap_account_text import heap_account_blocks  # noqa: PLC0415 # few audits have one
 
     is_measured = audit.totals.private.bytes is not None

@@ -20,9 +20,9 @@ from footprint.system.files import StrPath, open_input
 from footprint.verbs.audit.call import audit_target, with_objects_if_new
 from footprint.verbs.audit.request import AuditRequest
 
-_FILE: Final = "footprint.toml"
-_PROJECT_FILE: Final = "pyproject.toml"
-_BASELINE: Final = "footprint-baseline.json"
+BUDGET_FILE: Final = "footprint.toml"
+PROJECT_FILE: Final = "pyproject.toml"
+BASELINE_FILE: Final = "footprint-baseline.json"
 _MOST_BYTES: Final = 1 << 20
 
 
@@ -36,17 +36,19 @@ def load_budgets(path: StrPath | None = None) -> Budgets:
             it has no limit.
     """
     if path is None:
-        if os.path.isfile(_FILE) and os.path.isfile(_PROJECT_FILE) and has_project_budgets(_PROJECT_FILE):
+        if os.path.isfile(BUDGET_FILE) and os.path.isfile(PROJECT_FILE) and has_project_budgets(PROJECT_FILE):
             # Only one would be read, and a user would believe that the limits of the other hold too.
             raise UsageError(
-                f"there are budgets in {_FILE} and in {_PROJECT_FILE}: keep one, or name one with --config"
+                f"there are budgets in {BUDGET_FILE} and in {PROJECT_FILE}: keep one, or name one with --config"
             )
-        path = next((name for name in (_FILE, _PROJECT_FILE) if os.path.isfile(name)), None)
+        path = next((name for name in (BUDGET_FILE, PROJECT_FILE) if os.path.isfile(name)), None)
         if path is None:
-            raise UsageError(f"there is no {_FILE} here: name one with --config, or let --propose write a first one")
+            raise UsageError(
+                f"there is no {BUDGET_FILE} here: name one with --config, or let --propose write a first one"
+            )
     path = os.fspath(path)
     document, lines = _toml(path)
-    if os.path.basename(path) == _PROJECT_FILE:
+    if os.path.basename(path) == PROJECT_FILE:
         document = _of_project(document)  # type: ignore[assignment]
         if not isinstance(document, dict):
             raise UsageError(f"{path} has no table [tool.footprint]: name a budget file with --config")
@@ -86,7 +88,7 @@ def growth_budgets(increase: str, baseline: StrPath | None = None) -> Budgets:
         InputError: If it is damaged.
         UsageError: If it is neither a share nor a size.
     """
-    path = os.fspath(baseline or _BASELINE)
+    path = os.fspath(baseline or BASELINE_FILE)
     saved = resolve(Path(path)) if os.path.exists(path) else None
     audit = audit_target(saved, AuditRequest()).audit if isinstance(saved, AuditFile) else None
     is_as_saved = audit is None or audit.source != "prediction" or is_reproducible(audit)

@@ -19,13 +19,18 @@ from footprint.system.whole_file import write_file
 from footprint.text.escape import printable
 from footprint.verbs.audit.call import audit_target
 from footprint.verbs.audit.request import AuditRequest
-from footprint.verbs.check.call import check, growth_budgets, has_project_budgets, load_budgets
+from footprint.verbs.check.call import (
+    BASELINE_FILE,
+    BUDGET_FILE,
+    PROJECT_FILE,
+    check,
+    growth_budgets,
+    has_project_budgets,
+    load_budgets,
+)
 from footprint.verbs.check.text import check_verdict
 from footprint.verbs.check.workflows import Forge, read_project, run_command, workflow_file, workflow_text
 
-_BUDGETS: Final = "footprint.toml"
-_PROJECT: Final = "pyproject.toml"
-_BASELINE: Final = "footprint-baseline.json"
 _SAME: Final = "reproducible = true  # the same answer for the same files, on any machine\n"
 _GROWTH: Final = """
 [libraries]
@@ -106,7 +111,8 @@ def init(
         raise UsageError(f"{forge} is neither github nor gitlab")
     where = project.forge if forge is None else Forge(forge)
     run = _run(name, when, when_output, arguments)
-    config = _PROJECT if not (top / _BUDGETS).exists() and has_project_budgets(str(top / _PROJECT)) else _BUDGETS
+    is_in_project = not (top / BUDGET_FILE).exists() and has_project_budgets(str(top / PROJECT_FILE))
+    config = PROJECT_FILE if is_in_project else BUDGET_FILE
     there = load_budgets(top / config) if (top / config).exists() else None
     texts = _gate_texts(top, name, config, there, max_increase)
     workflow = None
@@ -155,8 +161,8 @@ def _gate_texts(top: Path, name: str, config: str, there: Budgets | None, max_in
     header, _, budgets = propose(audit).partition("\n") if max_increase is None else _growth_limits(max_increase)
     growth = "# The baseline is what it cost at the last release; after an agreed growth write it anew:\n"
     growth += f"#   footprint check {shlex.quote(name)} --update-baseline\n"
-    texts = {config: f'{header}\n{growth}baseline = "{_BASELINE}"\n{_SAME}{budgets}{_GROWTH}'}
-    baseline = _BASELINE if there is None else there.baseline
+    texts = {config: f'{header}\n{growth}baseline = "{BASELINE_FILE}"\n{_SAME}{budgets}{_GROWTH}'}
+    baseline = BASELINE_FILE if there is None else there.baseline
     return texts if baseline is None else texts | {baseline: audit_json(audit, __version__)}
 
 
