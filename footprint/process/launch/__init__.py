@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from footprint.errors import AccessError, InputError, UsageError
+from footprint.errors import AccessError, InputError
 from footprint.process.launch.moment import Ending, Moment, Streams, When
 from footprint.process.launch.own_process import adopting, go_on_where, interrupted_by_signals
 from footprint.process.launch.peak import PeakWatch
-from footprint.process.launch.program import LaunchedProgram
+from footprint.process.launch.program import LaunchedProgram, check_words
 
 if TYPE_CHECKING:
     from footprint.process.cgroup import MemoryGroup
@@ -67,10 +67,7 @@ def launch(
         AccessError: Where the program cannot be started, or ends before we can read it.
         UsageError: Where the command is empty or has a null byte.
     """
-    if not command or not command[0]:
-        raise UsageError("say which program to run")
-    if any("\0" in word for word in command):
-        raise UsageError("a word of a command cannot have a null byte")
+    check_words(command, "run")
     with ExitStack() as opened:
         opened.enter_context(interrupted_by_signals())
         watch = _watch(opened, moment) if has_peak else None

@@ -4,6 +4,7 @@ import math
 import os
 import re
 import select
+import stat
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -83,6 +84,15 @@ class Streams(NamedTuple):
     input_path: str
     output: Sink
     errors: Sink
+
+
+def rereadable_input() -> str:
+    """Return the path of our standard input, if it is a file: each start can read it anew; else /dev/null."""
+    try:
+        is_file = stat.S_ISREG(os.fstat(0).st_mode)
+    except OSError:
+        is_file = False
+    return "/proc/self/fd/0" if is_file else os.devnull
 
 
 def pass_on(piece: bytes) -> None:

@@ -13,7 +13,7 @@ from functools import partial
 from itertools import chain
 from typing import Final, NoReturn, Protocol, Self
 
-from footprint.errors import AccessError, Note
+from footprint.errors import AccessError, Note, UsageError
 from footprint.process.launch.moment import Calm, Lines, Moment, Sink, Streams, When, pass_on, peak_and_resident_bytes
 from footprint.process.launch.own_process import ENDING, has_children, signal_descriptor
 from footprint.process.launch.stops import (
@@ -197,6 +197,14 @@ _WAITED_FOR: Final = {
     When.OUTPUT: "no line of its output had matched",
     When.PEAK: "it had not come near its peak again",
 }
+
+
+def check_words(command: Sequence[str], verb: str) -> None:
+    """Raise a UsageError if words are no command that the kernel could execute."""
+    if not command or not command[0]:
+        raise UsageError(f"say which program to {verb}")
+    if any("\0" in word for word in command):
+        raise UsageError("a word of a command cannot have a null byte")
 
 
 class LaunchedProgram:

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from footprint.errors import AccessError, UsageError
+from footprint.errors import AccessError
 from footprint.process.launch.moment import Ending, Moment, When
 from footprint.process.launch.own_process import adopting, interrupted_by_signals
-from footprint.process.launch.program import LaunchedProgram, Onlooker
+from footprint.process.launch.program import LaunchedProgram, Onlooker, check_words
 
 
 def watch_program(
@@ -32,10 +32,7 @@ def watch_program(
         AccessError: Where it cannot be started.
         UsageError: Where the command is empty or has a null byte.
     """
-    if not command or not command[0]:
-        raise UsageError("say which program to watch")
-    if any("\0" in word for word in command):
-        raise UsageError("a word of a command cannot have a null byte")
+    check_words(command, "watch")
     moment = Moment(When.TIME, most_seconds)
     has_started = False
     with interrupted_by_signals(), adopting() as adopts:

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from footprint.errors import AccessError, InputError, Note, cause_of
 from footprint.process.launch import launch
-from footprint.process.launch.moment import Moment, Streams, When
+from footprint.process.launch.moment import Moment, Streams, When, rereadable_input
 from footprint.sources.demanglers import find_tool
 from footprint.system.files import open_input
 from footprint.system.whole_file import open_kept, whole_file
@@ -96,7 +96,8 @@ def profiled_by_massif(
             for of, end in (("massif-out", "out"), ("xtree-memory", "ms"), ("log", "log"))
         )
         words = (tool, *_OPTIONS, *files, "--", *command)
-        taken = launch(words, _under_valgrind(moment, limit_seconds), lambda tasks: tasks[0], streams=_streams())
+        streams = Streams(rereadable_input(), lambda _: None, lambda _: None)
+        taken = launch(words, _under_valgrind(moment, limit_seconds), lambda tasks: tasks[0], streams=streams)
         profile = f"{folder}/{taken.pid}.out"
         if not os.path.isfile(profile):
             raise AccessError(_TOOL, f"it wrote no profile of {command[0]}{_cause(f'{folder}/{taken.pid}.log')}")
@@ -130,11 +131,6 @@ def _notes(moment: Moment, when: When) -> Iterator[Note]:
     if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
         detail = "a pipe can be read once: under Valgrind the program had no input"
         yield Note("massif-no-input", _TOOL, detail)
-
-
-def _streams() -> Streams:
-    is_file = stat.S_ISREG(os.fstat(0).st_mode)
-    return Streams("/proc/self/fd/0" if is_file else os.devnull, lambda _: None, lambda _: None)
 
 
 def _cause(log: str) -> str:

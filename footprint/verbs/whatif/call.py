@@ -14,7 +14,7 @@ from footprint.errors import AccessError, Note, UsageError, cause_of
 from footprint.loader.target import Environment
 from footprint.model.audit import Audit
 from footprint.model.projection import Question
-from footprint.process.launch.moment import Moment, Streams, When
+from footprint.process.launch.moment import Moment, Streams, When, rereadable_input
 from footprint.process.launch.own_process import interrupted_by_signals
 from footprint.sources.programs import Programs, environment_of
 from footprint.system.files import open_input
@@ -268,18 +268,9 @@ def try_start(
 ) -> Trial:
     """Start a program once and record what it prints; the arguments are those of `footprint.verbs.run.call.start`."""
     output, errors = _Recorder(), _Recorder()
-    streams = Streams(_input_path(), output.record, errors.record)
+    streams = Streams(rereadable_input(), output.record, errors.record)
     done = start(words, moment, question, executable=executable, streams=streams, has_objects=has_objects)
     return Trial(done, output.recorded(), errors.recorded())
-
-
-def _input_path() -> str:
-    """Return the standard input of all starts: a file, which each start can read again, else /dev/null."""
-    try:
-        is_file = stat.S_ISREG(os.fstat(0).st_mode)
-    except OSError:
-        is_file = False
-    return "/proc/self/fd/0" if is_file else os.devnull
 
 
 class _Recorder:
