@@ -106,19 +106,8 @@ def launch(
         program.end()
         code, name = program.ending if when is When.EXIT or killed_at is not None else (None, None)
         peak = None if watch is None else watch.result(program.most_resident_bytes)
-        return Taken(
-            pid=program.pid,
-            answer=answer,
-            when=when,
-            exit_code=code,
-            signal=name,
-            notes=tuple(program.notes),
-            peak=peak,
-            read_at_bytes=read_at_bytes,
-            crashes=crashes,
-            out_of_memory=killed_at,
-            spent=spent,
-        )
+        ending = (code, name, tuple(program.notes), peak, read_at_bytes, crashes, killed_at, spent)
+        return Taken(*ending, pid=program.pid, answer=answer, when=when)
 
 
 def _keep_reading(

@@ -43,7 +43,7 @@ def counted_sizes(task: int, name: str) -> dict[bytes, int]:
     return {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Ending:
     """How a program that was started ended, and what was seen of it until it was read.
 
