@@ -53,8 +53,8 @@ _LISTS: Final = frozenset({"dl_iterate_phdr", "_r_debug", "_rtld_global", "dladd
 # character sets. Source: nsswitch.conf(5), iconv(1), and the manual of glibc, "Character Set Handling".
 _MODULE_CALLS: Final = (
     "iconv_open|(get|set|end)(pw|gr|sp|sg|host|net|netgr|serv|proto|rpc|alias)(ent|n[a]m|uid|gid|by[a-z0-9]+)(_r)?|getpw"
-    "|getgrouplist|initgroups|innetgr|getaddrinfo(_a)?|getnameinfo|gethostid|ether_(hostton|ntohost)|glob(64)?|wordexp|i?ruserok(_af)?"
-    "|rcmd(_af)?"
+    "|getgrouplist|initgroups|innetgr|getaddrinfo(_a)?|getnameinfo|gethostid|ether_(hostton|ntohost)|glob(64)?|wordexp"
+    "|i?ruserok(_af)?|rcmd(_af)?"
 )
 _LOCALE_CALLS: Final = re.compile("(set|new)locale|_ZNSt(3__1)?6localeC[12]E.*(PKc|basic_string).*|_ZN.*_byname.*")
 # In a locale whose character set is neither ASCII nor UTF-8.

@@ -185,7 +185,7 @@ def test_starts_a_day_are_hours_of_a_processor_and_no_processes(capfd: Captured,
     options = "--root", root, "--page-size", "4KiB", "-n", "3600", "--per", "hour", "/bin/program"
     text = answer(capfd, *options)
     # 430 us, 86,400 times.
-    assert "Processor hours a day before its own code runs, of 86,400 starts a day (estimated)" in text
+    assert "Processor hours of 86,400 starts a day up to its own code (estimated)" in text
     assert "   0.0103  [total]" in text
     assert "0.00197  libused.so and 1 more that leave with it" in text
     found = json.loads(answer(capfd, *options, "--json"))
@@ -210,7 +210,8 @@ def test_the_hours_without_a_missing_library_are_a_lower_bound(capfd: Captured, 
     system.file("/bin/program", made(None, "libnone.so"))
     options = "--root", str(tmp_path), "--page-size", "4KiB", "-n", "1", "--per", "day", "/bin/program"
     text = answer(capfd, *options)
-    assert "of 1 start a day (estimated, at least: libraries are missing or cannot be read)" in text
+    assert "It is more: libraries are missing or cannot be read." in text
+    assert max(map(len, text.splitlines())) <= 80
     assert json.loads(answer(capfd, *options, "--json"))["daily"]["is_lower_bound"] is True
 
 

@@ -293,10 +293,9 @@ def _daily(libraries: Libraries, show: Callable[[int], str]) -> list[Block]:
         more = f" and {len(retained) - 1} more that leave with it" if len(retained) > 1 else ""
         hours = processor_hours(graph.retained_start_us[number], daily.start_count)
         rows.append((format_hours(hours), f"{show(number)}{more}"))
-    lacks = ", at least: libraries are missing or cannot be read" if daily.is_lower_bound else ""
-    title = f"Processor hours a day before its own code runs, of {counted(daily.start_count, 'start')} a day"
-    title += f" (estimated{lacks})"
-    return [Heading(title), Table(("hours", "object"), tuple(rows))]
+    title = f"Processor hours of {counted(daily.start_count, 'start')} a day up to its own code (estimated)"
+    lacks = [Paragraph("It is more: libraries are missing or cannot be read.")] if daily.is_lower_bound else []
+    return [Heading(title), Table(("hours", "object"), tuple(rows)), *lacks]
 
 
 def _shower(graph: DependencyGraph, *, is_whole: bool) -> Callable[[int], str]:
