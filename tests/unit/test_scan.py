@@ -27,6 +27,7 @@ import pytest
 import footprint
 from footprint.cli import main
 from footprint.errors import AccessError, InputError, UsageError
+from footprint.formats.text import plain
 from footprint.json.codec import encode
 from footprint.model.finding import Confidence, Finding
 from footprint.process.origin import placement_in, read_memory
@@ -34,6 +35,7 @@ from footprint.store.audits import _without_small_symbols
 from footprint.store.parquet import check_parts, commit_part, open_dataset, prune, write_part
 from footprint.store.tables import TABLES
 from footprint.verbs.scan import runners
+from footprint.verbs.scan.answer import scan_document
 from footprint.verbs.scan.cluster import Places, cluster_runner
 from footprint.verbs.scan.inputs import Candidate, Lister
 from footprint.verbs.scan.tasks import Item, Settings, Task
@@ -389,6 +391,17 @@ def test_findings_of_a_program_reach_the_captures_of_all_hosts_that_run_its_buil
     assert (row["subject"], row["saving_bytes"], row["each_bytes"]) == ("libcrypt_like.so", 3 * (20 << 10), 20 << 10)
     assert (row["process_count"], row["host_count"], row["program"]) == (3, 3, "/opt/app/shadow")
     assert [note.subject for note in answer.notes if note.slug == "fleet-findings-unknown"] == ["1 of 2 programs"]
+
+
+def test_a_note_that_many_hosts_have_is_shown_once(tmp_path: Path) -> None:
+    for host in ("a", "b", "c"):
+        capture_of(tmp_path / "captures" / host / "1.capture", BUILD_IDS)
+    done = footprint.scan(tmp_path / "captures", output=tmp_path / "fleet", worker_count=1)
+    lines = plain(scan_document(done), width=400).splitlines()
+    assert len([line for line in lines if "/opt/app/shadow: its file is not available" in line]) == 1
+    # Of the 5 notes of each host, 3 are about files, and are the same; 2 are about its capture.
+    assert (done.note_count, len(done.notes)) == (15, 3 + 3 * 2)
+    assert "  [15 in all: the table `notes` of the dataset has each with its host]" in lines
 
 
 def test_findings_of_a_file_reach_each_process_that_maps_its_build(tmp_path: Path) -> None:

@@ -68,9 +68,12 @@ def scan_members(scanned: Scanned, version: str) -> Json:
 
 def scan_document(scanned: Scanned) -> Document:
     """Show what was added to the dataset; the last line has the sums."""
-    blocks: list[Block] = list(note_blocks(scanned.notes[:_MOST_NOTES]))
-    if (rest := scanned.note_count - _MOST_NOTES) > 0:
-        blocks.append(Paragraph(f"[{rest:,} more: the table `notes` of the dataset has all]"))
+    notes = scanned.notes[:_MOST_NOTES]
+    blocks: list[Block] = list(note_blocks(notes))
+    if scanned.note_count > len(notes):
+        blocks.append(
+            Paragraph(f"[{scanned.note_count:,} in all: the table `notes` of the dataset has each with its host]")
+        )
     added = [
         counted(count, what)
         for count, what in (

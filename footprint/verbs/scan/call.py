@@ -132,7 +132,7 @@ class Scanned:
         row_count: The number of rows of ledgers.
         unreadable_count: The number of inputs of which nothing could be read.
         note_count: The number of notes from this scan.
-        notes: The first of them.
+        notes: The first of them, those that are the same once.
     """
 
     folder: str
@@ -163,7 +163,7 @@ class Scanned:
             row_count=self.row_count + done.row_count,
             unreadable_count=self.unreadable_count + done.unreadable_count,
             note_count=self.note_count + done.note_count,
-            notes=(*self.notes, *done.notes)[:_MOST_NOTES],
+            notes=tuple(dict.fromkeys((*self.notes, *done.notes)))[:_MOST_NOTES],
         )
 
 

@@ -107,7 +107,7 @@ class PartDone(NamedTuple):
         program_count: The number of its programs.
         file_count: The number of its ELF files.
         row_count: The number of its rows of ledgers.
-        notes: The first of its notes.
+        notes: The first of its notes, those that are the same once.
         note_count: The number of its notes.
         unreadable_count: The number of inputs of which nothing could be read.
         mapped: Where the files are that its processes and programs map, by build-id.

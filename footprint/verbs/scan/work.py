@@ -216,7 +216,7 @@ def _write(work: "_Work", name: str, settings: Settings, input_count: int) -> Pa
         len(tables["programs"]),
         len(tables["files"]),
         len(tables["rows"]),
-        tuple(notes[:10]),
+        tuple(dict.fromkeys(notes))[:10],  # many hosts have the same, as about a library that is nowhere at hand
         len(notes),
         work.unreadable_count,
         work.mapped,
