@@ -1,5 +1,5 @@
 -- What would N more processes of each program cost, and where do they fit (-n)?
--- {count} more of {program} cost {more_bytes} on {host}.
+-- {count} more of {program} on {host}: {more_bytes}.
 WITH each AS (
     SELECT host, program, median(cost_bytes / process_count) AS each_bytes
     FROM current_processes WHERE cost_bytes IS NOT NULL GROUP BY host, program
