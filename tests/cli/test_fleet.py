@@ -132,6 +132,15 @@ def test_a_finding_of_a_program_holds_for_its_processes_without_one_of_their_own
     assert (unused["saving_bytes"], unused["process_count"]) == ((4 + 4 + 6) * KIB, 3)
 
 
+def test_findings_of_one_process_are_not_said_to_be_known_of_another_host(tmp_path: Path) -> None:
+    held, saving = (Holding(HEAP, KIB),), (("unused-library", "libz.so.1", KIB),)
+    searched, other = Member("a", SHADOW, held, savings=saving), Member("b", SHADOW, held)
+    (note,) = fleet(write_fleet(tmp_path, [searched, other]), "unused").notes
+    assert (note.slug, note.subject) == ("fleet-findings-unknown", "0 of 1 program")
+    assert note.detail.endswith(f"1 of 2 hosts run others: scan {SHADOW}")
+    assert fleet(write_fleet(tmp_path / "searched", [searched]), "unused").notes == ()
+
+
 def test_a_process_counts_once_at_its_last_moment_and_a_host_with_its_last_day(tmp_path: Path) -> None:
     def holders_of(size: int) -> tuple[Holding, ...]:
         return (Holding(HEAP, size * KIB),)
@@ -455,6 +464,20 @@ def test_metrics_have_the_texts_as_labels_and_no_process_ids(dataset: Path, caps
     assert f'footprint_fleet_programs_process_count{{program="{SHADOW}"}} 4' in lines
     assert lines[-1] == "# EOF"
     assert "pid" not in said(capsys, dataset, "outliers", "--format", "openmetrics")
+
+
+def test_of_outliers_with_the_same_texts_the_metrics_have_the_largest(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    usual = [Member("a", SHADOW, (Holding(HEAP, MIB),), pid) for pid in range(20)]
+    large = [Member("a", SHADOW, (Holding(HEAP, size * MIB),), size) for size in (71, 91, 81)]
+    lines = said(capsys, write_fleet(tmp_path, [*usual, *large]), "outliers", "--format", "openmetrics").splitlines()
+    labels = f'{{host="a",owner="{HEAP}",program="{SHADOW}"}}'
+    figures = {"excess": 90 * MIB, "per_process": 91 * MIB, "median": MIB}
+    assert [line for line in lines if line[0] != "#"] == [
+        *(f"footprint_fleet_outliers_{name}_bytes{labels} {size}" for name, size in figures.items()),
+        f"footprint_fleet_outliers_sibling_count{labels} 23",
+    ]
 
 
 def test_names_of_the_fleet_do_nothing_to_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -200,6 +200,12 @@ def fleet_figures(fleet: Fleet) -> list[MetricFamily]:
     """Return the sizes and counts of the rows; their texts are labels, process IDs are none."""
     columns, rows = fleet.result.columns, fleet.result.rows
     labels = [place for place, name in enumerate(columns) if any(isinstance(row[place], str) for row in rows)]
+    if fleet.question is not None:
+        # Of processes that differ in their IDs alone the first one is the largest: a sum of medians means nothing.
+        by_texts: dict[tuple[Cell, ...], tuple[Cell, ...]] = {}
+        for row in rows:
+            by_texts.setdefault(tuple([row[place] for place in labels]), row)
+        rows = tuple(by_texts.values())
     prefix = "query" if fleet.question is None else fleet.question.name
     families = []
     for place, name in enumerate(columns):

@@ -45,7 +45,8 @@ SELECT sum(cost_bytes), sum(process_count), {name}
 FROM current_processes GROUP BY {name} ORDER BY 1 DESC NULLS LAST, 3"""
 _PROGRAMS: Final = "SELECT count(DISTINCT host), count(DISTINCT program) FROM current_programs"
 _COVERAGE: Final = """
-SELECT count(DISTINCT (program, build_id)) FILTER (is_known), count(DISTINCT (program, build_id)),
+SELECT count(DISTINCT (program, build_id)) - count(DISTINCT (program, build_id)) FILTER (NOT is_known),
+       count(DISTINCT (program, build_id)),
        count(DISTINCT host) FILTER (NOT is_known), count(DISTINCT host)
 FROM program_coverage"""
 _UNKNOWN: Final = (
@@ -317,8 +318,10 @@ def _tell_coverage(opened: Dataset, notes: list[Note]) -> None:
     if names:
         more = f" and {len(names) - _MOST_UNKNOWN:,} more" if len(names) > _MOST_UNKNOWN else ""
         where = f"{lacking_count:,} of {host_count:,} hosts run others"
-        detail = f"findings are known of these; {where}: scan {', '.join(names[:_MOST_UNKNOWN])}{more}"
-        notes.append(Note("fleet-findings-unknown", f"{known_count:,} of {count:,} programs", detail))
+        detail = f"findings are known of all processes of these; {where}: scan {', '.join(names[:_MOST_UNKNOWN])}{more}"
+        notes.append(
+            Note("fleet-findings-unknown", f"{known_count:,} of {counted(int(count or 0), 'program')}", detail)
+        )
 
 
 def _compare(opened: Dataset, notes: list[Note]) -> None:
