@@ -26,6 +26,14 @@ class FootprintError(Exception):
         """What went wrong, without the name of the file."""
         return str(self)
 
+    def renamed(self, before: str, after: str) -> "FootprintError":
+        """Return the same error with another name in place of one."""
+        members = {
+            name: value.replace(before, after) if isinstance(value, str) else value
+            for name, value in vars(self).items()
+        }
+        return _made_again(type(self), str(self).replace(before, after), members)
+
     def __reduce__(self) -> tuple[Any, ...]:
         # A process of a pool hands its errors over; most are made of other words than their text.
         return _made_again, (type(self), str(self), self.__dict__)

@@ -7,7 +7,7 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, date, datetime, timedelta
 from itertools import chain
 from operator import itemgetter
@@ -77,10 +77,13 @@ def open_dataset(folder: str) -> "DuckDBPyConnection":
         UsageError: If DuckDB is not installed.
     """
     views = table_views(folder)
-    connection = engine()
-    for table, view in views.items():
-        with reading(folder, table):
-            connection.execute(view)
+    with ExitStack() as opened:
+        connection = opened.enter_context(engine())
+        for table, view in views.items():
+            with reading(folder, table):
+                connection.execute(view)
+        # One that stays open breaks the engine of a process that is forked later.
+        opened.pop_all()
     return connection
 
 

@@ -15,7 +15,7 @@ from queue import Empty, Queue
 from threading import Thread
 from typing import Any, Final
 
-from footprint.errors import AccessError, UsageError
+from footprint.errors import AccessError, FootprintError, UsageError
 from footprint.system.limits import draw_entries, limited
 from footprint.system.whole_file import own_folder, whole_file
 
@@ -76,6 +76,24 @@ def fetch(address: str, *, is_written: bool = False) -> str:
                     file.writelines(_pieces(obstore.get(store, name).stream(), objects[name][0]))
                 os.utime(path, (objects[name][1],) * 2)
     return folder
+
+
+@contextmanager
+def local_folder(name: str, *, is_written: bool = False) -> Iterator[str]:
+    """Return a folder; of one in a store its copy. Errors about that name its address.
+
+    Raises:
+        AccessError: If the store cannot be read.
+        UsageError: If obstore is not installed.
+    """
+    if not is_store(name):
+        yield name
+        return
+    copy = fetch(name, is_written=is_written)
+    try:
+        yield copy
+    except FootprintError as error:
+        raise error.renamed(copy, name) from error
 
 
 def upload(address: str, folder: str) -> None:

@@ -20,7 +20,7 @@ from xml.sax.saxutils import escape
 import pytest
 
 import footprint
-from footprint.errors import AccessError, LimitError, UsageError
+from footprint.errors import AccessError, InputError, LimitError, UsageError
 from footprint.store.remote import fetch, put, upload
 from footprint.store.tables import TABLES
 from footprint.system.limits import Limits, limited
@@ -162,6 +162,19 @@ def test_captures_go_to_a_store_and_are_scanned_from_there(bucket: type[Bucket],
     assert str(tmp_path) not in str(answer)
 
 
+def test_errors_about_a_dataset_in_a_store_name_its_address(bucket: type[Bucket], tmp_path: Path) -> None:
+    address = "s3://bucket/fleet"
+    footprint.scan(write(tmp_path / "1.smaps", SMAPS), output=address, worker_count=1)
+    (name,) = [key for key in bucket.objects if "/owners/" in key]
+    bucket.objects[name] = b"PAR1", 2e9
+    causes = []
+    for ask in (footprint.fleet, lambda folder, _: prune_dataset(folder, "prune", "1d")):
+        with pytest.raises(InputError, match=rf"s3://bucket/{name}' too small") as caught:
+            ask(address, "owners")
+        causes.append(f"{caught.value} {caught.value.file} {caught.value.detail}")
+    assert str(tmp_path) not in str(causes)
+
+
 def test_a_root_file_system_in_a_store_is_a_host_of_the_name_that_it_has_there(
     bucket: type[Bucket], tmp_path: Path
 ) -> None:
@@ -178,8 +191,10 @@ def test_a_store_that_another_scan_writes_to_or_that_is_not_there_is_an_error(
     bucket.objects["fleet/scan.lock"] = b"other", 1e9
     with pytest.raises(AccessError, match=r"another scan writes to it; if that was killed, delete"):
         footprint.scan(tmp_path / "1.smaps", output="s3://bucket/fleet")
-    with pytest.raises(AccessError, match="it is no dataset"):
+    with pytest.raises(AccessError, match=r"\As3://bucket/nothing: it is no dataset"):
         footprint.fleet("s3://bucket/nothing")
+    with pytest.raises(AccessError, match=r"\As3://bucket/nothing: there is nothing below it: name the folder"):
+        footprint.scan("s3://bucket/nothing", output=tmp_path / "fleet")
     monkeypatch.setitem(__import__("sys").modules, "obstore", None)
     with pytest.raises(UsageError, match=r"pip install 'footprint-audit\[stores\]'"):
         footprint.fleet("s3://bucket/fleet")

@@ -12,7 +12,7 @@ from footprint.release.matching import comparable_name, matched_owners, matched_
 from footprint.store.asking import Cell, Dataset, QueryResult
 from footprint.store.confined import confined
 from footprint.store.parquet import keep_dataset, own_place, prune
-from footprint.store.remote import fetch, is_store, locked_store, upload
+from footprint.store.remote import is_store, local_folder, locked_store, upload
 from footprint.system.files import StrPath
 from footprint.text.units import counted, format_bytes
 from footprint.verbs.fleet.questions import (
@@ -164,16 +164,15 @@ def fleet(
     known_question = None if query is not None else question_of(question or SAVINGS)
     if not (known_question and known_question.compares) and (before, after) != (None, None):
         raise UsageError("--from and --to go with the question `growth`")
-    name = folder = os.fspath(dataset)
+    name = os.fspath(dataset)
     variables = variables_of(day, before, after, count, program)
 
     def answered() -> Fleet:
         return _answered(folder, known_question, query, variables, is_overview=query is None and question is None)
 
-    if is_store(folder):
-        folder = fetch(name)
-    keep_dataset(folder)
-    result = confined(answered, folder if query is None else "--query")
+    with local_folder(name) as folder:
+        keep_dataset(folder)
+        result = confined(answered, folder if query is None else "--query")
     notes = [Note(*(text.replace(folder, name) for text in note)) for note in result.notes]
     return result._replace(dataset=name, notes=tuple(notes))
 
@@ -190,8 +189,7 @@ def prune_dataset(dataset: str, question: str | None, keep: str | None) -> str:
     if question != "prune" or days is None:
         raise UsageError("remove old days with `footprint fleet FOLDER prune --keep 90d`")
     if is_store(dataset):
-        with locked_store(dataset):
-            copy = fetch(dataset, is_written=True)
+        with locked_store(dataset), local_folder(dataset, is_written=True) as copy:
             first, count = prune(copy, int(days[1]))
             upload(dataset, copy)
     else:

@@ -45,7 +45,7 @@ def fleet(
     footprint fleet fleet/ growth --from 2026-11-01 --program '*/condor_shadow'
     footprint fleet fleet/ --query 'SELECT count(*) FROM current_processes'
     """
-    from footprint.store.remote import fetch, is_store
+    from footprint.store.remote import local_folder
     from footprint.verbs.fleet import answer, call, questions
 
     if question == "prune" or keep is not None:
@@ -54,8 +54,8 @@ def fleet(
     if sql:
         chosen = questions.question_of(question or questions.SAVINGS)
         variables = call.variables_of(day, from_, to, count, program)
-        folder = fetch(dataset) if is_store(dataset) else dataset
-        emit(questions.script_of(chosen, folder, variables), output.file)
+        with local_folder(dataset) as folder:
+            emit(questions.script_of(chosen, folder, variables), output.file)
         return 0
     parts: Answer[call.Fleet] = Answer(
         "fleet",

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Any, Final, TypeVar
 
 from footprint.elf.image import starts_like_elf
-from footprint.errors import Note, UsageError
+from footprint.errors import AccessError, Note, UsageError
 from footprint.process.descriptions import read_own_open_files
 from footprint.process.mapped_files import open_regular
 from footprint.process.memory_files import read_all_keepers
@@ -31,7 +31,7 @@ from footprint.store.parquet import (
     remove_halves,
     write_part,
 )
-from footprint.store.remote import fetch, is_store, locked_store, upload
+from footprint.store.remote import fetch, is_store, local_folder, locked_store, upload
 from footprint.store.tables import FleetInput, FleetNote
 from footprint.system.files import StrPath
 from footprint.system.limits import begin_activity
@@ -210,7 +210,7 @@ def scan(  # noqa: PLR0913 # keyword-only
     if scheduler and executor:
         raise UsageError("the work is done by a scheduler or an executor")
     paths = [os.fspath(source) for source in sources]
-    named = tuple([fetch(path) if is_store(path) else path for path in paths])
+    named = tuple([_fetched(path) if is_store(path) else path for path in paths])
     now = utc(_now()) if moment is None else moment
     copies = tuple([(copy, path.rstrip("/")) for path, copy in zip(paths, named, strict=True) if is_store(path)])
     tree = None if root is None else os.fspath(root)
@@ -247,6 +247,14 @@ def scan(  # noqa: PLR0913 # keyword-only
     return replace(scanned, folder=os.fspath(output), known_count=plan.known_count)
 
 
+def _fetched(address: str) -> str:
+    """Return the folder with a copy of what a store has below an address."""
+    copy = fetch(address)
+    if not os.listdir(copy):
+        raise AccessError(address, "there is nothing below it: name the folder of what is to be scanned")
+    return copy
+
+
 @contextmanager
 def _local_dataset(output: str) -> Iterator[str]:
     """Return the folder of a dataset; of one in a store its copy, which goes back there at the end."""
@@ -254,8 +262,7 @@ def _local_dataset(output: str) -> Iterator[str]:
         own_place(output)
         yield output
         return
-    with locked_store(output):
-        copy = fetch(output, is_written=True)
+    with locked_store(output), local_folder(output, is_written=True) as copy:
         yield copy
         upload(output, copy)
 
