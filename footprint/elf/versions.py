@@ -57,6 +57,13 @@ class Versions:
     defined: frozenset[str] = frozenset()
     needed_by_index: Mapping[int, NeededVersion] = field(default_factory=dict)
 
+    @property
+    def names_by_entry(self) -> dict[int, str | None]:
+        """The names of the versions by versym entry; None for a definition without a version."""
+        hidden = (0, VERSION_HIDDEN)
+        names: dict[int, str | None] = {index | bit: None for index in (0, 1) for bit in hidden}
+        return names | {index | bit: version.name for index, version in self.by_index.items() for bit in hidden}
+
 
 class _Layout(NamedTuple):
     definition: Struct

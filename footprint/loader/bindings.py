@@ -6,7 +6,7 @@ decides which match wins. So the matches of each pair are computed once and kept
 Source: glibc 2.36, elf/dl-lookup.c (check_match, do_lookup_x); musl 1.2.3, ldso/dynlink.c (find_sym).
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -101,6 +101,7 @@ class Binder:
     def __init__(self) -> None:
         self._objects: dict[tuple[Library, bool], _Object] = {}
         self._program: tuple[Library, bool, _Object] | None = None
+        self._offers = _Offers(())
 
     def bind(self, link_map: LinkMap) -> Bindings:
         """Bind the objects of a process."""
@@ -117,9 +118,11 @@ class Binder:
         numbers = {user: number for number, user in enumerate(objects)}
         bindings: list[_Bound] = []
         undefined: list[frozenset[int]] = []
-        offers = _Offers(objects) if len(objects) > _MANY_OBJECTS else None
+        # A process without some needs has no other objects.
+        if not self._offers.objects >= numbers.keys():
+            self._offers = _Offers(objects)
         for user in objects:
-            scope = objects if offers is None else offers.to(user)
+            scope = self._offers.to(user, numbers)
             if user in own_first:
                 scope = [user, *(searched for searched in scope if searched is not user)]
             bound, left = user.bind(scope)
@@ -156,26 +159,37 @@ def _numbers_by_name(symbols: Sequence[DynamicSymbols]) -> dict[str, list[int]]:
 
 
 class _Offers:
-    """An index of the objects by the names they define: of very many objects, only possible providers are tried."""
+    """The objects by the names they define. Nearly all names have one definition, which takes no step in Python."""
 
     def __init__(self, objects: Sequence["_Object"]) -> None:
-        self._objects = objects
-        self._by_name = _numbers_by_name([user.symbols for user in objects])
+        self.objects = frozenset(objects)
+        self._last: dict[str, _Object] = {}
+        self._several: dict[str, list[_Object]] = {}
+        self._only: dict[_Object, set[_Object]] = {}
+        for provider in objects:
+            defined = provider.symbols.defined
+            for name in self._last.keys() & defined.keys():
+                self._several.setdefault(name, [self._last[name]]).append(provider)
+            self._last |= dict.fromkeys(defined, provider)
 
-    def to(self, user: "_Object") -> "list[_Object]":
-        """Return the possible providers for the references of an object, in load order.
+    def to(self, user: "_Object", numbers: "Mapping[_Object, int]") -> "list[_Object]":
+        """Return the possible providers for the references of an object among some objects, by their numbers.
 
         Hundreds of objects define the functions of a template: objects behind the first match are left out.
         """
-        numbers: set[int] = set()
-        for name, places in user.symbols.requested.items():
-            left: Sequence[int] = places
-            for number in self._by_name.get(name, ()):
-                numbers.add(number)
-                left = [place for place in left if not user.is_settled(place, self._objects[number])]
+        requested = user.symbols.requested
+        if user not in self._only:
+            names = (requested.keys() & self._last.keys()) - self._several.keys()
+            self._only[user] = set(map(self._last.__getitem__, names))
+        possible = self._only[user] & numbers.keys()
+        for name in requested.keys() & self._several.keys():
+            left: Sequence[int] = requested[name]
+            for provider in sorted(numbers.keys() & self._several[name], key=numbers.__getitem__):
+                possible.add(provider)
+                left = [place for place in left if not user.is_settled(place, provider)]
                 if not left:
                     break
-        return [self._objects[number] for number in sorted(numbers)]
+        return sorted(possible, key=numbers.__getitem__)
 
 
 class _Object:
@@ -265,10 +279,31 @@ class _Object:
         return provider is self if place in self._bound_to_itself else self._is_answered(place, provider)
 
     def _find_answer(self, provider: "_Object") -> frozenset[int]:
-        places_by_name = self.symbols.requested
-        names = places_by_name.keys() & provider.symbols.defined.keys()
-        places = [place for name in names for place in places_by_name[name] if self._is_answered(place, provider)]
+        requested, offered = self.symbols.requested, provider.symbols
+        names = requested.keys() & offered.defined.keys()
+        if not names:
+            return _NOTHING
+        is_plain = provider._is_kept and not offered.canonical_plt_entries  # noqa: SLF001 # of its own kind
+        if not self._has_versions or not is_plain:
+            places = [place for name in names for place in requested[name] if self._is_answered(place, provider)]
+        elif (by_symbol := offered.versions.by_symbol) is None:
+            places = [place for name in names for place in requested[name]]
+        else:
+            # Nearly all references ask for the very version of the last definition of their name.
+            wanted, versions = self._wanted_versions, offered.versions.names_by_entry
+            places = [
+                place
+                for name in names
+                for place in requested[name]
+                if wanted[place] == versions.get(by_symbol[offered.defined[name]], 0)
+                or self._is_answered(place, provider)
+            ]
         return frozenset(places) if places else _NOTHING
+
+    @cached_property
+    def _wanted_versions(self) -> list[str | None]:
+        """By reference the name of the version that it asks for."""
+        return [reference.version and reference.version.name for reference in self.symbols.references]
 
     def _is_answered(self, place: int, provider: "_Object") -> bool:
         reference = self.symbols.references[place]
