@@ -6,17 +6,19 @@ relocation refers to.
 Source: System V ABI, chapter 5 (Hash Table); glibc 2.36, elf/dl-lookup.c, for what is found.
 """
 
-from collections.abc import Callable, Collection, Container, Iterable
+from array import array
+from collections.abc import Callable, Collection, Container, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import compress
+from itertools import compress, repeat
+from operator import itemgetter, ne
 from typing import Final
 
 from footprint.elf import abi
 from footprint.elf.abi import relocation_types
 from footprint.elf.dynamic import Dynamic, bytes_at_vaddr, read_dynamic, words
 from footprint.elf.image import Image
-from footprint.elf.relocations import Relocations, jump_relocations, relocations, symbol_and_type
+from footprint.elf.relocations import count_alike, jump_relocations, relocations, symbol_and_type, symbols_and_types
 from footprint.elf.symbols import SymbolEntry, SymbolTable
 from footprint.elf.versions import VERSION_INDEX, Version, Versions, read_versions
 from footprint.errors import InputError
@@ -84,9 +86,13 @@ class DynamicSymbols:
     @cached_property
     def requested(self) -> dict[str, tuple[int, ...]]:
         """By name the indexes of the references."""
-        places: dict[str, tuple[int, ...]] = {}
-        for place, reference in enumerate(self.references):
-            places[reference.name] = (*places.get(reference.name, ()), place)
+        names = list(map(itemgetter(0), self.references))
+        places: dict[str, tuple[int, ...]] = dict(zip(names, zip(range(len(names))), strict=False))
+        if len(places) < len(names):
+            # A few names have several.
+            earlier = compress(range(len(names)), map(ne, map(places.__getitem__, names), zip(range(len(names)))))
+            for place in reversed(list(earlier)):
+                places[names[place]] = (place, *places[names[place]])
         return places
 
     def version_of(self, name: str) -> Version | None:
@@ -125,22 +131,29 @@ def read_dynamic_symbols(image: Image) -> DynamicSymbols:
     vaddr = dynamic.get(abi.DT_SYMTAB)
     if not vaddr or not dynamic.get(abi.DT_STRTAB):
         return DynamicSymbols.none()
-    kinds = _symbols_and_types(image, relocations(image))
-    relative = relocation_types(image.machine).relative
-    asking = {(symbol, kind) for symbol, kind in kinds if symbol and kind != abi.R_NONE and kind not in relative}
+    infos: set[int] = set()
+    for table in relocations(image):
+        # Those without a symbol come first, and are all alike.
+        infos.update(table.infos[max(0, count_alike(table.infos) - 1) :])
+    symbols, types = symbols_and_types(image, array("Q", infos))
+    jump_types: set[int] = set()
+    for table in jump_relocations(dynamic):
+        jump_types.update(symbols_and_types(image, table.infos)[1])
+    all_types, known = frozenset(types), relocation_types(image.machine)
+    calls, copies = known.jump_slot | known.tls, known.copy
+    uses = {kind: (kind in calls) << 1 | (kind in copies) for kind in all_types - known.relative - {abi.R_NONE}}
+    lookups = {symbol << 2 | uses[kind] for symbol, kind in zip(symbols, types, strict=True) if symbol and kind in uses}
     first_found, past_found = _findable(dynamic)
-    count = max(past_found, max((symbol for symbol, _ in asking), default=-1) + 1, _dynsym_count(image, vaddr))
-    table = _symbol_table(dynamic, count)
-    table.names.learn_all()
+    count = max(past_found, (max(lookups, default=-1) >> 2) + 1, _dynsym_count(image, vaddr))
+    symbol_table = _symbol_table(dynamic, count)
+    symbol_table.names.learn_all()
     versions = read_versions(dynamic, count)
     if gotsym := dynamic.get(abi.DT_MIPS_GOTSYM) if image.machine == abi.EM_MIPS else None:
         # On MIPS the loader looks up each symbol that has an entry in the GOT, without any relocation.
-        asking |= {(symbol, 0) for symbol in range(gotsym, count)}
-    references = _references(table, asking, versions)
-    definitions = _definitions(table, first_found, past_found)
-    types = frozenset([kind for _, kind in kinds])
-    jump_types = frozenset([kind for _, kind in _symbols_and_types(image, jump_relocations(dynamic))])
-    return DynamicSymbols(versions, count, references, *definitions, types, jump_types)
+        lookups |= {symbol << 2 for symbol in range(gotsym, count)}
+    references = _references(symbol_table, sorted(lookups), versions)
+    definitions = _definitions(symbol_table, first_found, past_found)
+    return DynamicSymbols(versions, count, references, *definitions, all_types, frozenset(jump_types))
 
 
 def dynamic_names(image: Image, symbols: Collection[int]) -> dict[int, str]:
@@ -196,44 +209,38 @@ def _symbol_table(dynamic: Dynamic, count: int) -> SymbolTable:
     return SymbolTable(image, entries, dynamic.names)
 
 
-def _symbols_and_types(image: Image, tables: Iterable[Relocations]) -> set[tuple[int, int]]:
-    """Return the symbols that relocations refer to, 0 for none, each with the types of these relocations."""
-    infos: set[int] = set()
-    for table in tables:
-        infos.update(table.infos)
-    if image.is_64 and image.machine != abi.EM_MIPS:
-        # The same as below, without a call for each of many.
-        return {(info >> 32, info & 0xFFFFFFFF) for info in infos}
-    return {symbol_and_type(image, info) for info in infos}
+def _references(table: SymbolTable, lookups: Sequence[int], versions: Versions) -> tuple[SymbolReference, ...]:
+    """Return the references of a file, a column at a time.
 
+    A lookup is the index of a symbol, and two bits: whether it is a call, and whether it copies.
+    """
+    symbols = [lookup >> 2 for lookup in lookups]
+    words = list(map(table.kinds.__getitem__, symbols))
+    entries = {word: table.entry(symbol) for word, symbol in dict(zip(words, symbols, strict=True)).items()}
+    # The file binds to its own local and hidden symbols without a lookup.
+    local = {
+        word for word, (_, info, other, *_) in entries.items() if info >> 4 == abi.STB_LOCAL or other & 3 in _NOT_SEEN
+    }
+    if local:
+        looked_up = [word not in local for word in words]
+        lookups, symbols, words = [list(compress(column, looked_up)) for column in (lookups, symbols, words)]
 
-def _references(table: SymbolTable, asking: set[tuple[int, int]], versions: Versions) -> tuple[SymbolReference, ...]:
-    types = relocation_types(table.image.machine)
-    calls, copies = types.jump_slot | types.tls, types.copy
-    uses = sorted({(symbol, kind in calls, kind in copies) for symbol, kind in asking})
-    looked_up = [
-        (use, entry)
-        for use, entry in zip(uses, table.entries([symbol for symbol, _, _ in uses]), strict=True)
-        # The file binds to its own local and hidden symbols without a lookup.
-        if entry[1] >> 4 != abi.STB_LOCAL and entry[2] & 3 not in _NOT_SEEN
-    ]
-    names = table.names.all_of([entry[0] for _, entry in looked_up])
-    by_symbol, by_index = versions.by_symbol, versions.by_index
-    rows = [
-        (
-            name,
-            by_index.get(by_symbol[symbol] & VERSION_INDEX) if by_symbol else None,
-            is_call,
-            is_copy,
-            info >> 4 == abi.STB_WEAK,
-            other & 3 == abi.STV_PROTECTED,
-            section_index != abi.SHN_UNDEF,
-            symbol,
-        )
-        for name, ((symbol, is_call, is_copy), (_, info, other, section_index, _, _)) in zip(
-            names, looked_up, strict=True
-        )
-    ]
+    def by_word(answers: dict[int, bool]) -> Iterator[bool]:
+        return map(answers.__getitem__, words)
+
+    by_symbol: Sequence[int] = versions.by_symbol or range(0)
+    version_of = {entry: versions.by_index.get(entry & VERSION_INDEX) for entry in set(by_symbol)}
+    rows = zip(
+        table.names.all_of(list(map(table.name_offsets.__getitem__, symbols))),
+        map(version_of.__getitem__, map(by_symbol.__getitem__, symbols)) if by_symbol else repeat(None),
+        [lookup & 2 != 0 for lookup in lookups],
+        [lookup & 1 != 0 for lookup in lookups],
+        by_word({word: entry[1] >> 4 == abi.STB_WEAK for word, entry in entries.items()}),
+        by_word({word: entry[2] & 3 == abi.STV_PROTECTED for word, entry in entries.items()}),
+        by_word({word: entry[3] != abi.SHN_UNDEF for word, entry in entries.items()}),
+        symbols,
+        strict=False,
+    )
     return tuple(each_record(SymbolReference, rows))
 
 
@@ -247,21 +254,21 @@ class _Definitions(NamedTuple):
 def _definitions(table: SymbolTable, first: int, past: int) -> _Definitions:
     """Find the definitions between two indexes that the loader would bind to."""
     # Any number of symbols has a handful of kinds: one entry of each is decoded.
-    kinds = table.kinds[first:past]
+    kinds: Sequence[int] = table.kinds[first:past]
     examples = {word: table.entry(index) for word, index in dict(zip(kinds, range(first, past), strict=True)).items()}
     bound = {word: example for word, example in examples.items() if _is_bound(table.image, example)}
     bound_at_zero = {word for word, entry in bound.items() if entry[3] == abi.SHN_ABS or entry[1] & 15 == abi.STT_TLS}
     canonical = {word for word, entry in bound.items() if entry[3] == abi.SHN_UNDEF}
     unique = {word for word, entry in bound.items() if entry[1] >> 4 == abi.STB_GNU_UNIQUE}
     vaddrs = table.vaddrs[first:past]
-    is_chosen = list(map(bound.__contains__, kinds))
-    if 0 in vaddrs:
+    indexes: Sequence[int] = range(first, past)
+    starts: Sequence[int] = table.name_offsets[first:past]
+    if len(bound) < len(examples) or 0 in vaddrs:
         is_chosen = [
-            chosen and (vaddr != 0 or word in bound_at_zero)
-            for chosen, vaddr, word in zip(is_chosen, vaddrs, kinds, strict=True)
+            word in bound and (vaddr != 0 or word in bound_at_zero) for vaddr, word in zip(vaddrs, kinds, strict=True)
         ]
-    keys = table.names.all_of(list(compress(table.name_offsets[first:past], is_chosen)))
-    indexes, chosen_kinds = list(compress(range(first, past), is_chosen)), list(compress(kinds, is_chosen))
+        indexes, starts, kinds = [list(compress(column, is_chosen)) for column in (indexes, starts, kinds)]
+    keys = table.names.all_of(starts)
     by_name = dict(zip(keys, indexes, strict=True))
     several: dict[str, tuple[int, ...]] = {}
     if len(by_name) < len(keys):
@@ -271,12 +278,10 @@ def _definitions(table: SymbolTable, first: int, past: int) -> _Definitions:
     return _Definitions(
         by_name,
         several,
-        frozenset([index for index, word in zip(indexes, chosen_kinds, strict=True) if word in canonical])
+        frozenset([index for index, word in zip(indexes, kinds, strict=True) if word in canonical])
         if canonical
         else frozenset(),
-        frozenset([key for key, word in zip(keys, chosen_kinds, strict=True) if word in unique])
-        if unique
-        else frozenset(),
+        frozenset([key for key, word in zip(keys, kinds, strict=True) if word in unique]) if unique else frozenset(),
     )
 
 

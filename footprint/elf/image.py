@@ -337,7 +337,10 @@ class StringTable:
 
     def all_of(self, starts: Sequence[int]) -> list[str]:
         """Return the names at some offsets, most of which are decoded already."""
-        names = list(map(self._cached.get, starts))
+        try:
+            return list(map(self._cached.__getitem__, starts))
+        except KeyError:
+            names = list(map(self._cached.get, starts))
         return [self.at(start) if name is None else name for name, start in zip(names, starts, strict=True)]
 
     def all_at(self, starts: Iterable[int]) -> Iterator[str]:
