@@ -7,6 +7,8 @@ stopped at their start.
 
 from collections.abc import Iterator
 from enum import StrEnum
+from itertools import repeat
+from operator import rshift
 from typing import Final
 
 from footprint.elf import abi
@@ -15,10 +17,12 @@ from footprint.elf.image import Image, Segment
 from footprint.elf.relocations import (
     Relocations,
     count_alike,
+    pages_of,
     relocations,
     relr_pages,
     static_relocations,
     symbol_and_type,
+    symbols_and_types,
 )
 from footprint.elf.symbols import NO_NAMES, SymbolTable, read_symbol_table
 from footprint.errors import InputError
@@ -99,8 +103,6 @@ _STATIC_VARIABLES: Final = {
     "_ZNSt7__cxx117collateIwE2idE": WriteCause.CONSTRUCTOR,
     "_ZNSt8numpunctIcE2idE": WriteCause.CONSTRUCTOR,
 }
-# Causes that may write more than a word.
-_WIDE: Final = frozenset({WriteCause.COPY, WriteCause.TLS})
 # A file can claim any size for a copied object, and many of them at the same pages.
 _MOST_COPIED_PAGES: Final = 1 << 18
 
@@ -201,6 +203,8 @@ class _Types:
         self._left_pages = _MOST_COPIED_PAGES
         self._word_bytes = 8 if image.is_64 else 4
         self._types = types = abi.relocation_types(image.machine)
+        # They may write more than a word.
+        self._wide = types.tls_descriptor | types.copy
         self._causes: dict[int, WriteCause | None] = {
             **dict.fromkeys(types.relative, WriteCause.RELATIVE),
             **dict.fromkeys(types.jump_slot, WriteCause.JUMP_SLOT),
@@ -217,28 +221,29 @@ class _Types:
             return
         shift = page_bytes.bit_length() - 1
         # A word counts for the page of its first byte: linkers align words.
-        numbers = [vaddr >> shift for vaddr in table.vaddrs]
         alike = count_alike(table.infos)
-        causes_of_types, image = self._causes, self._image
-        # MIPS has one type for addresses, with a symbol and without.
-        causes = {
-            info: causes_of_types.get(kind, WriteCause.ABSOLUTE if symbol else WriteCause.RELATIVE)
-            for info in {table.infos[0], *table.infos[alike:]}
-            for symbol, kind in [symbol_and_type(image, info)]
-        }
-        if first := causes[table.infos[0]]:
-            yield first, set(numbers[:alike])
-        for page, cause in set(zip(numbers[alike:], map(causes.__getitem__, table.infos[alike:]), strict=True)):
-            if cause:
+        vaddrs, infos = table.vaddrs[alike - 1 :], table.infos[alike - 1 :]
+        symbols, types = symbols_and_types(self._image, infos)
+        if cause := self._cause(bool(symbols[0]), types[0]):
+            yield cause, set(pages_of(table.vaddrs[:alike], page_bytes))
+        numbers = map(rshift, vaddrs, repeat(shift))
+        for page, has_symbol, kind in set(zip(numbers, map(bool, symbols), types, strict=True)):
+            if cause := self._cause(has_symbol, kind):
                 yield cause, {page}
-        widths = {info: self._width(info) for info, cause in causes.items() if cause in _WIDE}
-        for vaddr, info in zip(table.vaddrs, table.infos, strict=True) if any(widths.values()) else ():
-            if (width := widths.get(info)) and (cause := causes[info]):
+        if self._wide.isdisjoint(types):
+            return
+        widths = {info: self._width(info) for info in set(infos)}
+        for vaddr, info in zip(table.vaddrs, table.infos, strict=True):
+            if (width := widths[info]) and (cause := self._cause(*symbol_and_type(self._image, info))):
                 pages = range(vaddr >> shift, (vaddr + width - 1 >> shift) + 1)
                 self._left_pages -= len(pages) - 1
                 if self._left_pages < 0:
-                    raise InputError(image.file, "the copied objects are larger than any program has")
+                    raise InputError(self._image.file, "the copied objects are larger than any program has")
                 yield cause, set(pages)
+
+    def _cause(self, has_symbol: int, kind: int) -> WriteCause | None:
+        """Return why relocations of a type write: MIPS has one for addresses, with a symbol and without."""
+        return self._causes.get(kind, WriteCause.ABSOLUTE if has_symbol else WriteCause.RELATIVE)
 
     def _width(self, info: int) -> int:
         """Return how many bytes a relocation writes where these are more than a word, else 0."""

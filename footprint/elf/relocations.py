@@ -9,9 +9,9 @@ Source: System V ABI, chapter 4 (Relocation) and the RELR proposal of 2022 (gABI
 import sys
 from array import array
 from bisect import bisect_left
-from collections.abc import Container, Iterator, Sequence
-from itertools import compress, islice, pairwise, repeat
-from operator import floordiv, lt
+from collections.abc import Container, Iterable, Iterator, Sequence
+from itertools import compress, islice, pairwise
+from operator import lt
 from typing import Final
 
 from footprint.elf import abi
@@ -147,9 +147,18 @@ def relocated_pages(image: Image, page_bytes: int) -> tuple[int, ...]:
     """
     pages = relr_pages(image, page_bytes)
     for vaddrs, _ in relocations(image):
-        pages.update(map(floordiv, vaddrs, repeat(page_bytes)))
+        pages.update(pages_of(vaddrs, page_bytes))
         _check_pages(image, pages)
     return tuple(sorted(pages))
+
+
+def pages_of(vaddrs: Iterable[int], page_bytes: int) -> Iterator[int]:
+    """Yield the numbers of the pages of some vaddrs: most tables are in order, and write many words of a page."""
+    ordered, at = sorted(vaddrs), 0
+    while at < len(ordered):
+        page = ordered[at] // page_bytes
+        yield page
+        at = bisect_left(ordered, (page + 1) * page_bytes, at)
 
 
 def pages_relocated_alone(vaddrs: Sequence[int], start: int, end: int, page_bytes: int) -> int:
@@ -215,7 +224,7 @@ def relr_count(dynamic: Dynamic) -> int:
 def count_alike(infos: "array[int]") -> int:
     """Count the first entries of a table that have one kind: linkers put those without symbol first."""
     raw, size = infos.tobytes(), infos.itemsize
-    alike, low, high = raw[:size] * len(infos), 0, len(infos)
+    alike, low, high = memoryview(raw[:size] * len(infos)), 0, len(infos)
     while low < high:
         middle = (low + high + 1) // 2
         if raw.startswith(alike[low * size : middle * size], low * size):
