@@ -6,13 +6,12 @@ has another heap, and a variable that is taken over (by a copy relocation, too) 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 
 from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.attribution.object_prediction import with_written
 from footprint.attribution.startup_writes import WriteCause
 from footprint.loader.system import Library
-from footprint.members import NamedTuple
+from footprint.members import NamedTuple, replace
 
 
 class ConstructorWrites(NamedTuple):

@@ -3,7 +3,6 @@
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Final
@@ -29,6 +28,7 @@ from footprint.loader.link_map import Linked, LinkMap, Needs, with_opened
 from footprint.loader.map_entry import FoundBy
 from footprint.loader.start_failures import start_failures
 from footprint.loader.target import Libc
+from footprint.members import dataclass, replace
 from footprint.model.costs import Need, ObjectCost, unread_paths
 from footprint.model.row import Evidence
 

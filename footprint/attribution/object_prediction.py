@@ -6,7 +6,6 @@ object are united, never added up.
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Final
@@ -16,7 +15,7 @@ from footprint.elf.abi import PF_W, PT_DYNAMIC, PT_GNU_RELRO, PT_INTERP, PT_TLS
 from footprint.elf.image import Image, Segment
 from footprint.errors import InputError, Note
 from footprint.loader.target import Libc
-from footprint.members import NamedTuple
+from footprint.members import NamedTuple, dataclass, replace
 from footprint.model.row import Evidence
 
 Pages = tuple[range, ...]
@@ -39,7 +38,7 @@ class Area(NamedTuple):
     first_in_file: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LibcStart:
     """The pages that a C library writes in itself at its start, beside those that relocations write.
 
@@ -71,7 +70,7 @@ STATIC_PIE_LIBC: Final = LibcStart((), 0, 1, UNKNOWN_LIBC.origin)
 """The same in a static program that moves: relocations write RELRO and most of its .data, too."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ObjectPrediction:
     """What one object costs in each process that loads it.
 

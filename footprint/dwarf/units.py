@@ -11,7 +11,6 @@ import re
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from struct import Struct
 from typing import Final
 
@@ -178,7 +177,6 @@ class Entry(NamedTuple):
     places: dict[int, tuple[int, int]]
 
 
-@dataclass(eq=False, slots=True)
 class Unit:
     """One unit of `.debug_info` or `.debug_types`, read on demand.
 
@@ -196,19 +194,32 @@ class Unit:
         shifts: For a unit of a package, the starts of its parts of other sections.
     """
 
-    debug: "DebugInfo"
-    section: DebugSection
-    start: int
-    first: int
-    end: int
-    format: UnitFormat
-    abbreviations_at: int
-    identity: int | None
-    type_at: int | None
-    shifts: Shifts
-    skeleton: "Unit | None" = None
-    _root: Entry | None = None
-    _str_offsets_base: int | None = None
+    def __init__(  # noqa: PLR0913, PLR0917 # the fields of its header
+        self,
+        debug: "DebugInfo",
+        section: DebugSection,
+        start: int,
+        first: int,
+        end: int,
+        form: UnitFormat,
+        abbreviations_at: int,
+        identity: int | None,
+        type_at: int | None,
+        shifts: Shifts,
+    ) -> None:
+        self.debug = debug
+        self.section = section
+        self.start = start
+        self.first = first
+        self.end = end
+        self.format = form
+        self.abbreviations_at = abbreviations_at
+        self.identity = identity
+        self.type_at = type_at
+        self.shifts = shifts
+        self.skeleton: Unit | None = None
+        self._root: Entry | None = None
+        self._str_offsets_base: int | None = None
 
     @property
     def abbreviations(self) -> dict[int, Abbreviation]:

@@ -8,7 +8,6 @@ Source: System V ABI, chapter 5 (Hash Table); glibc 2.36, elf/dl-lookup.c, for w
 
 from array import array
 from collections.abc import Callable, Collection, Container, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import compress, repeat
 from operator import itemgetter, ne
@@ -22,7 +21,7 @@ from footprint.elf.relocations import count_alike, jump_relocations, relocations
 from footprint.elf.symbols import SymbolEntry, SymbolTable
 from footprint.elf.versions import VERSION_INDEX, Version, Versions, read_versions
 from footprint.errors import InputError
-from footprint.members import NamedTuple, each_record
+from footprint.members import NamedTuple, dataclass, each_record
 
 # NOTYPE, OBJECT, FUNC, COMMON, TLS, GNU_IFUNC: what the loader binds to.
 _BOUND_TYPES: Final = frozenset({0, 1, 2, 5, 6, 10})

@@ -3,13 +3,13 @@
 Source: System V ABI, chapter 5 (Dynamic Linking); elf.h of glibc for DT_FLAGS_1, DT_AUXILIARY and DT_FILTER.
 """
 
-from dataclasses import dataclass
 from typing import Final
 
 from footprint.elf import abi
 from footprint.elf.dynamic import Dynamic, read_dynamic
 from footprint.elf.image import Image
 from footprint.errors import InputError
+from footprint.members import dataclass
 
 # The largest programs need some hundred libraries; a larger dynamic section is damage.
 _MOST_DYNAMIC_BYTES: Final = 1 << 20
@@ -17,7 +17,7 @@ _MOST_INTERPRETER_BYTES: Final = 4096
 _HASH_STYLES: Final = {(False, False): "none", (False, True): "gnu", (True, False): "sysv", (True, True): "both"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Linkage:
     """The linkage of one file, as its dynamic section states it.
 

@@ -5,7 +5,6 @@ Source: Linux Standard Base Core 5.0, chapter 10.7 (Symbol Versioning); glibc 2.
 
 from array import array
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from struct import Struct
 from typing import Final
 
@@ -13,7 +12,7 @@ from footprint.elf import abi
 from footprint.elf.dynamic import Dynamic, bytes_at_vaddr, words
 from footprint.elf.image import Buffer, Image
 from footprint.errors import InputError
-from footprint.members import NamedTuple
+from footprint.members import NamedTuple, dataclass, field
 
 VERSION_INDEX: Final = 0x7FFF
 """The bits of a versym entry that are the index of the version."""
@@ -39,7 +38,7 @@ class NeededVersion(NamedTuple):
     is_weak: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Versions:
     """The versions of a file.
 

@@ -7,7 +7,6 @@ list of loaded objects. Each doubt says how sure the removal can still be.
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import Final
 
@@ -20,7 +19,7 @@ from footprint.loader.library_removal import LibraryRemoval, Rebinding
 from footprint.loader.link_map import LinkMap
 from footprint.loader.map_entry import FoundBy
 from footprint.loader.target import Libc
-from footprint.members import NamedTuple
+from footprint.members import NamedTuple, replace
 from footprint.model.finding import CONFIDENCES, Confidence, Finding
 
 # Every process has the C library and the loader.

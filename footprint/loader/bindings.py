@@ -7,7 +7,6 @@ Source: glibc 2.36, elf/dl-lookup.c (check_match, do_lookup_x); musl 1.2.3, ldso
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
@@ -17,6 +16,7 @@ from footprint.errors import FootprintError, Note
 from footprint.loader.link_map import LinkMap
 from footprint.loader.system import Library
 from footprint.loader.target import Libc
+from footprint.members import dataclass
 
 # To a reference without version, the first version that a file defines counts as no version.
 _FIRST_VERSION: Final = 2

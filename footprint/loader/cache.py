@@ -4,13 +4,12 @@ Source: sysdeps/generic/dl-cache.h and elf/cache.c of glibc 2.36 describe the la
 """
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from struct import Struct
 from typing import Final
 
 from footprint.elf.image import StringTable
 from footprint.errors import InputError
-from footprint.members import NamedTuple
+from footprint.members import NamedTuple, dataclass
 
 _OLD_MAGIC: Final = b"ld.so-1.7.0"
 _NEW_MAGIC: Final = b"glibc-ld.so.cache1.1"
@@ -27,7 +26,7 @@ class _Entry(NamedTuple):
     hwcap: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Cache:
     """The entries of the cache for programs of one ABI.
 

@@ -1,14 +1,13 @@
 """A process without some needs: its objects, their order and their bindings, computed anew and compared."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from footprint.elf.dynsym import SymbolReference
 from footprint.loader.bindings import Bindings
 from footprint.loader.link_map import Linked, LinkMap, MissingLibrary
 from footprint.loader.system import Library
-from footprint.members import NamedTuple
+from footprint.members import NamedTuple, dataclass
 
 
 class Replaced(NamedTuple):
@@ -35,7 +34,7 @@ class Rebinding(NamedTuple):
     after: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LibraryRemoval:
     """A process without some needs. Objects are numbered as in the process with them, where nothing else is said.
 

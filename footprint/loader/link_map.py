@@ -4,7 +4,6 @@ Source: elf/dl-deps.c and elf/rtld.c of glibc; ldso/dynlink.c of musl.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Final
 
 from footprint.elf import abi
@@ -14,7 +13,7 @@ from footprint.loader.musl import MuslSearch
 from footprint.loader.search import GlibcSearch
 from footprint.loader.system import Library, Refusal, System
 from footprint.loader.target import Environment, Libc, Target, loader_of, target_of
-from footprint.members import NamedTuple, json_members
+from footprint.members import NamedTuple, dataclass, field, json_members, replace
 
 _UNTOUCHED: Final = Environment()
 
@@ -26,7 +25,7 @@ class Dependency(NamedTuple):
     place: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Linked:
     """One object of a process.
 
@@ -48,7 +47,7 @@ class Linked:
 
 
 @json_members("name requester cause")
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class MissingLibrary:
     """A library that is needed and not there.
 
@@ -85,7 +84,7 @@ class LibrarySearch(NamedTuple):
     found_by: FoundBy | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LinkMap:
     """The files of a process.
 

@@ -1,6 +1,5 @@
 """An entry of a link map under construction, and the result of a search for a library."""
 
-from dataclasses import dataclass, field
 from enum import StrEnum
 
 from footprint.loader.system import Library
@@ -50,7 +49,6 @@ class RefusedFile(NamedTuple):
     cause: str
 
 
-@dataclass(eq=False, slots=True)
 class MapEntry:
     """An object of a link map under construction.
 
@@ -71,23 +69,27 @@ class MapEntry:
         short_name: For musl: the file name by which it was searched.
     """
 
-    path: str
-    library: Library
-    found_by: FoundBy
-    loader: "MapEntry | None"
-    directory_owner: "MapEntry | None" = None
-    program: "MapEntry" = field(init=False)
-    path_owners: "tuple[MapEntry, ...]" = ()
-    dependencies: "list[tuple[str, MapEntry | None]]" = field(default_factory=list)
-    is_in_scope: bool = False
-    is_done: bool = False
-    number: int = -1
-    rpath: tuple[str, ...] | None = None
-    runpath: tuple[str, ...] | None = None
-    short_name: str | None = None
-
-    def __post_init__(self) -> None:
-        self.program = self if self.loader is None else self.loader.program
+    def __init__(
+        self,
+        path: str,
+        library: Library,
+        found_by: FoundBy,
+        loader: "MapEntry | None",
+        directory_owner: "MapEntry | None" = None,
+    ) -> None:
+        self.path = path
+        self.library = library
+        self.found_by = found_by
+        self.loader = loader
+        self.directory_owner = directory_owner
+        self.dependencies: list[tuple[str, MapEntry | None]] = []
+        self.is_in_scope = False
+        self.is_done = False
+        self.number = -1
+        self.rpath: tuple[str, ...] | None = None
+        self.runpath: tuple[str, ...] | None = None
+        self.short_name: str | None = None
+        self.program: MapEntry = self if self.loader is None else self.loader.program
         owners = () if self.loader is None else self.loader.path_owners
         linkage = self.library.linkage
         has_paths = linkage.rpath is not None or linkage.runpath is not None

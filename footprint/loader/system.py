@@ -7,7 +7,6 @@ import os
 import re
 import stat
 from collections.abc import Callable, Mapping
-from dataclasses import InitVar, dataclass, field
 from functools import cached_property, lru_cache, partial
 from types import MappingProxyType
 from typing import Final
@@ -46,7 +45,6 @@ class FileKind(NamedTuple):
     machine: int
 
 
-@dataclass(eq=False, repr=False, slots=True, weakref_slot=True)
 class Library:
     """One file that can be loaded: one object per file, whatever the path. It is equal to itself only.
 
@@ -61,18 +59,22 @@ class Library:
         owner_ids: The user and the group that own it.
     """
 
-    real_path: str
-    opened: InitVar[Image]
-    linkage: Linkage
-    mode: int
-    state: FileState
-    _open: Callable[[str, FileState], Image]
-    owner_ids: tuple[int, int] = (0, 0)
-    identity: bytes = field(init=False)
-    type: int = field(init=False)
-    kind: FileKind = field(init=False)
-
-    def __post_init__(self, opened: Image) -> None:
+    def __init__(  # what the only caller knows of the file
+        self,
+        real_path: str,
+        opened: Image,
+        linkage: Linkage,
+        mode: int,
+        state: FileState,
+        open_file: Callable[[str, FileState], Image],
+        owner_ids: tuple[int, int] = (0, 0),
+    ) -> None:
+        self.real_path = real_path
+        self.linkage = linkage
+        self.mode = mode
+        self.state = state
+        self._open = open_file
+        self.owner_ids = owner_ids
         self.identity = bytes(opened.data[:16])
         self.type = opened.type
         self.kind = FileKind(opened.is_64, opened.is_little, opened.machine)

@@ -5,7 +5,6 @@ The directories are constants in each build of ld.so. They are read from the fil
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 from itertools import compress, product
 from typing import Final
@@ -13,7 +12,7 @@ from typing import Final
 from footprint.errors import FootprintError
 from footprint.loader.configuration import parent
 from footprint.loader.system import FileKind, Library, System
-from footprint.members import NamedTuple
+from footprint.members import NamedTuple, dataclass
 
 
 class Libc(StrEnum):
@@ -24,7 +23,7 @@ class Libc(StrEnum):
     OTHER = "other"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Environment:
     """The choices of the caller of a program.
 
@@ -136,7 +135,7 @@ class Processor(NamedTuple):
     capabilities: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Target:
     """The facts that a loader knows before it reads a program.
 

@@ -4,13 +4,13 @@ import os
 import re
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import Final
 
 from footprint.attribution.object_prediction import UNKNOWN_LIBC, LibcStart, ObjectPrediction, predict
 from footprint.elf.image import Image, read_image
 from footprint.elf.notes import build_id
 from footprint.errors import AccessError, Note
+from footprint.members import replace
 from footprint.process.mappings import Mapping
 from footprint.process.maps_text import parse_maps
 from footprint.process.pages import PageReader

@@ -4,7 +4,6 @@ import os
 from collections.abc import Iterable
 from collections.abc import Mapping as Dict
 from contextlib import suppress
-from dataclasses import replace
 from functools import cache, partial
 from types import MappingProxyType
 from typing import Final
@@ -21,7 +20,7 @@ from footprint.loader.development_links import DevelopmentLinks
 from footprint.loader.link_map import Linked, LinkMap, Searches, link, with_opened
 from footprint.loader.system import KnownImages, Library, System
 from footprint.loader.target import Environment
-from footprint.members import NamedTuple
+from footprint.members import NamedTuple, replace
 from footprint.model.row import DELETED, Attribution, Row
 from footprint.process.mapped_files import FileOpener, open_regular
 from footprint.process.process_memory import auxiliary_vector

@@ -6,7 +6,6 @@ and what it alone brought in goes with it. So every such need is judged by what 
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 
 from footprint.attribution.dependency_graph import DependencyGraph
@@ -25,7 +24,7 @@ from footprint.findings.removal import (
 )
 from footprint.loader.dependencies import reached
 from footprint.loader.library_removal import LibraryRemoval, Rebinding
-from footprint.members import NamedTuple
+from footprint.members import NamedTuple, replace
 from footprint.model.finding import CONFIDENCES, Confidence, Finding
 from footprint.text.units import format_bytes
 

@@ -5,7 +5,6 @@ A buffer in .bss costs nothing until it is touched, and then one page at a time.
 
 from collections.abc import Container, Iterable
 from contextlib import suppress
-from dataclasses import replace
 from typing import Final
 
 from footprint.elf.dynsym import read_dynamic_symbols
@@ -19,7 +18,7 @@ from footprint.errors import FootprintError
 from footprint.findings.copies import Lines, PrivateOf
 from footprint.findings.registry import Fact, Rule
 from footprint.findings.variables import Variables
-from footprint.members import NamedTuple
+from footprint.members import NamedTuple, replace
 from footprint.model.finding import Confidence, Finding, SourceLocation
 from footprint.text.units import first_of, format_bytes
 

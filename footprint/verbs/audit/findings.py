@@ -3,7 +3,6 @@
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +15,7 @@ from footprint.errors import FootprintError
 from footprint.findings.registry import Fact, LedgerFacts, fact_of, find_all, rules_reading
 from footprint.loader.system import Library
 from footprint.loader.target import Environment
+from footprint.members import replace
 from footprint.model.audit import Audit
 from footprint.model.costs import ObjectCost
 from footprint.model.finding import Confidence, Finding, SearchedRule

@@ -13,7 +13,6 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -34,7 +33,7 @@ from footprint.findings.registry import Fact, find_all
 from footprint.findings.variable_rules.large_static import large_ones
 from footprint.findings.variable_rules.mutable_constant import constant_tables
 from footprint.findings.variables import FileVariables, Variables, file_variables
-from footprint.members import NamedTuple
+from footprint.members import NamedTuple, dataclass
 from footprint.model.finding import Finding
 from footprint.process.mapped_files import FileOpener
 from footprint.process.snapshot import Snapshot, read_process
@@ -84,7 +83,7 @@ def declared_by_name(
     return lines
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Duplicates:
     """What files hold several times.
 
@@ -320,7 +319,7 @@ def _parts_of(
     return [_Part(information, place_of)]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _UnitFunctions:
     """Returns the functions of a unit when it is called: it takes a walk through the unit.
 

@@ -1,12 +1,11 @@
 """`footprint.libraries`: the objects of a program or a process, without running anything."""
 
-from dataclasses import dataclass
-
 from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.attribution.process_audit import owner_rows
 from footprint.errors import Note
 from footprint.findings.registry import Fact, find_all
 from footprint.loader.target import Environment
+from footprint.members import dataclass
 from footprint.model.costs import DailyStarts, processor_hours
 from footprint.model.finding import Finding
 from footprint.process.snapshot import read_process
@@ -17,7 +16,7 @@ from footprint.system.files import StrPath
 from footprint.verbs.audit.process import files_of
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Libraries:
     """What a program is made of, and what it could do without.
 
