@@ -157,7 +157,12 @@ else:
     def _compared(record: Any) -> tuple[object, ...]:  # noqa: ANN401 # any of them
         return tuple([record.__dict__[name] for name, (_, of) in record.__frozen_fields__.items() if of.compare])
 
-    def dataclass(*, frozen: bool, eq: bool = True) -> Callable[[type], type]:  # noqa: ARG001 # type checkers read it
+    def dataclass(
+        *,
+        frozen: bool,  # noqa: ARG001 # type checkers read it
+        eq: bool = True,
+        kw_only: bool = False,  # noqa: ARG001 # the same
+    ) -> Callable[[type], type]:
         """Make a type a frozen dataclass."""
 
         def made(cls: type) -> type:
@@ -182,6 +187,14 @@ else:
     def replace(record: Any, /, **changes: object) -> Any:  # noqa: ANN401 # the same
         """Return a record with other values in some fields."""
         return record.__replace__(**changes)
+
+
+def field_names(cls: object) -> tuple[str, ...]:
+    """Return the names of the fields of a NamedTuple or dataclass; none of any other type."""
+    for names in ("_fields", "__frozen_fields__", "__dataclass_fields__"):
+        if hasattr(cls, names):
+            return tuple(getattr(cls, names))
+    return ()
 
 
 _Row = TypeVar("_Row")

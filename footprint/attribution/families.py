@@ -4,7 +4,6 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from collections.abc import Mapping as Dict
-from dataclasses import replace
 from itertools import chain
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -15,6 +14,7 @@ from footprint.attribution.kernel import KernelConstants, kernel_costs
 from footprint.attribution.memory_files import charge_files, count_with_files, own_shared_bytes
 from footprint.attribution.process_audit import total_up
 from footprint.errors import UsageError
+from footprint.members import replace
 from footprint.model.audit import Audit, GroupSums, WorkerProjection
 from footprint.model.group import ProcessClass
 from footprint.model.projection import FILES_TERM, UNKNOWN, Basis, Model, Projection, Question, Term

@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Iterable, Sequence
 from collections.abc import Mapping as Dict
-from dataclasses import replace
 from itertools import chain
 from typing import TypeVar
 
@@ -11,6 +10,7 @@ from footprint.attribution.families import NO_CHANNELS, Channel, process_classes
 from footprint.attribution.kernel import uncounted_notes
 from footprint.attribution.memory_files import charge_files, own_shared_bytes
 from footprint.errors import Note
+from footprint.members import replace
 from footprint.model.audit import Audit, GroupFacts, GroupMember, GroupSums, audit_of_group, sum_totals
 from footprint.model.costs import ObjectCost
 from footprint.model.finding import Finding, SearchedRule

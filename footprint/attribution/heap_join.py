@@ -13,7 +13,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from collections.abc import Mapping as Dict
-from dataclasses import replace
 from operator import itemgetter
 from typing import Final, NamedTuple, TypeGuard
 
@@ -25,6 +24,7 @@ from footprint.attribution.runtimes import JEMALLOC_HEAP, MIMALLOC_HEAP
 from footprint.errors import Note
 from footprint.heap.attribution import NO_STACK, add_up_shares, charged
 from footprint.heap.profile import CallTree, Counted, HeapSnapshot, Profile
+from footprint.members import replace
 from footprint.model.audit import Audit
 from footprint.model.heap_account import AllocatorAccount, HeapAccount, HeapShare, Share
 from footprint.model.row import NAMELESS, Attribution, Evidence, MemoryKind, Row, weakest

@@ -1,6 +1,5 @@
 """The JSON of an audit: what `audit` prints, and what a saved audit is."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from footprint.errors import Note
@@ -20,7 +19,7 @@ from footprint.formats.finding_rows import FailedFinding, finding_rows
 from footprint.formats.page_maps_json import PageMapRow, page_map_rows
 from footprint.json.answer import Envelope, Json, LargeTable, Tool, in_memory, write
 from footprint.json.codec import Columns, encode, encode_columns, shape_of
-from footprint.members import ABSENT, LATER, Absent, Later
+from footprint.members import ABSENT, LATER, Absent, Later, dataclass
 from footprint.model.audit import Audit, ProcessTarget
 from footprint.model.costs import MappingCost, MemoryFileCost, ObjectCost
 from footprint.model.finding import Finding, SearchedRule

@@ -1,9 +1,8 @@
 """The table of findings in JSON answers."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
-from footprint.members import NamedTuple
+from footprint.members import NamedTuple, replace
 from footprint.model.finding import Confidence, Finding
 from footprint.model.row import Row
 

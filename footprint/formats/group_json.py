@@ -1,7 +1,6 @@
 """The JSON of an audit of several processes: what `audit` prints, and what a saved group is."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, get_args
 
 from footprint.errors import Note
@@ -18,7 +17,7 @@ from footprint.formats.audit_rows import (
 from footprint.formats.finding_rows import FailedFinding, finding_rows
 from footprint.json.answer import Envelope, Tool
 from footprint.json.codec import like
-from footprint.members import ABSENT, Absent
+from footprint.members import ABSENT, Absent, dataclass
 from footprint.model.audit import Audit, ProcessTarget
 from footprint.model.costs import MemoryFileCost, ObjectCost
 from footprint.model.finding import Finding, SearchedRule

@@ -1,10 +1,9 @@
 """The JSON of `run`: an audit, and how the program was run. Saved audits of `run` are read by the same types."""
 
-from dataclasses import dataclass
 from typing import Annotated, Literal, NamedTuple
 
 from footprint.formats.audit_json import AuditJson
-from footprint.members import LATER, NOT_EMPTY, Bounds, Later, Pattern, Positive
+from footprint.members import LATER, NOT_EMPTY, Bounds, Later, Pattern, Positive, dataclass
 from footprint.model.costs import DailyStarts, Spread, StartMeasurement
 from footprint.model.over_time import Peak
 from footprint.model.row import MemoryKind

@@ -4,7 +4,6 @@ Names were made printable when they were written (a byte that is not UTF-8 stand
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from sys import getsizeof
 from typing import TYPE_CHECKING, Any, Final, cast, get_args
 
@@ -15,7 +14,7 @@ from footprint.formats.audit_rows import ProcessTotals
 from footprint.formats.page_maps_json import page_maps_of
 from footprint.json.codec import decode, decode_rows, like
 from footprint.json.stream import JsonStream
-from footprint.members import Absent
+from footprint.members import Absent, replace
 from footprint.model.audit import (
     ONE_START,
     Audit,

@@ -2,11 +2,10 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Literal
 
-from footprint.members import NamedTuple
+from footprint.members import NamedTuple, dataclass
 
 Json = dict[str, Any]
 

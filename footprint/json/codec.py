@@ -11,8 +11,8 @@ rows are 14 columns, each converted and checked in one pass. That is several tim
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import Enum
+from functools import cached_property
 from itertools import chain, repeat
 from json import JSONEncoder
 from json.encoder import encode_basestring_ascii
@@ -20,7 +20,7 @@ from operator import attrgetter, itemgetter
 from typing import Annotated, Any, Final, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from footprint.errors import InputError
-from footprint.members import NOT_EMPTY, Absent, Bounds, Later, NamedTuple, Pattern, records
+from footprint.members import NOT_EMPTY, Absent, Bounds, Later, NamedTuple, Pattern, dataclass, field_names, records
 from footprint.text.escape import well_formed
 
 _T = TypeVar("_T")
@@ -29,6 +29,7 @@ _CELLS: Final = {str, int, float, bool, type(None)}
 _TO_JSON: Final = JSONEncoder(separators=(", ", ": ")).encode
 # An unknown word may have any length: this much of it is shown.
 _SHOWN_CHARS: Final = 80
+_REQUIRED: Final = object()
 _INTEGERS: Final = {Bounds(): "not a size or count", Bounds(1 - (1 << 63)): "not a difference of sizes"}
 
 
@@ -117,8 +118,7 @@ def _read_list(shape: "Shape", values: _Column, path: str, first: int = 0) -> _C
 
 def like(cls: Callable[..., _T], source: object, **others: Any) -> _T:  # noqa: ANN401 # values of any type
     """Return a value of a type that has the attributes of another value by their names, and some others."""
-    names = getattr(cls, "_fields", None) or [field.name for field in fields(cls)]  # type: ignore[arg-type]
-    return cls(**{name: others[name] if name in others else getattr(source, name) for name in names})
+    return cls(**{name: others[name] if name in others else getattr(source, name) for name in field_names(cls)})
 
 
 class _DamageError(ValueError):
@@ -176,7 +176,7 @@ class Number(Shape):
         return column
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(frozen=True, eq=False)
 class Integer(Shape):
     """An integer within bounds."""
 
@@ -193,7 +193,7 @@ class Integer(Shape):
         return column
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(frozen=True, eq=False)
 class TextShape(Shape):
     """A text; the bytes in it that are not UTF-8 are written as escapes."""
 
@@ -214,7 +214,7 @@ class TextShape(Shape):
         return column
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(frozen=True, eq=False)
 class Words(Shape):
     """One of some texts, each of which stands for a value: a member of an enumeration, or itself."""
 
@@ -247,14 +247,14 @@ class AnyCell(Shape):
         return column
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(frozen=True, eq=False)
 class Optional(Shape):
     """A value, or null."""
 
     inner: Shape
 
     def __post_init__(self) -> None:
-        self.is_plain = self.inner.is_plain
+        object.__setattr__(self, "is_plain", self.inner.is_plain)
 
     def write(self, column: _Column) -> _Column:
         return column if self.is_plain else self._of_known(column, self.inner.write)
@@ -279,7 +279,7 @@ class Optional(Shape):
         return [None if value is None else next(read_values) for value in column]
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(frozen=True, eq=False)
 class ListOf(Shape):
     """A list of values of one shape."""
 
@@ -313,7 +313,7 @@ def _regrouped(flat: _Column, groups: _Column, make: Callable[[Any], Any]) -> _C
     return parts
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(frozen=True, eq=False)
 class MapOf(Shape):
     """An object whose member names are no part of the type."""
 
@@ -347,7 +347,7 @@ class Member(NamedTuple):
         attribute: The attribute or property whose value it has.
         field: The field that gets the value when it is read; None for a computed member, which is not read.
         shape: The shape of the value.
-        default: The value where a saved file lacks the member; MISSING where none may lack it.
+        default: The value where a saved file lacks the member; `_REQUIRED` where none may lack it.
         is_later: Earlier versions did not write it.
         may_be_absent: It is left out where its value is ABSENT.
     """
@@ -361,19 +361,23 @@ class Member(NamedTuple):
     may_be_absent: bool
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(frozen=True, eq=False)
 class Record(Shape):
     """An object with the members of a NamedTuple or dataclass."""
 
     type: type
     members: tuple[Member, ...]
 
-    def __post_init__(self) -> None:
-        self._read = {member.field: member for member in self.members if member.field is not None}
+    @cached_property
+    def _read(self) -> dict[str, Member]:
+        return {member.field: member for member in self.members if member.field is not None}
+
+    @cached_property
+    def _order(self) -> list[int]:
+        """The places of the fields of a NamedTuple among the members that are read."""
         names = getattr(self.type, "_fields", ())
-        # The places of the fields of a NamedTuple among the members that are read.
         places = {name: place for place, name in enumerate(self._read)}
-        self._order = [places[name] for name in names] if places.keys() == set(names) else []
+        return [places[name] for name in names] if places.keys() == set(names) else []
 
     def write(self, column: _Column) -> _Column:
         if not column:
@@ -433,7 +437,7 @@ class Record(Shape):
         try:
             return member.shape.read(list(map(itemgetter(key), column)), path)
         except KeyError:
-            if default is MISSING:
+            if default is _REQUIRED:
                 raise _wrong(path, "missing") from None
         present = iter(member.shape.read([row[key] for row in column if key in row], path))
         return [next(present) if key in row else default for row in column]
@@ -475,7 +479,7 @@ def _shape(annotation: Any, marks: Sequence[object]) -> Shape:  # noqa: ANN401 #
 
 
 def _shape_of_class(cls: type, marks: Sequence[object]) -> Shape:
-    if hasattr(cls, "_fields") or is_dataclass(cls):
+    if field_names(cls):
         return _record(cls)
     if issubclass(cls, Enum):
         return Words({hint.value: hint for hint in cls})
@@ -492,7 +496,7 @@ def _shape_of_class(cls: type, marks: Sequence[object]) -> Shape:
 
 def _record(cls: Any) -> Record:  # noqa: ANN401 # a NamedTuple or dataclass
     hints = get_type_hints(cls, include_extras=True)
-    attributes = getattr(cls, "_fields", None) or tuple(field.name for field in fields(cls))
+    attributes = field_names(cls)
     chosen: Mapping[str, str] = getattr(cls, "__json_members__", None) or dict(zip(attributes, attributes, strict=True))
     members = []
     for key, attribute in chosen.items():
@@ -508,7 +512,7 @@ def _record(cls: Any) -> Record:  # noqa: ANN401 # a NamedTuple or dataclass
                 attribute=attribute,
                 field=next((name for name in (attribute, key) if name in attributes), None),
                 shape=shape_of(hint),
-                default=Absent.ABSENT if may_be_absent else later.default if later else MISSING,
+                default=Absent.ABSENT if may_be_absent else later.default if later else _REQUIRED,
                 is_later=later is not None,
                 may_be_absent=may_be_absent,
             )

@@ -89,6 +89,7 @@ class MapEntry:
         self.rpath: tuple[str, ...] | None = None
         self.runpath: tuple[str, ...] | None = None
         self.short_name: str | None = None
+        self.path_owners: tuple[MapEntry, ...]
         self.program: MapEntry = self if self.loader is None else self.loader.program
         owners = () if self.loader is None else self.loader.path_owners
         linkage = self.library.linkage

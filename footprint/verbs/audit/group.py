@@ -4,7 +4,6 @@ import os
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from footprint.attribution.address_spaces import count_address_spaces_once
@@ -13,6 +12,7 @@ from footprint.attribution.families import Channel
 from footprint.attribution.group import group_up
 from footprint.attribution.kernel import KernelConstants, open_file_bytes
 from footprint.errors import AccessError, FootprintError, Note
+from footprint.members import replace
 from footprint.model.audit import Audit
 from footprint.model.projection import ONE, Question
 from footprint.process.descriptions import OpenFile

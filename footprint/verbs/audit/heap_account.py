@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import Final
 
@@ -16,6 +15,7 @@ from footprint.errors import FootprintError, Note, UsageError
 from footprint.findings.registry import Fact, HeapFacts, LedgerFacts, find_all
 from footprint.heap.allocators import Allocators
 from footprint.heap.profile import Counted, Profile
+from footprint.members import replace
 from footprint.model.audit import Audit
 from footprint.model.finding import Finding
 from footprint.model.row import MemoryKind

@@ -1,7 +1,6 @@
 """The JSON of `audit --by mapping`."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Literal, NamedTuple
 
 from footprint.attribution.counters import MappingCounts
@@ -10,7 +9,7 @@ from footprint.errors import Note
 from footprint.formats.answer_table import answer_table, column, row_of, rows_of
 from footprint.json.answer import Envelope, Json, Tool
 from footprint.json.codec import encode
-from footprint.members import NOT_EMPTY, Address, Pattern
+from footprint.members import NOT_EMPTY, Address, Pattern, dataclass
 from footprint.model.row import Evidence
 from footprint.process.mappings import Mapping as MemoryMapping
 from footprint.verbs.audit.mappings import OwnedMap

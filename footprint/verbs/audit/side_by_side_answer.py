@@ -1,7 +1,6 @@
 """The answer of `footprint audit` for several targets, side by side: its JSON and its text."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from footprint.errors import Note
@@ -10,6 +9,7 @@ from footprint.formats.audit_rows import ProcessTotals, process_target, process_
 from footprint.formats.document import Document, Heading, Table, Verdict, note_blocks
 from footprint.json.answer import Envelope, Json, Tool
 from footprint.json.codec import encode
+from footprint.members import dataclass
 from footprint.model.audit import Audit, ProcessTarget, program_name
 from footprint.model.projection import Projection
 from footprint.text.units import format_bytes

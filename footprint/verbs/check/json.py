@@ -1,6 +1,5 @@
 """The JSON, the metrics and the HTML report of `check`."""
 
-from dataclasses import dataclass
 from typing import Literal
 
 from footprint.elf.names import shown_name
@@ -10,7 +9,7 @@ from footprint.formats.group_json import GroupTotals, group_totals
 from footprint.formats.metrics import MetricFamily, MetricSample
 from footprint.json.answer import Envelope, Json, Tool
 from footprint.json.codec import encode
-from footprint.members import ABSENT, Absent, Positive
+from footprint.members import ABSENT, Absent, Positive, dataclass
 from footprint.model.audit import ProcessTarget
 from footprint.model.figures import FigureUnit
 from footprint.release.budget import BudgetResult, Checked

@@ -1,6 +1,5 @@
 """The JSON, the metrics and the HTML report of `diff`."""
 
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from footprint.elf.names import shown_name
@@ -11,7 +10,7 @@ from footprint.formats.finding_rows import finding_rows
 from footprint.formats.metrics import MetricFamily, MetricSample
 from footprint.json.answer import Envelope, Json, Tool
 from footprint.json.codec import encode, encode_columns
-from footprint.members import Signed
+from footprint.members import Signed, dataclass
 from footprint.model.audit import ProcessTarget, is_reproducible
 from footprint.model.finding import Finding
 from footprint.model.row import Evidence

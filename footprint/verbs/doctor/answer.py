@@ -1,6 +1,5 @@
 """The answer of `doctor`: its JSON and its report."""
 
-from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
 from footprint.attribution.kernel import KernelConstants
@@ -8,6 +7,7 @@ from footprint.errors import Note
 from footprint.formats.document import Block, Document, Facts, Heading, Paragraph, Table, Verdict, note_blocks
 from footprint.json.answer import Envelope, Json, Tool
 from footprint.json.codec import encode
+from footprint.members import dataclass
 from footprint.text.units import format_bytes
 from footprint.verbs.doctor.call import Check, Diagnosis, State
 

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from footprint.elf.names import lacks_function, shown_name
@@ -17,7 +16,7 @@ from footprint.formats.metrics import MetricFamily, MetricSample, finding_famili
 from footprint.formats.report_parts import Names, cut_at, debug_file_blocks, rest_rows
 from footprint.json.answer import Envelope, Json, Tool
 from footprint.json.codec import encode
-from footprint.members import ABSENT, Absent, Positive
+from footprint.members import ABSENT, Absent, Positive, dataclass
 from footprint.model.finding import CONFIDENCES, Confidence, Finding
 from footprint.text.escape import shortened_name
 from footprint.text.units import counted, first_of, format_bytes

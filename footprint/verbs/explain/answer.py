@@ -1,7 +1,6 @@
 """The answer of `explain`: its JSON and its report."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from footprint.errors import Note
@@ -9,6 +8,7 @@ from footprint.formats.document import Block, Document, Facts, Heading, Paragrap
 from footprint.formats.words import Explanation
 from footprint.json.answer import Envelope, Json, Tool
 from footprint.json.codec import encode
+from footprint.members import dataclass
 from footprint.text.units import counted
 
 

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, Literal
 
 from footprint.errors import Note
@@ -12,6 +11,7 @@ from footprint.formats.metrics import MetricFamily, MetricSample
 from footprint.formats.report_parts import cut_at, rest_rows
 from footprint.json.answer import Envelope, Json, Tool
 from footprint.json.codec import encode
+from footprint.members import dataclass
 from footprint.store.asking import Cell
 from footprint.text.escape import printable, shortened, shortened_name
 from footprint.text.units import counted, format_bytes

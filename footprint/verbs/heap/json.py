@@ -1,7 +1,6 @@
 """The JSON of `heap`."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
 from footprint.attribution.heap_growth import GrownFunction, Growth, growth_of
@@ -16,7 +15,7 @@ from footprint.heap.attribution import callees, callers, stepped_over
 from footprint.heap.profile import CallTree, Counted, HeapSnapshot, Profile, Tally
 from footprint.json.answer import Envelope, Json, Tool
 from footprint.json.codec import encode, encode_columns
-from footprint.members import ABSENT, Absent, Positive, Signed
+from footprint.members import ABSENT, Absent, Positive, Signed, dataclass
 from footprint.model.finding import Finding
 from footprint.model.heap_account import HeapShare, Share
 from footprint.model.row import Evidence

@@ -1,7 +1,6 @@
 """The answer of `libraries`: its columns, its JSON, its metrics, and its graph."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Final, Literal
 
 from footprint.attribution.dependency_graph import DependencyGraph
@@ -19,7 +18,7 @@ from footprint.loader.link_map import Linked, MissingLibrary
 from footprint.loader.map_entry import FoundBy
 from footprint.loader.start_cost import StartCost
 from footprint.loader.target import Libc
-from footprint.members import ABSENT, LATER, NOT_EMPTY, Absent, NamedTuple, Positive
+from footprint.members import ABSENT, LATER, NOT_EMPTY, Absent, NamedTuple, Positive, dataclass
 from footprint.model.costs import DailyStarts
 from footprint.model.finding import Finding
 from footprint.model.row import Evidence

@@ -1,12 +1,13 @@
 """The answer of `scan`: its JSON and its text."""
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Literal, NamedTuple
 
 from footprint.errors import Note
 from footprint.formats.document import Block, Document, Paragraph, Verdict, note_blocks
 from footprint.json.answer import Envelope, Json, Tool
 from footprint.json.codec import encode
+from footprint.members import dataclass
 from footprint.text.units import counted
 from footprint.verbs.scan.call import Scanned
 

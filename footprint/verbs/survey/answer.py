@@ -1,6 +1,5 @@
 """The answer of `audit --all`: its columns, its JSON, and its metrics."""
 
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from footprint.errors import Note
@@ -10,7 +9,7 @@ from footprint.formats.metrics import MetricFamily
 from footprint.formats.report_parts import cut_at, rest_rows
 from footprint.json.answer import Envelope, Json, Tool
 from footprint.json.codec import encode
-from footprint.members import Positive
+from footprint.members import Positive, dataclass
 from footprint.text.units import counted, format_bytes
 from footprint.verbs.survey.call import Survey, SurveyedProgram
 

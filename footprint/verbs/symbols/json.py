@@ -2,7 +2,6 @@
 
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain, count, repeat
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
@@ -16,7 +15,7 @@ from footprint.formats.answer_table import answer_table, column, row_metrics, ro
 from footprint.formats.metrics import MetricFamily
 from footprint.json.answer import Envelope, Json, LargeTable, Tool
 from footprint.json.codec import encode, shape_of
-from footprint.members import ABSENT, Absent, Address, records
+from footprint.members import ABSENT, Absent, Address, dataclass, records
 
 if TYPE_CHECKING:
     from footprint.attribution.source_groups import SourceGroups

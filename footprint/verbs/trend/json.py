@@ -1,13 +1,12 @@
 """The JSON of `trend`, and of `trend --add`."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from footprint.errors import Note
 from footprint.formats.answer_table import answer_table, column, rows_of
 from footprint.json.answer import Envelope, Json, Tool
 from footprint.json.codec import encode
-from footprint.members import Positive
+from footprint.members import Positive, dataclass
 from footprint.model.figures import FIGURES, FigureUnit
 from footprint.release.history import History, Release, Trend
 

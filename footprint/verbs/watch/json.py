@@ -1,7 +1,6 @@
 """The JSON of `watch`, with what memory consists of over time: what each owner holds, and what each process costs."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from heapq import nlargest
 from typing import Any, Final, Literal, NamedTuple
 
@@ -9,7 +8,7 @@ from footprint.errors import Note
 from footprint.formats.answer_table import answer_table, column, row_of, rows_of
 from footprint.json.answer import Envelope, Json, Tool
 from footprint.json.codec import encode
-from footprint.members import Signed
+from footprint.members import Signed, dataclass
 from footprint.model.heap_account import HeapAccount
 from footprint.model.over_time import WatchGap
 from footprint.release.compare import OwnerChange, RowChange

@@ -1,6 +1,5 @@
 """The JSON of `whatif`: what a program saves without some libraries, or what another build of it saves or costs."""
 
-from dataclasses import dataclass
 from typing import Annotated, Literal, NamedTuple
 
 from footprint.errors import Note
@@ -8,7 +7,7 @@ from footprint.formats.answer_table import answer_table, column, row_of
 from footprint.formats.audit_rows import process_target
 from footprint.json.answer import Envelope, Json, Tool
 from footprint.json.codec import encode
-from footprint.members import LATER, NOT_EMPTY, Positive, Signed
+from footprint.members import LATER, NOT_EMPTY, Positive, Signed, dataclass
 from footprint.model.audit import ProcessTarget
 from footprint.model.costs import DailyStarts, Spread, StartMeasurement
 from footprint.model.run_failure import RunFailure
