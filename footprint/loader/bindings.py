@@ -290,7 +290,7 @@ class _Object:
             places = [place for name in names for place in requested[name]]
         else:
             # Nearly all references ask for the very version of the last definition of their name.
-            wanted, versions = self._wanted_versions, offered.versions.names_by_entry
+            wanted, versions = self._wanted_versions, provider._offered_versions  # noqa: SLF001 # the same
             places = [
                 place
                 for name in names
@@ -299,6 +299,10 @@ class _Object:
                 or self._is_answered(place, provider)
             ]
         return frozenset(places) if places else _NOTHING
+
+    @cached_property
+    def _offered_versions(self) -> dict[int, str | None]:
+        return self.symbols.versions.names_by_entry
 
     @cached_property
     def _wanted_versions(self) -> list[str | None]:
