@@ -9,7 +9,6 @@ from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate, chain, compress, count
 from operator import ne, not_, or_
@@ -34,7 +33,7 @@ from footprint.loader.bindings import Bindings
 from footprint.loader.link_map import LibrarySearch, Linked, LinkMap
 from footprint.loader.map_entry import FoundBy
 from footprint.loader.target import Libc, Target
-from footprint.members import NamedTuple, Pattern, json_members
+from footprint.members import NamedTuple, Pattern, dataclass, field, json_members, replace
 from footprint.model.costs import StartCounts
 
 # The functions of the vDSO that the loader looks up for the C library (setup_vdso_pointers), each in one object.
