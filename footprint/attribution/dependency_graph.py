@@ -31,16 +31,17 @@ from footprint.loader.target import Libc
 from footprint.members import dataclass, replace
 from footprint.model.costs import Need, ObjectCost, unread_paths
 from footprint.model.row import Evidence
+from footprint.text.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from footprint.loader.start_cost import StartCost
 
 _DLOPEN_NAMES: Final = frozenset({"dlopen", "dlmopen", "g_module_open", "lt_dlopen", "lt_dlopenext"})
 # Rust and Go end no text with a null byte. A program can put the path together: `"/proc/" + pid + "/maps"`.
-_FILE_OF_MAPPINGS: Final = re.compile(
+_FILE_OF_MAPPINGS: Final = lazy_pattern(
     rb"/proc/[!-.0-~]{0,32}/(?:s?maps|numa_maps|map_files)|(?<=\0)/?(?:s?maps|numa_maps|map_files)(?=\0)"
 )
-_PROC: Final = re.compile(rb"/proc\b")
+_PROC: Final = lazy_pattern(rb"/proc\b")
 # The objects that all objects retain, each counted as often: those of 10,000 objects in a chain are 50 million.
 _MOST_RETAINED: Final = 1 << 17
 _CHUNK_BYTES: Final = 1 << 20

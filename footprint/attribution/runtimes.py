@@ -5,7 +5,6 @@ tsan_platform.h and sanitizer_allocator_primary64.h of LLVM 19; pages.c of jemal
 platform-linux.cc of V8 11.3; erl_mseg.c of Erlang/OTP 25; zend_alloc.c of PHP 8.2.
 """
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Final
@@ -16,6 +15,7 @@ from footprint.elf.image import Image
 from footprint.errors import InputError
 from footprint.members import NamedTuple
 from footprint.process.mappings import Mapping
+from footprint.text.patterns import lazy_pattern
 
 JEMALLOC_HEAP: Final = "[jemalloc heap]"
 MIMALLOC_HEAP: Final = "[mimalloc heap]"
@@ -27,7 +27,7 @@ _GO_SECTIONS: Final = frozenset({".go.buildinfo", ".gopclntab", ".data.rel.ro.go
 _GO_ARENA_BYTES: Final = {True: 64 << 20, False: 4 << 20}
 # Below this address the compressed pointers of a JVM reach the heap without a base; nothing else is placed there.
 _JAVA_HEAP_END: Final = 32 << 30
-_SANITIZER: Final = re.compile(r"lib(?:clang_rt\.)?(asan|hwasan|msan|tsan)\b.*\.so.*")
+_SANITIZER: Final = lazy_pattern(r"lib(?:clang_rt\.)?(asan|hwasan|msan|tsan)\b.*\.so.*")
 _INIT: Final = {b"\0__asan_init\0": "asan", b"\0__tsan_init\0": "tsan", b"\0__msan_init\0": "msan"}
 _NAMES: Final = (".dynstr", ".strtab")
 _TEXTS: Final = (*_NAMES, ".rodata")

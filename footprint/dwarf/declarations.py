@@ -30,6 +30,7 @@ from footprint.elf import abi
 from footprint.elf.image import Buffer, Image
 from footprint.errors import InputError, Note
 from footprint.members import NamedTuple
+from footprint.text.patterns import lazy_pattern
 
 _FUNCTIONS: Final = frozenset({dw.TAG_SUBPROGRAM, dw.TAG_INLINED_SUBROUTINE})
 # What stands in these defines no function of the unit.
@@ -456,7 +457,7 @@ def _contents(entry: Entry) -> bytes:
 
 
 # An attribute DW_AT_const_value with the form of a block, in the bytes of an abbreviation.
-_BLOCK_OF_CONTENTS: Final = re.compile(
+_BLOCK_OF_CONTENTS: Final = lazy_pattern(
     b"%c(?=[%s])" % (dw.AT_CONST_VALUE, re.escape(bytes(sorted(BLOCK_LENGTH_BYTES)))), re.DOTALL
 )
 

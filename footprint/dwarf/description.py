@@ -7,7 +7,6 @@ gcc names it in the producer: `GNU C++14 12.2.0 -O2`. clang has only the languag
 Source: DWARF 5, section 7.12 (Source Languages), and the language codes that were assigned since.
 """
 
-import re
 from collections.abc import Iterable, Iterator
 from typing import Final, TypeVar
 
@@ -17,6 +16,7 @@ from footprint.dwarf.types import Types
 from footprint.dwarf.units import Entry, Unit
 from footprint.errors import InputError
 from footprint.members import NamedTuple
+from footprint.text.patterns import lazy_pattern
 
 
 class LanguageStandard(NamedTuple):
@@ -43,7 +43,7 @@ class LanguageStandard(NamedTuple):
 
 _OF_C: Final = {0x01: 1989, 0x02: None, 0x0C: 1999, 0x1D: 2011, 0x2C: 2017, 0x3E: 2023}
 _OF_CXX: Final = {0x04: None, 0x19: 2003, 0x1A: 2011, 0x21: None, 0x2A: 2017, 0x2B: 2020, 0x3A: 2023}
-_PRODUCER: Final = re.compile(r"(?:GNU C| -std=(?:c|gnu|iso9899:))(\+\+)?(\d[\da-z])(?![\da-z])")
+_PRODUCER: Final = lazy_pattern(r"(?:GNU C| -std=(?:c|gnu|iso9899:))(\+\+)?(\d[\da-z])(?![\da-z])")
 # What compilers called a standard before it was one.
 _BEFORE_ITS_YEAR: Final = {"0x": 11, "1x": 11, "1y": 14, "1z": 17, "2a": 20, "2b": 23, "2x": 23, "2c": 26}
 

@@ -12,6 +12,7 @@ from footprint.dwarf import dw
 from footprint.dwarf.sections import DebugSection
 from footprint.errors import InputError
 from footprint.members import NamedTuple
+from footprint.text.patterns import lazy_pattern
 
 T = TypeVar("T")
 
@@ -189,7 +190,7 @@ _LEB: Final = rb"[\x80-\xff]{0,9}+[\x00-\x7f]"
 # Code, tag and children of an abbreviation, then all its attributes as one group. Compilers write some twenty.
 _MOST_ATTRIBUTES: Final = 512
 # The attributes are not a possessive group: Python before 3.11.5 matches those wrongly (gh-106052).
-_ABBREVIATION: Final = re.compile(
+_ABBREVIATION: Final = lazy_pattern(
     rb"(?!\x00)(%(leb)b)(%(leb)b)(.)((?:(?!\x00\x00)%(leb)b(?:\x21%(leb)b|(?!\x21)%(leb)b)){0,%(most)d})\x00\x00"
     % {b"leb": _LEB, b"most": _MOST_ATTRIBUTES},
     re.DOTALL,

@@ -4,7 +4,6 @@ Source: DWARF 5, section 6.2.4 (The Line Number Program Header), and that of ver
 """
 
 import posixpath
-import re
 from functools import partial
 from typing import Final
 
@@ -13,11 +12,12 @@ from footprint.dwarf.encoding import Tables, UnitFormat
 from footprint.dwarf.sections import DebugSection
 from footprint.dwarf.units import Unit
 from footprint.members import NamedTuple
+from footprint.text.patterns import lazy_pattern
 
 _LEB: Final = rb"[\x80-\xff]{0,9}+[\x00-\x7f]"
-_OLD_DIRECTORY: Final = re.compile(rb"([^\x00]++)\x00")
+_OLD_DIRECTORY: Final = lazy_pattern(rb"([^\x00]++)\x00")
 # A name; its directory, time and size.
-_OLD_FILE: Final = re.compile(rb"([^\x00]++)\x00(%(leb)b)%(leb)b%(leb)b" % {b"leb": _LEB})
+_OLD_FILE: Final = lazy_pattern(rb"([^\x00]++)\x00(%(leb)b)%(leb)b%(leb)b" % {b"leb": _LEB})
 _MADE_BY_LINKER: Final = "<artificial>"
 _MOST_COLUMNS: Final = 16
 _MOST_KEPT: Final = 1 << 17

@@ -21,6 +21,7 @@ from footprint.dwarf.sections import DebugSection
 from footprint.dwarf.units import DebugInfo, Entry, Unit
 from footprint.errors import InputError
 from footprint.members import NamedTuple
+from footprint.text.patterns import lazy_pattern
 
 # A byte with this many values in the wanted numbers gets no character class.
 _MANY_VALUES: Final = 64
@@ -55,7 +56,7 @@ _ADDRESS_INDEXES: Final = frozenset({dw.OP_ADDRX, dw.OP_GNU_ADDR_INDEX})
 _TLS_CONSTANT_BYTES: Final = {dw.OP_CONST4U: 4, dw.OP_CONST8U: 8}
 
 # DW_AT_addr_base and DW_AT_GNU_addr_base as LEB128, with the forms of offsets.
-_BASE: Final = re.compile(rb"(?:\x73|\xb3\x42)[\x06\x07\x17]")
+_BASE: Final = lazy_pattern(rb"(?:\x73|\xb3\x42)[\x06\x07\x17]")
 _CODES: Final = {2: "H", 4: "I", 8: "Q"}
 
 
@@ -173,7 +174,7 @@ def location(unit: Unit, start: int, size_bytes: int, indexes: dict[int, int], w
 # class of bytes, so the length before it is checked last.
 _INDEXED: Final = tuple(
     [
-        re.compile(rb"%b(?<=[\x02-\x1f]%b)" % (code, code), re.DOTALL)
+        lazy_pattern(rb"%b(?<=[\x02-\x1f]%b)" % (code, code), re.DOTALL)
         for code in (re.escape(bytes([operation])) for operation in INDEX_OPERATIONS)
     ]
 )

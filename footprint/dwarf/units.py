@@ -7,7 +7,6 @@ Source: DWARF 5, sections 7.5 (Format of Debugging Information), 7.26 (String Of
 Files), and those of versions 2 to 4 where they differ.
 """
 
-import re
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
@@ -20,6 +19,7 @@ from footprint.dwarf.sections import DebugSection, DebugSections
 from footprint.elf.image import Image
 from footprint.errors import InputError
 from footprint.members import NamedTuple
+from footprint.text.patterns import lazy_pattern
 
 _HEADER_BYTES: Final = 16
 _MOST_COLUMNS: Final = 16
@@ -55,7 +55,7 @@ def _rows(index: DebugSection) -> list[Shifts]:
 
 
 ADDRESS_BYTES: Final = frozenset({2, 4, 8})
-_NOT_ZERO: Final = re.compile(rb"[^\0]")
+_NOT_ZERO: Final = lazy_pattern(rb"[^\0]")
 _LONGEST_LENGTH: Final = 0xFFFFFFF0
 # The length, the version, the kind, and the size of an address: in version 5, and in earlier versions.
 _HEADS: Final = {"little": Struct("<IHBB2xB"), "big": Struct(">IHBB2xB")}

@@ -3,7 +3,6 @@
 Source: ar(5) of 4.4BSD; binutils 2.40 documentation of ar (thin archives); System V ABI (archive symbol table).
 """
 
-import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -11,11 +10,12 @@ from footprint.elf.image import ARCHIVE_MAGIC, THIN_ARCHIVE_MAGIC, Buffer
 from footprint.errors import InputError
 from footprint.members import NamedTuple
 from footprint.system.limits import draw_entries
+from footprint.text.patterns import lazy_pattern
 from footprint.text.units import decimal
 
 _HEADER_BYTES: Final = 60
 _LONGEST_NAME: Final = 1 << 14
-_LONG_NAME: Final = re.compile(rb"/([0-9]{1,15})(?::[0-9]{1,15})?")
+_LONG_NAME: Final = lazy_pattern(rb"/([0-9]{1,15})(?::[0-9]{1,15})?")
 _INDEXES: Final = frozenset({"/", "/SYM64/", "__.SYMDEF", "__.SYMDEF SORTED", "__.SYMDEF_64"})
 
 

@@ -18,19 +18,20 @@ from footprint.elf.image import Image
 from footprint.elf.symbols import read_symbol_table
 from footprint.elf.x86_shapes import ListedInstructions
 from footprint.members import NamedTuple
+from footprint.text.patterns import lazy_pattern
 
 # gcc reaches variables up to 4095 bytes behind an address, and 256 before it (TARGET_MAX_ANCHOR_OFFSET).
 LOST_BEFORE_BYTES: Final = 4096
 LOST_AFTER_BYTES: Final = 8192
 _FIRST_BYTES: Final = {
-    False: re.compile(rb"[\x10\x30\x50\x70\x90\xb0\xd0\xf0\x18\x58\x98\x1c\x5c\x9c]"),
+    False: lazy_pattern(rb"[\x10\x30\x50\x70\x90\xb0\xd0\xf0\x18\x58\x98\x1c\x5c\x9c]"),
     # In a program at a fixed address `movk` may complete an address.
-    True: re.compile(rb"[\x10\x30\x50\x70\x90\xb0\xd0\xf0\x18\x58\x98\x1c\x5c\x9c\x72\xf2]"),
+    True: lazy_pattern(rb"[\x10\x30\x50\x70\x90\xb0\xd0\xf0\x18\x58\x98\x1c\x5c\x9c\x72\xf2]"),
 }
-_JUMPS: Final = re.compile(rb"[\x14-\x17\x94-\x97\x34-\x37\xb4-\xb7\x54]")
-_MADE: Final = re.compile(rb"[\x10\x30\x50\x70\x90\xb0\xd0\xf0\x91\x52\xd2\x72\xf2]")
+_JUMPS: Final = lazy_pattern(rb"[\x14-\x17\x94-\x97\x34-\x37\xb4-\xb7\x54]")
+_MADE: Final = lazy_pattern(rb"[\x10\x30\x50\x70\x90\xb0\xd0\xf0\x91\x52\xd2\x72\xf2]")
 # `ldr x17, [x16, #number]`, `add x16, x16, #number` and `br x17`: what a page is made for in entries of the PLT.
-_PLT_ENTRY: Final = re.compile(rb"\x11[\x02\x06\x0a\x0e].\xf9\x10[\x02\x06\x0a\x0e].\x91\x20\x02\x1f\xd6", re.DOTALL)
+_PLT_ENTRY: Final = lazy_pattern(rb"\x11[\x02\x06\x0a\x0e].\xf9\x10[\x02\x06\x0a\x0e].\x91\x20\x02\x1f\xd6", re.DOTALL)
 # The highest bytes of `movk`.
 _COMPLETES: Final = frozenset({0x72, 0xF2})
 _WINDOW_BYTES: Final = 1 << 10

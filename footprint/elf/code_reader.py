@@ -25,6 +25,7 @@ from footprint.elf.image import Buffer, Image
 from footprint.elf.instruction import ARM64, FLAGS, RBP, X86_64, Access, Convention, Instruction, Operation
 from footprint.elf.symbols import Symbol
 from footprint.elf.x86_shapes import JUMPS, NUMBERED, PADDING, STATES, Instructions, ListedInstructions
+from footprint.text.patterns import lazy_pattern
 
 # x0 and the link register; R_AARCH64_TLSDESC.
 _CHANGED_BY_TLS_CALL: Final = frozenset({0, 30})
@@ -46,7 +47,7 @@ _MOST_CALLS_DEEP: Final = 3
 _SOON: Final = 16
 _FIRST: Final = 6
 # `jp`, `setp`, `cmovp` and their opposites, and what reads all flags.
-_PARITY: Final = re.compile(rb"[\x7a\x7b\x9c\x9f]|[\x40-\x4f\x66]*\x0f[\x4a\x4b\x8a\x8b\x9a\x9b]", re.DOTALL)
+_PARITY: Final = lazy_pattern(rb"[\x7a\x7b\x9c\x9f]|[\x40-\x4f\x66]*\x0f[\x4a\x4b\x8a\x8b\x9a\x9b]", re.DOTALL)
 _HIGHEST: Final = 1 << 62
 _LOWEST: Final = -_HIGHEST
 # Where a frame is whose distance from the return address is not known.

@@ -16,26 +16,27 @@ from footprint.elf.image import Image
 from footprint.elf.relocations import addends_at
 from footprint.errors import InputError
 from footprint.members import NamedTuple
+from footprint.text.patterns import lazy_pattern
 
 # A jump to `register_tm_clones`, less than 512 bytes before. Until gcc 6 a check of a list for Java stands before it.
 _FRAME_DUMMY: Final = {
-    abi.EM_386: re.compile(rb"(?:\xf3\x0f\x1e\xfb)?\xe9.[\xfe\xff]\xff\xff", re.DOTALL),
-    abi.EM_PPC: re.compile(rb"\x4b\xff[\xfe\xff].", re.DOTALL),
-    abi.EM_S390: re.compile(rb"\xc0\xf4\xff\xff\xff.", re.DOTALL),
-    abi.EM_X86_64: re.compile(
+    abi.EM_386: lazy_pattern(rb"(?:\xf3\x0f\x1e\xfb)?\xe9.[\xfe\xff]\xff\xff", re.DOTALL),
+    abi.EM_PPC: lazy_pattern(rb"\x4b\xff[\xfe\xff].", re.DOTALL),
+    abi.EM_S390: lazy_pattern(rb"\xc0\xf4\xff\xff\xff.", re.DOTALL),
+    abi.EM_X86_64: lazy_pattern(
         rb"(?:\xf3\x0f\x1e\xfa|\x55\x48\x89\xe5\x5d|\x48\x8d\x3d.{4}\x48\x83\x3f\0\x75\x0b)?\xe9.[\xfe\xff]\xff\xff",
         re.DOTALL,
     ),
-    abi.EM_AARCH64: re.compile(rb"(?:\x5f\x24\x03\xd5|\x3f\x23\x03\xd5)?[\x80-\xff]\xff\xff\x17"),
+    abi.EM_AARCH64: lazy_pattern(rb"(?:\x5f\x24\x03\xd5|\x3f\x23\x03\xd5)?[\x80-\xff]\xff\xff\x17"),
 }
 # Calls `__gmon_start__`, which only profiled programs have; that of musl does nothing.
 _INIT: Final = {
-    abi.EM_X86_64: re.compile(
+    abi.EM_X86_64: lazy_pattern(
         rb"(?:\xf3\x0f\x1e\xfa)?(?:\xc3|\x50\x58\xc3"
         rb"|\x48\x83\xec\x08\x48\x8b\x05.{4}\x48\x85\xc0\x74(?:\x02\xff\xd0|\x05\xe8.{4})\x48\x83\xc4\x08\xc3)",
         re.DOTALL,
     ),
-    abi.EM_AARCH64: re.compile(
+    abi.EM_AARCH64: lazy_pattern(
         rb"(?:\x1f\x20\x03\xd5|[\x3f\x5f][\x23\x24]\x03\xd5)?\xfd\x7b\xbf\xa9\xfd\x03\0\x91"
         rb"(?:...[\x94-\x97])?\xfd\x7b\xc1\xa8(?:\xbf\x23\x03\xd5)?\xc0\x03\x5f\xd6",
         re.DOTALL,
@@ -43,19 +44,19 @@ _INIT: Final = {
 }
 # `__do_global_dtors_aux`: returns if it ran before, then asks for `__cxa_finalize`.
 _DTORS_AUX: Final = {
-    abi.EM_X86_64: re.compile(rb"(?:\xf3\x0f\x1e\xfa)?\x80\x3d.{4}\0\x75.\x55?\x48\x83\x3d.{4}\0", re.DOTALL),
-    abi.EM_AARCH64: re.compile(
+    abi.EM_X86_64: lazy_pattern(rb"(?:\xf3\x0f\x1e\xfa)?\x80\x3d.{4}\0\x75.\x55?\x48\x83\x3d.{4}\0", re.DOTALL),
+    abi.EM_AARCH64: lazy_pattern(
         rb"(?:[\x3f\x5f][\x23\x24]\x03\xd5)?\xfd\x7b.\xa9\xfd\x03\0\x91\xf3.\0\xf9...[\x90\xb0\xd0\xf0]\x60..\x39",
         re.DOTALL,
     ),
 }
 _FINI: Final = {
-    abi.EM_386: re.compile(
+    abi.EM_386: lazy_pattern(
         rb"(?:\xf3\x0f\x1e\xfb)?\x53\x83\xec\x08\xe8.{4}\x81\xc3.{4}\x83\xc4\x08\x5b\xc3", re.DOTALL
     ),
-    abi.EM_ARM: re.compile(rb"\x08\x40\x2d\xe9\x08\x80\xbd\xe8"),
-    abi.EM_X86_64: re.compile(rb"(?:\xf3\x0f\x1e\xfa)?(?:\xc3|\x50\x58\xc3|\x48\x83\xec\x08\x48\x83\xc4\x08\xc3)"),
-    abi.EM_AARCH64: re.compile(
+    abi.EM_ARM: lazy_pattern(rb"\x08\x40\x2d\xe9\x08\x80\xbd\xe8"),
+    abi.EM_X86_64: lazy_pattern(rb"(?:\xf3\x0f\x1e\xfa)?(?:\xc3|\x50\x58\xc3|\x48\x83\xec\x08\x48\x83\xc4\x08\xc3)"),
+    abi.EM_AARCH64: lazy_pattern(
         rb"(?:\x1f\x20\x03\xd5|[\x3f\x5f][\x23\x24]\x03\xd5)?\xfd\x7b\xbf\xa9\xfd\x03\0\x91"
         rb"\xfd\x7b\xc1\xa8(?:\xbf\x23\x03\xd5)?\xc0\x03\x5f\xd6"
     ),

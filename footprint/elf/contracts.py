@@ -10,6 +10,8 @@ import re
 from functools import cache
 from typing import Final
 
+from footprint.text.patterns import lazy_pattern
+
 READ: Final = "r"
 READ_AS_BYTES: Final = "b"
 """Read, with all that lies there: addresses there are copied or compared as well."""
@@ -88,22 +90,22 @@ _OF_CXX: Final = (
     (r"_ZNSt7__cxx1112basic_stringI([cw])\w+12_M_constructIPK\1EEvT_S8_St20forward_iterator_tag", "nrr"),
 )
 # Members of std::string that take a text, and copy or compare it.
-_OF_STRING: Final = re.compile(
+_OF_STRING: Final = lazy_pattern(
     r"_ZNK?S(?:s|t7__cxx1112basic_stringI([cw])St11char_traitsI\1ESaI\1EE)"
     r"(?:C[12]|aS|pL|6(?:append|assign|insert)|7(?:compare|replace)|4find|5rfind|13find_first_of|12find_last_of"
     r"|17find_first_not_of|16find_last_not_of|9_M_append|10_M_replace)E((?:PK[cw]|m|[cw]|RKS\d*_|RKSaI[cw]E)+)\Z"
 )
-_PARAMETER: Final = re.compile(r"PK[cw]|m|[cw]|RKS\d*_|RKSaI[cw]E")
+_PARAMETER: Final = lazy_pattern(r"PK[cw]|m|[cw]|RKS\d*_|RKSaI[cw]E")
 _LIBRARIES: Final = (
-    (re.compile(r"lib(?:c|m|dl|pthread|rt)\.so\.6|libdl\.so\.2|libpthread\.so\.0|librt\.so\.1"), ("GLIBC_",)),
-    (re.compile(r"libstdc\+\+\.so\.6"), ("GLIBCXX_", "CXXABI_")),
+    (lazy_pattern(r"lib(?:c|m|dl|pthread|rt)\.so\.6|libdl\.so\.2|libpthread\.so\.0|librt\.so\.1"), ("GLIBC_",)),
+    (lazy_pattern(r"libstdc\+\+\.so\.6"), ("GLIBCXX_", "CXXABI_")),
 )
 # C11, 7.1.3 and 7.31: no program may define another function of such a name; nor one in the namespace std.
-_RESERVED: Final = re.compile(
+_RESERVED: Final = lazy_pattern(
     r"(?:mem|str|wcs)[a-z]|wmem|__|_ZNK?S|_ZSt|v?[fs]?n?printf|f?puts|perror|getenv|remove|rename|ato[fil]l?|fopen"
     r"|fwrite|fread|fgets|setlocale"
 )
-_CONVERSION: Final = re.compile(
+_CONVERSION: Final = lazy_pattern(
     rb"%(?:(?P<position>\d+)\$)?[-+ #0'I]*(?P<width>\*(?:\d+\$)?|\d*)(?:\.(?P<precision>\*(?:\d+\$)?|\d*))?"
     rb"(?P<size>hh|h|ll|l|q|L|j|z|Z|t)?(?P<letter>.)",
     re.DOTALL,

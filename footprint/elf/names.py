@@ -20,6 +20,8 @@ from functools import cache, lru_cache
 from itertools import islice
 from typing import Final
 
+from footprint.text.patterns import lazy_pattern
+
 # None of 190,000 names of node and rustc becomes longer than 11 KB; the bound here is up to 20 times the true length.
 _MOST_RUST_BYTES: Final = 1 << 18
 # The bound from the numbers of references can be far above the true length.
@@ -47,7 +49,7 @@ def is_tame(name: str) -> bool:
 # --- C++ --------------------------------------------------------------------------------------------------------------
 
 _CAPITALS: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-_PACK: Final = re.compile(r"Dp|sp|f[lrLR]")
+_PACK: Final = lazy_pattern(r"Dp|sp|f[lrLR]")
 
 
 def _cpp_bytes(name: str) -> int:
@@ -293,7 +295,7 @@ class Language(StrEnum):
     SWIFT = "Swift"
 
 
-_VERSION: Final = re.compile(r"(?<=.)@.*", re.DOTALL)
+_VERSION: Final = lazy_pattern(r"(?<=.)@.*", re.DOTALL)
 _SUFFIX: Final = r"""
     \.(?: (?: constprop | isra | part | lto_priv | llvm | __uniq | clone ) \.[0-9]+
         | (?: cold | hot | localalias | warm ) (?: \.[0-9]+ )?
@@ -356,7 +358,7 @@ def source_name(name: str) -> str:
 
 
 # A part of a linker name that is a plain name, by its length. Of internal linkage, it has an L before it.
-_PLAIN_PART: Final = re.compile(r"L?([1-9]\d{0,3})(?=[A-Za-z_])", re.ASCII)
+_PLAIN_PART: Final = lazy_pattern(r"L?([1-9]\d{0,3})(?=[A-Za-z_])", re.ASCII)
 
 
 def _last_part(name: str) -> str | None:
@@ -375,9 +377,9 @@ def _last_part(name: str) -> str | None:
 
 
 # The end of the name of a static in a function: its length and itself, with tags and a number of its own.
-_STATIC_OF_FUNCTION: Final = re.compile(r"E(?=([1-9]\d{0,3})([A-Za-z_]))", re.ASCII)
-_BEHIND_STATIC: Final = re.compile(r"(?:B\d+\w+?)*(?:_\d|__\d+_)?", re.ASCII)
-_PLAIN_FUNCTION: Final = re.compile(r"\d+([A-Za-z_]\w*)", re.ASCII)
+_STATIC_OF_FUNCTION: Final = lazy_pattern(r"E(?=([1-9]\d{0,3})([A-Za-z_]))", re.ASCII)
+_BEHIND_STATIC: Final = lazy_pattern(r"(?:B\d+\w+?)*(?:_\d|__\d+_)?", re.ASCII)
+_PLAIN_FUNCTION: Final = lazy_pattern(r"\d+([A-Za-z_]\w*)", re.ASCII)
 
 
 def _split_static(name: str) -> tuple[str, str] | None:

@@ -26,6 +26,7 @@ from footprint.elf.image import Buffer, Image
 from footprint.elf.relocations import relocated_words
 from footprint.elf.symbols import Symbol
 from footprint.members import NamedTuple
+from footprint.text.patterns import lazy_pattern
 
 # A search through all bytes of a larger program takes too long.
 _MOST_CODE_BYTES: Final = 16 << 20
@@ -69,12 +70,12 @@ _SHORT_JUMPS: Final = frozenset({0xEB, 0xE0, 0xE1, 0xE2, 0xE3, *range(0x70, 0x80
 _MOST_FAR_BYTES: Final = 1 << 17
 # `movabs $imm64, %reg` with a number of 32 bits; the bytes may overlap what looks like another instruction. The search
 # begins with the opcode: the prefix before it is a frequent byte.
-_MOVE_WIDE: Final = re.compile(rb"[\xb8-\xbf](?<=[\x48\x49].)(?=(.{4}(?:\0{4}|\xff{4})))", re.DOTALL)
+_MOVE_WIDE: Final = lazy_pattern(rb"[\xb8-\xbf](?<=[\x48\x49].)(?=(.{4}(?:\0{4}|\xff{4})))", re.DOTALL)
 # An index that begins at 1 refers to a vaddr before the variable; so do the two indexes of a table of tables.
 _MOST_BEFORE_BYTES: Final = 1024
 _RELOCATIONS: Final = frozenset({abi.SHT_RELA, abi.SHT_REL, abi.SHT_RELR})
 # `lea distance(%rip), %reg`.
-_LOAD_ADDRESS: Final = re.compile(rb"\x8d[\x05\x0d\x15\x1d\x25\x2d\x35\x3d](?=.{4})", re.DOTALL)
+_LOAD_ADDRESS: Final = lazy_pattern(rb"\x8d[\x05\x0d\x15\x1d\x25\x2d\x35\x3d](?=.{4})", re.DOTALL)
 _LARGEST_TABLE_BYTES: Final = 1 << 14
 _signed_word: Final = Struct("<i").unpack_from
 _ENTRY_OFFSET: Final = 24

@@ -23,6 +23,7 @@ from footprint.elf.statics import Statics
 from footprint.elf.symbols import Symbol
 from footprint.errors import InputError
 from footprint.members import NamedTuple
+from footprint.text.patterns import lazy_pattern
 
 _MOST_PLACES: Final = 1 << 12
 _LARGEST_BYTES: Final = 1 << 20
@@ -31,14 +32,14 @@ _LONGEST_TEXT_BYTES: Final = 1 << 16
 _MOST_PADDING_BYTES: Final = 32
 _MOST_TEXTS: Final = 1 << 14
 # `push %rbp`, `mov %rsp, %rbp`, and a store of the first argument: so begins a function that no compiler optimised.
-_UNOPTIMISED: Final = re.compile(
+_UNOPTIMISED: Final = lazy_pattern(
     rb"(?:\xf3\x0f\x1e\xfa)?\x55\x48\x89\xe5\x53?(?:\x48(?:\x83\xec.|\x81\xec.{4}))?"
     rb"(?:\x48?\x89[\x7d\xbd]|[\xf2\xf3]\x0f\x11[\x45\x85])",
     re.DOTALL,
 )
 # On arm64 `stp x29, x30, [sp, #-number]!` and `mov x29, sp`, or `sub sp, sp, #number`, and such a store.
 _OF_STACK: Final = b"[%s]" % re.escape(bytes(range(3, 256, 4)))
-_UNOPTIMISED_ARM64: Final = re.compile(
+_UNOPTIMISED_ARM64: Final = lazy_pattern(
     rb"(?:\x3f\x23\x03\xd5|\x5f\x24\x03\xd5)?(?:\xfd\x7b[\x80-\xbf]\xa9\xfd\x03\0\x91(?:\xf3%b[\0-\x3f]\xf9)?"
     rb"|\xff%b.\xd1(?:\xfd\x7b.\xa9\xfd%b.\x91)?)"
     rb"(?:\xe0%b[\0-\x3f][\xb9\xf9\x39\x79\xbd\xfd]|\xa0.[\x10-\x1f][\xb8\xf8\x38\x78\xbc\xfc])" % ((_OF_STACK,) * 4),
@@ -46,7 +47,7 @@ _UNOPTIMISED_ARM64: Final = re.compile(
 )
 _LONGEST_PROLOGUE_BYTES: Final = 24
 # Where compilers put variables by themselves.
-_OF_COMPILER: Final = re.compile(r"\.(?:l?rodata|l?data|l?bss|rdata|s(?:data|bss)2?|tdata|tbss)(?:\.|$)|COMMON$")
+_OF_COMPILER: Final = lazy_pattern(r"\.(?:l?rodata|l?data|l?bss|rdata|s(?:data|bss)2?|tdata|tbss)(?:\.|$)|COMMON$")
 
 Pair = tuple[int, int]
 

@@ -20,15 +20,16 @@ from footprint.elf.dynsym import read_dynamic_symbols
 from footprint.elf.image import Image
 from footprint.elf.instruction import ARM64, Instruction
 from footprint.elf.relocations import relocated_words
+from footprint.text.patterns import lazy_pattern
 
 _MOST_STEPS: Final = 512
 _MOST_DEPTH: Final = 8
 _MOST_FUNCTIONS: Final = 512
 _SHORT_BYTES: Final = 130
 _ENTRY_OFFSET: Final = 24
-_CALLS: Final = re.compile(rb"(?:[\xe8\xe9]|\x0f[\x80-\x8f])(?=.{4})", re.DOTALL)
+_CALLS: Final = lazy_pattern(rb"(?:[\xe8\xe9]|\x0f[\x80-\x8f])(?=.{4})", re.DOTALL)
 # `lea function(%rip), %reg`.
-_ADDRESSES: Final = re.compile(rb"\x8d[\x05\x0d\x15\x1d\x25\x2d\x35\x3d](?=.{4})", re.DOTALL)
+_ADDRESSES: Final = lazy_pattern(rb"\x8d[\x05\x0d\x15\x1d\x25\x2d\x35\x3d](?=.{4})", re.DOTALL)
 _signed_word: Final = Struct("<i").unpack_from
 _START: Final = "main"
 """The C library calls it, and returns what is in eax alone."""

@@ -25,6 +25,7 @@ from footprint.findings.merging import LEAST_TELLING_BYTES, NOT_READ, VARIES, Me
 from footprint.findings.neighbours import Neighbours
 from footprint.members import Address, Bounds, NamedTuple, json_members
 from footprint.model.finding import Confidence, SourceLocation
+from footprint.text.patterns import lazy_pattern
 
 # Symbols that compilers make for themselves, such as the type of a class, and what glibc lists in sets: each of them
 # must stay where it is.
@@ -35,37 +36,37 @@ ARTEFACT: Final = re.compile(
     r"|__FRAME_END__|__EH_FRAME_BEGIN__|__CTOR_|__DTOR_|__JCR_|__exidx_|_nl_current_.*_used)"
 )
 # A variable in no namespace, or in one without a name, has a plain name if other source files can see it.
-_OF_FILE: Final = re.compile(r"_ZL\d+|_ZN12_GLOBAL__N_1\d+(?=\w+E$)")
+_OF_FILE: Final = lazy_pattern(r"_ZL\d+|_ZN12_GLOBAL__N_1\d+(?=\w+E$)")
 # What link-time optimisation adds to a name, but for the number of a static of a function in C.
-_OF_LTO: Final = re.compile(r"\.(?:lto_priv|llvm)\.\d+")
+_OF_LTO: Final = lazy_pattern(r"\.(?:lto_priv|llvm)\.\d+")
 _OF_NAMESPACE: Final = (
     "the same name in the same namespace, with the same contents, in source files that have more constants in common"
 )
 _OF_ORDER: Final = "the same name and contents beside two more constants, in one order in three or more source files"
 _STREAM_INIT: Final = "_ZStL8__ioinit"
 # gcc and clang order the words differently: `long unsigned int` and `unsigned long`.
-_INTEGER: Final = re.compile(r"\b(?:(?:long|short|unsigned|int)\b ?)+")
-_OF_C: Final = re.compile(r"\b(?:(?:struct|union|enum) (?=\w)|_Bool\b)")
+_INTEGER: Final = lazy_pattern(r"\b(?:(?:long|short|unsigned|int)\b ?)+")
+_OF_C: Final = lazy_pattern(r"\b(?:(?:struct|union|enum) (?=\w)|_Bool\b)")
 _NO_YEAR: Final = 9999
 # A type of these words only is of the language or its library, or gcc has dropped its name.
-PLAIN_TYPE: Final = re.compile(
+PLAIN_TYPE: Final = lazy_pattern(
     r"(?:\b(?:const|volatile|unsigned|signed|void|char|short|int|long|float|double|bool|_Bool)\b|[*&\[\](),\s\d]"
     r"|\b(?:u?int(?:_fast|_least)?\d+|u?int(?:ptr|max)|s?size|ptrdiff|wchar|char(?:8|16|32))_t\b)*"
 )
 # Compilers align tables by themselves up to this.
 _OWN_ALIGNMENT: Final = 32
-_BOUNDS: Final = re.compile(r"\[\d*\]")
+_BOUNDS: Final = lazy_pattern(r"\[\d*\]")
 # The bounds of an array stand in the middle of its type: `int (*const [2])(int)`, but not `int (*)[2]`.
-_ARRAY: Final = re.compile(r"[^\[\]()]*(?:\([^\[\]()]*)*((?:\[\d+\])+)")
+_ARRAY: Final = lazy_pattern(r"[^\[\]()]*(?:\([^\[\]()]*)*((?:\[\d+\])+)")
 _GUARD: Final = "_ZGV"
 THREAD_GUARD: Final = "__tls_guard"
 # Of what begins as zeros, two source files may each have their own.
 _MANY_UNITS: Final = 3
 _OF_GUARD: Final = "they guard copies of what is made at its first use"
 # A C++ name: what stands before its parts, and one part, which is a length and so many characters.
-_NESTING: Final = re.compile(r"(?:Z|N[rVK]*|T[VTIS]|St)*")
+_NESTING: Final = lazy_pattern(r"(?:Z|N[rVK]*|T[VTIS]|St)*")
 _NAMELESS: Final = "_GLOBAL__N_"
-_NAMED_PART: Final = re.compile(r"(?P<mark>L?)(?P<length>[1-9]\d{0,3})")
+_NAMED_PART: Final = lazy_pattern(r"(?P<mark>L?)(?P<length>[1-9]\d{0,3})")
 UNNAMED: Final = "12_GLOBAL__N_1"
 # A file that includes one of these sources changes it with macros.
 _SOURCES: Final = (".c", ".cc", ".cpp", ".cxx", ".C", ".m", ".mm")

@@ -1,18 +1,18 @@
 """What to change in the link of a program so that it no longer needs a library."""
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
 from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.errors import FootprintError
+from footprint.text.patterns import lazy_pattern
 
 # Compilers leave their name there: null-terminated texts.
 _COMMENT: Final = ".comment"
 _RUSTC: Final = b"rustc version "
 _GO: Final = ".go.buildinfo"
 # The drivers of C++ link them by themselves.
-_ADDED_BY_CXX: Final = re.compile(r"lib(stdc\+\+|c\+\+|c\+\+abi|m|gcc_s)\.so")
+_ADDED_BY_CXX: Final = lazy_pattern(r"lib(stdc\+\+|c\+\+|c\+\+abi|m|gcc_s)\.so")
 
 
 def link_option(graph: DependencyGraph, number: int) -> str:

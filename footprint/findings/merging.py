@@ -29,6 +29,7 @@ from footprint.elf.symbols import Symbol
 from footprint.elf.uses import FoundUse, Uses
 from footprint.errors import FootprintError
 from footprint.members import NamedTuple
+from footprint.text.patterns import lazy_pattern
 
 # Smaller variables often have the same contents by chance.
 LEAST_TELLING_BYTES: Final = 16
@@ -106,7 +107,7 @@ _OF_TYPE: Final = Objection(
     "its type is in an unnamed namespace, and templates or type names tell those of source files apart",
     "its type may be one for all source files, outside of the unnamed namespace",
 )
-_TYPE: Final = re.compile(r"(?:(?:const|volatile) )*(\w+)")
+_TYPE: Final = lazy_pattern(r"(?:(?:const|volatile) )*(\w+)")
 NOT_READ: Final = Objection(
     "the code that refers to it is not read: other processors than x86-64 and arm64, or too much of it",
     "nothing compares its address",

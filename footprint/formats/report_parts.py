@@ -1,12 +1,12 @@
 """What reports of several verbs show alike: names of owners, the end of a long table, limits."""
 
-import re
 from collections.abc import Iterable, Sequence
 from collections.abc import Mapping as Dict
 from typing import Final, TypeVar
 
 from footprint.formats.document import Block, Heading, Paragraph, Table
 from footprint.model.projection import FitLimit, LimitUnit
+from footprint.text.patterns import lazy_pattern
 from footprint.text.units import format_bytes
 
 
@@ -47,7 +47,7 @@ def limit_blocks(limits: Sequence[FitLimit], noun: str) -> list[Block]:
 
 
 _T = TypeVar("_T")
-_OPTION: Final = re.compile(r": (?:-v|--top 0) (?=shows (?:it|them|all|which))")
+_OPTION: Final = lazy_pattern(r": (?:-v|--top 0) (?=shows (?:it|them|all|which))")
 
 
 def cut_at(rows: Sequence[_T], top: int) -> tuple[Sequence[_T], Sequence[_T]]:

@@ -17,9 +17,10 @@ from typing import Final
 from footprint.loader.system import Library, System
 from footprint.members import NamedTuple
 from footprint.system.limits import draw_entries
+from footprint.text.patterns import lazy_pattern
 
 # The longest name counts: $LIBX and $LIB_ are not tokens, and stay unchanged.
-_TOKEN: Final = re.compile(r"\$(?:(ORIGIN|PLATFORM|LIB)(?![A-Za-z0-9_])|\{(ORIGIN|PLATFORM|LIB)\})")
+_TOKEN: Final = lazy_pattern(r"\$(?:(ORIGIN|PLATFORM|LIB)(?![A-Za-z0-9_])|\{(ORIGIN|PLATFORM|LIB)\})")
 
 
 class Tokens(NamedTuple):

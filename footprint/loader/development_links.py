@@ -1,15 +1,15 @@
 """The development links of libraries: the file `libNAME.so` by which the linker finds a library as `-lNAME`."""
 
-import re
 from typing import Final
 
 from footprint.loader.link_map import Linked
 from footprint.loader.system import System
+from footprint.text.patterns import lazy_pattern
 
-_LINK: Final = re.compile(r"lib(.+)\.so")
-_SONAME: Final = re.compile(r"lib(.+?)\.so(\.|$)")
+_LINK: Final = lazy_pattern(r"lib(.+)\.so")
+_SONAME: Final = lazy_pattern(r"lib(.+?)\.so(\.|$)")
 # A link can be a linker script: `INPUT(libncurses.so.6 -ltinfo)`. The first library in it is the one that it names.
-_IN_SCRIPT: Final = re.compile(rb"[\s(,](?:/[^\s(),]*/)?(lib[^\s(),/]*\.so[^\s(),/]*)")
+_IN_SCRIPT: Final = lazy_pattern(rb"[\s(,](?:/[^\s(),]*/)?(lib[^\s(),/]*\.so[^\s(),/]*)")
 _LONGEST_SCRIPT_BYTES: Final = 1 << 12
 # gcc has the links of its own libraries (libstdc++, libgomp, libgcc_s) in `TRIPLET/VERSION` below one of these.
 _GCC_HOMES: Final = ("/usr/lib/gcc", "/usr/lib64/gcc")

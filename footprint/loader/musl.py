@@ -14,11 +14,12 @@ from footprint.loader.configuration import parent
 from footprint.loader.map_entry import FoundBy, FoundLibrary, MapEntry, RefusedFile
 from footprint.loader.system import Library, System
 from footprint.loader.target import Environment, Target
+from footprint.text.patterns import lazy_pattern
 
 # Names of libraries that are part of the loader itself, and never searched.
 _OWN: Final = tuple(f"lib{name}." for name in ("c", "pthread", "rt", "m", "dl", "util", "xnet"))
 _GLIBC: Final = "libc.so.6"
-_ORIGIN: Final = re.compile(r"\$ORIGIN|\$\{ORIGIN\}")
+_ORIGIN: Final = lazy_pattern(r"\$ORIGIN|\$\{ORIGIN\}")
 _USUAL_DIRECTORIES: Final = "/lib:/usr/local/lib:/usr/lib"
 _LONGEST_NAME_BYTES: Final = 255
 

@@ -15,13 +15,14 @@ from footprint.process.glibc.words import LiveHeap
 from footprint.process.mappings import Mapping
 from footprint.process.process_memory import ProcessMemory, word_bytes_of
 from footprint.process.snapshot import Snapshot, process_folder, read_whole
+from footprint.text.patterns import lazy_pattern
 
 MOST_CHUNKS: Final = 2 << 20
 """A heap with more is not read to its end: a million chunks take up to a second."""
 MOST_CHUNKS_OF_A_SEARCH: Final = 64 << 20
 """The same where time matters less."""
 _LIBC: Final = re.compile(r"/libc(?:\.so\.6|-2\.[0-9]+\.so)(?: \(deleted\))?$")
-_MUSL: Final = re.compile(r"/ld-musl-[^/]*$|linux-musl[^/]*/libc\.so(?: \(deleted\))?$")
+_MUSL: Final = lazy_pattern(r"/ld-musl-[^/]*$|linux-musl[^/]*/libc\.so(?: \(deleted\))?$")
 _OTHERS: Final = re.compile(r"/lib(jemalloc|mimalloc|tcmalloc|scudo|hoard|snmalloc|rpmalloc)[^/]*$")
 _OTHER_ALLOCATOR: Final = " allocates for it, whose structures are not read: how much of its memory is free is unknown"
 # The start of a static program of glibc has a page or two of brk(2) for its thread, without malloc.

@@ -13,6 +13,7 @@ from typing import Final
 
 from footprint.errors import InputError, Note
 from footprint.process.mappings import Counters, Mapping, MemoryMap
+from footprint.text.patterns import lazy_pattern
 
 _HEADER: Final = (
     rb"([0-9a-f]{8,16})-([0-9a-f]{8,16}) ([r-][w-][x-][ps]) ([0-9a-f]{1,16}) "
@@ -22,10 +23,10 @@ _HEADER: Final = (
 _NAME: Final = rb"(?:Name:[ \t]+([^\n]*)\n)?"
 _HEADER_LINES: Final = re.compile(_HEADER + _NAME)
 _KEY_LINE: Final = re.compile(rb"([A-Za-z_][A-Za-z0-9_()]{0,63}):[ \t]+([0-9]{1,20}(?: kB)?)[ \t]*\n")
-_ROLLUP_HEADER: Final = re.compile(rb"[0-9a-f]{8,16}-[0-9a-f]{8,16} ---p 0+ 00:00 0 +\[rollup\][ \t\r]*")
-_ROLLUP_LINE: Final = re.compile(rb"[A-Z][A-Za-z_]{0,63}:[ \t]+[0-9]{1,20} kB[ \t\r]*")
+_ROLLUP_HEADER: Final = lazy_pattern(rb"[0-9a-f]{8,16}-[0-9a-f]{8,16} ---p 0+ 00:00 0 +\[rollup\][ \t\r]*")
+_ROLLUP_LINE: Final = lazy_pattern(rb"[A-Z][A-Za-z_]{0,63}:[ \t]+[0-9]{1,20} kB[ \t\r]*")
 # What shell loops print between texts: a path of /proc, `PID 4711`, `== 4711 ==`, a number alone.
-_PID_BETWEEN: Final = re.compile(rb"/proc/([0-9]{1,10})\b|(?i:\bpid)\W{0,3}([0-9]{1,10})\b|^\W*([0-9]{1,10})\b")
+_PID_BETWEEN: Final = lazy_pattern(rb"/proc/([0-9]{1,10})\b|(?i:\bpid)\W{0,3}([0-9]{1,10})\b|^\W*([0-9]{1,10})\b")
 _FLAGS_LINE: Final = re.compile(rb"VmFlags:([^\n]*)\n")
 # A block ends where the next header begins.
 _BLOCK_END: Final = rb"(?=[0-9a-f]{8,16}-|\Z)"

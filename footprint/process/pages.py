@@ -18,6 +18,7 @@ from typing import Final, Self
 
 from footprint.members import NamedTuple
 from footprint.process.mappings import Counters, Mapping
+from footprint.text.patterns import lazy_pattern
 
 
 class PageRange(NamedTuple):
@@ -53,8 +54,8 @@ def _bytes_where(has: int, has_not: int) -> bytes:
 
 
 _PRIVATE: Final = re.compile(b"[" + _bytes_where(0x81, 0x60) + b"]+", re.DOTALL)
-_IN_MEMORY: Final = re.compile(b"[" + _bytes_where(0x80, 0) + b"]+", re.DOTALL)
-_SWAPPED_OUT: Final = re.compile(b"[" + _bytes_where(0x40, 0x84) + b"]+", re.DOTALL)
+_IN_MEMORY: Final = lazy_pattern(b"[" + _bytes_where(0x80, 0) + b"]+", re.DOTALL)
+_SWAPPED_OUT: Final = lazy_pattern(b"[" + _bytes_where(0x40, 0x84) + b"]+", re.DOTALL)
 
 
 @cache

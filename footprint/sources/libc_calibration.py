@@ -1,7 +1,6 @@
 """What a C library writes in itself by its first steps: measured once for each build, and kept in a file."""
 
 import os
-import re
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
@@ -16,11 +15,12 @@ from footprint.process.maps_text import parse_maps
 from footprint.process.pages import PageReader
 from footprint.sources.calibration import keep, kept_path, read_kept
 from footprint.system.files import open_input
+from footprint.text.patterns import lazy_pattern
 
 _FILE: Final = "libc.json"
 _TABLE: Final = "libcs"
 _MOST_PAGES: Final = 1 << 10
-_NAME: Final = re.compile(r".*/libc(\.so\.6(\.1)?|-2\.[0-9]+\.so)")
+_NAME: Final = lazy_pattern(r".*/libc(\.so\.6(\.1)?|-2\.[0-9]+\.so)")
 # It is on every system.
 _PROGRAMS: Final = ("/bin/true", "/usr/bin/true")
 

@@ -21,6 +21,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from footprint.members import NamedTuple
+from footprint.text.patterns import lazy_pattern
 
 _HIDDEN: Final = "***"
 _SECRET: Final = re.compile(
@@ -32,22 +33,22 @@ _SECRET: Final = re.compile(
 _PLACES: Final = ("file", "path", "dir", "stdin", "prompt")
 _FLAGS: Final = ("--no-", "--ask-")
 _NAME: Final = re.compile(r"(?<![\w.-])([\w.-]++)[\"']?[=:]\s*+")
-_QUOTED: Final = re.compile(r""""[^"\\]*+(?:\\.[^"\\]*+)*"|'[^']*+'""", re.DOTALL)
-_VALUE_END: Final = re.compile(r"[&;,][\w.-]++=|\s|\Z")
+_QUOTED: Final = lazy_pattern(r""""[^"\\]*+(?:\\.[^"\\]*+)*"|'[^']*+'""", re.DOTALL)
+_VALUE_END: Final = lazy_pattern(r"[&;,][\w.-]++=|\s|\Z")
 _HEADER: Final = re.compile(r"((?<!\w)(?:authorization|cookie):\s*+|(?<!\w)bearer\s++)(?!\*)[^'\"]+", re.IGNORECASE)
 _URL: Final = re.compile(r"([a-z][a-z0-9+.-]{0,30}://[^\s/:@]*:)[^\s/]+(?=@)", re.IGNORECASE)
 _URL_NAME: Final = re.compile(r"(https?://)[^\s/:@]++(?=@)", re.IGNORECASE)
 _SIGNATURE: Final = re.compile(r"([?&]sig(?:nature)?=)[^&\s\"']++", re.IGNORECASE)
 _USER: Final = re.compile(r"-u|--(?:proxy-)?user", re.IGNORECASE)
 _USER_IN_WORD: Final = re.compile(r"(-u|--(?:proxy-)?user=)(?=[^:%=/]+[:%])(.+)", re.IGNORECASE | re.DOTALL)
-_USER_AND_PASSWORD: Final = re.compile(r"([^:%/]*+[:%])(?!//).+", re.DOTALL)
+_USER_AND_PASSWORD: Final = lazy_pattern(r"([^:%/]*+[:%])(?!//).+", re.DOTALL)
 # A user and a group by their numbers, as in `docker run -u 1000:1000`.
-_NUMBERS: Final = re.compile(r"[0-9]+:[0-9]+")
+_NUMBERS: Final = lazy_pattern(r"[0-9]+:[0-9]+")
 _KEY: Final = re.compile(
     r"(?<!\w)(?:A[KS]IA[0-9A-Z]{16}|gh[opsur]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|xox[abeprs]-[\w-]{10,}"
     r"|sk-[\w-]{20,}|(?<!-)eyJ[\w-]{8,}+\.[\w-]{8,}(?:\.[\w-]*)?)"
 )
-_LONG_OPTION: Final = re.compile(r"--[A-Za-z][\w-]*(?:=.*)?", re.DOTALL)
+_LONG_OPTION: Final = lazy_pattern(r"--[A-Za-z][\w-]*(?:=.*)?", re.DOTALL)
 
 
 class _ShortOption(NamedTuple):
@@ -73,7 +74,7 @@ _SHORT_OPTIONS: Final = tuple(
         (r"openssl", "-K", "following"),
     )
 )
-_HTPASSWD_IN_WORDS: Final = re.compile(r"-[A-Za-z]*b[A-Za-z]*")
+_HTPASSWD_IN_WORDS: Final = lazy_pattern(r"-[A-Za-z]*b[A-Za-z]*")
 
 
 def without_secrets(words: Sequence[str], program: str = "") -> list[str]:

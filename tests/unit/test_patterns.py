@@ -10,14 +10,15 @@ from typing import Any
 import pytest
 
 import footprint
+from footprint.text.patterns import LazyPattern, lazy_pattern
 
 
-def patterns() -> Iterator[tuple[str, re.Pattern[Any]]]:
+def patterns() -> Iterator[tuple[str, re.Pattern[Any] | LazyPattern]]:
     for module in pkgutil.walk_packages(footprint.__path__, "footprint."):
         if module.name.endswith("__main__"):
             continue
         for name, value in vars(importlib.import_module(module.name)).items():
-            if isinstance(value, re.Pattern):
+            if isinstance(value, re.Pattern | LazyPattern):
                 yield f"{module.name}.{name}", value
 
 
@@ -31,6 +32,18 @@ def has_possessive_group(parsed: object) -> bool:
     if isinstance(parsed, tuple | list | _parser.SubPattern):
         return any(map(has_possessive_group, parsed))
     return False
+
+
+def test_a_lazy_pattern_is_compiled_when_it_is_first_used() -> None:
+    pattern = lazy_pattern("(A", re.IGNORECASE)
+    with pytest.raises(re.error, match="unterminated subpattern"):
+        pattern.match("a")
+
+
+def test_a_lazy_pattern_matches_as_one_that_is_compiled() -> None:
+    pattern = lazy_pattern(rb"(a)|b", re.IGNORECASE)
+    assert [match[1] for match in pattern.finditer(b"xAb")] == [b"A", None]
+    assert (pattern.pattern, pattern.flags, pattern.sub(b".", b"xAb")) == (rb"(a)|b", re.IGNORECASE, b"x..")
 
 
 @pytest.mark.parametrize(("pattern", "is_one"), [("(?:ab)++c", True), ("[ab]{0,9}+c", False), ("x(?:a++|.)*", False)])

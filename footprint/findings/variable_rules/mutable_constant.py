@@ -4,7 +4,6 @@ A compiler makes a variable constant by itself where only its source file knows 
 `.data`, between variables that are written: its pages become private with theirs.
 """
 
-import re
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -23,13 +22,14 @@ from footprint.findings.copies import ARTEFACT, Lines, PrivateOf
 from footprint.findings.registry import Fact, Rule
 from footprint.findings.variables import Variables
 from footprint.model.finding import Confidence, Finding, SourceLocation
+from footprint.text.patterns import lazy_pattern
 from footprint.text.units import format_bytes
 
 _LEAST_BYTES: Final = 64
 _MOST_SEARCHED: Final = 4096
 _MOST_BEFORE_BYTES: Final = 1024
 # `kTable` and `TABLE_OF_ANYTHING`: how sources name constants.
-_NAMED_CONSTANT: Final = re.compile(r"k[A-Z]|[A-Z][A-Z0-9_]{2,}$")
+_NAMED_CONSTANT: Final = lazy_pattern(r"k[A-Z]|[A-Z][A-Z0-9_]{2,}$")
 _OF_NAME: Final = "its name is that of a constant"
 _OF_PROCESS: Final = "no page of it is private in this process: nothing has written it yet"
 _HANDED_ON: Final = "code passes its address on, and may write it there"
