@@ -326,7 +326,9 @@ class StringTable:
         if name is not None:
             # All copies of a variable that a header defines have one name.
             return name
-        raw = self._raw(start) if self.size_bytes or start else b""
+        raw, end, _ = self._table[start : start + _USUAL_NAME_BYTES + 1].tobytes().partition(b"\0")
+        if not end:
+            raw = self._raw(start) if self.size_bytes or start else b""
         self._left_bytes -= len(raw)
         if self._left_bytes < 0:
             raise InputError(self._file, f"the {self._what} overlap too much", self._offset)
