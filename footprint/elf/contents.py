@@ -8,7 +8,7 @@ it, and its symbols are offsets.
 from bisect import bisect_left
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from enum import StrEnum
-from itertools import filterfalse, islice
+from itertools import compress, filterfalse, islice
 from operator import eq, itemgetter
 from typing import Final
 
@@ -238,30 +238,30 @@ def _one_at_each_place(symbols: list[Symbol], inside: range) -> tuple[list[Symbo
 
     The second value counts those that are not inside.
     """
+    if not symbols:
+        return symbols, 0
     # Sorts keep the order of equals, and these take no memory for keys.
     symbols.sort(key=_SIZE, reverse=True)
     symbols.sort(key=_OFFSET)
     offsets = list(map(_OFFSET, symbols))
-    if not offsets or (
-        offsets[0] in inside and offsets[-1] in inside and not any(map(eq, offsets, islice(offsets, 1, None)))
-    ):
-        # One symbol at each place, as nearly always.
-        return symbols, 0
+    at, past = bisect_left(offsets, inside.start), bisect_left(offsets, inside.stop)
+    stray_count = len(symbols) - (past - at)
     places: list[Symbol] = []
-    stray_count = at = 0
-    while at < len(symbols):
-        symbol = symbols[at]
-        first, at = at, at + 1
-        while at < len(symbols) and symbols[at].offset == symbol.offset and symbols[at].size_bytes == symbol.size_bytes:
-            at += 1
-        if symbol.offset not in inside:
-            stray_count += at - first
+    # Nearly all are alone at their place, so only those at the place of the one before take a step.
+    has_same_offset = map(eq, islice(offsets, at, past), islice(offsets, at + 1, past))
+    for second in compress(range(at + 1, past), has_same_offset):
+        if second < at:
             continue
-        if at > first + 1:
-            here = sorted(symbols[first:at], key=lambda s: (_rank(s), len(s.name), s.name, s.binding))
+        symbol, end = symbols[second - 1], second
+        while end < past and offsets[end] == symbol.offset and symbols[end].size_bytes == symbol.size_bytes:
+            end += 1
+        if second < end:
+            here = sorted(symbols[second - 1 : end], key=lambda s: (_rank(s), len(s.name), s.name, s.binding))
             _, *aliases = dict.fromkeys(alias.name for alias in here)
-            symbol = here[0]._replace(aliases=tuple(aliases))
-        places.append(symbol)
+            places += symbols[at : second - 1]
+            places.append(here[0]._replace(aliases=tuple(aliases)))
+            at = end
+    places += symbols[at:past]
     return places, stray_count
 
 
