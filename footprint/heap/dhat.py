@@ -137,6 +137,8 @@ def _part_of_text(text: str) -> _Part | None:
     try:
         head = f'{parts[0]}"fs":[]}}'
         first, end = _scan(head, 0)
+        if type(first) is not dict:
+            return None
         names = [*first][:-1]
         form = parts[0].encode("ascii").translate(None, _DIGITS)
         if rest or heads.translate(None, _DIGITS) != form * len(stacks) or b" 0" in heads.translate(_KINDS, _LETTERS):
