@@ -212,15 +212,17 @@ class SymbolTable:
         is_native = self.image.is_64 and self.image.is_little and sys.byteorder == "little"
         if is_native and len(indexes) > _MANY_ENTRIES and (symbols := self._of_kinds(bases)) is not None:
             return symbols
-        rows: list[tuple[SymbolEntry, SectionBase, int | None]] = []
-        for index, entry in zip(indexes, self.entries(indexes), strict=True):
-            number = entry[3]
-            if number >= _LEAST_RESERVED:
-                number = self.section_index(index, number)
-            base = _COMMON_BASE if number == COMMON else bases.get(number)
-            if base is not None and entry[1] & 15 not in _NO_VARIABLES:
-                rows.append((entry, base, None))
-        return self.symbols(rows)
+        return records(Symbol, self._variable_rows(indexes, {**bases, COMMON: _COMMON_BASE}))
+
+    def _variable_rows(self, indexes: list[int], bases: "Mapping[int, SectionBase]") -> Iterator[tuple[object, ...]]:
+        name_at, tls_kind = self.names.at, abi.STT_TLS
+        for index, (name, info, _, number, vaddr, size_bytes) in zip(indexes, self.entries(indexes), strict=True):
+            base = bases.get(number if number < _LEAST_RESERVED else self.section_index(index, number))
+            kind = info & 15
+            if base is not None and kind not in _NO_VARIABLES:
+                section_index, start, tls_start = base
+                offset = vaddr - (tls_start if kind == tls_kind else start)
+                yield name_at(name), vaddr, size_bytes, kind, info >> 4, section_index, offset, (), None
 
     def _of_kinds(self, bases: "Mapping[int, SectionBase]") -> list[Symbol] | None:
         """Return the same symbols by columns, without a step of Python for each; None for extension numbering.
