@@ -281,7 +281,8 @@ class DependencyGraph:
         has_locale = any(map(_LOCALE_CALLS.fullmatch, chain.from_iterable(others.values())))
         callers, calls = (names_of, f"{_MODULE_CALLS}|{_CONVERTING_CALLS}") if has_locale else (others, _MODULE_CALLS)
         is_call = re.compile(calls).fullmatch
-        return tuple([number for number, names in callers.items() if any(map(is_call, names))])
+        # Names of C++ begin with an underscore.
+        return tuple([at for at, names in callers.items() if any(is_call(name) for name in names if name[:1] != "_")])
 
     def _importers(self, names: frozenset[str]) -> tuple[int, ...]:
         return tuple([number for number, symbol in enumerate(self.bindings.symbols) if symbol.requested.keys() & names])

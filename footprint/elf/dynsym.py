@@ -17,7 +17,13 @@ from footprint.elf import abi
 from footprint.elf.abi import relocation_types
 from footprint.elf.dynamic import Dynamic, bytes_at_vaddr, read_dynamic, words
 from footprint.elf.image import Image
-from footprint.elf.relocations import count_alike, jump_relocations, relocations, symbol_and_type, symbols_and_types
+from footprint.elf.relocations import (
+    RelocationInfos,
+    relocation_infos,
+    relocations,
+    symbol_and_type,
+    symbols_and_types,
+)
 from footprint.elf.symbols import SymbolEntry, SymbolTable
 from footprint.elf.versions import VERSION_INDEX, Version, Versions, read_versions
 from footprint.errors import InputError
@@ -42,7 +48,6 @@ class SymbolReference(NamedTuple):
         is_weak: Whether it may stay undefined.
         is_protected: Whether the file always binds to its own definition (STV_PROTECTED).
         is_defined: Whether the file itself has a definition.
-        symbol: The index of the symbol.
     """
 
     name: str
@@ -52,7 +57,6 @@ class SymbolReference(NamedTuple):
     is_weak: bool
     is_protected: bool
     is_defined: bool
-    symbol: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +74,8 @@ class DynamicSymbols:
         unique: The names of which the whole process has one definition (STB_GNU_UNIQUE).
         relocation_types: The types of its relocations, without RELR.
         jump_types: Those of them in DT_JMPREL.
+        infos: The r_info of its relocations; None where they were not read.
+        looked_up: By reference the index of its symbol, ascending.
     """
 
     versions: Versions
@@ -81,6 +87,8 @@ class DynamicSymbols:
     unique: frozenset[str]
     relocation_types: frozenset[int] = frozenset()
     jump_types: frozenset[int] = frozenset()
+    infos: RelocationInfos | None = None
+    looked_up: "array[int]" = array("Q")
 
     @cached_property
     def requested(self) -> dict[str, tuple[int, ...]]:
@@ -130,14 +138,9 @@ def read_dynamic_symbols(image: Image) -> DynamicSymbols:
     vaddr = dynamic.get(abi.DT_SYMTAB)
     if not vaddr or not dynamic.get(abi.DT_STRTAB):
         return DynamicSymbols.none()
-    infos: set[int] = set()
-    for table in relocations(image):
-        # Those without a symbol come first, and are all alike.
-        infos.update(table.infos[max(0, count_alike(table.infos) - 1) :])
-    symbols, types = symbols_and_types(image, array("Q", infos))
-    jump_types: set[int] = set()
-    for table in jump_relocations(dynamic):
-        jump_types.update(symbols_and_types(image, table.infos)[1])
+    infos = relocation_infos(dynamic)
+    symbols, types = symbols_and_types(image, array("Q", infos.distinct))
+    jump_types = {kind for table in infos.jump for kind in symbols_and_types(image, table)[1]}
     all_types, known = frozenset(types), relocation_types(image.machine)
     calls, copies = known.jump_slot | known.tls, known.copy
     uses = {kind: (kind in calls) << 1 | (kind in copies) for kind in all_types - known.relative - {abi.R_NONE}}
@@ -150,9 +153,9 @@ def read_dynamic_symbols(image: Image) -> DynamicSymbols:
     if gotsym := dynamic.get(abi.DT_MIPS_GOTSYM) if image.machine == abi.EM_MIPS else None:
         # On MIPS the loader looks up each symbol that has an entry in the GOT, without any relocation.
         lookups |= {symbol << 2 for symbol in range(gotsym, count)}
-    references = _references(symbol_table, sorted(lookups), versions)
+    references, looked_up = _references(symbol_table, sorted(lookups), versions)
     definitions = _definitions(symbol_table, first_found, past_found)
-    return DynamicSymbols(versions, count, references, *definitions, all_types, frozenset(jump_types))
+    return DynamicSymbols(versions, count, references, *definitions, all_types, frozenset(jump_types), infos, looked_up)
 
 
 def dynamic_names(image: Image, symbols: Collection[int]) -> dict[int, str]:
@@ -208,8 +211,10 @@ def _symbol_table(dynamic: Dynamic, count: int) -> SymbolTable:
     return SymbolTable(image, entries, dynamic.names)
 
 
-def _references(table: SymbolTable, lookups: Sequence[int], versions: Versions) -> tuple[SymbolReference, ...]:
-    """Return the references of a file, a column at a time.
+def _references(
+    table: SymbolTable, lookups: Sequence[int], versions: Versions
+) -> "tuple[tuple[SymbolReference, ...], array[int]]":
+    """Return the references of a file, a column at a time, and the index of the symbol of each.
 
     A lookup is the index of a symbol, and two bits: whether it is a call, and whether it copies.
     """
@@ -237,10 +242,9 @@ def _references(table: SymbolTable, lookups: Sequence[int], versions: Versions) 
         by_word({word: entry[1] >> 4 == abi.STB_WEAK for word, entry in entries.items()}),
         by_word({word: entry[2] & 3 == abi.STV_PROTECTED for word, entry in entries.items()}),
         by_word({word: entry[3] != abi.SHN_UNDEF for word, entry in entries.items()}),
-        symbols,
         strict=False,
     )
-    return tuple(each_record(SymbolReference, rows))
+    return tuple(each_record(SymbolReference, rows)), array("Q", symbols)
 
 
 class _Definitions(NamedTuple):

@@ -9,7 +9,8 @@ Source: System V ABI, chapter 4 (Relocation) and the RELR proposal of 2022 (gABI
 import sys
 from array import array
 from bisect import bisect_left
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from itertools import compress, islice, pairwise
 from operator import lt
 from typing import Final
@@ -41,6 +42,47 @@ class Relocations(NamedTuple):
 
     vaddrs: "array[int]"
     infos: "array[int]"
+
+
+class RelocationInfos(NamedTuple):
+    """The r_info of the relocations of a file, without those of RELR.
+
+    Attributes:
+        alike: By r_info how many entries without a symbol a table begins with that are alike, as most tables do.
+        main: By table the others, of all tables but DT_JMPREL.
+        jump: By table those of DT_JMPREL.
+    """
+
+    alike: dict[int, int]
+    main: "tuple[array[int], ...]"
+    jump: "tuple[array[int], ...]"
+
+    @property
+    def distinct(self) -> set[int]:
+        """The r_infos that occur."""
+        return set(self.alike).union(*self.main, *self.jump)
+
+
+def relocation_infos(dynamic: Dynamic) -> RelocationInfos:
+    """Read the r_info of all relocations but those of RELR; of a program without a dynamic section by sections."""
+    image, alike, main = dynamic.image, Counter[int](), []
+    is_dynamic = image.segment(abi.PT_DYNAMIC) is not None
+    for _, infos in main_relocations(dynamic) if is_dynamic else static_relocations(image):
+        first = count_alike(infos) if infos and not symbol_and_type(image, infos[0])[0] else 0
+        if first:
+            alike[infos[0]] += first
+        main.append(infos[first:])
+    return RelocationInfos(alike, tuple(main), tuple([infos for _, infos in jump_relocations(dynamic)]))
+
+
+def count_types(image: Image, infos: "array[int]", types: Collection[int]) -> dict[int, int]:
+    """Count the entries of a table by their types, given all types that it may have."""
+    kinds = symbols_and_types(image, infos)[1]
+    if len({kind & 0xFF for kind in types}) < len(types):
+        return Counter(kinds)
+    # Their lowest bytes tell them apart.
+    lowest = kinds.tobytes()[0 if sys.byteorder == "little" else kinds.itemsize - 1 :: kinds.itemsize]
+    return {kind: entry_count for kind in types if (entry_count := lowest.count(kind & 0xFF))}
 
 
 def relocations(image: Image) -> Iterator[Relocations]:
@@ -99,13 +141,13 @@ def symbol_and_type(image: Image, info: int) -> tuple[int, int]:
     return info >> 32, info & 0xFFFFFFFF
 
 
-def symbols_and_types(image: Image, infos: "array[int]") -> tuple[Sequence[int], Sequence[int]]:
+def symbols_and_types(image: Image, infos: "array[int]") -> "tuple[array[int], array[int]]":
     """Split each r_info of a table as `symbol_and_type` does."""
     if image.is_64 and image.machine != abi.EM_MIPS:
         halves = array("I", infos.tobytes())
         return (halves[1::2], halves[::2]) if sys.byteorder == "little" else (halves[::2], halves[1::2])
     pairs = [symbol_and_type(image, info) for info in infos]
-    return [symbol for symbol, _ in pairs], [kind for _, kind in pairs]
+    return array("Q", [symbol for symbol, _ in pairs]), array("Q", [kind for _, kind in pairs])
 
 
 def addends_at(image: Image, vaddrs: Container[int]) -> dict[int, int]:

@@ -7,11 +7,11 @@ Source: glibc 2.36, elf/dl-load.c (open_path), elf/dl-reloc.c (resolve_map), elf
 
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import accumulate, chain, compress, count
-from operator import ne, not_, or_
+from operator import eq, ne
 from typing import Annotated, Final
 
 from footprint.elf import abi
@@ -20,14 +20,7 @@ from footprint.elf.constructors import initialisers
 from footprint.elf.dynamic import read_dynamic
 from footprint.elf.dynsym import DynamicSymbols, SymbolReference
 from footprint.elf.image import Image
-from footprint.elf.relocations import (
-    count_alike,
-    jump_relocations,
-    main_relocations,
-    relr_count,
-    static_relocations,
-    symbols_and_types,
-)
+from footprint.elf.relocations import count_types, relocation_infos, relr_count, symbol_and_type, symbols_and_types
 from footprint.errors import FootprintError
 from footprint.loader.bindings import Bindings
 from footprint.loader.link_map import LibrarySearch, Linked, LinkMap
@@ -255,22 +248,21 @@ def _lookups(
         left -= looked_up
         if number and vdso_places and _is_libc(link_map, number):
             vdso_count += sum([table.uses.count(place) for place in looked_up & vdso_places])
-        if number != user and user and not bindings.symbols[number].unique:
-            times = sum(map(table.lookups.__getitem__, looked_up))
-            asked_count += (number + 1 + is_symbolic) * times
-            lookup_ends[number] += times
-            continue
-        for place in looked_up:
-            reference, provider, times = references[place], number, table.lookups[place]
+        special = _special(user, number, looked_up, bindings)
+        answers = [(number, sum(map(table.lookups.__getitem__, looked_up.difference(special))), False)]
+        for place in special:
+            reference, provider = references[place], number
             if reference.name in bindings.symbols[number].unique or (reference.is_protected and reference.is_defined):
                 # The search ends at the first definition, and then another one is taken.
                 is_in_itself = is_symbolic and reference.is_defined
                 provider = user if is_in_itself else bindings.first_match(reference) or 0
+            answers.append((provider, table.lookups[place], reference.is_copy))
+        for provider, times, is_copy in answers:
             far = 1 if is_symbolic and provider == user else provider + 1 + is_symbolic
-            asked_count += (far - reference.is_copy) * times
+            asked_count += (far - is_copy) * times
             if not is_symbolic or provider != user:
                 lookup_ends[provider] += times
-                lookup_ends[0] -= reference.is_copy * times
+                lookup_ends[0] -= is_copy * times
             if provider == user:
                 own_lookup_count += times
                 own_asked_count += far * times
@@ -282,6 +274,20 @@ def _lookups(
     lookup_ends[0] -= copied_count
     lookup_count += table.lookups.total() + vdso_count
     return _Lookups(lookup_count, asked_count + vdso_count, own_lookup_count, own_asked_count)
+
+
+def _special(user: int, provider: int, places: Iterable[int], bindings: Bindings) -> list[int]:
+    """Return the references that ask other objects than all up to their provider: most objects have none."""
+    references, unique = bindings.symbols[user].references, bindings.symbols[provider].unique
+    if user not in {0, provider} and not unique:
+        return []
+    return [
+        place
+        for place in places
+        if (reference := references[place]).is_copy
+        or (reference.is_protected and reference.is_defined)
+        or reference.name in unique
+    ]
 
 
 def _is_libc(link_map: LinkMap, number: int) -> bool:
@@ -320,46 +326,42 @@ class _Table(NamedTuple):
 
 
 def _read_table(image: Image, symbols: DynamicSymbols, *, binds_now: bool) -> _Table:
-    types = relocation_types(image.machine)
+    types, dynamic = relocation_types(image.machine), read_dynamic(image)
+    infos, all_types = symbols.infos, symbols.relocation_types
+    if infos is None:
+        infos = relocation_infos(dynamic)
+        all_types = frozenset(symbols_and_types(image, array("Q", infos.distinct))[1])
     calls = types.jump_slot | types.tls
     without_symbol = types.relative | types.irelative | {abi.R_NONE}
-    # For plain references, calls, and copied variables: the place of a symbol's reference.
-    _, _, is_call, is_copy, _, _, _, symbol = tuple(zip(*symbols.references, strict=True)) or ((),) * 8
-    is_plain = map(not_, map(or_, is_call, is_copy))
-    places = [dict(compress(zip(symbol, count()), chosen)) for chosen in (is_plain, is_call, is_copy)]
     kinds: Counter[int] = Counter()
+    for info, alike_count in infos.alike.items():
+        kinds[symbol_and_type(image, info)[1]] += alike_count
+    place_finder = _place_finder(symbols)
     looked_up: list[int] = []
 
-    def add(infos: "array[int]", *, is_lazy: bool) -> None:
-        alike = max(count_alike(infos) - 1, 0) if infos else 0
-        if alike:
-            kinds[symbols_and_types(image, infos[:1])[1][0]] += alike
-        numbers, kinds_of = symbols_and_types(image, infos[alike:])
-        present = Counter(kinds_of)
+    def add(table: "array[int]", *, is_lazy: bool) -> None:
+        present = count_types(image, table, all_types)
         kinds.update(present)
-        asking = {kind: 2 if kind in types.copy else int(kind in calls) for kind in present.keys() - without_symbol}
-        classes = set(asking.values())
-        uses: Iterable[int | None] = ()
-        if is_lazy:
-            pairs = zip(numbers, kinds_of, strict=True) if present.keys() & types.tls else ()
-            uses = [places[1].get(number) for number, kind in pairs if kind in types.tls]
-        elif len(classes) == 1 and abi.R_NONE not in present:
+        asking = (present.keys() & types.tls if is_lazy else present.keys()) - without_symbol
+        if not asking:
+            return
+        numbers, kinds_of = symbols_and_types(image, table)
+        find = {kind: place_finder(kind in calls, kind in types.copy) for kind in asking}
+        uses: Iterable[int | None]
+        if not is_lazy and len(set(find.values())) == 1 and abi.R_NONE not in present:
             # What has no symbol has the number 0, which is no reference.
-            uses = map(places[classes.pop()].get, numbers)
-        elif classes:
-            find = {kind: places[at].get for kind, at in asking.items()}
+            uses = map(find.popitem()[1], numbers)
+        else:
             uses = [find[kind](number) for number, kind in zip(numbers, kinds_of, strict=True) if kind in find]
         looked_up.extend([place for place in uses if place is not None])
 
-    is_dynamic, dynamic = image.segment(abi.PT_DYNAMIC) is not None, read_dynamic(image)
-    for main_relocation in main_relocations(dynamic) if is_dynamic else static_relocations(image):
-        add(main_relocation.infos, is_lazy=False)
+    for table in infos.main:
+        add(table, is_lazy=False)
     # Resolvers and thread-locals are no calls.
     others = types.irelative | types.tls
-    jump_count = sum([kinds[kind] for kind in others])
-    for jump_relocation in jump_relocations(dynamic):
-        jump_count += len(jump_relocation.infos)
-        add(jump_relocation.infos, is_lazy=not binds_now)
+    jump_count = sum(map(len, infos.jump)) + sum([kinds[kind] for kind in others])
+    for table in infos.jump:
+        add(table, is_lazy=not binds_now)
     jump_count -= sum([kinds[kind] for kind in others])
     changes = compress(looked_up, chain((True,), map(ne, looked_up[1:], looked_up)))
     relative = sum([n for kind, n in kinds.items() if kind in types.relative])
@@ -369,6 +371,23 @@ def _read_table(image: Image, symbols: DynamicSymbols, *, binds_now: bool) -> _T
     symbolic = kinds.total() - relative - copy - irelative - empty
     counts = relative, relr_count(dynamic), symbolic, copy, irelative
     return _Table(counts, looked_up, Counter(changes), jump_count)
+
+
+def _place_finder(symbols: DynamicSymbols) -> "Callable[[bool, bool], Callable[[int], int | None]]":
+    """Return what has the place of a symbol's reference, for calls or others, which copy or not."""
+    places = {symbol: place for place, symbol in enumerate(symbols.looked_up)}
+    if len(places) == len(symbols.looked_up):
+        return lambda _is_call, _is_copy: places.get
+    # A few symbols have several references, for lookups of different kinds, one behind the other.
+    earlier = list(compress(count(), map(eq, symbols.looked_up, symbols.looked_up[1:])))
+
+    @cache
+    def finder(is_call: bool, is_copy: bool) -> "Callable[[int], int | None]":  # noqa: FBT001 # a key
+        lookup = is_call, is_copy
+        chosen = {symbols.looked_up[at]: at for at in earlier if symbols.references[at][2:4] == lookup}
+        return (places | chosen).get
+
+    return finder
 
 
 def _table_page_count(image: Image, symbol_count: int) -> int:

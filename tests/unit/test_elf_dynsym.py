@@ -379,9 +379,9 @@ def test_a_reference_says_all_that_decides_who_answers_it() -> None:
     relocations = [asks("strong", R_X86_64_JUMP_SLOT), asks("weak"), asks("own", R_X86_64_64)]
     result = read(file(*symbols, relocations=relocations, needs=needs))
     assert result.references == (
-        SymbolReference("strong", Wanted("GLIBC_2.2.5", is_hidden=False), True, False, False, False, False, 1),  # noqa: FBT003 # its columns
-        SymbolReference("weak", Wanted("GLIBC_2.34", is_hidden=True), False, False, True, False, False, 2),  # noqa: FBT003 # its columns
-        SymbolReference("own", None, False, False, False, True, True, 3),  # noqa: FBT003 # its columns
+        SymbolReference("strong", Wanted("GLIBC_2.2.5", is_hidden=False), True, False, False, False, False),  # noqa: FBT003 # its columns
+        SymbolReference("weak", Wanted("GLIBC_2.34", is_hidden=True), False, False, True, False, False),  # noqa: FBT003 # its columns
+        SymbolReference("own", None, False, False, False, True, True),  # noqa: FBT003 # its columns
     )
     assert result.requested == {"strong": (0,), "weak": (1,), "own": (2,)}
 

@@ -106,6 +106,11 @@ def test_the_loader_keeps_the_last_lookup_alone() -> None:
     assert (cost.lookup_count, cost.repeated_count) == (3, 1)
 
 
+def test_relocations_of_one_symbol_that_begin_a_table_take_the_same_lookup() -> None:
+    cost = costs(relocated("program", *[("f", 1)] * 3, symbols=(Sym("f"),)), made("a", defined("f")))[0]
+    assert (cost.symbolic_count, cost.lookup_count, cost.repeated_count) == (3, 1, 2)
+
+
 def test_a_copied_variable_is_not_asked_of_the_program() -> None:
     cost = costs(relocated("program", ("v", COPY), symbols=(Sym("v"),)), made("a", defined("v")))[0]
     assert (cost.lookup_count, cost.asked_count) == (1, 1)

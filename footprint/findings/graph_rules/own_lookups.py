@@ -46,15 +46,14 @@ RULE: Final = Rule(
 
 def _finding(graph: DependencyGraph, number: int, lookup_count: int, asked_count: int) -> Finding:
     name = graph.name(number)
-    is_cxx = any(reference.name.startswith(_CXX_PREFIX) for reference in graph.bindings.references(number, number))
+    symbols, answers = graph.bindings.symbols[number], graph.bindings.providers[number]
+    is_cxx = any(symbols.references[place].name.startswith(_CXX_PREFIX) for place in answers[number])
     reasons = ["a preloaded library can no longer stand in for its symbols"]
     remedy = f"build {name} with -fvisibility=hidden, and export only what others use"
     # The program has copies of variables, canonical PLT entries, or functions of the same name.
-    symbols, answers = graph.bindings.symbols[number], graph.bindings.providers[number]
     elsewhere = {
         symbols.references[place].name: other
-        for other in sorted(answers)
-        if other != number
+        for other in sorted(answers.keys() - {number} if not is_cxx else ())
         for place in answers[other]
         if symbols.references[place].is_defined
     }
