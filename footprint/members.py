@@ -3,18 +3,20 @@
 To make a `typing.NamedTuple` compiles its constructor: 650,000 instructions. An audit makes 140 types, and many of them
 have no value, so modules that every command imports take the `NamedTuple` of this one: it compiles a constructor for
 the first value. Type checkers see that of `typing`. A frozen dataclass costs 3,000,000 instructions, and the import of
-`dataclasses` 26,000,000: `dataclass` of this module makes types without either.
+`dataclasses` 26,000,000: `dataclass` of this module makes types without either. An audit of gdb does not need 68 of the
+patterns in its modules, which cost 44,000,000: `lazy_pattern` compiles one when it is first used.
 
 A type whose values are written as JSON is a NamedTuple or a frozen dataclass. Each of its fields is a member of the
 JSON object, and the text under "Attributes:" describes it. What the annotation cannot say is one of these marks in
 `typing.Annotated`.
 """
 
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
 from itertools import repeat
-from typing import TYPE_CHECKING, Annotated, Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, AnyStr, Final, Self, TypeVar, cast
 
 if TYPE_CHECKING or sys.implementation.name != "cpython" or sys.version_info >= (3, 14):
     from dataclasses import dataclass as dataclass  # noqa: PLC0414 # the same
@@ -211,6 +213,29 @@ def records(cls: Callable[..., _Row], rows: Iterable[tuple[Any, ...]]) -> list[_
 def each_record(cls: Callable[..., _Row], rows: Iterable[tuple[Any, ...]]) -> Iterator[_Row]:
     """Yield the rows of `records` one by one."""
     return map(tuple.__new__, repeat(cls), rows)  # type: ignore[arg-type] # `cls` is a type
+
+
+class LazyPattern:
+    """A regular expression that is compiled when one of its methods is first used."""
+
+    def __init__(self, text: str | bytes, flags: int) -> None:
+        self._text = text
+        self._flags = flags
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 # as the attribute
+        attribute = getattr(re.compile(self._text, self._flags), name)
+        setattr(self, name, attribute)
+        return attribute
+
+
+def lazy_pattern(text: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
+    """Return a pattern that is compiled when one of its methods is first used.
+
+    Type checkers see what it compiles, but the functions of `re` do not take it: call its methods. A wrong text is
+    refused at the first call; tests/unit/test_patterns.py compiles each pattern of a module. One that every answer
+    needs is an ordinary `re.compile`: each of its calls takes less time.
+    """
+    return cast("re.Pattern[AnyStr]", LazyPattern(text, flags))
 
 
 _T = TypeVar("_T", bound=type[Any])

@@ -28,10 +28,9 @@ from footprint.loader.link_map import Linked, LinkMap, Needs, with_opened
 from footprint.loader.map_entry import FoundBy
 from footprint.loader.start_failures import start_failures
 from footprint.loader.target import Libc
-from footprint.members import dataclass, replace
+from footprint.members import dataclass, lazy_pattern, replace
 from footprint.model.costs import Need, ObjectCost, unread_paths
 from footprint.model.row import Evidence
-from footprint.text.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from footprint.loader.start_cost import StartCost

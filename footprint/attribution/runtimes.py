@@ -13,9 +13,8 @@ from footprint.attribution.owned_range import LoadedObject
 from footprint.elf.abi import ET_EXEC, PT_INTERP
 from footprint.elf.image import Image
 from footprint.errors import InputError
-from footprint.members import NamedTuple
+from footprint.members import NamedTuple, lazy_pattern
 from footprint.process.mappings import Mapping
-from footprint.text.patterns import lazy_pattern
 
 JEMALLOC_HEAP: Final = "[jemalloc heap]"
 MIMALLOC_HEAP: Final = "[mimalloc heap]"

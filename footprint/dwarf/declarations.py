@@ -29,8 +29,7 @@ from footprint.dwarf.units import DebugInfo, Entry, Unit
 from footprint.elf import abi
 from footprint.elf.image import Buffer, Image
 from footprint.errors import InputError, Note
-from footprint.members import NamedTuple
-from footprint.text.patterns import lazy_pattern
+from footprint.members import NamedTuple, lazy_pattern
 
 _FUNCTIONS: Final = frozenset({dw.TAG_SUBPROGRAM, dw.TAG_INLINED_SUBROUTINE})
 # What stands in these defines no function of the unit.

@@ -15,8 +15,7 @@ from footprint.dwarf.lines import SourceFiles
 from footprint.dwarf.types import Types
 from footprint.dwarf.units import Entry, Unit
 from footprint.errors import InputError
-from footprint.members import NamedTuple
-from footprint.text.patterns import lazy_pattern
+from footprint.members import NamedTuple, lazy_pattern
 
 
 class LanguageStandard(NamedTuple):

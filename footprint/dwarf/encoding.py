@@ -11,8 +11,7 @@ from typing import Final, Generic, TypeVar
 from footprint.dwarf import dw
 from footprint.dwarf.sections import DebugSection
 from footprint.errors import InputError
-from footprint.members import NamedTuple
-from footprint.text.patterns import lazy_pattern
+from footprint.members import NamedTuple, lazy_pattern
 
 T = TypeVar("T")
 

@@ -11,8 +11,7 @@ from footprint.dwarf import dw
 from footprint.dwarf.encoding import Tables, UnitFormat
 from footprint.dwarf.sections import DebugSection
 from footprint.dwarf.units import Unit
-from footprint.members import NamedTuple
-from footprint.text.patterns import lazy_pattern
+from footprint.members import NamedTuple, lazy_pattern
 
 _LEB: Final = rb"[\x80-\xff]{0,9}+[\x00-\x7f]"
 _OLD_DIRECTORY: Final = lazy_pattern(rb"([^\x00]++)\x00")

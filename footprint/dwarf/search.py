@@ -20,8 +20,7 @@ from footprint.dwarf.proof import Candidates, Prover
 from footprint.dwarf.sections import DebugSection
 from footprint.dwarf.units import DebugInfo, Entry, Unit
 from footprint.errors import InputError
-from footprint.members import NamedTuple
-from footprint.text.patterns import lazy_pattern
+from footprint.members import NamedTuple, lazy_pattern
 
 # A byte with this many values in the wanted numbers gets no character class.
 _MANY_VALUES: Final = 64

@@ -18,8 +18,7 @@ from footprint.dwarf.encoding import LEB_FORMS, STRX_FORMS, Abbreviation, EntryL
 from footprint.dwarf.sections import DebugSection, DebugSections
 from footprint.elf.image import Image
 from footprint.errors import InputError
-from footprint.members import NamedTuple
-from footprint.text.patterns import lazy_pattern
+from footprint.members import NamedTuple, lazy_pattern
 
 _HEADER_BYTES: Final = 16
 _MOST_COLUMNS: Final = 16

@@ -8,9 +8,8 @@ from typing import Final
 
 from footprint.elf.image import ARCHIVE_MAGIC, THIN_ARCHIVE_MAGIC, Buffer
 from footprint.errors import InputError
-from footprint.members import NamedTuple
+from footprint.members import NamedTuple, lazy_pattern
 from footprint.system.limits import draw_entries
-from footprint.text.patterns import lazy_pattern
 from footprint.text.units import decimal
 
 _HEADER_BYTES: Final = 60

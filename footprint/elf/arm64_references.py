@@ -17,8 +17,7 @@ from footprint.elf.code_reader import CodeReader
 from footprint.elf.image import Image
 from footprint.elf.symbols import read_symbol_table
 from footprint.elf.x86_shapes import ListedInstructions
-from footprint.members import NamedTuple
-from footprint.text.patterns import lazy_pattern
+from footprint.members import NamedTuple, lazy_pattern
 
 # gcc reaches variables up to 4095 bytes behind an address, and 256 before it (TARGET_MAX_ANCHOR_OFFSET).
 LOST_BEFORE_BYTES: Final = 4096

@@ -25,7 +25,7 @@ from footprint.elf.image import Buffer, Image
 from footprint.elf.instruction import ARM64, FLAGS, RBP, X86_64, Access, Convention, Instruction, Operation
 from footprint.elf.symbols import Symbol
 from footprint.elf.x86_shapes import JUMPS, NUMBERED, PADDING, STATES, Instructions, ListedInstructions
-from footprint.text.patterns import lazy_pattern
+from footprint.members import lazy_pattern
 
 # x0 and the link register; R_AARCH64_TLSDESC.
 _CHANGED_BY_TLS_CALL: Final = frozenset({0, 30})

@@ -15,8 +15,7 @@ from footprint.elf.function_starts import FunctionStarts
 from footprint.elf.image import Image
 from footprint.elf.relocations import addends_at
 from footprint.errors import InputError
-from footprint.members import NamedTuple
-from footprint.text.patterns import lazy_pattern
+from footprint.members import NamedTuple, lazy_pattern
 
 # A jump to `register_tm_clones`, less than 512 bytes before. Until gcc 6 a check of a list for Java stands before it.
 _FRAME_DUMMY: Final = {

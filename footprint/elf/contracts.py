@@ -10,7 +10,7 @@ import re
 from functools import cache
 from typing import Final
 
-from footprint.text.patterns import lazy_pattern
+from footprint.members import lazy_pattern
 
 READ: Final = "r"
 READ_AS_BYTES: Final = "b"

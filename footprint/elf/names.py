@@ -20,7 +20,7 @@ from functools import cache, lru_cache
 from itertools import islice
 from typing import Final
 
-from footprint.text.patterns import lazy_pattern
+from footprint.members import lazy_pattern
 
 # None of 190,000 names of node and rustc becomes longer than 11 KB; the bound here is up to 20 times the true length.
 _MOST_RUST_BYTES: Final = 1 << 18

@@ -25,8 +25,7 @@ from footprint.elf.functions import read_functions
 from footprint.elf.image import Buffer, Image
 from footprint.elf.relocations import relocated_words
 from footprint.elf.symbols import Symbol
-from footprint.members import NamedTuple
-from footprint.text.patterns import lazy_pattern
+from footprint.members import NamedTuple, lazy_pattern
 
 # A search through all bytes of a larger program takes too long.
 _MOST_CODE_BYTES: Final = 16 << 20

@@ -22,8 +22,7 @@ from footprint.elf.references import ReferencedPlace, can_find_references, displ
 from footprint.elf.statics import Statics
 from footprint.elf.symbols import Symbol
 from footprint.errors import InputError
-from footprint.members import NamedTuple
-from footprint.text.patterns import lazy_pattern
+from footprint.members import NamedTuple, lazy_pattern
 
 _MOST_PLACES: Final = 1 << 12
 _LARGEST_BYTES: Final = 1 << 20

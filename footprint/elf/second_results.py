@@ -20,7 +20,7 @@ from footprint.elf.dynsym import read_dynamic_symbols
 from footprint.elf.image import Image
 from footprint.elf.instruction import ARM64, Instruction
 from footprint.elf.relocations import relocated_words
-from footprint.text.patterns import lazy_pattern
+from footprint.members import lazy_pattern
 
 _MOST_STEPS: Final = 512
 _MOST_DEPTH: Final = 8

@@ -23,9 +23,8 @@ from footprint.elf.statics import Statics
 from footprint.elf.symbols import Symbol
 from footprint.findings.merging import LEAST_TELLING_BYTES, NOT_READ, VARIES, Merging, Objection
 from footprint.findings.neighbours import Neighbours
-from footprint.members import Address, Bounds, NamedTuple, json_members
+from footprint.members import Address, Bounds, NamedTuple, json_members, lazy_pattern
 from footprint.model.finding import Confidence, SourceLocation
-from footprint.text.patterns import lazy_pattern
 
 # Symbols that compilers make for themselves, such as the type of a class, and what glibc lists in sets: each of them
 # must stay where it is.

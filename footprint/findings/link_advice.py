@@ -5,7 +5,7 @@ from typing import Final
 
 from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.errors import FootprintError
-from footprint.text.patterns import lazy_pattern
+from footprint.members import lazy_pattern
 
 # Compilers leave their name there: null-terminated texts.
 _COMMENT: Final = ".comment"

@@ -28,8 +28,7 @@ from footprint.elf.statics import Statics
 from footprint.elf.symbols import Symbol
 from footprint.elf.uses import FoundUse, Uses
 from footprint.errors import FootprintError
-from footprint.members import NamedTuple
-from footprint.text.patterns import lazy_pattern
+from footprint.members import NamedTuple, lazy_pattern
 
 # Smaller variables often have the same contents by chance.
 LEAST_TELLING_BYTES: Final = 16

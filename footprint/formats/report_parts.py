@@ -5,8 +5,8 @@ from collections.abc import Mapping as Dict
 from typing import Final, TypeVar
 
 from footprint.formats.document import Block, Heading, Paragraph, Table
+from footprint.members import lazy_pattern
 from footprint.model.projection import FitLimit, LimitUnit
-from footprint.text.patterns import lazy_pattern
 from footprint.text.units import format_bytes
 
 

@@ -15,9 +15,8 @@ from functools import cached_property
 from typing import Final
 
 from footprint.loader.system import Library, System
-from footprint.members import NamedTuple
+from footprint.members import NamedTuple, lazy_pattern
 from footprint.system.limits import draw_entries
-from footprint.text.patterns import lazy_pattern
 
 # The longest name counts: $LIBX and $LIB_ are not tokens, and stay unchanged.
 _TOKEN: Final = lazy_pattern(r"\$(?:(ORIGIN|PLATFORM|LIB)(?![A-Za-z0-9_])|\{(ORIGIN|PLATFORM|LIB)\})")

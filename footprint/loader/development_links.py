@@ -4,7 +4,7 @@ from typing import Final
 
 from footprint.loader.link_map import Linked
 from footprint.loader.system import System
-from footprint.text.patterns import lazy_pattern
+from footprint.members import lazy_pattern
 
 _LINK: Final = lazy_pattern(r"lib(.+)\.so")
 _SONAME: Final = lazy_pattern(r"lib(.+?)\.so(\.|$)")

@@ -14,7 +14,7 @@ from footprint.loader.configuration import parent
 from footprint.loader.map_entry import FoundBy, FoundLibrary, MapEntry, RefusedFile
 from footprint.loader.system import Library, System
 from footprint.loader.target import Environment, Target
-from footprint.text.patterns import lazy_pattern
+from footprint.members import lazy_pattern
 
 # Names of libraries that are part of the loader itself, and never searched.
 _OWN: Final = tuple(f"lib{name}." for name in ("c", "pthread", "rt", "m", "dl", "util", "xnet"))

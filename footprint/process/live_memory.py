@@ -8,14 +8,13 @@ from itertools import islice, zip_longest
 from typing import Final
 
 from footprint.errors import AccessError, Note
-from footprint.members import NamedTuple
+from footprint.members import NamedTuple, lazy_pattern
 from footprint.process.glibc.heap import read_glibc_heap
 from footprint.process.glibc.threads import LinkEntry, ThreadVector, loader_entries, thread_vectors
 from footprint.process.glibc.words import LiveHeap
 from footprint.process.mappings import Mapping
 from footprint.process.process_memory import ProcessMemory, word_bytes_of
 from footprint.process.snapshot import Snapshot, process_folder, read_whole
-from footprint.text.patterns import lazy_pattern
 
 MOST_CHUNKS: Final = 2 << 20
 """A heap with more is not read to its end: a million chunks take up to a second."""

@@ -12,8 +12,8 @@ from functools import cached_property
 from typing import Final
 
 from footprint.errors import InputError, Note
+from footprint.members import lazy_pattern
 from footprint.process.mappings import Counters, Mapping, MemoryMap
-from footprint.text.patterns import lazy_pattern
 
 _HEADER: Final = (
     rb"([0-9a-f]{8,16})-([0-9a-f]{8,16}) ([r-][w-][x-][ps]) ([0-9a-f]{1,16}) "

@@ -16,9 +16,8 @@ from functools import cache
 from struct import Struct
 from typing import Final, Self
 
-from footprint.members import NamedTuple
+from footprint.members import NamedTuple, lazy_pattern
 from footprint.process.mappings import Counters, Mapping
-from footprint.text.patterns import lazy_pattern
 
 
 class PageRange(NamedTuple):

@@ -9,13 +9,12 @@ from footprint.attribution.object_prediction import UNKNOWN_LIBC, LibcStart, Obj
 from footprint.elf.image import Image, read_image
 from footprint.elf.notes import build_id
 from footprint.errors import AccessError, Note
-from footprint.members import replace
+from footprint.members import lazy_pattern, replace
 from footprint.process.mappings import Mapping
 from footprint.process.maps_text import parse_maps
 from footprint.process.pages import PageReader
 from footprint.sources.calibration import keep, kept_path, read_kept
 from footprint.system.files import open_input
-from footprint.text.patterns import lazy_pattern
 
 _FILE: Final = "libc.json"
 _TABLE: Final = "libcs"

@@ -20,8 +20,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from footprint.members import NamedTuple
-from footprint.text.patterns import lazy_pattern
+from footprint.members import NamedTuple, lazy_pattern
 
 _HIDDEN: Final = "***"
 _SECRET: Final = re.compile(

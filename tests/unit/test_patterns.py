@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import footprint
-from footprint.text.patterns import LazyPattern, lazy_pattern
+from footprint.members import LazyPattern, lazy_pattern
 
 
 def patterns() -> Iterator[tuple[str, re.Pattern[Any] | LazyPattern]]:

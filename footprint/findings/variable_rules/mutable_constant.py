@@ -21,8 +21,8 @@ from footprint.elf.uses import Uses
 from footprint.findings.copies import ARTEFACT, Lines, PrivateOf
 from footprint.findings.registry import Fact, Rule
 from footprint.findings.variables import Variables
+from footprint.members import lazy_pattern
 from footprint.model.finding import Confidence, Finding, SourceLocation
-from footprint.text.patterns import lazy_pattern
 from footprint.text.units import format_bytes
 
 _LEAST_BYTES: Final = 64
