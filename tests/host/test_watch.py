@@ -204,7 +204,9 @@ def _check_many(series: Path, source: str) -> Timeline:
     peak_bytes = int(series.with_suffix("").read_text().split("VmHWM:")[1].split()[0]) * KIB
     assert result.process_count == 1 + 2000 + 1, result.notes
     largest = max(result.ended.values(), key=lambda one: one.peak_resident_bytes or 0)
-    assert "104857600" in largest.came.command
+    # Where it came and ended between two looks, nobody read its command line: taskstats has its name.
+    command, name = largest.came.command, Path(sys.executable).name[:15]
+    assert "104857600" in command or (source, command) == ("taskstats", name)
     assert largest.ended is not None
     assert largest.ended.source == source
     assert abs((largest.peak_resident_bytes or 0) / peak_bytes - 1) < 0.02
