@@ -228,7 +228,7 @@ def _object(
     ]
     dynamic = [Dyn(DT_NEEDED, name) for name in needed]
     dynamic += [Dyn(DT_JMPREL, At(".rela.plt")), Dyn(DT_PLTRELSZ, Size(".rela.plt")), Dyn(DT_PLTREL, DT_RELA)]
-    dynamic += [Dyn(DT_FLAGS_1, _BINDS_NOW), *[Dyn(DT_SONAME, soname)][: len(soname)]]
+    dynamic += [Dyn(DT_FLAGS_1, _BINDS_NOW), *([Dyn(DT_SONAME, soname)] if soname else [])]
     symbols = [Sym(name, At(".data", 8), 8, STT_FUNC) for name in defined]
     symbols += [Sym(name) for name in used if name not in {*defined}]
     return write(ElfFile(sections=sections, dynamic=dynamic, dynamic_symbols=symbols))

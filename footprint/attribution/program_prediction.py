@@ -36,7 +36,7 @@ _TABLE_ENTRY_BYTES: Final = 8
 _ADDRESS_BITS: Final = 48
 
 
-def predicted_audit(  # keyword-only
+def predicted_audit(
     graph: DependencyGraph,
     files: Files,
     *,
