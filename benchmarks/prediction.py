@@ -23,8 +23,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from footprint.attribution.object_prediction import ObjectPrediction, predict
 from footprint.attribution.start_memory import start_memory
 from footprint.errors import FootprintError
-from footprint.sources.libc_calibration import calibrate_libc
 from footprint.sources.programs import Programs
+from footprint.sources.startup_write_calibration import calibrate_libc
 from tests.atstart import PAGE, Seen, at_start, image_of, is_elf, numbers
 
 

@@ -91,7 +91,7 @@ _HOMES = {
     "Audit": "footprint.model.audit",
     "BudgetResult": "footprint.release.budget",
     "Budgets": "footprint.release.budget_file",
-    "BuildComparison": "footprint.verbs.whatif.build_comparison",
+    "BuildComparison": "footprint.verbs.whatif.result",
     "Captured": "footprint.process.capture",
     "Checked": "footprint.release.budget",
     "Comparison": "footprint.release.compare",

@@ -35,9 +35,8 @@ from footprint.verbs.survey.call import Survey, survey
 from footprint.verbs.symbols.call import FileSymbols, symbols
 from footprint.verbs.trend.recording import Recorded, record, trend
 from footprint.verbs.watch.call import replay, watch
-from footprint.verbs.whatif.build_comparison import BuildComparison
 from footprint.verbs.whatif.call import compare_builds, whatif
-from footprint.verbs.whatif.result import WhatIf
+from footprint.verbs.whatif.result import BuildComparison, WhatIf
 
 __all__ = (
     "AccessError",

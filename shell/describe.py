@@ -64,7 +64,7 @@ def answers() -> list[codec.Record]:
     for verb in pkgutil.iter_modules(footprint.verbs.__path__, "footprint.verbs."):
         if verb.ispkg:
             for module in pkgutil.iter_modules(importlib.import_module(verb.name).__path__, f"{verb.name}."):
-                if module.name.endswith(("json", "answer")):
+                if module.name.endswith(("json", "answer", "call")):
                     importlib.import_module(module.name)
     found = sorted(_subclasses(Envelope), key=lambda cls: cls.__name__)
     return [_record(codec.shape_of(cls)) for cls in found]

@@ -3,8 +3,7 @@
 from typing import Final
 
 from footprint.formats.document import About
-from footprint.formats.issues import Issue, Issues, Level, relative_path
-from footprint.formats.rules import title_of
+from footprint.formats.issues import Issue, Issues, Level, relative_path, title_of
 from footprint.text.escape import printable, shortened
 from footprint.text.units import counted
 

@@ -5,8 +5,7 @@ from collections.abc import Collection
 from typing import Final
 
 from footprint.formats.document import About
-from footprint.formats.issues import Issue, Issues
-from footprint.formats.rules import BUDGET, title_of
+from footprint.formats.issues import BUDGET, Issue, Issues, title_of
 from footprint.text.escape import printable, shortened
 
 _LONGEST_NAME: Final = 1000

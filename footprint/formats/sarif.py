@@ -6,8 +6,7 @@ from typing import Final
 from urllib.parse import quote
 
 from footprint.formats.document import About
-from footprint.formats.issues import Issue, Issues, relative_path
-from footprint.formats.rules import rule_text
+from footprint.formats.issues import Issue, Issues, relative_path, rule_text
 from footprint.json.answer import Json
 from footprint.text.escape import printable, shortened
 from footprint.text.units import counted

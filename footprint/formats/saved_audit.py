@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, cast, get_args
 
 from footprint.attribution.cost_models import project
 from footprint.errors import InputError, Note, UnbalancedError, UnsupportedError, UsageError
-from footprint.formats.audit_json import AuditJson
+from footprint.formats.audit_json import AuditJson, page_maps_of
 from footprint.formats.audit_rows import ProcessTotals
-from footprint.formats.page_maps_json import page_maps_of
 from footprint.json.codec import decode, decode_rows, like
 from footprint.json.stream import JsonStream
 from footprint.members import Absent, replace

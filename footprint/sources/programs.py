@@ -25,9 +25,8 @@ from footprint.model.row import DELETED, Attribution, Row
 from footprint.process.mapped_files import FileOpener, open_regular
 from footprint.process.process_memory import auxiliary_vector
 from footprint.process.snapshot import Snapshot
-from footprint.sources.constructor_calibration import load_constructors
-from footprint.sources.libc_calibration import load_libc_start
 from footprint.sources.start_prices import load_start_prices
+from footprint.sources.startup_write_calibration import load_constructors, load_libc_start
 from footprint.sources.target import script_error
 from footprint.system.files import StrPath
 from footprint.system.roots import path_below, stat_path

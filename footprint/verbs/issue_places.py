@@ -8,8 +8,7 @@ import os
 from functools import cache
 from pathlib import Path
 
-from footprint.formats.issues import Issue, Issues
-from footprint.formats.rules import BUDGET, RUN_FAILED
+from footprint.formats.issues import BUDGET, RUN_FAILED, Issue, Issues
 from footprint.model.finding import SourceLocation, listed_places
 from footprint.model.row import file_name
 from footprint.release.link_lines import link_lines, program_line, project_files, repository_root

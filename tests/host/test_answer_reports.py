@@ -23,7 +23,7 @@ from footprint.series.records import Began, Came, Ended, Record, Sampled, line_o
 from footprint.text.units import format_bytes
 from footprint.verbs.check.json import check_html
 from footprint.verbs.diff.json import diff_members
-from footprint.verbs.survey.answer import ProgramRow
+from footprint.verbs.survey.call import ProgramRow
 from tests.chromium import MISSING, Browser, Tab, launched
 from tests.fleets import Holding, Member, write_fleet
 from tests.ledgers import audit_of, ledger_row

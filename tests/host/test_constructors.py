@@ -17,9 +17,8 @@ from footprint.elf.constructors import own_constructors
 from footprint.errors import AccessError
 from footprint.process.held_program import AT_ENTRY, held_at_start
 from footprint.process.pages import has_exclusive_bit
-from footprint.sources.constructor_calibration import calibrate_constructors, load_constructors
-from footprint.sources.libc_calibration import calibrate_libc
 from footprint.sources.programs import Programs
+from footprint.sources.startup_write_calibration import calibrate_constructors, calibrate_libc, load_constructors
 from tests.atstart import PAGE, Seen, image_of, is_elf, look, numbers, vaddr_of
 
 KNOWN = (

@@ -19,8 +19,8 @@ from footprint.errors import AccessError
 from footprint.loader.target import Libc
 from footprint.process.held_program import AT_ENTRY, held_at_start
 from footprint.process.pages import has_exclusive_bit
-from footprint.sources.libc_calibration import calibrate_libc, load_libc_start
 from footprint.sources.programs import Programs
+from footprint.sources.startup_write_calibration import calibrate_libc, load_libc_start
 from tests.atstart import PAGE, Seen, at_start, image_of, is_elf, look, numbers, vaddr_of
 
 PROGRAM_COUNT = 40

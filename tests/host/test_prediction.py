@@ -18,7 +18,7 @@ from footprint.errors import AccessError
 from footprint.model.audit import Audit
 from footprint.process.held_program import AT_ENTRY, held_at_start
 from footprint.process.pages import has_exclusive_bit
-from footprint.sources.libc_calibration import calibrate_libc
+from footprint.sources.startup_write_calibration import calibrate_libc
 from tests.atstart import PAGE, Seen, image_of, is_elf, look, run_to_constructors, step
 from tests.liveprocesses import states, wait_until
 

@@ -14,9 +14,8 @@ import pytest
 
 import footprint
 from footprint.errors import AccessError, InputError, UsageError
-from footprint.verbs.whatif.build_comparison import BuildComparison
 from footprint.verbs.whatif.call import compare_builds, whatif
-from footprint.verbs.whatif.result import Agreement
+from footprint.verbs.whatif.result import Agreement, BuildComparison
 from tests.jsonschemas import WRITTEN
 from tests.liveprocesses import is_ptrace_allowed
 

@@ -121,7 +121,7 @@ def test_a_heap_format_takes_a_module_and_a_line(package: Path, tmp_path: Path) 
 
 def test_a_column_takes_a_line(package: Path) -> None:
     """It is in the text, the JSON, CSV, the metrics, the report, and what describes them."""
-    path = package / "verbs" / "libraries" / "answer.py"
+    path = package / "verbs" / "libraries" / "call.py"
     line = '    ball_bytes: int = column("The ball.", lambda row: 4096, title="ball", views="total report metric")\n'
     before = "    users: tuple[int, ...]"
     text = path.read_text()
@@ -136,7 +136,7 @@ def test_a_column_takes_a_line(package: Path) -> None:
     assert "# HELP footprint_object_ball_bytes The ball." in run(
         package, "libraries", PROGRAM, "--format", "openmetrics"
     )
-    code = "from footprint.verbs.libraries.answer import libraries_page; print(libraries_page(None)['columns'])"
+    code = "from footprint.verbs.libraries.call import libraries_page; print(libraries_page(None)['columns'])"
     environment = os.environ | {"PYTHONPATH": str(package.parent)}
     assert (
         b"ball_bytes Ball"

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import footprint
 from footprint.attribution.cost_models import project
 from footprint.errors import Note, UsageError
-from footprint.formats.rules import BUDGET
+from footprint.formats.issues import BUDGET
 from footprint.formats.saved_audit import reprojected
 from footprint.model.audit import Audit, Spreads
 from footprint.model.costs import Need, ObjectCost, Spread, StartCounts

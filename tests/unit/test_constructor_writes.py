@@ -16,8 +16,8 @@ from footprint.elf.notes import build_id
 from footprint.loader.system import Library
 from footprint.loader.target import Environment
 from footprint.sources.calibration import keep
-from footprint.sources.constructor_calibration import load_constructors
 from footprint.sources.programs import Programs
+from footprint.sources.startup_write_calibration import load_constructors
 from tests.elfwriter import (
     DT_NEEDED,
     DT_SONAME,

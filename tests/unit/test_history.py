@@ -16,8 +16,8 @@ from footprint.formats.text import plain
 from footprint.model.figures import FigureUnit
 from footprint.release.history import Recording, Release, Trend, TrendStep, history_of
 from footprint.release.history_file import read_recordings, write_recording
+from footprint.verbs.trend.answer import trend_document
 from footprint.verbs.trend.recording import parse_time
-from footprint.verbs.trend.text import trend_document
 
 ROOT = Path(__file__).resolve().parents[2]
 SHADOW = ROOT / "sample_binaries" / "condor_shadow"

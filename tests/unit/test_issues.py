@@ -5,8 +5,7 @@ from datetime import date
 
 import footprint
 from footprint.findings.registry import rule_names
-from footprint.formats.issues import Level, issues_of_findings, relative_path
-from footprint.formats.rules import BUDGET, rule_text
+from footprint.formats.issues import BUDGET, Level, issues_of_findings, relative_path, rule_text
 from footprint.model.audit import Audit
 from footprint.model.finding import Confidence, SearchedRule, SourceLocation
 from footprint.release.budget import Checked, check_audit

@@ -9,7 +9,7 @@ import pytest
 from footprint.attribution.object_prediction import UNKNOWN_LIBC, LibcStart
 from footprint.elf.image import Image, read_image
 from footprint.sources.calibration import keep
-from footprint.sources.libc_calibration import load_libc_start
+from footprint.sources.startup_write_calibration import load_libc_start
 from tests.elfwriter import RW, ElfFile, Section, write
 
 ID = bytes(range(20))

@@ -12,7 +12,7 @@ import footprint.findings
 from footprint.cli import main
 from footprint.findings.registry import Fact, fact_of, rule_named, rule_names, rules_reading
 from footprint.formats import words
-from footprint.formats.rules import rule_text
+from footprint.formats.issues import rule_text
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = str(ROOT / "sample_binaries" / "condor_shadow" / "base")

@@ -30,9 +30,8 @@ from footprint.series.records import (
     Sampled,
 )
 from footprint.series.timeline import Timeline
-from footprint.verbs.watch.metrics import timeline_metrics, watch_trace
+from footprint.verbs.watch.metrics import Listener, timeline_metrics, watch_trace
 from footprint.verbs.watch.result import result_of
-from footprint.verbs.watch.scrape import Listener
 from footprint.verbs.watch.screen import SortKey, screen_document
 from footprint.verbs.watch.text import duration_text, growth_text, tick_line, watch_document
 from tests.formatschemas import TRACE_SCHEMA

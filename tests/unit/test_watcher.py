@@ -17,8 +17,7 @@ from footprint.process.status import Stat
 from footprint.series.records import AuditKept, Began, Came, Closed, Ended, NoteRecord, OwnersSeen, Record, Sampled
 from footprint.verbs.watch import roster as roster_module
 from footprint.verbs.watch import watcher as watcher_module
-from footprint.verbs.watch.audits import Joined, Reading
-from footprint.verbs.watch.moments import AuditBudget, AuditMoment, RiseStep
+from footprint.verbs.watch.audits import AuditBudget, AuditMoment, Joined, Reading, RiseStep
 from footprint.verbs.watch.roster import Roster
 from footprint.verbs.watch.tick_costs import TickCosts
 from footprint.verbs.watch.watcher import Sources, Watcher

@@ -12,10 +12,9 @@ from footprint.model.run_failure import RunFailure, RunFailureKind
 from footprint.model.totals import Total
 from footprint.process.launch.moment import When
 from footprint.verbs.run.result import Expected, Start
-from footprint.verbs.whatif.build_comparison import BuildComparison, compare_trials
 from footprint.verbs.whatif.builds_text import builds_document
 from footprint.verbs.whatif.json import builds_members
-from footprint.verbs.whatif.result import Output, Trial
+from footprint.verbs.whatif.result import BuildComparison, Output, Trial, compare_trials
 from tests.jsonschemas import WRITTEN
 from tests.ledgers import audit_of, ledger_row
 

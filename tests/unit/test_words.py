@@ -11,7 +11,7 @@ import footprint
 from footprint.cli import main
 from footprint.errors import UsageError
 from footprint.findings.registry import rule_names
-from footprint.formats.rules import BUDGET
+from footprint.formats.issues import BUDGET
 from footprint.formats.words import explain, known_words
 from footprint.model.figures import FIGURES
 from footprint.model.finding import Confidence

@@ -11,9 +11,8 @@ from typing import Final
 
 from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.elf.dynsym import SymbolReference
-from footprint.findings.link_advice import link_option
 from footprint.findings.registry import Fact, Rule
-from footprint.findings.removal import is_always_there, listed
+from footprint.findings.removal import is_always_there, link_option, listed
 from footprint.loader.map_entry import FoundBy
 from footprint.model.finding import Confidence, Finding
 

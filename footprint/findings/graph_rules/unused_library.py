@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Final
 
 from footprint.attribution.dependency_graph import DependencyGraph
-from footprint.findings.link_advice import program_advice
 from footprint.findings.registry import Fact, Rule
 from footprint.findings.removal import (
     Doubt,
@@ -20,6 +19,7 @@ from footprint.findings.removal import (
     listed,
     names_of,
     order_differences,
+    program_advice,
     weakest,
 )
 from footprint.loader.dependencies import reached

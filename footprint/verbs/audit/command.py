@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     )
     from footprint.verbs.audit.mappings import OwnedMap
     from footprint.verbs.audit.request import AuditRequest
-    from footprint.verbs.survey import answer as survey_answer
     from footprint.verbs.survey import call as survey_call
     from footprint.verbs.survey.call import Survey
 else:
@@ -39,7 +38,7 @@ else:
         "footprint.verbs.audit", "call html mappings mappings_json metrics row_sources summary text"
     )
     (side_by_side_answer,) = lazy_modules("footprint.verbs.audit", "side_by_side_answer")
-    survey_answer, survey_call = lazy_modules("footprint.verbs.survey", "answer call")
+    (survey_call,) = lazy_modules("footprint.verbs.survey", "call")
 
 
 ORDER = 10
@@ -257,11 +256,11 @@ def _audit_folders(folders: Sequence[str], request: "AuditRequest", top: int, ou
     answer: Answer[Survey] = Answer(
         "audit --all",
         "programs",
-        document=lambda survey: survey_answer.survey_document(survey, top=top),
-        members=survey_answer.survey_members,
-        figures=survey_answer.survey_metrics,
+        document=lambda survey: survey_call.survey_document(survey, top=top),
+        members=survey_call.survey_members,
+        figures=survey_call.survey_metrics,
         has_page=True,
-        page_data=survey_answer.survey_page,
+        page_data=survey_call.survey_page,
     )
     check_formats(answer, output)
     check_options(Folders(" ".join(folders), tuple(folders)), request.options)

@@ -1,6 +1,8 @@
 """What a check tells a reviewer: exceeded budgets, and the findings beside them."""
 
 from footprint.formats.issues import (
+    BUDGET,
+    RUN_FAILED,
     Issue,
     Issues,
     Level,
@@ -11,7 +13,6 @@ from footprint.formats.issues import (
     ordered,
     root_sentence,
 )
-from footprint.formats.rules import BUDGET, RUN_FAILED
 from footprint.model.audit import program_path
 from footprint.model.finding import SourceLocation
 from footprint.release.budget import RUN, UNTOLD, BudgetResult, Checked, roots_of

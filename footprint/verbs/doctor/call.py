@@ -18,11 +18,10 @@ from footprint.loader.target import Environment
 from footprint.model.row import Evidence
 from footprint.process.pages import has_exclusive_bit
 from footprint.sources.calibration import load_constants
-from footprint.sources.constructor_calibration import load_constructors
 from footprint.sources.debug_files import STANDARD_FOLDER
 from footprint.sources.demanglers import TOOLS, find_tool
-from footprint.sources.libc_calibration import load_libc_start, own_libc
 from footprint.sources.programs import Programs
+from footprint.sources.startup_write_calibration import load_constructors, load_libc_start, own_libc
 from footprint.system.files import open_input
 from footprint.text.units import counted
 

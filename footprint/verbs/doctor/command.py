@@ -51,12 +51,12 @@ def _calibrate() -> None:
     Raises:
         AccessError: The first one, behind all measurements.
     """
-    from footprint.sources import constructor_calibration, kernel_calibration, libc_calibration, start_calibration
+    from footprint.sources import kernel_calibration, start_calibration, startup_write_calibration
 
     errors = []
     for activity, measure in (
-        ("measures the C library", libc_calibration.calibrate_libc),
-        ("measures what constructors of libraries write", constructor_calibration.calibrate_constructors),
+        ("measures the C library", startup_write_calibration.calibrate_libc),
+        ("measures what constructors of libraries write", startup_write_calibration.calibrate_constructors),
         ("measures what the kernel spends on a process", kernel_calibration.calibrate),
     ):
         begin_activity(activity)

@@ -9,8 +9,7 @@ from typing import Final, NamedTuple
 
 from footprint.errors import Note, UsageError
 from footprint.release.matching import comparable_name, matched_owners, matched_programs
-from footprint.store.asking import Cell, Dataset, QueryResult
-from footprint.store.confined import confined
+from footprint.store.asking import Cell, Dataset, QueryResult, confined
 from footprint.store.parquet import keep_dataset, own_place, prune
 from footprint.store.remote import is_store, local_folder, locked_store, upload
 from footprint.system.files import StrPath

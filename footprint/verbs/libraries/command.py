@@ -11,11 +11,10 @@ from footprint.verbs.output import Answer, check_formats, lazy_modules, part_nam
 if TYPE_CHECKING:
     from footprint.formats.document import Document
     from footprint.formats.issues import Issues
-    from footprint.verbs.libraries import answer as parts
     from footprint.verbs.libraries import call, text
     from footprint.verbs.libraries.call import Libraries
 else:
-    parts, call, text = lazy_modules("footprint.verbs.libraries", "answer call text")
+    call, text = lazy_modules("footprint.verbs.libraries", "call text")
 
 
 ORDER = 50
@@ -66,12 +65,12 @@ def libraries(
         "libraries",
         "libraries",
         document=document,
-        members=parts.libraries_members,
+        members=call.libraries_members,
         issues=_issues,
-        figures=parts.libraries_metrics,
-        graph=parts.libraries_graph,
+        figures=call.libraries_metrics,
+        graph=call.libraries_graph,
         has_page=True,
-        page_data=parts.libraries_page,
+        page_data=call.libraries_page,
     )
     check_formats(answer, output)
     conditions = conditions_of(fail_on or (), "libraries", "graph")

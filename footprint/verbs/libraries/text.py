@@ -17,8 +17,7 @@ from footprint.loader.target import Libc
 from footprint.model.costs import processor_hours
 from footprint.model.finding import Confidence
 from footprint.text.units import counted, format_bytes, format_hours
-from footprint.verbs.libraries.answer import LibraryRow, ObjectOfGraph, mark_of, objects_of
-from footprint.verbs.libraries.call import Libraries
+from footprint.verbs.libraries.call import Libraries, LibraryRow, ObjectOfGraph, mark_of, objects_of
 from footprint.verbs.options import LibrarySort
 
 _MOST_CHAINS = 20

@@ -9,9 +9,10 @@ from footprint.verbs.output import Answer, check_formats, draws_blocks, lazy_mod
 if TYPE_CHECKING:
     from footprint.release.history import History
     from footprint.sources.target import ProcessChoice
-    from footprint.verbs.trend import json, recording, text
+    from footprint.verbs.trend import answer as parts
+    from footprint.verbs.trend import recording
 else:
-    json, recording, text = lazy_modules("footprint.verbs.trend", "json recording text")
+    parts, recording = lazy_modules("footprint.verbs.trend", "answer recording")
 
 
 ORDER = 130
@@ -81,8 +82,8 @@ def trend(
         answer: Answer[History] = Answer(
             "trend",
             "trends",
-            document=lambda history: text.trend_document(history, has_blocks=draws_blocks(output.file)),
-            members=json.trend_members,
+            document=lambda history: parts.trend_document(history, has_blocks=draws_blocks(output.file)),
+            members=parts.trend_members,
             has_page=True,
         )
         check_formats(answer, output)
@@ -107,8 +108,8 @@ def _add(
     answer: Answer[recording.Recorded] = Answer(
         "trend --add",
         "recorded",
-        document=lambda made: text.record_document(made, history),
-        members=lambda made, version: json.record_members(made, history, version),
+        document=lambda made: parts.record_document(made, history),
+        members=lambda made, version: parts.record_members(made, history, version),
     )
     check_formats(answer, output)
     target = resolve_any(targets, choice) if choice != NO_CHOICE or len(targets) > 1 else targets[0]

@@ -16,8 +16,7 @@ from footprint.series.timeline import Timeline
 from footprint.sources.target import NO_CHOICE, Named, ProcessChoice, resolve_processes
 from footprint.system.files import StrPath, open_input
 from footprint.system.limits import untimed
-from footprint.verbs.watch.audits import Audits
-from footprint.verbs.watch.moments import AuditMoment
+from footprint.verbs.watch.audits import AuditMoment, Audits
 from footprint.verbs.watch.roster import Roster
 from footprint.verbs.watch.session import KEPT_BYTES, Session, WatchOptions
 from footprint.verbs.watch.watcher import Watcher

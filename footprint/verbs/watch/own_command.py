@@ -15,8 +15,7 @@ from footprint.process.status import parse_status
 from footprint.series.records import GroupPeak
 from footprint.series.timeline import Timeline
 from footprint.text.command_line import shown_words
-from footprint.verbs.watch.audits import Audits
-from footprint.verbs.watch.moments import AuditMoment
+from footprint.verbs.watch.audits import AuditMoment, Audits
 from footprint.verbs.watch.roster import Roster
 from footprint.verbs.watch.session import Session, WatchOptions
 

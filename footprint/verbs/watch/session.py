@@ -17,10 +17,9 @@ from footprint.process.kernel_events import KernelEvents
 from footprint.series.file import SeriesFile
 from footprint.series.records import Began, Closed, Record
 from footprint.series.timeline import Timeline
-from footprint.verbs.watch.audits import Audits, is_there
-from footprint.verbs.watch.moments import AuditMoment
+from footprint.verbs.watch.audits import AuditMoment, Audits, is_there
+from footprint.verbs.watch.metrics import Listener
 from footprint.verbs.watch.roster import Roster
-from footprint.verbs.watch.scrape import Listener
 from footprint.verbs.watch.tick_costs import TickCosts
 from footprint.verbs.watch.watcher import Sources, Watcher
 

@@ -24,8 +24,7 @@ from footprint.series.records import (
 from footprint.series.timeline import Timeline
 from footprint.text.escape import shortened
 from footprint.text.units import format_bytes
-from footprint.verbs.watch.audits import Joined, Reading, cost_of
-from footprint.verbs.watch.moments import AuditBudget, AuditMoment, RiseStep
+from footprint.verbs.watch.audits import AuditBudget, AuditMoment, Joined, Reading, RiseStep, cost_of
 from footprint.verbs.watch.roster import Roster
 from footprint.verbs.watch.tick_costs import TickCosts
 

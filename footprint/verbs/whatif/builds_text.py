@@ -11,8 +11,7 @@ from footprint.process.launch.moment import When
 from footprint.text.units import counted, format_bytes
 from footprint.verbs.diff.text import comparison_names, many_text, owner_blocks, percent_text, signed, variable_blocks
 from footprint.verbs.run.text import MOMENTS, failure_causes, start_cost_blocks
-from footprint.verbs.whatif.build_comparison import BuildComparison
-from footprint.verbs.whatif.result import Agreement, Compared, Saving, is_alike
+from footprint.verbs.whatif.result import Agreement, BuildComparison, Compared, Saving, is_alike
 
 _SEEN: Final = {"stdout": "standard output", "stderr": "standard error", "ending": "its end"}
 _END: Final = "[there is none]"

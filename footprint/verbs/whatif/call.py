@@ -30,10 +30,19 @@ from footprint.verbs.run.call import (
     start_costs_of,
 )
 from footprint.verbs.run.result import median_start, private_memory
-from footprint.verbs.whatif.build_comparison import BuildComparison, compare_trials
-from footprint.verbs.whatif.copies import private_copies
-from footprint.verbs.whatif.dropping import plan_dropping
-from footprint.verbs.whatif.result import Agreement, Compared, Leaving, Output, Trial, WhatIf, changes, compare
+from footprint.verbs.whatif.copies import plan_dropping, private_copies
+from footprint.verbs.whatif.result import (
+    Agreement,
+    BuildComparison,
+    Compared,
+    Leaving,
+    Output,
+    Trial,
+    WhatIf,
+    changes,
+    compare,
+    compare_trials,
+)
 
 
 def whatif(  # noqa: PLR0913 # all but the command have their name

@@ -10,8 +10,7 @@ from footprint.verbs.output import EXIT_RUN_FAILED, Answer, check_formats, compl
 
 if TYPE_CHECKING:
     from footprint.verbs.whatif import builds_text, call, json, text
-    from footprint.verbs.whatif.build_comparison import BuildComparison
-    from footprint.verbs.whatif.result import WhatIf
+    from footprint.verbs.whatif.result import BuildComparison, WhatIf
 else:
     builds_text, call, json, text = lazy_modules("footprint.verbs.whatif", "builds_text call json text")
 

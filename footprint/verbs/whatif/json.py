@@ -14,8 +14,7 @@ from footprint.model.run_failure import RunFailure
 from footprint.process.launch.moment import When
 from footprint.release.compare import CostChange, OwnerChange, RowChange
 from footprint.verbs.diff.json import DiffTarget, FigureChange, figure_changes, named_changes
-from footprint.verbs.whatif.build_comparison import BuildComparison
-from footprint.verbs.whatif.result import Compared, Leaving, OwnerSaving, TwoVariants, WhatIf
+from footprint.verbs.whatif.result import BuildComparison, Compared, Leaving, OwnerSaving, TwoVariants, WhatIf
 
 
 class Variants(NamedTuple):
