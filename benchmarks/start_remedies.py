@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.findings.registry import rule_named
 from footprint.loader.target import Environment
-from footprint.process.start_measurement import start_once
+from footprint.process.held_program import start_once
 from footprint.sources.programs import Programs
 from tests.loader_counts import counted_by_loader, predicted
 

@@ -6,9 +6,8 @@ from footprint.formats.words import Explanation, explain
 from footprint.model.audit import Audit
 from footprint.model.finding import Confidence, Finding
 from footprint.model.projection import Projection
-from footprint.model.row import Evidence, MemoryKind, Row
+from footprint.model.row import Evidence, MemoryKind, Row, Total, Totals
 from footprint.model.run_failure import RunFailure
-from footprint.model.totals import Total, Totals
 from footprint.process.capture import Captured
 from footprint.release.budget import BudgetResult, Checked
 from footprint.release.budget_file import Budgets, parse_budgets

@@ -25,14 +25,20 @@ from footprint.dwarf.units import DebugInfo
 from footprint.elf.archive import read_members
 from footprint.elf.constructors import own_constructors, own_destructors
 from footprint.elf.contents import read_contents
-from footprint.elf.debugfiles import alternate_link, debug_link, mini_debug_image
+from footprint.elf.dynamic import read_linkage
 from footprint.elf.dynsym import read_dynamic_symbols
 from footprint.elf.functions import read_functions
 from footprint.elf.image import Image, read_image
-from footprint.elf.linkage import read_linkage
-from footprint.elf.linker_map.reader import linked_libraries, read_linker_map
+from footprint.elf.linker_map import linked_libraries, read_linker_map
 from footprint.elf.names import shown_name
-from footprint.elf.notes import build_id, build_id_of_start, optional_libraries
+from footprint.elf.notes import (
+    alternate_link,
+    build_id,
+    build_id_of_start,
+    debug_link,
+    mini_debug_image,
+    optional_libraries,
+)
 from footprint.elf.relocations import relocated_pages, relocated_vaddrs, relocated_words, relr_pages, static_relocations
 from footprint.elf.statics import read_statics
 from footprint.elf.symbols import Symbol

@@ -10,8 +10,7 @@ from footprint.attribution.cost_models import project
 from footprint.model.audit import Audit
 from footprint.model.finding import Finding
 from footprint.model.projection import FILES_TERM, ONE, Basis, Term
-from footprint.model.row import Attribution, Evidence, MemoryKind, Row, sum_rows
-from footprint.model.totals import Total, Totals
+from footprint.model.row import Attribution, Evidence, MemoryKind, Row, Total, Totals, sum_rows
 
 __all__ = ("audit_of", "ledger_row")
 

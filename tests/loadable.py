@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from footprint.elf.dynamic import read_linkage
 from footprint.elf.image import read_image
-from footprint.elf.linkage import read_linkage
 from footprint.loader.bindings import Binder, Bindings
 from footprint.loader.link_map import Linked, LinkMap
 from footprint.loader.map_entry import FoundBy

@@ -11,8 +11,7 @@ import pytest
 
 import footprint
 from footprint.model.audit import Audit
-from footprint.model.row import Evidence, Row
-from footprint.model.totals import Total
+from footprint.model.row import Evidence, Row, Total
 from footprint.release.compare import Comparison
 from footprint.verbs.heap.call import heap_profile
 from footprint.verbs.heap.html import heap_html

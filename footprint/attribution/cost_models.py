@@ -25,9 +25,8 @@ from footprint.model.projection import (
     Term,
     once_bytes,
 )
-from footprint.model.row import Attribution, Evidence, MemoryKind, Row, weakest
-from footprint.model.totals import Totals
-from footprint.process.mapped_files import MEMORY_FILES
+from footprint.model.row import Attribution, Evidence, MemoryKind, Row, Totals, weakest
+from footprint.process.mappings import MEMORY_FILES
 from footprint.process.status import Status
 
 

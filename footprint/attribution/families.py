@@ -9,9 +9,9 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from footprint.attribution.cost_models import ForkParent, how_many_fit
-from footprint.attribution.counters import count_each
 from footprint.attribution.kernel import KernelConstants, kernel_costs
 from footprint.attribution.memory_files import charge_files, count_with_files, own_shared_bytes
+from footprint.attribution.owned_range import count_each
 from footprint.attribution.process_audit import total_up
 from footprint.errors import UsageError
 from footprint.members import replace

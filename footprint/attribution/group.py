@@ -15,10 +15,8 @@ from footprint.model.audit import Audit, GroupFacts, GroupMember, GroupSums, aud
 from footprint.model.costs import ObjectCost
 from footprint.model.finding import Finding, SearchedRule
 from footprint.model.projection import ONE, Question
-from footprint.model.row import Evidence
-from footprint.model.totals import Total
-from footprint.process.mapped_files import FileKey, file_key
-from footprint.process.mappings import Mapping
+from footprint.model.row import Evidence, Total
+from footprint.process.mappings import FileKey, Mapping, file_key
 from footprint.process.memory_files import FileIdentity, file_identity
 from footprint.process.snapshot import Snapshot
 from footprint.process.status import KernelHoldings

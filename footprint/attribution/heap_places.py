@@ -13,8 +13,7 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from footprint.elf.abi import EM_386, EM_X86_64, ET_EXEC
-from footprint.elf.function_starts import FunctionStarts
-from footprint.elf.functions import Functions
+from footprint.elf.functions import Functions, FunctionStarts
 from footprint.elf.image import Image
 from footprint.elf.names import shown_name
 from footprint.errors import InputError, Note

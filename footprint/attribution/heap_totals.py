@@ -1,9 +1,30 @@
-"""What a heap profile counted over the whole run, by function."""
+"""What a heap profile counted over the whole run, and what grew between its moments, by function."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 from footprint.attribution.heap_usage import HeapUsage
+from footprint.errors import UsageError
+
+ORDERS: Final = {
+    "allocated": "allocated_bytes",
+    "blocks": "allocated_blocks",
+    "temporary": "temporary_blocks",
+    "lifetime": "lifetime",
+    "read": "read_bytes",
+    "written": "written_bytes",
+    "leaked": "leaked_bytes",
+}
+# The fields of the bytes and of the blocks of each tally.
+_TALLIES: Final = {
+    "allocated": ("allocated_bytes", "allocated_blocks"),
+    "temporary": ("", "temporary_blocks"),
+    "read": ("read_bytes", ""),
+    "written": ("written_bytes", ""),
+    "lived": ("lived", ""),
+    "leaked": ("leaked_bytes", "leaked_blocks"),
+}
 
 
 class FunctionTotals(NamedTuple):
@@ -41,26 +62,7 @@ class FunctionTotals(NamedTuple):
         return None if self.lived is None else self.lived / (self.allocated_blocks or 1)
 
 
-ORDERS: Final = {
-    "allocated": "allocated_bytes",
-    "blocks": "allocated_blocks",
-    "temporary": "temporary_blocks",
-    "lifetime": "lifetime",
-    "read": "read_bytes",
-    "written": "written_bytes",
-    "leaked": "leaked_bytes",
-}
 """The totals that functions can be sorted by, the largest first."""
-
-# The fields of the bytes and of the blocks of each tally.
-_TALLIES: Final = {
-    "allocated": ("allocated_bytes", "allocated_blocks"),
-    "temporary": ("", "temporary_blocks"),
-    "read": ("read_bytes", ""),
-    "written": ("written_bytes", ""),
-    "lived": ("lived", ""),
-    "leaked": ("leaked_bytes", "leaked_blocks"),
-}
 
 
 def run_totals(usage: HeapUsage) -> tuple[FunctionTotals, ...]:
@@ -100,3 +102,71 @@ def sorted_totals(totals: Sequence[FunctionTotals], order: str | None = None) ->
         return -(getattr(totals, field) or 0), -(totals.allocated_bytes or 0), totals.function, totals.owner
 
     return tuple(sorted(totals, key=place))
+
+
+class GrownFunction(NamedTuple):
+    """The memory of one function at the first and at the last moment.
+
+    Attributes:
+        owner: The path of its object, or in brackets why it is not known.
+        function: Its name, or in brackets why there is none.
+        first_bytes: Its bytes at the first moment.
+        last_bytes: Its bytes at the last moment.
+        step: The numbers of the two successive snapshots between which it grew most.
+        step_bytes: By how much it grew between them.
+    """
+
+    owner: str
+    function: str
+    first_bytes: int
+    last_bytes: int
+    step: tuple[int, int]
+    step_bytes: int
+
+    @property
+    def growth_bytes(self) -> int:
+        """By how much it grew from the first to the last moment."""
+        return self.last_bytes - self.first_bytes
+
+
+class Growth(NamedTuple):
+    """What grew in a profile.
+
+    Attributes:
+        numbers: The numbers of the snapshots that were compared, in the order of time.
+        functions: Each function that has memory at one of them, the one that grew most first. Their growth adds up to
+            that of the profile.
+    """
+
+    numbers: tuple[int, ...]
+    functions: tuple[GrownFunction, ...]
+
+
+def growth_of(usage: HeapUsage) -> Growth:
+    """Return what grew from the first call tree of a profile to its chosen moment.
+
+    Raises:
+        UsageError: If no call tree is earlier than the chosen moment.
+    """
+    moments = []
+    for snapshot in usage.profile.snapshots:
+        if snapshot.tree is not None:
+            sizes = {share[:2]: share.size_bytes for share in usage.shares_in(snapshot.tree)}
+            moments.append((snapshot.number, sizes))
+        if snapshot is usage.snapshot:
+            break
+    if usage.snapshot is None or len(moments) < 2:
+        raise UsageError(
+            f"{usage.file} has no call tree before this moment: growth needs two (--at end chooses the last moment; "
+            "massif --detailed-freq=1 keeps all call trees)"
+        )
+    functions = []
+    for owner, function in dict.fromkeys(place for _, sizes in moments for place in sizes):
+        sizes_bytes = [(number, sizes.get((owner, function), 0)) for number, sizes in moments]
+        before, after = max(pairwise(sizes_bytes), key=lambda step: step[1][1] - step[0][1])
+        step = (before[0], after[0])
+        functions.append(
+            GrownFunction(owner, function, sizes_bytes[0][1], sizes_bytes[-1][1], step, after[1] - before[1])
+        )
+    functions.sort(key=lambda f: (-f.growth_bytes, -f.step_bytes, f.owner, f.function))
+    return Growth(tuple([number for number, _ in moments]), tuple(functions))

@@ -19,8 +19,7 @@ from footprint.attribution.runtimes import JEMALLOC_HEAP, MIMALLOC_HEAP, flags_o
 from footprint.elf.abi import ET_EXEC, PT_GNU_RELRO
 from footprint.elf.image import Image
 from footprint.model.row import NAMELESS, Attribution, MemoryKind
-from footprint.process.mapped_files import MEMORY_FILES, FileKey, file_key
-from footprint.process.mappings import NO_STACKS, Mapping, MemoryMap, ThreadStacks
+from footprint.process.mappings import MEMORY_FILES, NO_STACKS, FileKey, Mapping, MemoryMap, ThreadStacks, file_key
 from footprint.ranges import Claim
 
 _MIB: Final = 1 << 20

@@ -16,10 +16,9 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final, Protocol
 
 from footprint.attribution.accounts import KnownSums
-from footprint.attribution.counters import MappingCounts
 from footprint.attribution.kernel import KernelCost
 from footprint.attribution.memory_files import ChargedFile, unmapped_rows
-from footprint.attribution.owned_range import LoadedObject, OwnedRange, by_mapping, clip, private_pages
+from footprint.attribution.owned_range import LoadedObject, MappingCounts, OwnedRange, by_mapping, clip, private_pages
 from footprint.attribution.symbol_ranges import PageNumbers, symbol_rows
 from footprint.attribution.thread_ranges import thread_rows
 from footprint.elf.contents import Contents

@@ -10,9 +10,8 @@ from itertools import groupby
 from typing import Final
 
 from footprint.attribution.accounts import known_sum, least_sure
-from footprint.attribution.counters import MappingCounts
 from footprint.attribution.ledger import OwnedPart, owned_parts
-from footprint.attribution.owned_range import OwnedRange, by_mapping
+from footprint.attribution.owned_range import MappingCounts, OwnedRange, by_mapping
 from footprint.model.costs import MappingCost
 from footprint.model.row import MemoryKind, weakest
 from footprint.process.mappings import Mapping

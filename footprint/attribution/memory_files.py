@@ -11,7 +11,7 @@ the same one: that is an assumption, and a note states it. A file of tmpfs that 
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
-from footprint.attribution.counters import MappingCounts, count_each
+from footprint.attribution.owned_range import MappingCounts, count_each
 from footprint.errors import Note
 from footprint.members import NamedTuple
 from footprint.model.costs import MemoryFileCost

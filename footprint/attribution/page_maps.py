@@ -10,9 +10,8 @@ from itertools import repeat
 from operator import attrgetter, sub
 from typing import Final
 
-from footprint.attribution.counters import MappingCounts
 from footprint.attribution.ledger import Files
-from footprint.attribution.owned_range import LoadedObject, OwnedRange, by_mapping, clip, private_pages
+from footprint.attribution.owned_range import LoadedObject, MappingCounts, OwnedRange, by_mapping, clip, private_pages
 from footprint.attribution.symbol_ranges import PageNumbers
 from footprint.elf.contents import Contents, SectionContents
 from footprint.elf.symbols import Symbol

@@ -6,22 +6,19 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from footprint.attribution.cost_models import Costs, ForkParent, project_process
-from footprint.attribution.counters import MappingCounts, private_swap
 from footprint.attribution.kernel import BUILT_IN, KernelConstants, KernelCost, kernel_costs, uncounted_notes
 from footprint.attribution.layout import ARENAS, THREAD_STACKS, lay_out
 from footprint.attribution.ledger import Files, KnownRows, ledger_rows
 from footprint.attribution.memory_files import ChargedFile, count_with_files, file_notes, own_shared_bytes
-from footprint.attribution.owned_range import OwnedRange, clip
+from footprint.attribution.owned_range import MappingCounts, OwnedRange, clip, private_swap
 from footprint.attribution.thread_ranges import ThreadRanges
 from footprint.elf.image import Image
 from footprint.errors import InputError, Note
 from footprint.model.audit import Audit
 from footprint.model.projection import ONE, Model, Question
-from footprint.model.row import Attribution, Evidence, MemoryKind, Row, weakest
-from footprint.model.totals import OfWhich, Total, Totals
+from footprint.model.row import Attribution, Evidence, MemoryKind, OfWhich, Row, Total, Totals, weakest
 from footprint.process.descriptions import OpenFile, OpenFileKind
-from footprint.process.mapped_files import FileKey
-from footprint.process.mappings import Mapping, MemoryMap
+from footprint.process.mappings import FileKey, Mapping, MemoryMap
 from footprint.process.snapshot import Snapshot
 from footprint.text.units import format_bytes
 

@@ -18,8 +18,7 @@ from footprint.elf.arm64_addresses import AddressResolver, Lost, Numbers, Resolv
 from footprint.elf.arm64_code import decoded
 from footprint.elf.contracts import function_contract, is_library_version, is_reserved
 from footprint.elf.dynsym import asked_names, library_names, read_dynamic_symbols
-from footprint.elf.function_starts import FunctionStarts
-from footprint.elf.functions import Functions
+from footprint.elf.functions import Functions, FunctionStarts
 from footprint.elf.harmless import Holders, slot_of
 from footprint.elf.image import Buffer, Image
 from footprint.elf.instruction import ARM64, FLAGS, RBP, X86_64, Access, Convention, Instruction, Operation

@@ -11,7 +11,7 @@ from typing import Final
 
 from footprint.elf import abi
 from footprint.elf.dynamic import Dynamic, bytes_at_vaddr, numbers, read_dynamic
-from footprint.elf.function_starts import FunctionStarts
+from footprint.elf.functions import FunctionStarts
 from footprint.elf.image import Image
 from footprint.elf.relocations import addends_at
 from footprint.errors import InputError

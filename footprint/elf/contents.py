@@ -13,8 +13,8 @@ from operator import eq, itemgetter
 from typing import Final
 
 from footprint.elf import abi
-from footprint.elf.debugfiles import DebugImage, matched_sections
 from footprint.elf.image import Buffer, Image, Section, Segment
+from footprint.elf.notes import DebugImage, matched_sections
 from footprint.elf.symbols import COMMON, Symbol, read_symbol_table, section_bases
 from footprint.members import NamedTuple
 from footprint.ranges import Gap, Partition, Piece, partition_in_order

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 from footprint.elf import abi
 from footprint.elf.contents import Contents, Residue, SectionContents
 from footprint.elf.image import Image
-from footprint.elf.linker_map.facts import LinkerMap, PlacedSection
+from footprint.elf.linker_map import LinkerMap, PlacedSection
 from footprint.elf.selection import Selection
 from footprint.elf.statics import local_units
 from footprint.elf.symbols import Symbol

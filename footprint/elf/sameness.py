@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Final
 
 from footprint.elf import abi
-from footprint.elf.function_starts import FunctionStarts
+from footprint.elf.functions import FunctionStarts
 from footprint.elf.image import Buffer, Image, Section
 from footprint.elf.initial import Initials
 from footprint.elf.references import ReferencedPlace, can_find_references, displacements, find_references

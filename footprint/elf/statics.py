@@ -13,10 +13,10 @@ from itertools import compress
 from typing import Final
 
 from footprint.elf import abi
-from footprint.elf.debugfiles import DebugImage, matched_sections
 from footprint.elf.functions import Functions
 from footprint.elf.image import Image, Section
 from footprint.elf.names import normalised
+from footprint.elf.notes import DebugImage, matched_sections
 from footprint.elf.symbols import SectionBase, Symbol, SymbolEntry, SymbolTable, read_symbol_table, section_bases
 
 # What the compiler writes instead of a source file after link-time optimisation (GCC, LLVM): several files are merged.

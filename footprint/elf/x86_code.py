@@ -23,11 +23,13 @@ from footprint.elf.x86_operands import (
     of_byte,
     operands,
     signed,
+    state_instruction,
     unlisted,
+    vector_instruction,
+    vex_instruction,
     with_memory,
     with_modrm,
 )
-from footprint.elf.x86_vectors import state_instruction, vector_instruction, vex_instruction
 
 _OTHER, _MOVE, _TEST, _SCALE = Operation.OTHER, Operation.MOVE, Operation.TEST, Operation.SCALE
 _ADD, _SUBTRACT, _COMBINE, _COMPARE = Operation.ADD, Operation.SUBTRACT, Operation.COMBINE, Operation.COMPARE

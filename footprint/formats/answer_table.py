@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
-from footprint.formats.document import Table
+from footprint.formats.document import Table, cut_at, rest_rows
 from footprint.formats.metrics import MetricFamily, MetricSample
-from footprint.formats.report_parts import cut_at, rest_rows
 from footprint.members import records
 from footprint.text.units import format_bytes
 

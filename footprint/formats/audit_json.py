@@ -30,9 +30,8 @@ from footprint.model.finding import Finding, SearchedRule
 from footprint.model.heap_account import AllocatorAccount, HeapAccount
 from footprint.model.page_map import PageMap, PagePart, PageState, Place
 from footprint.model.projection import Projection
-from footprint.model.row import MemoryKind, Row
+from footprint.model.row import KindPart, MemoryKind, Row
 from footprint.model.run_failure import RunFailure
-from footprint.model.totals import KindPart
 
 _RunLength = Annotated[int, Bounds(1, 1 << 64)]
 PageWord = Literal["untouched", "not private", "shared", "private", "relocated", "swapped", "unknown"]

@@ -8,8 +8,7 @@ from footprint.elf.names import shown_name
 from footprint.json.codec import like
 from footprint.members import ABSENT, Absent, NamedTuple, records
 from footprint.model.audit import Audit, ProcessTarget
-from footprint.model.row import Evidence, MemoryKind, Row, sum_rows
-from footprint.model.totals import KindPart, OfWhich, Total, Totals, kind_parts
+from footprint.model.row import Evidence, KindPart, MemoryKind, OfWhich, Row, Total, Totals, kind_parts, sum_rows
 
 if TYPE_CHECKING:
     from footprint.attribution.source_groups import SourceOf

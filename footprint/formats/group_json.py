@@ -23,8 +23,7 @@ from footprint.model.costs import MemoryFileCost, ObjectCost
 from footprint.model.finding import Finding, SearchedRule
 from footprint.model.group import CgroupComparison, ProcessClass
 from footprint.model.projection import FitLimit, Model, Term
-from footprint.model.row import Evidence, Row
-from footprint.model.totals import KindPart
+from footprint.model.row import Evidence, KindPart, Row
 
 if TYPE_CHECKING:
     from footprint.attribution.source_groups import SourceOf

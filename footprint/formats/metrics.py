@@ -8,8 +8,7 @@ from footprint.formats.document import About
 from footprint.members import NamedTuple
 from footprint.model.figures import Figure
 from footprint.model.finding import Finding
-from footprint.model.row import Row
-from footprint.model.totals import Total
+from footprint.model.row import Row, Total
 from footprint.text.escape import printable
 
 

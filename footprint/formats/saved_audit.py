@@ -26,8 +26,7 @@ from footprint.model.audit import (
 )
 from footprint.model.costs import Spread
 from footprint.model.projection import UNKNOWN, Basis, Projection, Question
-from footprint.model.row import Evidence, Row
-from footprint.model.totals import FIGURE_NAMES, Total, Totals
+from footprint.model.row import FIGURE_NAMES, Evidence, Row, Total, Totals
 from footprint.sources.demanglers import learn_saved_names
 from footprint.sources.target import AuditFile
 from footprint.system.decompression import pieces_of

@@ -1,8 +1,14 @@
-"""Stacks with amounts, for viewers of profiles: a ledger as owner, section and symbol, or call trees."""
+"""Stacks with amounts, for viewers of profiles: a ledger as owner, section and symbol, or call trees.
 
+They are written folded, for speedscope (https://www.speedscope.app/file-format-schema.json), and for pprof: gzip over
+the protocol buffer `perftools.profiles.Profile`, written field by field.
+"""
+
+import json
+import zlib
 from array import array
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from footprint.attribution.heap_usage import HeapUsage
 from footprint.elf.contents import Contents
@@ -24,6 +30,14 @@ _NO_LIMIT: Final = 1 << 62
 _CUT: Final = "[more callers]"
 _LONGEST_NAME: Final = 8192
 _OF_RUN: Final = frozenset({"allocated", "temporary", "read", "written"})
+_SEPARATOR: Final = ";"
+SCHEMA: Final = "https://www.speedscope.app/file-format-schema.json"
+_UNITS: Final = {"bytes": "bytes", "count": "none"}
+# The numbers of the fields of profile.proto that are written.
+_SAMPLE_TYPE, _SAMPLE, _MAPPING, _LOCATION, _FUNCTION, _STRINGS = 1, 2, 3, 4, 5, 6
+_COMMENT, _DEFAULT_SAMPLE_TYPE = 13, 14
+_VARINT: Final = 0
+_LENGTH: Final = 2
 
 
 class StackFrame(NamedTuple):
@@ -210,9 +224,6 @@ def _counted(usage: HeapUsage, tree: CallTree) -> list[tuple[Measure, list[int]]
     return measures
 
 
-_SEPARATOR: Final = ";"
-
-
 def folded(stacks: Stacks, _about: About) -> str:
     """Format one line per stack with its amount of the first measure; stacks with amount 0 are left out."""
     names = [printable(frame.name).replace(_SEPARATOR, ":") or "[no name]" for frame in stacks.frames]
@@ -227,3 +238,116 @@ def folded(stacks: Stacks, _about: About) -> str:
 def _safe(line: str) -> str:
     """Return a line that is neither a comment nor a command to a CI log."""
     return f"\\x{ord(line[0]):02x}{line[1:]}" if line.startswith(("#", "::")) else line
+
+
+def speedscope(stacks: Stacks, about: About) -> str:
+    """Format one profile for each measure, the most important first."""
+    frames: list[dict[str, Any]] = []
+    for frame in stacks.frames:
+        entry: dict[str, Any] = {"name": printable(frame.name)}
+        if frame.file or frame.object:
+            # speedscope colours frames by their file: the object stands in for an unknown source file.
+            entry["file"] = printable(frame.file or frame.object)
+        if frame.file and frame.line:
+            entry["line"] = frame.line
+        frames.append(entry)
+    profiles = [_profile(stacks, place, about.name) for place in range(len(stacks.measures))]
+    head = {
+        "$schema": SCHEMA,
+        "name": printable(about.name),
+        "exporter": f"footprint@{about.version}",
+        "activeProfileIndex": 0,
+    }
+    members = [*head.items(), ("shared", {"frames": frames}), ("profiles", profiles)]
+    return "{" + ",\n".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in members) + "}\n"
+
+
+def _profile(stacks: Stacks, place: int, name: str) -> dict[str, Any]:
+    measure = stacks.measures[place]
+    shown = [sample for sample in stacks.samples if sample.amounts[place]]
+    weights = [sample.amounts[place] for sample in shown]
+    return {
+        "type": "sampled",
+        "name": f"{measure.name}: {printable(name)}",
+        "unit": _UNITS[measure.unit],
+        "startValue": 0,
+        "endValue": sum(weights),
+        "samples": [list(sample.frames) for sample in shown],
+        "weights": weights,
+    }
+
+
+def pprof(stacks: Stacks, about: About) -> bytes:
+    """Format a profile; the most important measure is the default sample type, and stands last as is the custom."""
+    strings = _Strings()
+    # Objects and frames are numbered from 1; 0 means none.
+    names = dict.fromkeys(frame.object for frame in stacks.frames if frame.object)
+    objects = {name: number for number, name in enumerate(names, 1)}
+    order = list(reversed(range(len(stacks.measures))))
+    parts = []
+    for place in order:
+        measure = stacks.measures[place]
+        value_type = _number(1, strings.place(measure.name)) + _number(2, strings.place(measure.unit))
+        parts.append(_message(_SAMPLE_TYPE, value_type))
+    for sample in stacks.samples:
+        # pprof wants the innermost frame first.
+        locations = _packed(1, [place + 1 for place in reversed(sample.frames)])
+        parts.append(_message(_SAMPLE, locations + _packed(2, [sample.amounts[place] for place in order])))
+    for name, number in objects.items():
+        has_names = _number(7, 1) + _number(8, 1) + _number(9, 1)
+        parts.append(_message(_MAPPING, _number(1, number) + _number(5, strings.place(name)) + has_names))
+    for number, frame in enumerate(stacks.frames, 1):
+        line = _number(1, number) + _number(2, frame.line)
+        location = _number(1, number) + _number(2, objects.get(frame.object, 0)) + _number(3, frame.addr)
+        parts.append(_message(_LOCATION, location + _message(4, line)))
+        function = (
+            _number(1, number)
+            + _number(2, strings.place(frame.name))
+            + _number(3, strings.place(frame.linker_name or frame.name))
+            + _number(4, strings.place(frame.file))
+        )
+        parts.append(_message(_FUNCTION, function))
+    parts.append(_number(_COMMENT, strings.place(f"footprint {about.version}: {about.name}")))
+    parts.append(_number(_DEFAULT_SAMPLE_TYPE, strings.place(stacks.measures[0].name)))
+    parts += [_message(_STRINGS, text) for text in strings.all]
+    # gzip without the time: equal answers make equal files.
+    packer = zlib.compressobj(6, zlib.DEFLATED, 31)
+    return packer.compress(b"".join(parts)) + packer.flush()
+
+
+class _Strings:
+    """The table of strings; the first one is empty."""
+
+    def __init__(self) -> None:
+        self._places = {b"": 0}
+
+    def place(self, text: str) -> int:
+        return self._places.setdefault(printable(text).encode(), len(self._places))
+
+    @property
+    def all(self) -> Iterable[bytes]:
+        return self._places
+
+
+def _number(field: int, value: int) -> bytes:
+    """Format an integer field; 0 is the default and is not written."""
+    return _varint(field << 3 | _VARINT) + _varint(value) if value else b""
+
+
+def _packed(field: int, values: Iterable[int]) -> bytes:
+    return _message(field, b"".join(map(_varint, values)))
+
+
+def _message(field: int, data: bytes) -> bytes:
+    return _varint(field << 3 | _LENGTH) + _varint(len(data)) + data
+
+
+def _varint(value: int) -> bytes:
+    """Format a varint: seven bits per byte, the lowest first; a negative number as 64-bit two's complement."""
+    left = value & 0xFFFF_FFFF_FFFF_FFFF
+    encoded = bytearray()
+    while left > 0x7F:
+        encoded.append(left & 0x7F | 0x80)
+        left >>= 7
+    encoded.append(left)
+    return bytes(encoded)

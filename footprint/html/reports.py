@@ -24,8 +24,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from footprint.elf.names import shown_name
-from footprint.formats.document import NOTES, Document, Facts, Graph, Heading, Paragraph, Table, Verdict
-from footprint.formats.report_parts import without_options
+from footprint.formats.document import (
+    NOTES,
+    Document,
+    Facts,
+    Graph,
+    Heading,
+    Paragraph,
+    Table,
+    Verdict,
+    without_options,
+)
 from footprint.json.answer import Json, in_memory
 from footprint.json.codec import Columns
 from footprint.text.escape import printable, well_formed

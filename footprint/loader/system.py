@@ -12,11 +12,11 @@ from types import MappingProxyType
 from typing import Final
 
 from footprint.elf import abi
+from footprint.elf.dynamic import Linkage, read_linkage
 from footprint.elf.image import Image, read_image
-from footprint.elf.linkage import Linkage, read_linkage
 from footprint.errors import AccessError, InputError
 from footprint.members import NamedTuple
-from footprint.process.mapped_files import FileOpener, FileState, open_regular
+from footprint.process.mappings import FileOpener, FileState, open_regular
 from footprint.system.limits import draw_entries
 from footprint.system.roots import enter_root, folder_names, link_target, resolved, stat_path
 

@@ -11,8 +11,7 @@ from footprint.errors import Note, UnbalancedError
 from footprint.members import NamedTuple, dataclass, field
 from footprint.model.costs import ObjectCost, Spread, were_symbols_read
 from footprint.model.projection import FitLimit, Projection
-from footprint.model.row import Evidence, MemoryKind, Row, RowSums, sum_rows, weakest
-from footprint.model.totals import OfWhich, Total, Totals
+from footprint.model.row import Evidence, MemoryKind, OfWhich, Row, RowSums, Total, Totals, sum_rows, weakest
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs  # what type checkers know

@@ -61,8 +61,7 @@ from footprint.model.heap_account import AllocatorAccount
 from footprint.process.bounded_zip import MOST_TOTAL_BYTES, BoundedZip
 from footprint.process.descriptions import OpenFile, read_own_open_files
 from footprint.process.freezer import frozen
-from footprint.process.mapped_files import open_mapped_file
-from footprint.process.mappings import MemoryMap, ThreadStacks
+from footprint.process.mappings import MemoryMap, ThreadStacks, open_mapped_file
 from footprint.process.maps_text import parse_maps, saved_rollup
 from footprint.process.memory_files import FileKeepers, MemoryFile, read_keepers
 from footprint.process.origin import CaptureHost, Placement, read_capture_host, read_placement

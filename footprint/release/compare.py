@@ -18,8 +18,7 @@ from footprint.model.costs import Spread, holders_of
 from footprint.model.figures import FIGURES, Figure
 from footprint.model.finding import Finding, SourceLocation
 from footprint.model.projection import cost_at
-from footprint.model.row import OF_OBJECTS, MemoryKind, Row, file_name, is_file, sum_rows
-from footprint.model.totals import Total
+from footprint.model.row import OF_OBJECTS, MemoryKind, Row, Total, file_name, is_file, sum_rows
 from footprint.release.matching import comparable_name, differing_rows, owner_names, paired_findings, paired_rows
 from footprint.release.new_libraries import NewRoot, came_with, new_roots
 

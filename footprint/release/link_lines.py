@@ -13,7 +13,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from footprint.elf.linker_map.reader import LinkedLibrary, linked_libraries
+from footprint.elf.linker_map import LinkedLibrary, linked_libraries
 from footprint.errors import FootprintError
 from footprint.model.finding import SourceLocation
 from footprint.model.row import file_name

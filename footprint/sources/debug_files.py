@@ -7,22 +7,23 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from footprint.elf.abi import SHT_SYMTAB
 from footprint.elf.contents import Contents, read_contents
-from footprint.elf.debugfiles import (
+from footprint.elf.image import Buffer, Image, Section, read_image, starts_like_elf
+from footprint.elf.notes import (
     DebugImage,
     DebugLink,
     alternate_link,
+    build_id,
     build_id_place,
     candidates,
+    debug_build_id,
     debug_link,
     is_stripped,
     matched_sections,
     mini_debug_image,
 )
-from footprint.elf.image import Buffer, Image, Section, read_image, starts_like_elf
-from footprint.elf.notes import build_id, debug_build_id
 from footprint.errors import InputError, Note
 from footprint.members import NamedTuple
-from footprint.process.mapped_files import FileOpener, open_regular
+from footprint.process.mappings import FileOpener, open_regular
 from footprint.sources.debug_search import STANDARD_PLACES, DebugSearch
 from footprint.system.roots import path_inside
 

@@ -15,9 +15,9 @@ from footprint.dwarf.description import Declaration
 from footprint.dwarf.places import VariablePlace, VariablePlaces
 from footprint.dwarf.units import DebugInfo
 from footprint.elf.contents import Contents, read_contents
-from footprint.elf.debugfiles import DebugImage, matched_sections
 from footprint.elf.image import Image
 from footprint.elf.names import function_of_static, may_be_in_function
+from footprint.elf.notes import DebugImage, matched_sections
 from footprint.errors import FootprintError, Note
 from footprint.members import NamedTuple
 from footprint.sources.debug_files import DebugFiles

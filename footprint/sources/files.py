@@ -15,7 +15,7 @@ from footprint.elf.image import Buffer, Image, Section
 from footprint.elf.notes import build_id
 from footprint.elf.relocations import relocated_pages
 from footprint.errors import InputError, Note
-from footprint.process.mapped_files import FileState, open_regular
+from footprint.process.mappings import FileState, open_regular
 from footprint.sources.debug_files import DebugFiles
 from footprint.sources.debug_search import STANDARD_PLACES, DebugSearch
 from footprint.system.roots import stat_path

@@ -8,16 +8,22 @@ from contextlib import suppress
 from operator import attrgetter
 from typing import Final
 
-from footprint.attribution.counters import count_each
 from footprint.attribution.layout import lay_out
-from footprint.attribution.owned_range import by_mapping, clip, private_pages
+from footprint.attribution.owned_range import by_mapping, clip, count_each, private_pages
 from footprint.elf.image import Buffer, Image, read_image, starts_like_elf
 from footprint.elf.notes import build_id
 from footprint.errors import InputError, Note, UsageError
 from footprint.members import NamedTuple
 from footprint.model.row import DELETED
-from footprint.process.mapped_files import FileKey, FileOpener, MappedFile, file_key, open_mapped_file, open_regular
-from footprint.process.mappings import Mapping
+from footprint.process.mappings import (
+    FileKey,
+    FileOpener,
+    MappedFile,
+    Mapping,
+    file_key,
+    open_mapped_file,
+    open_regular,
+)
 from footprint.process.pages import PageRange, ranges_bytes
 from footprint.process.snapshot import FileFacts, Snapshot
 from footprint.system.roots import path_inside, reach_of, stat_path

@@ -1,4 +1,7 @@
-"""Programs and their libraries: which files make one, who uses whom, and what each object costs at start."""
+"""Programs and their libraries: which files make one, who uses whom, and what each object costs at start.
+
+The prices of a start are as fitted on this machine and kept in a file, else as built in.
+"""
 
 import os
 from collections.abc import Iterable
@@ -12,6 +15,7 @@ from footprint.attribution.constructor_writes import with_constructors
 from footprint.attribution.dependency_graph import DependencyGraph, build_graph
 from footprint.attribution.object_prediction import ObjectPrediction, predict
 from footprint.attribution.runtimes import has_go
+from footprint.attribution.start_time import PRICE_COUNT, StartPrices, built_in_prices, calibrated_prices
 from footprint.elf.image import Image
 from footprint.elf.notes import build_id
 from footprint.errors import AccessError, FootprintError, Note, UsageError, cause_of
@@ -22,15 +26,19 @@ from footprint.loader.system import KnownImages, Library, System
 from footprint.loader.target import Environment
 from footprint.members import NamedTuple, replace
 from footprint.model.row import DELETED, Attribution, Row
-from footprint.process.mapped_files import FileOpener, open_regular
+from footprint.process.mappings import FileOpener, open_regular
 from footprint.process.process_memory import auxiliary_vector
 from footprint.process.snapshot import Snapshot
-from footprint.sources.start_prices import load_start_prices
+from footprint.sources.calibration import keep, kept_path, read_kept
 from footprint.sources.startup_write_calibration import load_constructors, load_libc_start
 from footprint.sources.target import script_error
 from footprint.system.files import StrPath
 from footprint.system.roots import path_below, stat_path
 
+_FILE: Final = "start.json"
+_TABLE: Final = "systems"
+_NAMES: Final = StartPrices._fields[:PRICE_COUNT]
+_MOST_NS: Final = 10**9
 _MOST_ENVIRONMENT_BYTES: Final = 1 << 22
 _AT_SECURE: Final = 23
 # What is kept for one environment: cache entries, headers, predictions.
@@ -38,6 +46,31 @@ _MOST_KEPT: Final = 16
 # The JSON of `libraries` has them all, as `missing`.
 _MOST_MISSING_NOTES: Final = 10
 _PAGE_SIZES: Final = frozenset({1 << shift for shift in range(12, 17)})
+
+
+def load_start_prices(system: str) -> StartPrices:
+    """Return the prices of a start of programs of a system: as calibrated, else as built in, also where it is damaged.
+
+    `system` is what `start_system` names.
+    """
+    built_in = built_in_prices(system)
+    try:
+        stored = read_kept(kept_path(_FILE), _TABLE).get(system)
+    except (OSError, ValueError):
+        return built_in
+    values = [stored.get(name) for name in _NAMES] if isinstance(stored, dict) else []
+    if not values or any(type(value) is not int or not 0 <= value < _MOST_NS for value in values):
+        return built_in
+    return calibrated_prices([int(value) for value in values if value is not None], system)
+
+
+def keep_start_prices(prices: StartPrices) -> None:
+    """Keep prices for the system that they were fitted to.
+
+    Raises:
+        AccessError: Where the file cannot be written.
+    """
+    keep(kept_path(_FILE), _TABLE, {prices.system: dict(zip(_NAMES, prices.each_ns, strict=True))})
 
 
 class ProcessView(NamedTuple):

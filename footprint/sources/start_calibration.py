@@ -21,8 +21,7 @@ from footprint.attribution.start_time import (
 from footprint.elf.image import starts_like_elf
 from footprint.errors import AccessError, FootprintError
 from footprint.loader.target import Environment, Libc
-from footprint.sources.programs import Programs
-from footprint.sources.start_prices import keep_start_prices
+from footprint.sources.programs import Programs, keep_start_prices
 
 _FOLDERS: Final = ("/usr/bin", "/usr/sbin", "/bin", "/sbin", "/usr/local/bin")
 # Predicting takes some 20 to 100 ms each, a start some 5 to 40.
@@ -173,7 +172,7 @@ def measure_samples(
     Raises:
         AccessError: Where that fails for many.
     """
-    from footprint.process.start_measurement import start_once  # noqa: PLC0415 # an answer only loads
+    from footprint.process.held_program import start_once  # noqa: PLC0415 # an answer only loads
 
     end, turn_count = time.monotonic() + most_seconds, 0
     turns: list[list[int]] = [[] for _ in samples]

@@ -15,10 +15,9 @@ from traceback import format_exc
 from typing import Final, NamedTuple, TypeVar
 
 from footprint.errors import FootprintError, InputError, LimitError, UsageError
-from footprint.process.two_processors import usable_processor_count
+from footprint.process.two_processors import forked, usable_processor_count
 from footprint.store.parquet import engine, own_place, reading, table_views, unreadable, whole_files
 from footprint.store.tables import PARTITION_COLUMN, TABLES
-from footprint.system.forked import forked
 from footprint.system.limits import Limits, draw_bytes, draw_entries, limits_in_force
 from footprint.text.units import format_bytes
 

@@ -11,8 +11,8 @@ import pytest
 
 import footprint
 from footprint.elf.contents import Contents
-from footprint.elf.debugfiles import candidates
 from footprint.elf.image import read_image
+from footprint.elf.notes import candidates
 from footprint.system.files import open_input
 from tests.liveprocesses import resting
 

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import pytest
 
+from footprint.elf.dynamic import read_linkage
 from footprint.elf.image import read_image
-from footprint.elf.linkage import read_linkage
 from footprint.findings.graph_rules.unused_library import unused_libraries
 from footprint.loader.development_links import DevelopmentLinks
 from footprint.loader.link_map import link

@@ -13,8 +13,8 @@ import pytest
 import footprint
 from footprint.dwarf.declared_variables import DeclaredVariables
 from footprint.elf.contents import Contents
-from footprint.elf.debugfiles import candidates
 from footprint.elf.image import read_image
+from footprint.elf.notes import candidates
 from footprint.elf.symbols import Symbol
 from footprint.system.files import open_input
 from footprint.verbs.symbols.call import FileSymbols

@@ -24,8 +24,7 @@ from footprint.loader.target import Environment
 from footprint.model.costs import Spread, StartMeasurement
 from footprint.model.finding import Confidence, Finding, SourceLocation
 from footprint.process import start_counters
-from footprint.process.held_program import AT_ENTRY, held_at_start
-from footprint.process.start_measurement import measure_starts, start_once
+from footprint.process.held_program import AT_ENTRY, held_at_start, measure_starts, start_once
 from footprint.sources.programs import Programs
 from footprint.sources.start_calibration import choose_samples, measure_samples
 from footprint.verbs.run.text import start_cost_blocks

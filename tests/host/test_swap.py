@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import footprint
-from footprint.model.totals import Totals
+from footprint.model.row import Totals
 from footprint.process.status import descendants
 from footprint.system.c_library import call
 from footprint.verbs.audit.call import audit_group

@@ -15,9 +15,9 @@ import footprint
 from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.cli import main
 from footprint.elf.abi import PT_DYNAMIC
+from footprint.elf.dynamic import read_linkage
 from footprint.elf.dynsym import read_dynamic_symbols
 from footprint.elf.image import read_image
-from footprint.elf.linkage import read_linkage
 from footprint.findings.graph_rules.stub_library import stub_libraries
 from footprint.findings.graph_rules.underlinked import underlinked
 from footprint.findings.graph_rules.unused_library import UnusedNeed, unused_libraries, unused_needs

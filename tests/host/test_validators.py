@@ -17,8 +17,7 @@ from footprint.cli import main
 from footprint.formats.document import About
 from footprint.formats.issues import issues_of_findings
 from footprint.formats.sarif import sarif
-from footprint.formats.speedscope import speedscope
-from footprint.formats.stacks import Measure, StackFrame, Stacks, StackSample
+from footprint.formats.stacks import Measure, StackFrame, Stacks, StackSample, speedscope
 from footprint.model.finding import SourceLocation
 from footprint.verbs.check.workflows import Forge, run_command, workflow_text
 from tests.hostile import HOSTILE, finding

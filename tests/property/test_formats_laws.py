@@ -18,10 +18,8 @@ from footprint.formats.issues import issues_of_findings
 from footprint.formats.junit import junit
 from footprint.formats.markdown import COMMENT_BYTES, markdown
 from footprint.formats.metrics import MetricFamily, MetricSample, openmetrics
-from footprint.formats.pprof import pprof
 from footprint.formats.sarif import sarif
-from footprint.formats.speedscope import speedscope
-from footprint.formats.stacks import Measure, StackFrame, Stacks, folded
+from footprint.formats.stacks import Measure, StackFrame, Stacks, folded, pprof, speedscope
 from footprint.formats.stacks import StackSample as Stack
 from footprint.model.finding import SourceLocation
 from tests.hostile import finding

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from footprint.attribution.group import group_up
 from footprint.formats.audit_json import audit_members
 from footprint.formats.document import Facts
-from footprint.model.totals import Part
+from footprint.model.row import Part
 from footprint.verbs.audit.text import audit_document
 from tests.groupmembers import SEGMENT, TEXT, Member, block, file, heap, member
 from tests.property.test_ledger_laws import SOME, Process, audit_of, processes

@@ -18,8 +18,7 @@ from footprint.elf.image import Image, read_image
 from footprint.model.audit import Audit
 from footprint.model.costs import MappingCost
 from footprint.model.row import MemoryKind, Row
-from footprint.process.mapped_files import FileKey
-from footprint.process.mappings import Counters, Mapping, MemoryMap
+from footprint.process.mappings import Counters, FileKey, Mapping, MemoryMap
 from footprint.process.memory_files import memory_files
 from footprint.process.pages import PageRange
 from footprint.process.snapshot import read_texts

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from footprint.elf.contents import read_contents
 from footprint.elf.image import read_image
-from footprint.elf.linker_map.reader import linked_libraries, read_linker_map
+from footprint.elf.linker_map import linked_libraries, read_linker_map
 from footprint.elf.origins import Origins
 from footprint.errors import InputError
 from tests.examples import examples
@@ -118,7 +118,7 @@ def test_the_memory_of_a_map_is_that_of_what_was_asked_for() -> None:
 
 
 def test_a_map_of_more_sections_than_any_program_has_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("footprint.elf.linker_map.facts._MOST_ENTRIES", 1000)
+    monkeypatch.setattr("footprint.elf.linker_map._MOST_ENTRIES", 1000)
     for line in (b"    1000 1000 10 4 .data\n", b"    1000 1000 10 4         a.o:(.data)\n"):
         error = refusal(LLD_START + b"    1000 1000 10 4 .data\n" + line * 1000)
         assert error is not None

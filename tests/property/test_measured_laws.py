@@ -5,7 +5,7 @@ from typing import NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from footprint.attribution.counters import count_mapping
+from footprint.attribution.owned_range import count_mapping
 from footprint.process.mappings import Counters, Mapping
 
 PAGE_BYTES = 4096

@@ -15,8 +15,7 @@ from footprint.elf.contents import Contents, read_contents
 from footprint.elf.image import read_image
 from footprint.elf.symbols import Symbol
 from footprint.model.row import Attribution, Evidence, MemoryKind, Row
-from footprint.process.mapped_files import FileKey
-from footprint.process.mappings import NO_COUNTERS, Mapping
+from footprint.process.mappings import NO_COUNTERS, FileKey, Mapping
 from footprint.process.pages import PageRange
 from tests.elfwriter import (
     PF_R,

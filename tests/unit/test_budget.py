@@ -25,7 +25,7 @@ from footprint.model.row import Evidence, MemoryKind, Row
 from footprint.model.run_failure import RunFailure, RunFailureKind
 from footprint.release.budget import BudgetResult, Checked, check_audit, figure_of, parts_of, propose
 from footprint.release.budget_file import Budgets, parse_budgets
-from footprint.verbs.check.issues import issues_of_check
+from footprint.verbs.check.json import issues_of_check
 from footprint.verbs.check.text import check_verdict
 from tests.ledgers import audit_of, ledger_row
 

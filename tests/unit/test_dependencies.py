@@ -7,8 +7,8 @@ from math import isqrt
 from hypothesis import given
 from hypothesis import strategies as st
 
+from footprint.elf.dynamic import read_linkage
 from footprint.elf.image import read_image
-from footprint.elf.linkage import read_linkage
 from footprint.loader.dependencies import chains, needs, reached, retained, roots, start_order
 from footprint.loader.link_map import Dependency, Linked, LinkMap
 from footprint.loader.map_entry import FoundBy

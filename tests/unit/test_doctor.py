@@ -21,8 +21,7 @@ from footprint.sources.calibration import load_constants
 from footprint.sources.kernel_calibration import calibrate
 from footprint.verbs import options
 from footprint.verbs.doctor import call as verb
-from footprint.verbs.doctor.answer import doctor_document, doctor_members
-from footprint.verbs.doctor.call import Check, Diagnosis, State, doctor
+from footprint.verbs.doctor.call import Check, Diagnosis, State, doctor, doctor_document, doctor_members
 from footprint.verbs.doctor.command import doctor as doctor_command
 
 KERNEL, MACHINE = "6.1.0-37-amd64", "x86_64"

@@ -9,19 +9,20 @@ from typing import Any
 import pytest
 
 from footprint.elf.contents import Contents, ResidueCause, read_contents
-from footprint.elf.debugfiles import (
+from footprint.elf.image import Image, read_image
+from footprint.elf.notes import (
     AlternateLink,
     DebugImage,
     DebugLink,
     alternate_link,
+    build_id,
     candidates,
+    debug_build_id,
     debug_link,
     is_stripped,
     matched_sections,
     mini_debug_image,
 )
-from footprint.elf.image import Image, read_image
-from footprint.elf.notes import build_id, debug_build_id
 from footprint.errors import InputError
 from tests.debugpairs import (
     ALL,

@@ -8,7 +8,7 @@ import pytest
 
 from footprint.attribution.owned_range import LoadedObject
 from footprint.elf.image import read_image
-from footprint.process.mapped_files import FileKey
+from footprint.process.mappings import FileKey
 from footprint.sources.files import ElfFiles, OpenFiles
 from tests.elfwriter import RW, At, ElfFile, Section, Sym, write
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from footprint.elf.dynamic import Linkage, read_linkage
 from footprint.elf.image import read_image
-from footprint.elf.linkage import Linkage, read_linkage
 from footprint.errors import InputError
 from tests.elfwriter import (
     DT_AUDIT,

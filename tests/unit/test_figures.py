@@ -6,7 +6,7 @@ import pytest
 
 from footprint.formats.words import figure_rows
 from footprint.model.figures import BUDGETED, FIGURES, AddsUp
-from footprint.model.totals import FIGURE_NAMES, OfWhich
+from footprint.model.row import FIGURE_NAMES, OfWhich
 from tests.ledgers import audit_of, ledger_row
 
 

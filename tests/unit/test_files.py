@@ -12,7 +12,7 @@ import pytest
 import footprint
 from footprint import cli
 from footprint.errors import AccessError, InputError, LimitError
-from footprint.process.mapped_files import open_regular
+from footprint.process.mappings import open_regular
 from footprint.system import files
 from footprint.system.files import open_input, read_all, text_of
 from footprint.system.limits import Limits, limited

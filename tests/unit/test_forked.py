@@ -13,7 +13,7 @@ import pytest
 # The copy is killed when all but the last byte of its answer is in the pipe.
 _ANSWERS = """
 import json, os, resource, signal, sys
-from footprint.system import forked
+from footprint.process import two_processors
 resource.setrlimit(resource.RLIMIT_CPU, (50, resource.getrlimit(resource.RLIMIT_CPU)[1]))
 class Cut:
     def __init__(self, descriptor, mode):
@@ -30,21 +30,21 @@ def work():
     if sys.argv[1] == "fails":
         raise MemoryError
     if sys.argv[1] == "is killed":
-        forked.open = Cut
+        two_processors.open = Cut
     return json.dumps([resource.getrlimit(which)[0] for which in (resource.RLIMIT_CPU, resource.RLIMIT_CORE)]).encode()
-with forked.forked(work, {resource.RLIMIT_CPU: 600}) as answer:
+with two_processors.forked(work, {resource.RLIMIT_CPU: 600}) as answer:
     told, number = answer()
 print(json.dumps([told.decode(), number]))
 """
 _ENDS = """
 import os, signal, sys, time
-from footprint.system import forked
+from footprint.process import two_processors
 def work():
     print(os.getpid(), flush=True)
     signal.pause()
 def refuse(pid, number):
     raise PermissionError
-with forked.forked(work, {}):
+with two_processors.forked(work, {}):
     if sys.argv[1] == "waits":
         signal.pause()
     if sys.argv[1] == "may not signal":

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from footprint.elf.abi import PT_GNU_EH_FRAME
-from footprint.elf.function_starts import FunctionStarts
-from footprint.elf.functions import read_functions
+from footprint.elf.functions import FunctionStarts, read_functions
 from footprint.elf.image import Image, read_image
 from tests.elfwriter import ElfFile, write
 

@@ -11,8 +11,7 @@ from footprint.attribution.group import group_up
 from footprint.attribution.process_audit import audit_snapshot
 from footprint.errors import AccessError, Note, UsageError
 from footprint.model.audit import Audit
-from footprint.model.row import Evidence
-from footprint.model.totals import Total
+from footprint.model.row import Evidence, Total
 from footprint.process import status
 from footprint.process.maps_text import BlockCache
 from footprint.process.snapshot import Snapshot, read_texts

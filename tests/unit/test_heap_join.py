@@ -13,8 +13,7 @@ from footprint.attribution.heap_join import join_heap
 from footprint.attribution.heap_usage import heap_usage
 from footprint.errors import UsageError
 from footprint.formats.audit_json import audit_json
-from footprint.formats.document import Paragraph, Table, Verdict
-from footprint.formats.report_parts import Names
+from footprint.formats.document import Names, Paragraph, Table, Verdict
 from footprint.formats.saved_audit import read_audit
 from footprint.heap.allocators import Allocators
 from footprint.heap.formats import read_profile

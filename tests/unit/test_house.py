@@ -17,9 +17,9 @@ LONGEST_REPORT_MODULE_LINES = 80
 # A smaller one belongs into the one that uses it.
 LEAST_MODULE_LINES = 30
 # The size of the package. The aim is 65,000 lines, 600 classes, 400 modules.
-MOST_LINES = 91_688
+MOST_LINES = 91_589
 MOST_CLASSES = 889
-MOST_MODULES = 443
+MOST_MODULES = 422
 # Commands are their options: a parameter a line, which cannot be split.
 COMMANDS = "command.py"
 
@@ -213,7 +213,7 @@ WRITERS = {
     "process/cgroup.py": "control files of the kernel",
     "process/held_program.py": "the memory of a program that it has started",
     "process/freezer.py": "a pipe of its own",
-    "system/forked.py": "a pipe of its own",
+    "process/two_processors.py": "a pipe of its own",
 }
 
 

@@ -12,12 +12,10 @@ import pytest
 
 import footprint
 from footprint.formats.audit_json import audit_members
-from footprint.formats.document import Facts, Paragraph, Table
-from footprint.formats.report_parts import more
+from footprint.formats.document import Facts, Paragraph, Table, more
 from footprint.html.reports import MOST_EXACT, SCRIPT_PATH, STYLE_PATH, pack, payload, static_html
 from footprint.model.audit import Audit
-from footprint.model.row import Evidence, Row
-from footprint.model.totals import Total
+from footprint.model.row import Evidence, Row, Total
 from footprint.text.escape import well_formed
 from footprint.verbs.audit.html import audit_html
 from footprint.verbs.diff.json import diff_html, diff_members

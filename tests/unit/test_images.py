@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from footprint.errors import AccessError, FootprintError, InputError, Note
-from footprint.process.mapped_files import open_regular
+from footprint.process.mappings import open_regular
 from footprint.sources.image_tree import RootTree
 from footprint.sources.images import container_images, is_image
 from footprint.sources.tar_members import ViewedBytes, members_of

@@ -10,7 +10,7 @@ from footprint.model.audit import Audit
 from footprint.model.finding import Confidence, SearchedRule, SourceLocation
 from footprint.release.budget import Checked, check_audit
 from footprint.release.budget_file import parse_budgets
-from footprint.verbs.check.issues import issues_of_check
+from footprint.verbs.check.json import issues_of_check
 from tests.hostile import finding
 
 SLEEP = "tests/corpus/smaps-sleep.txt"

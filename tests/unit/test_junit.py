@@ -12,7 +12,7 @@ from footprint.formats.junit import junit
 from footprint.model.finding import Confidence, SourceLocation
 from footprint.release.budget import check_audit
 from footprint.release.budget_file import parse_budgets
-from footprint.verbs.check.issues import issues_of_check
+from footprint.verbs.check.json import issues_of_check
 from tests.formatschemas import JUNIT_SCHEMA
 from tests.hostile import HOSTILE, finding
 

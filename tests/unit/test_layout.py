@@ -9,8 +9,7 @@ from footprint.attribution.layout import has_too_many_segments, lay_out
 from footprint.attribution.owned_range import OwnedRange
 from footprint.elf.image import Image, read_image
 from footprint.model.row import Attribution, MemoryKind
-from footprint.process.mapped_files import FileKey, file_key
-from footprint.process.mappings import Mapping, MemoryMap, ThreadStacks
+from footprint.process.mappings import FileKey, Mapping, MemoryMap, ThreadStacks, file_key
 from tests.elfwriter import (
     ET_EXEC,
     PF_R,

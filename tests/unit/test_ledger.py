@@ -23,8 +23,7 @@ from footprint.elf.contents import Contents, read_contents
 from footprint.elf.image import Image, read_image
 from footprint.model.audit import Audit
 from footprint.model.row import Evidence, Row
-from footprint.process.mapped_files import FileKey
-from footprint.process.mappings import Counters, Mapping, MemoryMap
+from footprint.process.mappings import Counters, FileKey, Mapping, MemoryMap
 from footprint.process.snapshot import read_texts
 from footprint.process.status import Status
 from tests.elfwriter import (

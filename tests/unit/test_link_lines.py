@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from footprint.elf.linker_map.reader import linked_libraries
+from footprint.elf.linker_map import linked_libraries
 from footprint.errors import UnsupportedError
 from footprint.formats.issues import Level, growth_issues, root_sentence
 from footprint.model.finding import SourceLocation

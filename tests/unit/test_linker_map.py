@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from footprint.elf.linker_map.facts import Linker, LinkerMap, OutputSection, PlacedSection
-from footprint.elf.linker_map.reader import read_linker_map
+from footprint.elf.linker_map import Linker, LinkerMap, OutputSection, PlacedSection, read_linker_map
 from footprint.errors import InputError
 
 MAPS = Path(__file__).parents[1] / "corpus" / "linker_maps"

@@ -1,7 +1,7 @@
 """Objects that a process opened itself stand behind those that it started with, and know each other by name."""
 
+from footprint.elf.dynamic import read_linkage
 from footprint.elf.image import read_image
-from footprint.elf.linkage import read_linkage
 from footprint.loader.dependencies import needs, roots
 from footprint.loader.link_map import Dependency, Linked, LinkMap, with_opened
 from footprint.loader.map_entry import FoundBy

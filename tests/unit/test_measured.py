@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from footprint.attribution.counters import MappingCounts, count_each, count_mapping
+from footprint.attribution.owned_range import MappingCounts, count_each, count_mapping
 from footprint.model.row import Evidence
 from footprint.process.mappings import Counters, Mapping
 from footprint.process.pages import PageRange

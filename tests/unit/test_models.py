@@ -12,9 +12,8 @@ from footprint.attribution.symbol_ranges import PageNumbers
 from footprint.elf.contents import Contents
 from footprint.errors import UsageError
 from footprint.model.projection import Basis, Model, Point, Projection, Question
-from footprint.model.row import Attribution, Evidence, MemoryKind, Row
-from footprint.model.totals import OfWhich, Total, Totals
-from footprint.process.mapped_files import FileKey
+from footprint.model.row import Attribution, Evidence, MemoryKind, OfWhich, Row, Total, Totals
+from footprint.process.mappings import FileKey
 from footprint.process.snapshot import read_texts
 from footprint.process.status import Status
 from tests.ledgers import ledger_row

@@ -8,7 +8,7 @@ import pytest
 
 from footprint.elf.contents import SectionKind, read_contents
 from footprint.elf.image import read_image
-from footprint.elf.linker_map.reader import read_linker_map
+from footprint.elf.linker_map import read_linker_map
 from footprint.elf.origins import ByteOrigin, Origins
 from footprint.elf.selection import EVERYTHING, Selection, name_pattern
 from footprint.errors import UsageError

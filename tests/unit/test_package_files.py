@@ -18,7 +18,7 @@ import pytest
 import footprint
 from footprint.cli import main
 from footprint.errors import FootprintError, InputError, LimitError, UnsupportedError
-from footprint.process.mapped_files import open_regular
+from footprint.process.mappings import open_regular
 from footprint.sources.image_tree import RootTree
 from footprint.sources.package_files import cpio_members, is_package, package_tree
 from footprint.sources.tar_members import ViewedBytes

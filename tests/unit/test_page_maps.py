@@ -10,8 +10,7 @@ import pytest
 
 import footprint
 from footprint.attribution import page_maps as module
-from footprint.attribution.counters import MappingCounts
-from footprint.attribution.owned_range import LoadedObject, OwnedRange
+from footprint.attribution.owned_range import LoadedObject, MappingCounts, OwnedRange
 from footprint.attribution.page_maps import Presence, not_looked_at, page_maps
 from footprint.attribution.symbol_ranges import PageNumbers
 from footprint.elf.contents import Contents, read_contents
@@ -19,8 +18,7 @@ from footprint.elf.image import read_image
 from footprint.model.audit import Audit
 from footprint.model.page_map import PageMap, PageState, Place
 from footprint.model.row import Attribution, Evidence, MemoryKind
-from footprint.process.mapped_files import FileKey
-from footprint.process.mappings import NO_COUNTERS, Mapping
+from footprint.process.mappings import NO_COUNTERS, FileKey, Mapping
 from footprint.process.pages import PageRange, PageReader
 from tests.elfwriter import PF_R, PF_W, PT_LOAD, RW, At, ElfFile, Section, Segment, Sym, write
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from footprint.elf.image import Image, read_image
-from footprint.process.mapped_files import FileKey, file_key
+from footprint.process.mappings import FileKey, file_key
 from footprint.process.pages import PageRange
 from footprint.process.snapshot import Snapshot, read_texts
 from footprint.sources.process_files import PrivateBytes

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from footprint.elf.dynamic import read_linkage
 from footprint.elf.image import read_image
-from footprint.elf.linkage import read_linkage
 from footprint.verbs.whatif.copies import need_switches, with_search_path
 from tests.elfkinds import KINDS, in_all_classes_and_orders
 from tests.elfwriter import DT_NEEDED, DT_RUNPATH, DT_SONAME, Dyn, ElfFile, write

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from footprint.process.mapped_files import open_regular
+from footprint.process.mappings import open_regular
 from footprint.system import roots
 from footprint.system.limits import answer
 from footprint.system.roots import enter_root, open_path, path_inside, stat_path

@@ -9,8 +9,7 @@ import pytest
 import footprint
 from footprint.elf.image import Image
 from footprint.errors import Note, UsageError
-from footprint.process.mapped_files import FileKey, MappedFile
-from footprint.process.mappings import Mapping
+from footprint.process.mappings import FileKey, MappedFile, Mapping
 from footprint.process.snapshot import FileFacts, Snapshot, read_process, read_texts
 from footprint.sources.files import OpenFiles
 from footprint.sources.process_files import build_id_of, check_root, images_of, images_of_many, open_saved_file

@@ -17,8 +17,6 @@ from footprint.attribution.heap_usage import HeapUsage, heap_usage
 from footprint.errors import UsageError
 from footprint.formats import stacks as module
 from footprint.formats.document import About
-from footprint.formats.pprof import pprof
-from footprint.formats.speedscope import speedscope
 from footprint.formats.stacks import (
     Measure,
     StackFrame,
@@ -27,6 +25,8 @@ from footprint.formats.stacks import (
     folded,
     heap_stacks,
     ledger_stacks,
+    pprof,
+    speedscope,
     symbol_stacks,
 )
 from footprint.heap.allocators import Allocators

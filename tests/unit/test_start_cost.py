@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from footprint.elf.dynamic import read_linkage
 from footprint.elf.image import read_image
-from footprint.elf.linkage import read_linkage
 from footprint.loader.bindings import Binder
 from footprint.loader.link_map import Linked, LinkMap
 from footprint.loader.map_entry import FoundBy

@@ -11,11 +11,11 @@ import pytest
 from footprint.attribution.start_time import CALIBRATED, StartPrices, built_in_prices, calibrated_prices, start_system
 from footprint.errors import AccessError
 from footprint.loader.target import Libc
-from footprint.process import start_measurement
+from footprint.process import held_program
 from footprint.process.start_counters import StartCounters
 from footprint.sources import start_calibration
+from footprint.sources.programs import keep_start_prices, load_start_prices
 from footprint.sources.start_calibration import StartSample, calibrate_starts, fit_prices, programs_of_machine
-from footprint.sources.start_prices import keep_start_prices, load_start_prices
 from tests.elfwriter import RO, Section
 from tests.loadable import link_map, made
 
@@ -103,7 +103,7 @@ def programs_that_start(monkeypatch: pytest.MonkeyPatch, count: int, *failing: i
         return StartCounters(times[path], 0, 0)
 
     monkeypatch.setattr(start_calibration, "choose_samples", lambda *_: (HERE, samples))
-    monkeypatch.setattr(start_measurement, "start_once", start_once)
+    monkeypatch.setattr(held_program, "start_once", start_once)
 
 
 def test_a_program_that_does_not_start_is_left_out_and_named(monkeypatch: pytest.MonkeyPatch, state: Path) -> None:

@@ -9,8 +9,7 @@ from footprint.attribution.symbol_ranges import PageNumbers, symbol_rows
 from footprint.elf.contents import read_contents
 from footprint.elf.image import read_image
 from footprint.model.row import Attribution, Evidence, MemoryKind, Row
-from footprint.process.mapped_files import FileKey
-from footprint.process.mappings import NO_COUNTERS, Mapping
+from footprint.process.mappings import NO_COUNTERS, FileKey, Mapping
 from footprint.process.pages import PageRange
 from tests.elfwriter import (
     PF_R,

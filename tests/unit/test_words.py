@@ -15,8 +15,7 @@ from footprint.formats.issues import BUDGET
 from footprint.formats.words import explain, known_words
 from footprint.model.figures import FIGURES
 from footprint.model.finding import Confidence
-from footprint.model.row import Evidence, MemoryKind, Row
-from footprint.model.totals import FIGURE_NAMES, OfWhich
+from footprint.model.row import FIGURE_NAMES, Evidence, MemoryKind, OfWhich, Row
 from footprint.release.budget_file import LIBRARY_KEYS, LIMIT_KEYS
 from footprint.release.compare import RowStatus
 

@@ -1,4 +1,4 @@
-"""Start a program, stop it at a chosen moment, and end it with all its descendants.
+"""Start a program, stop it at a chosen moment or look at it to its end, and end it with all its descendants.
 
 Source: ptrace(2), waitpid(2), signalfd(2), PR_SET_CHILD_SUBREAPER(2const).
 """
@@ -13,7 +13,7 @@ from footprint.errors import AccessError, InputError
 from footprint.process.launch.moment import Ending, Moment, Streams, When
 from footprint.process.launch.own_process import adopting, go_on_where, interrupted_by_signals
 from footprint.process.launch.peak import PeakWatch
-from footprint.process.launch.program import LaunchedProgram, check_words
+from footprint.process.launch.program import LaunchedProgram, Onlooker, check_words
 
 if TYPE_CHECKING:
     from footprint.process.cgroup import MemoryGroup
@@ -157,3 +157,52 @@ def group_with_limits(opened: ExitStack) -> "MemoryGroup | None":
         return opened.enter_context(make_group(keeps_limits=True))
     except AccessError:
         return None
+
+
+def watch_program(
+    command: Sequence[str],
+    onlooker: Onlooker,
+    read_at_end: Callable[[], None],
+    *,
+    most_seconds: float,
+    follows: bool,
+) -> Ending:
+    """Start a program, and look at it until it ends, or until an interrupt; what it leaves behind is ended.
+
+    It runs in a session of its own with our standard input, and its output goes to our standard error.
+
+    Args:
+        command: The program and its arguments.
+        onlooker: What looks at it.
+        read_at_end: Called while it is stopped at its exit, or when the time is over: its memory can be read.
+        most_seconds: After how long it is ended.
+        follows: Whether its descendants are traced, so that the onlooker sees each of them at its exit.
+
+    Raises:
+        AccessError: Where it cannot be started.
+        UsageError: Where the command is empty or has a null byte.
+    """
+    check_words(command, "watch")
+    moment = Moment(When.TIME, most_seconds)
+    has_started = False
+    with interrupted_by_signals(), adopting() as adopts:
+        program = LaunchedProgram(command, moment, adopts=adopts, watch=onlooker, follows=follows)
+        with program:
+            try:
+                program.start()
+                with suppress(KeyboardInterrupt):
+                    program.reach_moment(has_family=False)
+                has_started = True
+                with program.interruptible():
+                    read_at_end()
+            except OSError as error:
+                raise AccessError(command[0], f"it cannot be started: {error.strerror}") from error
+            except AccessError:
+                # Without ptrace it may have ended before anybody looked: then what was seen before is all there is.
+                if program.ending == (None, None):
+                    raise
+            is_at_exit = program.is_at_exit or not has_started
+            program.end()
+            code, name = program.ending if is_at_exit else (None, None)
+            notes = tuple(note for note in program.notes if note.slug != "moment-not-reached")
+            return Ending(exit_code=code, signal=name, notes=notes)

@@ -14,9 +14,7 @@ from itertools import chain
 from typing import Final, NoReturn, Protocol, Self
 
 from footprint.errors import AccessError, Note, UsageError
-from footprint.process.launch.moment import Calm, Lines, Moment, Sink, Streams, When, pass_on, peak_and_resident_bytes
-from footprint.process.launch.own_process import ENDING, has_children, signal_descriptor
-from footprint.process.launch.stops import (
+from footprint.process.freezer import (
     EVENT_EXEC,
     EVENT_EXIT,
     EVENT_STOP,
@@ -27,6 +25,8 @@ from footprint.process.launch.stops import (
     is_tracer,
     listen,
 )
+from footprint.process.launch.moment import Calm, Lines, Moment, Sink, Streams, When, pass_on, peak_and_resident_bytes
+from footprint.process.launch.own_process import ENDING, has_children, signal_descriptor
 from footprint.process.launch.tracee import HOLD_SECONDS, STOP_SECONDS, Tracee
 from footprint.process.start_counters import StartCounters
 from footprint.process.status import Stat, processes, stands_still

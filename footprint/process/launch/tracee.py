@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Final
 
 from footprint.errors import AccessError
-from footprint.process.launch.stops import (
+from footprint.process.freezer import (
     EVENT_CLONE,
     EVENT_EXEC,
     EVENT_EXIT,

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from footprint.formats.document import Block, Facts, Fold, Heading, Paragraph, Table
-from footprint.formats.report_parts import cache_remark, limit_blocks
+from footprint.formats.document import Block, Facts, Fold, Heading, Paragraph, Table, cache_remark, limit_blocks
 from footprint.model.audit import Audit, WorkerProjection
 from footprint.model.group import CgroupComparison, ProcessClass
 from footprint.model.projection import Model, Projection

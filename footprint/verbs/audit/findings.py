@@ -19,8 +19,7 @@ from footprint.members import replace
 from footprint.model.audit import Audit
 from footprint.model.costs import ObjectCost
 from footprint.model.finding import Confidence, Finding, SearchedRule
-from footprint.model.row import Evidence, Row, weakest
-from footprint.model.totals import Total
+from footprint.model.row import Evidence, Row, Total, weakest
 from footprint.process.snapshot import Snapshot
 from footprint.sources.calibration import load_constants
 from footprint.sources.files import ElfFiles

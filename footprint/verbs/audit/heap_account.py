@@ -8,8 +8,7 @@ from typing import Final
 from footprint.attribution.heap_join import join_heap
 from footprint.attribution.heap_places import Binary
 from footprint.attribution.heap_usage import HeapUsage
-from footprint.elf.function_starts import FunctionStarts
-from footprint.elf.functions import read_functions
+from footprint.elf.functions import FunctionStarts, read_functions
 from footprint.elf.image import read_image, starts_like_elf
 from footprint.errors import FootprintError, Note, UsageError
 from footprint.findings.registry import Fact, HeapFacts, LedgerFacts, find_all
@@ -19,8 +18,7 @@ from footprint.members import replace
 from footprint.model.audit import Audit
 from footprint.model.finding import Finding
 from footprint.model.row import MemoryKind
-from footprint.process.mapped_files import FileKey, FileOpener, file_key, open_mapped_file
-from footprint.process.mappings import Mapping
+from footprint.process.mappings import FileKey, FileOpener, Mapping, file_key, open_mapped_file
 from footprint.process.process_memory import word_bytes_of
 from footprint.process.snapshot import Snapshot
 from footprint.sources.debug_files import DebugFiles

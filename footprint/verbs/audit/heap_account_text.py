@@ -1,8 +1,7 @@
 """The heap of a process by who asked for it, as a report shows it."""
 
 from footprint.attribution.heap_join import BEYOND, FREE, NOT_TOLD, OVERHEAD
-from footprint.formats.document import Block, Facts, Fold, Heading, Paragraph, Table
-from footprint.formats.report_parts import Names, cut_at, more
+from footprint.formats.document import Block, Facts, Fold, Heading, Names, Paragraph, Table, cut_at, more
 from footprint.model.heap_account import AllocatorAccount, HeapAccount
 from footprint.model.row import NAMELESS, Evidence
 from footprint.text.units import format_bytes

@@ -2,12 +2,10 @@
 
 from dataclasses import dataclass
 
-from footprint.attribution.counters import MappingCounts, count_each
 from footprint.attribution.layout import lay_out
-from footprint.attribution.owned_range import OwnedRange
+from footprint.attribution.owned_range import MappingCounts, OwnedRange, count_each
 from footprint.errors import Note
-from footprint.formats.document import Document, Heading, Table, Verdict, note_blocks
-from footprint.formats.report_parts import Names
+from footprint.formats.document import Document, Heading, Names, Table, Verdict, note_blocks
 from footprint.model.row import Attribution
 from footprint.process.mappings import MemoryMap
 from footprint.sources.process_files import images_of

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Literal, NamedTuple
 
-from footprint.attribution.counters import MappingCounts
-from footprint.attribution.owned_range import OwnedRange, by_mapping
+from footprint.attribution.owned_range import MappingCounts, OwnedRange, by_mapping
 from footprint.errors import Note
 from footprint.formats.answer_table import answer_table, column, row_of, rows_of
 from footprint.json.answer import Envelope, Json, Tool

@@ -3,8 +3,18 @@
 import re
 from typing import TYPE_CHECKING, Final
 
-from footprint.formats.document import Block, Document, Facts, Fold, Heading, Paragraph, Table, Verdict, note_lines
-from footprint.formats.report_parts import Names
+from footprint.formats.document import (
+    Block,
+    Document,
+    Facts,
+    Fold,
+    Heading,
+    Names,
+    Paragraph,
+    Table,
+    Verdict,
+    note_lines,
+)
 from footprint.model.audit import Audit, program_name, program_path
 from footprint.model.row import MemoryKind
 from footprint.text.escape import shortened

@@ -5,14 +5,39 @@ from functools import partial
 from heapq import nsmallest
 from typing import TYPE_CHECKING, Final
 
-from footprint.formats.document import Block, Document, Facts, Heading, Paragraph, Table, Verdict, note_blocks
-from footprint.formats.report_parts import Names, cache_remark, cut_at, debug_file_blocks, limit_blocks, more
+from footprint.formats.document import (
+    Block,
+    Document,
+    Facts,
+    Heading,
+    Names,
+    Paragraph,
+    Table,
+    Verdict,
+    cache_remark,
+    cut_at,
+    debug_file_blocks,
+    limit_blocks,
+    more,
+    note_blocks,
+)
 from footprint.model.audit import Audit, GroupMember, program_path
 from footprint.model.costs import MemoryFileCost
 from footprint.model.heap_account import AllocatorAccount
 from footprint.model.projection import FILES_TERM, Basis, LimitUnit, Model, Projection
-from footprint.model.row import NAMELESS, OF_OBJECTS, MemoryKind, Row, RowSums, file_name, sum_rows
-from footprint.model.totals import OfWhich, Part, Total, kind_parts
+from footprint.model.row import (
+    NAMELESS,
+    OF_OBJECTS,
+    MemoryKind,
+    OfWhich,
+    Part,
+    Row,
+    RowSums,
+    Total,
+    file_name,
+    kind_parts,
+    sum_rows,
+)
 from footprint.text.escape import shortened
 from footprint.text.units import counted, format_bytes
 

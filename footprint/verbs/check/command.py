@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from footprint.release.budget import Checked
     from footprint.sources.debug_search import DebugSearch
     from footprint.sources.target import AnyTarget, ProcessChoice
-    from footprint.verbs.check import call, gate, issues, json, text
+    from footprint.verbs.check import call, gate, json, text
 else:
-    call, gate, issues, json, text = lazy_modules("footprint.verbs.check", "call gate issues json text")
+    call, gate, json, text = lazy_modules("footprint.verbs.check", "call gate json text")
 
 
 ORDER = 110
@@ -138,7 +138,7 @@ def check(
         "budgets",
         document=text.check_document,
         members=json.check_members,
-        issues=lambda checked: issues.issues_of_check(checked, name(checked)),
+        issues=lambda checked: json.issues_of_check(checked, name(checked)),
         figures=json.check_metrics,
         report=json.check_html,
     )

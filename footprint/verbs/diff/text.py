@@ -5,8 +5,18 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from footprint.findings.registry import Fact, fact_of
-from footprint.formats.document import Block, Document, Heading, Paragraph, Table, Verdict, note_blocks
-from footprint.formats.report_parts import Names, cut_at, more
+from footprint.formats.document import (
+    Block,
+    Document,
+    Heading,
+    Names,
+    Paragraph,
+    Table,
+    Verdict,
+    cut_at,
+    more,
+    note_blocks,
+)
 from footprint.model.finding import Finding
 from footprint.model.row import MemoryKind
 from footprint.release.compare import (

@@ -1,4 +1,4 @@
-"""`footprint.doctor`: what this host lets us read, and what the kernel spends on a process here."""
+"""`footprint.doctor`: what this host lets us read, and what the kernel spends on a process; its JSON and report."""
 
 import errno
 import fcntl
@@ -6,15 +6,18 @@ import os
 import re
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, Literal, NamedTuple
 
 from footprint.attribution.kernel import KernelConstants
 from footprint.attribution.start_time import CALIBRATED
 from footprint.elf.image import read_image
 from footprint.errors import AccessError, FootprintError, Note
+from footprint.formats.document import Block, Document, Facts, Heading, Paragraph, Table, Verdict, note_blocks
+from footprint.json.answer import Envelope, Json, Tool
+from footprint.json.codec import encode
 from footprint.loader.target import Environment
+from footprint.members import dataclass
 from footprint.model.row import Evidence
 from footprint.process.pages import has_exclusive_bit
 from footprint.sources.calibration import load_constants
@@ -23,7 +26,15 @@ from footprint.sources.demanglers import TOOLS, find_tool
 from footprint.sources.programs import Programs
 from footprint.sources.startup_write_calibration import load_constructors, load_libc_start, own_libc
 from footprint.system.files import open_input
-from footprint.text.units import counted
+from footprint.text.units import counted, format_bytes
+
+_AS_ROOT: Final = "be root, or have CAP_SYS_PTRACE"
+_PAGEMAP_SCAN: Final = 0xC0606610  # _IOWR('f', 16, struct pm_scan_arg)
+_CAP_SYS_PTRACE: Final = 19
+_MOST_TRIES: Final = 2000
+_PEERS: Final = (("pmap", "to compare with"), ("valgrind", "to make heap profiles"), ("gdb", "to look further"))
+# The checks that decide what can be known, the most important first.
+_DECISIVE: Final = ("page bits", "CAP_SYS_PTRACE", "memory cgroup", "calibration", "constructors", "debug files")
 
 
 class State(StrEnum):
@@ -34,7 +45,7 @@ class State(StrEnum):
     MISSING = "missing"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Check:
     """One thing that decides what footprint can answer here.
 
@@ -51,7 +62,7 @@ class Check:
     cure: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Diagnosis:
     """What this host lets us read.
 
@@ -95,12 +106,6 @@ def doctor() -> Diagnosis:
 
 
 # --- what can be read -------------------------------------------------------------------------------------------------
-
-_AS_ROOT: Final = "be root, or have CAP_SYS_PTRACE"
-_PAGEMAP_SCAN: Final = 0xC0606610  # _IOWR('f', 16, struct pm_scan_arg)
-_CAP_SYS_PTRACE: Final = 19
-_MOST_TRIES: Final = 2000
-_PEERS: Final = (("pmap", "to compare with"), ("valgrind", "to make heap profiles"), ("gdb", "to look further"))
 
 
 def _text(path: str) -> str | None:
@@ -329,4 +334,101 @@ def _peer(name: str, purpose: str) -> Check:
         name,
         State.MISSING,
         f"not installed, or anybody may replace it; footprint needs it for nothing, it is {purpose}",
+    )
+
+
+def doctor_document(diagnosis: Diagnosis) -> Document:
+    """Show what can be read on this host, what that means, and what would help."""
+    kernel, machine = diagnosis.host.get("kernel", ""), diagnosis.host.get("machine", "")
+    rows = tuple((check.name, check.state.value, check.meaning) for check in diagnosis.checks)
+    return (
+        Heading(f"footprint doctor: Linux {kernel} {machine}".rstrip()),
+        Table(("what", "state", "what it means"), rows, frozenset({0, 1})),
+        Paragraph(_count(diagnosis)),
+        *_cures(diagnosis),
+        Heading(f"What the kernel spends on a process, {diagnosis.constants.origin}"),
+        _constants(diagnosis.constants),
+        *note_blocks(diagnosis.notes),
+        Verdict(_verdict(diagnosis)),
+    )
+
+
+def _cures(diagnosis: Diagnosis) -> list[Block]:
+    lines = [Paragraph(f"{check.name}: {check.cure}") for check in diagnosis.checks if check.cure is not None]
+    return [Heading("What would help"), *lines] if lines else []
+
+
+def _constants(constants: KernelConstants) -> Facts:
+    evidence = constants.evidence.value
+    figures = (
+        ("process", constants.process_bytes),
+        ("thread", constants.thread_bytes),
+        ("stack of a thread", constants.stack_bytes),
+        ("mapping", constants.mapping_bytes),
+        ("written mapping, besides", constants.written_bytes),
+        ("mapped file", constants.file_bytes),
+    )
+    opened = ((f"open: {kind}", size_bytes) for kind, size_bytes in constants.open_file_bytes.items())
+    return Facts(tuple((name, format_bytes(size_bytes), evidence) for name, size_bytes in (*figures, *opened)))
+
+
+def _count(diagnosis: Diagnosis) -> str:
+    short = [check.name for check in diagnosis.checks if check.state is not State.OK]
+    count = len(diagnosis.checks)
+    rest = f"; not {', '.join(short)}" if short else ""
+    return f"{count - len(short)} of {count} checks are fine{rest}."
+
+
+def _verdict(diagnosis: Diagnosis) -> str:
+    """Return in one line what footprint can know here, and how to get more."""
+    lacking = {check.name: check for check in diagnosis.checks if check.state is not State.OK}
+    if not lacking:
+        return f"All {len(diagnosis.checks)} checks are fine: figures are as exact as footprint can make them."
+    whose = "your own processes" if "CAP_SYS_PTRACE" in lacking else "every process"
+    depth = "by mapping" if "page bits" in lacking else "to the page and the variable"
+    kernel = diagnosis.constants.evidence.value
+    cures = dict.fromkeys(lacking[name].cure for name in _DECISIVE if name in lacking)
+    more = "; ".join(cure for cure in cures if cure is not None)
+    return f"Here footprint reads {whose} {depth}; kernel memory is {kernel}.{f' For more: {more}.' if more else ''}"
+
+
+class HostTarget(NamedTuple):
+    """The host that was looked at.
+
+    Attributes:
+        name: Always `host`.
+    """
+
+    name: Literal["host"] = "host"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DoctorJson(Envelope):
+    """What this host lets footprint read, and what the kernel spends on its objects.
+
+    Attributes:
+        target: The host.
+        checks: The conditions that decide what footprint can answer.
+        constants: The sizes of kernel objects.
+        notes: What was odd.
+    """
+
+    verb: Literal["doctor"] = "doctor"
+    target: HostTarget
+    checks: tuple[Check, ...]
+    constants: KernelConstants
+    notes: tuple[Note, ...]
+
+
+def doctor_members(diagnosis: Diagnosis, version: str) -> Json:
+    """Return the members of the answer."""
+    return encode(
+        DoctorJson(
+            tool=Tool("footprint", version),
+            host=diagnosis.host,
+            target=HostTarget(),
+            checks=diagnosis.checks,
+            constants=diagnosis.constants,
+            notes=diagnosis.notes,
+        )
     )

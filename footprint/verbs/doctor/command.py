@@ -31,13 +31,13 @@ def doctor(
     footprint doctor
     sudo footprint doctor --calibrate
     """
-    from footprint.verbs.doctor import answer, call
+    from footprint.verbs.doctor import call
 
     parts: Answer[call.Diagnosis] = Answer(
         "doctor",
         "checks",
-        document=answer.doctor_document,
-        members=answer.doctor_members,
+        document=call.doctor_document,
+        members=call.doctor_members,
     )
     check_formats(parts, output)
     if calibrate:

@@ -9,11 +9,23 @@ from footprint.errors import Note
 from footprint.findings.copies import CopiedVariable, CopyOrigin, Cost, SearchedFile
 from footprint.findings.linked_twice import LinkedTwice
 from footprint.formats.answer_table import answer_table, column, row_of
-from footprint.formats.document import Block, Document, Fold, Heading, Paragraph, Table, Verdict, note_blocks
+from footprint.formats.document import (
+    Block,
+    Document,
+    Fold,
+    Heading,
+    Names,
+    Paragraph,
+    Table,
+    Verdict,
+    cut_at,
+    debug_file_blocks,
+    note_blocks,
+    rest_rows,
+)
 from footprint.formats.finding_blocks import finding_blocks, first_remedy
 from footprint.formats.finding_rows import FailedFinding, finding_rows
 from footprint.formats.metrics import MetricFamily, MetricSample, finding_families
-from footprint.formats.report_parts import Names, cut_at, debug_file_blocks, rest_rows
 from footprint.json.answer import Envelope, Json, Tool
 from footprint.json.codec import encode
 from footprint.members import ABSENT, Absent, Positive, dataclass

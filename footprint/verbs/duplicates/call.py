@@ -35,7 +35,7 @@ from footprint.findings.variable_rules.mutable_constant import constant_tables
 from footprint.findings.variables import FileVariables, Variables, file_variables
 from footprint.members import NamedTuple, dataclass
 from footprint.model.finding import Finding
-from footprint.process.mapped_files import FileOpener
+from footprint.process.mappings import FileOpener
 from footprint.process.snapshot import Snapshot, read_process
 from footprint.sources.debug_files import DebugFiles, absolute_paths
 from footprint.sources.debug_information import DebugInformation

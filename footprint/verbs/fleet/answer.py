@@ -6,9 +6,19 @@ from typing import Final, Literal
 
 from footprint.errors import Note
 from footprint.formats.answer_table import answer_table, column, row_of
-from footprint.formats.document import Block, Document, Facts, Fold, Heading, Table, Verdict, note_blocks
+from footprint.formats.document import (
+    Block,
+    Document,
+    Facts,
+    Fold,
+    Heading,
+    Table,
+    Verdict,
+    cut_at,
+    note_blocks,
+    rest_rows,
+)
 from footprint.formats.metrics import MetricFamily, MetricSample
-from footprint.formats.report_parts import cut_at, rest_rows
 from footprint.json.answer import Envelope, Json, Tool
 from footprint.json.codec import encode
 from footprint.members import dataclass

@@ -12,8 +12,7 @@ from footprint.attribution.heap_frames import name_frames
 from footprint.attribution.heap_places import Binary, Origin
 from footprint.attribution.heap_totals import counted_by, run_totals
 from footprint.attribution.heap_usage import HeapUsage, heap_usage, place_at
-from footprint.elf.function_starts import FunctionStarts
-from footprint.elf.functions import read_functions
+from footprint.elf.functions import FunctionStarts, read_functions
 from footprint.elf.image import Buffer, read_image
 from footprint.errors import AccessError, FootprintError, InputError, Note, UsageError
 from footprint.findings.registry import Fact, HeapFacts, find_all
@@ -23,7 +22,7 @@ from footprint.heap.profile import Counted, HeapSnapshot, Profile
 from footprint.loader.link_map import link
 from footprint.loader.system import System
 from footprint.model.finding import Finding
-from footprint.process.mapped_files import FileOpener
+from footprint.process.mappings import FileOpener
 from footprint.sources.debug_files import DebugFiles
 from footprint.sources.debug_search import STANDARD_PLACES, DebugSearch
 from footprint.sources.files import OpenFiles

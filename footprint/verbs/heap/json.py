@@ -3,8 +3,14 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Literal, NamedTuple
 
-from footprint.attribution.heap_growth import GrownFunction, Growth, growth_of
-from footprint.attribution.heap_totals import FunctionTotals, run_totals, sorted_totals
+from footprint.attribution.heap_totals import (
+    FunctionTotals,
+    GrownFunction,
+    Growth,
+    growth_of,
+    run_totals,
+    sorted_totals,
+)
 from footprint.attribution.heap_usage import HeapUsage, heap_share
 from footprint.elf.names import shown_name
 from footprint.errors import Note

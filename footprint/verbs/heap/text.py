@@ -4,9 +4,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Final, NamedTuple
 
-from footprint.attribution.heap_growth import growth_of
 from footprint.attribution.heap_places import STARTS_AT
-from footprint.attribution.heap_totals import ORDERS, FunctionTotals, counted_by, run_totals, sorted_totals
+from footprint.attribution.heap_totals import ORDERS, FunctionTotals, counted_by, growth_of, run_totals, sorted_totals
 from footprint.attribution.heap_usage import HeapUsage
 from footprint.errors import Note
 from footprint.formats.document import (
@@ -16,14 +15,17 @@ from footprint.formats.document import (
     Graph,
     GraphPoint,
     Heading,
+    Names,
     Paragraph,
     Table,
     Verdict,
+    cut_at,
     note_blocks,
+    rest_rows,
+    sum_row,
 )
 from footprint.formats.finding_blocks import finding_blocks
 from footprint.formats.graph import format_time
-from footprint.formats.report_parts import Names, cut_at, rest_rows, sum_row
 from footprint.heap.allocators import RULES
 from footprint.heap.attribution import callees, callers, stepped_over
 from footprint.heap.profile import CallTree, Counted, Frame, HeapSnapshot, Profile

@@ -18,10 +18,10 @@ from footprint.model.costs import StartMeasurement
 from footprint.model.over_time import Peak
 from footprint.model.projection import Question
 from footprint.model.run_failure import RunFailureKind
+from footprint.process.held_program import measure_starts
 from footprint.process.launch import launch
 from footprint.process.launch.moment import Moment, Streams, When
 from footprint.process.snapshot import Snapshot, read_process
-from footprint.process.start_measurement import measure_starts
 from footprint.sources.debug_search import STANDARD_PLACES
 from footprint.sources.files import ElfFiles
 from footprint.text.command_line import shown_words

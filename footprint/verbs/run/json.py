@@ -9,8 +9,7 @@ from footprint.json.codec import encode, like
 from footprint.members import ABSENT
 from footprint.model.audit import Audit, program_name
 from footprint.model.figures import FIGURES
-from footprint.model.row import MemoryKind
-from footprint.model.totals import Total
+from footprint.model.row import MemoryKind, Total
 from footprint.system.files import StrPath
 from footprint.system.whole_file import write_file
 from footprint.verbs.audit.metrics import audit_metrics

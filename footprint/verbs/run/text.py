@@ -5,8 +5,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from footprint.formats.document import Block, Document, Facts, Heading, Paragraph, Table, Verdict, note_blocks
-from footprint.formats.report_parts import cut_at, rest_rows, sum_row
+from footprint.formats.document import (
+    Block,
+    Document,
+    Facts,
+    Heading,
+    Paragraph,
+    Table,
+    Verdict,
+    cut_at,
+    note_blocks,
+    rest_rows,
+    sum_row,
+)
 from footprint.model.audit import Audit, separation_confidence
 from footprint.model.costs import Spread, StartMeasurement, StartStage, processor_hours
 from footprint.model.over_time import Peak

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 from footprint.elf.image import starts_like_elf
 from footprint.errors import AccessError, Note, UsageError
 from footprint.process.descriptions import read_own_open_files
-from footprint.process.mapped_files import open_regular
+from footprint.process.mappings import open_regular
 from footprint.process.memory_files import read_all_keepers
 from footprint.process.status import processes as live_processes
 from footprint.process.two_processors import usable_processor_count

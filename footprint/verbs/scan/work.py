@@ -13,8 +13,8 @@ from typing import Any, Final, NamedTuple
 from footprint.attribution.start_memory import start_memory
 from footprint.elf.abi import DF_1_PIE, ET_EXEC
 from footprint.elf.contents import SectionKind, read_contents
+from footprint.elf.dynamic import Linkage, read_linkage
 from footprint.elf.image import Image, read_image, starts_like_elf
-from footprint.elf.linkage import Linkage, read_linkage
 from footprint.elf.notes import build_id
 from footprint.errors import AccessError, FootprintError, InputError, Note, UnsupportedError
 from footprint.findings.registry import Fact, find_all
@@ -23,7 +23,7 @@ from footprint.model.audit import Audit, program_name, program_path
 from footprint.model.finding import Confidence, Finding, SearchedRule
 from footprint.model.projection import Question
 from footprint.process.capture import read_findings_of_capture, read_host_of_capture
-from footprint.process.mapped_files import open_regular
+from footprint.process.mappings import open_regular
 from footprint.process.origin import CaptureHost, Placement, read_placement
 from footprint.process.snapshot import (
     TEXT_CAPTURE_START,

@@ -12,9 +12,18 @@ from footprint.errors import FootprintError, Note, UsageError, cause_of
 from footprint.findings.graph_rules.stub_library import stub_libraries
 from footprint.findings.graph_rules.unused_library import unused_libraries
 from footprint.formats.answer_table import answer_table, column, page_columns, row_metrics, rows_of, table
-from footprint.formats.document import Block, Document, Heading, Paragraph, Table, Verdict, note_blocks
+from footprint.formats.document import (
+    Block,
+    Document,
+    Heading,
+    Paragraph,
+    Table,
+    Verdict,
+    cut_at,
+    note_blocks,
+    rest_rows,
+)
 from footprint.formats.metrics import MetricFamily
-from footprint.formats.report_parts import cut_at, rest_rows
 from footprint.json.answer import Envelope, Json, Tool
 from footprint.json.codec import encode
 from footprint.members import Positive, dataclass

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Final
 from footprint.elf.archive import read_members
 from footprint.elf.contents import Contents, SectionContents, read_contents
 from footprint.elf.image import Buffer, Image, read_image, starts_like_archive, starts_like_elf
-from footprint.elf.linker_map.reader import read_linker_map
+from footprint.elf.linker_map import read_linker_map
 from footprint.elf.origins import Origins, PathOf
 from footprint.elf.selection import EVERYTHING, Selection
 from footprint.elf.symbols import Symbol
 from footprint.errors import AccessError, FootprintError, InputError, Note, UsageError
-from footprint.process.mapped_files import open_regular
+from footprint.process.mappings import open_regular
 from footprint.sources.debug_files import DebugFiles, absolute_paths
 from footprint.sources.debug_search import STANDARD_PLACES, DebugSearch
 from footprint.sources.demanglers import learn_foreign_names
@@ -25,7 +25,7 @@ from footprint.text.units import counted
 
 if TYPE_CHECKING:
     from footprint.dwarf.declared_variables import DeclaredVariables
-    from footprint.elf.debugfiles import DebugImage
+    from footprint.elf.notes import DebugImage
 
 
 # All names of node take a tenth of a second, by patterns of the usual kind.

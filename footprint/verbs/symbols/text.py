@@ -12,8 +12,20 @@ from footprint.elf.contents import Contents, SectionContents, SectionKind
 from footprint.elf.names import lacks_function, shown_name
 from footprint.elf.origins import Origins, OriginShare
 from footprint.elf.symbols import Symbol
-from footprint.formats.document import Block, Document, Fold, Heading, Paragraph, Table, Verdict, note_blocks
-from footprint.formats.report_parts import Names, cut_at, debug_file_blocks, rest_rows
+from footprint.formats.document import (
+    Block,
+    Document,
+    Fold,
+    Heading,
+    Names,
+    Paragraph,
+    Table,
+    Verdict,
+    cut_at,
+    debug_file_blocks,
+    note_blocks,
+    rest_rows,
+)
 from footprint.text.escape import shortened
 from footprint.text.units import counted
 from footprint.verbs.options import OF_SOURCES, SymbolsBy

@@ -9,9 +9,8 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from footprint.attribution.address_spaces import count_address_spaces_once
-from footprint.attribution.counters import count_each
 from footprint.attribution.layout import lay_out
-from footprint.attribution.owned_range import by_mapping
+from footprint.attribution.owned_range import by_mapping, count_each
 from footprint.errors import AccessError, FootprintError, Note, UnsupportedError
 from footprint.model.audit import Audit
 from footprint.model.projection import Question

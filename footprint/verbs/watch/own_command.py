@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from footprint.errors import AccessError, Note
 from footprint.process.counters import parse_counters
-from footprint.process.launch import group_with_limits
-from footprint.process.launch.watched import watch_program
+from footprint.process.launch import group_with_limits, watch_program
 from footprint.process.status import parse_status
 from footprint.series.records import GroupPeak
 from footprint.series.timeline import Timeline

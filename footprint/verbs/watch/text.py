@@ -4,8 +4,19 @@ from collections.abc import Sequence
 from operator import itemgetter
 from typing import Final
 
-from footprint.formats.document import Block, Document, Facts, Heading, Paragraph, Table, Verdict, note_blocks
-from footprint.formats.report_parts import Names, cut_at, rest_rows
+from footprint.formats.document import (
+    Block,
+    Document,
+    Facts,
+    Heading,
+    Names,
+    Paragraph,
+    Table,
+    Verdict,
+    cut_at,
+    note_blocks,
+    rest_rows,
+)
 from footprint.series.growth import TRENDS, GrowthKind, GrowthTrend, MappingGrowth
 from footprint.series.moments import WatchedPeak
 from footprint.series.timeline import OwnerGrowth, Timeline, WatchedProcess, growth_shares

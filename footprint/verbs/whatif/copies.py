@@ -21,9 +21,8 @@ from typing import Final, NamedTuple
 
 from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.elf.abi import DT_NEEDED, PT_DYNAMIC
-from footprint.elf.dynamic import read_dynamic
+from footprint.elf.dynamic import read_dynamic, read_linkage
 from footprint.elf.image import Image, read_image
-from footprint.elf.linkage import read_linkage
 from footprint.errors import AccessError, InputError, Note, UsageError
 from footprint.findings.graph_rules.unused_library import UnusedNeed, unused_needs
 from footprint.findings.removal import Doubt, doubts

@@ -3,8 +3,18 @@
 import shlex
 from collections.abc import Sequence
 
-from footprint.formats.document import Block, Document, Heading, Paragraph, Table, Verdict, note_blocks
-from footprint.formats.report_parts import Names, cut_at, more
+from footprint.formats.document import (
+    Block,
+    Document,
+    Heading,
+    Names,
+    Paragraph,
+    Table,
+    Verdict,
+    cut_at,
+    more,
+    note_blocks,
+)
 from footprint.text.units import counted, format_bytes
 from footprint.verbs.run.text import MOMENTS, start_cost_blocks
 from footprint.verbs.whatif.builds_text import behaviour_blocks, behaviour_sentence
