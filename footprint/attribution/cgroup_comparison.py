@@ -8,6 +8,7 @@ from footprint.model.audit import Audit
 from footprint.model.group import CgroupComparison, CgroupRow
 from footprint.model.row import MemoryKind
 from footprint.process.control_groups import CgroupCharges
+from footprint.process.memory_files import KERNEL_BUFFERS
 
 # At each moment up to so many pages of each processor are charged to a group in advance (MEMCG_CHARGE_BATCH).
 _PAGES_AHEAD: Final = 63
@@ -42,7 +43,10 @@ _KINDS: Final = (
     _Kind("page tables of devices", "sec_pagetables", (), "of virtual machines and IOMMUs"),
     _Kind("compressed swap", "zswap", (), "what zswap keeps in memory"),
 )
-_REST: Final = "buffers of pipes, top pages of page tables, and what no counter of the kernel names"
+_REST: Final = (
+    "buffers of pipes, top pages of page tables, and what no counter of the kernel names; rings of packet sockets and "
+    "of perf are charged to no group"
+)
 
 
 def compare_with_cgroup(
@@ -58,6 +62,7 @@ def compare_with_cgroup(
         ahead_most_bytes: How much the processors of the host may have charged in advance, by `most_ahead_bytes`.
     """
     totals = audit.totals
+    buffers_bytes = sum(file.own_bytes for file in audit.memory_files if file.owner.startswith(KERNEL_BUFFERS))
     rows = [
         _row(
             "anonymous memory",
@@ -67,11 +72,11 @@ def compare_with_cgroup(
         ),
         _row(
             "shared memory",
-            audit.group.own_shared.bytes,
+            known_sum([audit.group.own_shared.bytes, -buffers_bytes]),
             charges.shared_memory_bytes,
             "files of tmpfs, and segments that nobody maps",
         ),
-        *_of_kernel(audit, charges),
+        *_of_kernel(audit, charges, buffers_bytes),
         _row("sockets", None, charges.socket_bytes, "data that is sent or received"),
         _row(
             "page cache",
@@ -102,10 +107,13 @@ def _row(name: str, audited_bytes: int | None, charged_bytes: int, cause: str) -
     return CgroupRow(name, audited_bytes, charged_bytes, charged_bytes - (audited_bytes or 0), cause)
 
 
-def _of_kernel(audit: Audit, charges: CgroupCharges) -> list[CgroupRow]:
-    """Compare kernel memory by the parts that memory.stat tells; as a whole where it tells none."""
+def _of_kernel(audit: Audit, charges: CgroupCharges, buffers_bytes: int) -> list[CgroupRow]:
+    """Compare kernel memory by the parts that memory.stat tells; as a whole where it tells none.
+
+    Buffers of the kernel that are mapped are part of it.
+    """
     kinds = [kind for kind in _KINDS if charges.stat.get(kind.field)]
-    kernel_bytes, audits = audit.totals.kernel.bytes, audit.group.audits
+    kernel_bytes, audits = known_sum([audit.totals.kernel.bytes, buffers_bytes]), audit.group.audits
     if not kinds or kernel_bytes is None:
         return [_row("kernel memory", kernel_bytes, charges.kernel_bytes, f"cached names and inodes of files, {_REST}")]
     rows = []
@@ -113,7 +121,7 @@ def _of_kernel(audit: Audit, charges: CgroupCharges) -> list[CgroupRow]:
         audited_bytes = sum(_kernel_rows(audits, kind.rows)) if kind.rows else None
         rows.append(_row(kind.name, audited_bytes, charges.stat[kind.field], f"{kind.field}: {kind.cause}"))
     taken = tuple(prefix for kind in kinds for prefix in kind.rows)
-    other_bytes = sum(_kernel_rows(audits, ("",))) - sum(_kernel_rows(audits, taken))
+    other_bytes = buffers_bytes + sum(_kernel_rows(audits, ("",))) - sum(_kernel_rows(audits, taken))
     rest_bytes = max(0, charges.kernel_bytes - sum(row.charged_bytes for row in rows))
     return [*rows, _row("other kernel memory", other_bytes or None, rest_bytes, _REST)]
 

@@ -6,6 +6,7 @@ a process belong to it here: it starts them, and what it shares with them a copy
 
 A name in a file system keeps a file as well. A program nearly always makes such a file for itself, but a copy may open
 the same one: that is an assumption, and a note states it. A file of tmpfs that a process only reads is a file like any.
+A buffer of the kernel that is mapped belongs to who maps it, but for what the prices of open descriptors have of it.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -75,6 +76,7 @@ class _FileUsage(NamedTuple):
         swapped_bytes: Its pages that are swapped out.
         is_mapped_elsewhere: Whether the shares show that others map it.
         is_mapped_twice: Whether some of its pages have several mappings.
+        unpriced_bytes: What no price of an open descriptor has, of a buffer of the kernel.
     """
 
     size_bytes: int | None
@@ -84,20 +86,22 @@ class _FileUsage(NamedTuple):
     swapped_bytes: int
     is_mapped_elsewhere: bool
     is_mapped_twice: bool
+    unpriced_bytes: int
 
     @classmethod
     def of(cls, same: Sequence[MemoryFile]) -> "_FileUsage":
         sizes = [file.size_bytes for file in same if file.size_bytes is not None]
         whole = same[0] if len(same) == 1 else same[0]._replace(mappings=tuple(m for f in same for m in f.mappings))
-        sole_bytes, resident_bytes = whole.sole_bytes, whole.resident_bytes
+        sole_bytes, resident_bytes, share_bytes = whole.sole_bytes, whole.resident_bytes, whole.proportional_bytes
         return cls(
             max(sizes, default=None),
-            whole.proportional_bytes,
+            share_bytes,
             sole_bytes,
             resident_bytes,
             whole.swapped_bytes,
             whole.is_mapped_elsewhere,
             sole_bytes < resident_bytes,
+            max(0, max([share_bytes, *sizes]) - sum([file.priced_bytes for file in same])),
         )
 
     @property
@@ -114,7 +118,9 @@ def _charge(
     others = keepers.others(first.identity, pids) if keepers else ()
     least_bytes = usage.sole_bytes
     evidence = Evidence.MEASURED
-    if others or not any(file.is_written or not file.has_name for file in same):
+    if first.is_kernel_buffer:
+        own_bytes = least_bytes = usage.unpriced_bytes
+    elif others or not any(file.is_written or not file.has_name for file in same):
         own_bytes = least_bytes = 0
     elif keepers is None:
         own_bytes = least_bytes = _bytes_by_shares(usage, is_one=len(same) == 1, is_partial=is_partial)
@@ -131,7 +137,7 @@ def _charge(
         owner=memory_file_owner(first.name),
         size_bytes=usage.most_bytes,
         own_bytes=own_bytes,
-        shared_bytes=max(own_bytes, usage.resident_bytes),
+        shared_bytes=own_bytes if first.is_kernel_buffer else max(own_bytes, usage.resident_bytes),
         mapped_bytes=sum(mapping.size_bytes for file in same for mapping in file.mappings),
         mapping_count=sum(len(file.mappings) for file in same),
         descriptor_count=sum(len(file.descriptors) for file in same),

@@ -12,7 +12,7 @@ from footprint.model.row import Attribution, Evidence, MemoryKind
     "owner size_bytes own_bytes shared_bytes mapped_bytes mapping_count descriptor_count keeper_pids evidence"
 )
 class MemoryFileCost(NamedTuple):
-    """A file in memory: a memfd, shared anonymous memory, a SysV segment, or a file of tmpfs.
+    """A file in memory: a memfd, shared anonymous memory, a SysV segment, a file of tmpfs, or a buffer of the kernel.
 
     Attributes:
         owner: What the ledger calls it.

@@ -375,7 +375,7 @@ _ALL: Final = (
         "own_shared_bytes",
         "shared memory of its own",
         "part of `shared_once_bytes` and of `per_process_bytes`: files in memory that nobody else keeps (memfd, shared"
-        " anonymous memory, SysV, files of tmpfs), with all that they hold",
+        " anonymous memory, SysV, files of tmpfs), with all that they hold, and mapped buffers of the kernel",
         _EACH,
         "Each started copy makes its own, and each group. A budget can limit it for a group.",
         has_budget=True,

@@ -185,7 +185,8 @@ class OfWhich(NamedTuple):
             were paid for when the pool was reserved.
         hugetlb_shared_bytes: Huge pages of the reserved pool that several processes hold; in no total.
         own_shared_bytes: Part of `shared_once` and of `per_process`: files in memory that only this process and its
-            descendants keep (memfd, shared anonymous memory, SysV, files of tmpfs). Each started copy makes its own.
+            descendants keep (memfd, shared anonymous memory, SysV, files of tmpfs), and mapped buffers of the kernel
+            that no price of a descriptor has. Each started copy makes its own.
     """
 
     swapped_bytes: int

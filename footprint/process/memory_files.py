@@ -1,9 +1,11 @@
 """The files in memory that a process maps or holds open, what each holds, and which processes keep it.
 
 A file in memory is a memfd, shared anonymous memory, a SysV segment, or a file of tmpfs. What it costs is what it
-holds, however many of its pages are mapped and how often.
+holds, however many of its pages are mapped and how often. A buffer of the kernel that a process maps is one as well:
+the ring of a packet socket, of io_uring or of perf, an array of BPF.
 
-Source: memfd_create(2), shm_open(3), shmget(2), tmpfs(5), proc_pid_map_files(5) and fs/proc/task_mmu.c of Linux 6.18.
+Source: memfd_create(2), shm_open(3), shmget(2), tmpfs(5), proc_pid_map_files(5), packet_mmap, io_uring_setup(2),
+perf_event_open(2) and fs/proc/task_mmu.c of Linux 6.18.
 """
 
 import os
@@ -27,7 +29,13 @@ SHARED_ANONYMOUS: Final = "/dev/zero (deleted)"
 
 _SYSV: Final = "/SYSV"
 _SEGMENTS: Final = "SYSV"
-_UNNAMED: Final = ("/memfd:", SHARED_ANONYMOUS, _SYSV, "[anon_shmem:")
+KERNEL_BUFFERS: Final = ("socket:", "anon_inode:")
+"""How the kernel's names of sockets and its other objects begin, whose buffers a process can map."""
+
+# The kernel allocates all of it at mmap, and counts its pages as resident in some versions only.
+_WHOLE_BUFFER: Final = "anon_inode:[perf_event]"
+_PRICED: Final = {"anon_inode:[io_uring]": OpenFileKind.RING, "anon_inode:bpf-map": OpenFileKind.BPF}
+_UNNAMED: Final = ("/memfd:", SHARED_ANONYMOUS, _SYSV, "[anon_shmem:", *KERNEL_BUFFERS)
 _SHARED_FOLDERS: Final = ("/dev/shm/", "/run/shm/", "/dev/ashmem/")  # noqa: S108 # names are compared, nothing is opened
 _IN_MEMORY: Final = (*_UNNAMED, *_SHARED_FOLDERS)
 _ONLY_MAPPED: Final = (SHARED_ANONYMOUS, _SYSV)
@@ -47,6 +55,7 @@ class MemoryFile(NamedTuple):
         size_bytes: What it holds in all, swapped pages included; None where that may not be read.
         mappings: The mappings of it.
         descriptors: The descriptors that hold it open.
+        priced_bytes: What the prices of open descriptors have of it: of a ring of io_uring, and of an array of BPF.
     """
 
     identity: FileIdentity
@@ -54,6 +63,12 @@ class MemoryFile(NamedTuple):
     size_bytes: int | None
     mappings: tuple[Mapping, ...]
     descriptors: tuple[int, ...]
+    priced_bytes: int = 0
+
+    @property
+    def is_kernel_buffer(self) -> bool:
+        """Whether it is memory of a socket or another object of the kernel that the process maps."""
+        return self.name.startswith(KERNEL_BUFFERS)
 
     @property
     def has_name(self) -> bool:
@@ -134,6 +149,8 @@ def file_identity(device: str | None, inode: int | None, name: str) -> FileIdent
     """Return what tells a file in memory from others."""
     if name.startswith(_SYSV):
         return _SEGMENTS, inode
+    if name.startswith(KERNEL_BUFFERS):
+        return name, inode  # objects of several kinds have the same inode
     # The text of pmap has no inodes.
     return (name, None) if inode is None else (device, inode)
 
@@ -157,10 +174,14 @@ def memory_files(
     opened: dict[FileIdentity, list[OpenFile]] = {}
     # A capture as text has no devices of descriptors.
     by_inode = {identity[1]: identity for identity in mapped if identity[0] != _SEGMENTS}
+    priced: dict[tuple[OpenFileKind, int | None], int] = {}
     for file in open_files:
         if file.kind is OpenFileKind.MEMORY:
             identity = (device_name(file.device), file.inode) if file.device else by_inode.get(file.inode)
             opened.setdefault(identity or (None, file.inode), []).append(file)
+        else:
+            key = (file.kind, file.inode)
+            priced[key] = priced.get(key, 0) + file.content_bytes
     files = []
     for identity in {**mapped, **opened}:
         of_file, holds = mapped.get(identity, []), opened.get(identity, [])
@@ -168,14 +189,19 @@ def memory_files(
         if not name.endswith(DELETED) and any(mapping.permissions[2] == "x" for mapping in of_file):
             continue
         sizes = [allocated_bytes.get(identity), *(hold.content_bytes for hold in holds)]
+        if name == _WHOLE_BUFFER:
+            sizes.append(sum(mapping.size_bytes for mapping in of_file))
         present = [size for size in sizes if size is not None]
         numbers = tuple([hold.descriptor for hold in holds])
-        files.append(MemoryFile(identity, name, max(present, default=None), tuple(of_file), numbers))
+        priced_bytes = priced.get((_PRICED[name], identity[1]), 0) if name in _PRICED else 0
+        files.append(MemoryFile(identity, name, max(present, default=None), tuple(of_file), numbers, priced_bytes))
     return tuple(files)
 
 
 def _is_in_memory(mapping: Mapping, allocated_bytes: Dict[FileIdentity, int]) -> bool:
     name = mapping.name
+    if name.startswith(KERNEL_BUFFERS):
+        return mapping.is_shared and (bool(mapping.counters.get("Rss")) or name == _WHOLE_BUFFER)
     if not name.startswith(_IN_MEMORY) and not (mapping.is_shared and name.endswith(DELETED)):
         return bool(allocated_bytes) and (mapping.device, mapping.inode) in allocated_bytes
     # Huge pages of the reserved pool have counters of their own, and are in no total.
@@ -327,6 +353,8 @@ def _with_parents(keepers: Dict[FileIdentity, set[int]], unread_count: int) -> F
 def _are_all_mappings_known(files: Sequence[MemoryFile]) -> bool:
     """Return whether the mappings of a file that are known have all of its pages, so that it has no others."""
     size_bytes = files[0].size_bytes
+    if files[0].is_kernel_buffer:
+        return True  # the shares say how many map it
     if size_bytes is None or not files[0].is_only_mapped:
         return False
     mapping_count = sum(len(file.mappings) for file in files)

@@ -1,6 +1,10 @@
 /* Holds memory of one kind, and waits: `kinds_of_memory KIND`. */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <linux/bpf.h>
+#include <linux/if_packet.h>
+#include <linux/io_uring.h>
+#include <linux/perf_event.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -8,6 +12,8 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/shm.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -37,6 +43,17 @@ int main(int count, char **words) {
     const char *kind = words[count - 1];
     int file = memfd_create("kind", 0), segment;
     char *memory, *again, name[64];
+    struct io_uring_params ring = {0};
+    union bpf_attr array = {
+        .map_type = BPF_MAP_TYPE_ARRAY, .key_size = 4, .value_size = 4096, .max_entries = 1024,
+        .map_flags = BPF_F_MMAPABLE,
+    };
+    struct tpacket_req packets = {
+        .tp_block_size = 65536, .tp_block_nr = 128, .tp_frame_size = 2048, .tp_frame_nr = 4096,
+    };
+    struct perf_event_attr event = {
+        .type = PERF_TYPE_SOFTWARE, .size = sizeof event, .config = PERF_COUNT_SW_DUMMY,
+    };
     if (IS("two processes of one address space")) {
         written(malloc(12 * MIB), 12 * MIB);
         again = malloc(65536);
@@ -47,6 +64,22 @@ int main(int count, char **words) {
     } else if (IS("a memfd that is mapped twice")) {
         ftruncate(file, 4 * MIB);
         for (int i = 0; i < 2; i++) written(mapped(4 * MIB, MAP_SHARED, file), 4 * MIB);
+    } else if (IS("rings of io_uring")) {
+        file = syscall(SYS_io_uring_setup, 16384, &ring);
+        if (file < 0) exit(7);
+        mapped(ring.cq_off.cqes + ring.cq_entries * sizeof(struct io_uring_cqe), MAP_SHARED | MAP_POPULATE, file);
+        if (mmap(0, MIB, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file, IORING_OFF_SQES) == MAP_FAILED) exit(7);
+    } else if (IS("an array of BPF that is mapped") || IS("an array of BPF that is mapped and closed")) {
+        file = syscall(SYS_bpf, BPF_MAP_CREATE, &array, sizeof array);
+        if (file < 0) exit(7);
+        written(mapped(4 * MIB, MAP_SHARED, file), 4 * MIB);
+        if (IS("an array of BPF that is mapped and closed")) close(file);
+    } else if (IS("a ring of packets of 8 MiB")) {
+        file = socket(AF_PACKET, SOCK_RAW, 0);
+        if (setsockopt(file, SOL_PACKET, PACKET_RX_RING, &packets, sizeof packets)) exit(7);
+        mapped(8 * MIB, MAP_SHARED, file);
+    } else if (IS("a ring of perf of 257 pages")) {
+        mapped(257 * 4096, MAP_SHARED, syscall(SYS_perf_event_open, &event, 0, -1, -1, 0));
     } else if (IS("a memfd of which half is unmapped")) {
         ftruncate(file, 4 * MIB);
         munmap(written(mapped(4 * MIB, MAP_SHARED, file), 4 * MIB), 2 * MIB);

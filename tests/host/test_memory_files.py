@@ -29,7 +29,12 @@ ONE_PROCESS = (
     "a file of tmpfs that is deleted and open",
     "a segment of SysV that is attached twice",
     "shared memory that a child filled before it ended",
+    "rings of io_uring",
+    "an array of BPF that is mapped",
+    "an array of BPF that is mapped and closed",
 )
+# No control group is charged for them.
+UNCHARGED = {"a ring of packets of 8 MiB": 8 << 20, "a ring of perf of 257 pages": 257 << 12}
 FAMILIES = (
     "two processes of one address space",
     "a child of vfork that waits",
@@ -100,6 +105,25 @@ def test_a_process_costs_each_file_in_memory_once(program: str, kind: str) -> No
     within_2_percent([program, kind], cost_of_process)
 
 
+@pytest.mark.parametrize(("kind", "size_bytes"), UNCHARGED.items())
+def test_a_ring_of_the_kernel_that_no_group_is_charged_for_is_part_of_the_cost(
+    program: str, kind: str, size_bytes: int
+) -> None:
+    with launched() as (group, launcher):
+        (pid,) = launcher.start([program, kind])
+        settled(group)
+        totals = footprint.audit(pid).totals
+        assert totals.of_which.own_shared_bytes == size_bytes
+        assert (totals.shared_once.bytes or 0) - size_bytes < 2 << 20  # the pages of its C library
+
+
+def test_a_ring_is_not_shared_by_all_processes_of_a_machine(program: str) -> None:
+    with launched() as (group, launcher):
+        (pid,) = launcher.start([program, "an array of BPF that is mapped"])
+        settled(group)
+        assert (footprint.audit(pid).totals.shared_once.bytes or 0) < 2 << 20
+
+
 @pytest.mark.parametrize("kind", FAMILIES)
 def test_a_family_costs_each_thing_once(program: str, kind: str) -> None:
     within_2_percent([program, kind], cost_of_tree)
@@ -120,7 +144,7 @@ def test_an_erlang_machine_that_maps_its_code_twice_costs_it_once() -> None:
     within_2_percent(["erl", "-noshell"], cost_of_tree)
 
 
-@pytest.mark.parametrize("kind", [*ONE_PROCESS, *FAMILIES])
+@pytest.mark.parametrize("kind", [*ONE_PROCESS, *FAMILIES, *UNCHARGED])
 def test_a_capture_costs_what_the_live_processes_cost(program: str, kind: str, tmp_path: Path) -> None:
     with launched() as (group, launcher):
         (pid,) = launcher.start([program, kind])

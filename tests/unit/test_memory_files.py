@@ -163,6 +163,45 @@ def test_huge_pages_of_the_pool_are_in_no_total() -> None:
     assert charge_files([process(huge, holds={MEMFD: 0})]) == ()
 
 
+# --- buffers of the kernel --------------------------------------------------------------------------------------------
+
+PACKETS = "7f0000000000-7f0000800000 rw-s 00000000 00:09 118858 socket:[118858]"
+RING = "7f0000000000-7f0000100000 rw-s 10000000 00:10 121799 anon_inode:[io_uring]"
+ARRAYS = [f"7f{n}000000000-7f{n}000100000 rw-s 00000000 00:10 17 anon_inode:bpf-map" for n in (0, 1)]
+SAMPLES = "7f0000000000-7f0000101000 rw-s 00000000 00:10 17 anon_inode:[perf_event]"
+
+
+def test_the_ring_of_a_packet_socket_belongs_to_who_maps_it() -> None:
+    audit = audit_snapshot(process(block(PACKETS, Rss=8192, Pss=8192, Private_Clean=8192)), {}, NoFiles(), target="x")
+    assert (audit.totals.of_which.own_shared_bytes, audit.totals.shared_once.bytes) == (8 * MIB, 8 * MIB)
+    assert [note.slug for note in audit.notes if "socket" in note.detail] == []
+
+
+def test_a_ring_that_the_price_of_its_descriptor_has_counts_once() -> None:
+    mapped = block(RING, Rss=1024, Pss=1024, Private_Clean=1024)
+    ring = OpenFile(5, OpenFileKind.RING, 16, 121799, content_bytes=2 * MIB)
+    held, closed = process(mapped, opened=[ring]), process(mapped)
+    assert (charged(held).cost.own_bytes, charged(held).cost.shared_bytes) == (0, 0)
+    assert (charged(closed).cost.own_bytes, charged(closed).cost.shared_bytes) == (MIB, MIB)
+
+
+def test_arrays_of_bpf_have_one_inode_and_are_several() -> None:
+    mapped = [block(header, Rss=1024, Pss=1024, Private_Dirty=1024) for header in ARRAYS]
+    array = OpenFile(5, OpenFileKind.BPF, 16, 17, content_bytes=MIB)
+    assert own_kib(process(*mapped)) == 2048
+    assert own_kib(process(*mapped, opened=[array])) == 1024  # the other descriptor is closed
+
+
+def test_a_ring_of_perf_is_allocated_whole_though_no_page_of_it_counts_as_resident() -> None:
+    assert own_kib(process(block(SAMPLES))) == 1028
+
+
+def test_relatives_that_map_one_ring_pay_for_it_once_together() -> None:
+    members = [process(block(PACKETS, Rss=8192, Pss=4096, Shared_Clean=8192), pid=pid) for pid in (10, 11)]
+    assert own_kib(*members) == 8192
+    assert [own_kib(member) for member in members] == [4096, 4096]
+
+
 # --- where it cannot be told ------------------------------------------------------------------------------------------
 
 

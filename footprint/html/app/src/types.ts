@@ -556,7 +556,7 @@ export interface GroupTotals {
   kernel_bytes: number | null;
   /** Anonymous memory that several processes of the group have shared since a fork, counted once. */
   shared_between_bytes: number | null;
-  /** Part of `shared_once_bytes` and of `per_process_bytes`: files in memory that nobody else keeps (memfd, shared anonymous memory, SysV, files of tmpfs), with all that they hold. */
+  /** Part of `shared_once_bytes` and of `per_process_bytes`: files in memory that nobody else keeps (memfd, shared anonymous memory, SysV, files of tmpfs), with all that they hold, and mapped buffers of the kernel. */
   own_shared_bytes: number | null;
   /** What one more group of these processes costs: their private memory, the memory that they share among themselves, the shared memory that they made, and their kernel memory. */
   per_group_bytes: number | null;
@@ -782,7 +782,7 @@ export interface MemberChange {
   per_process_bytes: number | null;
 }
 
-/** A file in memory: a memfd, shared anonymous memory, a SysV segment, or a file of tmpfs. */
+/** A file in memory: a memfd, shared anonymous memory, a SysV segment, a file of tmpfs, or a buffer of the kernel. */
 export interface MemoryFileCost {
   /** What the ledger calls it. */
   owner: string;
@@ -884,7 +884,7 @@ export interface OfWhich {
   hugetlb_private_bytes: number;
   /** Huge pages of the reserved pool that several processes hold; in no total. */
   hugetlb_shared_bytes: number;
-  /** Part of `shared_once` and of `per_process`: files in memory that only this process and its descendants keep (memfd, shared anonymous memory, SysV, files of tmpfs). Each started copy makes its own. */
+  /** Part of `shared_once` and of `per_process`: files in memory that only this process and its descendants keep (memfd, shared anonymous memory, SysV, files of tmpfs), and mapped buffers of the kernel that no price of a descriptor has. Each started copy makes its own. */
   own_shared_bytes: number;
 }
 
