@@ -3,8 +3,9 @@
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -26,11 +27,36 @@ COMMANDS = "command.py"
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
-def definitions(path: Path) -> Iterator[Definition]:
-    """Yield the functions and classes of a module."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, Definition):
-            yield node
+class Named(NamedTuple):
+    """What the rules ask of a function or class: `line_count` is without its docstring."""
+
+    name: str
+    line: int
+    docstring: str
+    line_count: int
+    is_class: bool
+
+
+class Module(NamedTuple):
+    """What the rules ask of a module: its tree would be large for all of them."""
+
+    definitions: list[Named]
+    opens_to_write: bool
+    line_count: int
+
+
+@cache
+def module(path: Path) -> Module:
+    """Parse a module once for all rules."""
+    text = path.read_text(encoding="utf-8")
+    nodes = list(ast.walk(ast.parse(text)))
+    definitions = [
+        Named(node.name, node.lineno, ast.get_docstring(node) or "", code_lines(node), isinstance(node, ast.ClassDef))
+        for node in nodes
+        if isinstance(node, Definition)
+    ]
+    is_writer = any(isinstance(node, ast.Call) and opens_to_write(node) for node in nodes)
+    return Module(definitions, is_writer, text.count("\n"))
 
 
 def code_lines(node: Definition) -> int:
@@ -43,29 +69,29 @@ def code_lines(node: Definition) -> int:
 def test_no_public_class_name_stands_twice() -> None:
     homes = defaultdict(list)
     for path in MODULES:
-        for node in definitions(path):
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                homes[node.name].append(str(path.relative_to(ROOT)))
+        for definition in module(path).definitions:
+            if definition.is_class and not definition.name.startswith("_"):
+                homes[definition.name].append(str(path.relative_to(ROOT)))
     assert {name: files for name, files in homes.items() if len(files) > 1} == {}
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT / "footprint")))
-def test_docstrings_begin_with_what_the_code_does(path: Path) -> None:
+def test_docstrings_begin_with_what_the_code_does() -> None:
     riddles = [
-        f"{path.name}:{node.lineno}: {text.splitlines()[0]}"
-        for node in definitions(path)
-        if (text := ast.get_docstring(node)) and re.match(r"(Give|Tell|Let|Say)\b", text)
+        f"{path.relative_to(ROOT)}:{definition.line}: {definition.docstring.splitlines()[0]}"
+        for path in MODULES
+        for definition in module(path).definitions
+        if re.match(r"(Give|Tell|Let|Say)\b", definition.docstring)
     ]
     assert riddles == []
 
 
 def test_no_function_is_longer_than_a_screen() -> None:
     long = {
-        f"{path.relative_to(ROOT)}: {node.name}": lines
+        f"{path.relative_to(ROOT)}: {definition.name}": definition.line_count
         for path in MODULES
         if path.name != COMMANDS
-        for node in definitions(path)
-        if not isinstance(node, ast.ClassDef) and (lines := code_lines(node)) > LONGEST_FUNCTION_LINES
+        for definition in module(path).definitions
+        if not definition.is_class and definition.line_count > LONGEST_FUNCTION_LINES
     }
     assert long == {}
 
@@ -157,6 +183,8 @@ def timed_assertions(source: str) -> list[int]:
     if not re.search(r"_time|monotonic|perf_counter|\btime\b.*\(|elapsed", source):
         return []
     tree = ast.parse(source)
+    if not reads_clock(tree, set()):
+        return []
     of_module = [node for node in tree.body if not isinstance(node, Definition)]
     scopes = [ast.Module(of_module, []), *(node for node in ast.walk(tree) if isinstance(node, Function))]
     functions: set[str] = set()
@@ -220,20 +248,20 @@ WRITERS = {
 def opens_to_write(node: ast.Call) -> bool:
     """Return whether a call opens a path to write to it."""
     called = ast.unparse(node.func)
+    if called not in {"os.open", "open"}:
+        return called.endswith((".write_text", ".write_bytes", ".touch")) or called in {
+            "os.fdopen",
+            "os.mknod",
+            "os.truncate",
+        }
     words = [ast.unparse(argument) for argument in (*node.args, *[keyword.value for keyword in node.keywords])]
     if called == "os.open":
         return words[0] != "os.devnull" and any(
             re.search(r"O_(WRONLY|RDWR|CREAT|TRUNC|APPEND)", word) for word in words
         )
-    if called == "open":
-        return not words[0].startswith("open_kept(") and any(
-            re.fullmatch(r"'[rb]*[wax+][bt+]*'", word) for word in words[1:]
-        )
-    return called.endswith((".write_text", ".write_bytes", ".touch")) or called in {
-        "os.fdopen",
-        "os.mknod",
-        "os.truncate",
-    }
+    return not words[0].startswith("open_kept(") and any(
+        re.fullmatch(r"'[rb]*[wax+][bt+]*'", word) for word in words[1:]
+    )
 
 
 @pytest.mark.parametrize(
@@ -256,25 +284,18 @@ def test_what_opens_a_path_to_write_is_seen(code: str, expected: bool) -> None: 
 
 
 def test_one_module_opens_files_to_write() -> None:
-    homes = {
-        str(path.relative_to(ROOT / "footprint"))
-        for path in MODULES
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Call) and opens_to_write(node)
-    }
+    homes = {str(path.relative_to(ROOT / "footprint")) for path in MODULES if module(path).opens_to_write}
     assert homes == set(WRITERS)
 
 
 def test_no_module_is_a_fragment() -> None:
-    lines = {path: path.read_text(encoding="utf-8").count("\n") for path in MODULES if path.name != "__init__.py"}
-    assert [path for path, count in lines.items() if count < LEAST_MODULE_LINES] == []
+    modules = [path for path in MODULES if path.name != "__init__.py"]
+    assert [path for path in modules if module(path).line_count < LEAST_MODULE_LINES] == []
 
 
 def test_the_package_grows_on_purpose_only() -> None:
     """Hold the size of the package: whoever raises a figure here says why in the commit, and deletes first."""
-    texts = [path.read_text(encoding="utf-8") for path in MODULES]
-    line_count = sum(text.count("\n") for text in texts)
-    class_count = sum(isinstance(node, ast.ClassDef) for text in texts for node in ast.walk(ast.parse(text)))
-    assert line_count <= MOST_LINES
+    class_count = sum(definition.is_class for path in MODULES for definition in module(path).definitions)
+    assert sum(module(path).line_count for path in MODULES) <= MOST_LINES
     assert class_count <= MOST_CLASSES
     assert len(MODULES) <= MOST_MODULES
