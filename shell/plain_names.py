@@ -53,8 +53,12 @@ def general_names(source: str) -> list[tuple[int, str]]:
     """Return the general words among the names of a module that are read far from where they are bound."""
     if not re.search(rf"\b(?:{'|'.join(GENERAL)})\b", source):
         return []
+    nodes = list(ast.walk(ast.parse(source)))
+    # In most modules the words stand in texts and comments.
+    if GENERAL.isdisjoint(getattr(node, "id", getattr(node, "arg", None)) for node in nodes):
+        return []
     names = []
-    for scope in ast.walk(ast.parse(source)):
+    for scope in nodes:
         if isinstance(scope, Function):
             names += [(scope.lineno, word) for word in GENERAL & parameters(scope)]
         if isinstance(scope, ast.ClassDef):
