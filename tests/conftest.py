@@ -1,5 +1,6 @@
 """Set for all tests how many examples properties are tried with, and which tests may be skipped."""
 
+import gc
 import os
 import signal
 from collections.abc import Generator
@@ -56,6 +57,12 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 signal.signal(signal.SIGINT, signal.default_int_handler)
 if "PYTEST_XDIST_WORKER" in os.environ:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+def pytest_collection_finish() -> None:
+    """Keep the garbage collector from going through 15,000 collected tests again and again: a tenth of all work."""
+    gc.collect()
+    gc.freeze()
 
 
 def may_be_skipped(path: Path, reason: str) -> bool:
