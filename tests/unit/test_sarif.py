@@ -214,12 +214,13 @@ def test_bytes_of_a_path_that_are_not_utf_8_stay_those_bytes() -> None:
 
 
 def test_of_more_results_than_github_takes_those_that_save_most_are_written() -> None:
-    found = [finding("v", saving_bytes=size) for size in range(1, 25_003)]
-    run = run_of(*found)
-    assert len(run["results"]) == 25_000
+    assert module.MOST_RESULTS == 25_000
+    with mock.patch.object(module, "MOST_RESULTS", 100):
+        run = run_of(*[finding("v", saving_bytes=size) for size in range(1, 103)])
+    assert len(run["results"]) == 100
     assert run["results"][-1]["properties"]["savingBytes"] == 3
     (notification,) = run["invocations"][0]["toolExecutionNotifications"]
-    assert notification["message"]["text"] == "2 of 25002 results are left out: those that save least."
+    assert notification["message"]["text"] == "2 of 102 results are left out: those that save least."
 
 
 def test_a_file_that_is_too_large_when_compressed_loses_those_that_save_least() -> None:
