@@ -295,6 +295,11 @@ def test_files_of_one_name_are_one_part_which_counts_them_all() -> None:
     assert parts_of("library_count", twice)["libunused.so"] == 2
 
 
+def test_a_file_that_shares_nothing_has_no_part_in_what_is_shared() -> None:
+    audit = audit_of(ledger_row("/lib/liba.so", KIB), ledger_row("/lib/libb.so", KIB, shared_bytes=8 * KIB))
+    assert parts_of("shared_once_bytes", audit) == {"libb.so": 8 * KIB}
+
+
 def test_what_is_surely_written_at_start_is_no_part_of_what_was_measured() -> None:
     measured = replace(BASE, source="smaps")
     assert only(checked("[budgets]\nfloor_bytes = 0", measured)).contributors == ()
@@ -706,6 +711,7 @@ def test_a_finding_that_is_gone_makes_no_room_for_a_new_one() -> None:
     assert (result.grew_from, result.value, result.limit, result.fails) == (0, 1, 0, True)
     assert result.contributors == (("b", 64),)
     assert result.remark == "what is gone since the baseline makes no room for what is new"
+    assert only(checked(text, headers(("b", 64), ("c", 64)), headers(("c", 64)))).remark == ""
     assert not only(checked(text, headers(("a", 64)), headers(("a", 64), ("c", 64)))).fails
 
 
@@ -728,7 +734,7 @@ def test_a_size_limits_the_bytes_of_findings_and_a_number_their_number() -> None
 
 def test_the_bytes_of_a_finding_that_grew_are_growth_though_it_is_not_new() -> None:
     text = "[budgets.findings]\nduplicate-static = {}"
-    before, now = headers(("a", 64), ("gone", 4096)), headers(("a", 6400))
+    before, now = headers(("a", 64), ("gone", 4096), ("same", 64)), headers(("a", 6400), ("same", 64))
     assert not only(checked(text.format("{ max_increase = 0 }"), now, before)).fails
     result = only(checked(text.format("{ max_increase = '0 B' }"), now, before))
     assert (result.value, result.limit, result.is_count, result.fails) == (6336, 0, False, True)
@@ -753,6 +759,11 @@ def test_only_libraries_of_the_list_may_be_mapped() -> None:
     text = "[libraries]\nallow = ['libc.so.*', 'ld-linux*', 'libunused.so']"
     assert strange(checked(text)) == ["libunused_dep.so"]
     assert only(checked(text)).fails
+
+
+def test_a_strange_library_that_costs_nothing_is_named_with_nothing() -> None:
+    audit = audit_of(ledger_row("/lib/liba.so"), ledger_row("/lib/libb.so", 4 * KIB))
+    assert only(checked("[libraries]\nallow = []", audit)).contributors == (("liba.so", 0), ("libb.so", 4 * KIB))
 
 
 def test_denied_libraries_fail_by_pattern() -> None:

@@ -85,6 +85,11 @@ def test_the_part_of_one_owner_is_nothing_where_it_is_not_there() -> None:
     assert trend.largest_step == TrendStep("1.1", "1.2", -8192, "libold.so", -8192)
 
 
+def test_a_step_of_one_owner_is_its_own_work_whatever_else_grew() -> None:
+    before, after = recording("1", 1, {"a": 10, "b": 10}), recording("2", 2, {"a": 20, "b": 100})
+    assert trend_of("private_bytes", before, after, owner="a").largest_step == TrendStep("1", "2", 10, "a", 10)
+
+
 def test_only_the_newest_releases_are_told_where_so_many_are_asked_for() -> None:
     found = history_of([FIRST, SECOND, THIRD], "history", last=2)
     assert [one.version for one in found.releases["server"]] == ["1.1", "1.2"]
