@@ -122,7 +122,7 @@ _HOMES = {
     "RunResult": "footprint.verbs.run.result",
     "Scanned": "footprint.verbs.scan.call",
     "Selection": "footprint.elf.selection",
-    "Survey": "footprint.verbs.survey.call",
+    "Survey": "footprint.verbs.audit.survey_answer",
     "Timeline": "footprint.series.timeline",
     "Total": "footprint.model.row",
     "Totals": "footprint.model.row",
@@ -141,6 +141,7 @@ _HOMES = {
     "record": "footprint.verbs.trend.recording",
     "replay": "footprint.verbs.watch.call",
     "save": "footprint.verbs.run.json",
+    "survey": "footprint.verbs.audit.survey_answer",
     "trend": "footprint.verbs.trend.recording",
 }
 

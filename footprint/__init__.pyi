@@ -17,6 +17,7 @@ from footprint.series.timeline import Timeline
 from footprint.sources.debug_search import DebugSearch
 from footprint.verbs.audit.call import audit, audit_group
 from footprint.verbs.audit.mappings import OwnedMap, maps
+from footprint.verbs.audit.survey_answer import Survey, survey
 from footprint.verbs.capture.call import capture
 from footprint.verbs.check.call import check, load_budgets
 from footprint.verbs.check.gate import Gate, init
@@ -30,7 +31,6 @@ from footprint.verbs.run.call import run
 from footprint.verbs.run.json import save
 from footprint.verbs.run.result import RunResult
 from footprint.verbs.scan.call import Scanned, scan
-from footprint.verbs.survey.call import Survey, survey
 from footprint.verbs.symbols.call import FileSymbols, symbols
 from footprint.verbs.trend.recording import Recorded, record, trend
 from footprint.verbs.watch.call import replay, watch

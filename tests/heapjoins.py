@@ -4,8 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from footprint.attribution.heap_frames import name_frames
-from footprint.attribution.heap_usage import HeapUsage, heap_usage, place_at
+from footprint.attribution.heap_usage import HeapUsage, heap_usage, name_frames, place_at
 from footprint.attribution.process_audit import audit_snapshot
 from footprint.attribution.symbol_ranges import PageNumbers
 from footprint.elf.contents import Contents

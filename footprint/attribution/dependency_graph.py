@@ -22,8 +22,7 @@ from footprint.elf.image import Image
 from footprint.elf.notes import build_id, optional_libraries
 from footprint.errors import FootprintError, Note
 from footprint.loader.bindings import NO_BINDINGS, Bindings
-from footprint.loader.dependencies import Retained, filtees, needs, reached, retained, roots
-from footprint.loader.library_removal import LibraryRemoval, compare
+from footprint.loader.dependencies import LibraryRemoval, Retained, compare, filtees, needs, reached, retained, roots
 from footprint.loader.link_map import Linked, LinkMap, Needs, with_opened
 from footprint.loader.map_entry import FoundBy
 from footprint.loader.start_failures import start_failures

@@ -16,6 +16,7 @@ ORDERS: Final = {
     "written": "written_bytes",
     "leaked": "leaked_bytes",
 }
+"""The totals that functions can be sorted by, the largest first."""
 # The fields of the bytes and of the blocks of each tally.
 _TALLIES: Final = {
     "allocated": ("allocated_bytes", "allocated_blocks"),
@@ -60,9 +61,6 @@ class FunctionTotals(NamedTuple):
     def lifetime(self) -> float | None:
         """How long a block lived on average."""
         return None if self.lived is None else self.lived / (self.allocated_blocks or 1)
-
-
-"""The totals that functions can be sorted by, the largest first."""
 
 
 def run_totals(usage: HeapUsage) -> tuple[FunctionTotals, ...]:

@@ -15,6 +15,7 @@ FLAG_BIT: Final = 1 << FLAGS
 ALL_BITS: Final = ALL_REGISTERS | FLAG_BIT
 OPERAND_SIZE: Final = 0x66
 ELSEWHERE: Final = frozenset({0x64, 0x65, 0x67})
+"""The prefixes with which memory is in another segment, or has an address of 32 bits."""
 REPEATED_NOT: Final = 0xF2
 REPEATED: Final = 0xF3
 _LOCKED: Final = 0xF0
@@ -87,7 +88,6 @@ _FENCES: Final = frozenset({5, 6, 7})
 _STATE: Final = 0xAE
 _ZERO: Final = 0x77
 _XMM_BYTES, _YMM_BYTES = 16, 32
-"""The prefixes with which memory is in another segment, or has an address of 32 bits."""
 
 
 class Form(NamedTuple):

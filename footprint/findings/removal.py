@@ -14,8 +14,7 @@ from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.elf.abi import PF_X, PT_GNU_STACK
 from footprint.elf.dynsym import weak_names
 from footprint.errors import FootprintError
-from footprint.loader.dependencies import start_order
-from footprint.loader.library_removal import LibraryRemoval, Rebinding
+from footprint.loader.dependencies import LibraryRemoval, Rebinding, start_order
 from footprint.loader.link_map import LinkMap
 from footprint.loader.map_entry import FoundBy
 from footprint.loader.target import Libc

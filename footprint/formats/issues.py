@@ -20,10 +20,15 @@ from footprint.text.escape import printable
 from footprint.text.units import counted, format_bytes
 
 BUDGET: Final = "budget-exceeded"
+"""The rule of exceeded budgets, which are no findings."""
 RUN_FAILED: Final = "run-failed"
+"""The rule of programs that were run and failed, which no budget has to name."""
 GROWN_VARIABLE: Final = "grown-variable"
+"""The rule of variables that are new or grew, in a comparison."""
 TOUCHED_VARIABLE: Final = "touched-variable"
+"""The rule of variables as large as before, of which a process writes more."""
 NEW_LIBRARY: Final = "new-library"
+"""The rule of libraries that are new, in a comparison."""
 # Title and page of the rules that are no findings.
 _TEXTS: Final = {
     BUDGET: (
@@ -67,11 +72,6 @@ _TEXTS: Final = {
 }
 _WHAT: Final = "**What it is.** "
 _OF_SYSTEM = ("/usr/", "/lib/", "/lib64/", "/bin/", "/sbin/")
-"""The rule of exceeded budgets, which are no findings."""
-"""The rule of programs that were run and failed, which no budget has to name."""
-"""The rule of variables that are new or grew, in a comparison."""
-"""The rule of variables as large as before, of which a process writes more."""
-"""The rule of libraries that are new, in a comparison."""
 
 
 class RuleText(NamedTuple):

@@ -2,14 +2,22 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from footprint.formats.document import About
 from footprint.members import NamedTuple
-from footprint.model.figures import Figure
+from footprint.model.audit import program_name
+from footprint.model.figures import FIGURES, Figure
 from footprint.model.finding import Finding
 from footprint.model.row import Row, Total
 from footprint.text.escape import printable
+
+_PREFIX: Final = "footprint"
+_ESCAPES: Final = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
+# GitLab takes a `#` for the beginning of a comment, also inside quotes, and splits the rest like a shell.
+_FOR_GITLAB: Final = str.maketrans({"#": "\\x23", "\\": "/", "'": "\\x27"})
+# A merge request shows each series on a line of its own.
+_MOST_OF_A_FAMILY: Final = 20
 
 
 class MetricSample(NamedTuple):
@@ -95,14 +103,6 @@ def finding_families(findings: Iterable[Finding], target: dict[str, str]) -> lis
     ]
 
 
-_PREFIX: Final = "footprint"
-_ESCAPES: Final = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
-# GitLab takes a `#` for the beginning of a comment, also inside quotes, and splits the rest like a shell.
-_FOR_GITLAB: Final = str.maketrans({"#": "\\x23", "\\": "/", "'": "\\x27"})
-# A merge request shows each series on a line of its own.
-_MOST_OF_A_FAMILY: Final = 20
-
-
 def openmetrics(families: Sequence[MetricFamily], _about: About) -> str:
     """Write gauges, each with its unit and its meaning, and the end mark."""
     return _text(families, ())
@@ -146,3 +146,33 @@ def _labels(sample: MetricSample, dropped: Sequence[str], *, is_for_gitlab: bool
             shown = shown.translate(_FOR_GITLAB)
         parts.append(f'{name}="{shown.translate(_ESCAPES)}"')
     return "{" + ",".join(parts) + "}" if parts else ""
+
+
+if TYPE_CHECKING:
+    from footprint.model.audit import Audit
+
+
+def audit_metrics(audit: "Audit") -> list[MetricFamily]:
+    """Return the figures of a process or group: the whole, its owners, what N cost, and the findings."""
+    target = target_labels(audit.target, program_name(audit))
+    families = [total_family(FIGURES[name], total, target) for name, total in audit.figures.items()]
+    counts = [
+        MetricFamily(FIGURES[name].title, FIGURES[name].sentence, [MetricSample(target, value)], "")
+        for name, value in audit.counts.items()
+    ]
+    projection = []
+    if (cost := audit.projection).terms:
+        labels = target | {"model": cost.model.value, "evidence": cost.evidence.value}
+        many, total = [MetricSample(labels, cost.count)], [MetricSample(labels, cost.total_bytes)]
+        nouns = "groups" if audit.noun == "group" else "processes"
+        projection = [
+            MetricFamily("projected", f"The cost of all projected {nouns}.", total),
+            MetricFamily(f"projected_{nouns}", f"The number of projected {nouns}.", many, ""),
+        ]
+    return [
+        *families,
+        *counts,
+        *owner_families(audit.ledger, target),
+        *projection,
+        *finding_families(audit.findings, target),
+    ]

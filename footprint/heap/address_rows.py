@@ -1,13 +1,20 @@
-"""The common parts of tcmalloc, jemalloc and Go profiles: rows of amounts and calls, and a memory map behind them."""
+"""Heap profiles of tcmalloc, jemalloc and Go as text: rows of amounts and calls, and a memory map behind them.
+
+tcmalloc (gperftools) has heap profiles and heap samples; jemalloc before version 4 has its format, and `heap_v2/PERIOD`
+since. Go has a line for each call (`/debug/pprof/heap?debug=1`).
+
+Source: the documentation of pprof in gperftools 2.10; heap-profile-table.cc; jemalloc(3), `prof.dump`; src/prof_data.c
+of jemalloc 5.3; runtime/pprof/pprof.go of Go 1.26; parseHeap in profile/legacy_profile.go of github.com/google/pprof.
+"""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from math import expm1
+from math import exp, expm1
 from typing import Final
 
-from footprint.errors import InputError, Note
+from footprint.errors import InputError, Note, UnsupportedError
 from footprint.heap.call_tree_builder import MOST_AMOUNT, CallTreeBuilder
-from footprint.heap.profile import Counted, Frame, HeapSnapshot, Module, Profile, Tally, sampled_notes
+from footprint.heap.profile import GO_HEAP, Counted, Frame, HeapSnapshot, Module, Profile, Tally, sampled_notes
 from footprint.system.decompression import lines_of
 from footprint.text.units import counted
 
@@ -23,6 +30,21 @@ _MAPPING: Final = re.compile(
 
 Estimate = Callable[[int, int, int], tuple[int, int]]
 """Estimates blocks and bytes from those of the samples, and their period."""
+_AMOUNT: Final = rb" *([0-9]{1,18})"
+_GPERFTOOLS_AMOUNTS: Final = _AMOUNT + rb":" + _AMOUNT + rb" *\[" + _AMOUNT + rb":" + _AMOUNT + rb"\] *@"
+_GPERFTOOLS_HEADER: Final = re.compile(rb"heap profile:" + _GPERFTOOLS_AMOUNTS + rb" ?([^/\s]*)(?:/([0-9]{1,18}))?")
+_GPERFTOOLS_ROW: Final = re.compile(_GPERFTOOLS_AMOUNTS + rb"((?: +(?:0x)?[0-9A-Fa-f]{1,16})*)\s*")
+_JEMALLOC_HEADER: Final = re.compile(rb"heap_v2/([0-9]{1,18})")
+_JEMALLOC_STACK: Final = re.compile(rb"@((?: 0x[0-9A-Fa-f]{1,16})*) *")
+# One line for all threads, and one line per thread, which may have a name.
+_JEMALLOC_AMOUNTS: Final = re.compile(
+    rb" *t(\*|[0-9]{1,20}): ([0-9]{1,18}): ([0-9]{1,18}) \[([0-9]{1,18}): ([0-9]{1,18})\](?: .*)?"
+)
+_GO_AMOUNTS: Final = rb"([0-9]{1,18}): ([0-9]{1,18}) \[([0-9]{1,18}): ([0-9]{1,18})\] @"
+_GO_HEADER: Final = re.compile(rb"heap profile: " + _GO_AMOUNTS + rb" heap/([0-9]{1,18})")
+_GO_ROW: Final = re.compile(_GO_AMOUNTS + rb"((?: 0x[0-9a-f]{1,16})*)\s*")
+_GO_CALL: Final = re.compile(rb"#\t+0x([0-9a-f]{1,16})(?:\t+([^\t]+)\+0x[0-9a-f]{1,16}\t+([^\t]+):([0-9]{1,9}))?\s*")
+_GO_MARK: Final = re.compile(rb"\n#\t+0x|\n# runtime\.MemStats")
 
 
 def _estimate(block_count: int, size_bytes: int, period_bytes: int) -> tuple[int, int]:
@@ -186,3 +208,120 @@ class AddressRows:
             )
             yield Note("heap-rows-missing", source, detail)
         yield from sampled_notes(source, period_bytes)
+
+
+def looks_like_gperftools(start: bytes) -> bool:
+    """Return whether the first bytes are those of such a profile."""
+    return start.startswith(b"heap profile:")
+
+
+def read_gperftools(pieces: Iterable[bytes], source: str) -> Profile:
+    """Read a profile from the pieces of its text.
+
+    Raises:
+        InputError: Where the first line is damaged.
+        UnsupportedError: Where it was sampled in the way from before `heap_v2`.
+    """
+    rows = AddressRows(pieces, source, _GPERFTOOLS_HEADER)
+    *totals, kind_text, period = rows.header.groups()
+    kind = kind_text.decode("ascii", "replace")
+    if period and kind == "heap":
+        raise UnsupportedError(source, "samples from before `heap_v2`, whose scale is uncertain", 0)
+    for line in rows.lines():
+        if row := _GPERFTOOLS_ROW.fullmatch(line):
+            *figures, addrs = row.groups()
+            rows.add([int(addr, 16) for addr in addrs.split()], map(int, figures))
+        else:
+            rows.skip(line)
+    return rows.finish(
+        "gperftools", kind, [int(total) for total in totals], int(period) if period and kind == "heap_v2" else None
+    )
+
+
+def looks_like_jemalloc(start: bytes) -> bool:
+    """Return whether the first bytes are those of such a profile."""
+    return start.startswith(b"heap_v2/")
+
+
+def read_jemalloc(pieces: Iterable[bytes], source: str) -> Profile:
+    """Read a profile from the pieces of its text.
+
+    Raises:
+        InputError: Where the first line is damaged.
+    """
+    rows = AddressRows(pieces, source, _JEMALLOC_HEADER)
+    totals: list[int] | None = None
+    addrs: list[int] | None = None
+    is_counted = False
+    for line in rows.lines():
+        if stack := _JEMALLOC_STACK.fullmatch(line):
+            addrs, is_counted = [int(addr, 16) for addr in stack[1].split()], False
+        elif amounts := _JEMALLOC_AMOUNTS.fullmatch(line):
+            figures = [int(figure) for figure in amounts.groups()[1:]]
+            if amounts[1] != b"*":
+                continue
+            if addrs is None:
+                totals = figures
+            elif not is_counted:
+                rows.add(addrs, figures)
+                is_counted = True
+        else:
+            rows.skip(line)
+    return rows.finish("jemalloc", "heap_v2", totals, int(rows.header[1]))
+
+
+def looks_like_go(start: bytes) -> bool:
+    """Return whether the first bytes are those of such a profile: tcmalloc's has the same first line, and no calls."""
+    return (
+        start.startswith(b"heap profile:")
+        and _GO_HEADER.match(start) is not None
+        and _GO_MARK.search(start) is not None
+    )
+
+
+def read_go(pieces: Iterable[bytes], source: str) -> Profile:
+    """Read a profile from the pieces of its text.
+
+    Raises:
+        InputError: Where the first line is damaged.
+    """
+    rows = AddressRows(pieces, source, _GO_HEADER, _go_estimate)
+    *totals, period = map(int, rows.header.groups())
+    figures: list[int] | None = None
+    addrs: list[int] = []
+    calls: list[Frame] = []
+
+    def add() -> None:
+        if figures is not None:
+            rows.add(calls or addrs, figures)
+            calls.clear()
+
+    for line in rows.lines():
+        if call := _GO_CALL.fullmatch(line):
+            calls.append(_go_frame(*call.groups()))
+        elif row := _GO_ROW.fullmatch(line):
+            add()
+            *amounts, stack = row.groups()
+            figures, addrs = [int(amount) for amount in amounts], [int(addr, 16) for addr in stack.split()]
+        elif not line.startswith(b"#"):
+            rows.skip(line)
+    add()
+    # Go writes twice the mean distance of its samples.
+    return rows.finish("go", "heap", totals, max(1, period // 2), GO_HEAP)
+
+
+def _go_estimate(block_count: int, size_bytes: int, period_bytes: int) -> tuple[int, int]:
+    """Estimate blocks and bytes from samples, to the last digit as pprof does."""
+    if not block_count or not size_bytes or period_bytes <= 1:
+        return block_count, size_bytes
+    mean_share = size_bytes / block_count / period_bytes
+    # Where the difference is 0, pprof has no figure.
+    scale = 1 / (1 - exp(-mean_share) or -expm1(-mean_share))
+    return int(block_count * scale), int(size_bytes * scale)
+
+
+def _go_frame(addr: bytes, function: bytes | None, file: bytes | None, line: bytes | None) -> Frame:
+    if function is None or file is None or line is None:
+        return Frame(int(addr, 16))
+    name, path = (text.decode("utf-8", "surrogateescape") for text in (function, file))
+    return Frame(int(addr, 16), name, path, int(line))

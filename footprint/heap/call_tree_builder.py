@@ -1,5 +1,6 @@
-"""Building one call tree from many call stacks."""
+"""Building one call tree from many call stacks; the labels of Valgrind for a place: `0x10A464: main (heap.cc:29)`."""
 
+import re
 from array import array
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -9,6 +10,12 @@ from footprint.heap.profile import CallTree, Frame, Runs
 
 # The largest signed 64-bit number: larger than any address space.
 MOST_AMOUNT: Final = (1 << 63) - 1
+_CALL: Final = re.compile(r"0x([0-9A-Fa-f]{1,16}): (.*)", re.DOTALL)
+# dhat-rs adds the column.
+_SOURCE: Final = re.compile(r"(.+?):([0-9]{1,9})(?::[0-9]{1,9})?", re.DOTALL)
+_UNKNOWN: Final = "???"
+# Names and paths may contain parentheses: the number of places tried, from the end, for the end of the name.
+_MOST_TRIES: Final = 16
 
 
 class CallTreeBuilder:
@@ -91,3 +98,28 @@ class CallTreeBuilder:
         if max(sum(sizes), sum(counts or ())) > MOST_AMOUNT:
             raise InputError(source, "its amounts add up to more than an address space")
         return CallTree.of_runs(frames, self._runs[1], sizes, counts)
+
+
+def read_label(text: str) -> Frame:
+    """Read one label. A label without an address is not a call, and is kept as text."""
+    call = _CALL.fullmatch(text)
+    if call is None:
+        return Frame(label=text)
+    addr, rest = int(call[1], 16), call[2]
+    if rest.endswith(")"):
+        start = len(rest)
+        for _ in range(_MOST_TRIES):
+            start = rest.rfind(" (", 0, start)
+            if start < 0:
+                break
+            place = rest[start + 2 : -1]
+            # In `f(int) (in /a (b)/c.so)` the last parenthesis belongs to the path; only the one before it fits.
+            if place.startswith("in ") and place.count("(") == place.count(")"):
+                return Frame(addr, _stated(rest[:start]), object=_stated(place[3:]))
+            if (source := _SOURCE.fullmatch(place)) and place.count("(") == place.count(")"):
+                return Frame(addr, _stated(rest[:start]), source[1], int(source[2]))
+    return Frame(addr, _stated(rest))
+
+
+def _stated(text: str) -> str | None:
+    return None if text == _UNKNOWN else text

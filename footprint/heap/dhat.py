@@ -11,8 +11,7 @@ from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from footprint.errors import InputError, Note, UnsupportedError
-from footprint.heap.call_tree_builder import MOST_AMOUNT, CallTreeBuilder
-from footprint.heap.labels import read_label
+from footprint.heap.call_tree_builder import MOST_AMOUNT, CallTreeBuilder, read_label
 from footprint.heap.profile import CallTree, Counted, Frame, HeapSnapshot, Profile, Tally
 from footprint.json.stream import JsonStream
 

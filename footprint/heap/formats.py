@@ -8,11 +8,16 @@ from itertools import chain
 from typing import Final, NamedTuple
 
 from footprint.errors import InputError, Note, UnsupportedError
+from footprint.heap.address_rows import (
+    looks_like_go,
+    looks_like_gperftools,
+    looks_like_jemalloc,
+    read_go,
+    read_gperftools,
+    read_jemalloc,
+)
 from footprint.heap.dhat import looks_like_dhat, read_dhat
-from footprint.heap.go import looks_like_go, read_go
-from footprint.heap.gperftools import looks_like_gperftools, read_gperftools
 from footprint.heap.heaptrack import looks_like_heaptrack, read_heaptrack
-from footprint.heap.jemalloc import looks_like_jemalloc, read_jemalloc
 from footprint.heap.leaksanitizer import looks_like_leaksanitizer, read_leaksanitizer
 from footprint.heap.malloc_info import looks_like_malloc_info, read_malloc_info
 from footprint.heap.massif import looks_like_massif, read_massif

@@ -19,8 +19,7 @@ from itertools import compress, islice, repeat
 from typing import Final, NamedTuple
 
 from footprint.errors import InputError, Note
-from footprint.heap.call_tree_builder import MOST_AMOUNT
-from footprint.heap.labels import read_label
+from footprint.heap.call_tree_builder import MOST_AMOUNT, read_label
 from footprint.heap.profile import CallTree, Counted, HeapSnapshot, Profile, Tally
 from footprint.text.units import counted
 

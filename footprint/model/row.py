@@ -9,6 +9,7 @@ from footprint.members import NamedTuple
 
 DELETED = " (deleted)"
 NAMELESS: Final = "[anonymous]"
+"""The owner of anonymous memory of which nothing more is known."""
 # What allocators call their memory where the kernel lets them: glibc 2.39, bionic, scudo, jemalloc.
 _NAMED_HEAPS: Final = ("[anon: glibc: malloc", "[anon:libc_malloc", "[anon:scudo:", "[anon:jemalloc")
 _OTHER_NAMES: Final = {"cow_shared": "shared_with_relatives", "startup_min": "floor", "startup_max": "ceiling"}
@@ -35,9 +36,6 @@ _STRENGTH = {evidence: place for place, evidence in enumerate(Evidence)}
 def weakest(evidence: Iterable[Evidence]) -> Evidence:
     """Return the weakest evidence of several figures, which is that of their sum; measured for none, as 0 is exact."""
     return max(evidence, key=_STRENGTH.__getitem__, default=Evidence.MEASURED)
-
-
-"""The owner of anonymous memory of which nothing more is known."""
 
 
 def is_file(owner: str) -> bool:

@@ -27,6 +27,7 @@ EVENT_EXEC: Final = 4
 EVENT_EXIT: Final = 6
 EVENT_STOP: Final = 128
 STOPPING: Final = frozenset({signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU})
+"""The signals that stop a process."""
 _EVENT_FORK: Final = 1
 _EVENT_VFORK: Final = 2
 _CONT: Final = 7
@@ -47,7 +48,6 @@ _WALL: Final = 0x40000000  # __WALL: threads, too
 _BLOCKED: Final = frozenset(
     {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU}
 )
-"""The signals that stop a process."""
 
 
 def seize(task: int, *, follows: bool) -> None:

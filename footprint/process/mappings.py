@@ -19,7 +19,9 @@ from footprint.system.files import map_descriptor
 from footprint.system.roots import open_path, stat_path, tree_of
 
 StackBlock = tuple[int, int]
+"""The first address of the block of a stack, and the first behind it."""
 FileOpener = Callable[[str, int | None], bytes | memoryview | str]
+"""Opens a regular file, as `open_regular` does."""
 # Names with an inode of a file system inside the kernel: their bytes are memory, not a file on a disk.
 MEMORY_FILES: Final = ("/memfd:", "/SYSV", "/dev/zero", "/anon_hugepage", "/dev/shm/", "/dev/ashmem/")  # noqa: S108 # only compared
 _NO_FILES: Final = (*MEMORY_FILES, "[", "anon_inode:", "socket:")
@@ -134,9 +136,6 @@ class MemoryMap(NamedTuple):
         return total
 
 
-"""The first address of the block of a stack, and the first behind it."""
-
-
 class ThreadStacks(NamedTuple):
     """What the threads other than the first say.
 
@@ -151,9 +150,6 @@ class ThreadStacks(NamedTuple):
 
 NO_STACKS: Final = ThreadStacks()
 """Of a process with one thread, and of one that is not known."""
-
-
-"""Opens a regular file, as `open_regular` does."""
 
 
 class FileState(NamedTuple):

@@ -22,6 +22,7 @@ from footprint.system.limits import Limits, draw_bytes, draw_entries, limits_in_
 from footprint.text.units import format_bytes
 
 Cell = str | int | float | bool | None
+"""A value of a row."""
 _ROWS_AT_ONCE: Final = 10_000
 # In this order: nothing can be allowed again after the last of them.
 _LOCKS: Final = (
@@ -38,7 +39,6 @@ _MEMORY_SHARES: Final = 3
 # What the engine and its threads take before they do anything.
 _ENGINE_BYTES: Final = 256 << 20
 _Done = TypeVar("_Done")
-"""A value of a row."""
 
 
 class QueryResult(NamedTuple):

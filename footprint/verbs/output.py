@@ -107,9 +107,9 @@ _WRITERS: Final = {
     Format.TSV: ("formats.csv", "tsv"),
     Format.JSONL: ("formats.csv", "jsonl"),
     Format.SARIF: ("formats.sarif", "sarif"),
-    Format.JUNIT: ("formats.junit", "junit"),
-    Format.GITHUB: ("formats.github", "github"),
-    Format.GITLAB: ("formats.gitlab", "gitlab"),
+    Format.JUNIT: ("formats.reviews", "junit"),
+    Format.GITHUB: ("formats.reviews", "github"),
+    Format.GITLAB: ("formats.reviews", "gitlab"),
     Format.OPENMETRICS: ("formats.metrics", "openmetrics"),
     Format.GITLAB_METRICS: ("formats.metrics", "gitlab_metrics"),
     Format.FOLDED: ("formats.stacks", "folded"),
@@ -205,7 +205,7 @@ def _write_answer(answer: Answer[_Found], result: _Found, name: str, options: Ou
 def _part(answer: Answer[_Found], name: str, result: _Found, name_of_page: str) -> Any:  # noqa: ANN401 # what formats of it take
     part = getattr(answer, name)
     if part is None:
-        from footprint.html.reports import page  # few answers are reports
+        from footprint.html import page  # few answers are reports
 
         more = None if answer.page_data is None else answer.page_data(result)
         return page(name_of_page, answer.members(result, __version__), answer.document(result), more)
@@ -259,7 +259,7 @@ def emit_document(document: Document, output: str, color: Color, *, is_quiet: bo
     has_colour = _has_colour(color, os.environ, is_terminal=is_terminal)
     # A table drawn into a very narrow terminal loses its last column: plain text is wrapped by the terminal instead.
     if not is_quiet and (is_terminal or has_colour) and (width := _columns()) >= _NARROWEST:
-        from footprint.terminal.drawing import draw  # a pipe needs no rich
+        from footprint.terminal import draw  # a pipe needs no rich
 
         _emit_text(draw(document, width, has_colour=has_colour, has_blocks=_has_blocks(output)), output)
     else:

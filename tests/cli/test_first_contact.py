@@ -7,7 +7,7 @@ import pytest
 
 from footprint.cli import main
 from footprint.formats.document import Facts, Table
-from footprint.terminal.drawing import draw
+from footprint.terminal import draw
 from footprint.verbs.commands import verb_names
 from footprint.verbs.options import PARTS
 from footprint.verbs.welcome import Running, proposed, welcome

@@ -110,7 +110,7 @@ def test_the_ending_of_a_file_tells_the_format(
 ) -> None:
     # The report has the minute in which it was made.
     noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
-    monkeypatch.setattr("footprint.html.reports.datetime", SimpleNamespace(now=lambda _: noon))
+    monkeypatch.setattr("footprint.html.datetime", SimpleNamespace(now=lambda _: noon))
     expected = ask(capfdbinary, "audit", BASE, "--format", format_)
     assert ask(capfdbinary, "audit", BASE, "-o", str(tmp_path / name)) == b""
     assert (tmp_path / name).read_bytes() == expected

@@ -13,7 +13,7 @@ import pytest
 from footprint.cli import main
 from footprint.formats.answer_table import page_columns
 from footprint.formats.document import Verdict
-from footprint.html.reports import page
+from footprint.html import page
 from footprint.model.figures import FIGURES
 from footprint.model.over_time import ProcessCounters
 from footprint.release.budget import check_audit
@@ -21,9 +21,9 @@ from footprint.release.budget_file import parse_budgets
 from footprint.release.compare import compare
 from footprint.series.records import Began, Came, Ended, Record, Sampled, line_of
 from footprint.text.units import format_bytes
+from footprint.verbs.audit.survey_answer import ProgramRow
 from footprint.verbs.check.json import check_html
 from footprint.verbs.diff.json import diff_members
-from footprint.verbs.survey.call import ProgramRow
 from tests.chromium import MISSING, Browser, Tab, launched
 from tests.fleets import Holding, Member, write_fleet
 from tests.ledgers import audit_of, ledger_row

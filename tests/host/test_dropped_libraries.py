@@ -20,8 +20,8 @@ from footprint.findings.graph_rules.unused_library import unused_libraries
 from footprint.loader.target import Environment
 from footprint.model.finding import Confidence
 from footprint.sources.programs import Programs
+from footprint.verbs.audit.survey_answer import survey
 from footprint.verbs.libraries.call import libraries
-from footprint.verbs.survey.call import survey
 from footprint.verbs.whatif.call import whatif
 
 TOOLS = ("gcc", "patchelf")

@@ -17,7 +17,7 @@ from footprint.elf.image import read_image
 from footprint.elf.notes import build_id
 from footprint.model.audit import Audit
 from footprint.model.row import MemoryKind
-from footprint.process.glibc.free_lists import TCACHES
+from footprint.process.glibc.chunks import TCACHES
 from footprint.process.glibc.words import LAYOUTS
 
 SOURCE = r"""

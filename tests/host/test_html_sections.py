@@ -10,7 +10,7 @@ import footprint
 from footprint.elf.names import shown_name
 from footprint.formats.audit_json import audit_json, audit_members
 from footprint.formats.saved_audit import read_audit
-from footprint.html.reports import page
+from footprint.html import page
 from footprint.model.audit import Audit
 from footprint.model.costs import Need, ObjectCost
 from footprint.model.figures import FIGURES

@@ -16,7 +16,7 @@ from footprint.attribution.group import group_up
 from footprint.findings.advice import Advice
 from footprint.formats.audit_json import audit_members
 from footprint.formats.document import Verdict
-from footprint.html.reports import page
+from footprint.html import page
 from footprint.model.audit import Audit
 from footprint.model.cost_parts import cost_parts
 from footprint.model.figures import FIGURES

@@ -12,12 +12,10 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from footprint.formats.csv import csv, tsv
 from footprint.formats.document import About, Heading, Table, Verdict
-from footprint.formats.github import github
-from footprint.formats.gitlab import gitlab
 from footprint.formats.issues import issues_of_findings
-from footprint.formats.junit import junit
 from footprint.formats.markdown import COMMENT_BYTES, markdown
 from footprint.formats.metrics import MetricFamily, MetricSample, openmetrics
+from footprint.formats.reviews import github, gitlab, junit
 from footprint.formats.sarif import sarif
 from footprint.formats.stacks import Measure, StackFrame, Stacks, folded, pprof, speedscope
 from footprint.formats.stacks import StackSample as Stack

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import footprint
-from footprint.attribution.heap_frames import name_frames
 from footprint.attribution.heap_places import Binary
-from footprint.attribution.heap_usage import heap_usage
+from footprint.attribution.heap_usage import heap_usage, name_frames
 from footprint.elf.functions import read_functions
 from footprint.elf.image import read_image
 from footprint.errors import FootprintError, InputError
@@ -22,7 +21,7 @@ from footprint.heap.formats import read_profile
 from footprint.heap.massif import read_massif
 from footprint.heap.profile import CallTree, Profile
 from footprint.json.answer import write
-from footprint.terminal.drawing import draw
+from footprint.terminal import draw
 from footprint.verbs.heap.json import heap_members
 from footprint.verbs.heap.text import HeapView, heap_document
 from tests.examples import examples

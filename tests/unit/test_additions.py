@@ -22,7 +22,7 @@ def find(_graph):
 RULE = Rule("toy-rule", "A toy that costs memory", (Fact.GRAPH,), find)
 """
 HEAP_FORMAT = """
-from footprint.heap.gperftools import read_gperftools
+from footprint.heap.address_rows import read_gperftools
 
 def looks_like_toy(head):
     return head.startswith(b"toy profile\\n")

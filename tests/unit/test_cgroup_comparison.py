@@ -4,8 +4,7 @@ from types import MappingProxyType
 
 import pytest
 
-from footprint.attribution.cgroup_comparison import compare_with_cgroup, most_ahead_bytes
-from footprint.attribution.group import group_up
+from footprint.attribution.group import compare_with_cgroup, group_up, most_ahead_bytes
 from footprint.model.group import CgroupComparison
 from footprint.process.control_groups import CgroupCharges
 from tests.groupmembers import heap, member

@@ -5,8 +5,8 @@ import re
 import pytest
 
 from footprint.formats.document import About
-from footprint.formats.github import github
 from footprint.formats.issues import issues_of_findings
+from footprint.formats.reviews import github
 from footprint.model.finding import Confidence, SourceLocation
 from tests.hostile import HOSTILE, finding
 

@@ -7,8 +7,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from footprint.formats.document import About
-from footprint.formats.gitlab import gitlab
 from footprint.formats.issues import Issues, Level, issues_of_findings
+from footprint.formats.reviews import gitlab
 from footprint.model.finding import Confidence, SourceLocation
 from tests.formatschemas import GITLAB_SCHEMA
 from tests.hostile import HOSTILE, finding

@@ -4,8 +4,8 @@ import json
 from dataclasses import replace
 
 from footprint.formats.document import About
-from footprint.formats.github import github
 from footprint.formats.issues import Level, growth_issues, issues_of_findings
+from footprint.formats.reviews import github
 from footprint.formats.sarif import sarif
 from footprint.model.costs import Need, ObjectCost
 from footprint.model.finding import Confidence, Finding, SourceLocation

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 import footprint
-from footprint.attribution.heap_frames import name_frames
-from footprint.attribution.heap_usage import HeapUsage, heap_usage
+from footprint.attribution.heap_usage import HeapUsage, heap_usage, name_frames
 from footprint.findings.heap_rules.heap_at_start import heap_at_start
 from footprint.findings.registry import HeapFacts
 from footprint.heap.allocators import Allocators

@@ -2,7 +2,7 @@
 
 import pytest
 
-from footprint.attribution.heap_frames import ONLY_LINES, name_frames
+from footprint.attribution.heap_usage import ONLY_LINES, name_frames
 from footprint.heap.allocators import Allocators
 from footprint.heap.attribution import (
     BELOW_THRESHOLD,

@@ -5,7 +5,7 @@ import pytest
 from footprint.formats.document import Graph, GraphPoint
 from footprint.formats.graph import format_time, graph_lines
 from footprint.formats.text import plain
-from footprint.terminal.drawing import draw
+from footprint.terminal import draw
 
 KIB = 1024
 # Up by halves to 14 KiB at the peak, and down to nothing.

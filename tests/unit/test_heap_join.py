@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 import footprint
-from footprint.attribution.heap_frames import name_frames
 from footprint.attribution.heap_join import join_heap
-from footprint.attribution.heap_usage import heap_usage
+from footprint.attribution.heap_usage import heap_usage, name_frames
 from footprint.errors import UsageError
 from footprint.formats.audit_json import audit_json
 from footprint.formats.document import Names, Paragraph, Table, Verdict

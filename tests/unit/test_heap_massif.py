@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from footprint.errors import InputError, UnsupportedError
+from footprint.heap.call_tree_builder import read_label
 from footprint.heap.formats import looks_like_profile, read_profile
-from footprint.heap.labels import read_label
 from footprint.heap.massif import read_massif
 from footprint.heap.profile import CallTree, Counted, Frame, HeapSnapshot, Profile
 from tests.calltrees import stack

@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 import footprint
-from footprint.attribution.heap_frames import name_frames
 from footprint.attribution.heap_places import Binary
-from footprint.attribution.heap_usage import heap_usage, place_at
+from footprint.attribution.heap_usage import heap_usage, name_frames, place_at
 from footprint.cli import main
 from footprint.elf.functions import read_functions
 from footprint.elf.image import read_image

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 import footprint
-from footprint.attribution.heap_frames import name_frames
 from footprint.attribution.heap_places import Binary
-from footprint.attribution.heap_usage import HeapUsage, place_at
+from footprint.attribution.heap_usage import HeapUsage, name_frames, place_at
 from footprint.elf.functions import read_functions
 from footprint.elf.image import read_image
 from footprint.errors import AccessError, InputError, UsageError

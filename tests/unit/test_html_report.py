@@ -13,7 +13,7 @@ import pytest
 import footprint
 from footprint.formats.audit_json import audit_members
 from footprint.formats.document import Facts, Paragraph, Table, more
-from footprint.html.reports import MOST_EXACT, SCRIPT_PATH, STYLE_PATH, pack, payload, static_html
+from footprint.html import MOST_EXACT, SCRIPT_PATH, STYLE_PATH, pack, payload, static_html
 from footprint.model.audit import Audit
 from footprint.model.row import Evidence, Row, Total
 from footprint.text.escape import well_formed

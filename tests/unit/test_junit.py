@@ -8,7 +8,7 @@ import pytest
 import footprint
 from footprint.formats.document import About
 from footprint.formats.issues import issues_of_findings
-from footprint.formats.junit import junit
+from footprint.formats.reviews import junit
 from footprint.model.finding import Confidence, SourceLocation
 from footprint.release.budget import check_audit
 from footprint.release.budget_file import parse_budgets

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from footprint.errors import InputError
-from footprint.loader.cache import Cache, read_cache
+from footprint.loader.search import Cache, read_cache
 from tests.sysroot import Sysroot, loader_cache, old_loader_cache
 
 X86_64, X32, I386 = 0x0303, 0x0803, 0x0003

@@ -9,10 +9,9 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 import footprint
 from footprint.formats.document import About
-from footprint.formats.metrics import MetricFamily, MetricSample, gitlab_metrics, openmetrics
+from footprint.formats.metrics import MetricFamily, MetricSample, audit_metrics, gitlab_metrics, openmetrics
 from footprint.release.budget import check_audit
 from footprint.release.budget_file import parse_budgets
-from footprint.verbs.audit.metrics import audit_metrics
 from footprint.verbs.check.json import check_metrics
 from footprint.verbs.diff.json import diff_metrics
 from tests.hostile import HOSTILE

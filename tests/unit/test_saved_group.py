@@ -13,6 +13,7 @@ from footprint.attribution.group import group_up
 from footprint.errors import InputError, UsageError
 from footprint.formats.audit_json import audit_json, audit_members
 from footprint.formats.issues import issues_of_audit
+from footprint.formats.metrics import audit_metrics
 from footprint.formats.saved_audit import read_audit
 from footprint.model.audit import Audit
 from footprint.model.costs import ObjectCost
@@ -25,7 +26,6 @@ from footprint.release.compare import compare
 from footprint.release.history import recording_of
 from footprint.release.member_changes import MemberStatus
 from footprint.verbs.audit.html import audit_html
-from footprint.verbs.audit.metrics import audit_metrics
 from footprint.verbs.check.json import check_html
 from footprint.verbs.diff.json import diff_html
 from tests.groupmembers import KIB, TEXT, Member, file, heap, member

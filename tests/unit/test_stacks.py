@@ -12,8 +12,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import footprint
-from footprint.attribution.heap_frames import name_frames
-from footprint.attribution.heap_usage import HeapUsage, heap_usage
+from footprint.attribution.heap_usage import HeapUsage, heap_usage, name_frames
 from footprint.errors import UsageError
 from footprint.formats import stacks as module
 from footprint.formats.document import About

@@ -12,7 +12,7 @@ import footprint
 from footprint.cli import main
 from footprint.errors import Note, UsageError
 from footprint.formats.document import Table, Verdict
-from footprint.verbs.survey.call import Survey, SurveyedProgram, survey_document
+from footprint.verbs.audit.survey_answer import Survey, SurveyedProgram, survey_document
 from tests.elfwriter import (
     DT_NEEDED,
     DT_SONAME,

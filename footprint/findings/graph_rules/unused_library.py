@@ -22,8 +22,7 @@ from footprint.findings.removal import (
     program_advice,
     weakest,
 )
-from footprint.loader.dependencies import reached
-from footprint.loader.library_removal import LibraryRemoval, Rebinding
+from footprint.loader.dependencies import LibraryRemoval, Rebinding, reached
 from footprint.members import NamedTuple, replace
 from footprint.model.finding import CONFIDENCES, Confidence, Finding
 from footprint.text.units import format_bytes

@@ -17,13 +17,16 @@ from footprint.process.glibc.arenas import (
     find_mapped_blocks,
     mapped_counts,
 )
-from footprint.process.glibc.chunks import ChunkWalk, is_closed, likely_start, page_starts
-from footprint.process.glibc.free_lists import (
+from footprint.process.glibc.chunks import (
     TCACHE_OF_RANGES,
     TCACHES,
+    ChunkWalk,
     FreeList,
     TcacheLayout,
     fastbin_lists,
+    is_closed,
+    likely_start,
+    page_starts,
     tcache_lists,
     with_cached,
 )

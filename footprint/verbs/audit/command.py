@@ -10,7 +10,7 @@ from footprint.verbs.output import Answer, check_formats, lazy_modules, part_nam
 
 if TYPE_CHECKING:
     from footprint.attribution.source_groups import SourceOf
-    from footprint.formats import audit_json, issues, stacks
+    from footprint.formats import audit_json, issues, metrics, stacks
     from footprint.model.audit import Audit
     from footprint.sources.debug_search import DebugSearch
     from footprint.sources.target import ProcessChoice
@@ -21,24 +21,22 @@ if TYPE_CHECKING:
         html,
         mappings,
         mappings_json,
-        metrics,
         row_sources,
         side_by_side_answer,
         summary,
+        survey_answer,
         text,
     )
     from footprint.verbs.audit.mappings import OwnedMap
     from footprint.verbs.audit.request import AuditRequest
-    from footprint.verbs.survey import call as survey_call
-    from footprint.verbs.survey.call import Survey
+    from footprint.verbs.audit.survey_answer import Survey
 else:
-    audit_json, issues, stacks = lazy_modules("footprint.formats", "audit_json issues stacks")
+    audit_json, issues, metrics, stacks = lazy_modules("footprint.formats", "audit_json issues metrics stacks")
     judging, source_grouping = lazy_modules("footprint.verbs", "fail_on source_grouping")
-    call, html, mappings, mappings_json, metrics, row_sources, summary, text = lazy_modules(
-        "footprint.verbs.audit", "call html mappings mappings_json metrics row_sources summary text"
+    call, html, mappings, mappings_json, row_sources, summary, text = lazy_modules(
+        "footprint.verbs.audit", "call html mappings mappings_json row_sources summary text"
     )
-    (side_by_side_answer,) = lazy_modules("footprint.verbs.audit", "side_by_side_answer")
-    (survey_call,) = lazy_modules("footprint.verbs.survey", "call")
+    side_by_side_answer, survey_answer = lazy_modules("footprint.verbs.audit", "side_by_side_answer survey_answer")
 
 
 ORDER = 10
@@ -256,16 +254,16 @@ def _audit_folders(folders: Sequence[str], request: "AuditRequest", top: int, ou
     answer: Answer[Survey] = Answer(
         "audit --all",
         "programs",
-        document=lambda survey: survey_call.survey_document(survey, top=top),
-        members=survey_call.survey_members,
-        figures=survey_call.survey_metrics,
+        document=lambda survey: survey_answer.survey_document(survey, top=top),
+        members=survey_answer.survey_members,
+        figures=survey_answer.survey_metrics,
         has_page=True,
-        page_data=survey_call.survey_page,
+        page_data=survey_answer.survey_page,
     )
     check_formats(answer, output)
     check_options(Folders(" ".join(folders), tuple(folders)), request.options)
     with progress_line(is_quiet=output.is_quiet) as on_progress:
-        survey = survey_call.survey(
+        survey = survey_answer.survey(
             *folders,
             count=request.question.count,
             root=request.root,

@@ -7,9 +7,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from footprint.attribution.address_spaces import count_address_spaces_once
-from footprint.attribution.cgroup_comparison import compare_with_cgroup, most_ahead_bytes
 from footprint.attribution.families import Channel
-from footprint.attribution.group import group_up
+from footprint.attribution.group import compare_with_cgroup, group_up, most_ahead_bytes
 from footprint.attribution.kernel import KernelConstants, open_file_bytes
 from footprint.errors import AccessError, FootprintError, Note
 from footprint.members import replace

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from footprint.formats.audit_json import audit_columns
 from footprint.formats.document import Document
-from footprint.html.reports import made_here, map_members, report
+from footprint.html import made_here, map_members, report
 from footprint.json.answer import Json
 from footprint.json.codec import encode
 from footprint.model.audit import is_reproducible, program_name, program_names

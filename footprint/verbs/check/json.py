@@ -19,7 +19,7 @@ from footprint.formats.issues import (
     ordered,
     root_sentence,
 )
-from footprint.formats.metrics import MetricFamily, MetricSample
+from footprint.formats.metrics import MetricFamily, MetricSample, audit_metrics
 from footprint.json.answer import Envelope, Json, Tool
 from footprint.json.codec import encode
 from footprint.members import ABSENT, Absent, Positive, dataclass
@@ -29,7 +29,6 @@ from footprint.model.finding import SourceLocation
 from footprint.release.budget import RUN, UNTOLD, BudgetResult, Checked, roots_of
 from footprint.release.compare import RowChange
 from footprint.release.new_libraries import NewRoot
-from footprint.verbs.audit.metrics import audit_metrics
 from footprint.verbs.check.text import (
     amount,
     check_document,

@@ -7,7 +7,7 @@ from footprint.errors import Note
 from footprint.formats.answer_table import answer_table, column, rows_of
 from footprint.formats.audit_rows import process_target
 from footprint.formats.finding_rows import finding_rows
-from footprint.formats.metrics import MetricFamily, MetricSample
+from footprint.formats.metrics import MetricFamily, MetricSample, audit_metrics
 from footprint.json.answer import Envelope, Json, Tool
 from footprint.json.codec import encode, encode_columns
 from footprint.members import Signed, dataclass
@@ -17,7 +17,6 @@ from footprint.model.row import Evidence
 from footprint.release.compare import Comparison, CostChange, OwnerChange, RowChange, TotalChange
 from footprint.release.member_changes import MemberChange
 from footprint.release.new_libraries import NewRoot
-from footprint.verbs.audit.metrics import audit_metrics
 
 
 class DiffTarget(NamedTuple):
@@ -161,7 +160,7 @@ def diff_metrics(comparison: Comparison) -> list[MetricFamily]:
 def diff_html(diff: Comparison, version: str, failure: str = "") -> str:
     """Write the HTML report of a comparison and of both audits, as `audit_html` does."""
     from footprint.formats.audit_json import audit_columns  # noqa: PLC0415 # few answers are reports
-    from footprint.html.reports import map_members, report  # noqa: PLC0415 # the same
+    from footprint.html import map_members, report  # noqa: PLC0415 # the same
     from footprint.verbs.audit.html import title_of  # noqa: PLC0415 # the same
     from footprint.verbs.diff.text import diff_document  # noqa: PLC0415 # the same
 

@@ -8,10 +8,9 @@ from functools import partial
 from itertools import islice
 from typing import Final, NamedTuple
 
-from footprint.attribution.heap_frames import name_frames
 from footprint.attribution.heap_places import Binary, Origin
 from footprint.attribution.heap_totals import counted_by, run_totals
-from footprint.attribution.heap_usage import HeapUsage, heap_usage, place_at
+from footprint.attribution.heap_usage import HeapUsage, heap_usage, name_frames, place_at
 from footprint.elf.functions import FunctionStarts, read_functions
 from footprint.elf.image import Buffer, read_image
 from footprint.errors import AccessError, FootprintError, InputError, Note, UsageError

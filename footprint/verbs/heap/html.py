@@ -8,7 +8,7 @@ from footprint.errors import Note
 from footprint.formats.document import Verdict
 from footprint.heap.attribution import attribute, callees
 from footprint.heap.profile import CallTree
-from footprint.html.reports import report
+from footprint.html import report
 from footprint.json.answer import Json
 from footprint.model.finding import Finding
 from footprint.text.escape import well_formed

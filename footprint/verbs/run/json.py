@@ -2,7 +2,7 @@
 
 from footprint import __version__
 from footprint.formats.audit_json import audit_answer, written_members
-from footprint.formats.metrics import MetricFamily, target_labels, total_family
+from footprint.formats.metrics import MetricFamily, audit_metrics, target_labels, total_family
 from footprint.formats.run_json import KindSpread, OwnerSpread, RunChild, RunFigures, RunJson, RunMembers
 from footprint.json.answer import Json, write
 from footprint.json.codec import encode, like
@@ -12,7 +12,6 @@ from footprint.model.figures import FIGURES
 from footprint.model.row import MemoryKind, Total
 from footprint.system.files import StrPath
 from footprint.system.whole_file import write_file
-from footprint.verbs.audit.metrics import audit_metrics
 from footprint.verbs.run.result import RunResult
 
 

@@ -14,7 +14,7 @@ from footprint.formats.document import Document, Facts, Heading, Paragraph, Tabl
 from footprint.formats.text import sparkline
 from footprint.series.moments import peak_of
 from footprint.series.timeline import Timeline, WatchedProcess
-from footprint.terminal.drawing import draw
+from footprint.terminal import draw
 from footprint.text.units import counted, format_bytes
 from footprint.verbs.watch.text import command_text, duration_text, growth_text, peak_text, target_name, trend_word
 

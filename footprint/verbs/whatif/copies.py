@@ -27,7 +27,7 @@ from footprint.errors import AccessError, InputError, Note, UsageError
 from footprint.findings.graph_rules.unused_library import UnusedNeed, unused_needs
 from footprint.findings.removal import Doubt, doubts
 from footprint.loader.configuration import Tokens, expanded, parent
-from footprint.loader.library_removal import LibraryRemoval
+from footprint.loader.dependencies import LibraryRemoval
 from footprint.loader.link_map import Linked, link
 from footprint.loader.map_entry import FoundBy
 from footprint.loader.system import System

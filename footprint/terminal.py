@@ -1,4 +1,4 @@
-"""A report drawn with rich."""
+"""Drawing a report on a terminal, with rich."""
 
 import io
 from collections.abc import Iterator

@@ -41,7 +41,7 @@ _COLUMNS = (
 
 
 class SurveyedProgram(NamedTuple):
-    """One program; `footprint.verbs.survey.call` says what each figure is."""
+    """One program; `footprint.verbs.audit.survey_answer` says what each figure is."""
 
     path: str
     object_count: int

@@ -1,1 +1,0 @@
-"""Drawing a report on a terminal, with rich."""
