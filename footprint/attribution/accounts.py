@@ -173,15 +173,21 @@ def _order(row: Row) -> tuple[object, ...]:
 
 def _sum_rows(rows: Sequence[Row]) -> Row:
     """Add up the rows of one account; the sum is as weak as its weakest row."""
-    return rows[0]._replace(
-        bytes=known_sum([row.bytes for row in rows]),
-        mapped_bytes=sum([row.mapped_bytes for row in rows]),
-        shared_bytes=known_sum([row.shared_bytes for row in rows]),
-        pages=known_sum([row.pages for row in rows]),
-        sole_pages=sum([row.sole_pages for row in rows]),
-        relocated_bytes=known_sum([row.relocated_bytes for row in rows]),
-        evidence=weakest({row.evidence for row in rows}),
-        attribution=least_sure({row.attribution for row in rows}),
+    first = rows[0]
+    _, _, _, _, _, sizes, mapped, shared, pages, sole_pages, relocated, _, evidence, attributions = zip(
+        *rows, strict=True
+    )
+    return Row(
+        *first[:5],
+        known_sum(sizes),
+        sum(mapped),
+        known_sum(shared),
+        known_sum(pages),
+        sum(sole_pages),
+        known_sum(relocated),
+        first.is_writable,
+        weakest(evidence),
+        least_sure(attributions),
     )
 
 

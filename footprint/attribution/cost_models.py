@@ -6,7 +6,7 @@ There are three models. `exec`: N started copies, each with private memory of it
 which share with it the pages that none of them has written since. `threads`: N more threads in one process.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from footprint.attribution.kernel import KernelCost
@@ -25,7 +25,7 @@ from footprint.model.projection import (
     Term,
     once_bytes,
 )
-from footprint.model.row import Attribution, Evidence, MemoryKind, Row, Totals, weakest
+from footprint.model.row import Attribution, Evidence, MemoryKind, Row, Totals, rows_of_kind, weakest
 from footprint.process.mappings import MEMORY_FILES
 from footprint.process.status import Status
 
@@ -142,7 +142,7 @@ class ForkParent(NamedTuple):
 
 def project_process(  # noqa: PLR0913 # keyword-only
     totals: Totals,
-    ledger: Iterable[Row],
+    ledger: Sequence[Row],
     kernel: Sequence[KernelCost],
     *,
     status: Status | None,
@@ -263,14 +263,14 @@ def _fork_terms(
     return terms, tuple(moments)
 
 
-def _files_terms(totals: Totals, ledger: Iterable[Row]) -> list[Term]:
+def _files_terms(totals: Totals, ledger: Sequence[Row]) -> list[Term]:
     """Return what all map and pay once: memory that others have made and keep, and files, the last; none if unknown."""
     if totals.shared_once.bytes is None:
         return []
     memory_bytes = sum(
         row.shared_bytes or 0
-        for row in ledger
-        if row.kind is MemoryKind.SHARED and row.owner.startswith(("[shared anonymous]", *MEMORY_FILES))
+        for row in rows_of_kind(ledger, MemoryKind.SHARED)
+        if row.owner.startswith(("[shared anonymous]", *MEMORY_FILES))
     )
     kept_bytes = min(max(0, memory_bytes - totals.of_which.own_shared_bytes), _files_bytes(totals))
     evidence = totals.shared_once.evidence
@@ -309,7 +309,7 @@ def _parent_terms(totals: Totals, kernel_bytes: int, parent: ForkParent | None) 
 
 
 def _thread_terms(
-    totals: Totals, ledger: Iterable[Row], status: Status, costs: Costs, mapping_count: int, table_bytes: int
+    totals: Totals, ledger: Sequence[Row], status: Status, costs: Costs, mapping_count: int, table_bytes: int
 ) -> list[Term]:
     """Return the terms of more threads: the average of what the present threads have touched."""
     threads = status.thread_count or 1

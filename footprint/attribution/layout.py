@@ -68,7 +68,7 @@ def lay_out(
     stacks: list[Claim[RangeOwner | None]] = [Claim(start, end, _THREAD_STACK) for start, end in thread_stacks.blocks]
     parts: list[OwnedRange] = []
     for index, mapping in enumerate(mappings):
-        claims = _within(bss, mapping) if bss and _may_hold_bss(mapping) else []
+        claims = _within(bss, mapping) if bss and objects[index] is None and _may_hold_bss(mapping) else []
         own_stacks = _within(stacks, mapping) if stacks and _may_hold_stacks(mapping) else []
         claims += own_stacks
         if mapping.size_bytes == 0 or not claims:
@@ -106,9 +106,8 @@ def _within_segments(part: OwnedRange) -> Iterable[OwnedRange]:
     loaded, start, end = part.loaded, part.start_addr, part.end_addr
     if loaded is None or loaded.image is None or not _is_in_use(part.mapping) or has_too_many_segments(loaded.image):
         return (part,)
-    loads = loaded.image.loads
-    lowest = loaded.bias_addr + min(load.vaddr for load in loads) if loads else start
-    highest = loaded.bias_addr + max(load.vaddr + load.memory_bytes for load in loads) if loads else end
+    vaddrs = loaded.image.vaddrs
+    lowest, highest = (loaded.bias_addr + vaddrs[0], loaded.bias_addr + vaddrs[1]) if vaddrs else (start, end)
     first = min(max(start, lowest // _LARGEST_PAGE_BYTES * _LARGEST_PAGE_BYTES), end)
     past = max(min(end, -(-highest // _LARGEST_PAGE_BYTES) * _LARGEST_PAGE_BYTES), first)
     if (first, past) == (start, end):
@@ -137,21 +136,25 @@ def _is_in_use(mapping: Mapping) -> bool:
 
 
 def _may_hold_bss(mapping: Mapping) -> bool:
-    """Return whether .bss can lie in a mapping: memory without file. The kernel may merge it with a heap behind it."""
-    return file_key(mapping) is None and not mapping.is_shared and (not mapping.name or mapping.name[0] == "[")
+    """Return whether .bss can lie in a mapping without file. The kernel may merge it with a heap behind it."""
+    return not mapping.is_shared and (not mapping.name or mapping.name[0] == "[")
 
 
 def _objects(mappings: tuple[Mapping, ...], images: Dict[FileKey, Image]) -> list[LoadedObject | None]:
     """Return the object of each mapping, with its load address; None for mappings without file."""
     current: dict[FileKey, LoadedObject] = {}
     loaded_objects: list[LoadedObject | None] = []
+    file: tuple[object, ...] = ()
+    key, image = None, None
     for mapping in mappings:
-        key = file_key(mapping)
+        # The mappings of a file mostly lie side by side.
+        if file != (file := mapping[4:7]):
+            key = file_key(mapping)
+            image = None if key is None else images.get(key)
         if key is None:
             loaded_objects.append(None)
             continue
         loaded = current.get(key)
-        image = images.get(key)
         if image is None or mapping.offset is None:
             loaded = loaded or LoadedObject(key, None, 0)
         elif has_too_many_segments(image):

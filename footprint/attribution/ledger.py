@@ -18,7 +18,15 @@ from typing import TYPE_CHECKING, Final, Protocol
 from footprint.attribution.accounts import KnownSums
 from footprint.attribution.kernel import KernelCost
 from footprint.attribution.memory_files import ChargedFile, unmapped_rows
-from footprint.attribution.owned_range import LoadedObject, MappingCounts, OwnedRange, by_mapping, clip, private_pages
+from footprint.attribution.owned_range import (
+    CountsByKind,
+    LoadedObject,
+    MappingCounts,
+    OwnedRange,
+    by_mapping,
+    clip,
+    private_pages,
+)
 from footprint.attribution.symbol_ranges import PageNumbers, symbol_rows
 from footprint.attribution.thread_ranges import thread_rows
 from footprint.elf.contents import Contents
@@ -89,9 +97,14 @@ def ledger_rows(  # noqa: PLR0913 # keyword-only
 
 
 class KnownRows:
-    """The rows of the ranges of objects, by all that they depend on; and their sums in processes that are alike."""
+    """The rows of the ranges of objects, by all that they depend on; and their sums in processes that are alike.
+
+    Attributes:
+        counts: What the kernel counts in their mappings.
+    """
 
     def __init__(self) -> None:
+        self.counts: CountsByKind = {}
         self.of_ranges: dict[Hashable, tuple[Image, list[Row]]] = {}
         self.sums = KnownSums()
 
@@ -165,7 +178,10 @@ def owned_parts(
     for span in ranges:
         inside = None if private is None else clip(private, span.start_addr, span.end_addr)
         private_bytes = counts.private_bytes if inside is None else ranges_bytes(inside)
-        yield OwnedPart(span, counts._replace(private_bytes=private_bytes, shared_bytes=shared_bytes), inside)
+        # Most mappings have one range, which has all.
+        is_whole = private_bytes == counts.private_bytes and shared_bytes == counts.shared_bytes
+        of_range = counts if is_whole else counts._replace(private_bytes=private_bytes, shared_bytes=shared_bytes)
+        yield OwnedPart(span, of_range, inside)
         shared_bytes = None if shared_bytes is None else 0
 
 

@@ -12,7 +12,7 @@ A buffer of the kernel that is mapped belongs to who maps it, but for what the p
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
-from footprint.attribution.owned_range import MappingCounts, count_each
+from footprint.attribution.owned_range import CountsByKind, MappingCounts, count_each
 from footprint.errors import Note
 from footprint.members import NamedTuple
 from footprint.model.costs import MemoryFileCost
@@ -168,13 +168,15 @@ def own_shared_bytes(charges: Iterable[ChargedFile]) -> int:
     return sum([charge.cost.own_bytes for charge in charges])
 
 
-def count_with_files(snapshot: Snapshot) -> tuple[list[MappingCounts], tuple[ChargedFile, ...]]:
+def count_with_files(
+    snapshot: Snapshot, kinds: CountsByKind | None = None
+) -> tuple[list[MappingCounts], tuple[ChargedFile, ...]]:
     """Count what each mapping holds, and charge the files in memory of a process.
 
-    Of a file in memory its first mapping has all, as its pages count once.
+    Of a file in memory its first mapping has all, as its pages count once. `kinds` are those of `count_each`.
     """
     mappings, charges = snapshot.memory.mappings, charge_files([snapshot])
-    counts = count_each(mappings, snapshot.pages)
+    counts = count_each(mappings, snapshot.pages, kinds)
     if charges:
         places = {id(mapping): place for place, mapping in enumerate(mappings)}
         for charge in charges:

@@ -11,6 +11,7 @@ Source: fs/proc/task_mmu.c (smaps_account, smaps_pte_entry) of Linux 6.18: `Anon
 
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Mapping as Dict
+from typing import Final
 
 from footprint.elf.image import Image
 from footprint.members import Address, NamedTuple, json_members
@@ -41,38 +42,50 @@ class MappingCounts(NamedTuple):
     swap_share_bytes: int = 0
 
 
+_MOST_KINDS: Final = 4096
 _UNKNOWN = MappingCounts(None, None, 0, 0, Evidence.VIRTUAL)
 
 
-def count_each(mappings: Iterable[Mapping], pages: Dict[int, Sequence[PageRange]] | None = None) -> list[MappingCounts]:
+CountsByKind = dict[tuple[int, str, str, int | None, int], tuple[Counters, MappingCounts]]
+"""The counts of mappings by all that they depend on: equal ones are one object, as few of many mappings differ.
+
+The counters are kept with their counts: as long as they exist, no other object has their id.
+"""
+
+
+def count_each(
+    mappings: Iterable[Mapping],
+    pages: Dict[int, Sequence[PageRange]] | None = None,
+    kinds: CountsByKind | None = None,
+) -> list[MappingCounts]:
     """Count what each mapping holds. Mappings with the same counters are computed once.
 
     Args:
         mappings: The mappings.
         pages: The private pages of each mapping, by its start address; counters decide for mappings without entry.
+        kinds: The counts of mappings of other processes; those of this process are added.
     """
-    # The counters are kept with their result: as long as they exist, no other object has their id.
-    counts_by_kind: dict[tuple[int, str, str], tuple[Counters, MappingCounts]] = {}
-    # Equal counts are one object: few of many mappings differ.
-    alike: dict[tuple[int, int, int], MappingCounts] = {}
+    kinds = {} if kinds is None else kinds
+    if len(kinds) > _MOST_KINDS:
+        kinds.clear()
     counts = []
     for mapping in mappings:
-        key = (id(mapping.counters), mapping.permissions[3], mapping.name[:1])
-        if key not in counts_by_kind:
-            counts_by_kind[key] = mapping.counters, count_mapping(mapping)
-        mapping_counts = counts_by_kind[key][1]
-        ranges = pages.get(mapping.start_addr) if pages else None
+        start_addr, _, permissions, _, _, _, name, counters, *_ = mapping
+        private_bytes, swapped_bytes = None, 0
+        ranges = pages.get(start_addr) if pages else None
         if ranges is not None:
-            private_bytes = swapped_bytes = 0
-            for start_addr, end_addr, is_swapped in ranges:
-                private_bytes += end_addr - start_addr
+            private_bytes = 0
+            for first_addr, past_addr, is_swapped in ranges:
+                private_bytes += past_addr - first_addr
                 if is_swapped:
-                    swapped_bytes += end_addr - start_addr
-            same = (id(mapping_counts), private_bytes, swapped_bytes)
-            if same not in alike:
-                alike[same] = _with_pages(mapping_counts, mapping, private_bytes, private_bytes - swapped_bytes)
-            mapping_counts = alike[same]
-        counts.append(mapping_counts)
+                    swapped_bytes += past_addr - first_addr
+        key = (id(counters), permissions[3], name[:1], private_bytes, swapped_bytes)
+        if key not in kinds:
+            mapping_counts = count_mapping(mapping)
+            if private_bytes is not None:
+                mapping_counts = _with_pages(mapping_counts, mapping, private_bytes, private_bytes - swapped_bytes)
+            kinds[key] = counters, mapping_counts
+        counts.append(kinds[key][1])
     if any(count.uncertain_bytes for count in counts):
         # A process that shares anonymous memory shares some in mappings without a file. Then the rest is in doubt.
         has_relatives = any(count.cow_shared_bytes for count in counts)

@@ -88,16 +88,19 @@ def _per_process(private: Total, kernel: Total, own_shared_bytes: int) -> Total:
 
 
 def _of_which(memory: MemoryMap, own_bytes: int) -> OfWhich:
-    swapped_bytes = sum([private_swap(m)[0] for m in memory.mappings if not m.is_shared and m.counters.get("Swap")])
+    swapped_bytes = sum([private_swap(m)[0] for m in memory.mappings if m.counters.get("Swap") and not m.is_shared])
     is_locked_told = not any(note.slug == "locked-unreliable" for note in memory.notes)
+    lazy_free_bytes, locked_bytes, huge_page_bytes, ksm_bytes, hugetlb_private_bytes, hugetlb_shared_bytes = (
+        memory.sums("LazyFree", "Locked", "AnonHugePages", "KSM", "Private_Hugetlb", "Shared_Hugetlb")
+    )
     return OfWhich(
         swapped_bytes=swapped_bytes,
-        lazy_free_bytes=memory.sum("LazyFree"),
-        locked_bytes=memory.sum("Locked") if is_locked_told else 0,
-        huge_page_bytes=memory.sum("AnonHugePages"),
-        ksm_bytes=memory.sum("KSM"),
-        hugetlb_private_bytes=memory.sum("Private_Hugetlb"),
-        hugetlb_shared_bytes=memory.sum("Shared_Hugetlb"),
+        lazy_free_bytes=lazy_free_bytes,
+        locked_bytes=locked_bytes if is_locked_told else 0,
+        huge_page_bytes=huge_page_bytes,
+        ksm_bytes=ksm_bytes,
+        hugetlb_private_bytes=hugetlb_private_bytes,
+        hugetlb_shared_bytes=hugetlb_shared_bytes,
         own_shared_bytes=own_bytes,
     )
 
@@ -131,7 +134,7 @@ def audit_snapshot(  # noqa: PLR0913 # keyword-only
         InputError: Where a text has neither sizes nor counters of private memory.
     """
     memory = snapshot.memory
-    counted, charges = count_with_files(snapshot)
+    counted, charges = count_with_files(snapshot, known_rows.counts if known_rows else None)
     parts = _cut(lay_out(memory, images, snapshot.page_bytes, snapshot.thread_stacks), threads, heap)
     costs = _costs_of(snapshot, constants)
     kernel = costs(snapshot.status, len(memory.mappings))
@@ -265,7 +268,7 @@ def _notes(
             "smaps does not say which pages of a mapping are shared"
         )
         notes.append(Note("sharing-uncertain", source, detail))
-    hugetlb_bytes = snapshot.memory.sum("Private_Hugetlb")
+    hugetlb_bytes = totals.of_which.hugetlb_private_bytes
     if hugetlb_bytes:
         detail = f"{format_bytes(hugetlb_bytes)} of huge pages from the reserved pool are private, and in no total"
         notes.append(Note("hugetlb-apart", source, detail))

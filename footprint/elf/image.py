@@ -144,6 +144,12 @@ class Image:
         return tuple([segment for segment in self.segments if segment.type == abi.PT_LOAD])
 
     @cached_property
+    def vaddrs(self) -> tuple[int, int] | None:
+        """The lowest vaddr that the loader maps, and the first behind the highest; None where it maps none."""
+        loads = self.loads
+        return (min(s.vaddr for s in loads), max(s.vaddr + s.memory_bytes for s in loads)) if loads else None
+
+    @cached_property
     def _first_of_type(self) -> dict[int, Segment]:
         return {segment.type: segment for segment in reversed(self.segments)}
 

@@ -114,12 +114,8 @@ def rule_named(name: str) -> Rule:
 
 def rules_reading(facts: Collection[Fact], first: Fact | None = None) -> tuple[Rule, ...]:
     """Return the rules that need no other facts, in order of reports, or those of them whose first fact is `first`."""
-    rules_of_facts = [
-        sorted((rule_named(name) for name in rule_names(fact)), key=lambda rule: (rule.rank, rule.name))
-        for fact in Fact
-        if fact in facts and first in {None, fact}
-    ]
-    return tuple(rule for rules in rules_of_facts for rule in rules if set(rule.needs) <= set(facts))
+    folders = [_folder(fact).__path__ for fact in Fact if fact in facts and first in {None, fact}]
+    return tuple([rule for paths in folders for rule in _rules_in(*paths) if set(rule.needs) <= set(facts)])
 
 
 def find_all(facts: Mapping[Fact, object], first: Fact | None = None, *, has_start: bool = True) -> tuple[Finding, ...]:
@@ -138,6 +134,11 @@ def find_all(facts: Mapping[Fact, object], first: Fact | None = None, *, has_sta
 
 def _folder(fact: Fact) -> ModuleType:
     return import_module(f"footprint.findings.{fact}_rules")
+
+
+@cache
+def _rules_in(*paths: str) -> tuple[Rule, ...]:
+    return tuple(sorted(map(rule_named, _names_in(*paths)), key=lambda rule: (rule.rank, rule.name)))
 
 
 @cache

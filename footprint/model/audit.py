@@ -11,7 +11,18 @@ from footprint.errors import Note, UnbalancedError
 from footprint.members import NamedTuple, dataclass, field
 from footprint.model.costs import ObjectCost, Spread, were_symbols_read
 from footprint.model.projection import FitLimit, Projection
-from footprint.model.row import Evidence, MemoryKind, OfWhich, Row, RowSums, Total, Totals, sum_rows, weakest
+from footprint.model.row import (
+    Evidence,
+    MemoryKind,
+    OfWhich,
+    Row,
+    RowSums,
+    Total,
+    Totals,
+    rows_of_kind,
+    sum_rows,
+    weakest,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs  # what type checkers know
@@ -175,7 +186,7 @@ class Audit:
         if self.balanced is not None and self.balanced[0] is self.totals and self.balanced[1] is self.ledger:
             return
         totals, all_sums = self.totals, sum_rows(self.ledger)
-        spent = sum_rows([row for row in self.ledger if row.kind is MemoryKind.KERNEL])
+        spent = sum_rows(rows_of_kind(self.ledger, MemoryKind.KERNEL))
         own_sums = RowSums(*map(sub, all_sums, spent))
         sums = (
             ("private", totals.private.bytes, own_sums.private_bytes),

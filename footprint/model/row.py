@@ -1,8 +1,9 @@
 """The rows of the ledger, and the figures of a whole process, which they add up to; each with its evidence."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
-from itertools import compress
+from itertools import compress, repeat
+from operator import attrgetter, is_
 from typing import Final
 
 from footprint.members import NamedTuple
@@ -148,6 +149,14 @@ class RowSums(NamedTuple):
     mapped_bytes: int
     writable_bytes: int
     shared_bytes: int
+
+
+_KIND: Final = attrgetter("kind")
+
+
+def rows_of_kind(rows: Sequence[Row], kind: MemoryKind) -> Iterator[Row]:
+    """Return the rows of one kind. Of a process they are few among hundreds: Python runs no step for the others."""
+    return compress(rows, map(is_, map(_KIND, rows), repeat(kind)))
 
 
 def sum_rows(rows: Iterable[Row]) -> RowSums:

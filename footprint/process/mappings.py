@@ -128,12 +128,20 @@ class MemoryMap(NamedTuple):
 
     def sum(self, key: str) -> int:
         """Add up one counter over all mappings that have it."""
-        total = 0
-        for counters in [mapping.counters for mapping in self.mappings]:
-            place = counters.keys.get(key)
-            if place is not None:
-                total += counters.values[place]
-        return total
+        return self.sums(key)[0]
+
+    def sums(self, *keys: str) -> list[int]:
+        """Add up some counters, each over all mappings that have it."""
+        # The mappings of a text have one set of keys, or a few.
+        alike: dict[int, tuple[dict[str, int], list[tuple[int, ...]]]] = {}
+        for places, values in [mapping.counters for mapping in self.mappings]:
+            alike.setdefault(id(places), (places, []))[1].append(values)
+        totals = [0] * len(keys)
+        for places, rows in alike.values():
+            for at, key in enumerate(keys):
+                if (place := places.get(key)) is not None:
+                    totals[at] += sum([values[place] for values in rows])
+        return totals
 
 
 class ThreadStacks(NamedTuple):

@@ -125,8 +125,10 @@ def _whole_blocks(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """Cut the text between blocks: each part ends where a header line begins."""
     carry: list[bytes] = []
     carried_bytes = 0
-    for chunk in chunks:
-        part = chunk
+    behind = iter(chunks)
+    following = next(behind, b"")
+    for chunk in behind:
+        part, following = following, chunk
         cut = _last_header(part)
         if not cut and carried_bytes + len(part) > _MOST_BLOCK_BYTES:
             # No kernel prints such a block, or small chunks have cut the headers.
@@ -139,7 +141,8 @@ def _whole_blocks(chunks: Iterable[bytes]) -> Iterator[bytes]:
         else:
             carry.append(part)
             carried_bytes += len(part)
-    yield b"".join(carry)
+    # Nothing follows the last chunk: it is whole, and most texts have no other.
+    yield b"".join([*carry, following])
 
 
 def _last_header(chunk: bytes) -> int:

@@ -283,7 +283,8 @@ def read_process(pid: int, keep: Keep | None = None, cache: BlockCache | None = 
         allocated_bytes = read_allocated_bytes(folder, memory.mappings)
         kernel_holdings = read_kernel_holdings(folder, pid, status)
         command = command_line(read_whole(folder, "cmdline", source))
-        if parse_status(read_whole(folder, "status", source)).state in {"Z", "X"} or not memory.mappings:
+        # The state stands in the third of its sixty lines.
+        if parse_status(read_whole(folder, "status", source)[:256]).state in {"Z", "X"} or not memory.mappings:
             raise AccessError(source, "the process ended while it was read")
     system = os.uname()
     return Snapshot(
@@ -585,8 +586,9 @@ def _changes(memory: MemoryMap, rollup: Counters | None, source: str) -> list[No
     if rollup is None or memory.dialect != "smaps":
         return []
     differing = []
-    for key in ("Rss", "Anonymous", "Swap"):
-        then, now = memory.sum(key), rollup.get(key)
+    keys = "Rss", "Anonymous", "Swap"
+    for key, then in zip(keys, memory.sums(*keys), strict=True):
+        now = rollup.get(key)
         if now is not None and then != now:
             differing.append(f"{key} {then} to {now} bytes")
     if not differing:

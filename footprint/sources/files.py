@@ -59,6 +59,7 @@ class ElfFiles:
         debug_files: Reads files with the symbols of their debug files.
         images: The headers that were read, for `images_of`.
         known_rows: The rows of ranges of objects, for `audit_snapshot`.
+        searched_symbols: The symbols among which those that a tool must demangle were searched.
     """
 
     def __init__(self, search: DebugSearch | None = STANDARD_PLACES, root: str | None = None) -> None:
@@ -67,6 +68,7 @@ class ElfFiles:
         self.debug_files = DebugFiles(search, root, self.opened)
         self.images: dict[tuple[int, str], tuple[Buffer, Image]] = {}
         self.known_rows = KnownRows()
+        self.searched_symbols: set[str | None] = set()
         self._firsts: dict[int, tuple[Image, Image, str | None]] = {}
         self._alike: dict[tuple[str | None, int, int], list[Image]] = {}
         self._contents: dict[Image, Contents | None] = {}
@@ -106,6 +108,8 @@ class ElfFiles:
 
     def debug_paths_of(self, owners: Iterable[str]) -> dict[str, str]:
         """Return the debug files that name what some owners hold, by owner."""
+        if not self._debug_paths:
+            return {}
         return {owner: self._debug_paths[owner] for owner in dict.fromkeys(owners) if owner in self._debug_paths}
 
     def relocated_pages_of(self, loaded: LoadedObject, page_bytes: int) -> PageNumbers:

@@ -7,7 +7,7 @@ from collections.abc import Mapping as Dict
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import chain
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from footprint.attribution.cost_models import ForkParent
 from footprint.attribution.kernel import KernelConstants
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from footprint.attribution.heap_ranges import HeapRanges
     from footprint.attribution.page_maps import Presence
     from footprint.process.live_memory import LiveThreads
+
+_SYMBOL: Final = attrgetter("symbol")
 
 
 def audit_of(  # noqa: PLR0913 # keyword-only
@@ -236,10 +238,12 @@ def _presence(snapshot: Snapshot, *, is_wanted: bool) -> "Iterator[Presence | No
 def with_files_told(audit: Audit, files: ElfFiles, note_count: int = 0) -> Audit:
     """Add to an audit the notes on its files, without those `note_count` before, and the files with their symbols."""
     # A group has hundreds of thousands of rows: no step of Python for each.
-    if foreign := foreign_names(filter(None, map(attrgetter("symbol"), audit.ledger))):
-        from footprint.sources.demanglers import learn_foreign_names  # noqa: PLC0415 # few programs have such names
+    if not files.searched_symbols.issuperset(map(_SYMBOL, audit.ledger)):
+        files.searched_symbols.update(map(_SYMBOL, audit.ledger))
+        if foreign := foreign_names(filter(None, map(_SYMBOL, audit.ledger))):
+            from footprint.sources.demanglers import learn_foreign_names  # noqa: PLC0415 # few programs have such names
 
-        learn_foreign_names(chain(*foreign.values()))
+            learn_foreign_names(chain(*foreign.values()))
     notes, debug_files = files.notes[note_count:], files.debug_paths_of(map(attrgetter("owner"), audit.ledger))
     if not notes and not debug_files:
         return audit
