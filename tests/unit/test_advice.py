@@ -49,6 +49,12 @@ def test_files_of_packages_are_told_apart_but_not_the_audited_program() -> None:
     assert advice_of(some).packaged_count == 2
 
 
+def test_a_saving_of_the_least_size_is_one_of_the_largest() -> None:
+    findings = [finding("relocated-tables", "x", 4, SERVER), finding("large-static", "y", 3, SERVER, "shrink it")]
+    advice = advice_of(findings, least_bytes=4 * KIB)
+    assert ([saving.saving_bytes for saving in advice.savings], advice.rest_bytes) == ([4 * KIB], 3 * KIB)
+
+
 def test_what_saves_nothing_or_only_perhaps_is_no_advice() -> None:
     low = finding("unused-library", "libcap.so", 24, SERVER, confidence=Confidence.LOW, leaves=(LIBRARY,))
     blocked = finding("unused-library", "libz.so", 24, SERVER, confidence=Confidence.BLOCKED, leaves=("/srv/libz.so",))

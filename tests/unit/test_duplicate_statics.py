@@ -444,6 +444,11 @@ def test_the_section_tells_when_copies_cost_private_memory(section: str, cost: C
             f"make the function that holds it `inline`, without `static`, and all share one{SHARED}",
         ),
         (
+            "_ZZL1fvE5table",
+            ".rodata",
+            "move it out of the function that holds it, give it a name of its own, and declare it `inline` (C++17)",
+        ),
+        (
             "_ZZN12_GLOBAL__N_11fEvE5table",
             ".data",
             f"take the function that holds it out of the unnamed namespace, and make it `inline`{SHARED}",

@@ -58,6 +58,13 @@ def test_what_is_no_constant_table(point: dict[str, Any]) -> None:
     assert heap_at_start(HeapFacts(dhat(point))) == ()
 
 
+def test_what_is_asked_for_at_the_end_of_the_start_is_kept_from_the_start() -> None:
+    # Of a run of 20 million instructions the first 10 million are all start.
+    asked_for = {"tb": 50_000, "tl": 10 * MILLION, "wb": 50_000}
+    assert told(heap_at_start(HeapFacts(dhat(asked_for, end=20 * MILLION)))) == [("filled-once", "high", 50_000)]
+    assert heap_at_start(HeapFacts(dhat({**asked_for, "tl": 10 * MILLION - 1}, end=20 * MILLION))) == ()
+
+
 def test_what_go_collects_is_no_constant_table() -> None:
     path = Path(__file__).resolve().parents[1] / "corpus" / "heap" / "pprof-go1.26-kept.pb.gz"
     profile = read_profile(path.read_bytes(), "a text")

@@ -55,6 +55,12 @@ def test_the_finding_says_what_was_counted_and_where_the_memory_is_asked_for() -
     assert (result.subject, result.object_path, result.location) == (f"{PROGRAM} f1", PROGRAM, None)
 
 
+def test_what_is_not_there_at_the_peak_is_no_part_of_what_was_counted() -> None:
+    before = {"tb": 9, "gb": 0, "gbk": 0, "eb": 0, "ebk": 0, "rb": 0, "wb": 9, "fs": [1, 2]}
+    (result,) = heap_unused(HeapFacts(dhat({**SMALL_BLOCKS, "rb": 0, "wb": 60_000}, before)))
+    assert result.reasons[0].startswith("DHAT counts 60,000 bytes written and 0 read")
+
+
 def test_no_more_is_saved_than_a_process_holds() -> None:
     usage = dhat({**SMALL_BLOCKS, "rb": 0, "wb": 9})
     (found,) = heap_unused(HeapFacts(usage, {(PROGRAM, "f1"): 20_480}))

@@ -206,6 +206,9 @@ def test_little_together_is_no_library() -> None:
 def test_small_variables_prove_nothing() -> None:
     symbols = [table(f"word_{at}", 8 * at, 8) for at in range(64)]
     assert result(file("a", *symbols), file("b", *symbols)) == ()
+    symbols = [table(f"row_{at}", 16 * at, 16) for at in range(16)]
+    (one,) = result(file("a", *symbols), file("b", *symbols))
+    assert one.size_bytes == 256
 
 
 def test_exported_tables_count_as_well() -> None:

@@ -469,6 +469,7 @@ def test_empty_libraries_of_glibc_and_thread_locals_of_a_library_alone_are_no_su
     graph = library_alone(tmp_path, files)
     found = [*stub_libraries(graph), *thread_locals(graph)]
     assert [(one.subject, one.confidence) for one in found] == [("libdl.so.2", MEDIUM), ("libx.so", MEDIUM)]
+    assert found[0].message == "libdl.so.2 is empty since glibc 2.34; libmodule.so still needs it"
 
 
 def test_a_need_that_saves_nothing_may_keep_the_order(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from tests.elfwriter import (
     DT_NEEDED,
     DT_PLTREL,
     DT_PLTRELSZ,
+    DT_RPATH,
     DT_RELA,
     DT_SONAME,
     RO,
@@ -358,6 +359,21 @@ def test_a_library_is_found_if_one_function_of_it_is_called_and_nothing_else_use
     if found:
         assert found[0].message == "program calls f0 of liba.so, and uses nothing else of it"
         assert found[0].saving_us >= 7 * 38
+
+
+@pytest.mark.parametrize(("folder", "where"), [("/srv", " in main"), ("/usr/lib", "")])
+def test_calls_are_looked_for_in_what_is_built_and_not_in_what_packages_bring(
+    sysroot: Sysroot, monkeypatch: pytest.MonkeyPatch, folder: str, where: str
+) -> None:
+    others = [f"lib{number}.so" for number in range(6)]
+    sysroot.file("/bin/program", file("libuser.so", more=[Dyn(DT_RPATH, folder)]))
+    sysroot.file(f"{folder}/libuser.so", file("liba.so", soname="libuser.so", uses=["f0"], kind=JUMP_SLOT))
+    sysroot.file("/lib/liba.so", file(*others, soname="liba.so", defines=["f0"]))
+    for name in others:
+        sysroot.file(f"/lib/{name}", file(soname=name))
+    monkeypatch.setattr("footprint.findings.graph_rules.one_function._calls", lambda *_: (["main"], []))
+    (finding,) = one_function(graph(sysroot))
+    assert finding.message == f"libuser.so calls f0 of liba.so{where}, and uses nothing else of it"
 
 
 def test_a_library_that_another_link_keeps_is_not_found(sysroot: Sysroot) -> None:
