@@ -76,13 +76,13 @@ def profiled(*moments: Moment, at: str | None = "end", description: str = "(none
 
 
 def dhat(*points: dict[str, Any], end: int = 10**9) -> HeapUsage:
-    """Return what a profile of DHAT says of its end; each point is of a function of its own: `f1`, `f2`, ...."""
+    """Return what a profile of DHAT says of its end; each point is of a function of its own, `f1`, `f2`, ..., if not said."""
     defaults = {"tb": 0, "tbk": 1, "tl": 0, "mb": 0, "mbk": 0, "rb": 1, "wb": 0}
     rows = []
     for place, point in enumerate(points, 1):
         size_bytes, count = point["tb"], point.get("tbk", 1)
         left = {"gb": size_bytes, "gbk": count, "eb": size_bytes, "ebk": count}
-        rows.append({**defaults, **left, **point, "fs": [place]})
+        rows.append({**defaults, "fs": [place], **left, **point})
     labels = ["[root]", *(f"0x{16 * place:X}: f{place} (in {PROGRAM})" for place in range(1, len(points) + 1))]
     facts = {"dhatFileVersion": 2, "mode": "heap", "bklt": True, "bkacc": True, "tu": "instrs", "cmd": "a", "pid": 1}
     text = json.dumps(facts | {"te": end, "tg": end, "pps": rows, "ftbl": labels})

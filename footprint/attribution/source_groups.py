@@ -69,9 +69,7 @@ class SourceGroups(NamedTuple):
         # A folder fits at the start of a path, and one without a slash before it also within.
         whole = f"/{path.lstrip('/')}"
         fitting = [
-            folder
-            for folder in self.components
-            if f"{whole}/".startswith(f"{folder}/") or (folder[:1] != "/" and f"/{folder}/" in f"{whole}/")
+            folder for folder in self.components if f"{whole}/".startswith(f"{folder}/") or f"/{folder}/" in f"{whole}/"
         ]
         return self.components[max(fitting, key=len)] if fitting else NO_COMPONENT
 

@@ -57,6 +57,9 @@ def stacks(*rows: tuple[int, int]) -> CallTree:
         (MUSL, 13, 34),
         # 20 slots of 192 in a page.
         (MUSL, 160, 207),
+        # 8 slots of 131,056, the largest, in 256 pages; a larger block is mapped alone.
+        (MUSL, 110_000, 131_077),
+        (MUSL, 131_051, 131_077),
         (MUSL, 131_052, 131_072),
         # tcmalloc: steps of an eighth, and a class only where fewer fit into as many pages: 512, 56, 11, 9 into 8 KiB.
         (TCMALLOC, 9, 16),
@@ -83,6 +86,13 @@ def test_where_sizes_differ_they_are_taken_to_be_spread_around_the_mean() -> Non
     added = GLIBC.added_bytes(stacks((400_050, 1_000)))
     assert added is not None
     assert 15_500 * 0.99 < added < 15_500 * 1.01
+
+
+def test_sizes_are_spread_as_far_below_the_mean_as_above_it() -> None:
+    # A model that adds as much as a block has: 40,050 in all, if the mean of the sizes is that of the blocks.
+    added = AllocatorModel("twice", lambda size_bytes: 2 * size_bytes).added_bytes(stacks((40_050, 100)))
+    assert added is not None
+    assert 40_050 * 0.99 < added < 40_050 * 1.01
 
 
 def test_without_blocks_nothing_is_known() -> None:

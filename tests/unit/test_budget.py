@@ -92,6 +92,7 @@ def only(checked: Checked) -> BudgetResult:
         (f"[libraries]\ndeny = {['x'] * 1001}", "libraries: `deny` has more than 1,000 patterns"),
         (f"[libraries]\nallow = ['{'[' * 256}']", "is longer than any name of a library"),
         (f"[budgets]\nmapping_count = '{'x' * 1000}'", f"mapping_count: '{'x' * 79}... is not a number of"),
+        (f"[budgets]\nmapping_count = '{'x' * 78}'", f"mapping_count: '{'x' * 78}' is not a number of"),
         (f"[budgets]\nprivate_bytes = '{'x' * 1000}'", f"private_bytes: '{'x' * 80}' is not a size"),
         ("[waivers]\nbudget = 'x'", "not a list of tables: write [[waivers]]"),
         ("[[waivers]]\nbudget = 'x'\nreason = 'y'", "`expires` is missing"),

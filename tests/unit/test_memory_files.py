@@ -53,8 +53,8 @@ def charged(*snapshots: Snapshot) -> ChargedFile:
     return one
 
 
-def own_kib(*snapshots: Snapshot) -> int:
-    return charged(*snapshots).cost.own_bytes // KIB
+def own_kib(*snapshots: Snapshot) -> float:
+    return charged(*snapshots).cost.own_bytes / KIB
 
 
 def twice(rss: int) -> list[bytes]:

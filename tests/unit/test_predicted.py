@@ -322,6 +322,8 @@ def test_musl_gives_the_rest_of_the_last_page_to_malloc() -> None:
     assert pages_of(WriteCause.DONATED, library()) == []
     full = library(sections=[DYNAMIC, DATA, Section(".bss", SHT_NOBITS, RW, size=0x17F0)])
     assert pages_of(WriteCause.DONATED, full, libc=Libc.MUSL) == []
+    # RELRO ends before it.
+    assert pages_of(WriteCause.DONATED, library(relro=[".dynamic"]), libc=Libc.MUSL) == [8]
 
 
 # --- startup minimum and maximum --------------------------------------------------------------------------------------
@@ -449,6 +451,15 @@ def test_neighbours_of_one_file_that_are_alike_are_one_mapping() -> None:
 
 
 # --- damage -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("most_pages", "is_refused"), [(1, True), (2, False)])
+def test_pages_of_copied_objects_behind_their_first_are_counted(
+    monkeypatch: pytest.MonkeyPatch, most_pages: int, is_refused: bool
+) -> None:
+    monkeypatch.setattr("footprint.attribution.startup_writes._MOST_COPIED_PAGES", most_pages)
+    file = library(Rel(0x5000, COPY, "large", 0), dynamic_symbols=[Sym("large", At(".data"), 0x2001)])
+    assert ["larger than any program" in note.detail for note in predicted(file).notes] == [True] * is_refused
 
 
 def test_a_damaged_table_is_a_note_and_the_rest_of_the_answer() -> None:
