@@ -76,7 +76,7 @@ def profiled(*moments: Moment, at: str | None = "end", description: str = "(none
 
 
 def dhat(*points: dict[str, Any], end: int = 10**9) -> HeapUsage:
-    """Return what a profile of DHAT says of its end; each point is of a function of its own, `f1`, `f2`, ..., if not said."""
+    """Return what a profile of DHAT says of its end; each point is of a function of its own (`fs`): `f1`, `f2`, ...."""
     defaults = {"tb": 0, "tbk": 1, "tl": 0, "mb": 0, "mbk": 0, "rb": 1, "wb": 0}
     rows = []
     for place, point in enumerate(points, 1):

@@ -514,8 +514,6 @@ def read_capture(data: bytes | memoryview, source: str) -> tuple[Snapshot, ...]:
                 keepers=keepers, capture_host=capture_host
             )
         except InputError as error:
-            if len(processes) == 1:
-                raise
             lost.append((Note("process-not-read", f"pid {process.pid}", f"{error.detail}; it is left out"), error))
     if lost and not snapshots:
         raise lost[0][1]

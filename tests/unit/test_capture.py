@@ -288,6 +288,16 @@ def test_several_processes_stand_in_the_order_of_the_capture() -> None:
     assert [one.pid for one in read_capture(both, "demo.capture")] == [4711, 12]
 
 
+def test_of_several_processes_one_that_is_damaged_is_a_note_and_the_others_are_read() -> None:
+    told = manifest()
+    told["processes"].append({**told["processes"][0], "pid": 12})
+    members = {name.replace("4711", "12"): text for name, text in MEMBERS.items()} | {"12/smaps": b"no map\n"}
+    both = zipped({**MEMBERS, **members, MANIFEST: json.dumps(told).encode()})
+    (demo,) = read_capture(both, "demo.capture")
+    assert demo.pid == 4711
+    assert [(note.slug, note.subject) for note in demo.notes[len(DEMO.notes) :]] == [("process-not-read", "pid 12")]
+
+
 def test_names_of_members_are_never_paths_to_write_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     members = {**MEMBERS, MANIFEST: json.dumps(manifest()).encode(), "../up": b"x", "/etc/passwd": b"x", "a/": b""}
@@ -781,6 +791,8 @@ def test_findings_of_which_there_are_too_many_are_left_out_with_a_note(size_byte
         build_id_of=lambda *_: None, heap_of=lambda *_, **__: CapturedHeap(None, ()),
     )  # fmt: skip
     assert read_findings_of_capture(file.getvalue(), "x") == ({os.getpid(): (finding,)} if is_kept else {})
+    told = json.loads(zipfile.ZipFile(file).read(MANIFEST))
+    assert [process["is_frozen"] for process in told["processes"]] == [False]
     assert [note.detail for note in done.notes if note.slug == "process-not-searched"] == (
         [] if is_kept else ["the capture has more findings than one file holds: it was captured without findings"]
     )

@@ -85,6 +85,12 @@ def test_the_private_bytes_of_a_heap_are_in_use_or_free_by_the_range_that_they_l
     assert {free.evidence, in_use.evidence} == {"derived"}
 
 
+def test_a_page_that_is_one_free_chunk_has_nothing_else() -> None:
+    rows = rows_of(heap_of(region(binned=(PAGE, 2 * PAGE))), [(mapping(HEAP, 4, "[heap]"), "[heap]")], {HEAP: [(0, 4)]})
+    assert (rows["[heap]", "[free]"].pages, rows["[heap]", "[free]"].sole_pages) == (1, 1)
+    assert (rows["[heap]", "[in use]"].pages, rows["[heap]", "[in use]"].sole_pages) == (3, 3)
+
+
 def test_what_is_free_and_was_never_touched_is_not_private() -> None:
     heap = heap_of(region(top_page=1))
     rows = rows_of(heap, [(mapping(HEAP, HEAP_PAGES, "[heap]"), "[heap]")], {HEAP: [(0, 1)]})

@@ -156,6 +156,8 @@ def test_watches_and_rings_are_read_from_fdinfo() -> None:
     # 64 submissions of 64 bytes are a page; 64 + 128 * 16 + 64 * 4 bytes of rings another; 4 lists of 64 bytes.
     rings = head + b"SqMask:\t0x3f\nSqHead:\t0\nCqMask:\t0x7f\n"
     assert content_of_fdinfo(rings) == 4096 + 4096 + 256
+    # 64 + 512 * 16 + 64 * 4 bytes take four pages: a power of two; one list for 32 completions.
+    assert content_of_fdinfo(rings.replace(b"0x7f", b"0x1ff")) == 4096 + 4 * 4096 + 16 * 64
 
 
 def test_open_files_are_a_part_of_their_own_and_always_estimated() -> None:

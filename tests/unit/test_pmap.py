@@ -522,6 +522,26 @@ def test_a_blank_line_among_the_rows_is_a_path_that_was_too_long() -> None:
     assert slugs(memory) == ["pmap-names-cut"]
 
 
+@pytest.mark.parametrize(("blank_count", "broken"), [(2, ["pmap-names-cut"]), (3, [])])
+def test_as_many_blank_lines_as_half_of_the_rows_are_line_ends_that_were_doubled(
+    blank_count: int, broken: list[str]
+) -> None:
+    rows = [b"00007f000000%d000       4       4       4 rw--- /x/%d\n" % (place, place) for place in range(6)]
+    memory = parse_one(b"\n".join(rows[: blank_count + 1]) + b"".join(rows[blank_count + 1 :]))
+
+    assert len(memory.mappings) == 6
+    assert slugs(memory) == broken
+
+
+@pytest.mark.parametrize(("char_count", "cut"), [(224, []), (225, ["pmap-names-cut"])])
+def test_a_name_of_900_bytes_may_be_cut_however_few_its_characters_are(char_count: int, cut: list[str]) -> None:
+    name = "\N{GRINNING FACE}" * char_count
+    memory = parse_one(PLAIN.replace(b"r-x-- program", f"r-x-- {name}".encode()))
+
+    assert names(memory)[0] == name
+    assert slugs(memory) == cut
+
+
 def test_names_that_pmap_could_not_print_are_noted_once() -> None:
     memory = parse_one(DEVICE.replace(b"libz.so.1", b"??.so").replace(b"shm.bin", b"data]"))
 

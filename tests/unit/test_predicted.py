@@ -453,13 +453,13 @@ def test_neighbours_of_one_file_that_are_alike_are_one_mapping() -> None:
 # --- damage -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("most_pages", "is_refused"), [(1, True), (2, False)])
+@pytest.mark.parametrize(("most_pages", "refused_count"), [(1, 1), (2, 0)])
 def test_pages_of_copied_objects_behind_their_first_are_counted(
-    monkeypatch: pytest.MonkeyPatch, most_pages: int, is_refused: bool
+    monkeypatch: pytest.MonkeyPatch, most_pages: int, refused_count: int
 ) -> None:
     monkeypatch.setattr("footprint.attribution.startup_writes._MOST_COPIED_PAGES", most_pages)
     file = library(Rel(0x5000, COPY, "large", 0), dynamic_symbols=[Sym("large", At(".data"), 0x2001)])
-    assert ["larger than any program" in note.detail for note in predicted(file).notes] == [True] * is_refused
+    assert ["larger than any program" in note.detail for note in predicted(file).notes] == [True] * refused_count
 
 
 def test_a_damaged_table_is_a_note_and_the_rest_of_the_answer() -> None:

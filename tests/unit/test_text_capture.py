@@ -107,6 +107,12 @@ def test_each_open_description_is_there_once_with_its_kind_and_what_it_holds() -
     assert (epoll.kind, epoll.inode, epoll.watch_count) == (OpenFileKind.EPOLL, 5, 2)
 
 
+def test_what_a_file_in_memory_holds_is_told_in_blocks_of_512_bytes() -> None:
+    held = b"\n0b12-77 4711 held 8 16\n\n0b12-77 4711 fd 8\n/memfd:cache (deleted)\nino:\t7\n"
+    *_, memory = read(TEXT.replace(b"\n0b12-77 end", held + b"\n0b12-77 end")).open_files or ()
+    assert (memory.kind, memory.inode, memory.content_bytes) == (OpenFileKind.MEMORY, 7, 8 * KIB)
+
+
 @pytest.mark.parametrize("line", [b"kernel 6.1.0\n", b"machine x86_64\n"])
 def test_a_capture_that_does_not_tell_its_kernel_or_machine_is_damaged(line: bytes) -> None:
     with pytest.raises(InputError, match=f"its first lines have no {line.split()[0].decode()}"):
