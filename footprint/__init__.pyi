@@ -1,20 +1,20 @@
 # The types of what `footprint` offers; `__init__.py` loads each name where it is first used.
 
+from footprint.elf.notes import DebugSearch
 from footprint.elf.selection import Selection
 from footprint.errors import AccessError, FootprintError, InputError, Note, UnsupportedError, UsageError
 from footprint.formats.words import Explanation, explain
 from footprint.model.audit import Audit
 from footprint.model.finding import Confidence, Finding
+from footprint.model.over_time import RunFailure
 from footprint.model.projection import Projection
 from footprint.model.row import Evidence, MemoryKind, Row, Total, Totals
-from footprint.model.run_failure import RunFailure
 from footprint.process.capture import Captured
 from footprint.release.budget import BudgetResult, Checked
 from footprint.release.budget_file import Budgets, parse_budgets
 from footprint.release.compare import Comparison, OwnerChange, RowChange
 from footprint.release.history import History, Trend
 from footprint.series.timeline import Timeline
-from footprint.sources.debug_search import DebugSearch
 from footprint.verbs.audit.call import audit, audit_group
 from footprint.verbs.audit.mappings import OwnedMap, maps
 from footprint.verbs.audit.survey_answer import Survey, survey

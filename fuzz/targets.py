@@ -32,6 +32,7 @@ from footprint.elf.image import Image, read_image
 from footprint.elf.linker_map import linked_libraries, read_linker_map
 from footprint.elf.names import shown_name
 from footprint.elf.notes import (
+    DebugSearch,
     alternate_link,
     build_id,
     build_id_of_start,
@@ -55,7 +56,6 @@ from footprint.process.glibc.heap import read_glibc_heap
 from footprint.process.snapshot import read_texts
 from footprint.process.status import parse_stat, parse_status
 from footprint.process.text_capture import read_text_capture
-from footprint.sources.debug_search import DebugSearch
 from footprint.sources.images import container_images
 from footprint.sources.package_files import package_tree
 from footprint.verbs.commands import command_of, has_command

@@ -11,6 +11,7 @@ Source: System V ABI, chapter 5 (Note Section); gABI draft of 2018 for notes ali
 section"; DWARF 5, section 7.3.6 (supplementary object files), the standard form of `.gnu_debugaltlink`.
 """
 
+import os
 import posixpath
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
@@ -20,8 +21,9 @@ from typing import Any, Final
 
 from footprint.elf import abi
 from footprint.elf.image import Buffer, Image, Section, read_image
-from footprint.errors import InputError, UnsupportedError
+from footprint.errors import InputError, UnsupportedError, UsageError
 from footprint.members import NamedTuple
+from footprint.system.files import StrPath
 
 _NT_GNU_BUILD_ID: Final = 3
 _NT_DLOPEN: Final = 0x407C0C0A
@@ -284,3 +286,24 @@ def _named_bytes(image: Image, name: str) -> bytes:
     if section is None:
         return b""
     return bytes(image.bytes_at(section.offset, min(section.size_bytes, _MOST_LINK_BYTES), f"section {section.index}"))
+
+
+class DebugSearch(NamedTuple):
+    """Where to look for the symbols of stripped files.
+
+    Attributes:
+        folders: Folders with debug files, besides `/usr/lib/debug`, those beside the file, and debuginfod's cache.
+        uses_servers: Whether to ask the servers of DEBUGINFOD_URLS for what is not there.
+    """
+
+    folders: tuple[StrPath, ...] = ()
+    uses_servers: bool = False
+
+    def check(self) -> None:
+        """Raise a UsageError if one of the folders is none."""
+        for folder in self.folders:
+            if not os.path.isdir(folder):
+                raise UsageError(f"{folder} is not a folder")
+
+
+STANDARD_PLACES: Final = DebugSearch()

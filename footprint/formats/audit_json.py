@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, get_args
 from footprint.errors import InputError, Note
 from footprint.formats.audit_rows import (
     DebugFile,
+    FailedFinding,
     ProcessTotals,
     SourceCost,
     debug_file_rows,
+    finding_rows,
     parts_of,
     process_target,
     process_totals,
@@ -20,7 +22,6 @@ from footprint.formats.audit_rows import (
     shown_rows,
     source_costs,
 )
-from footprint.formats.finding_rows import FailedFinding, finding_rows
 from footprint.json.answer import Envelope, Json, LargeTable, Tool, in_memory, write
 from footprint.json.codec import Columns, encode, encode_columns, shape_of
 from footprint.members import ABSENT, LATER, NOT_EMPTY, Absent, Address, Bounds, Later, NamedTuple, Pattern, dataclass
@@ -28,10 +29,10 @@ from footprint.model.audit import Audit, ProcessTarget
 from footprint.model.costs import MappingCost, MemoryFileCost, ObjectCost
 from footprint.model.finding import Finding, SearchedRule
 from footprint.model.heap_account import AllocatorAccount, HeapAccount
+from footprint.model.over_time import RunFailure
 from footprint.model.page_map import PageMap, PagePart, PageState, Place
 from footprint.model.projection import Projection
 from footprint.model.row import KindPart, MemoryKind, Row
-from footprint.model.run_failure import RunFailure
 
 _RunLength = Annotated[int, Bounds(1, 1 << 64)]
 PageWord = Literal["untouched", "not private", "shared", "private", "relocated", "swapped", "unknown"]

@@ -1,13 +1,14 @@
-"""What the JSON of each audit has, of one process and of several."""
+"""What the JSON of each audit has, of one process and of several, and the table of findings of all answers."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from footprint.attribution.source_groups import key_of_source
 from footprint.elf.names import shown_name
 from footprint.json.codec import like
-from footprint.members import ABSENT, Absent, NamedTuple, records
+from footprint.members import ABSENT, Absent, NamedTuple, records, replace
 from footprint.model.audit import Audit, ProcessTarget
+from footprint.model.finding import Confidence, Finding
 from footprint.model.row import Evidence, KindPart, MemoryKind, OfWhich, Row, Total, Totals, kind_parts, sum_rows
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ TotalName = Literal[
     "floor_bytes",
     "ceiling_bytes",
 ]
+_TOTAL_NAMES: Final[dict[str, TotalName]] = {name: name for name in get_args(TotalName)}
 
 
 class ProcessTotals(NamedTuple):
@@ -124,9 +126,6 @@ def process_totals(totals: Totals) -> ProcessTotals:
     return ProcessTotals(**figures, evidence=evidence, of_which=totals.of_which)
 
 
-_TOTAL_NAMES: Final[dict[str, TotalName]] = {name: name for name in get_args(TotalName)}
-
-
 def shown_rows(ledger: Iterable[Row]) -> tuple[Row, ...]:
     """Return the rows of a ledger, with the name to show for each symbol."""
     rows = tuple(ledger)
@@ -144,3 +143,58 @@ def shown_names(ledger: Iterable[Row]) -> list[str | None]:
 def debug_file_rows(debug_files: Mapping[str, str]) -> tuple[DebugFile, ...]:
     """Return the table of the files that the names of stripped owners are from."""
     return tuple([DebugFile(*paths) for paths in debug_files.items()])
+
+
+class FailedFinding(NamedTuple):
+    """A finding that fails the answer, as `--fail-on` asks.
+
+    Attributes:
+        rule: The rule that found it.
+        subject: The object, variable or function that it is about.
+        confidence: How sure it is.
+    """
+
+    rule: str
+    subject: str
+    confidence: Confidence
+
+
+def finding_rows(findings: Sequence[Finding], count: int, ledger: Sequence[Row] = ()) -> tuple[Finding, ...]:
+    """Return the table of findings, with what `count` processes save.
+
+    Args:
+        findings: The findings, in the order of the table.
+        count: The number of processes or groups.
+        ledger: What each object holds: its findings add no more than that.
+    """
+    added = _added(findings, ledger)
+    return tuple(
+        [
+            replace(finding, saving_at_count_bytes=finding.saving_bytes * count, added_bytes=added_bytes)
+            for finding, added_bytes in zip(findings, added, strict=True)
+        ]
+    )
+
+
+def _added(findings: Sequence[Finding], ledger: Sequence[Row]) -> list[int]:
+    """Compute what each finding adds to the savings of all: what leaves with one library leaves once."""
+    added = [0] * len(findings)
+    if not findings:
+        return added
+    left_by_owner: dict[str, int] = {}
+    for row in ledger:
+        if row.bytes is not None:
+            left_by_owner[row.owner] = left_by_owner.get(row.owner, 0) + row.bytes
+    gone: set[str] = set()
+    # Libraries that take many with them come first: what is about one of these saves nothing more.
+    for place in sorted(range(len(findings)), key=lambda at: (-len(findings[at].leaves), -findings[at].saving_bytes)):
+        finding = findings[place]
+        owner = finding.object_path or finding.subject
+        if finding.confidence is Confidence.BLOCKED or owner in gone or not gone.isdisjoint(finding.leaves):
+            continue
+        gone.update(finding.leaves)
+        added[place] = finding.saving_bytes
+        if not finding.leaves and owner in left_by_owner:
+            added[place] = min(finding.saving_bytes, left_by_owner[owner])
+            left_by_owner[owner] -= added[place]
+    return added

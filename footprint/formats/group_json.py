@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, get_args
 from footprint.errors import Note
 from footprint.formats.audit_rows import (
     DebugFile,
+    FailedFinding,
     ProcessTotals,
     SourceCost,
     debug_file_rows,
+    finding_rows,
     parts_of,
     process_totals,
     shown_rows,
     source_costs,
 )
-from footprint.formats.finding_rows import FailedFinding, finding_rows
 from footprint.json.answer import Envelope, Tool
 from footprint.json.codec import like
 from footprint.members import ABSENT, Absent, dataclass

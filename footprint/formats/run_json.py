@@ -5,9 +5,8 @@ from typing import Annotated, Literal, NamedTuple
 from footprint.formats.audit_json import AuditJson
 from footprint.members import LATER, NOT_EMPTY, Bounds, Later, Pattern, Positive, dataclass
 from footprint.model.costs import DailyStarts, Spread, StartMeasurement
-from footprint.model.over_time import Peak
+from footprint.model.over_time import Peak, RunFailure
 from footprint.model.row import MemoryKind
-from footprint.model.run_failure import RunFailure
 
 
 class RunFigures(NamedTuple):

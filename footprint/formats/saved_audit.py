@@ -35,7 +35,7 @@ from footprint.text.command_line import shown_command, shown_words
 if TYPE_CHECKING:
     from footprint.formats.group_json import GroupJson, GroupTotals
     from footprint.formats.run_json import RunMembers
-    from footprint.model.run_failure import RunFailure
+    from footprint.model.over_time import RunFailure
 
 
 # The members that hold command lines.
@@ -308,7 +308,7 @@ def _total(saved_totals: "ProcessTotals | GroupTotals", name: str, place: str, f
 def _failures(run: "RunMembers", *, is_missed: bool) -> "tuple[RunFailure, ...]":
     """Return how its starts failed; in files of earlier versions how the median start ended."""
     from footprint.formats.run_json import MomentWord  # noqa: PLC0415 # as above
-    from footprint.model.run_failure import failures_of_start  # noqa: PLC0415 # the same
+    from footprint.model.over_time import failures_of_start  # noqa: PLC0415 # the same
 
     if run.failures is not None:
         return run.failures

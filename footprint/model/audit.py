@@ -31,9 +31,8 @@ if TYPE_CHECKING:
     from footprint.model.finding import Finding, SearchedRule
     from footprint.model.group import CgroupComparison, ProcessClass
     from footprint.model.heap_account import AllocatorAccount, HeapAccount
-    from footprint.model.over_time import OverTime
+    from footprint.model.over_time import OverTime, RunFailure
     from footprint.model.page_map import PageMap
-    from footprint.model.run_failure import RunFailure
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,7 @@ from footprint.process.mappings import MemoryMap, ThreadStacks, open_mapped_file
 from footprint.process.maps_text import parse_maps, saved_rollup
 from footprint.process.memory_files import FileKeepers, MemoryFile, read_keepers
 from footprint.process.origin import CaptureHost, Placement, read_capture_host, read_placement
-from footprint.process.page_lines import page_lines, read_page_lines
+from footprint.process.pages import page_lines, read_page_lines
 from footprint.process.snapshot import (
     MOST_SWAP_ENTRIES,
     CapturedHeap,

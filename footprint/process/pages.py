@@ -3,6 +3,14 @@
 PAGEMAP_SCAN (Linux 6.7) skips pages that are not present. The bits of `/proc/PID/pagemap` show which pages are
 anonymous and mapped once. A process may read both for processes of its own user.
 
+Captures hold them as text: for each examined mapping its first address, then one line per range.
+
+    7f53a4c00000
+    7f53a4c00000-7f53a4c21000
+    7f53a4c30000-7f53a4c31000 swapped
+
+Ranges are half-open and ascending. All numbers are hexadecimal.
+
 Source: Documentation/admin-guide/mm/pagemap.rst and fs/proc/task_mmu.c of Linux 6.18.
 """
 
@@ -16,8 +24,27 @@ from functools import cache
 from struct import Struct
 from typing import Final, Self
 
+from footprint.errors import InputError
 from footprint.members import NamedTuple, lazy_pattern
-from footprint.process.mappings import Counters, Mapping
+from footprint.process.mappings import Counters, Mapping, MemoryMap
+
+# _IOWR('f', 16, struct pm_scan_arg)
+_PAGEMAP_SCAN: Final = 0xC0606610
+_SCAN_ARGUMENT: Final = Struct("12Q")
+_REGION_COUNT: Final = 4096
+_FILE, _PRESENT, _SWAPPED = 4, 8, 16
+_ENTRY_BYTES: Final = 8
+_PAGES_A_READ: Final = 1 << 16
+# To read across a hole of this many pages is quicker than another call.
+_HOLE_PAGES: Final = 1024
+# Bits in the high byte of a pagemap entry: 63 present, 62 swapped, 61 file or shared, 58 guard, 56 mapped once. The
+# zero page is present and never "mapped once"; a guard page is "swapped" with bit 58.
+_HIGH_BYTE: Final = 7 if array("H", [1]).tobytes()[0] else 0
+_SWAP_ENTRY: Final = (1 << 55) - 1
+_SWAPPED_ENTRY: Final = 1 << 63 | 1 << 62 | 1 << 58
+_IS_SWAPPED: Final = 1 << 62
+_LINE: Final = lazy_pattern(rb"([0-9a-f]{1,16})(?:-([0-9a-f]{1,16})( swapped)?)?")
+_LONGEST_LINE_BYTES: Final = 41
 
 
 class PageRange(NamedTuple):
@@ -26,26 +53,6 @@ class PageRange(NamedTuple):
     start_addr: int
     end_addr: int
     is_swapped: bool = False
-
-
-# _IOWR('f', 16, struct pm_scan_arg)
-_PAGEMAP_SCAN: Final = 0xC0606610
-_SCAN_ARGUMENT: Final = Struct("12Q")
-_REGION_COUNT: Final = 4096
-_FILE, _PRESENT, _SWAPPED = 4, 8, 16
-
-_ENTRY_BYTES: Final = 8
-_PAGES_A_READ: Final = 1 << 16
-# To read across a hole of this many pages is quicker than another call.
-_HOLE_PAGES: Final = 1024
-# Bits in the high byte of a pagemap entry: 63 present, 62 swapped, 61 file or shared, 58 guard, 56 mapped once. The
-# zero page is present and never "mapped once"; a guard page is "swapped" with bit 58.
-_HIGH_BYTE: Final = 7 if array("H", [1]).tobytes()[0] else 0
-
-
-_SWAP_ENTRY: Final = (1 << 55) - 1
-_SWAPPED_ENTRY: Final = 1 << 63 | 1 << 62 | 1 << 58
-_IS_SWAPPED: Final = 1 << 62
 
 
 def _bytes_where(has: int, has_not: int) -> bytes:
@@ -261,3 +268,68 @@ def _private_where_whole(counters: Counters) -> int:
 def ranges_bytes(ranges: Iterable[PageRange]) -> int:
     """Add up the sizes of ranges."""
     return sum(span.end_addr - span.start_addr for span in ranges)
+
+
+Pages = dict[int, tuple[PageRange, ...]]
+
+
+def page_lines(pages: Pages) -> Iterator[bytes]:
+    """Format page ranges."""
+    for start_addr, ranges in pages.items():
+        yield b"%x\n" % start_addr
+        for span in ranges:
+            yield b"%x-%x%s\n" % (span.start_addr, span.end_addr, b" swapped" if span.is_swapped else b"")
+
+
+def read_page_lines(pieces: Iterable[bytes], memory: MemoryMap, page_bytes: int, source: str, name: str) -> Pages:
+    """Read page ranges. Each must consist of whole pages of its mapping, and begin behind the range before it.
+
+    Args:
+        pieces: The text, in pieces.
+        memory: The mappings that the ranges belong to.
+        page_bytes: The size of a page.
+        source: The file that holds the text, for messages.
+        name: The name of the text within that file.
+
+    Raises:
+        InputError: Where the text has another form, or contradicts the mappings.
+    """
+    ends = {mapping.start_addr: mapping.end_addr for mapping in memory.mappings}
+    # Earlier versions listed swapped pages that others have, too.
+    shared = {mapping.start_addr for mapping in memory.mappings if mapping.counters.swap_share_bytes() is not None}
+    pages: dict[int, list[PageRange]] = {}
+    ranges: list[PageRange] = []
+    least = end = 0
+    has_shared = False
+    for number, line in enumerate(_lines(pieces), 1):
+        line_match = _LINE.fullmatch(line)
+        if line_match is None:
+            raise InputError(source, f"{name}, line {number} is neither a mapping nor a page range")
+        start = int(line_match[1], 16)
+        if line_match[2] is None:
+            if start not in ends or start in pages:
+                raise InputError(
+                    source, f"{name}, line {number}: no mapping starts at {start:#x}, or it is listed twice"
+                )
+            least, end, ranges, has_shared = start, ends[start], pages.setdefault(start, []), start in shared
+            continue
+        past = int(line_match[2], 16)
+        if not least <= start < past <= end or start % page_bytes or past % page_bytes:
+            raise InputError(
+                source, f"{name}, line {number}: not whole pages of its mapping, or not in ascending order"
+            )
+        if not (has_shared and line_match[3]):
+            ranges.append(PageRange(start, past, line_match[3] is not None))
+        least = past
+    return {start: tuple(page_ranges) for start, page_ranges in pages.items()}
+
+
+def _lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    rest = b""
+    for piece in pieces:
+        *lines, rest = (rest + piece).split(b"\n")
+        yield from lines
+        if len(rest) > _LONGEST_LINE_BYTES:
+            break
+    if rest:
+        yield rest

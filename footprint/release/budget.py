@@ -274,7 +274,7 @@ def _variable_name(change: RowChange) -> str:
 def _run_results(audit: "Audit", start_count: int) -> Iterable[BudgetResult]:
     """Return the failures of the run whose audit it is; no budget has to name them."""
     if audit.run_failures:
-        from footprint.model.run_failure import which_starts  # noqa: PLC0415 # few runs fail
+        from footprint.model.over_time import which_starts  # noqa: PLC0415 # few runs fail
 
         count = len(audit.run_failures)
         starts: dict[str, list[int]] = {}

@@ -354,8 +354,7 @@ def compare(
     """
     owners = owner_names(old, new)
     differing = differing_rows(old.ledger, new.ledger)
-    from footprint.release.renames import evenly_named  # noqa: PLC0415 # a check without a baseline compares nothing
-    from footprint.release.touched_variables import evenly_touched  # noqa: PLC0415 # the same
+    from footprint.release.renames import evenly_named, evenly_touched  # noqa: PLC0415 # a check may compare nothing
 
     before, now, uneven = evenly_named(old, new, *differing, owners)
     before, now = evenly_touched(old, new, before, now, owners)

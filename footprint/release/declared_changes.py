@@ -7,6 +7,7 @@ from footprint.dwarf.declared_variables import declaration_of
 from footprint.dwarf.description import Declaration
 from footprint.dwarf.places import VariablePlace
 from footprint.elf.image import read_image
+from footprint.elf.notes import DebugSearch
 from footprint.elf.statics import read_statics
 from footprint.elf.symbols import Symbol
 from footprint.errors import FootprintError
@@ -15,7 +16,6 @@ from footprint.release.compare import Comparison, RowChange
 from footprint.release.renames import opener_of
 from footprint.sources.debug_files import DebugFiles, absolute_paths
 from footprint.sources.debug_information import DebugInformation
-from footprint.sources.debug_search import DebugSearch
 from footprint.system.files import open_input
 
 

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from footprint.elf.linker_map import LinkedLibrary, linked_libraries
+from footprint.elf.notes import DebugSearch
 from footprint.errors import FootprintError
 from footprint.model.finding import SourceLocation
 from footprint.model.row import file_name
 from footprint.release.compare import Comparison
 from footprint.release.new_libraries import NewRoot
-from footprint.sources.debug_search import DebugSearch
 from footprint.system.files import open_input
 
 # Folders that hold nothing of the project itself.

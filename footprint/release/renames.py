@@ -1,6 +1,7 @@
-"""Decide from their files whether two variables of one size may be one variable with a new name.
+"""Variables that are neither new nor gone, though only one of two audits has them.
 
-Names that only one of two audits has, because only then a debug file was there: these are no change.
+Their files tell whether two variables of one size may be one variable with a new name. Names that only one audit has,
+because only then a debug file was there, are no change; nor are variables that only one of two measured audits touched.
 
 The variables of such an object are compared by section: those that both sides name, each by itself, all others as one
 row.
@@ -8,16 +9,18 @@ row.
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from footprint.attribution.accounts import add_up
+from footprint.attribution.symbol_ranges import NOT_PRIVATE
 from footprint.dwarf.declared_variables import declaration_of
 from footprint.dwarf.places import VariablePlace
 from footprint.elf.contents import ResidueCause
 from footprint.elf.image import read_image
 from footprint.elf.initial import Initial, Initials
+from footprint.elf.notes import DebugSearch
 from footprint.elf.statics import read_statics
 from footprint.elf.symbols import Symbol
 from footprint.errors import FootprintError
@@ -25,7 +28,6 @@ from footprint.model.row import OF_OBJECTS, MemoryKind, Row
 from footprint.release.matching import LEAST_RENAMED_BYTES, comparable_name
 from footprint.sources.debug_files import DebugFiles, absolute_paths
 from footprint.sources.debug_information import DebugInformation
-from footprint.sources.debug_search import DebugSearch
 from footprint.system.files import open_input
 from footprint.system.roots import path_inside, reach_of
 
@@ -33,6 +35,10 @@ if TYPE_CHECKING:
     from footprint.model.audit import Audit
 
 _NAMELESS: Final = f"[{ResidueCause.STRIPPED.value}]"
+_Declared = tuple[str | None, str, str | None]
+"""What distinguishes declarations: type, file and function. Lines do not: they move."""
+_Identity = tuple[_Declared | None, Initial | None]
+"""The declaration and the contents of a variable; None for what its file does not contain."""
 
 
 def evenly_named(
@@ -84,12 +90,6 @@ def _by_section(rows: Sequence[Row], owner: str, common: set[str]) -> list[Row]:
         else:
             kept.append(row)
     return [*kept, *add_up(nameless)]
-
-
-_Declared = tuple[str | None, str, str | None]
-"""What distinguishes declarations: type, file and function. Lines do not: they move."""
-_Identity = tuple[_Declared | None, Initial | None]
-"""The declaration and the contents of a variable; None for what its file does not contain."""
 
 
 def likeness_of(
@@ -176,3 +176,86 @@ class _Variables:
 
 def _place(static: Symbol) -> VariablePlace:
     return VariablePlace(static.vaddr, static.is_tls)
+
+
+if TYPE_CHECKING:
+    from footprint.model.audit import Audit
+
+
+def evenly_touched(
+    old: "Audit", new: "Audit", before: list[Row], now: list[Row], owner_names: Mapping[str, str]
+) -> tuple[list[Row], list[Row]]:
+    """Add to the rows that differ those of variables that only one side has touched.
+
+    A ledger that was measured has no row for a variable without a private page: its bytes are in the row of what is not
+    private. They are taken from there, where the file proves that the variable is there: it has the same build-id on
+    both sides, or its section did not grow by as much.
+    """
+    if "prediction" in {old.source, new.source}:
+        return before, now
+    names_before = {name: owner for owner, name in owner_names.items()}
+    old_builds = _build_ids(old)
+    same_builds = {path for path, build_id in _build_ids(new) if (names_before.get(path, ""), build_id) in old_builds}
+    before_places, now_places = _rows_by_section(before, owner_names), _rows_by_section(now, {})
+    for place in before_places.keys() | now_places.keys():
+        if place[0] not in names_before:
+            continue
+        sides = before_places.get(place, []), now_places.get(place, [])
+        growth_bytes = None
+        if place[0] not in same_builds:
+            growth_bytes = sum(row.mapped_bytes for row in sides[1]) - sum(row.mapped_bytes for row in sides[0])
+        before += _untouched_rows(before, *sides, names_before[place[0]], growth_bytes)
+        now += _untouched_rows(now, *sides[::-1], place[0], None if growth_bytes is None else -growth_bytes)
+    return before, now
+
+
+def _build_ids(audit: "Audit") -> set[tuple[str, str]]:
+    return {(linked.path, linked.build_id) for linked in audit.objects if linked.build_id}
+
+
+def _rows_by_section(rows: Iterable[Row], names: Mapping[str, str]) -> dict[tuple[str, str | None], list[Row]]:
+    places: dict[tuple[str, str | None], list[Row]] = {}
+    for row in rows:
+        if row.kind in OF_OBJECTS and row.section is not None:
+            places.setdefault((names.get(row.owner, row.owner), row.section), []).append(row)
+    return places
+
+
+def _untouched_rows(
+    rows: list[Row], rows_before: Sequence[Row], others: Sequence[Row], owner: str, growth_bytes: int | None
+) -> list[Row]:
+    """Return the rows of variables of a section that only the other side has touched, and take them from the rest.
+
+    `growth_bytes` is by how much the other side is larger; None where both are one build.
+    """
+    rest = next((row for row in rows_before if row.name == NOT_PRIVATE), None)
+    if rest is None:
+        return []
+    name_of = _symbol_name if growth_bytes is None else _comparable
+    rows_by_name = {name_of(row): row for row in rows_before if row.symbol is not None}
+    left_bytes, untouched = rest.mapped_bytes, []
+    for row in sorted(others, key=lambda row: (-row.mapped_bytes, row.symbol or "")):
+        if row.symbol is None:
+            continue
+        there = rows_by_name.get(name_of(row))
+        missing_bytes = row.mapped_bytes - (0 if there is None else there.mapped_bytes)
+        if growth_bytes is not None and (there is not None or growth_bytes >= missing_bytes):
+            # Of another build, a variable may have grown, and what is missing may be new.
+            growth_bytes -= missing_bytes
+        elif 0 < missing_bytes <= left_bytes:
+            left_bytes -= missing_bytes
+            if there is None:
+                untouched.append(row._replace(owner=owner, bytes=0, pages=0, sole_pages=0, relocated_bytes=0))
+            else:
+                # Variables of one name are one row: some of them were touched.
+                rows[rows.index(there)] = there._replace(mapped_bytes=row.mapped_bytes)
+    rows[rows.index(rest)] = rest._replace(mapped_bytes=left_bytes)
+    return untouched
+
+
+def _symbol_name(row: Row) -> str:
+    return row.symbol or ""
+
+
+def _comparable(row: Row) -> str:
+    return comparable_name(row.symbol or "")

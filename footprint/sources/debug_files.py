@@ -9,8 +9,10 @@ from footprint.elf.abi import SHT_SYMTAB
 from footprint.elf.contents import Contents, read_contents
 from footprint.elf.image import Buffer, Image, Section, read_image, starts_like_elf
 from footprint.elf.notes import (
+    STANDARD_PLACES,
     DebugImage,
     DebugLink,
+    DebugSearch,
     alternate_link,
     build_id,
     build_id_place,
@@ -24,7 +26,6 @@ from footprint.elf.notes import (
 from footprint.errors import InputError, Note
 from footprint.members import NamedTuple
 from footprint.process.mappings import FileOpener, open_regular
-from footprint.sources.debug_search import STANDARD_PLACES, DebugSearch
 from footprint.system.roots import path_inside
 
 if TYPE_CHECKING:

@@ -1,8 +1,14 @@
-"""The debug information of files: in themselves or their debug files, with what dwz and -gsplit-dwarf put elsewhere."""
+"""The debug information of files: in themselves or their debug files, with what dwz and -gsplit-dwarf put elsewhere.
 
-from collections.abc import Iterable, Mapping
+It has the source file of each row of a ledger whose owner is such a file.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from functools import cached_property
+from typing import TYPE_CHECKING
 
+from footprint.attribution.source_groups import SourceGroups
 from footprint.dwarf.declarations import DefinedFunctions, compiled_sources, declarations_by_name, read_declarations
 from footprint.dwarf.declared_variables import (
     NOTHING_DECLARED,
@@ -15,13 +21,17 @@ from footprint.dwarf.description import Declaration
 from footprint.dwarf.places import VariablePlace, VariablePlaces
 from footprint.dwarf.units import DebugInfo
 from footprint.elf.contents import Contents, read_contents
-from footprint.elf.image import Image
+from footprint.elf.image import Image, read_image
 from footprint.elf.names import function_of_static, may_be_in_function
-from footprint.elf.notes import DebugImage, matched_sections
+from footprint.elf.notes import DebugImage, DebugSearch, matched_sections
 from footprint.errors import FootprintError, Note
 from footprint.members import NamedTuple
-from footprint.sources.debug_files import DebugFiles
+from footprint.model.row import OF_OBJECTS, Row, is_file
+from footprint.sources.debug_files import DebugFiles, absolute_paths
+from footprint.system.files import open_input
 from footprint.text.units import format_bytes
+
+_Sources = dict[tuple[str | None, str | None], str]
 
 
 class Sourced(NamedTuple):
@@ -169,3 +179,49 @@ class DebugInformation:
 def _is_walked(name: str | None) -> bool:
     """Return whether only a walk through its unit finds the function of a variable, where it has one."""
     return name is None or may_be_in_function(name)
+
+
+if TYPE_CHECKING:
+    from footprint.model.audit import Audit
+
+
+def row_sources(
+    audited: "Audit", groups: SourceGroups, debug: DebugSearch | None, root: str | None = None
+) -> Callable[[Row], str | None]:
+    """Return a function from rows to the groups of the source files that declare their variables.
+
+    A file is read when the first of its rows is asked for; one that cannot be read declares nothing.
+    """
+    debug_files = DebugFiles(debug, root)
+    pid = getattr(audited, "pid", None)
+    folder = root or (f"/proc/{pid}/root" if pid else "")
+    sources: dict[str, _Sources] = {}
+
+    def source_of(row: Row) -> str | None:
+        if row.symbol is None or row.kind not in OF_OBJECTS or not is_file(row.owner):
+            return None
+        if row.owner not in sources:
+            sources[row.owner] = {}
+            for path in (f"{folder}{row.owner}", row.owner):
+                with suppress(FootprintError):
+                    sources[row.owner] = _declared(path, debug_files)
+                    break
+        path_of = sources[row.owner].get((row.section, row.symbol))
+        return None if path_of is None else groups.label(path_of)
+
+    return source_of
+
+
+def _declared(path: str, debug_files: DebugFiles) -> _Sources:
+    """Return the source file of each variable of a file, by section and linker name."""
+    image = read_image(open_input(path), path)
+    paths = absolute_paths(path)
+    contents, debug, _ = debug_files.read(image, read_contents, *paths)
+    named, declared, _ = DebugInformation(debug_files, image, debug, *paths).sources(contents)
+    sources: _Sources = {}
+    for section in named.sections:
+        for variable in section.variables:
+            place = declared.of(section, variable)
+            if place is not None and (source := place.defined_in or place.unit):
+                sources[section.section.name, variable.name] = source
+    return sources

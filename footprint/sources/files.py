@@ -12,12 +12,11 @@ from footprint.attribution.symbol_ranges import PageNumbers
 from footprint.elf import abi
 from footprint.elf.contents import Contents
 from footprint.elf.image import Buffer, Image, Section
-from footprint.elf.notes import build_id
+from footprint.elf.notes import STANDARD_PLACES, DebugSearch, build_id
 from footprint.elf.relocations import relocated_pages
 from footprint.errors import InputError, Note
 from footprint.process.mappings import FileState, open_regular
 from footprint.sources.debug_files import DebugFiles
-from footprint.sources.debug_search import STANDARD_PLACES, DebugSearch
 from footprint.system.roots import stat_path
 
 # A map holds a descriptor, and a process may have a thousand of them.

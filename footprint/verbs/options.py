@@ -17,7 +17,7 @@ from footprint.text.command_line import command_lines
 from footprint.verbs.declared import Argument, Option, Parameter, parameters_of
 
 if TYPE_CHECKING:
-    from footprint.sources.debug_search import DebugSearch
+    from footprint.elf.notes import DebugSearch
     from footprint.sources.target import ProcessChoice
 
 
@@ -358,7 +358,7 @@ def debug_search(
         if debug_dir or debuginfod:
             raise UsageError("--no-debug-files goes with neither --debug-dir nor --debuginfod")
         return None
-    from footprint.sources.debug_search import DebugSearch
+    from footprint.elf.notes import DebugSearch
 
     search = DebugSearch(tuple(debug_dir or ()), debuginfod)
     if search.folders:

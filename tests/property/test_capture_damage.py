@@ -20,8 +20,7 @@ from footprint.model.heap_account import AllocatorAccount
 from footprint.process.capture import _Recording, _Writer, read_capture
 from footprint.process.mappings import Mapping, MemoryMap, ThreadStacks
 from footprint.process.maps_text import parse_maps
-from footprint.process.page_lines import page_lines, read_page_lines
-from footprint.process.pages import PageRange
+from footprint.process.pages import PageRange, page_lines, read_page_lines
 from footprint.process.snapshot import CapturedHeap, FileFacts, Snapshot
 
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")

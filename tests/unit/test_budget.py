@@ -19,10 +19,9 @@ from footprint.formats.saved_audit import reprojected
 from footprint.model.audit import Audit, Spreads
 from footprint.model.costs import Need, ObjectCost, Spread, StartCounts
 from footprint.model.finding import Confidence, Finding, SearchedRule
-from footprint.model.over_time import OverTime, WatchGap, WatchGapKind
+from footprint.model.over_time import OverTime, RunFailure, RunFailureKind, WatchGap, WatchGapKind
 from footprint.model.projection import FILES_TERM, Basis, Model, Question, Term
 from footprint.model.row import Evidence, MemoryKind, Row
-from footprint.model.run_failure import RunFailure, RunFailureKind
 from footprint.release.budget import BudgetResult, Checked, check_audit, figure_of, parts_of, propose
 from footprint.release.budget_file import Budgets, parse_budgets
 from footprint.verbs.check.json import issues_of_check

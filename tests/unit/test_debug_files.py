@@ -8,10 +8,10 @@ import pytest
 import footprint
 from footprint.elf.contents import Contents
 from footprint.elf.image import Image, read_image
+from footprint.elf.notes import DebugSearch
 from footprint.errors import InputError, Note, UsageError
 from footprint.sources import debug_files as verb
 from footprint.sources.debug_files import DebugFiles
-from footprint.sources.debug_search import DebugSearch
 from footprint.verbs.options import debug_search
 from tests.debugpairs import (
     ALL,

@@ -9,10 +9,10 @@ import pytest
 
 from footprint.elf.contents import Contents
 from footprint.elf.image import read_image
+from footprint.elf.notes import DebugSearch
 from footprint.errors import Note, UsageError
 from footprint.sources import debuginfod
 from footprint.sources.debug_files import DebugFiles
-from footprint.sources.debug_search import DebugSearch
 from tests.debugpairs import IDENTITY, NAMED_IN_ALL, NAMED_WHEN_STRIPPED, debug, stripped
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from footprint.formats.finding_rows import finding_rows
+from footprint.formats.audit_rows import finding_rows
 from footprint.model.finding import Confidence, Finding, SearchedRule
 from footprint.release.compare import compare
 from footprint.verbs.diff.json import diff_answer

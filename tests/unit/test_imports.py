@@ -63,9 +63,9 @@ def test_an_audit_without_a_page_loads_nothing_of_pages() -> None:
 @pytest.mark.parametrize(
     ("words", "most_count"),
     [
-        (["audit", "PID"], 74),
-        (["audit", "--by", "mapping", str(ROOT / "tests" / "corpus" / "smaps-sleep.txt")], 38),
-        (["check", "PID", "--config", "one.toml"], 82),
+        (["audit", "PID"], 73),
+        (["audit", "--by", "mapping", str(ROOT / "tests" / "corpus" / "smaps-sleep.txt")], 37),
+        (["check", "PID", "--config", "one.toml"], 81),
         (["explain", "pss"], 26),
     ],
     ids=["audit PID", "audit --by mapping", "check with one limit", "explain"],

@@ -7,7 +7,7 @@ import pytest
 
 import footprint
 from footprint.cli import main
-from footprint.model.run_failure import RunFailure, RunFailureKind, failures_of_start, which_starts
+from footprint.model.over_time import RunFailure, RunFailureKind, failures_of_start, which_starts
 from footprint.release.budget_file import parse_budgets
 from footprint.verbs.check.call import proposal
 

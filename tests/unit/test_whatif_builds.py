@@ -7,8 +7,8 @@ import pytest
 
 from footprint.errors import Note
 from footprint.formats.text import plain
+from footprint.model.over_time import RunFailure, RunFailureKind
 from footprint.model.row import Evidence, MemoryKind, Total
-from footprint.model.run_failure import RunFailure, RunFailureKind
 from footprint.process.launch.moment import When
 from footprint.verbs.run.result import Expected, Start
 from footprint.verbs.whatif.builds_text import builds_document

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from contextlib import suppress
 
+from footprint.elf.notes import STANDARD_PLACES, DebugSearch
 from footprint.errors import FootprintError, UsageError
 from footprint.model.audit import Audit, AuditRecord
 from footprint.model.row import OF_OBJECTS
 from footprint.process.snapshot import Snapshot
-from footprint.sources.debug_search import STANDARD_PLACES, DebugSearch
 from footprint.sources.files import OpenFiles
 from footprint.sources.target import (
     AnyTarget,

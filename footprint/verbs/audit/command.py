@@ -10,9 +10,10 @@ from footprint.verbs.output import Answer, check_formats, lazy_modules, part_nam
 
 if TYPE_CHECKING:
     from footprint.attribution.source_groups import SourceOf
+    from footprint.elf.notes import DebugSearch
     from footprint.formats import audit_json, issues, metrics, stacks
     from footprint.model.audit import Audit
-    from footprint.sources.debug_search import DebugSearch
+    from footprint.sources import debug_information
     from footprint.sources.target import ProcessChoice
     from footprint.verbs import fail_on as judging
     from footprint.verbs import source_grouping
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
         html,
         mappings,
         mappings_json,
-        row_sources,
         side_by_side_answer,
         summary,
         survey_answer,
@@ -33,9 +33,10 @@ if TYPE_CHECKING:
 else:
     audit_json, issues, metrics, stacks = lazy_modules("footprint.formats", "audit_json issues metrics stacks")
     judging, source_grouping = lazy_modules("footprint.verbs", "fail_on source_grouping")
-    call, html, mappings, mappings_json, row_sources, summary, text = lazy_modules(
-        "footprint.verbs.audit", "call html mappings mappings_json row_sources summary text"
+    call, html, mappings, mappings_json, summary, text = lazy_modules(
+        "footprint.verbs.audit", "call html mappings mappings_json summary text"
     )
+    (debug_information,) = lazy_modules("footprint.sources", "debug_information")
     side_by_side_answer, survey_answer = lazy_modules("footprint.verbs.audit", "side_by_side_answer survey_answer")
 
 
@@ -155,7 +156,7 @@ def audit(
     groups = source_grouping.source_groups(by.value, prefix_map or (), components) if has_groups else None
 
     def source_of(audit: "Audit") -> "SourceOf | None":
-        return groups and row_sources.row_sources(audit, groups, debug, root)
+        return groups and debug_information.row_sources(audit, groups, debug, root)
 
     # Who asks for a table, for more, or for the heap, gets all that is known.
     has_all = by is not options.By.OWNER or top is not None or output.has_whole_names

@@ -10,6 +10,7 @@ from footprint.attribution.address_spaces import count_address_spaces_once
 from footprint.attribution.families import Channel
 from footprint.attribution.group import compare_with_cgroup, group_up, most_ahead_bytes
 from footprint.attribution.kernel import KernelConstants, open_file_bytes
+from footprint.elf.notes import STANDARD_PLACES, DebugSearch
 from footprint.errors import AccessError, FootprintError, Note
 from footprint.members import replace
 from footprint.model.audit import Audit
@@ -20,7 +21,6 @@ from footprint.process.snapshot import Snapshot, read_process, with_address_spac
 from footprint.process.status import read_stat
 from footprint.process.two_processors import in_halves
 from footprint.sources.calibration import load_constants
-from footprint.sources.debug_search import STANDARD_PLACES, DebugSearch
 from footprint.sources.demanglers import learn_foreign_names
 from footprint.sources.files import ElfFiles
 from footprint.sources.process_files import ImageSets

@@ -10,6 +10,7 @@ from footprint.attribution.heap_places import Binary
 from footprint.attribution.heap_usage import HeapUsage
 from footprint.elf.functions import FunctionStarts, read_functions
 from footprint.elf.image import read_image, starts_like_elf
+from footprint.elf.notes import DebugSearch
 from footprint.errors import FootprintError, Note, UsageError
 from footprint.findings.registry import Fact, HeapFacts, LedgerFacts, find_all
 from footprint.heap.allocators import Allocators
@@ -22,7 +23,6 @@ from footprint.process.mappings import FileKey, FileOpener, Mapping, file_key, o
 from footprint.process.process_memory import word_bytes_of
 from footprint.process.snapshot import Snapshot
 from footprint.sources.debug_files import DebugFiles
-from footprint.sources.debug_search import DebugSearch
 from footprint.sources.files import OpenFiles
 from footprint.sources.process_files import open_saved_file
 from footprint.system.files import open_input

@@ -14,6 +14,7 @@ from footprint.attribution.kernel import KernelConstants
 from footprint.attribution.process_audit import audit_snapshot, captured_heap
 from footprint.elf.image import Image
 from footprint.elf.names import foreign_names
+from footprint.elf.notes import STANDARD_PLACES, DebugSearch
 from footprint.elf.relocations import pages_relocated_alone, relocated_vaddrs
 from footprint.errors import AccessError, FootprintError, Note
 from footprint.members import replace
@@ -26,7 +27,6 @@ from footprint.process.pages import PageRange
 from footprint.process.snapshot import CapturedHeap, Snapshot, read_process, with_held_files
 from footprint.process.status import processes
 from footprint.sources.calibration import load_constants
-from footprint.sources.debug_search import STANDARD_PLACES, DebugSearch
 from footprint.sources.files import ElfFiles
 from footprint.sources.process_files import ImageSets, images_of, images_of_many
 

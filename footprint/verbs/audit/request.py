@@ -3,11 +3,11 @@
 import os
 from collections.abc import Sequence
 
+from footprint.elf.notes import STANDARD_PLACES, DebugSearch
 from footprint.errors import UsageError
 from footprint.members import NamedTuple
 from footprint.model.projection import ONE, Model, Question
 from footprint.series import USUAL_MOST
-from footprint.sources.debug_search import STANDARD_PLACES, DebugSearch
 from footprint.sources.target import AnyTarget, Named
 from footprint.system.files import StrPath
 

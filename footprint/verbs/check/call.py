@@ -8,13 +8,13 @@ from datetime import date
 from pathlib import Path
 from typing import Any, Final
 
+from footprint.elf.notes import STANDARD_PLACES, DebugSearch
 from footprint.errors import FootprintError, InputError, UsageError
 from footprint.model.audit import ONE_START, Audit, AuditRecord, Spreads, is_audited, is_reproducible, program_name
 from footprint.model.projection import Question
 from footprint.release.budget import A_TWENTIETH, Checked, check_audit, propose
 from footprint.release.budget_file import Budgets, limit_growth, parse_budgets, parse_share
 from footprint.release.matching import is_same_program
-from footprint.sources.debug_search import STANDARD_PLACES, DebugSearch
 from footprint.sources.target import AnyTarget, AuditFile, Named, Process, Processes, Program, looks_like_audit, resolve
 from footprint.system.files import StrPath, open_input
 from footprint.verbs.audit.call import audit_target, with_objects_if_new

@@ -11,9 +11,9 @@ from footprint.verbs.declared import Argument, Option
 from footprint.verbs.output import Answer, check_formats, emit, lazy_modules, write
 
 if TYPE_CHECKING:
+    from footprint.elf.notes import DebugSearch
     from footprint.model.audit import Audit
     from footprint.release.budget import Checked
-    from footprint.sources.debug_search import DebugSearch
     from footprint.sources.target import AnyTarget, ProcessChoice
     from footprint.verbs.check import call, gate, json, text
 else:

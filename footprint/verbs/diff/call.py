@@ -4,10 +4,10 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from footprint.elf.notes import STANDARD_PLACES, DebugSearch
 from footprint.errors import InputError, UsageError
 from footprint.model.audit import Audit, AuditRecord, is_audited, is_reproducible
 from footprint.release.compare import Comparison, compare
-from footprint.sources.debug_search import STANDARD_PLACES, DebugSearch
 from footprint.sources.target import AnyTarget, AuditFile, Capture, Named, Processes, Program, Text, resolve
 from footprint.system.files import StrPath
 from footprint.verbs.audit.call import audit_target, with_objects_if_new

@@ -8,9 +8,9 @@ from footprint.verbs.declared import Argument, Option
 from footprint.verbs.output import Answer, check_formats, lazy_modules, write
 
 if TYPE_CHECKING:
+    from footprint.elf.notes import DebugSearch
     from footprint.formats.issues import Issues
     from footprint.release.compare import Comparison
-    from footprint.sources.debug_search import DebugSearch
     from footprint.sources.target import ProcessChoice
     from footprint.verbs.diff import call, json, text
 else:

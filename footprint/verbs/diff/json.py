@@ -5,8 +5,7 @@ from typing import Literal, NamedTuple
 from footprint.elf.names import shown_name
 from footprint.errors import Note
 from footprint.formats.answer_table import answer_table, column, rows_of
-from footprint.formats.audit_rows import process_target
-from footprint.formats.finding_rows import finding_rows
+from footprint.formats.audit_rows import finding_rows, process_target
 from footprint.formats.metrics import MetricFamily, MetricSample, audit_metrics
 from footprint.json.answer import Envelope, Json, Tool
 from footprint.json.codec import encode, encode_columns

@@ -9,6 +9,7 @@ from footprint.errors import Note
 from footprint.findings.copies import CopiedVariable, CopyOrigin, Cost, SearchedFile
 from footprint.findings.linked_twice import LinkedTwice
 from footprint.formats.answer_table import answer_table, column, row_of
+from footprint.formats.audit_rows import FailedFinding, finding_rows
 from footprint.formats.document import (
     Block,
     Document,
@@ -24,7 +25,6 @@ from footprint.formats.document import (
     rest_rows,
 )
 from footprint.formats.finding_blocks import finding_blocks, first_remedy
-from footprint.formats.finding_rows import FailedFinding, finding_rows
 from footprint.formats.metrics import MetricFamily, MetricSample, finding_families
 from footprint.json.answer import Envelope, Json, Tool
 from footprint.json.codec import encode

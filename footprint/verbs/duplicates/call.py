@@ -23,6 +23,7 @@ from footprint.elf import abi
 from footprint.elf.archive import read_members
 from footprint.elf.image import Buffer, Image, read_image, starts_like_archive, starts_like_elf
 from footprint.elf.names import source_name
+from footprint.elf.notes import STANDARD_PLACES, DebugSearch
 from footprint.elf.prelink import Prelinked, prelinked
 from footprint.elf.statics import Statics, read_statics
 from footprint.elf.symbols import Symbol
@@ -39,7 +40,6 @@ from footprint.process.mappings import FileOpener
 from footprint.process.snapshot import Snapshot, read_process
 from footprint.sources.debug_files import DebugFiles, absolute_paths
 from footprint.sources.debug_information import DebugInformation
-from footprint.sources.debug_search import STANDARD_PLACES, DebugSearch
 from footprint.sources.files import each_once
 from footprint.sources.target import Named, process_of, script_error
 from footprint.system.files import open_input

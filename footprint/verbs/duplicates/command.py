@@ -8,8 +8,8 @@ from footprint.verbs.fail_on import conditions_of, write_judged
 from footprint.verbs.output import Answer, check_formats
 
 if TYPE_CHECKING:
+    from footprint.elf.notes import DebugSearch
     from footprint.formats.issues import Issues
-    from footprint.sources.debug_search import DebugSearch
 
 ORDER = 60
 

@@ -13,6 +13,7 @@ from footprint.attribution.heap_totals import counted_by, run_totals
 from footprint.attribution.heap_usage import HeapUsage, heap_usage, name_frames, place_at
 from footprint.elf.functions import FunctionStarts, read_functions
 from footprint.elf.image import Buffer, read_image
+from footprint.elf.notes import STANDARD_PLACES, DebugSearch
 from footprint.errors import AccessError, FootprintError, InputError, Note, UsageError
 from footprint.findings.registry import Fact, HeapFacts, find_all
 from footprint.heap.allocators import Allocators
@@ -23,7 +24,6 @@ from footprint.loader.system import System
 from footprint.model.finding import Finding
 from footprint.process.mappings import FileOpener
 from footprint.sources.debug_files import DebugFiles
-from footprint.sources.debug_search import STANDARD_PLACES, DebugSearch
 from footprint.sources.files import OpenFiles
 from footprint.sources.target import Text, check_no_process, split_moment
 from footprint.system.files import StrPath, open_input

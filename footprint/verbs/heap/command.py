@@ -10,9 +10,9 @@ from footprint.verbs.output import Answer, LazyModule, check_formats, lazy_modul
 
 if TYPE_CHECKING:
     from footprint.attribution.heap_usage import HeapUsage
+    from footprint.elf.notes import DebugSearch
     from footprint.formats import stacks
     from footprint.formats.issues import Issues
-    from footprint.sources.debug_search import DebugSearch
     from footprint.verbs.heap import call, html, json, text
 else:
     call, html, json, text = lazy_modules("footprint.verbs.heap", "call html json text")

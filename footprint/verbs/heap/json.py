@@ -15,7 +15,7 @@ from footprint.attribution.heap_usage import HeapUsage, heap_share
 from footprint.elf.names import shown_name
 from footprint.errors import Note
 from footprint.formats.answer_table import answer_table, column, rows_of
-from footprint.formats.finding_rows import FailedFinding, finding_rows
+from footprint.formats.audit_rows import FailedFinding, finding_rows
 from footprint.formats.metrics import MetricFamily, MetricSample
 from footprint.heap.attribution import callees, callers, stepped_over
 from footprint.heap.profile import CallTree, Counted, HeapSnapshot, Profile, Tally

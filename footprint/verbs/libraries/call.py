@@ -11,8 +11,8 @@ from footprint.attribution.startup_writes import WriteCause
 from footprint.errors import Note
 from footprint.findings.registry import Fact, find_all
 from footprint.formats.answer_table import answer_table, column, page_columns, row_metrics, row_of, rows_of, size_text
+from footprint.formats.audit_rows import FailedFinding, finding_rows
 from footprint.formats.dot import Digraph, DigraphEdge, DigraphNode
-from footprint.formats.finding_rows import FailedFinding, finding_rows
 from footprint.formats.metrics import MetricFamily, finding_families, target_labels
 from footprint.json.answer import Envelope, Json, Tool
 from footprint.json.codec import encode

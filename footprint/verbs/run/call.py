@@ -11,18 +11,17 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
+from footprint.elf.notes import STANDARD_PLACES
 from footprint.errors import AccessError, InputError, Note, UsageError, cause_of
 from footprint.json.codec import like
 from footprint.model.audit import Audit
 from footprint.model.costs import StartMeasurement
-from footprint.model.over_time import Peak
+from footprint.model.over_time import Peak, RunFailureKind
 from footprint.model.projection import Question
-from footprint.model.run_failure import RunFailureKind
 from footprint.process.held_program import measure_starts
 from footprint.process.launch import launch
 from footprint.process.launch.moment import Moment, Streams, When
 from footprint.process.snapshot import Snapshot, read_process
-from footprint.sources.debug_search import STANDARD_PLACES
 from footprint.sources.files import ElfFiles
 from footprint.text.command_line import shown_words
 from footprint.text.units import format_bytes

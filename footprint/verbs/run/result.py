@@ -8,8 +8,7 @@ from footprint.attribution.group import group_up
 from footprint.errors import Note
 from footprint.model.audit import Audit, Spreads, start_spread
 from footprint.model.costs import DailyStarts, Spread, StartMeasurement, StartStage, daily_starts
-from footprint.model.over_time import Peak
-from footprint.model.run_failure import RunFailure, RunFailureKind, failures_of_start
+from footprint.model.over_time import Peak, RunFailure, RunFailureKind, failures_of_start
 from footprint.process.launch.moment import Ending, When
 from footprint.process.snapshot import Snapshot
 from footprint.process.start_counters import start_stage

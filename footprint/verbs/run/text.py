@@ -20,8 +20,7 @@ from footprint.formats.document import (
 )
 from footprint.model.audit import Audit, separation_confidence
 from footprint.model.costs import Spread, StartMeasurement, StartStage, processor_hours
-from footprint.model.over_time import Peak
-from footprint.model.run_failure import RunFailure, which_starts
+from footprint.model.over_time import Peak, RunFailure, which_starts
 from footprint.process.launch.moment import When
 from footprint.text.units import counted, format_bytes, format_hours
 from footprint.verbs.audit.text import audit_document

@@ -9,13 +9,13 @@ from footprint.elf.archive import read_members
 from footprint.elf.contents import Contents, SectionContents, read_contents
 from footprint.elf.image import Buffer, Image, read_image, starts_like_archive, starts_like_elf
 from footprint.elf.linker_map import read_linker_map
+from footprint.elf.notes import STANDARD_PLACES, DebugSearch
 from footprint.elf.origins import Origins, PathOf
 from footprint.elf.selection import EVERYTHING, Selection
 from footprint.elf.symbols import Symbol
 from footprint.errors import AccessError, FootprintError, InputError, Note, UsageError
 from footprint.process.mappings import open_regular
 from footprint.sources.debug_files import DebugFiles, absolute_paths
-from footprint.sources.debug_search import STANDARD_PLACES, DebugSearch
 from footprint.sources.demanglers import learn_foreign_names
 from footprint.sources.files import each_once
 from footprint.sources.target import check_no_process, script_error

@@ -13,8 +13,8 @@ from footprint.verbs.options import Sort, SymbolsBy, VariableKind
 from footprint.verbs.output import Answer, LazyModule, check_formats, lazy_modules, write
 
 if TYPE_CHECKING:
+    from footprint.elf.notes import DebugSearch
     from footprint.formats import stacks
-    from footprint.sources.debug_search import DebugSearch
     from footprint.verbs import source_grouping as grouping
     from footprint.verbs.symbols import call, json, text
 else:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
+from footprint.elf.notes import STANDARD_PLACES, DebugSearch
 from footprint.errors import InputError, Note, UsageError
 from footprint.model.audit import Audit, AuditRecord, is_audited
 from footprint.release.history import History, Recording, Release, history_of, recording_of
-from footprint.sources.debug_search import STANDARD_PLACES, DebugSearch
 from footprint.sources.target import AnyTarget, Named, Processes, resolve
 from footprint.system.files import StrPath
 from footprint.text.escape import well_formed

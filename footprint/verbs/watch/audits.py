@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from footprint.attribution.address_spaces import count_address_spaces_once
 from footprint.attribution.layout import lay_out
 from footprint.attribution.owned_range import by_mapping, count_each
+from footprint.elf.notes import STANDARD_PLACES
 from footprint.errors import AccessError, FootprintError, Note, UnsupportedError
 from footprint.model.audit import Audit
 from footprint.model.projection import Question
@@ -19,7 +20,6 @@ from footprint.process.freezer import frozen
 from footprint.process.snapshot import Snapshot, read_process, with_address_spaces, with_held_files
 from footprint.series.growth import KeptMapping, largest_mappings
 from footprint.sources.calibration import load_constants
-from footprint.sources.debug_search import STANDARD_PLACES
 from footprint.sources.files import ElfFiles
 from footprint.sources.process_files import images_of
 from footprint.system.limits import STANDARD, limited, time_limit

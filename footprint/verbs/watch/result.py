@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final, NamedTuple
 
+from footprint.elf.notes import STANDARD_PLACES
 from footprint.errors import Note, UsageError
 from footprint.formats.saved_audit import read_saved
 from footprint.model.audit import Audit
@@ -13,7 +14,6 @@ from footprint.series.growth import GrowthKind, GrowthTrend, MappingGrowth, grow
 from footprint.series.moments import WatchedPeak, gaps_of, peak_of
 from footprint.series.records import AuditKept
 from footprint.series.timeline import OwnerGrowth, Timeline
-from footprint.sources.debug_search import STANDARD_PLACES
 from footprint.sources.target import AuditFile
 from footprint.verbs.audit.request import HeapRequest
 

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from footprint.formats.document import Block, Document, Facts, Heading, Paragraph, Table, Verdict, note_blocks
+from footprint.model.over_time import RunFailureKind
 from footprint.model.row import file_name
-from footprint.model.run_failure import RunFailureKind
 from footprint.process.launch.moment import When
 from footprint.text.units import counted, format_bytes
 from footprint.verbs.diff.text import comparison_names, many_text, owner_blocks, percent_text, signed, variable_blocks

@@ -10,7 +10,7 @@ from footprint.json.codec import encode
 from footprint.members import LATER, NOT_EMPTY, Positive, Signed, dataclass
 from footprint.model.audit import ProcessTarget
 from footprint.model.costs import DailyStarts, Spread, StartMeasurement
-from footprint.model.run_failure import RunFailure
+from footprint.model.over_time import RunFailure
 from footprint.process.launch.moment import When
 from footprint.release.compare import CostChange, OwnerChange, RowChange
 from footprint.verbs.diff.json import DiffTarget, FigureChange, figure_changes, named_changes

@@ -12,8 +12,8 @@ from footprint.errors import Note
 from footprint.members import Signed, json_members
 from footprint.model.audit import ONE_START, Audit
 from footprint.model.costs import Spread
+from footprint.model.over_time import RunFailure
 from footprint.model.row import MemoryKind
-from footprint.model.run_failure import RunFailure
 from footprint.release.compare import Comparison, OwnerChange
 from footprint.release.compare import compare as compare_audits
 from footprint.verbs.run.result import Expected, RunResult, Start, median_start, private_memory
