@@ -79,14 +79,14 @@ def join_heap(audit: Audit, usage: HeapUsage, owners: Dict[str, str], word_bytes
     model = GLIBC_32 if allocator.model is GLIBC and word_bytes == 4 else allocator.model
     live_bytes, extra_bytes = sum(share.size_bytes for share in shares), _extra_bytes(snapshot, model)
     used = live_bytes + (extra_bytes or 0)
-    peak = _peak(profile, snapshot, model)
+    peak_bytes, peak_most_bytes, allocated_bytes = _peak(profile, snapshot, model)
     # What was read from the process: its mapped blocks are in the pool.
     measured = audit.allocator if _has_rows(audit.allocator) and audit.allocator.allocator == allocator.name else None
     apart_bytes = _apart_bytes(pool, usage, allocator, used) if is_joined and measured is None else 0
     left_bytes = pool.held_bytes + apart_bytes - used if is_joined else 0
     has_threads = any(row.owner in _OF_THREADS for row in audit.ledger)
     # Each arena keeps what its threads had at a peak of their own.
-    most_bytes = max(peak.most_bytes, peak.allocated_bytes if has_threads else 0, used)
+    most_bytes = max(peak_most_bytes, allocated_bytes if has_threads else 0, used)
     free_bytes = measured.free_private_bytes if measured is not None else min(max(0, left_bytes), most_bytes - used)
     account = HeapAccount(
         file=usage.file,
@@ -101,7 +101,7 @@ def join_heap(audit: Audit, usage: HeapUsage, owners: Dict[str, str], word_bytes
         extra_bytes=extra_bytes,
         is_extra_modelled=model is not None and _blocks(snapshot) is not None,
         allocator=allocator.name,
-        peak_bytes=max(peak.used_bytes, used),
+        peak_bytes=max(peak_bytes, used),
         held_bytes=pool.held_bytes if is_joined else None,
         apart_bytes=apart_bytes,
         free_bytes=free_bytes,
@@ -184,21 +184,12 @@ def _extra_bytes(snapshot: HeapSnapshot, model: AllocatorModel | None) -> int | 
     return snapshot.extra_bytes if model is None or tree is None else model.added_bytes(tree)
 
 
-class _Peak(NamedTuple):
-    """The most memory up to a moment, with what the allocator adds.
+def _peak(profile: Profile, moment: HeapSnapshot, model: AllocatorModel | None) -> tuple[int, int, int]:
+    """Return the most memory that was in use up to a moment, with what the allocator adds.
 
-    Attributes:
-        used_bytes: The most that was in use at once.
-        most_bytes: The most that it may have been, where the blocks of that moment are not counted.
-        allocated_bytes: All that was allocated over the run; 0 where the profile does not say.
+    Then the most that it may have been, where the blocks of that moment are not counted; and all that was allocated
+    over the run, 0 where the profile does not say.
     """
-
-    used_bytes: int
-    most_bytes: int
-    allocated_bytes: int
-
-
-def _peak(profile: Profile, moment: HeapSnapshot, model: AllocatorModel | None) -> _Peak:
     place = next(number for number, snapshot in enumerate(profile.snapshots) if snapshot is moment)
     before = profile.snapshots[: place + 1]
     used = [before_peak.live_bytes + (_extra_bytes(before_peak, model) or 0) for before_peak in before]
@@ -213,7 +204,7 @@ def _peak(profile: Profile, moment: HeapSnapshot, model: AllocatorModel | None) 
     elif profile.time_unit == "B" and profile.format == "massif":
         # Its time is what was allocated and freed.
         allocated_bytes = max((int(s.time or 0) + size) // 2 for size, s in zip(used, before, strict=True))
-    return _Peak(used_bytes, most_bytes, allocated_bytes)
+    return used_bytes, most_bytes, allocated_bytes
 
 
 def _allocated(profile: Profile) -> CallTree | None:

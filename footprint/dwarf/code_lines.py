@@ -15,24 +15,13 @@ from footprint.dwarf.lines import SourceFiles
 from footprint.dwarf.sections import DebugSection
 from footprint.dwarf.units import DebugInfo, Unit
 from footprint.elf.image import Image
+from footprint.model.finding import SourceLocation
 
 # DW_LNE_set_address with an address of 8 bytes.
 _SET_ADDRESS: Final = re.compile(rb"\0\x09\x02(?=(.{8}))", re.DOTALL)
 _MOST_TRIED: Final = 3
 # The table of one unit; a program is run in Python.
 _MOST_TABLE_BYTES: Final = 1 << 22
-
-
-class CodeLine(NamedTuple):
-    """A line of a source file.
-
-    Attributes:
-        path: The path of the file, as the compiler had it.
-        line: The number of the line.
-    """
-
-    path: str
-    line: int
 
 
 class _Row(NamedTuple):
@@ -44,7 +33,7 @@ class _Row(NamedTuple):
     is_end: bool
 
 
-def code_lines(image: Image, vaddrs: Iterable[int]) -> Mapping[int, CodeLine]:
+def code_lines(image: Image, vaddrs: Iterable[int]) -> Mapping[int, SourceLocation]:
     """Return the lines that the instructions at some vaddrs were compiled from, as far as the file itself has them.
 
     Raises:
@@ -61,7 +50,7 @@ def code_lines(image: Image, vaddrs: Iterable[int]) -> Mapping[int, CodeLine]:
     units: dict[int | None, Unit] = {}
     for unit in debug.units():
         units.setdefault(unit.number(unit.root, dw.AT_STMT_LIST), unit)
-    lines: dict[int, CodeLine] = {}
+    lines: dict[int, SourceLocation] = {}
     places = {vaddr: bisect_right(sequences, (vaddr, section.size_bytes)) for vaddr in sorted(set(vaddrs))}
     # Other bytes may look like a sequence: then it is one of those before. Each table is run for all of its addresses.
     for back in range(1, _MOST_TRIED + 1):
@@ -72,7 +61,7 @@ def code_lines(image: Image, vaddrs: Iterable[int]) -> Mapping[int, CodeLine]:
         for table, of_table in wanted.items():
             for vaddr, row in _rows_at(section, table, of_table).items() if table in units else ():
                 if path := files.path(units[table], row.file):
-                    lines[vaddr] = CodeLine(path, row.line)
+                    lines[vaddr] = SourceLocation(path, row.line)
     return lines
 
 

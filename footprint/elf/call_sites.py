@@ -78,7 +78,7 @@ def call_sites(image: Image, name: str) -> tuple[CallSite, ...]:
                 calls = (
                     _calls_by_word(code, place.start_vaddr, convention)
                     if is_word
-                    else _calls_of(code, place.start_vaddr)
+                    else {at for at, jump in code.instructions.jumps.items() if jump.target == place.start_vaddr}
                 )
                 if calls is None:
                     return ()
@@ -88,11 +88,6 @@ def call_sites(image: Image, name: str) -> tuple[CallSite, ...]:
             elif bytes(bytes_at_vaddr(image, vaddr - 2, 2, "a call")) in _CALLS_BY_WORD:
                 sites.add(CallSite(vaddr - 2, ""))
     return tuple(sorted(sites))
-
-
-def _calls_of(code: Code, target: int) -> set[int]:
-    """Return the calls of a vaddr, and the jumps to it."""
-    return {at for at, jump in code.instructions.jumps.items() if jump.target == target}
 
 
 def _calls_by_word(code: Code, word: int, convention: Convention) -> set[int] | None:

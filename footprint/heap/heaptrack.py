@@ -31,11 +31,8 @@ _TAIL_BYTES: Final = 1 << 12
 def looks_like_heaptrack(start: bytes) -> bool:
     """Return whether the first bytes are those of a recording."""
     words = start.partition(b"\n")[0].split()
-    return 2 <= len(words) <= 3 and words[0] == b"v" and all(_is_hex(word) for word in words[1:])
-
-
-def _is_hex(word: bytes) -> bool:
-    return len(word) <= 8 and not word.strip(b"0123456789abcdef")
+    are_hex = all(len(word) <= 8 and not word.strip(b"0123456789abcdef") for word in words[1:])
+    return 2 <= len(words) <= 3 and words[0] == b"v" and are_hex
 
 
 def read_heaptrack(pieces: Iterable[bytes], source: str) -> Profile:

@@ -14,7 +14,7 @@ import platform
 import zlib
 from base64 import b64encode
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
 from html import escape
@@ -22,7 +22,7 @@ from importlib.resources import files
 from itertools import chain, compress, count, islice
 from operator import add, le, ne, sub
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from footprint.elf.names import shown_name
 from footprint.formats.document import (
@@ -70,36 +70,24 @@ if TYPE_CHECKING:
     from footprint.model.page_map import Place
 
 
-class Packed(NamedTuple):
-    """Answers whose tables are packed.
-
-    Attributes:
-        answers: The answers.
-        texts: Each text in their tables, in the order of its number.
-        inexact_count: The number of integers that a browser would round: it has all numbers with 53 bits.
-    """
-
-    answers: dict[str, object]
-    texts: list[str | None]
-    inexact_count: int
-
-
-def pack(answers: Json) -> Packed:
+def pack(answers: Json) -> tuple[dict[str, object], list[str | None], int]:
     """Replace each table in answers by an object: `rows`, `keys`, and columns as they are packed.
 
-    These are `texts`, `steps`, `values`, `runs` and, of texts, `text_runs`.
+    These are `texts`, `steps`, `values`, `runs` and, of texts, `text_runs`. Returns the answers, each text in their
+    tables in the order of its number, and the number of integers that a browser would round: it has all numbers with
+    53 bits.
     """
     # Each text that is looked up for the first time gets the next number; what is unknown is the text 0.
     numbers: _Numbers = defaultdict(count().__next__)
     numbers[None]  # gets its number
     inexact: list[int] = []
     packed = {key: _packed(member, numbers, inexact) for key, member in answers.items()}
-    return Packed(packed, list(numbers), sum(inexact))
+    return packed, list(numbers), sum(inexact)
 
 
-def payload(packed: Packed) -> str:
+def payload(answers: Mapping[str, object], texts: Sequence[str | None]) -> str:
     """Write packed answers as text: two lines of JSON, the answers and the texts in them, deflated and in base64."""
-    text = "\n".join([json.dumps(part, separators=(",", ":")) for part in (packed.answers, packed.texts)])
+    text = "\n".join([json.dumps(part, separators=(",", ":")) for part in (answers, texts)])
     return b64encode(zlib.compress(text.encode("ascii"), _LEVEL)).decode("ascii")
 
 
@@ -368,8 +356,8 @@ def report(title: str, answers: Json, document: Document, warning: str = "", fai
         warning: What the report leaves out; "" where it is complete.
         failure: Why the command fails, where `document` does not end with it.
     """
-    packed = pack(answers)
-    if inexact := packed.inexact_count:
+    packed, texts, inexact = pack(answers)
+    if inexact:
         rounding = (
             f"A browser rounds figures above {format_bytes(MOST_EXACT + 1)}: {counted(inexact, 'figure')} of this "
             "report and of the JSON saved from it are not exact. `--json` has the exact figures."
@@ -377,5 +365,5 @@ def report(title: str, answers: Json, document: Document, warning: str = "", fai
         warning = f"{rounding} {warning}".rstrip()
     if warning:
         document = (Paragraph(warning), *document)
-    shown = {"made": made_here(is_report=True), **packed.answers, "warning": warning, "failure": failure}
-    return html_file(f"footprint: {title}", payload(packed._replace(answers=shown)), static_html(document))
+    shown = {"made": made_here(is_report=True), **packed, "warning": warning, "failure": failure}
+    return html_file(f"footprint: {title}", payload(shown, texts), static_html(document))

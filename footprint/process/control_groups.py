@@ -6,6 +6,7 @@ Source: Documentation/admin-guide/cgroup-v1/memory.rst, cgroup-v1/pids.rst and c
 import os
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import chain
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -166,7 +167,8 @@ def find_control_group(path: str, root: str = "/") -> ControlGroup:
         if os.path.commonpath([hierarchy.mount, wanted]) == hierarchy.mount:
             wanted = os.path.join(hierarchy.root, os.path.relpath(wanted, hierarchy.mount))
             break
-    return _located(os.path.normpath(wanted), dict.fromkeys(_controllers(hierarchies), wanted), hierarchies, root)
+    controllers = chain.from_iterable(hierarchy.controllers for hierarchy in hierarchies)
+    return _located(os.path.normpath(wanted), dict.fromkeys(controllers, wanted), hierarchies, root)
 
 
 def find_unit(unit: str, root: str = "/") -> ControlGroup:
@@ -245,11 +247,6 @@ def _cut(path: str, matches: Callable[[str], bool]) -> str | None:
     parts = path.split("/")
     place_found = next((place for place, part in enumerate(parts) if matches(part)), None)
     return None if place_found is None else "/".join(parts[: place_found + 1])
-
-
-def _controllers(hierarchies: tuple[Hierarchy, ...]) -> Iterator[str]:
-    for hierarchy in hierarchies:
-        yield from hierarchy.controllers
 
 
 def _located(path: str, paths: dict[str, str], hierarchies: tuple[Hierarchy, ...], root: str) -> ControlGroup:

@@ -18,7 +18,7 @@ from footprint.model.costs import ObjectCost, Spread, holders_of, unread_paths
 from footprint.model.figures import FIGURES, FigureUnit
 from footprint.model.finding import Finding, SourceLocation
 from footprint.model.over_time import WatchGap, WatchGapKind
-from footprint.model.projection import Model, cost_at
+from footprint.model.projection import cost_at
 from footprint.model.row import OF_OBJECTS, MemoryKind, Row, file_name, is_file
 from footprint.release.budget_file import (
     Budget,
@@ -393,7 +393,8 @@ def _before(budget: Budget, baseline: "Audit", audit: "Audit", budgets: Budgets)
     """
     before = _measure(budget, baseline, budgets)
     if before is not None:
-        models = [_model_of(audit_of_side) for audit_of_side in (baseline, audit)]
+        # Groups are started as they are.
+        models = [None if side.is_group else side.projection.model for side in (baseline, audit)]
         if budget.name == "total_at_count_bytes" and models[0] is not models[1]:
             how = f"the baseline has the cost in the model {models[0]}, this in the model {models[1]}"
             raise UsageError(f"{budgets.file}: {budget.key}: {how}: --update-baseline writes a new one")
@@ -404,11 +405,6 @@ def _before(budget: Budget, baseline: "Audit", audit: "Audit", budgets: Budgets)
             f"{budgets.file}: {budget.key}: {name} does not have its value: --update-baseline writes a new one"
         )
     return 0
-
-
-def _model_of(audit: "Audit") -> Model | None:
-    """Return how the N processes start; groups are started as they are."""
-    return None if audit.is_group else audit.projection.model
 
 
 def _measure(budget: Budget, audit: "Audit", budgets: Budgets) -> int | None:

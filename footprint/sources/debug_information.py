@@ -25,27 +25,12 @@ from footprint.elf.image import Image, read_image
 from footprint.elf.names import function_of_static, may_be_in_function
 from footprint.elf.notes import DebugImage, DebugSearch, matched_sections
 from footprint.errors import FootprintError, Note
-from footprint.members import NamedTuple
 from footprint.model.row import OF_OBJECTS, Row, is_file
 from footprint.sources.debug_files import DebugFiles, absolute_paths
 from footprint.system.files import open_input
 from footprint.text.units import format_bytes
 
 _Sources = dict[tuple[str | None, str | None], str]
-
-
-class Sourced(NamedTuple):
-    """What a file holds, and where it is declared.
-
-    Attributes:
-        contents: What it holds, with what only the debug information names.
-        sources: Where each variable is declared.
-        notes: What is absent, damaged, or another file's.
-    """
-
-    contents: Contents
-    sources: DeclaredVariables
-    notes: list[Note]
 
 
 class DebugInformation:
@@ -144,14 +129,16 @@ class DebugInformation:
             # What is damaged there, the search for addresses says.
             return None
 
-    def sources(self, contents: Contents) -> Sourced:
+    def sources(self, contents: Contents) -> tuple[Contents, DeclaredVariables, list[Note]]:
         """Find where the variables of the file are declared, and name those that no symbol names.
+
+        Returns what the file holds, the declarations, and what of them is absent, damaged, or another file's.
 
         Raises:
             InputError: Where the file is damaged.
         """
         if self.image is None:
-            return Sourced(contents, NOTHING_DECLARED, self.notes)
+            return contents, NOTHING_DECLARED, self.notes
         places = VariablePlaces(self._of)
         nameless, too_many = unnamed_places(places, contents, self.within)
         names = {places.of(variable): variable.name for section in contents.sections for variable in section.variables}
@@ -168,7 +155,7 @@ class DebugInformation:
             for variable in section.variables
             if places.of(variable) in nameless
         )
-        return Sourced(contents, DeclaredVariables(places, declarations, named), self.notes)
+        return contents, DeclaredVariables(places, declarations, named), self.notes
 
     def _split(self, path: str) -> Image | None:
         split, odd = self._files.split_of(self.image or self._of, path, *self._paths)

@@ -102,7 +102,6 @@ def fit_limits(
     reserve_bytes: int,
     *,
     own_group: ControlGroup | None = None,
-    starter: int | None = None,
     parent: int | None = None,
     root: str = "/",
 ) -> tuple[FitLimit, ...]:
@@ -112,12 +111,11 @@ def fit_limits(
     may be that of another machine.
 
     Args:
-        pids: The live processes that more are made of; none for a program or a text.
+        pids: The live processes that more are made of, the one that starts more first; none for a program or a text.
         limit: The control group whose limits count: a path, or `own`; None for those that the processes' own has, if
             any.
         reserve_bytes: The part of each memory that is left for others.
         own_group: What `own` means; None for the lowest control group that holds all processes.
-        starter: The process that starts more; None for the first.
         parent: A process whose cost is in the answer already, so that it is not taken.
         root: The directory that is taken for `/`.
 
@@ -144,7 +142,7 @@ def fit_limits(
     if pids:
         limits.extend(
             FitLimit(task_limit.name, LimitUnit.TASKS, task_limit.most, task_limit.taken)
-            for task_limit in read_task_limits(pids, starter or pids[0], root)
+            for task_limit in read_task_limits(pids, pids[0], root)
             if limit is not None or not task_limit.is_of_machine
         )
     return tuple(limits)

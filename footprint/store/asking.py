@@ -158,7 +158,8 @@ class Dataset:
                 while some := result.fetchmany(_ROWS_AT_ONCE):
                     draw_entries(len(some), "the rows of the answer")
                     cells = [tuple(map(_cell, row)) for row in some]
-                    draw_bytes(_text_count(cells), "the texts of the answer")
+                    text_count = sum(len(cell) for row in cells for cell in row if isinstance(cell, str))
+                    draw_bytes(text_count, "the texts of the answer")
                     rows += cells
         except FootprintError:
             raise
@@ -180,10 +181,6 @@ def _memory_errors(subject: str) -> Iterator[None]:
         most = limits_in_force().size_bytes
         more = format_bytes(2 * most)
         raise LimitError(subject, f"spent {format_bytes(most)} of memory", "bytes", more) from None
-
-
-def _text_count(rows: Iterable[Iterable[Cell]]) -> int:
-    return sum(len(cell) for row in rows for cell in row if isinstance(cell, str))
 
 
 def _cause(error: Exception) -> str:

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from footprint.dwarf.code_lines import CodeLine, code_lines
+from footprint.dwarf.code_lines import code_lines
 from footprint.elf.call_sites import call_sites
 from footprint.elf.image import Image, read_image
+from footprint.model.finding import SourceLocation
 from footprint.system.files import open_input
 
 SOURCE = """\
@@ -61,7 +62,7 @@ def test_each_call_is_found_with_its_function_and_line(options: tuple[str, ...],
     # `third` may be copied into `main`.
     assert {site.function for site in sites} - {"main"} == {"second", "third"}
     path = str(tmp_path / "program.c")
-    assert set(lines.values()) == {CodeLine(path, 4), CodeLine(path, 8)}
+    assert set(lines.values()) == {SourceLocation(path, 4), SourceLocation(path, 8)}
     assert len(lines) == len(sites)
 
 

@@ -2,9 +2,10 @@
 
 import pytest
 
-from footprint.dwarf.code_lines import CodeLine, code_lines
+from footprint.dwarf.code_lines import code_lines
 from footprint.elf.image import Image, read_image
 from footprint.errors import InputError
+from footprint.model.finding import SourceLocation
 from tests.dwarfwriter import (
     AT_COMP_DIR,
     AT_NAME,
@@ -57,11 +58,11 @@ def test_a_row_reaches_to_the_next_one_of_its_sequence(version: int) -> None:
     ]
     lines = code_lines(made(b"".join(rows), version=version), [0xFFF, 0x1000, 0x107F, 0x1080, 0x1091, 0x109F, 0x10A0])
     assert lines == {
-        0x1000: CodeLine("/src/a.c", 4),
-        0x107F: CodeLine("/src/a.c", 4),
-        0x1080: CodeLine("/src/a.c", 2),
-        0x1091: CodeLine("/src/b0.c", 2),
-        0x109F: CodeLine("/src/b0.c", 2),
+        0x1000: SourceLocation("/src/a.c", 4),
+        0x107F: SourceLocation("/src/a.c", 4),
+        0x1080: SourceLocation("/src/a.c", 2),
+        0x1091: SourceLocation("/src/b0.c", 2),
+        0x109F: SourceLocation("/src/b0.c", 2),
     }
 
 
@@ -70,9 +71,9 @@ def test_each_address_is_looked_up_in_the_table_that_has_it() -> None:
     second = bytes([SET_FILE, 2]) + at(0x2000) + special(0, 4) + special(4, 0) + END
     lines = code_lines(made(first, second), [0x3001, 0x2003, 0x1000])
     assert lines == {
-        0x3001: CodeLine("/src/a.c", 3),
-        0x2003: CodeLine("/src/b1.c", 5),
-        0x1000: CodeLine("/src/a.c", 2),
+        0x3001: SourceLocation("/src/a.c", 3),
+        0x2003: SourceLocation("/src/b1.c", 5),
+        0x1000: SourceLocation("/src/a.c", 2),
     }
 
 

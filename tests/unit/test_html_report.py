@@ -156,7 +156,7 @@ def test_call_trees_that_are_all_too_large_are_told(monkeypatch: pytest.MonkeyPa
     ],
 )
 def test_packed_tables_are_unpacked_as_they_were(answers: Json) -> None:
-    assert decoded(payload(pack(answers))) == answers
+    assert decoded(payload(*pack(answers)[:2])) == answers
 
 
 def test_nothing_is_fetched_and_nothing_runs_but_the_script_of_the_report(report: str) -> None:
@@ -268,8 +268,8 @@ def test_figures_that_a_browser_would_round_are_told() -> None:
 
 def test_inexact_figures_are_counted_wherever_they_stand() -> None:
     # Of 2**53 and 2**53 + 1 a double has only the first one; the page of `vsyscall` begins at a multiple of 4096.
-    assert pack({"a": MOST_EXACT, "b": [{"c": MOST_EXACT + 2}, {"c": [-MOST_EXACT - 2]}], "d": True}).inexact_count == 2
-    assert pack({"c": [{"a": MOST_EXACT + 1, "b": 0xFFFFFFFFFF600000}]}).inexact_count == 0
+    assert pack({"a": MOST_EXACT, "b": [{"c": MOST_EXACT + 2}, {"c": [-MOST_EXACT - 2]}], "d": True})[2] == 2
+    assert pack({"c": [{"a": MOST_EXACT + 1, "b": 0xFFFFFFFFFF600000}]})[2] == 0
 
 
 def test_an_empty_ledger_has_a_report() -> None:
@@ -289,5 +289,5 @@ def test_a_hundred_thousand_variables_make_less_than_3_mb(program: Audit) -> Non
         for space in [f"space{number % 911}"]
         for name in [f"_ZN{len(space)}{space}12some_class_{number % 7919:x}8instanceE{number:x}"]
     ]
-    data = payload(pack({"audit": audit_members(program, "1") | {"ledger": rows}}))
+    data = payload(*pack({"audit": audit_members(program, "1") | {"ledger": rows}})[:2])
     assert len(data) + 150_000 < 3_000_000

@@ -109,5 +109,5 @@ def _calls(image: Image, function: str) -> tuple[list[str], list[SourceLocation]
     functions = [shown_name(site.function) for site in sites if site.function]
     functions += [f"{site.vaddr:#x}" for site in sites if not site.function]
     return list(dict.fromkeys(functions)), list(
-        dict.fromkeys([SourceLocation(*lines[site.vaddr]) for site in sites if site.vaddr in lines])
+        dict.fromkeys([lines[site.vaddr] for site in sites if site.vaddr in lines])
     )

@@ -100,13 +100,6 @@ class _Waiting(NamedTuple):
     reading: Reading
 
 
-class _Finished(NamedTuple):
-    """An audit that is finished, and what was read for it."""
-
-    waiting: _Waiting
-    joined: Joined
-
-
 class Watcher:
     """Looks at the processes of a target.
 
@@ -135,7 +128,8 @@ class Watcher:
         self._has_changed = False
         self._last_step = 0.0
         self._waiting: list[_Waiting] = []
-        self._last: _Finished | None = None
+        # What was read for the last audit that is finished, and the audit.
+        self._last: tuple[_Waiting, Joined] | None = None
         self._work_start = sources.work_seconds()
         self._noted: set[tuple[str, str]] = set()
         self._queue: list[Record] = []
@@ -312,7 +306,7 @@ class Watcher:
         """See what each owner holds: where no counter has changed since the last audit, what it held then."""
         if self._has_changed or self._last is None:
             return self.audit(None, seconds, now_bytes)
-        self.add(OwnersSeen(round(seconds * 1000), self._last.joined.owners))
+        self.add(OwnersSeen(round(seconds * 1000), self._last[1].owners))
         self._budget.put_off(seconds)
         return False
 
@@ -359,7 +353,7 @@ class Watcher:
             self.add(OwnersSeen(reading.ms, joined.owners))
             if reading.moment is not None:
                 self._keep(reading.moment, reading, joined.audit)
-            self._last = _Finished(reading, joined)
+            self._last = reading, joined
             self._spend(began, reading.moment, seconds, reading.cost_seconds)
 
     def _keep(self, moment: AuditMoment, waiting: _Waiting, audit_read: Audit) -> None:
@@ -382,23 +376,23 @@ class Watcher:
     def end_audits(self, seconds: float) -> None:
         """Finish the audits: the last one is that of the end, if it explains what the processes cost then."""
         self.finish_audits(seconds)
-        last = self._last
-        if last is None or last.waiting.moment is AuditMoment.END:
+        if self._last is None or self._last[0].moment is AuditMoment.END:
             self.flush()
             return
-        explained_bytes, cost_bytes = cost_of(last.joined.audit), self.timeline.last_cost_bytes
+        reading, joined = self._last
+        explained_bytes, cost_bytes = cost_of(joined.audit), self.timeline.last_cost_bytes
         is_of_end = abs(explained_bytes - cost_bytes) <= max(_MOST_OFF_BYTES, _MOST_OFF_SHARE * cost_bytes)
-        is_kept = last.waiting.moment is not None
+        is_kept = reading.moment is not None
         if not is_of_end:
             detail = (
-                f"the last audit is that of {last.waiting.ms / 1000:g} s, of {format_bytes(explained_bytes)}; at the "
+                f"the last audit is that of {reading.ms / 1000:g} s, of {format_bytes(explained_bytes)}; at the "
                 f"last tick before their end the processes cost {format_bytes(cost_bytes)}"
             )
             self.tell(Note("end-not-audited", self.timeline.began.target, detail), round(seconds * 1000))
             if not is_kept:
-                self._keep(AuditMoment.LAST, last.waiting, last.joined.audit)
-        elif last.waiting.moment is not AuditMoment.START:
-            self._keep(AuditMoment.END, last.waiting, last.joined.audit)
+                self._keep(AuditMoment.LAST, reading, joined.audit)
+        elif reading.moment is not AuditMoment.START:
+            self._keep(AuditMoment.END, reading, joined.audit)
         self.flush()
 
     def close(self, closed: Closed) -> None:
