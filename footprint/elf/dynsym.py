@@ -85,10 +85,10 @@ class DynamicSymbols:
     several: dict[str, tuple[int, ...]]
     canonical_plt_entries: frozenset[int]
     unique: frozenset[str]
-    relocation_types: frozenset[int] = frozenset()
-    jump_types: frozenset[int] = frozenset()
-    infos: RelocationInfos | None = None
-    looked_up: "array[int]" = array("Q")
+    relocation_types: frozenset[int]
+    jump_types: frozenset[int]
+    infos: RelocationInfos | None
+    looked_up: "array[int]"
 
     @cached_property
     def requested(self) -> dict[str, tuple[int, ...]]:
@@ -112,7 +112,9 @@ class DynamicSymbols:
     @classmethod
     def none(cls) -> "DynamicSymbols":
         """Return the answer for a file without dynamic symbols."""
-        return cls(Versions(None, {}, ()), 0, (), {}, {}, frozenset(), frozenset())
+        return cls(
+            Versions(None, {}, ()), 0, (), {}, {}, frozenset(), frozenset(), frozenset(), frozenset(), None, array("Q")
+        )
 
     def vaddrs(self, image: Image) -> frozenset[int]:
         """Return the vaddrs of the definitions that others can find; the last one where a name has several."""

@@ -4,14 +4,18 @@ import copy
 import dataclasses
 import inspect
 import pickle
+import subprocess
 import sys
 import typing
+from pathlib import Path
 from typing import Any, Generic, TypeVar, get_type_hints
 
 import pytest
 
+import footprint
 from footprint import members
 
+PROGRAM = str(Path(__file__).parents[2] / "sample_binaries" / "condor_shadow" / "base")
 T = TypeVar("T")
 
 
@@ -148,3 +152,23 @@ def test_a_changed_copy_of_a_frozen_dataclass_is_checked_again() -> None:
 def test_wrong_values_of_a_frozen_dataclass_are_refused(values: tuple[Any, ...], named: dict[str, Any]) -> None:
     with pytest.raises(TypeError):
         Cut(*values, **named)
+
+
+ELSEWHERE = """
+import pkgutil, sys
+sys.implementation.name = "other"
+import footprint
+for module in pkgutil.walk_packages(footprint.__path__, "footprint."):
+    if not module.name.endswith("__main__"):
+        __import__(module.name)
+from footprint import members
+assert members.NamedTuple is __import__("typing").NamedTuple
+audit = footprint.audit(sys.argv[1])
+print(len(audit.ledger), len(audit.objects))
+"""
+
+
+def test_all_types_can_be_made_by_the_standard_library_as_other_pythons_and_3_14_do() -> None:
+    run = subprocess.run([sys.executable, "-c", ELSEWHERE, PROGRAM], capture_output=True, text=True, check=False)
+    audit = footprint.audit(PROGRAM)
+    assert (run.stderr, run.stdout) == ("", f"{len(audit.ledger)} {len(audit.objects)}\n")
