@@ -671,6 +671,9 @@ def test_two_members_of_one_name_are_refused() -> None:
 def test_a_bomb_is_refused_before_it_is_unpacked() -> None:
     cause = refused(capture(smaps=bytes(200 * MIB))).cause
     assert cause.startswith(f"4711/smaps claims {200 * MIB} bytes, packed into ")
+    assert refused(capture(smaps=bytes(MIB + 1))).cause.startswith(f"4711/smaps claims {MIB + 1} bytes, packed into ")
+    # A text of a MiB may be packed as tightly as it likes.
+    assert "packed into" not in refused(capture(smaps=bytes(MIB))).cause
 
 
 def directory_entry(data: bytes, name: bytes) -> int:

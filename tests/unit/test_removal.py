@@ -72,6 +72,7 @@ def made(
     holds: bytes = b"",
     more: Sequence[Dyn] = (),
     tls_bytes: int = 0,
+    notes: Section | None = None,
     needs: Mapping[str, Sequence[Version]] | None = None,
     defines: Sequence[Version] = (),
 ) -> bytes:
@@ -84,6 +85,7 @@ def made(
         Section(".rodata", flags=RO, data=b"\0" + holds + b"\0"),
         *([Section(".tbss", SHT_NOBITS, TLS, size=tls_bytes)] if tls_bytes else []),
         *([Section(table, SHT_RELA, RO, slots)] if slots else []),
+        *([notes] if notes else []),
         *([Section(".interp", flags=RO, data=GLIBC.encode() + b"\0")] if soname is None else []),
     ]
     dynamic = [*(Dyn(DT_NEEDED, name) for name in needed), *([Dyn(DT_SONAME, soname)] if soname else []), *more]
@@ -222,6 +224,15 @@ CASES: dict[str, tuple[dict[str, bytes], Confidence, str]] = {
         },
         MEDIUM,
         "program may look up symbols in load order, and libone.so would be loaded before libtwo.so",
+    ),
+    "what leaves looks up symbols itself": (
+        {
+            "/bin/program": made(None, "libx.so", "libc.so.6"),
+            "/lib/libc.so.6": made("libc.so.6", offers=["dlsym"]),
+            "/lib/libx.so": made("libx.so", "libc.so.6", asks=["dlsym"]),
+        },
+        HIGH,
+        "no object of the process binds to what would leave",
     ),
     "its symbols are looked up by name": (
         {
@@ -457,6 +468,20 @@ def test_what_a_library_alone_could_do_without_is_never_sure(tmp_path: Path) -> 
             "libmodule.so is a library: its program may bind to what would leave, or keep it, and then saves nothing",
         ),
     )
+
+
+@pytest.mark.parametrize(
+    ("notes", "remedy"),
+    [
+        (Section(".go.buildinfo", flags=RO, data=bytes(32)), "drop -lx from #cgo LDFLAGS of program, or write "),
+        (Section(".comment", data=b"rustc version 1.70.0\0"), "find what links -lx into program although rustc "),
+        (Section(".comment", data=b"GCC: (GNU) 12.2.0\0"), "drop -lx from the link of program, or write "),
+    ],
+    ids=["cgo", "rustc", "gcc"],
+)
+def test_the_remedy_is_that_of_the_tool_that_links_the_program(tmp_path: Path, notes: Section, remedy: str) -> None:
+    files = {"/bin/program": made(None, "libx.so", notes=notes), "/lib/libx.so": PLAIN}
+    assert of(graph_of(tmp_path, files)).remedy.startswith(remedy)
 
 
 def test_empty_libraries_of_glibc_and_thread_locals_of_a_library_alone_are_no_sure_saving(tmp_path: Path) -> None:
