@@ -104,6 +104,9 @@ def test_a_section_is_told_as_far_as_the_pages_of_its_object_reach() -> None:
     part = OwnedRange(MAPPING, B + 0x4000, B + 0x6000, KEY.name, MemoryKind.DATA, Attribution.NAME, LOADED)
     (found,) = page_maps([part], [MappingCounts(0, None, 0, 0, Evidence.MEASURED)], {}, Files(), PAGE)
     assert found.sections == (Place(B + 0x4000, 2 * PAGE, ".data", None),)
+    behind = part._replace(start_addr=B + 0x7000, end_addr=B + 0x8000)
+    (found,) = page_maps([behind], [MappingCounts(0, None, 0, 0, Evidence.MEASURED)], {}, Files(), PAGE)
+    assert found.sections == ()
 
 
 def test_what_a_map_has_no_room_for_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,9 +11,11 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 import footprint
+from footprint.attribution.program_prediction import _page_table_bytes
 from footprint.errors import FootprintError, InputError, UsageError
 from footprint.model.audit import Audit
 from footprint.model.row import Evidence, MemoryKind, Row
+from footprint.process.mappings import Mapping
 from tests.elfwriter import (
     DT_NEEDED,
     DT_RELA,
@@ -155,6 +157,22 @@ def test_a_relocated_table_is_charged_with_its_pages_and_found(tmp_path: Path) -
     assert [(one.rule, one.subject, one.saving_bytes) for one in result.findings if one.rule == "relocated-tables"] == [
         ("relocated-tables", "table", 8 * K)
     ]
+
+
+@pytest.mark.parametrize(
+    ("addrs", "table_count"),
+    [
+        # A table for each 2 MiB, 1 GiB and 512 GiB in which something is.
+        ([0x400000], 3),
+        ([0x400000, 0x500000], 3),
+        ([0x400000, 0x800000], 4),
+        ([0x400000, 0x4000_0000], 5),
+        ([0x400000, 0x7F00_0000_0000], 6),
+    ],
+)
+def test_page_tables_are_one_for_each_span_that_is_reached(addrs: list[int], table_count: int) -> None:
+    mappings = [Mapping(addr, addr + 0x1000, "rw-p", 0, "00:00", 0, "") for addr in addrs]
+    assert _page_table_bytes(mappings, {}, 0x1000) == table_count * 0x1000
 
 
 def test_of_bss_only_the_page_that_it_shares_with_data_is_written(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from footprint.attribution.owned_range import LoadedObject, OwnedRange, clip
 from footprint.attribution.symbol_ranges import PageNumbers, symbol_rows
+from footprint.attribution.thread_ranges import thread_rows
 from footprint.elf.contents import read_contents
 from footprint.elf.image import read_image
 from footprint.model.row import Attribution, Evidence, MemoryKind, Row
@@ -29,6 +30,7 @@ from tests.elfwriter import (
     Sym,
     write,
 )
+from tests.ledgers import ledger_row
 
 KIB, MIB = 1 << 10, 1 << 20
 PAGE = 4096
@@ -307,6 +309,26 @@ def test_the_template_of_thread_locals_is_memory_of_the_object_and_what_is_beyon
         (".tdata", "per_thread", MemoryKind.TLS, 16),
         (".tdata", "[padding between sections]", MemoryKind.TLS, 16),
         (".data", "words", MemoryKind.DATA, 0xFE0),
+    ]
+
+
+def test_the_variables_of_a_thread_lie_in_its_block_as_in_their_template() -> None:
+    file = program(
+        Section(".tdata", flags=TLS, data=b"t" * 16, addr=0x3000),
+        Section(".tbss", SHT_NOBITS, TLS, size=32, addr=0x3010),
+        symbols=[Sym("set", At(".tdata"), 16, STT_TLS), Sym("zero", At(".tbss"), 32, STT_TLS)],
+    )
+    image = read_image(write(file), "/lib/libx.so")
+    at = B + PAGE - 16
+    mapping = Mapping(B, B + 2 * PAGE, "rw-p", 0, "00:00", 0, "")
+    loaded = LoadedObject(FileKey("08:01", 7, "/lib/libx.so"), image, B)
+    block = OwnedRange(mapping, at, at + 64, "/lib/libx.so", MemoryKind.TLS, Attribution.NAME, loaded)
+    # The first page is private, the second is not.
+    found = thread_rows(block, read_contents(image), pages(0), ledger_row("/lib/libx.so", 64), PAGE)
+    assert [(one.section, one.name, one.bytes, one.mapped_bytes) for one in found] == [
+        (".tdata of threads", "set", 16, 16),
+        (".tbss of threads", "zero", 0, 32),
+        (None, "[padding between sections]", 0, 16),
     ]
 
 
