@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from footprint.errors import InputError
+from footprint.process import maps_text, pmap_lines
 from footprint.process.mappings import MemoryMap
 from footprint.process.maps_text import parse_maps
 from footprint.process.pmap import parse_pmap
@@ -51,8 +52,11 @@ def test_lines_of_pmap_that_say_nothing_cost_little(line: bytes) -> None:
 
 
 @pytest.mark.parametrize("line", [b"x\n", b"? no row\n", b"=\n", b"1:\n", b"a 1K\n"])
-def test_a_text_of_more_lines_than_any_pmap_prints_is_refused(line: bytes) -> None:
-    text = ROW + line * ((1 << 18) + 1)
+def test_a_text_of_more_lines_than_any_pmap_prints_is_refused(line: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert (pmap_lines._MOST_UNKNOWN_LINES, pmap_lines._MOST_OTHER_LINES) == (1 << 16, 1 << 18)
+    monkeypatch.setattr(pmap_lines, "_MOST_UNKNOWN_LINES", 1 << 12)
+    monkeypatch.setattr(pmap_lines, "_MOST_OTHER_LINES", 1 << 14)
+    text = ROW + line * ((1 << 14) + 1)
     assert "than any pmap prints" in refusal(lambda: parse_pmap(text, "a text"))
     assert_linear(
         lambda size: filled(ROW, line, size), lambda text: refusal(lambda: parse_pmap(text, "a text")), 2 << 10
@@ -66,11 +70,16 @@ def test_a_text_of_more_lines_than_any_pmap_prints_is_refused(line: bytes) -> No
         (HEADER, b"x\n"),
         (b"", b"\n"),
         (b"", b"00000000-\n"),
-        (b"", HEADER + b"\n" * 60000),
+        (b"", HEADER + b"\n" * 7500),
     ],
 )
-def test_a_text_of_more_lines_than_any_kernel_prints_is_refused(begin: bytes, line: bytes) -> None:
-    text = filled(begin, line)
+def test_a_text_of_more_lines_than_any_kernel_prints_is_refused(
+    begin: bytes, line: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert maps_text._MOST_UNKNOWN_LINES == 1 << 16
+    # An eighth of the lines, in an eighth of the text.
+    monkeypatch.setattr(maps_text, "_MOST_UNKNOWN_LINES", 1 << 13)
+    text = filled(begin, line, TEXT_BYTES // 8)
     assert "than any kernel prints" in refusal(lambda: parse_maps(text, "a text"))
     assert most_bytes(lambda: parse_maps(text, "a text")) < MOST_BYTES_EACH * len(text)
     assert_linear(
