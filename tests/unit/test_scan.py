@@ -13,9 +13,9 @@ import sys
 import tarfile
 import time
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from multiprocessing import get_context
@@ -45,6 +45,21 @@ from tests.fleets import BUILD_IDS, capture_of, write
 ROOT = Path(__file__).resolve().parents[2]
 SMAPS = (ROOT / "tests" / "corpus" / "smaps-sleep.txt").read_bytes()
 MOMENT = datetime(2026, 11, 23, 12)  # noqa: DTZ001 # UTC, as in the dataset
+
+
+@pytest.fixture
+def one_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Do the tasks of a scan in this process, pickled as those of workers are: to start one takes half a second."""
+
+    def call(work: Callable[[Any], Any], tasks: Iterable[Any]) -> Iterator[Any]:
+        for task in tasks:
+            sent = pickle.loads(pickle.dumps(task))  # noqa: S301 # made here
+            yield pickle.loads(pickle.dumps(work(sent)))  # noqa: S301 # the same
+
+    monkeypatch.setattr("footprint.verbs.scan.call.local_runner", lambda _: nullcontext(call))
+
+
+here = pytest.mark.usefixtures("one_process")
 
 
 def text_of(number: int) -> bytes:
@@ -116,6 +131,7 @@ def test_damaged_inputs_are_notes_and_the_others_are_there(dataset: Path) -> Non
     assert asked(dataset, "SELECT count(*) FROM inputs") == [(9,)]
 
 
+@here
 def test_a_second_scan_adds_only_what_is_new(captures: Path, dataset: Path, tmp_path: Path) -> None:
     before = contents(dataset)
     again = footprint.scan(captures, output=dataset, worker_count=1)
@@ -126,6 +142,7 @@ def test_a_second_scan_adds_only_what_is_new(captures: Path, dataset: Path, tmp_
     assert contents(dataset) == before
 
 
+@here
 def test_an_idle_process_with_the_same_text_on_two_days_is_there_on_both(tmp_path: Path) -> None:
     first, second = (write(tmp_path / "in" / "web-1" / f"{day}" / "1.smaps", SMAPS) for day in (1, 2))
     os.utime(second, (1_763_900_000 + 86_400,) * 2)
@@ -149,6 +166,7 @@ def test_a_part_ends_with_the_input_that_fills_it(
     assert sum(one.row_count for one in done) == whole.row_count
 
 
+@here
 def test_a_scan_removes_no_parquet_files_but_those_of_scans(tmp_path: Path) -> None:
     own = write(tmp_path / "fleet" / "files" / "mine.parquet", b"mine")
     half = write(tmp_path / "fleet" / "rows" / "day=2026-11-23" / "0123456789ab-000001a-2.parquet", b"half")
@@ -156,6 +174,7 @@ def test_a_scan_removes_no_parquet_files_but_those_of_scans(tmp_path: Path) -> N
     assert (own.exists(), half.exists()) == (True, False)
 
 
+@here
 def test_names_of_hosts_and_files_may_be_no_text_too_long_for_a_folder_or_paths(tmp_path: Path) -> None:
     names = [b"\xff=", "\N{GRINNING FACE}".encode() * 60, b"x" * 255, b"..."]
     for number, name in enumerate(names):
@@ -173,6 +192,7 @@ def test_names_of_hosts_and_files_may_be_no_text_too_long_for_a_folder_or_paths(
     assert {path.name for path in tmp_path.iterdir()} == {"in", "fleet", os.fsdecode(b"shadow\xff")}
 
 
+@here
 def test_command_lines_and_names_of_hosts_are_kept_only_if_asked_for(tmp_path: Path) -> None:
     capture = write(tmp_path / "secret-host" / "p.pmap", b"4711:   server --password=hunter2 secret-host\n")
     with capture.open("ab") as file:
@@ -198,6 +218,7 @@ def test_command_lines_and_names_of_hosts_are_kept_only_if_asked_for(tmp_path: P
         assert "secret-host" not in str(path.relative_to(fleet))
 
 
+@here
 def test_programs_have_their_libraries_findings_and_variables(tmp_path: Path) -> None:
     folder = ROOT / "sample_binaries" / "unused_library"
     done = footprint.scan(folder, output=tmp_path, worker_count=1)
@@ -238,6 +259,7 @@ def test_each_file_that_a_program_or_a_captured_process_maps_is_one_row_of_files
     assert asked(tmp_path / "other", of_program) == asked(fleet, of_program)
 
 
+@here
 def test_of_two_copies_of_a_file_the_second_is_in_files_where_the_first_is_damaged(tmp_path: Path) -> None:
     data = (ROOT / "sample_binaries" / "unused_library" / "libcrypt_like.so").read_bytes()
     # The table of sections is at the end of the file; the build-id is found without it.
@@ -250,6 +272,7 @@ def test_of_two_copies_of_a_file_the_second_is_in_files_where_the_first_is_damag
         assert asked(fleet, "SELECT path FROM files") == [(str(tmp_path / "in" / "2.so"),)]
 
 
+@here
 def test_a_link_to_a_folder_outside_of_the_sources_is_one_note(tmp_path: Path) -> None:
     text = write(tmp_path / "elsewhere" / "1.smaps", text_of(1))
     write(tmp_path / "in" / "web-1" / "2.smaps", text_of(2))
@@ -305,6 +328,7 @@ def test_an_input_that_is_replaced_while_the_scan_runs_is_a_note_and_read_by_the
     assert (again.process_count + again.program_count, again.unreadable_count) == (1, 0)
 
 
+@here
 def test_captures_need_not_be_below_the_folder_that_has_their_files(captures: Path, tmp_path: Path) -> None:
     done = footprint.scan(captures, output=tmp_path / "fleet", root=tmp_path, worker_count=1)
     assert (done.process_count, done.program_count) == (7, 0)
@@ -312,6 +336,7 @@ def test_captures_need_not_be_below_the_folder_that_has_their_files(captures: Pa
         footprint.scan(ROOT / "sample_binaries/unused_library/shadow", output=tmp_path / "fleet", root=tmp_path)
 
 
+@here
 def test_a_series_is_one_input_for_each_of_its_audits(tmp_path: Path) -> None:
     series = ROOT / "docs" / "examples" / "leak.fps"
     done = footprint.scan(series, output=tmp_path, worker_count=1)
@@ -352,6 +377,7 @@ def test_an_image_has_the_rows_of_its_tree_unpacked(tmp_path: Path) -> None:
     assert result[0] == result[1]
 
 
+@here
 def test_the_library_that_most_hosts_hold_for_nothing_is_found_first(tmp_path: Path) -> None:
     audit = footprint.audit(ROOT / "tests" / "corpus" / "smaps-sleep.txt")
     texts = {}
@@ -374,6 +400,7 @@ def test_the_library_that_most_hosts_hold_for_nothing_is_found_first(tmp_path: P
 UNUSED = ROOT / "sample_binaries" / "unused_library"
 
 
+@here
 def test_findings_of_a_program_reach_the_captures_of_all_hosts_that_run_its_build(tmp_path: Path) -> None:
     for host in ("a", "b", "c"):
         capture_of(tmp_path / "captures" / host / "1.capture", BUILD_IDS)
@@ -393,6 +420,7 @@ def test_findings_of_a_program_reach_the_captures_of_all_hosts_that_run_its_buil
     assert [note.subject for note in answer.notes if note.slug == "fleet-findings-unknown"] == ["1 of 2 programs"]
 
 
+@here
 def test_a_note_that_many_hosts_have_is_shown_once(tmp_path: Path) -> None:
     for host in ("a", "b", "c"):
         capture_of(tmp_path / "captures" / host / "1.capture", BUILD_IDS)
@@ -404,6 +432,7 @@ def test_a_note_that_many_hosts_have_is_shown_once(tmp_path: Path) -> None:
     assert "  [15 in all: the table `notes` of the dataset has each with its host]" in lines
 
 
+@here
 def test_findings_of_a_file_reach_each_process_that_maps_its_build(tmp_path: Path) -> None:
     library = ROOT / "sample_binaries" / "declared_in_header" / "gcc_dwarf_5.so"
     footprint.scan(library, host="image", output=tmp_path / "fleet", worker_count=1)
@@ -419,6 +448,7 @@ def test_findings_of_a_file_reach_each_process_that_maps_its_build(tmp_path: Pat
     assert [(row["saving_bytes"], row["process_count"], row["host_count"]) for row in names] == [(64, 2, 2)]
 
 
+@here
 def test_a_dataset_of_programs_alone_answers_by_program(tmp_path: Path) -> None:
     footprint.scan(UNUSED, host="image", output=tmp_path / "fleet", worker_count=1)
 
@@ -448,6 +478,7 @@ def test_a_scan_in_which_nothing_can_be_read_fails(tmp_path: Path, capsys: pytes
     assert main(words) == 0
 
 
+@here
 def test_a_capture_of_several_processes_without_the_maps_of_one_has_the_others(tmp_path: Path) -> None:
     path = capture_of(tmp_path / "in" / "1.capture", BUILD_IDS)
     with zipfile.ZipFile(path) as archive:
@@ -463,6 +494,7 @@ def test_a_capture_of_several_processes_without_the_maps_of_one_has_the_others(t
     assert not done.is_nothing_read
 
 
+@here
 @pytest.mark.parametrize("table", ["rows", "processes", "owners", "hosts", "inputs"])
 def test_a_scan_reads_a_part_again_that_misses_a_file(table: str, captures: Path, tmp_path: Path) -> None:
     fleet = tmp_path / "fleet"
@@ -477,6 +509,7 @@ def test_a_scan_reads_a_part_again_that_misses_a_file(table: str, captures: Path
     assert footprint.scan(captures, output=fleet, worker_count=1).input_count == 0
 
 
+@here
 def test_an_address_of_a_store_that_is_unknown_makes_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "1.smaps", SMAPS)
@@ -495,6 +528,7 @@ def test_the_engine_writes_no_bar_of_progress_in_a_worker() -> None:
     assert done.stdout == "(False,)\n"
 
 
+@here
 def test_a_program_that_an_update_replaced_is_the_same_program(tmp_path: Path) -> None:
     capture_of(tmp_path / "in" / "a" / "1.capture", {f"{name} (deleted)": one for name, one in BUILD_IDS.items()})
     footprint.scan(tmp_path / "in", output=tmp_path / "fleet", worker_count=1)
@@ -586,6 +620,7 @@ def of_days(folder: Path, *days: int) -> Path:
     return folder / "fleet"
 
 
+@here
 def test_a_figure_that_no_table_can_have_is_a_note_and_the_other_inputs_are_kept(tmp_path: Path) -> None:
     write(tmp_path / "in" / "web" / "1.smaps", text_of(1))
     huge = re.sub(rb"(?m)^(Size|Rss|Private_Dirty): .*", rb"\1: 9999999999999999 kB", text_of(2))
@@ -607,6 +642,7 @@ def searched(path: Path, findings: list[Any], *pids: int) -> None:
         archive.writestr("findings.json", json.dumps([{"pids": [7, *pids], "findings": findings}]))
 
 
+@here
 def test_captures_that_lie_of_what_they_save_take_no_answer_from_the_others(tmp_path: Path) -> None:
     for host, saving_bytes in (("a", 4096), ("b", 1 << 62), ("c", 1 << 62)):
         searched(tmp_path / "in" / host / "1.capture", [SAVED | {"saving_bytes": saving_bytes}])
@@ -616,6 +652,7 @@ def test_captures_that_lie_of_what_they_save_take_no_answer_from_the_others(tmp_
     assert dict(zip(answer.columns, answer.rows[0], strict=True))["saving_bytes"] == 4096
 
 
+@here
 def test_findings_that_cannot_be_read_leave_the_processes_of_their_capture(tmp_path: Path) -> None:
     searched(tmp_path / "in" / "a" / "1.capture", [SAVED | {"confidence": "sure"}])
     done = footprint.scan(tmp_path / "in", output=tmp_path / "fleet", worker_count=1)
@@ -625,6 +662,7 @@ def test_findings_that_cannot_be_read_leave_the_processes_of_their_capture(tmp_p
     assert footprint.fleet(tmp_path / "fleet", "unused").result.rows == ()
 
 
+@here
 @pytest.mark.parametrize("findings", [[SAVED] * 9000, [SAVED | {"message": "x" * (8 << 20)}]])
 def test_findings_that_many_processes_have_come_from_the_budget(tmp_path: Path, findings: list[Any]) -> None:
     searched(tmp_path / "in" / "a" / "1.capture", findings, *range(200))
@@ -634,6 +672,7 @@ def test_findings_that_many_processes_have_come_from_the_budget(tmp_path: Path, 
     assert asked(tmp_path / "fleet", "SELECT count(*) FROM findings") == [(0,)]
 
 
+@here
 def test_the_memory_of_a_host_that_captures_claim_has_at_most_63_bits(tmp_path: Path) -> None:
     footprint.capture(os.getpid(), output=tmp_path / "own.capture")
     with zipfile.ZipFile(tmp_path / "own.capture") as own, zipfile.ZipFile(tmp_path / "huge.capture", "w") as huge:
@@ -695,6 +734,7 @@ def test_of_a_process_with_thousands_of_symbols_the_largest_are_rows_and_the_sum
     assert sum(one.bytes or 0 for one in kept) == sum(sizes)
 
 
+@here
 def test_hosts_whose_memory_is_not_known_are_told_where_it_is_asked_how_many_fit(dataset: Path, tmp_path: Path) -> None:
     (note,) = [note for note in footprint.fleet(dataset, "fit").notes if note.slug == "fleet-memory-unknown"]
     assert note.subject == "2 hosts"  # db and web-1: web-0 has a copy of meminfo
@@ -706,6 +746,7 @@ def test_hosts_whose_memory_is_not_known_are_told_where_it_is_asked_how_many_fit
     assert [row[-2] for row in answer.result.rows] == [os.uname().nodename]
 
 
+@here
 def test_a_saved_prediction_is_no_process(tmp_path: Path) -> None:
     program = ROOT / "sample_binaries" / "unused_library" / "shadow"
     footprint.save(footprint.audit(program), tmp_path / "shadow.json")
@@ -713,6 +754,7 @@ def test_a_saved_prediction_is_no_process(tmp_path: Path) -> None:
     assert (done.process_count, done.unreadable_count) == (0, 1)
 
 
+@here
 def test_nothing_that_is_named_or_no_dataset_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="name a folder"):
         footprint.scan(output=tmp_path)
@@ -722,6 +764,7 @@ def test_nothing_that_is_named_or_no_dataset_is_an_error(tmp_path: Path) -> None
         open_dataset(str(tmp_path))
 
 
+@here
 @pytest.mark.parametrize("name", ["a[1]", "st*r", "what?", "host=a"])
 def test_no_dataset_is_begun_in_a_folder_that_nobody_could_ask(name: str, captures: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"which stands for .*: move it"):
@@ -756,6 +799,7 @@ def test_names_that_are_not_text_and_values_of_another_day_come_back(tmp_path: P
     ]
 
 
+@here
 def test_tables_that_do_not_add_up_are_an_error(captures: Path, tmp_path: Path) -> None:
     fleet = tmp_path / "fleet"
     footprint.scan(captures, output=fleet, worker_count=1)
