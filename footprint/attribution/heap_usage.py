@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from footprint.attribution.heap_places import Binary, Placed, place_files
 from footprint.elf.image import Image
-from footprint.elf.names import shown_name, split_suffixes
+from footprint.elf.names import normalised, shown_name
 from footprint.elf.notes import build_id
 from footprint.errors import Note, UsageError
 from footprint.heap.allocators import REPLACEMENT, Allocators
@@ -80,7 +80,7 @@ def _call(frame: Frame, modules: "_Modules", placed: Sequence[Placed], allocator
             owner = ONLY_LINES
     rule = REPLACEMENT if owner is not None and allocators.has_object(owner) else ""
     if function is not None and not rule:
-        rule = allocators.rule_of(split_suffixes(shown_name(function))[0])
+        rule = allocators.rule_of(normalised(shown_name(function)))
     return Call(owner or _NOT_TOLD, function or NO_SYMBOL, rule)
 
 

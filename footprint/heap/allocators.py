@@ -161,6 +161,8 @@ class Allocators:
                 else:
                     self._names.setdefault(pattern, rule.name)
         self._any_beginning = tuple(beginning for beginning, _ in self._beginnings)
+        self._least_letters = min(map(len, self._any_beginning))
+        self._first_letters = {beginning[: self._least_letters] for beginning in self._any_beginning}
         self._owner_of: dict[str, str] = {}
 
     def rule_of(self, function: str) -> str:
@@ -177,10 +179,12 @@ class Allocators:
 
     def _find(self, function: str) -> str:
         allocator = self._match(function)
-        if allocator in {USER, _OPERATORS} or not any(part in function for part in (":", " ", "(")):
+        if allocator in {USER, _OPERATORS} or not (":" in function or " " in function or "(" in function):
             return allocator
         plain, has_arguments = _plain(function[:_LONGEST_NAME])
-        allocator = self._match(plain) or self._match(plain.removeprefix(_ANONYMOUS))
+        allocator = self._match(plain)
+        if not allocator and plain.startswith(_ANONYMOUS):
+            allocator = self._match(plain.removeprefix(_ANONYMOUS))
         if allocator == _RUST and has_arguments:
             # A namespace of C++: names of Rust have no arguments.
             return ""
@@ -192,7 +196,8 @@ class Allocators:
     def _match(self, name: str) -> str:
         if name in self._names:
             return self._names[name]
-        if not name.startswith(self._any_beginning):
+        # The first letters of most names are those of no beginning: the comparison with all of these takes longer.
+        if name[: self._least_letters] not in self._first_letters or not name.startswith(self._any_beginning):
             return ""
         return next(rule for beginning, rule in self._beginnings if name.startswith(beginning))
 

@@ -14,7 +14,7 @@ Source: coregrind/m_xtmemory.c of Valgrind 3.13 to 3.28.
 
 import re
 from array import array
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import compress, islice, repeat
 from typing import Final, NamedTuple
 
@@ -188,9 +188,9 @@ class _Tree:
         self.child_counts = array("i")
         self._path = [-1]
 
-    def add(self, rows: list[tuple[bytes, bytes, bytes, bytes]], labels: _Labels, counts: _Counts) -> None:
-        """Add lines to the tree."""
-        indents, children, amounts, names = zip(*rows, strict=True)
+    def add(self, parts: Sequence[bytes], labels: _Labels, counts: _Counts) -> None:
+        """Add lines to the tree: four parts each, with an empty one before it, as `_NODE.split` has them."""
+        indents, children, amounts, names = (parts[place::5] for place in range(1, 5))
         self.child_counts.extend(map(counts.__getitem__, children))
         self.node_bytes.extend(map(int, amounts))
         self.frame_indexes.extend(map(labels.__getitem__, names))
@@ -294,14 +294,16 @@ class _Reader:
         end = mark + 1 if mark >= 0 else text.rfind(b"\n", position) + 1
         if text.startswith(b"#", position) or end <= position:
             return position
-        if text.count(b"\n", position, end) != len(rows := _NODE.findall(text, position, end)):
+        parts = _NODE.split(text[position:end])
+        if any(parts[::5]):
+            # Another line stands between these.
             end = position
             while line := _NODE.match(text, end):
                 end = line.end()
-            rows = _NODE.findall(text, position, end)
-        if rows:
-            tree.add(rows, self._labels, self._counts)
-            self._node_count += len(rows)
+            parts = _NODE.split(text[position:end])
+        if len(parts) > 1:
+            tree.add(parts, self._labels, self._counts)
+            self._node_count += len(parts) // 5
             self._check_bounds(tree)
         return end
 
@@ -320,7 +322,7 @@ class _Reader:
             root = _NODE.match(text, position)
             if root is None or root[1]:
                 return position
-            tree.add([(root[1], root[2], root[3], root[4])], self._labels, self._counts)
+            tree.add((b"", *root.groups()), self._labels, self._counts)
             position = root.end()
         if text.startswith((b"#", b"desc:", b"cmd:"), position):
             return position
