@@ -439,7 +439,7 @@ def _single(word: int) -> _Parts:
     is_vector, size, what = bool(word >> 26 & 1), word >> 30, word >> 22 & 3
     shift = size | (what & 2) << 1 if is_vector else size
     is_load = bool(what & 1) if is_vector else what > 0
-    if shift > 4 or (is_vector and what & 2 and size):
+    if is_vector and what & 2 and size:
         return None
     is_hint = not is_vector and size == 3 and what == 2  # `prfm`
     has_index, mode = word >> 21 & 1, word >> 10 & 3

@@ -233,3 +233,13 @@ def test_at_a_fixed_address_relocations_name_what_other_libraries_have() -> None
 def test_a_pointer_to_unnamed_writable_memory_is_told_by_its_section() -> None:
     found = initials(in_data(0x4018, 0, 0, 0), symbols=of_two_words("a"), type=ET_EXEC)
     assert found == {"a": Initial(bytes(16), ((0, (".data", 0x18)),))}
+
+
+def test_a_variable_of_the_largest_size_is_compared_and_a_larger_one_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("footprint.elf.initial._LARGEST_COMPARED_BYTES", 8)
+    data = Section(".data", flags=RW, data=b"red\0red\0green\0red", addr=0x3000)
+    found = initials(data, symbols=[local("eight", At(".data"), 8), local("nine", At(".data", 8), 9)])
+    eight, nine = found["eight"], found["nine"]
+    assert eight is not None
+    assert nine is not None
+    assert (eight.raw, nine.raw) == (b"red\0red\0", None)

@@ -2,9 +2,11 @@
 
 import pytest
 
+from footprint.elf.arm64_code import decoded
 from footprint.elf.functions import read_functions
 from footprint.elf.harmless import Use
 from footprint.elf.image import read_image
+from footprint.elf.instruction import Operation
 from footprint.elf.references import ReferencedPlace, find_references
 from footprint.elf.uses import Uses
 from tests.elfwriter import EM_AARCH64, RO, RW, STB_LOCAL, STT_FUNC, At, ElfFile, Section, Sym, write
@@ -154,6 +156,22 @@ def test_a_use_is_what_the_instructions_do(code: str, use: Use) -> None:
 def test_the_variable_behind_it_is_used_by_its_address(code: str, uses: tuple[Use, Use]) -> None:
     first, second = uses_of(f"{TABLE}; {code}; {END}")
     assert (first | Use.READ, second | Use.READ) == tuple(use | Use.READ for use in uses)
+
+
+@pytest.mark.parametrize(
+    ("word", "scale"),
+    [
+        pytest.param(0x8B030041, 1, id="add x1, x2, x3"),
+        pytest.param(0x8B030C41, 8, id="add x1, x2, x3, lsl #3"),
+        pytest.param(0x8B430C41, 0, id="add x1, x2, x3, lsr #3"),
+        pytest.param(0x8B236C41, 8, id="add x1, x2, x3, uxtx #3"),
+        pytest.param(0x8B23CC41, -8, id="add x1, x2, w3, sxtw #3"),
+        pytest.param(0x8B230041, 0, id="add x1, x2, w3, uxtb"),
+    ],
+)
+def test_an_index_is_scaled_where_it_is_shifted_to_the_left(word: int, scale: int) -> None:
+    (add,) = decoded(word.to_bytes(4, "little"), 0x400000)
+    assert (add.operation, add.base, add.scaled, add.scale) == (Operation.ADDRESS, 2, 3, scale)
 
 
 def test_what_nothing_refers_to_has_no_references() -> None:

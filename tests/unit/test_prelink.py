@@ -23,6 +23,7 @@ from tests.elfwriter import (
     STB_WEAK,
     STT_FILE,
     STT_FUNC,
+    TLS,
     At,
     ElfFile,
     Rel,
@@ -64,6 +65,16 @@ def test_sections_of_one_kind_become_one_section() -> None:
         ".data.rel.ro": 64,
         ".bss": 64,
     }
+
+
+def test_the_zeros_of_threads_are_in_no_segment() -> None:
+    sections = [Section(".tdata", flags=TLS, data=DATA), Section(".tbss", SHT_NOBITS, TLS, size=32)]
+    image = whole(an_object("a.c", [], sections)).image
+    loaded = {load.vaddr for load in image.loads}
+    assert [(one.name, one.vaddr in loaded) for one in image.sections if one.is_tls] == [
+        (".tdata", True),
+        (".tbss", False),
+    ]
 
 
 def test_of_a_global_name_the_first_definition_counts() -> None:
