@@ -126,7 +126,7 @@ def _tests_of_lines(coverage: Path) -> dict[tuple[str, int], list[str]]:
     line_counts: dict[str, int] = {}
     for path, measured in json.loads(done.stdout)["files"].items():
         for line, names in measured["contexts"].items():
-            tests = [name.partition("|")[0] for name in names if name.endswith("|run")]
+            tests = [name.removesuffix("|run") for name in names if name.endswith("|run")]
             for test in tests:
                 line_counts[test] = line_counts.get(test, 0) + 1
             if tests:
@@ -139,7 +139,9 @@ def _is_caught(mutant: Mutant, copy: Path, tests: list[str]) -> bool:
     source = target.read_bytes()
     target.write_bytes(source[: mutant.offset] + mutant.after + source[mutant.offset + len(mutant.before) :])
     try:
-        words = ["-x", "-q", "-n", "0", "-p", "no:cacheprovider", *tests[:_MOST_TESTS]]
+        # Some names of tests have the folder of the checkout.
+        names = [test.replace(str(CHECKOUT), str(copy)) for test in tests[:_MOST_TESTS]]
+        words = ["-x", "-q", "-n", "0", "-p", "no:cacheprovider", *names]
         done = subprocess.run(
             [sys.executable, "-m", "pytest", *words],
             cwd=copy,
