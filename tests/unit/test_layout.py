@@ -545,6 +545,14 @@ def test_memory_without_reserve_is_that_of_the_allocator_that_is_preloaded() -> 
     assert owners(parts_of([heap]))[0][0] == "[malloc arenas]"
 
 
+@pytest.mark.parametrize(("gap_bytes", "owner"), [(0, "[malloc arenas]"), (PAGE, "[mimalloc heap]")])
+def test_an_arena_of_glibc_has_its_reserve_right_behind_it(gap_bytes: int, owner: str) -> None:
+    library = FileKey("08:01", 13, "/usr/lib/libmimalloc.so.2.0")
+    heap = mapped(0x3ABF8000000, 32 * MIB // PAGE, "rw-p", flags=ARENA_FLAGS)
+    rest = mapped(heap.end_addr + gap_bytes, 32 * MIB // PAGE, "---p", flags=RESERVED_FLAGS)
+    assert owners(parts_of([heap, rest, mapped(B, 1, "r-xp", 0, library)]))[0][0] == owner
+
+
 # --- texts without files ----------------------------------------------------------------------------------------------
 
 

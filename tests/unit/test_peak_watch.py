@@ -166,3 +166,14 @@ def test_processes_are_read_once_shortly_before_a_limit_kills_them(folder: Folde
     watch.let_go()
     assert not watch.is_at_brink
     assert (folder.path / "memory.high").read_text() == "max"
+
+
+def test_a_group_that_is_in_use_is_removed_as_soon_as_it_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "group"
+    folder.mkdir()
+    (folder / "busy").touch()
+    monkeypatch.setattr("time.sleep", lambda _: (folder / "busy").unlink())
+    MemoryGroup(str(folder), 2).remove()
+    assert not folder.exists()
