@@ -58,7 +58,11 @@ def test_a_screen_of_40_lines_answers_first_and_v_shows_all(
 def test_the_eight_dearest_owners_are_listed_and_the_others_are_one_line(capfdbinary: Captured) -> None:
     rows = parts(answer(capfdbinary, "audit", str(CORPUS / "smaps-node.txt")))["Where the private memory is, by owner"]
     assert len(rows) == 1 + 8 + 1 + 1
-    assert re.search(r"\[10 more: --top 0 shows all\]$", rows[-2])
+    # How many libraries of it are on this machine decides how many owners there are.
+    everything = answer(capfdbinary, "audit", str(CORPUS / "smaps-node.txt"), "--top", "0")
+    owner_count = len(parts(everything)["Where the private memory is, by owner"]) - 2
+    assert owner_count >= 15
+    assert rows[-2].endswith(f"[{owner_count - 8} more: --top 0 shows all]")
 
 
 def test_each_owner_takes_one_line_however_long_its_name_is() -> None:
@@ -75,7 +79,7 @@ def test_each_owner_takes_one_line_however_long_its_name_is() -> None:
 
 def test_a_program_is_told_what_to_do_with_what_it_saves_at_n(capfdbinary: Captured) -> None:
     lines = parts(answer(capfdbinary, "audit", BASE, "-n", "10000"))["What to do"]
-    assert lines[0].split("  ")[-3:] == ["saves", "in 10,000", "remedy"]
+    assert re.split(r" {2,}", lines[0])[-3:] == ["saves", "in 10,000", "remedy"]
     text = " ".join(" ".join(lines).split())
     assert "8 KiB 78.1 MiB drop -lunused from the link of base, or write -Wl,--as-needed before it there" in text
     assert "(unused-library, high: libunused.so)" in text

@@ -99,8 +99,9 @@ files = set()
 
 def see(frame, event, _):
     code = frame.f_code
-    # A function, no body of a module or a class.
-    if event == "call" and code.co_flags & 1 and f"{sys.argv[1]}/footprint/" in code.co_filename:
+    # A function, no body of a module or a class, nor what Python 3.14 makes of annotations.
+    is_call = event == "call" and code.co_flags & 1 and code.co_name != "__annotate__"
+    if is_call and f"{sys.argv[1]}/footprint/" in code.co_filename:
         files.add(code.co_filename)
 
 

@@ -52,9 +52,9 @@ def test_wrong_values_are_refused(wrong: tuple[object, ...]) -> None:
     for _ in range(2):
         with pytest.raises(TypeError, match=r"^Place\.__new__\(\) .*argument"):
             Place(*wrong)  # type: ignore[arg-type] # the point
-        with pytest.raises(TypeError, match="expected 2"):
+        with pytest.raises(TypeError, match=r"(?i)expected 2"):
             Place._make(["a"])
-    with pytest.raises(ValueError, match="row"):
+    with pytest.raises((ValueError, TypeError), match="row"):
         Place("a")._replace(row=1)  # type: ignore[call-arg] # the point
     with pytest.raises(AttributeError):
         Place("a").line = 2  # type: ignore[misc] # the point
