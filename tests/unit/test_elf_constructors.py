@@ -1,12 +1,14 @@
 """Which constructors are an object's own: those of the compiler's start-up files are told by their code."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 from footprint.elf.constructors import own_constructors, own_destructors
 from footprint.elf.image import read_image
+from footprint.elf.initialisers import read_initialisers
+from footprint.elf.statics import read_statics
 from footprint.errors import InputError
 from tests.elfwriter import (
     DT_FINI,
@@ -28,8 +30,11 @@ from tests.elfwriter import (
     RX,
     SHT_FINI_ARRAY,
     SHT_INIT_ARRAY,
+    SHT_NOBITS,
     SHT_RELA,
     SHT_RELR,
+    STB_LOCAL,
+    STT_FUNC,
     At,
     Dyn,
     ElfFile,
@@ -37,6 +42,7 @@ from tests.elfwriter import (
     Rel,
     Section,
     Size,
+    Sym,
     write,
 )
 
@@ -243,3 +249,33 @@ def test_a_function_for_the_end_counts_unless_it_does_nothing(code: bytes, count
 def test_the_usual_function_for_the_end_is_known_by_its_code(machine: int, bits: int, code: str) -> None:
     assert ended([], bytes.fromhex(code), [Dyn(DT_FINI, TEXT)], machine=machine, bits=bits) == 0
     assert ended([], OWN, [Dyn(DT_FINI, TEXT)], machine=machine, bits=bits) == 1
+
+
+# --- what the code of an initialiser writes ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("machine", "bits", "variables"),
+    [
+        (EM_X86_64, 64, ("count",)),
+        # Addresses of x32 have 32 bits; the same bytes are other instructions of arm64.
+        (EM_X86_64, 32, ()),
+        (EM_AARCH64, 64, ()),
+    ],
+)
+def test_code_is_read_where_it_is_that_of_x86_64(
+    machine: int, bits: Literal[32, 64], variables: tuple[str, ...]
+) -> None:
+    # movl $1, count(%rip); ret
+    code = bytes.fromhex("c705f62f000001000000c3")
+    sections = [
+        Section(".text", flags=RX, data=code, addr=0x1000),
+        Section(".bss", SHT_NOBITS, RW, size=16, addr=0x4000),
+    ]
+    symbols = [
+        Sym("_GLOBAL__sub_I_x.cc", At(".text"), len(code), STT_FUNC, STB_LOCAL),
+        Sym("count", At(".bss"), 4, binding=STB_LOCAL),
+    ]
+    file = ElfFile(machine=machine, bits=bits, sections=sections, symbols=symbols)
+    (initialiser,) = read_initialisers(read_statics(read_image(write(file), "program")))
+    assert initialiser.variables == variables

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from footprint.attribution.layout import has_too_many_segments, lay_out
-from footprint.attribution.owned_range import OwnedRange
+from footprint.attribution.owned_range import LoadedObject, OwnedRange
 from footprint.elf.image import Image, read_image
 from footprint.model.row import Attribution, MemoryKind
 from footprint.process.mappings import FileKey, Mapping, MemoryMap, ThreadStacks, file_key
@@ -244,6 +244,7 @@ def test_a_fixed_program_that_is_only_read_owns_nothing_where_it_would_be_loaded
     ]
     parts = parts_of(mappings, OTHER, file=fixed)
     assert owners(parts)[1] == ("[heap]", "heap", "name")
+    assert parts[2].loaded == LoadedObject(OTHER, None, 0)
 
 
 def test_a_mapping_of_no_bytes_is_one_part_like_any_other() -> None:
