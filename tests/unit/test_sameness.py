@@ -30,7 +30,7 @@ from tests.elfwriter import (
     write,
 )
 
-TEXT, RODATA, DATA = 0x1000, 0x2000, 0x3000
+TEXT, RODATA, OTHER_RODATA, DATA = 0x1000, 0x2000, 0x2800, 0x3000
 RETURN = b"\xc3"
 R_X86_64_RELATIVE = 8
 TEXTS_ONLY = RO | abi.SHF_MERGE | abi.SHF_STRINGS
@@ -124,6 +124,13 @@ def test_texts_without_a_symbol_are_compared_to_their_end(texts: bytes, flags: i
     assert compare(*readers, rodata=rodata, flags=flags) == [is_same]
 
 
+def test_texts_of_two_sections_are_compared_each_in_its_own() -> None:
+    other = Section(".rodata.str1.1", flags=TEXTS_ONLY, data=b"red\0", addr=OTHER_RODATA, entsize=1)
+    readers = [load(0, RODATA + 32) + RETURN, load(16, OTHER_RODATA) + RETURN]
+    assert compare(*readers, rodata=bytes(32) + b"red\0", flags=TEXTS_ONLY, more=[other]) == [True]
+    assert compare(*readers, rodata=bytes(32) + b"rod\0", flags=TEXTS_ONLY, more=[other]) == [False]
+
+
 def test_of_functions_that_may_catch_exceptions_nothing_is_known_without_their_tables() -> None:
     handlers = Section(".gcc_except_table", flags=RO, data=bytes(16), addr=0x4000)
     assert compare(ADD_ONE, ADD_ONE, more=[handlers]) == [False]
@@ -169,6 +176,8 @@ FRAME, ARGUMENT = b"\x55\x48\x89\xe5", b"\x89\x7d\xfc"
     [
         # Each source file has a text of its own behind, to which code without optimisation refers.
         ((b"null\0", b"one\0"), FRAME + ARGUMENT, True),
+        # It may be aligned.
+        ((b"null\0\0\0\0", b"one\0"), FRAME + ARGUMENT, True),
         # What a compiler computed may lead into a text of several parts.
         ((b"null\0", b"one\0"), FRAME, False),
         ((b"nil\0\0", b"one\0"), FRAME + ARGUMENT, False),
